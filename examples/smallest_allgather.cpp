@@ -1,6 +1,6 @@
-// The smallest Allgather from C++: every rank sends its number and receives the numbers of all
-// ranks. Run it with one rank directly, or with several ranks by `tutti run -n 4
-// smallest_allgather` or any launcher that Tutti supports.
+// The smallest program with an Allgather in C++: every rank sends its number and receives the
+// numbers of all ranks. Start it directly for one rank, or for several ranks by `tutti run -n 4
+// smallest_allgather` or any other launcher that Tutti supports.
 #include <tutti/communicator.hpp>
 
 #include <cstdint>

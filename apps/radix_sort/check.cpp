@@ -10,7 +10,7 @@
 namespace radix_sort {
 namespace {
 
-/// One rank's contribution to the check of the keys, which the ranks exchange.
+/// The data that each rank sends to all others for the check of the sorted keys.
 struct Report {
   Fingerprint before;
   Fingerprint after;
@@ -67,7 +67,7 @@ std::string Verdict::text() const {
     say(fmt::format("{} keys are less than their predecessor on the same rank", disorder_within));
   if (disorder_across != 0)
     say(fmt::format("{} ranks begin with a key less than one on a lower rank", disorder_across));
-  if (!same_keys) say("the keys are not the keys before the sort");
+  if (!same_keys) say("the keys after the sort are not those before it");
   return text;
 }
 

@@ -1,5 +1,5 @@
-// Checks that the keys of all ranks, in rank order, are sorted and are the same keys as before the
-// sort. A sum of the keys and a sum of their mixed bits identify the set of keys.
+// Checks the result of a sort: the keys of all ranks, in rank order, must ascend and must be the
+// keys from before the sort. The check compares fingerprints of the two sets of keys.
 #pragma once
 
 #include <tutti/communicator.hpp>
@@ -10,11 +10,11 @@
 
 namespace radix_sort {
 
-/// Mixes every bit of a word into every other bit; a bijection.
+/// A bijective hash of a word, in which every input bit affects every output bit.
 std::uint64_t mixed(std::uint64_t word);
 
-/// The fingerprint of a set of keys, independent of their order; sums wrap. The fingerprint of a
-/// job is the sum over its ranks.
+/// A fingerprint of a set of keys that does not depend on their order. Its sums wrap, and adding
+/// the fingerprints of all ranks gives the fingerprint of all keys of the job.
 struct Fingerprint {
   std::uint64_t keys = 0;
   std::uint64_t sum = 0;
@@ -39,8 +39,8 @@ struct Verdict {
   std::string text() const;
 };
 
-/// Compares the keys of all ranks; a collective. `before` is the fingerprint of this rank's keys
-/// from before the sort.
+/// Checks the keys of all ranks after a sort; every rank must call it. `before` is the fingerprint
+/// of this rank's keys before the sort.
 template <typename Key>
 tutti::Result<Verdict> check(tutti::Communicator& communicator, std::span<const Key> keys,
                              const Fingerprint& before);

@@ -6,7 +6,7 @@
 
 namespace radix_sort {
 
-/// The number of passes that a sort by digits takes, which is the number of digits of the keys.
+/// The number of passes of a sort by digits, which is the number of digits of a key in this radix.
 inline std::uint32_t passes_of(std::uint32_t radix, std::uint32_t key_bits) {
   std::uint64_t rest = UINT64_MAX >> (64 - key_bits);
   std::uint32_t passes = 0;
@@ -14,7 +14,7 @@ inline std::uint32_t passes_of(std::uint32_t radix, std::uint32_t key_bits) {
   return passes;
 }
 
-/// Extracts a digit in a radix that is a power of two, by a shift.
+/// Extracts one digit of a key by a shift, in a radix that is a power of two.
 class ShiftedDigit {
  public:
   ShiftedDigit(std::uint32_t radix, std::uint32_t pass)
@@ -28,7 +28,8 @@ class ShiftedDigit {
   std::uint32_t mask_;
 };
 
-/// Extracts a digit in any other radix, by division. `Key` sets the width of the division.
+/// Extracts one digit of a key by division, in a radix that is no power of two. The division has
+/// the width of `Key`.
 template <typename Key>
 class DividedDigit {
  public:
@@ -41,10 +42,10 @@ class DividedDigit {
 
  private:
   Key radix_;
-  Key unit_ = 1;  ///< place value of the digit
+  Key unit_ = 1;  ///< place value of the digit: the radix to the power of the digit's index
 };
 
-/// Calls `use` with a functor that extracts the digit of a key.
+/// Calls `use` with the functor that extracts the digit of this pass.
 template <typename Key, typename Use>
 void with_digit(std::uint32_t radix, std::uint32_t pass, const Use& use) {
   if (std::has_single_bit(radix)) {

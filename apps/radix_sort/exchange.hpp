@@ -1,6 +1,7 @@
-// Moves keys to the ranks that own them. The library has no Alltoall with parts of different size,
-// so every block has the size of the largest part, cut into pieces that bound the memory. The ranks
-// know all sizes from the histograms.
+// Moves keys to the ranks that own them, by Alltoall. Tutti has no Alltoall with blocks of
+// different sizes, so every block is padded to the largest number of keys that one rank sends to
+// another. Blocks longer than a limit are sent by several Alltoalls, which bounds the memory for
+// them.
 #pragma once
 
 #include <tutti/communicator.hpp>
@@ -15,7 +16,7 @@
 
 namespace radix_sort {
 
-/// Waits for the end of a collective that was started.
+/// Waits for the collective, or returns the error if it could not be started.
 inline tutti::Status finish(tutti::Result<tutti::Request> request) {
   return request ? request->wait() : request.status();
 }
@@ -25,13 +26,14 @@ class Exchange {
   Exchange(tutti::Communicator& communicator, std::uint64_t piece_bytes, std::string algorithm)
       : communicator_(&communicator), piece_bytes_(piece_bytes), algorithm_(std::move(algorithm)) {}
 
-  /// Sends this rank's `parts`, in order of their targets, and receives into `arrived`, in order of
-  /// the sources; a collective. `key_bytes` is the size of one key.
+  /// Exchanges keys by `routes`; every rank must call it. `parts` holds this rank's keys in order
+  /// of their target ranks, and `arrived` receives keys in order of their source ranks. `key_bytes`
+  /// is the size of one key.
   tutti::Status run(const Routes& routes, std::span<const std::byte> parts,
                     std::span<std::byte> arrived, std::size_t key_bytes);
 
-  /// Bytes of all ranks since the start: those of keys that had to move, and those of the blocks
-  /// that carried them to other ranks.
+  /// Bytes over all ranks and exchanges so far: of the keys that had to move to another rank, and
+  /// of the padded blocks that carried these keys.
   std::uint64_t moved_bytes() const { return moved_bytes_; }
   std::uint64_t carried_bytes() const { return carried_bytes_; }
 
@@ -44,7 +46,7 @@ class Exchange {
   std::string algorithm_;
   std::vector<std::byte> send_;
   std::vector<std::byte> receive_;
-  /// The offset and the size in bytes of each rank's part.
+  /// The position of the keys for, or from, one rank in the buffer, in bytes.
   struct Part {
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;

@@ -26,7 +26,8 @@ std::vector<std::uint64_t> shares(const Options& options, std::uint64_t keys, st
   return list;
 }
 
-/// Each key depends only on its rank and position, so a key is the same for any number of ranks.
+/// Draws the keys of a rank. A key depends only on the seed, the rank and the position, so that a
+/// job with more ranks has the same keys on its first ranks.
 template <typename Key>
 std::vector<Key> draw(const Options& options, std::uint32_t rank, std::uint64_t count) {
   std::vector<Key> keys(count);
@@ -40,7 +41,7 @@ std::vector<Key> draw(const Options& options, std::uint32_t rank, std::uint64_t 
   return keys;
 }
 
-/// Puts the blocks of all ranks, which have equal size, in reverse order.
+/// Damages the result: reverses the order of the ranks' blocks, which must have equal sizes.
 template <typename Key>
 tutti::Status reverse_ranks(tutti::Communicator& communicator, std::vector<Key>& keys) {
   std::vector<Key> all(keys.size() * communicator.size());
@@ -63,7 +64,7 @@ tutti::Status spoil(tutti::Communicator& communicator, Damage damage, std::vecto
   return {};
 }
 
-/// The number of collectives of this rank so far that used the hierarchy.
+/// The number of collectives so far that this rank ran through the hierarchy.
 std::uint64_t hierarchical_calls(const tutti::Communicator& communicator) {
   for (const auto& [name, value] : communicator.counters()) {
     if (name == "hierarchical_calls") return value;
@@ -71,7 +72,7 @@ std::uint64_t hierarchical_calls(const tutti::Communicator& communicator) {
   return 0;
 }
 
-/// The measurement of one row, with keys of one type.
+/// Measures one row of the report, for keys of one type.
 template <typename Key>
 class Measurement {
  public:
@@ -85,7 +86,7 @@ class Measurement {
     row_.passes = sorter_->passes();
     const int all = options_->warmup + options_->iterations;
     for (int i = 0; i < all; ++i) {
-      // The two variants alternate in going first, so that neither profits from the order.
+      // The variant that runs first alternates, so that neither profits from the order.
       const bool turned = i % 2 == 1;
       for (const Variant variant : {turned ? Variant::overlapped : Variant::blocking,
                                     turned ? Variant::blocking : Variant::overlapped}) {
@@ -122,8 +123,8 @@ class Measurement {
     return {};
   }
 
-  /// Each rank reports to the others whether it can sort. A rank that only returned an error would
-  /// leave the others blocked in their first collective.
+  /// Returns an error on every rank if any rank could not be set up. Without this exchange the
+  /// other ranks would block in their first collective.
   tutti::Status agree(tutti::Status mine) {
     const std::uint32_t able = mine.ok() ? 1 : 0;
     std::vector<std::uint32_t> all(communicator_->size());
@@ -162,7 +163,7 @@ class Measurement {
     return {};
   }
 
-  /// Collects the times of all ranks.
+  /// Gathers the times of all ranks for one sort and adds them to the row.
   tutti::Status note(Variant variant, std::chrono::nanoseconds time) {
     const std::size_t passes = sorter_->passes();
     std::vector<std::int64_t> mine{time.count()};

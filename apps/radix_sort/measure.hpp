@@ -1,5 +1,5 @@
-// Runs the blocking and the overlapped variant in turn on the same keys, times their sorts and
-// checks the results.
+// Times the blocking and the overlapped variant of the sort, alternately on the same keys, and
+// checks every result.
 #pragma once
 
 #include <tutti/communicator.hpp>
@@ -14,14 +14,14 @@
 
 namespace radix_sort {
 
-/// The sorts of one variant, with the same figures on every rank.
+/// The times of the sorts of one variant, equal on every rank.
 struct Timings {
   std::vector<std::int64_t> times_ns;  ///< duration of each sort on its slowest rank, in ns
   /// Duration of each phase in each sort, averaged over the ranks, in ns.
   std::array<std::vector<std::int64_t>, kPhases> phases_ns;
 
-  /// Duration of the Allgathers on the rank that spent least time in them, in ns. This duration
-  /// excludes the wait for late ranks, so it is the time that overlap can hide.
+  /// Time in the Allgathers of each sort, in ns: for each pass that of the rank with the shortest
+  /// time, summed over the passes. It excludes the wait for late ranks, so overlap can hide it.
   std::vector<std::int64_t> least_allgather_ns;
 
   std::int64_t median_ns() const;
@@ -29,30 +29,30 @@ struct Timings {
   std::int64_t median_ns(Phase phase) const;
 };
 
-/// The results for one radix and number of keys.
+/// The results for one radix and one number of keys per rank.
 struct Row {
   std::uint32_t radix = 0;
   std::uint32_t passes = 0;
   std::uint64_t keys_per_rank = 0;
   std::array<Timings, kVariants> timings;
   std::uint64_t sorts_checked = 0;
-  /// Number of Allgathers, over all sorts, that used the hierarchy.
+  /// Number of collectives of this rank, over all sorts, that used the hierarchy.
   std::uint64_t hierarchical_calls = 0;
   /// Error text of the first check that failed; empty if none failed.
   std::string wrong;
-  /// Bytes of keys that left their rank in one sort, over all ranks.
+  /// Bytes of the keys that had to move to another rank in one sort, over all ranks.
   std::uint64_t moved_bytes = 0;
-  /// Bytes that the exchange of one sort sent, including the padding of blocks.
+  /// Bytes that all ranks sent in the exchanges of one sort, including the padding of blocks.
   std::uint64_t carried_bytes = 0;
 
   const Timings& of(Variant variant) const { return timings[static_cast<std::size_t>(variant)]; }
-  /// The median ratio of the overlapped to the blocking time over adjacent pairs of sorts, so that
-  /// a slow drift of the machine affects both times.
+  /// The median, over pairs of adjacent sorts, of overlapped time divided by blocking time.
+  /// Adjacent sorts are compared so that a slow drift of the machine affects both times.
   double ratio() const;
 };
 
-/// Measures one row; a collective. A wrong order of keys is reported in Row::wrong, not as an error
-/// status.
+/// Measures one row; every rank must call it. If a sort gave wrong keys, the status is ok and
+/// Row::wrong has the error text.
 tutti::Result<Row> measure(tutti::Communicator& communicator, const Options& options,
                            std::uint32_t radix, std::uint64_t keys_per_rank);
 

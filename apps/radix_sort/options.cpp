@@ -44,7 +44,7 @@ bool parse_number(const std::string& text, std::uint64_t& value) {
   return true;
 }
 
-/// Parses a number within limits. The error names the command-line argument.
+/// Parses a number and checks that it lies within limits. An error names the command-line argument.
 std::uint64_t number(const char* name, const std::string& text, std::uint64_t least,
                      std::uint64_t most) {
   std::uint64_t value = 0;
@@ -145,7 +145,7 @@ tutti::Status read(int argc, char** argv, Options& options) {
   }
   if (options.taper && options.damage == Damage::ranks)
     return {tutti::Code::invalid_argument,
-            "--damage ranks needs ranks of one size: leave --taper out"};
+            "--damage ranks needs the same number of keys on every rank: leave --taper out"};
   return {};
 }
 

@@ -13,17 +13,17 @@ namespace radix_sort {
 
 /// The distribution of the keys.
 enum class Keys : std::uint8_t {
-  uniform,  ///< keys drawn so that every value is equally likely
-  few,      ///< keys with three values, so that most buckets are empty and parts are very uneven
-  equal,    ///< keys that all have one value
+  uniform,  ///< random keys, every value equally likely
+  few,      ///< random keys with three different values, so that most buckets are empty
+  equal,    ///< equal keys
 };
 
-/// The damage done to the result in order to test the check.
+/// The damage done to the sorted keys on purpose, to test that the check finds it.
 enum class Damage : std::uint8_t {
   none,
-  order,  ///< exchange of two keys of the last rank
-  ranks,  ///< reversed order of the ranks' blocks
-  key,    ///< key of the last rank overwritten by its neighbour, which keeps the order
+  order,  ///< swap of two keys on the last rank
+  ranks,  ///< reversal of the order of the ranks' blocks
+  key,    ///< overwriting of a key on the last rank by the next key, so that the order stays right
 };
 
 struct Options {
@@ -31,7 +31,8 @@ struct Options {
   std::vector<std::uint64_t> keys_per_rank{4096};
   std::uint32_t key_bits = 32;  ///< width of a key in bits, 32 or 64
   Keys keys = Keys::uniform;
-  /// Whether rank r sorts the share r / (P - 1) of the keys, so that rank 0 has none.
+  /// Whether the number of keys grows linearly with the rank, from none on rank 0 to the full
+  /// number on the last rank.
   bool taper = false;
   std::uint64_t seed = 1;
   int iterations = 9;
@@ -40,7 +41,7 @@ struct Options {
   std::string allgather;
   /// Algorithm of the Alltoall; empty: chosen by the library.
   std::string alltoall;
-  /// Size of the largest block of one Alltoall, in bytes.
+  /// Largest block that one Alltoall of the exchange sends, in bytes.
   std::uint64_t piece_bytes = std::uint64_t{1} << 20;
   Progress progress = Progress::test;
   Damage damage = Damage::none;
@@ -48,13 +49,13 @@ struct Options {
   tutti::CommunicatorOptions communicator;
 };
 
-/// Parses the command line. Returns an error (invalid_argument) that names a bad argument, or,
-/// after printing the help, options without radices.
+/// Parses the command line into `options`. If the help was asked for, prints it and leaves
+/// `options.radices` empty. Error (invalid_argument): names the bad argument.
 tutti::Status read(int argc, char** argv, Options& options);
 
 const char* to_string(Keys keys);
 const char* to_string(Progress progress);
-/// The radix as --radix takes it: "10", but "2^16" for powers of two from 2^5 on.
+/// The radix as text that --radix accepts: "10", or "2^16" for a power of two of at least 32.
 std::string radix_text(std::uint32_t radix);
 
 }  // namespace radix_sort

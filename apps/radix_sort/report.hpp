@@ -11,7 +11,7 @@
 
 namespace radix_sort {
 
-/// Prints the lines above the table, which explain its columns.
+/// Prints the comment lines above the table, which explain the columns.
 void print_header(const Options& options, const tutti::Communicator& communicator);
 void print_row(const Row& row);
 void print_summary(const std::vector<Row>& rows);

@@ -10,8 +10,8 @@ Routes::Routes(std::vector<std::uint64_t> keys_of_rank, std::uint32_t me)
   std::partial_sum(ends_.begin(), ends_.end(), ends_.begin());
 }
 
-// Keys are ordered by digit, then rank, then previous position, so that a pass keeps the order of
-// the earlier passes.
+// A pass orders keys by digit, then by source rank, then by position on that rank. The sort is
+// therefore stable: keys with equal digits keep the order of the earlier passes.
 void Routes::set(std::span<const std::uint32_t> counts, std::uint32_t radix) {
   std::fill(parts_.begin(), parts_.end(), 0);
   key_runs_.clear();

@@ -1,5 +1,5 @@
-// Computes the targets of all keys in a pass. From the histograms of all ranks, each rank derives
-// how many keys every source sends to every target.
+// Computes which rank each key moves to in a pass. Every rank derives this from the histograms of
+// all ranks, so that no further messages are needed.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace radix_sort {
 
-/// A run of consecutive keys from one source in a rank's new block.
+/// Consecutive keys in a rank's new block that come from one source rank.
 struct KeyRun {
   std::uint32_t source = 0;
   std::uint64_t keys = 0;
@@ -16,38 +16,39 @@ struct KeyRun {
 
 class Routes {
  public:
-  /// `keys_of_rank` holds the number of keys on each rank, which is the same before and after every
-  /// pass.
+  /// `keys_of_rank` holds the number of keys on each rank, which no pass changes. `me` is this
+  /// rank.
   Routes(std::vector<std::uint64_t> keys_of_rank, std::uint32_t me);
 
-  /// Reads the histograms of a pass, in which counts[r * radix + b] is rank r's number of keys with
-  /// digit b.
+  /// Computes the routes of a pass from its histograms; counts[r * radix + b] is the number of keys
+  /// on rank r that have digit b.
   void set(std::span<const std::uint32_t> counts, std::uint32_t radix);
 
-  /// The number of keys that `source` sends to `target`. In the source's block in digit order these
-  /// keys are adjacent, and the targets follow in rank order.
+  /// The number of keys that `source` sends to `target`, which are ranks. After a rank has ordered
+  /// its keys by digit, the keys for one target are adjacent, and the targets follow in rank order.
   std::uint64_t part(std::uint32_t source, std::uint32_t target) const {
     return parts_[source * ranks() + target];
   }
-  /// The number of keys in the largest part that one rank sends to another.
+  /// The largest number of keys that any rank sends to any other rank.
   std::uint64_t largest_part() const;
-  /// The number of keys that leave their rank, over all ranks.
+  /// The number of keys that move to another rank, over all ranks.
   std::uint64_t moved() const;
-  /// The runs of keys in this rank's new block, in order.
+  /// The key_runs of this rank's new block, in the order of their positions.
   std::span<const KeyRun> key_runs() const { return key_runs_; }
   std::uint32_t ranks() const { return static_cast<std::uint32_t>(ends_.size()); }
   std::uint32_t me() const { return me_; }
 
  private:
-  /// Adds the keys [position, position + keys) of the global order, all from `source`, to the
-  /// routes.
+  /// Routes `keys` keys of rank `source`, whose positions in the global order begin at `position`.
   void add(std::uint32_t source, std::uint64_t position, std::uint64_t keys);
 
   std::uint32_t me_;
-  std::vector<std::uint64_t> ends_;   ///< end of each rank's block in the global order of keys
-  std::vector<std::uint64_t> parts_;  ///< number of keys, indexed by source and target
+  /// Index just past each rank's block in the global order of all keys.
+  std::vector<std::uint64_t> ends_;
+  /// Number of keys that a source sends to a target, indexed by source and target.
+  std::vector<std::uint64_t> parts_;
   std::vector<KeyRun> key_runs_;
-  std::uint32_t target_ = 0;  ///< rank whose block contains the current position
+  std::uint32_t target_ = 0;  ///< rank whose block contains the last position that add() routed
 };
 
 }  // namespace radix_sort

@@ -8,10 +8,11 @@
 namespace radix_sort {
 namespace {
 
-/// Number of keys moved between two calls of test(), which takes some tens of microseconds.
+/// Number of keys that the sort moves between two calls of Request::test; moving them takes some
+/// tens of microseconds.
 constexpr std::size_t kSliceKeys = 32768;
 
-/// Adds the time since the last call to the time of a phase.
+/// A stopwatch that adds the time since its last use to the time of a phase.
 class Watch {
  public:
   explicit Watch(PhaseTimes& times) : times_(&times) {}
@@ -74,7 +75,7 @@ tutti::Status Sorter<Key>::prepare(tutti::Communicator& communicator) {
     if (!prepared) return prepared.status();
     allgather_[static_cast<std::size_t>(variant)] = std::move(*prepared);
   }
-  // The Allgather is prepared early, so that an unknown algorithm fails before anything is sorted.
+  // Preparing an Alltoall reports an unknown algorithm before anything is sorted.
   const tutti::CollectiveCall exchange{
       .collective = tutti::Collective::alltoall,
       .options = {.algorithm = tutti::Algorithm(options_.alltoall)}};
@@ -105,7 +106,7 @@ tutti::Status Sorter<Key>::run_pass(std::vector<Key>& keys, std::uint32_t pass, 
     if (tutti::Status status = histograms->wait(); !status) return status;
   } else if (options_.progress == Progress::test) {
     meanwhile = &*histograms;
-    meanwhile->test();  // a test sends all chunks that are ready before the local work begins
+    meanwhile->test();  // sends the first chunks before the local work begins
   }
   watch.end(Phase::allgather);
   order_locally(keys, pass, meanwhile);

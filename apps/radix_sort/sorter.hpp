@@ -1,7 +1,7 @@
-// The radix sort. Each pass has a histogram, an Allgather of all histograms, a local
-// redistribution, and an exchange of keys between the ranks. The redistribution does not need the
-// other ranks' histograms, so the overlapped variant does it during the Allgather; the blocking
-// variant waits for the Allgather first.
+// The radix sort. A pass counts the keys by digit, gathers these histograms on all ranks, orders
+// the local keys by digit and exchanges keys between the ranks. Ordering the local keys does not
+// need the other ranks' histograms. The overlapped variant therefore does it during the Allgather,
+// while the blocking variant first waits for the Allgather.
 #pragma once
 
 #include <tutti/communicator.hpp>
@@ -23,20 +23,20 @@ namespace radix_sort {
 enum class Variant : std::uint8_t { blocking, overlapped };
 inline constexpr std::size_t kVariants = 2;
 
-/// The thread that makes the Allgather progress during the local redistribution.
+/// How the Allgather makes progress while this rank orders its local keys.
 enum class Progress : std::uint8_t {
-  thread,  ///< library's progress thread
-  test,    ///< the sort itself by calls of Request::test, which wake no thread
+  thread,  ///< by the library's progress thread
+  test,    ///< by calls of Request::test between batches of keys, without a second thread
 };
 
 /// The timed phases of a sort.
 enum class Phase : std::uint8_t {
-  count,      ///< the histogram
-  allgather,  ///< start of the Allgather and the wait for its end
-  local,      ///< redistribution of keys by digit within the rank
-  routes,     ///< computation of the targets of keys from all histograms
+  count,      ///< counting of the keys by digit
+  allgather,  ///< start of the Allgather of the histograms, and the wait for its end
+  local,      ///< ordering of this rank's keys by digit
+  routes,     ///< computation of the keys' target ranks from all histograms
   exchange,   ///< transfer of keys to their new ranks
-  place,      ///< placement of received keys
+  place,      ///< copying of received keys to their positions
 };
 inline constexpr std::size_t kPhases = 6;
 inline constexpr std::array<const char*, kPhases> kPhaseNames = {"count",  "allgather", "local",
@@ -46,30 +46,31 @@ using PhaseTimes = std::array<std::chrono::nanoseconds, kPhases>;
 
 struct SorterOptions {
   std::uint32_t radix = 256;
-  /// Size of the largest block of one Alltoall, in bytes; see Exchange.
+  /// Largest block that one Alltoall of the exchange sends, in bytes.
   std::uint64_t piece_bytes = 0;
   std::string allgather;  ///< algorithm of the Allgather; empty: chosen by the library
   std::string alltoall;
   Progress progress = Progress::test;
 };
 
-/// The sort of one rank. `Key` is std::uint32_t or std::uint64_t.
+/// The part of one rank in the sort. `Key` is std::uint32_t or std::uint64_t.
 template <typename Key>
 class Sorter {
  public:
-  /// Creates a sorter; a collective. `keys_of_rank` holds the number of keys on each rank. Error:
-  /// the algorithm is unknown, or memory is short (resource_exhausted).
+  /// Creates the sorter of this rank. `keys_of_rank` holds the number of keys on each rank. Error:
+  /// an algorithm is unknown, or memory is short (resource_exhausted).
   static tutti::Result<std::unique_ptr<Sorter>> create(tutti::Communicator& communicator,
                                                        std::vector<std::uint64_t> keys_of_rank,
                                                        const SorterOptions& options);
 
-  /// Sorts the keys of all ranks in ascending order over the ranks; a collective.
+  /// Sorts the keys of all ranks, so that they ascend within each rank and from rank to rank; every
+  /// rank must call it. `keys` are this rank's keys before and after the sort.
   tutti::Status sort(std::vector<Key>& keys, Variant variant);
 
   std::uint32_t passes() const { return passes_; }
-  /// The durations of this rank's phases in the last sort.
+  /// The time that this rank spent in each phase of the last sort.
   const PhaseTimes& times() const { return times_; }
-  /// The duration of this rank's Allgather in each pass of the last sort.
+  /// The time that this rank spent in the Allgather of the last sort, indexed by pass.
   std::span<const std::chrono::nanoseconds> allgather_times() const { return allgather_times_; }
   const Exchange& exchange() const { return exchange_; }
 
@@ -79,8 +80,8 @@ class Sorter {
   tutti::Status prepare(tutti::Communicator& communicator);
   tutti::Status run_pass(std::vector<Key>& keys, std::uint32_t pass, Variant variant);
   void count(std::span<const Key> keys, std::uint32_t pass);
-  /// Orders the keys of a pass, and calls test() on `meanwhile` between batches of keys unless it
-  /// is null.
+  /// Orders this rank's keys by the digit of the pass. Between batches of keys it calls
+  /// `meanwhile->test()`, unless `meanwhile` is null.
   void order_locally(std::span<const Key> keys, std::uint32_t pass, tutti::Request* meanwhile);
   void place(std::span<Key> keys);
 
@@ -90,16 +91,16 @@ class Sorter {
   Exchange exchange_;
   std::vector<std::uint32_t> counts_;      ///< histogram of this rank
   std::vector<std::uint32_t> all_counts_;  ///< histograms of all ranks
-  /// Next free position of each bucket while keys are moved.
+  /// Next free position in ordered_ for each digit, while the keys are ordered.
   std::vector<std::uint64_t> starts_;
   std::vector<Key> ordered_;         ///< keys of this rank in digit order
   std::vector<Key> arrived_;         ///< received keys, ordered by source rank
-  std::vector<std::uint64_t> next_;  ///< position in arrived_ of the next key of each source
-  /// Prepared Allgather of each variant. All passes use the same one, so it is planned and checked
-  /// once.
+  std::vector<std::uint64_t> next_;  ///< position in arrived_ of the next key from each source rank
+  /// Prepared Allgather of the histograms for each variant, which all passes use.
   std::array<std::optional<tutti::Prepared>, kVariants> allgather_;
   PhaseTimes times_{};
-  std::vector<std::chrono::nanoseconds> allgather_times_;  ///< duration of the Allgather, by pass
+  /// Time in the Allgather, indexed by pass.
+  std::vector<std::chrono::nanoseconds> allgather_times_;
 };
 
 extern template class Sorter<std::uint32_t>;

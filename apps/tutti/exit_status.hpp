@@ -1,4 +1,4 @@
-// The exit statuses of the commands and the message for a failure.
+// The exit statuses of the `tutti` commands, and how a command reports a failure.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 namespace tutti::app {
 
 inline constexpr int kExitOk = 0;
-inline constexpr int kExitFailed = 1;  ///< exit status after a failed operation or wrong data
-inline constexpr int kExitUsage = 2;   ///< exit status after a bad argument
+inline constexpr int kExitFailed = 1;  ///< exit status of a command that failed or found wrong data
+inline constexpr int kExitUsage = 2;   ///< exit status of a command with a bad argument
 
 /// Writes "tutti COMMAND: code: message" as one line to standard error and returns the exit status
 /// for the code.

@@ -1,4 +1,4 @@
-// Runs the processes of one `tutti run`, with its messages and the output of its ranks.
+// Runs the ranks of one `tutti run`, prints their output and reports failures.
 #pragma once
 
 #include <cstdint>

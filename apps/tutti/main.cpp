@@ -26,7 +26,7 @@ using namespace tutti::app;
 /// The text of a CLI11 error, which names the argument.
 std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   const bool lacks = error.get_exit_code() == static_cast<int>(CLI::ExitCodes::RequiredError);
-  // CLI11 reports an unknown word as a missing subcommand, so the message names the word instead.
+  // CLI11 would report an unknown word as a missing subcommand; this message names the word.
   const auto extras = app.remaining(true);
   if (lacks && !extras.empty())
     return "'" + extras.front() + "' is not a known argument: see --help";
@@ -35,7 +35,7 @@ std::string explain(const CLI::App& app, const CLI::ParseError& error) {
   return text;
 }
 
-/// Prints help and version as CLI11 does, but any error as one line.
+/// Prints the help or the version as CLI11 does, or the error as one line.
 int end_parsing(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
   std::fprintf(stderr, "tutti: %s (see --help)\n", explain(app, error).c_str());

@@ -19,7 +19,7 @@ constexpr std::uint16_t kDefaultPort = 29500;
 Status check(const RunOptions& options) {
   if (options.program.empty()) {
     return failure(Code::invalid_argument,
-                   "no program is given: use tutti run -n 4 -- program args");
+                   "no program to run is given: use tutti run -n 4 -- program args");
   }
   if (options.count < 1 || options.count > kMaxProcesses) {
     return failure(Code::invalid_argument, "-n {} is out of range: use 1 to {}", options.count,
@@ -32,12 +32,12 @@ Status check(const RunOptions& options) {
   if (!options.netns.empty() && options.master_addr.empty()) {
     return failure(
         Code::invalid_argument,
-        "--netns lacks --master-addr: add the address of rank 0 that all namespaces reach");
+        "--netns needs --master-addr: add an address of rank 0 that all namespaces can reach");
   }
   return {};
 }
 
-/// A port that is free at this moment. It is released at once, because rank 0 must bind it.
+/// A TCP port that is free at this moment. It is not reserved, because rank 0 will bind it.
 Result<std::uint16_t> free_port() {
   const auto socket = runtime::listen_on({"127.0.0.1", 0});
   if (!socket.ok()) return socket.status();

@@ -1,4 +1,4 @@
-// `tutti run -n P -- program args`: starts P local processes that join by env://.
+// `tutti run -n N -- program args`: starts N processes on this host, which form one job.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -12,10 +12,10 @@ namespace tutti::app {
 
 struct RunOptions {
   std::uint32_t count = 1;
-  std::vector<std::string> program;  ///< program, looked up in PATH, and its arguments
+  std::vector<std::string> program;  ///< program, found by PATH, and its arguments
   bool prefix = true;                ///< whether each line of a rank's output begins with "[rank] "
-  /// Time in which the other ranks may end after the first failure, and again after SIGTERM before
-  /// SIGKILL.
+  /// Time that the other ranks have to end after the first failure, before SIGTERM; also the time
+  /// from SIGTERM to SIGKILL.
   Nanoseconds grace = std::chrono::seconds(10);
   Nanoseconds timeout{0};  ///< time limit of the whole job; 0: no limit
   /// Name of each rank's network namespace, in which "{}" is replaced by the rank: "lab-h{}" is
@@ -28,17 +28,17 @@ struct RunOptions {
   int err_fd = 2;
 };
 
-/// Exit statuses of `tutti run` for a job that timed out or did not start.
+/// Exit statuses of `tutti run` if the job exceeded its time limit, or if it could not be started.
 inline constexpr int kExitTimeout = 124;
 inline constexpr int kExitNotStarted = 125;
 
-/// Runs the job to its end. Returns 0, the status of the rank that failed first (128 + signal if a
-/// signal ended it), kExitTimeout or kExitNotStarted.
+/// Runs the job and waits for its end. Returns 0, the exit status of the rank that failed first
+/// (128 + the signal number if a signal ended the rank), kExitTimeout or kExitNotStarted.
 ///
-/// Each process gets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT and
-/// TUTTI_RUN_ID; a rank in its own namespace counts as the only rank of its host. SIGINT and
-/// SIGTERM are forwarded. Processes that a rank leaves behind are killed when the rank ends, and
-/// all ranks are killed when the launcher ends.
+/// Sets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT and TUTTI_RUN_ID
+/// for each process. A rank in its own network namespace counts as the only rank of its host.
+/// SIGINT and SIGTERM are forwarded to the ranks. When a rank ends, its remaining child processes
+/// are killed; when the launcher ends, all ranks are killed.
 int run_command(const RunOptions& options);
 
 /// Registers the subcommand. Running the subcommand sets `exit_code`, which must outlive the

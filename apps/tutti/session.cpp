@@ -22,8 +22,8 @@ namespace {
 
 constexpr Nanoseconds kExchangeTimeout = std::chrono::seconds(60);
 
-/// The error text if no collective has an algorithm of this name, else "". Whether the collective
-/// in question has the algorithm is checked by the call itself.
+/// The error text if no collective has an algorithm of this name, otherwise "". The call of a
+/// collective later checks that it has the algorithm.
 std::string check_algorithm(const std::string& name) {
   std::set<std::string> known{"automatic", "ring", "hierarchical", "in_network", "in_network_ring"};
   for (const auto& entry : collectives::algorithms()) known.emplace(entry.name);
@@ -31,7 +31,7 @@ std::string check_algorithm(const std::string& name) {
   return fmt::format("algorithm '{}' is not known: use one of {}", name, fmt::join(known, ", "));
 }
 
-/// The name of the interface that the communicator chose, found by the same rules.
+/// The name of the interface that a communicator with these options uses; empty if there is none.
 std::string interface_name(const CommunicatorOptions& options, bool local_only) {
   std::string wanted = options.interface;
   if (const char* name = std::getenv("TUTTI_INTERFACE"); wanted.empty() && name != nullptr) {
@@ -130,8 +130,8 @@ Result<Session> Session::create(const SessionOptions& options) {
 }
 
 Status Session::learn_locations(const SessionOptions& options) {
-  // The exchange runs twice, because the choice of the interface depends on whether all ranks share
-  // a network.
+  // The ranks exchange their locations twice: the first exchange shows whether all share one
+  // network, which determines the interface that the second one reports.
   const std::string& boot = runtime::boot_identity();
   Location mine{runtime::host_name(), boot + runtime::namespace_identity("time"),
                 boot + runtime::namespace_identity("net"), ""};
@@ -145,7 +145,8 @@ Status Session::learn_locations(const SessionOptions& options) {
       const auto* first = reinterpret_cast<const char*>(bytes.data());
       const auto parts = nlohmann::json::parse(first, first + bytes.size(), nullptr, false);
       if (!parts.is_array() || parts.size() != 4) {
-        return failure(Code::peer_failed, "rank {} runs another version of tutti",
+        return failure(Code::peer_failed,
+                       "rank {} runs another version of tutti: use the same version on all ranks",
                        locations_.size());
       }
       locations_.push_back({parts[0], parts[1], parts[2], parts[3]});

@@ -1,5 +1,5 @@
-// One rank of a job, for the commands that run collectives: the bootstrap, a communicator, and an
-// exchange of values outside the measured time.
+// One rank of a job, for the commands that run collectives. A session has the bootstrap, a
+// communicator, and functions by which the ranks exchange values outside the measured time.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -20,18 +20,18 @@ struct SessionOptions {
   std::string algorithm;  ///< name of the algorithm; empty: automatic
 };
 
-/// The name of an algorithm as --algorithm takes it.
+/// The name of an algorithm as the option --algorithm accepts it.
 std::string to_string(Algorithm algorithm);
 
 /// Adds the options of a communicator to a command: --algorithm, --subgroups, --receive-workers,
 /// --chains, --chunk-bytes, --interface, --ipv6, --no-auth, --always-barrier and --create-timeout.
 void add_session_options(CLI::App& command, SessionOptions& options);
 
-/// The host, clock and network of a rank.
+/// The host, the clock and the network of one rank.
 struct Location {
   std::string host;
-  std::string clock;      ///< identity of the clock, equal on ranks with the same CLOCK_MONOTONIC
-  std::string network;    ///< identity of the network, equal on ranks that see the same interfaces
+  std::string clock;      ///< text that is equal on ranks which read the same CLOCK_MONOTONIC
+  std::string network;    ///< text that is equal on ranks which see the same interfaces
   std::string interface;  ///< interface of the communicator; empty: not known
 
   bool operator==(const Location&) const = default;
@@ -39,7 +39,8 @@ struct Location {
 
 class Session {
  public:
-  /// Finds the other ranks by the environment and creates a communicator with them; a collective.
+  /// Finds the other ranks by the environment variables and creates a communicator with them. Every
+  /// rank must call it.
   static Result<Session> create(const SessionOptions& options);
 
   Communicator& communicator() { return communicator_; }
@@ -49,24 +50,26 @@ class Session {
   /// The host, clock and network of every rank, indexed by rank.
   const std::vector<Location>& locations() const { return locations_; }
   std::uint32_t hosts() const;
-  /// Whether all ranks read the same monotonic clock.
+  /// Whether all ranks read the same monotonic clock, so that they can agree on a common start.
   bool one_clock() const;
-  /// The bootstrap by which the ranks found each other.
+  /// A text that describes the bootstrap by which the ranks found each other.
   std::string bootstrap() const { return bootstrap_->description(); }
 
-  /// Exchanges bytes over the bootstrap and returns them indexed by rank; a collective.
+  /// Gathers the bytes of every rank over the bootstrap and returns them indexed by rank; every
+  /// rank must call it.
   Result<std::vector<runtime::Bytes>> exchange_bytes(std::span<const std::byte> mine);
-  /// Exchanges lists of plain values, of equal length on every rank, over the bootstrap; a
-  /// collective.
+  /// Gathers a list of values from every rank over the bootstrap and returns the lists indexed by
+  /// rank; every rank must call it. All lists have the same length.
   template <typename T>
   Result<std::vector<std::vector<T>>> exchange(const std::vector<T>& mine);
 
-  /// Exchanges values over the communicator and returns them indexed by rank. Between repetitions
-  /// the bootstrap would disturb ranks that have not ended their repetition.
+  /// Gathers a value from every rank over the communicator and returns the values indexed by rank;
+  /// every rank must call it. The bootstrap is not used here, because it would disturb ranks that
+  /// have not finished their repetition.
   template <typename T>
   Result<std::vector<T>> share(const T& mine);
 
-  /// Creates another communicator of the same ranks with the same options; a collective.
+  /// Creates another communicator of the same ranks with the same options; every rank must call it.
   Result<Communicator> duplicate() { return communicator_.duplicate(*bootstrap_, options_); }
   /// Runs a barrier on the communicator, so that no rank leaves while a peer still needs it.
   Status finish();

@@ -1,4 +1,4 @@
-// The options of commands that measure a range of sizes.
+// Command-line options for the range of sizes that a command measures.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -18,11 +18,13 @@ struct SizeRange {
   std::uint64_t min_bytes = 1024;
   std::uint64_t max_bytes = std::uint64_t{4} << 20;
   std::uint64_t step_factor = 4;
-  std::uint64_t step_bytes = 0;  ///< bytes from one size to the next; 0: multiply by the factor
+  /// Difference between adjacent sizes in bytes; 0: each size is the previous one times the factor.
+  std::uint64_t step_bytes = 0;
 
-  /// Ok if the range contains a size. The error (invalid_argument) names the options.
+  /// Ok if the range has at least one size. Otherwise the error (invalid_argument) names the
+  /// options.
   Status check() const;
-  /// The sizes of the range, ascending.
+  /// The sizes of the range in bytes, in ascending order.
   std::vector<std::uint64_t> sizes() const;
 };
 

@@ -8,10 +8,11 @@
 
 namespace tutti::app {
 
-/// Parses "1024", "64K", "4M" or "1G" with powers of 1024. Lower case and a final B are accepted.
+/// Parses a number of bytes such as "1024", "64K", "4M" or "1G"; the units are powers of 1024.
+/// Accepts lower case and a final B.
 Result<std::uint64_t> parse_size(const std::string& text);
 
-/// Formats a size exactly and as short as possible, such as "64K".
+/// The shortest text that parse_size() turns into exactly this size, such as "64K".
 std::string size_text(std::uint64_t bytes);
 
 }  // namespace tutti::app

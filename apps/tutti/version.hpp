@@ -3,7 +3,7 @@
 
 namespace tutti::app {
 
-/// The version as text, such as "0.1.0".
+/// The version of `tutti` as text, such as "0.1.0".
 const char* version();
 
 }  // namespace tutti::app

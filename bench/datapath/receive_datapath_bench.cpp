@@ -1,12 +1,13 @@
-// Measures the receive path of the engine: chunks in memory are decoded, validated, verified while
-// they are copied into the user's buffer, and marked in the chunk map. memcpy of the same bytes
-// between the same places is timed alternately on the same core.
+// Measures how fast the engine receives chunks that are already in memory. The engine validates the
+// header, copies and verifies the payload, and marks the chunk in the chunk map. For comparison,
+// memcpy of the same bytes is timed alternately on the same core.
 //
 //   receive_datapath_bench [--chunk-bytes N] [--mib N] [--repeat N] [--json FILE] [--only KIND]
 // receive_datapath_bench --count REPEAT         receives REPEAT times, for an instruction counter
 //
-// staging "ring": payloads come from 128 KiB that stay in the second-level cache, as after a
-// receive call; "memory": every payload is read for the first time.
+// In the results, staging "ring" means that payloads repeat after 128 KiB, so that they stay in the
+// second-level cache as after a receive call. Staging "memory" means that every payload is read for
+// the first time.
 #include <fmt/format.h>
 #include <sched.h>
 #if defined(__x86_64__)
@@ -39,17 +40,19 @@ struct Options {
   std::uint32_t chunk_bytes = 4096;
   std::uint32_t mib = 32;
   std::uint32_t repeat = 15;
-  std::uint32_t count = 0;  ///< number of repetitions for an instruction counter; 0: timed run
-  std::string only;         ///< kind of integrity word, "keyed" or "crc"; empty: both
+  /// Number of receptions, if an external tool counts instructions; 0: measure time instead.
+  std::uint32_t count = 0;
+  std::string only;  ///< kind of integrity word to measure, "keyed" or "crc"; empty: both
   std::string json;
 };
 
 struct Sample {
   double seconds = 0;
-  std::uint64_t cycles = 0;  ///< cycles spent, by cycle_counter()
+  std::uint64_t cycles = 0;  ///< increase of cycle_counter() during the work
 };
 
-/// The time stamp counter. Processors without one use the clock, on which a cycle is a nanosecond.
+/// The processor's time stamp counter. On other processors than x86-64 it is the clock, in
+/// nanoseconds.
 std::uint64_t cycle_counter() {
 #if defined(__x86_64__)
   return __rdtsc();
@@ -67,7 +70,7 @@ Sample timed(const Work& work) {
   return {static_cast<double>((runtime::now() - begun).count()) / 1e9, spent};
 }
 
-/// Receives one block at rank 0 of two ranks, with new engine objects.
+/// Times the reception of one block at rank 0 of two ranks, by new engine objects.
 Sample receive_once(const Staging& staging, const wire::Integrity& integrity,
                     std::span<std::byte> buffer, std::uint32_t chunk_bytes) {
   auto endpoint = std::make_unique<StagedEndpoint>(staging, integrity, chunk_bytes);
@@ -173,8 +176,8 @@ nlohmann::json one_core(const Options& options, std::string_view kind, bool ring
           {"to_memcpy", static_cast<double>(floor.cycles) / static_cast<double>(ours.cycles)}};
 }
 
-/// Receives with two workers, each with its own subgroup, buffer and core; the time is that of the
-/// slower worker.
+/// Receives on two cores at the same time, with separate engine objects and buffers. The time is
+/// that of the slower core.
 nlohmann::json two_cores(const Options& options, std::string_view kind, double alone) {
   if (std::thread::hardware_concurrency() < 2) return nullptr;
   std::vector<double> rates;

@@ -1,5 +1,5 @@
-// An endpoint without a network: its multicast queue pair delivers datagrams from memory, so that
-// only the engine's receive path is measured.
+// An endpoint without a network, to measure the engine's receive path alone. Its multicast queue
+// pair delivers datagrams from memory.
 #pragma once
 
 #include <cstddef>
@@ -15,13 +15,12 @@
 
 namespace tutti::bench {
 
-/// Datagrams as a receive call leaves them in memory: header and payload, one datagram after the
-/// other.
+/// Datagrams in memory as a receive call leaves them, each with header and payload.
 class Staging {
  public:
-  /// Makes `count` chunks of one block from `source`. Payloads repeat after `ring` chunks, which
-  /// keeps them in the cache like data that the kernel has just copied; with `ring` = `count` no
-  /// payload repeats.
+  /// Makes the `count` chunks of a block that rank `source` multicasts. Payloads repeat after
+  /// `ring` chunks, so that they stay in the cache like data that the kernel has just copied; if
+  /// `ring` equals `count`, no payload repeats.
   Staging(const wire::Integrity& integrity, Rank source, std::uint32_t epoch, std::uint32_t count,
           std::uint32_t ring, std::uint32_t chunk_bytes)
       : count_(count), ring_(ring), chunk_bytes_(chunk_bytes) {
@@ -58,7 +57,8 @@ class Staging {
   std::vector<std::byte> headers_;
 };
 
-/// Handles a datagram as the `ip` device does after the kernel has delivered it.
+/// A queue pair that treats a datagram as the device `ip` does after the kernel has delivered the
+/// datagram.
 class StagedQueuePair final : public device::MulticastQueuePair {
  public:
   StagedQueuePair(const Staging& staging, wire::Integrity integrity)
@@ -104,7 +104,7 @@ class StagedQueuePair final : public device::MulticastQueuePair {
   bool open_ = false;
 };
 
-/// The endpoint of rank 0 of two ranks, which discards all sends.
+/// The endpoint of rank 0 in a job of two ranks. It discards everything that is sent.
 class StagedEndpoint final : public device::Endpoint {
  public:
   StagedEndpoint(const Staging& staging, const wire::Integrity& integrity,

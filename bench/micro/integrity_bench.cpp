@@ -1,8 +1,9 @@
-// Measures the cost of a datagram's integrity word in nanoseconds, alone and with the copy out of
-// the staging buffer.
+// Measures the time to compute the integrity word of a datagram, alone and combined with the copy
+// out of staging.
 //
-// Payloads lie 24 bytes apart, as received datagrams do, in a source that stays in the second-level
-// cache; memcpy of the same bytes is the lower bound. Arguments: payload bytes.
+// The datagrams lie in memory as after a receive call, each payload behind its header of 24 bytes,
+// and stay in the second-level cache. memcpy of the same bytes is the lower bound. The argument of
+// a benchmark is the payload in bytes.
 #include "wire/integrity.hpp"
 
 #include <benchmark/benchmark.h>
@@ -22,7 +23,7 @@ using tutti::wire::IntegrityKind;
 constexpr std::size_t kHeaderBytes = 24;
 constexpr std::size_t kStagingBytes = 128 * 1024;
 
-/// Steps through staging and user buffer, one datagram at a time.
+/// Datagrams in staging and their positions in a user buffer; advance() goes to the next datagram.
 class Datagrams {
  public:
   explicit Datagrams(std::size_t payload_bytes) : payload_bytes_(payload_bytes) {

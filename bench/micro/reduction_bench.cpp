@@ -1,9 +1,10 @@
-// Compares the reduction kernels with the memory-bandwidth bound of one core.
+// Compares the time of the reduction kernels with the lower bound that the memory bandwidth of one
+// core sets.
 //
-// Each turn times a kernel and two plain loops that move the same bytes: a triad over the same
-// streams and a copy; the faster loop is the bound. `of_bound` is the bound's best time over the
-// kernel's best time, so 1 means that the arithmetic is free. Streams exceed the caches unless
-// --cached is given.
+// Each repetition times a kernel and two plain loops that move as many bytes: a sum over the same
+// vectors and a copy. The best time of the faster loop is the bound. The counter `of_bound` is the
+// bound divided by the best time of the kernel; 1 means that the arithmetic takes no extra time.
+// The vectors exceed the caches unless --cached is given.
 //
 //   reduction_bench [--cached] [--implementation=NAME] [google-benchmark's own options]
 //   --benchmark_format=json prints the same records for programs.
@@ -28,20 +29,22 @@ using tutti::reduction::ElementType;
 using tutti::reduction::Operation;
 using tutti::reduction::Reducer;
 
-constexpr std::size_t kMemoryBytes = 32u << 20;  // bytes of one stream, more than the caches hold
+// Size of one vector in bytes, larger than the caches.
+constexpr std::size_t kMemoryBytes = 32u << 20;
 constexpr std::size_t kCachedBytes = 16u << 10;
 constexpr std::size_t kMaxOperands = 16;
 
 using Words = std::vector<std::uint64_t>;
 
-/// The vectors that all benchmarks share, whose bits are small numbers in every element type.
+/// The operands and the result of all benchmarks. Their bits are numbers that neither overflow nor
+/// underflow in any floating-point type.
 class Streams {
  public:
   explicit Streams(std::size_t bytes) : bytes_(bytes), result_(bytes / 8) {
     for (std::size_t i = 0; i < kMaxOperands; ++i) {
       Words words(bytes / 8);
-      // Each 16 bits are 0x3f00 to 0x3fff: as float16 a number between 1 and 2, and as the top of a
-      // wider float a number near 1.
+      // Every 16 bits have a value from 0x3f00 to 0x3fff. As float16 this is a number between 1 and
+      // 2; as the upper bits of a wider float it is a number near 1.
       for (std::size_t w = 0; w < words.size(); ++w) {
         words[w] = (tutti::draw(i, w) & 0x00ff'00ff'00ff'00ffu) | 0x3f00'3f00'3f00'3f00u;
       }
@@ -65,13 +68,14 @@ double seconds_of(const auto& work) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Computes dst[i] += a[i]. The compiler must vectorise this loop, so the file is compiled with -O3.
+// Computes dst[i] += a[i]. This file is compiled with -O3, so that the compiler vectorises the
+// loop.
 [[gnu::noinline]] void triad_update(std::uint64_t* __restrict dst,
                                     const std::uint64_t* __restrict a, std::size_t words) {
   for (std::size_t i = 0; i < words; ++i) dst[i] += a[i];
 }
 
-// Computes dst[i] = a0[i] + a1[i] + ..., reading and writing each stream once.
+// Computes dst[i] = a0[i] + a1[i] + ..., and so reads every operand and writes the result once.
 template <std::size_t kOperands>
 [[gnu::noinline]] void triad_of(std::uint64_t* __restrict dst, const Streams& streams,
                                 std::size_t words) {
@@ -93,7 +97,8 @@ void triad(Streams& streams, std::size_t operands) {
   triad_of<16>(streams.result(), streams, words);
 }
 
-/// Copies as many bytes as `streams_moved` streams have, of which half are read and half written.
+/// Copies vectors. The bytes that it reads and writes together are those of `streams_moved`
+/// vectors.
 void copy(Streams& streams, std::size_t streams_moved) {
   std::size_t left = streams.bytes() * streams_moved / 2;
   for (std::size_t i = 0; left != 0; ++i) {
@@ -103,7 +108,8 @@ void copy(Streams& streams, std::size_t streams_moved) {
   }
 }
 
-/// Times one kernel: dst op= a0 with one operand, otherwise dst = a0 op a1 op ...
+/// Times one kernel. With one operand it computes dst = dst op a0, with more operands dst = a0 op
+/// a1 op ...
 void measure(benchmark::State& state, Streams& streams, const Reducer& reducer,
              std::size_t operands) {
   const std::size_t count = streams.bytes() / element_bytes(reducer.type());

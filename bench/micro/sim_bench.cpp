@@ -1,9 +1,9 @@
-// Measures how many events, and how many packet hops without a protocol, one core simulates per
-// second.
+// Measures how many events, and how many hops of packets over links, one core simulates per second.
 //
-// Hold model: take the first of N pending events and push one with a random delay, distributed as
-// in a packet network, with one percent of millisecond timers. Fabric: whole collectives, with one
-// event per 4 KiB packet unless the name of the benchmark says otherwise.
+// The benchmark `hold` repeatedly takes the earliest of N pending events and pushes a new one. Its
+// random delay is distributed as in a packet network, and one percent are timers of a millisecond.
+// The other benchmarks simulate whole collectives on the fabric, with packets of 4 KiB and without
+// a protocol.
 #include <benchmark/benchmark.h>
 
 #include <array>
@@ -37,7 +37,7 @@ std::vector<std::int64_t> packet_delays() {
   return delays;
 }
 
-/// The standard library's heap with the interface of the event queue, for comparison.
+/// An event queue that is a heap of the standard library, for comparison.
 class HeapQueue {
  public:
   void push(const Event& event) { heap_.push(event); }

@@ -1,5 +1,5 @@
-// A ring Allgather in SimGrid on the networks of our own fabric's benchmarks, for comparison with
-// `tutti sim traffic allgather_ring`. Built if SimGrid is installed.
+// Simulates a ring Allgather in SimGrid, for comparison with `tutti sim traffic allgather_ring` on
+// the same networks. Built only if SimGrid is installed.
 //
 //   simgrid_ring 188|1024 BYTES      prints ranks, bytes, virtual time and processor time as JSON
 #include <fmt/format.h>
@@ -25,9 +25,9 @@ double processor_seconds() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-/// Up to 216 ranks: the network of [Khalilov24] 6.2, with 12 leaf switches of 18 hosts, 6 spine
-/// switches, and 3 links between each leaf and spine. More ranks: three levels of switches of radix
-/// 32.
+/// Makes the simulated network. Up to 216 ranks it is that of [Khalilov24] 6.2: 12 leaf switches
+/// with 18 hosts each, 6 spine switches, and 3 links between each leaf and each spine. For more
+/// ranks it is a fat tree with three levels of switches of radix 32.
 std::vector<s4u::Host*> make_network(std::uint32_t ranks) {
   std::vector<s4u::Host*> hosts;
   const s4u::ClusterCallbacks callbacks(
@@ -46,7 +46,8 @@ std::vector<s4u::Host*> make_network(std::uint32_t ranks) {
   return hosts;
 }
 
-/// One rank of the ring: passes blocks from its left neighbour to its right neighbour, P-1 times.
+/// Runs one rank of the ring. In each of `ranks` - 1 steps it sends a block to its right neighbour
+/// and receives one from its left neighbour.
 void rank_main(std::uint32_t rank, std::uint32_t ranks, std::uint64_t bytes) {
   static char block;
   s4u::Mailbox* right = s4u::Mailbox::by_name(std::to_string((rank + 1) % ranks));

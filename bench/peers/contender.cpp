@@ -22,13 +22,14 @@ namespace tutti::bench {
 namespace {
 
 constexpr std::int64_t kLongestLeadNs = 100'000'000;
-// Largest size whose counts fit MPI's type int.
+// Largest size in bytes, because MPI counts elements by an int.
 constexpr std::size_t kLargestSize = std::size_t{1} << 30;
 constexpr int kAttemptsPerIteration = 3;
 constexpr int kCallsPerLoop = 100;
 constexpr std::int64_t kWorkCalibrationNs = 100'000'000;
 
-/// Exchanges lines with the orchestrator, which reads the switch's counters between them.
+/// Synchronises with the orchestrator compare.py: sends a line and waits for the answer. Before it
+/// answers, the orchestrator reads the counters of the switch.
 class Gate {
  public:
   explicit Gate(const std::string& path) {
@@ -113,7 +114,7 @@ bool loops(Operation operation) {
   return operation >= Operation::loop_barrier && operation <= Operation::loop_allgather;
 }
 
-/// The collectives that an operation consists of.
+/// The collectives of which an operation consists; none for a barrier.
 std::vector<Work::Kind> parts_of(Operation operation) {
   switch (operation) {
     case Operation::none:
@@ -141,7 +142,7 @@ std::vector<Work::Kind> parts_of(Operation operation) {
 
 bool has_size(Operation operation) { return !parts_of(operation).empty(); }
 
-/// The buffers of one collective, which are filled and checked in each repetition.
+/// One collective with its buffers, which every repetition fills and checks.
 class Part {
  public:
   Part(const Contender& contender, Work::Kind kind, std::size_t bytes)
@@ -191,13 +192,13 @@ class Part {
 
 struct Attempt {
   bool late = false;         ///< whether a rank learnt the common start too late
-  std::int64_t time_ns = 0;  ///< time of the slowest rank, in ns; on rank 0 only
-  /// Longest do_work time of any rank in this repetition, in ns; on rank 0 only.
+  std::int64_t time_ns = 0;  ///< time until the last rank has finished, in ns; set on rank 0 only
+  /// Longest time of do_work on any rank in this repetition, in ns; set on rank 0 only.
   std::int64_t work_ns = 0;
-  std::int64_t wrong_bytes = 0;  ///< number of wrong bytes at this rank
+  std::int64_t wrong_bytes = 0;  ///< number of wrong bytes that this rank received
 };
 
-/// Repeats one operation of one size, with its buffers.
+/// Runs one operation of one size repeatedly, and owns the buffers.
 class Measurement {
  public:
   Measurement(Contender& contender, Operation operation, std::size_t bytes)
@@ -217,7 +218,7 @@ class Measurement {
       const auto work_ns = contender_.gather(work_ns_);
       if (!work_ns.empty()) attempt.work_ns = *std::max_element(work_ns.begin(), work_ns.end());
     }
-    // Checking before all ranks have finished would take a core from an unfinished rank.
+    // A check before all ranks have finished would take the core from an unfinished rank.
     contender_.barrier();
     attempt.wrong_bytes = check();
     if (contender_.rank() != 0) return attempt;
@@ -232,8 +233,8 @@ class Measurement {
     for (Part& part : parts_) part.fill(repetition_ + 1);
   }
 
-  /// Adds `rounds` of work between start and wait; with `only` the work runs without the
-  /// collective.
+  /// Makes each repetition do `rounds` rounds of do_work between start and wait. If `only` is true,
+  /// the collective is left out.
   void set_work(std::uint64_t rounds, bool only) {
     work_rounds_ = rounds;
     only_work_ = only;
@@ -245,8 +246,8 @@ class Measurement {
     return now_ns() - start_ns;
   }
 
-  /// The mean time of one call in a long sequence of calls. An untimed barrier follows each call
-  /// except a Barrier, so that ranks whose part ends early do not run ahead.
+  /// The mean time of a call over many calls, in ns. Unless the call is a Barrier, an untimed
+  /// barrier follows each call, so that ranks that finish early do not run ahead.
   std::int64_t run_loop() {
     std::int64_t total_ns = 0;
     for (int call = 0; call < kCallsPerLoop; ++call) {
@@ -304,7 +305,7 @@ class Measurement {
   Operation operation_;
   std::uint64_t repetition_ = 0;
   std::uint64_t work_rounds_ = 0;
-  std::int64_t work_ns_ = 0;  ///< time of this rank's work in the last repetition, in ns
+  std::int64_t work_ns_ = 0;  ///< time of do_work on this rank in the last repetition, in ns
   bool only_work_ = false;
   std::vector<Part> parts_;
 };
@@ -316,15 +317,15 @@ std::int64_t median(std::vector<std::int64_t> values) {
 
 struct Samples {
   std::vector<std::int64_t> times_ns;
-  /// do_work time of the slowest rank in ns, for each repetition.
+  /// Longest time of do_work on any rank in each repetition, in ns.
   std::vector<std::int64_t> work_ns;
   int attempts = 0;
   int late_starts = 0;
-  std::int64_t wrong_bytes = 0;  ///< number of wrong bytes at this rank
+  std::int64_t wrong_bytes = 0;  ///< number of wrong bytes that this rank received
 };
 
-/// Repeats until `wanted` repetitions had a common start. Rank 0 decides, and shares a start of 0
-/// when there are enough.
+/// Runs repetitions until `wanted` of them had a common start of all ranks, or until too many were
+/// late. Rank 0 decides; it shares a start time of 0 to end the loop.
 Samples sample(Measurement& measurement, Contender& contender, int wanted, std::int64_t& lead_ns) {
   Samples samples;
   while (true) {
@@ -348,18 +349,18 @@ Samples sample(Measurement& measurement, Contender& contender, int wanted, std::
   }
 }
 
-/// The times of the two halves of an overlapped operation, each measured without the other (as in
-/// NBCBench).
+/// The times of a collective and of work, each measured alone before they are overlapped, as
+/// NBCBench does.
 struct Alone {
   std::int64_t collective_ns = 0;
-  /// Time of the fixed work from the common start to the last rank's end, in ns.
+  /// Time of the work from the common start until the last rank has finished, in ns.
   std::int64_t compute_ns = 0;
-  /// Time of the fixed work on the slowest rank from that rank's own start, in ns.
+  /// Longest time of do_work on any rank, measured from the start of do_work on this rank, in ns.
   std::int64_t work_ns = 0;
 };
 
-/// The work rate of this process, measured once while every rank works, because ranks that share a
-/// core get the same share of it in the measurement.
+/// The rounds of do_work per nanosecond in this process, measured once. All ranks measure at the
+/// same time, so that ranks that share a core get the same share as in the later measurement.
 double work_rate(Contender& contender) {
   static double rate = 0;
   if (rate == 0) {
@@ -464,7 +465,8 @@ std::vector<std::string> split(const std::string& list) {
   return parts;
 }
 
-/// Reads a common option; returns false if `option` is not a common option.
+/// Stores the value of an option that all contenders have. Returns false if `option` is no such
+/// option.
 bool apply(Options& options, const std::string& option, const std::string& value) {
   if (option == "--name") {
     options.name = value;

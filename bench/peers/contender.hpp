@@ -1,5 +1,6 @@
-// The harness of every program that compare.py measures, for any library: common start, data check,
-// counter window and printed line. README.md in this folder defines them.
+// The measuring code of every program that compare.py runs, for any library. It agrees on a common
+// start, checks the data, marks when counters are read and prints the results. README.md in this
+// folder defines these steps.
 #pragma once
 
 #include <cstddef>
@@ -10,8 +11,8 @@
 namespace tutti::bench {
 
 /// One collective with its buffers. `bytes` is the size of the vector (broadcast, allreduce), of a
-/// rank's input block (allgather) or of a rank's output block (reduce_scatter). Reductions sum
-/// floats.
+/// rank's input block (allgather) or of a rank's output block (reduce_scatter). allreduce and
+/// reduce_scatter compute sums of floats.
 struct Work {
   enum class Kind { broadcast, allgather, reduce_scatter, allreduce };
   Kind kind = Kind::broadcast;
@@ -20,8 +21,8 @@ struct Work {
   std::size_t bytes = 0;
 };
 
-/// The library under measurement, as one rank sees it. All calls are collective and blocking; a
-/// failure throws std::runtime_error or ends the program.
+/// One rank of the library under measurement. Every rank must call each function in the same order.
+/// The functions block, except start(); a failure throws std::runtime_error or ends the program.
 class Contender {
  public:
   virtual ~Contender() = default;
@@ -30,21 +31,22 @@ class Contender {
   virtual int rank() const = 0;
   virtual int ranks() const = 0;
   virtual void barrier() = 0;
-  /// Broadcasts rank 0's `bytes` at `data` to every rank.
+  /// Broadcasts the `bytes` bytes at `data` of rank 0 into `data` of every rank.
   virtual void broadcast(std::byte* data, std::size_t bytes) = 0;
-  /// Gathers every rank's `bytes` at `input` into `output` at every rank, in rank order (ranks() *
-  /// bytes).
+  /// Gathers the `bytes` bytes at `input` of every rank, in rank order, into `output` of every
+  /// rank, which has room for ranks() * bytes.
   virtual void allgather(const std::byte* input, std::byte* output, std::size_t bytes) = 0;
   virtual void reduce_scatter(const std::byte* input, std::byte* output, std::size_t bytes);
   virtual void allreduce(const std::byte* input, std::byte* output, std::size_t bytes);
-  /// Starts a collective and returns at once. Collectives of different lanes (0 and 1) may overlap.
+  /// Starts a collective and returns at once. A collective of lane 0 and one of lane 1 may run at
+  /// the same time.
   virtual void start(const Work& work, int lane);
-  /// Waits for the end of all started collectives.
+  /// Waits for the end of all collectives that start() has started.
   virtual void finish();
-  /// Returns, at rank 0, the values of all ranks in rank order, and elsewhere an empty list. Not
-  /// measured.
+  /// Returns the values of all ranks, in rank order, on rank 0, and an empty list on other ranks.
+  /// This call is never part of a measurement.
   virtual std::vector<std::int64_t> gather(std::int64_t value) = 0;
-  /// Returns rank 0's value at every rank. Not measured.
+  /// Returns the `value` of rank 0 on every rank. This call is never part of a measurement.
   virtual std::int64_t share(std::int64_t value) = 0;
 
  private:
@@ -52,30 +54,30 @@ class Contender {
 };
 
 struct Options {
-  std::string name = "unnamed";  ///< label of the contender in each printed line
-  /// Operations to measure, which may also be reduce_scatter, allreduce and barrier. `pair` starts
-  /// an allgather and a reduce_scatter together, and `loop_` with barrier, broadcast or allgather
-  /// reports the mean of many calls in sequence. `overlap_` with a collective starts it, does work
-  /// that takes as long as the collective alone, then waits.
+  std::string name = "unnamed";  ///< name of the contender in the printed lines
+  /// Names of the operations to measure; operation_names() lists all. `pair` starts an allgather
+  /// and a reduce_scatter at the same time. An operation with the prefix `loop_` reports the mean
+  /// time over many calls in sequence. With the prefix `overlap_` it starts the collective, does
+  /// work that takes as long as the collective alone, and then waits.
   std::vector<std::string> operations = {"none", "broadcast", "allgather"};
   std::vector<std::size_t> sizes = {
       65536};  ///< size of the vector (broadcast) or of each rank's block (allgather), in bytes
   int iterations = 10;
   int warmup = 2;
   std::int64_t lead_us = 2000;  ///< time from the agreement on a common start to that start, in us
-  /// Path of the orchestrator's socket; empty: link counters are not read.
+  /// Path of the orchestrator's socket; empty: no link counters are read.
   std::string gate;
 };
 
-/// The operations that can be measured.
+/// The names of all operations that can be measured.
 std::vector<std::string> operation_names();
 
-/// Reads the common options from the command line; all other options remain in `rest`. Throws
-/// std::runtime_error naming an option with a bad or missing value.
+/// Parses the options that all contenders have; all other arguments are stored in `rest`. Throws
+/// std::runtime_error, which names the option, if a value is bad or missing.
 Options parse_options(int argc, char** argv, std::vector<std::string>& rest);
 
-/// Measures every operation and size of `options` and prints one JSON line for each at rank 0.
-/// Returns, at every rank, the number of wrong bytes over all ranks.
+/// Measures every operation and size of `options`; rank 0 prints one line of JSON for each. Returns
+/// the number of wrong bytes over all ranks, on every rank.
 std::int64_t measure_all(Contender& contender, const Options& options);
 
 }  // namespace tutti::bench

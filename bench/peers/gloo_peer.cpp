@@ -1,6 +1,6 @@
-// Measures Gloo's collectives over TCP on one interface; ranks meet through a shared folder. Gloo
-// has no nonblocking calls, so each started collective runs on its own thread, as in programs that
-// use it. It has no reduce_scatter.
+// Measures Gloo's collectives over TCP on one interface. The ranks find each other through a shared
+// folder. Gloo has no nonblocking calls, so each collective that start() starts runs on a thread of
+// its own. reduce_scatter is not supported, because Gloo lacks it.
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/barrier.h>
@@ -159,7 +159,7 @@ int main(int argc, char** argv) {
     const Place place = parse_place(rest);
     GlooContender contender(place.rank, place.ranks, place.interface, place.folder);
     const std::int64_t wrong_bytes = tutti::bench::measure_all(contender, options);
-    // A rank must not close its connections while another rank waits for their last bytes.
+    // No rank may close its connections while another rank still waits for data from them.
     contender.barrier();
     return wrong_bytes == 0 ? 0 : 1;
   } catch (const std::exception& error) {

@@ -1,6 +1,6 @@
-// Prints the current pace of the machine as one JSON object: the time of a system call and of a
-// memory copy on each core, all cores at once. Cores and memory may be shared with other machines,
-// so the pace of a program varies over minutes.
+// Prints how fast this machine is at the moment, as one JSON object. It has the times of a system
+// call and of a memory copy on the slowest core, while all cores work. A virtual machine may share
+// cores and memory with others, so its speed varies over minutes.
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>
@@ -21,7 +21,7 @@ using tutti::bench::now_ns;
 
 constexpr int kRounds = 5;
 constexpr int kCalls = 20'000;
-constexpr std::size_t kCopyBytes = 16 << 20;  // bytes of the copy, more than the caches hold
+constexpr std::size_t kCopyBytes = 16 << 20;  // size of the copy in bytes, larger than the caches
 
 struct Core {
   int number = 0;
@@ -39,7 +39,7 @@ std::vector<Core> usable_cores() {
   return cores;
 }
 
-/// The median time over the rounds, so that one interrupted round has no effect.
+/// The median time of `work` over several rounds, so that one interrupted round has no effect.
 template <typename Work>
 double median_ns(std::barrier<>& together, Work&& work) {
   double times[kRounds];

@@ -1,5 +1,5 @@
-// The common start on the host's clock, and data that identifies sender, repetition and offset, for
-// every measurement of Tutti.
+// Functions that all measurements share: the common start of all ranks by the host's clock, and
+// test data that depends on sender, repetition and position.
 #pragma once
 
 #include <sched.h>
@@ -22,10 +22,11 @@ inline std::int64_t now_ns() {
   return time.tv_sec * kNanosecondsPerSecond + time.tv_nsec;
 }
 
-/// Waits until an instant: sleeps, then yields for the last moment, so that ranks that share a core
-/// do not delay each other.
+/// Waits until an instant. First sleeps, then yields the core repeatedly, so that ranks that share
+/// a core do not delay each other.
 inline void wait_until(std::int64_t instant_ns) {
-  constexpr std::int64_t kYieldBeforeStartNs = 60'000;  // time by which a sleep may end late, in ns
+  // Longest delay with which a sleep may end, in ns.
+  constexpr std::int64_t kYieldBeforeStartNs = 60'000;
   const std::int64_t wake_ns = instant_ns - kYieldBeforeStartNs;
   const timespec wake{wake_ns / kNanosecondsPerSecond, wake_ns % kNanosecondsPerSecond};
   while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &wake, nullptr) == EINTR) {
@@ -33,16 +34,16 @@ inline void wait_until(std::int64_t instant_ns) {
   while (now_ns() < instant_ns) sched_yield();
 }
 
-/// Yields the core to ranks that share it and have not finished, so that this rank's later work is
-/// not part of their time.
+/// Yields the core for a while to ranks that have not finished, so that the next work of this rank
+/// does not add to their times.
 inline void stand_aside() {
   constexpr std::int64_t kAsideNs = 200'000;
   const std::int64_t end_ns = now_ns() + kAsideNs;
   while (now_ns() < end_ns) sched_yield();
 }
 
-/// A word of the data that `rank` sends in one repetition; a stale, shifted or foreign block never
-/// matches.
+/// One word of the data that `rank` sends in a repetition. It depends on all arguments, so that
+/// data of another rank, repetition or position is detected.
 inline std::uint64_t pattern_word(int rank, std::uint64_t repetition, std::uint64_t index) {
   std::uint64_t word = (static_cast<std::uint64_t>(rank) << 48) ^ (repetition << 32) ^ index;
   word = (word ^ (word >> 31)) * 0x9E3779B97F4A7C15ULL;
@@ -56,7 +57,7 @@ inline void fill_pattern(std::byte* data, std::size_t bytes, int rank, std::uint
   }
 }
 
-/// The number of bytes that differ from the pattern of a rank and repetition.
+/// The number of bytes that differ from those that `rank` sends in this repetition.
 inline std::int64_t count_wrong(const std::byte* data, std::size_t bytes, int rank,
                                 std::uint64_t repetition) {
   std::int64_t wrong = 0;
@@ -71,7 +72,8 @@ inline std::int64_t count_wrong(const std::byte* data, std::size_t bytes, int ra
   return wrong;
 }
 
-/// A small whole number as operand of a sum, so that sums are exact as floats in any order.
+/// One element of a rank's operand of a sum. It is a small whole number, so that sums of floats are
+/// exact in any order.
 inline float sum_number(int rank, std::uint64_t repetition, std::uint64_t index) {
   const std::uint64_t mixed = (index ^ (index >> 7) ^ (index >> 13)) + repetition;
   return static_cast<float>(1 + (mixed + 3 * static_cast<std::uint64_t>(rank)) % 8);
@@ -84,8 +86,8 @@ inline void fill_numbers(std::byte* data, std::size_t bytes, int rank, std::uint
   }
 }
 
-/// The number of bytes that differ from the sum over all ranks. `first` is the index of the first
-/// element of `data`.
+/// The size in bytes of all floats that differ from the sum of all ranks' operands. `first` is the
+/// index of the first element of `data` in the whole vector.
 inline std::int64_t count_wrong_sums(const std::byte* data, std::size_t bytes, std::uint64_t first,
                                      int ranks, std::uint64_t repetition) {
   std::int64_t wrong = 0;
@@ -97,8 +99,8 @@ inline std::int64_t count_wrong_sums(const std::byte* data, std::size_t bytes, s
   return wrong;
 }
 
-/// Computes for a fixed number of rounds without library calls. The work must not end by the clock,
-/// because cycles taken by another thread have to lengthen it.
+/// Computes for a fixed number of rounds, without calls of the library. The work does not end at a
+/// fixed time, so that it takes longer if another thread uses the core.
 inline void do_work(std::uint64_t rounds) {
   volatile double value = 1;
   for (std::uint64_t round = 0; round < rounds; ++round) {
@@ -106,7 +108,7 @@ inline void do_work(std::uint64_t rounds) {
   }
 }
 
-/// The rounds of `do_work` per nanosecond, measured for `duration_ns`.
+/// The number of rounds that do_work() completes per nanosecond, measured for `duration_ns`.
 inline double measure_work_rate(std::int64_t duration_ns) {
   const std::int64_t start_ns = now_ns();
   std::uint64_t rounds = 0;

@@ -1,5 +1,5 @@
-// Measures the collectives of an MPI library. The program is built once with each MPI's compiler
-// wrapper.
+// Measures the collectives of an MPI library. This file is compiled once for each MPI library, by
+// its compiler wrapper.
 #include <mpi.h>
 #include <sys/time.h>
 #include <unistd.h>
@@ -98,7 +98,7 @@ class MpiContender final : public Contender {
   std::vector<MPI_Request> requests_;
 };
 
-// Exit status after a hang in MPI_Finalize: success, because all results are printed by then.
+// Exit status if MPI_Finalize hangs. It means success, because all results are already printed.
 constexpr int kFinalizeHung = 0;
 
 constexpr char kHungNotice[] = "mpi_peer: MPI_Finalize hung; left without it\n";
@@ -108,8 +108,8 @@ extern "C" void leave_hung_finalize(int) {
   _exit(written < 0 ? 1 : kFinalizeHung);
 }
 
-/// Ends the process by a timer if MPI_Finalize does not return, as happens often with MPICH 4.0
-/// over UCX.
+/// Calls MPI_Finalize, and ends the process if the call does not return in time, which is frequent
+/// with MPICH 4.0 over UCX.
 void finalize_within(long patience_ms) {
   std::signal(SIGALRM, leave_hung_finalize);
   const itimerval timer{{0, 0}, {patience_ms / 1000, (patience_ms % 1000) * 1000}};

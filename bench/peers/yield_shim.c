@@ -1,6 +1,6 @@
-// Makes a busy-polling library fair if there are more ranks than cores, when preloaded by
-// LD_PRELOAD. UCX, and MPICH over it, calls epoll_wait() with a timeout of 0 in a loop that never
-// gives the core away; when such a call finds nothing, this epoll_wait() lets another process run.
+// Replaces epoll_wait() if preloaded by LD_PRELOAD, for runs with more ranks than cores. UCX, which
+// MPICH uses, calls epoll_wait() with a timeout of 0 in a loop and never yields the core. If such a
+// call finds no event, this version lets another process run.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>

@@ -8,7 +8,7 @@
 namespace tutti::c {
 namespace {
 
-/// A buffer of a C call: its address, and its number of blocks and their size.
+/// A buffer argument of a C function: its name, its address, and the size and number of its blocks.
 struct Blocks {
   const char* name;
   const void* data;
@@ -16,19 +16,21 @@ struct Blocks {
   size_t blocks;
 };
 
-/// Checks a buffer: NULL is valid only for 0 bytes, and count x size must fit a size_t.
+/// Checks a buffer argument. NULL is valid only for 0 bytes, and the size of all blocks together
+/// must fit a size_t.
 Status check(const tutti::CollectiveCall& call, const Blocks& buffer) {
   const char* const collective = to_string(call.collective);
   if (buffer.data == nullptr && buffer.block_bytes != 0 && buffer.blocks != 0)
     return null_argument(collective, buffer.name);
   if (buffer.blocks != 0 && buffer.block_bytes > std::numeric_limits<size_t>::max() / buffer.blocks)
     return failure(Code::invalid_argument,
-                   "{}: {} x {} bytes of {} exceed the largest size: use less", collective,
-                   buffer.blocks, buffer.block_bytes, buffer.name);
+                   "{}: {} blocks of {} bytes in {} exceed the largest size of a buffer: use less",
+                   collective, buffer.blocks, buffer.block_bytes, buffer.name);
   return {};
 }
 
-/// The arguments of a call, converted from C; `status` is the first error found in them.
+/// The arguments of a C function, converted to those of the C++ interface. `status` is the first
+/// error found in them.
 struct Arguments {
   tutti::CollectiveCall call;
   Status status;
@@ -93,13 +95,15 @@ Arguments& Arguments::options(const tutti_call_options_t* given, bool will_wait)
   } else if (read->algorithm == TUTTI_ALGORITHM_RING) {
     options.algorithm = Algorithm::ring;
   } else if (read->algorithm != TUTTI_ALGORITHM_AUTOMATIC) {
-    note(failure(Code::invalid_argument, "{} is not an algorithm: use TUTTI_ALGORITHM_...",
-                 read->algorithm));
+    note(failure(
+        Code::invalid_argument,
+        "tutti_call_options_t.algorithm is {}, which is no algorithm: use TUTTI_ALGORITHM_...",
+        read->algorithm));
   }
   return *this;
 }
 
-/// Checks the communicator, then lets `write` fill in the arguments of the call.
+/// The converted arguments of a call, which `write` makes, or the first error found in them.
 template <typename Write>
 Result<Arguments> arguments_of(tutti_comm_t* comm, const Write& write) {
   if (comm == nullptr) return null_argument("collective", "comm");
@@ -108,7 +112,7 @@ Result<Arguments> arguments_of(tutti_comm_t* comm, const Write& write) {
   return arguments;
 }
 
-/// Starts the collective and waits for it.
+/// Runs a blocking collective: starts it and waits for its end.
 template <typename Write>
 tutti_status_t run(tutti_comm_t* comm, const tutti_call_options_t* options, const Write& write) {
   return guarded([&]() -> Status {
@@ -120,7 +124,7 @@ tutti_status_t run(tutti_comm_t* comm, const tutti_call_options_t* options, cons
   });
 }
 
-/// Starts the collective and returns its request to the caller without waiting.
+/// Runs a nonblocking collective: starts it and stores its request in *out.
 template <typename Write>
 tutti_status_t launch(tutti_comm_t* comm, const tutti_call_options_t* options,
                       tutti_request_t** out, const Write& write) {
@@ -129,7 +133,7 @@ tutti_status_t launch(tutti_comm_t* comm, const tutti_call_options_t* options,
     if (!arguments) return arguments.status();
     if (out == nullptr) return null_argument("collective", "request");
     if (!arguments->options(options, /*will_wait=*/false).status.ok()) return arguments->status;
-    // Allocated before the start, so that nothing can fail after it.
+    // The handle is allocated first, because nothing may fail once the collective has started.
     auto handle = std::make_unique<tutti_request>();
     handle->communicator = comm->communicator;
     auto request = comm->communicator->start(arguments->call);
@@ -197,7 +201,7 @@ auto alltoall(const void* send, void* receive, size_t bytes) {
   };
 }
 
-/// The size of `count` elements in bytes; SIZE_MAX if the product overflows.
+/// The size of `count` elements in bytes; SIZE_MAX if it does not fit a size_t.
 size_t bytes_of(size_t count, const tutti_reduction_t* reduction) {
   if (reduction == nullptr || reduction->type >= kDataTypes) return 0;
   const size_t each = element_bytes(static_cast<DataType>(reduction->type));
@@ -408,7 +412,7 @@ tutti_status_t tutti_request_set_callback(tutti_request_t* request, tutti_comple
     if (callback == nullptr) return null_argument("tutti_request_set_callback", "callback");
     if (request->has_callback) {
       return tutti::failure(Code::invalid_argument,
-                            "this request already has a callback: set one callback a request");
+                            "this request already has a callback: set only one for each request");
     }
     request->has_callback = true;
     return request->communicator->on_completion(

@@ -1,4 +1,4 @@
-// Communicators of the C interface: creation over each bootstrap, duplication, observation.
+// Communicators of the C interface: creation, duplication and observation.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -16,7 +16,8 @@ Result<CommunicatorOptions> to_options(const tutti_comm_options_t* given) {
   if (!read) return read.status();
   if (read->peer_timeout_ns < 0 || read->create_timeout_ns < 0) {
     return failure(Code::invalid_argument,
-                   "tutti_comm_options_t: a timeout is negative ({}, {} ns): use 0 or more",
+                   "tutti_comm_options_t: peer_timeout_ns {} or create_timeout_ns {} is negative: "
+                   "use 0 or more",
                    read->peer_timeout_ns, read->create_timeout_ns);
   }
   CommunicatorOptions options;
@@ -43,7 +44,8 @@ Result<CommunicatorOptions> to_options(const tutti_comm_options_t* given) {
   return options;
 }
 
-/// Creates a communicator by `make(options)` and gives its handle to the caller.
+/// Creates a communicator by `make`, which gets the converted options, and stores its handle in
+/// *comm.
 template <typename Make>
 Status create(const tutti_comm_options_t* given, tutti_comm_t** comm, Make&& make) {
   auto options = to_options(given);
@@ -78,7 +80,8 @@ ExchangeCallback to_callback(tutti_allgather_fn allgather, void* context) {
     if (status == TUTTI_OK) return {};
     const bool known = status > TUTTI_OK && status <= TUTTI_INTERNAL;
     return failure(known ? static_cast<Code>(status) : Code::invalid_argument,
-                   "the caller's allgather returned {} ({})", status, tutti_status_string(status));
+                   "the allgather function of the caller failed with status {} ({})", status,
+                   tutti_status_string(status));
   };
 }
 

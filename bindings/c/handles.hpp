@@ -1,4 +1,4 @@
-// The structures behind the C interface's opaque handles.
+// The structures to which the opaque handles of the C interface point.
 #pragma once
 
 #include <memory>

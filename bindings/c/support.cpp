@@ -4,8 +4,8 @@
 
 namespace {
 
-// The C interface promises one last error per thread. `last_text` is what a caller reads by
-// tutti_last_error(): the text of `last_error`, or a static text.
+// The message of the last failure in this thread. `last_text`, which tutti_last_error() returns, is
+// the text of `last_error` or a static text.
 thread_local std::string last_error;
 thread_local const char* last_text = "";
 
@@ -44,7 +44,7 @@ Status give_text(const std::string& text, char** out) {
 
 using tutti::Code;
 
-// The C status codes have the values of tutti::Code, so that a cast converts them.
+// C status codes have the same values as tutti::Code, so that a cast converts them.
 static_assert(static_cast<int>(Code::ok) == TUTTI_OK);
 static_assert(static_cast<int>(Code::invalid_argument) == TUTTI_INVALID_ARGUMENT);
 static_assert(static_cast<int>(Code::unsupported) == TUTTI_UNSUPPORTED);

@@ -1,4 +1,5 @@
-// Conversion from C++ to C: statuses, messages, exceptions, and option structures of any version.
+// Converts statuses, messages and exceptions from C++ to C, and option structures of any version
+// from C to C++.
 #pragma once
 
 #include <algorithm>
@@ -14,10 +15,10 @@
 
 namespace tutti::c {
 
-/// Converts a Status to its C value; a failure becomes the thread's last error.
+/// Converts a Status to its C value. A failure is also stored as the thread's last error.
 tutti_status_t report(const Status& status) noexcept;
 
-/// Runs `work`, which returns a Status; no exception leaves this function.
+/// Runs `work`, which returns a Status, and converts this status, or an exception, to a C status.
 template <typename Work>
 tutti_status_t guarded(Work&& work) noexcept {
   try {
@@ -34,8 +35,9 @@ tutti_status_t guarded(Work&& work) noexcept {
 /// The error for an argument of `function` that must not be NULL.
 Status null_argument(const char* function, const char* argument);
 
-/// Reads an option structure of any library version; fields that the caller's version lacks are 0.
-/// Fails if the caller sets a field that this version does not know.
+/// Reads an option structure of a caller that was compiled with any version of tutti.h. Fields that
+/// the caller's version lacks are 0. Error: the caller sets a field that this version does not
+/// know.
 template <typename T>
 Result<T> read_structure(const T* given, const char* name) {
   T known{};
@@ -51,15 +53,15 @@ Result<T> read_structure(const T* given, const char* name) {
   const auto* bytes = reinterpret_cast<const unsigned char*>(given);
   if (std::any_of(bytes + std::min(size, sizeof known), bytes + size,
                   [](unsigned char byte) { return byte != 0; })) {
-    return failure(
-        Code::unsupported,
-        "{} of {} bytes sets a field that Tutti {} does not know (its structure has {} bytes)",
-        name, size, tutti_version(), sizeof known);
+    return failure(Code::unsupported,
+                   "{0} of {1} bytes sets a field beyond the {3} bytes that Tutti {2} knows: "
+                   "leave the field 0",
+                   name, size, tutti_version(), sizeof known);
   }
   return known;
 }
 
-/// Copies a text for the caller, which frees the copy by tutti_free_text.
+/// Stores a copy of a text in *out. The caller frees it by tutti_free_text.
 Status give_text(const std::string& text, char** out);
 
 }  // namespace tutti::c

@@ -1,5 +1,5 @@
-// Ways to start a job without a launcher: a unique id that the program distributes, or an exchange
-// that the program already has (MPI_Allgather, a key-value store).
+// Ways to start a job without a launcher: a unique id that the application distributes, or an
+// exchange function that the application supplies, such as one over MPI_Allgather.
 #pragma once
 
 #include <array>
@@ -15,26 +15,29 @@
 
 namespace tutti {
 
-/// Lets the ranks of a job find each other: holds the address of a store in rank 0's process and a
-/// random token. The application copies the id to the other ranks; any process that has the id can
+/// Identifies a job that is being started: holds the address of a store in rank 0's process and a
+/// random token. The application copies the id to the other ranks. Any process that has the id can
 /// join the job.
 struct TUTTI_EXPORT UniqueId {
-  std::array<char, 128> text{};  ///< 127 printable characters and a NUL
+  std::array<char, 128> text{};  ///< id as 127 printable characters and a terminating NUL
 
-  /// Makes an id in the process that will be rank 0 and starts the store there; the store holds a
-  /// port and a thread until rank 0 has joined or calls discard(). `host` is the address under
-  /// which the other ranks reach this process; empty: the address of its first running interface.
+  /// Makes an id in the process that will be rank 0 and starts the store in that process. The store
+  /// uses a TCP port and a thread until rank 0 has joined or calls discard(). `host` is the address
+  /// at which the other ranks reach this process; an empty `host` selects the address of the first
+  /// interface that is up.
   static Result<UniqueId> create(const std::string& host = {});
-  /// Reads an id that another process printed; padding at the end may be missing. Fails with
-  /// Code::invalid_argument if the text is not an id.
+  /// Parses the text of an id that another process made; padding at the end may be missing. Fails
+  /// with Code::invalid_argument if the text is not an id.
   static Result<UniqueId> parse(std::string_view printed);
-  /// Stops the store of an id that this process made and did not join; no effect on other ids.
+  /// Stops the store of this id if this process made the id and has not joined; otherwise does
+  /// nothing.
   void discard() const;
 };
 
-/// The program's own exchange: gathers the equally long `mine` of every rank, in rank order, into
-/// `all` (ranks x size bytes). It blocks and must itself fail after `timeout`, because the library
-/// cannot interrupt it; an exception counts as a failure.
+/// An allgather that the application supplies. It copies the `mine` of every rank, in rank order,
+/// into `all`. `mine` has the same size on every rank, and `all` is that size times the number of
+/// ranks. The function blocks. It must return an error after `timeout`, because the library cannot
+/// interrupt it; an exception counts as an error.
 using ExchangeCallback = std::function<Status(std::span<const std::byte> mine,
                                               std::span<std::byte> all, Nanoseconds timeout)>;
 

@@ -1,4 +1,4 @@
-// The collectives, and the description of one call.
+// The collectives, the algorithms that carry them out, and the arguments of one call.
 #pragma once
 
 #include <array>
@@ -33,7 +33,8 @@ constexpr const char* to_string(Collective collective) {
   return kNames[static_cast<std::size_t>(collective)];
 }
 
-/// True if one rank, the root, sends or receives the whole message of the collective.
+/// Whether the collective has a root: one rank that sends all the data or receives the whole
+/// result.
 constexpr bool has_root(Collective collective) {
   return collective == Collective::broadcast || collective == Collective::gather ||
          collective == Collective::scatter || collective == Collective::reduce;
@@ -43,19 +44,20 @@ constexpr bool reduces(Collective collective) {
          collective == Collective::allreduce;
 }
 
-/// The name of an algorithm; `tutti explain` lists the names for each collective. A call with an
-/// unknown name fails, and its error lists the valid names.
+/// The name of an algorithm. `tutti explain` lists the names for each collective; a call with an
+/// unknown name fails with an error that lists the valid names.
 class Algorithm {
  public:
-  static const Algorithm automatic;  ///< chosen from the algorithm table
+  static const Algorithm automatic;  ///< algorithm that the algorithm table selects for the call
   static const Algorithm multicast;  ///< reliable multicast [Khalilov24]
-  static const Algorithm ring;       ///< P-1 steps between neighbours; Broadcast: a chain
+  /// Ring of ranks (Allgather), or chain of ranks from the root (Broadcast).
+  static const Algorithm ring;
 
   constexpr Algorithm() = default;
-  /// `name` is not copied: it must stay valid until the call that uses this object returns.
+  /// Does not copy `name`, which must stay valid until the call that uses this object returns.
   constexpr Algorithm(std::string_view name) : name_(name) {}  // NOLINT: implicit by design
   constexpr Algorithm(const char* name) : name_(name) {}       // NOLINT: implicit by design
-  /// The name; empty for `automatic`.
+  /// The name of the algorithm; empty for `automatic`.
   constexpr std::string_view name() const { return name_; }
   friend constexpr bool operator==(Algorithm, Algorithm) = default;
 
@@ -69,25 +71,26 @@ inline constexpr Algorithm Algorithm::ring{"ring"};
 /// Options of one collective call.
 struct CollectiveOptions {
   Algorithm algorithm = Algorithm::automatic;
-  /// A hint that the caller waits at once, so that the progress thread need not wake up.
+  /// A hint that the caller will wait right after the start, so that the progress thread can stay
+  /// asleep.
   bool will_wait = false;
-  // Parameters of the algorithms that have them. 0: the library chooses. All ranks must pass the
-  // same.
-  std::uint32_t ports = 0;     ///< ports k of the k-port algorithms
-  std::uint32_t radix = 0;     ///< radix of the k-nomial trees
-  std::uint32_t segments = 0;  ///< number of segments of a pipelined message
+  // Parameters of the algorithm, equal on all ranks. An algorithm ignores those that it does not
+  // have; 0 lets the library choose.
+  std::uint32_t ports = 0;     ///< number of ports of a k-port algorithm, the k of its name
+  std::uint32_t radix = 0;     ///< radix of a k-nomial tree, the k of its name
+  std::uint32_t segments = 0;  ///< number of segments into which a pipelined message is cut
 };
 
-/// One collective call, for Communicator::start and Communicator::prepare. The collective
-/// determines which fields are used and the sizes of the buffers; its function in Communicator
-/// documents them.
+/// The arguments of one collective, for Communicator::start and Communicator::prepare. The function
+/// of the same collective in Communicator documents which buffers are used and their sizes.
 struct CollectiveCall {
   Collective collective = Collective::barrier;
-  std::span<const std::byte> send{};  ///< broadcast: not used
+  std::span<const std::byte> send{};  ///< send buffer; not used by Broadcast and Barrier
   std::span<std::byte> receive{};
   Rank root{0};
   Reduction reduction{};
-  /// For Allgatherv: the size of each rank's block and its offset in `receive`.
+  /// Size of each rank's block and its offset in `receive`, in bytes, indexed by rank; used by
+  /// Allgatherv only.
   std::span<const std::uint64_t> sizes_bytes{};
   std::span<const std::uint64_t> offsets_bytes{};
   CollectiveOptions options{};

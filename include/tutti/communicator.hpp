@@ -7,8 +7,9 @@
 //   ...compute...
 //   if (auto status = request->wait(); !status) { ... }  // names rank, phase and what is missing
 //
-// Thread safety: a communicator may be used by several threads, but the collectives must be called
-// in the same order on all ranks. No exception crosses this interface.
+// Thread safety: several threads may use a communicator at the same time, but all ranks must call
+// its collectives in the same order. Errors are returned as Status; no exception crosses this
+// interface.
 #pragma once
 
 #include <cstddef>
@@ -40,29 +41,32 @@ struct RequestState;
 
 /// The progress of one collective at this rank.
 struct ProgressReport {
-  /// Units done: chunks of the result that have arrived (multicast), tasks (schedule), or
-  /// operations on side communicators (leaders, aggregators).
+  /// Units that are done. The unit is a chunk of the result (multicast), a task (algorithms with a
+  /// schedule), or a collective on a side communicator (leaders, aggregators).
   std::uint64_t chunks_present = 0;
-  std::uint64_t chunks_total = 0;  ///< units in all; 0: not known yet
+  std::uint64_t chunks_total = 0;  ///< number of units of the whole collective; 0: not yet known
   bool done = false;
 };
 
-/// A collective under way, whose buffers belong to Tutti until it is done. Destroying a request
-/// does not cancel its collective; only one thread at a time may use a request.
+/// The caller's handle to a collective under way. The collective's buffers belong to Tutti until it
+/// is done; destroying the request does not cancel the collective. Only one thread at a time may
+/// use a request.
 class TUTTI_EXPORT Request {
  public:
-  /// An empty request: test() is true, wait() fails with Code::invalid_argument.
+  /// Makes an empty request: test() returns true, and wait() fails with Code::invalid_argument.
   Request() = default;
-  /// Makes some progress, and returns true if the collective is done.
+  /// Advances the collective without blocking. Returns true if the collective is done, successfully
+  /// or not; wait() then returns its status at once.
   bool test();
-  /// Waits for the end of the collective and returns its status. Called from a completion callback,
-  /// it fails with Code::invalid_argument, because the callback blocks the thread that makes
-  /// progress.
+  /// Waits for the end of the collective and returns the status of the collective. A call from a
+  /// completion callback fails with Code::invalid_argument, because the callback blocks the thread
+  /// that makes progress.
   Status wait();
-  /// Waits for at most `timeout` and then returns Code::timeout; the collective goes on, and the
-  /// request can be waited for again.
+  /// As wait(), but returns Code::timeout if the collective is not done after `timeout`. The
+  /// collective then goes on, and the caller may wait again.
   Status wait_for(Nanoseconds timeout);
-  /// Reads the progress of the collective without making any; callable from any thread.
+  /// Reports how far the collective has come, without advancing it. Any thread may call this
+  /// function at any time.
   ProgressReport progress() const;
 
  private:
@@ -73,12 +77,12 @@ class TUTTI_EXPORT Request {
   std::shared_ptr<runtime::RequestState> state_;
 };
 
-/// A collective that is started many times on the same buffers: its arguments are checked and its
-/// algorithm is chosen once. Communicator and buffers must outlive this object.
+/// A collective that is started many times on the same buffers; its arguments are checked and its
+/// algorithm is chosen only once. The communicator and the buffers must outlive this object.
 class TUTTI_EXPORT Prepared {
  public:
-  /// Starts one run; every rank must do so. Fails with Code::invalid_argument while the previous
-  /// run is under way.
+  /// Starts the collective once more; every rank must call this function equally often. Fails with
+  /// Code::invalid_argument while the previous run is under way.
   Result<Request> start();
 
  private:
@@ -88,31 +92,34 @@ class TUTTI_EXPORT Prepared {
   std::shared_ptr<runtime::PreparedState> state_;
 };
 
-/// The handle of a fixed set of ranks that run collectives together; movable and thread-safe. Its
-/// destructor closes this rank's part after the last request is gone, and waits briefly for peers
-/// that still need data from this rank.
+/// A fixed set of ranks that run collectives together; movable and thread-safe. This rank leaves
+/// the communicator when this object and all its requests are destroyed. Leaving can take a few
+/// seconds if peers still need data from this rank.
 class TUTTI_EXPORT Communicator {
  public:
-  /// Creates a communicator of the job that the environment describes (torchrun, Open MPI, MPICH,
-  /// Slurm, `tutti run` or TUTTI_BOOTSTRAP), or of one rank if it describes none. Collective:
-  /// returns once every rank has heard every other rank on every multicast subgroup, or with the
-  /// reason for the failure.
+  /// Creates a communicator of all ranks of the job that the environment variables describe
+  /// (torchrun, Open MPI, MPICH, Slurm, `tutti run` or TUTTI_BOOTSTRAP). Without such variables the
+  /// communicator has one rank. Every rank must call this function. It returns when every rank has
+  /// heard every other rank on every multicast subgroup, or with an error.
   static Result<Communicator> create(const CommunicatorOptions& options = {});
-  /// Creates a communicator of `size` ranks that share a unique id. Rank 0 must call it in the
+  /// Creates a communicator of `size` ranks that have the same unique id. Rank 0 must be the
   /// process that made the id.
   static Result<Communicator> create(const UniqueId& id, Rank rank, std::uint32_t size,
                                      const CommunicatorOptions& options = {});
-  /// Creates a communicator through the caller's own exchange, which is called only during
-  /// create().
+  /// Creates a communicator of `size` ranks, which find each other by the caller's `exchange`. The
+  /// library calls `exchange` only during this function.
   static Result<Communicator> create(const ExchangeCallback& exchange, Rank rank,
                                      std::uint32_t size, const CommunicatorOptions& options = {});
-  /// Creates a communicator through a bootstrap object; for the library's own tools and tests.
+  /// Creates a communicator through a bootstrap object. Only Tutti's own tools and tests use this
+  /// function.
   static Result<Communicator> create(runtime::Bootstrap& bootstrap,
                                      const CommunicatorOptions& options);
-  /// Creates a second communicator of the same ranks, with its own order of collectives and the
-  /// same progress thread. Collective: the ranks exchange the setup data through this communicator.
+  /// Creates a second communicator of the same ranks. It shares this communicator's progress
+  /// thread, but its collectives need no order relative to this communicator's. Every rank must
+  /// call this function, in the same order as its collectives on this communicator.
   Result<Communicator> duplicate(const CommunicatorOptions& options = {});
-  /// Duplicates through a bootstrap object; for the library's own tools and tests.
+  /// Creates a duplicate through a bootstrap object. Only Tutti's own tools and tests use this
+  /// function.
   Result<Communicator> duplicate(runtime::Bootstrap& bootstrap,
                                  const CommunicatorOptions& options) const;
 
@@ -120,84 +127,90 @@ class TUTTI_EXPORT Communicator {
   Communicator& operator=(Communicator&&) noexcept;
   ~Communicator();
 
-  /// This process's rank in the communicator, 0 .. size() - 1.
+  /// The number of this rank in the communicator, from 0 to size() - 1.
   Rank rank() const;
   std::uint32_t size() const;
 
-  // Collectives. Each function starts a collective and returns at once; the buffers belong to Tutti
-  // until the request is done. Sizes (in bytes), types, root and options must be the same on all
-  // ranks; an argument that does not fit fails with Code::invalid_argument and starts nothing.
+  // Collectives. Each function starts a collective and returns its request at once; the buffers
+  // belong to Tutti until the request is done. All ranks must pass the same sizes, types, root and
+  // options. A bad argument makes the function fail with Code::invalid_argument; the collective is
+  // then not started.
 
-  /// Barrier: done at this rank once every rank has called it.
+  /// Barrier: the request is done when every rank has called this function.
   Result<Request> barrier(const CollectiveOptions& options = {});
-  /// Sends root's `buffer` to every other rank's `buffer`, which has the same size.
+  /// Broadcast: copies root's `buffer` into the `buffer` of every other rank. All buffers have the
+  /// same size.
   Result<Request> broadcast(std::span<std::byte> buffer, Rank root,
                             const CollectiveOptions& options = {});
-  /// Gathers every rank's `own`, in the order of ranks, into `all` of every rank: size() *
-  /// own.size() bytes. In place: `own` is this rank's block of `all`.
+  /// Allgather: copies every rank's `own`, in rank order, into `all` on every rank. `all` has
+  /// size() * own.size() bytes. In place, `own` is this rank's block of `all`.
   Result<Request> allgather(std::span<const std::byte> own, std::span<std::byte> all,
                             const CollectiveOptions& options = {});
-  /// Allgather for blocks of different sizes: rank r's block has sizes_bytes[r] bytes and begins at
-  /// offsets_bytes[r] of `all`. Both arrays have size() entries and are read only during this call.
+  /// Allgather with blocks of different sizes. Rank r's block has sizes_bytes[r] bytes and begins
+  /// at byte offsets_bytes[r] of `all`. Both arrays have size() entries and are read only during
+  /// this call.
   Result<Request> allgatherv(std::span<const std::byte> own, std::span<std::byte> all,
                              std::span<const std::uint64_t> sizes_bytes,
                              std::span<const std::uint64_t> offsets_bytes,
                              const CollectiveOptions& options = {});
-  /// Gathers every rank's `own` into root's `all` (size() * own.size() bytes); other ranks pass an
-  /// empty `all`.
+  /// Gather: copies every rank's `own`, in rank order, into root's `all` of size() * own.size()
+  /// bytes. Other ranks pass an empty `all`.
   Result<Request> gather(std::span<const std::byte> own, std::span<std::byte> all, Rank root,
                          const CollectiveOptions& options = {});
-  /// Sends block r of root's `all` (size() * own.size() bytes) to rank r's `own`; other ranks pass
-  /// an empty `all`.
+  /// Scatter: copies block r of root's `all` into `own` of rank r. Root's `all` has size() *
+  /// own.size() bytes; other ranks pass an empty `all`.
   Result<Request> scatter(std::span<const std::byte> all, std::span<std::byte> own, Rank root,
                           const CollectiveOptions& options = {});
-  /// Sends block r of `send` to rank r, which receives it as block rank() of `receive`. Both have
-  /// size() blocks of equal size and do not overlap.
+  /// Alltoall: sends block r of `send` to rank r, and receives rank r's block for this rank as
+  /// block r of `receive`. Both buffers have size() blocks of equal size and must not overlap.
   Result<Request> alltoall(std::span<const std::byte> send, std::span<std::byte> receive,
                            const CollectiveOptions& options = {});
-  /// Combines every rank's `own` into root's `result` of the same size; other ranks pass an empty
-  /// `result`.
+  /// Reduce: combines the elements of every rank's `own` into root's `result`, which has the same
+  /// size. Other ranks pass an empty `result`.
   Result<Request> reduce(std::span<const std::byte> own, std::span<std::byte> result, Rank root,
                          const Reduction& reduction, const CollectiveOptions& options = {});
-  /// Combines the ranks' `all`, each of size() blocks; rank r's `own` receives block r of the
-  /// result. In place: `own` is this rank's block of `all`.
+  /// Reduce-Scatter: combines the elements of every rank's `all`, which has size() blocks; `own` of
+  /// rank r receives block r of the result. In place, `own` is this rank's block of `all`.
   Result<Request> reduce_scatter(std::span<const std::byte> all, std::span<std::byte> own,
                                  const Reduction& reduction, const CollectiveOptions& options = {});
-  /// Combines every rank's `own` into every rank's `result`, which has the same size. In place:
-  /// `own` and `result` are the same memory.
+  /// Allreduce: combines the elements of every rank's `own` into `result` on every rank, which has
+  /// the same size. In place, `own` and `result` are the same memory.
   Result<Request> allreduce(std::span<const std::byte> own, std::span<std::byte> result,
                             const Reduction& reduction, const CollectiveOptions& options = {});
   /// Starts the collective that `call` describes.
   Result<Request> start(const CollectiveCall& call);
-  /// Prepares the collective that `call` describes for many runs. Local: only the runs are
-  /// collective.
+  /// Prepares the collective that `call` describes for many starts. This call is local and does not
+  /// communicate. The buffers of `call` must outlive the result.
   Result<Prepared> prepare(const CollectiveCall& call);
 
-  /// Calls `callback` once when the request ends, from the thread that makes progress, or
-  /// immediately if the request is done already. The callback may start collectives, read counters
-  /// and abort; it cannot wait and must not destroy the communicator, and an exception that it
-  /// throws is logged.
+  /// Sets the callback of a request, which replaces an earlier one. It runs once, in the thread
+  /// that makes progress when the request ends, or at once in this thread if the request is done
+  /// already. The callback may start collectives, read counters and abort. It must not wait for a
+  /// request or destroy the communicator; an exception from it is logged. Fails with
+  /// Code::invalid_argument if the request is empty.
   Status on_completion(Request& request, std::function<void(const Status&)> callback);
 
-  /// Aborts every collective of the communicator: at this rank with Code::aborted and `reason`, at
-  /// the peers with an error that names this rank. Afterwards the communicator can only be
-  /// destroyed.
+  /// Ends every collective of the communicator with an error: at this rank with Code::aborted and
+  /// `reason`, at the peers with an error that names this rank. Later collectives fail; create a
+  /// new communicator to go on.
   void abort(const std::string& reason);
 
-  /// The value of every protocol and device counter since creation, by name. A renamed counter is
-  /// also listed under its old name for one release.
+  /// The name and value of every protocol and device counter, counted since the communicator was
+  /// created. A renamed counter is also listed under its old name for one release.
   std::vector<std::pair<std::string, std::uint64_t>> counters() const;
-  /// The link rate that the ranks agreed on after Allgathers; 0 if it is not known, or if the hosts
-  /// and not the links are the bottleneck.
+  /// The link rate in bytes per second, which the ranks measured in earlier Allgathers and agreed
+  /// on. It is 0 if it is unknown, or if the hosts rather than the links were the bottleneck.
   std::uint64_t link_bytes_per_second() const;
-  /// The flight record: the last collectives with phase and progress, as JSON (docs/operating.md).
+  /// The flight record as JSON: the last 256 collectives of this rank with their phase and progress
+  /// (docs/operating.md).
   std::string flight_record() const;
-  /// The algorithm that would carry out `call`: the one it names or the chosen one, or
-  /// "hierarchical" or "in_network" if leaders or aggregators would do it. Fails as start() would.
+  /// The name of the algorithm that start() would use for `call`. It is "hierarchical" if leaders
+  /// would carry out the call, and "in_network" if aggregators would. Fails if start() would fail.
   Result<std::string> algorithm_of(const CollectiveCall& call);
   /// The name of the device that moves the bytes: "ip" or "host".
   std::string device() const;
-  /// Device, interface, multicast group and limits, as a few lines of text.
+  /// A few lines of text that name the communicator's device, interface, multicast group and
+  /// limits.
   std::string describe() const;
 
  private:

@@ -1,4 +1,5 @@
-// TUTTI_EXPORT marks the symbols that libtutti.so exports to C++ programs; all others are hidden.
+// TUTTI_EXPORT marks the C++ classes and functions that libtutti.so exports; all other C++ symbols
+// are hidden.
 #pragma once
 
 #if defined(__GNUC__)

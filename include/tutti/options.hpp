@@ -14,57 +14,66 @@ namespace device {
 class Device;
 }
 
-/// Options of Communicator::create. Fields marked (all) must be equal on all ranks; otherwise
-/// create() fails and names the field.
+/// Options of Communicator::create. The mark (all) means that the field must be equal on all ranks;
+/// otherwise create() fails with an error that names the field.
 struct CommunicatorOptions {
-  /// The device that moves the bytes: "ip"; "host", shared memory for ranks of one host; "auto",
-  /// which means "host" if all ranks share a host and no interface is named, and "ip" otherwise.
-  /// Empty: TUTTI_DEVICE, else "auto". (all)
+  /// Device that moves the bytes: "ip" (UDP), "host" (shared memory of one host) or "auto". With
+  /// "auto" it is "host" if all ranks share a host and no option or variable asks for the network,
+  /// otherwise "ip". If empty, TUTTI_DEVICE or else "auto" applies. (all)
   std::string device_name;
-  /// Name or address of the network interface; empty: TUTTI_INTERFACE, else chosen.
+  /// Name or IP address of the network interface. If empty, TUTTI_INTERFACE applies, or else the
+  /// library chooses.
   std::string interface;
-  bool ipv6 = false;            ///< use IPv6 instead of IPv4 (all)
-  std::uint32_t subgroups = 1;  ///< multicast subgroups over which each block is striped (all)
-  /// Number of receive threads, at most one a subgroup, shared with duplicates of the communicator.
-  /// 0: TUTTI_RECEIVE_WORKERS, else none, and the owner of the engine receives. [Khalilov24] 4.3
+  bool ipv6 = false;            ///< whether IPv6 is used instead of IPv4 (all)
+  std::uint32_t subgroups = 1;  ///< number of multicast subgroups that share each block (all)
+  /// Number of receive workers, at most one per subgroup; duplicates of the communicator share
+  /// them. If 0, TUTTI_RECEIVE_WORKERS applies, or else the thread that runs the engine also
+  /// receives. [Khalilov24] 4.3
   std::uint32_t receive_workers = 0;
-  /// Ranks that multicast at the same time; 0: learned [Khalilov24] 4.1 (all).
+  /// Number of ranks that multicast at the same time in an Allgather; 0: the library learns it from
+  /// measurements. [Khalilov24] 4.1 (all)
   std::uint32_t chains = 0;
-  /// How the ip device multicasts a chunk: "ud", as one datagram; "uc", as one message of several
-  /// datagrams. Empty: TUTTI_MULTICAST, else "ud". (all)
+  /// How the device `ip` multicasts a chunk: as one datagram ("ud") or as one message of several
+  /// datagrams ("uc"). If empty, TUTTI_MULTICAST or else "ud" applies. (all)
   std::string multicast;
-  /// How collectives use several hosts with several ranks each if device_name is empty: "leaders",
-  /// through one rank a host; "leaders=N", through N ranks a host; "groups", each rank exchanges
-  /// long Allgather blocks with the ranks of equal local rank; "flat", no hierarchy. Empty:
-  /// TUTTI_HIERARCHY, else "leaders". (all)
+  /// Hierarchy of a job with several ranks on each of several hosts; used with the device "auto"
+  /// only. With "leaders" one rank of each host communicates with other hosts, with "leaders=N" N
+  /// ranks of each host. With "groups" every rank exchanges long Allgather blocks with the ranks of
+  /// equal local rank. "flat" turns the hierarchy off. If empty, TUTTI_HIERARCHY or else "leaders"
+  /// applies. (all)
   std::string hierarchy;
-  /// Size of a chunk in bytes; 0: the largest that fits the smallest MTU, or for uc the longest
-  /// message. (all)
+  /// Payload of a multicast chunk, in bytes. If 0, a chunk is as long as the smallest MTU allows,
+  /// or with "uc" as long as a message may be. (all)
   std::uint32_t chunk_bytes = 0;
-  /// Payload bytes of a uc datagram; 0: the largest that fits the MTU.
+  /// Payload of one datagram of a "uc" message, in bytes; 0: as much as the MTU allows.
   std::uint32_t segment_bytes = 0;
-  /// Most bytes sent but not known to be consumed; 0: what receive buffers hold.
+  /// Credit window in bytes: the most that all senders together may have sent without knowing that
+  /// every receiver has consumed it. If 0, it is what the smallest receive buffer holds. (all)
   std::uint64_t window_bytes = 0;
-  /// Largest Broadcast, in bytes, that completes at its root as soon as it is sent; 0: none. The
-  /// root retains a copy for retransmission until every rank has acknowledged it, and closing waits
-  /// for that. For the ip device only. (all)
+  /// Size in bytes up to which a Broadcast is done at its root as soon as it is sent; 0: no
+  /// Broadcast is. The root retains a copy for retransmission until every rank has acknowledged the
+  /// data, and closing the communicator waits for these ACKs. Only the device `ip` uses this
+  /// option. (all)
   union {
     std::uint64_t retain_bytes = 256 * 1024;
-    [[deprecated("use retain_bytes")]] std::uint64_t keep_bytes;  ///< alias for one release
+    /// Old name of retain_bytes, valid for one more release.
+    [[deprecated("use retain_bytes")]] std::uint64_t keep_bytes;
   };
-  /// True: keyed tag on every datagram; false: CRC-32C only (all).
+  /// Whether every datagram carries a keyed tag; if false, it carries a CRC-32C instead. (all)
   bool authenticate = true;
-  bool always_barrier = false;       ///< true: ready barrier before every collective (all)
-  std::uint32_t first_sequence = 1;  ///< epoch of the first collective; wraps at 2^32 (all)
-  /// Silence after which a watched peer is declared lost.
+  bool always_barrier = false;       ///< whether a ready barrier begins every collective (all)
+  std::uint32_t first_sequence = 1;  ///< epoch of the first collective; epochs wrap at 2^32 (all)
+  /// Peer timeout: the silence after which this rank declares a watched peer lost.
   Nanoseconds peer_timeout{3'000'000'000};
-  Nanoseconds create_timeout{30'000'000'000};  ///< time in which all ranks must call create()
-  /// Aggregators through which reductions go, "host:port" each (docs/aggregator.md); only rank 0's
-  /// list counts. Empty: TUTTI_AGGREGATORS, else none.
+  Nanoseconds create_timeout{30'000'000'000};  ///< time within which all ranks must call create()
+  /// Addresses "host:port" of the aggregators that reduce for this communicator
+  /// (docs/aggregator.md). The list of rank 0 applies to all ranks, but either all ranks give a
+  /// list or none does. If empty, TUTTI_AGGREGATORS applies, or else there are no aggregators.
   std::vector<std::string> aggregators;
-  /// True: reduce without an aggregator if it cannot be used.
+  /// Whether the ranks reduce by themselves if an aggregator cannot be used; if false, create() or
+  /// the reduction fails.
   bool aggregator_fallback = false;
-  /// Used instead of device_name: the simulator's device, or a decorator.
+  /// Device object that replaces the one named by device_name; used by the simulator and by tests.
   std::shared_ptr<device::Device> device;
 };
 

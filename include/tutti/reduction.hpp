@@ -1,4 +1,4 @@
-// The arithmetic of a reduction: the type of an element, and the operation on two elements.
+// The element types and the operations of reductions.
 #pragma once
 
 #include <array>
@@ -7,7 +7,7 @@
 
 namespace tutti {
 
-/// The type of one element of a vector.
+/// The type of the elements that a reduction combines.
 enum class DataType : std::uint8_t {
   int8,
   int16,
@@ -18,13 +18,13 @@ enum class DataType : std::uint8_t {
   uint32,
   uint64,
   float16,   ///< IEEE 754 binary16
-  bfloat16,  ///< the upper half of a binary32
+  bfloat16,  ///< bfloat16, the upper 16 bits of an IEEE 754 binary32
   float32,
   float64,
 };
 inline constexpr std::size_t kDataTypes = 12;
 
-/// The operation of a reduction on two elements.
+/// The operation by which a reduction combines two elements.
 enum class ReduceOperation : std::uint8_t {
   sum,
   min,
@@ -33,8 +33,8 @@ enum class ReduceOperation : std::uint8_t {
   bit_and,
   bit_or,
   bit_xor,
-  average,            ///< the sum, divided once by the number of ranks
-  premultiplied_sum,  ///< the sum of the contributions, each multiplied by its own factor first
+  average,            ///< sum of all contributions, divided by the number of ranks at the end
+  premultiplied_sum,  ///< sum of all contributions, each multiplied by its rank's factor first
 };
 inline constexpr std::size_t kReduceOperations = 9;
 
@@ -43,12 +43,12 @@ constexpr bool is_bitwise(ReduceOperation operation) {
   return operation == ReduceOperation::bit_and || operation == ReduceOperation::bit_or ||
          operation == ReduceOperation::bit_xor;
 }
-/// Whether the operation exists for the type: bitwise operations are for integers.
+/// Whether the operation supports the type. Bitwise operations support integers only.
 constexpr bool is_supported(ReduceOperation operation, DataType type) {
   return !(is_bitwise(operation) && is_float(type));
 }
 
-/// Bytes of one element.
+/// The size of one element in bytes.
 constexpr std::size_t element_bytes(DataType type) {
   constexpr std::array<std::uint8_t, kDataTypes> kBytes = {1, 2, 4, 8, 1, 2, 4, 8, 2, 2, 4, 8};
   return kBytes[static_cast<std::size_t>(type)];
@@ -58,7 +58,8 @@ constexpr std::size_t element_bytes(DataType type) {
 struct Reduction {
   DataType type = DataType::float32;
   ReduceOperation operation = ReduceOperation::sum;
-  /// For premultiplied_sum: this rank's factor, one element of `type`.
+  /// Factor of this rank for premultiplied_sum, stored as one element of `type`; other operations
+  /// ignore it.
   std::array<std::byte, 8> factor{};
 };
 

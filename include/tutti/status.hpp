@@ -8,23 +8,24 @@
 
 namespace tutti {
 
-/// The kind of a failure, for programs to branch on; the message of a Status has the details.
+/// The kind of a failure, on which a program can branch. The message of a Status gives the details.
 enum class Code {
   ok,
-  invalid_argument,    ///< the caller's argument, environment or file cannot be used
-  unsupported,         ///< this device or host lacks what was asked for
-  resource_exhausted,  ///< memory, descriptors, buffer limits
-  timeout,             ///< a deadline passed
-  peer_failed,         ///< another rank died, froze, or was cut off
-  aborted,             ///< the communicator was aborted or had failed before
-  system,              ///< an operating system call failed
-  internal,            ///< a broken invariant of Tutti itself
+  invalid_argument,    ///< argument, environment variable or file of the caller that cannot be used
+  unsupported,         ///< feature that this device or host lacks
+  resource_exhausted,  ///< lack of memory or file descriptors, or a buffer limit that is too low
+  timeout,             ///< operation that did not end within its time limit
+  peer_failed,         ///< loss of another rank, which died, hung or became unreachable
+  aborted,             ///< use of a communicator that was aborted or has failed
+  system,              ///< failure of a system call
+  internal,            ///< broken invariant inside Tutti, which is a bug of Tutti
 };
 
-/// The name of a code, for messages: "peer_failed".
+/// The name of a code as messages show it, such as "peer_failed"; static text.
 const char* to_string(Code code);
 
-/// Success, or an error: a code and one sentence that names the thing, the rank and the remedy.
+/// Success, or an error with a code and a message. The message names what failed, at which rank,
+/// and the remedy.
 class [[nodiscard]] Status {
  public:
   Status() = default;
@@ -34,7 +35,7 @@ class [[nodiscard]] Status {
   explicit operator bool() const { return ok(); }
   Code code() const { return code_; }
   const std::string& message() const { return message_; }
-  /// The name of the code and the message: "peer_failed: rank 2 ..."; "ok" for success.
+  /// The name of the code and the message, such as "peer_failed: rank 2 ..."; "ok" for success.
   std::string to_string() const;
 
  private:
@@ -42,7 +43,8 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
-/// A value, or the Status that says why there is none.
+/// A value, or the error Status if there is no value. Reading the value of a failed Result throws
+/// std::bad_variant_access.
 template <typename T>
 class [[nodiscard]] Result {
  public:
@@ -57,7 +59,7 @@ class [[nodiscard]] Result {
   const T& operator*() const { return value(); }
   T* operator->() { return &value(); }
   const T* operator->() const { return &value(); }
-  /// The error; an ok Status if there is a value.
+  /// The error if there is no value, otherwise an ok Status.
   Status status() const { return ok() ? Status() : std::get<Status>(state_); }
 
  private:

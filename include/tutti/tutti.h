@@ -9,15 +9,17 @@
  *   tutti_broadcast(comm, buffer, bytes, 0, NULL);
  *   tutti_comm_destroy(comm);
  *
- * Errors: a function that can fail returns a tutti_status_t; tutti_last_error() is its message. NULL
- * and bad arguments are errors (TUTTI_INVALID_ARGUMENT), never undefined behaviour. Output arguments
- * are written on success only, unless documented otherwise.
+ * Errors: a function that can fail returns a tutti_status_t; tutti_last_error() returns the message
+ * of the failure. Bad arguments, and NULL where no comment allows it, give TUTTI_INVALID_ARGUMENT
+ * and never undefined behaviour. A function that fails leaves its output arguments unchanged,
+ * unless its comment says otherwise.
  *
- * Structures begin with `size`, which the caller sets (the _INIT macros do): later versions append
- * fields, and 0 in any field means its default. A structure that is NULL means all defaults.
+ * Structures: the first field is `size`, which the caller sets to the size of the structure, most
+ * easily by the _INIT macro. Later versions append fields. A field of an option structure that is 0
+ * or NULL has its default; a pointer to options that is NULL selects all defaults.
  *
- * Threads: a communicator may be used by several threads, but the collectives must be called in the
- * same order on all ranks. One request is used by one thread at a time. */
+ * Threads: several threads may use a communicator at the same time, but all ranks must call its
+ * collectives in the same order. Only one thread at a time may use a request. */
 #pragma once
 
 #include <stddef.h>
@@ -37,36 +39,37 @@ extern "C" {
 #define TUTTI_VERSION_MINOR 1
 #define TUTTI_VERSION_PATCH 0
 
-/* The version of the library that runs, "0.1.0"; static text. */
+/* The version of the loaded library as static text, such as "0.1.0". */
 TUTTI_C_EXPORT const char* tutti_version(void);
 
 /* ---- Status ---------------------------------------------------------------------------------- */
 
-/* The kind of a failure, for programs to branch on. A value never changes its meaning; later
- * versions may add values. */
+/* The kind of a failure, on which a program can branch. Later versions may add values, but no value
+ * changes its meaning. */
 typedef int32_t tutti_status_t;
 enum {
   TUTTI_OK = 0,
-  TUTTI_INVALID_ARGUMENT = 1,   /* the caller's argument or environment cannot be used */
-  TUTTI_UNSUPPORTED = 2,        /* this device or host lacks what was asked for */
-  TUTTI_RESOURCE_EXHAUSTED = 3, /* memory, descriptors, buffer limits */
-  TUTTI_TIMEOUT = 4,            /* a deadline passed */
-  TUTTI_PEER_FAILED = 5,        /* another rank died, froze, or was cut off */
-  TUTTI_ABORTED = 6,            /* the communicator was aborted or had failed before */
-  TUTTI_SYSTEM = 7,             /* an operating system call failed */
-  TUTTI_INTERNAL = 8            /* a broken invariant of Tutti itself */
+  TUTTI_INVALID_ARGUMENT = 1,   /* argument or environment variable that cannot be used */
+  TUTTI_UNSUPPORTED = 2,        /* feature that this device or host lacks */
+  TUTTI_RESOURCE_EXHAUSTED = 3, /* lack of memory or file descriptors, or too low a buffer limit */
+  TUTTI_TIMEOUT = 4,            /* operation that did not end within its time limit */
+  TUTTI_PEER_FAILED = 5,        /* loss of another rank: it died, hung or became unreachable */
+  TUTTI_ABORTED = 6,            /* use of a communicator that was aborted or has failed */
+  TUTTI_SYSTEM = 7,             /* failure of a system call */
+  TUTTI_INTERNAL = 8            /* broken invariant inside Tutti, which is a bug of Tutti */
 };
 
-/* The name of a status, such as "peer_failed"; "unknown" for a value that is not a status. Static
- * text. */
+/* The name of a status as static text, such as "peer_failed"; "unknown" for a value that is not a
+ * status. */
 TUTTI_C_EXPORT const char* tutti_status_string(tutti_status_t status);
 
-/* The message of the last failed call of a Tutti function in this thread; "" if none failed. The
- * text belongs to Tutti, is valid until the next failure in this thread, and is not changed by a
- * success. */
+/* The message of the last call of a Tutti function that failed in this thread; "" if none failed.
+ * The text belongs to Tutti and stays valid until the next failure in this thread; a successful
+ * call does not change it. */
 TUTTI_C_EXPORT const char* tutti_last_error(void);
 
-/* Frees a text that a function of this interface returned to the caller; NULL is allowed. */
+/* Frees a text that the caller got from tutti_comm_flight_record or tutti_comm_describe. NULL is
+ * allowed. */
 TUTTI_C_EXPORT void tutti_free_text(char* text);
 
 /* ---- Communicators --------------------------------------------------------------------------- */
@@ -74,36 +77,59 @@ TUTTI_C_EXPORT void tutti_free_text(char* text);
 /* A fixed set of ranks that run collectives together. */
 typedef struct tutti_comm tutti_comm_t;
 
-/* The options of a communicator; 0 or NULL in a field selects its default. Fields marked (all) must
- * be equal on all ranks. */
+/* The options of a communicator; 0 or NULL in a field selects its default. The mark (all) means
+ * that the field must be equal on all ranks. Texts are read only while the communicator is
+ * created. */
 typedef struct tutti_comm_options {
   size_t size; /* sizeof(tutti_comm_options_t) */
-  const char*
-      interface_name; /* name or address of the interface; default: TUTTI_INTERFACE, else chosen */
-  uint32_t ipv6;      /* (all) not 0: IPv6 */
-  uint32_t subgroups; /* (all) multicast subgroups; default 1 */
-  uint32_t chains;    /* (all) chains of the sequencer; default 1 */
-  uint32_t chunk_bytes;         /* (all) default: what the smallest MTU allows */
-  uint64_t window_bytes;        /* (all) most bytes unconfirmed; default: what buffers hold */
-  uint32_t no_authentication;   /* (all) not 0: a CRC-32C instead of a keyed tag */
-  uint32_t always_barrier;      /* (all) not 0: ready barrier before every collective */
-  int64_t peer_timeout_ns;      /* silence after which a peer is lost; default 3 s */
-  int64_t create_timeout_ns;    /* time for all ranks to join; default 30 s */
-  uint32_t receive_workers;     /* threads that receive, at most one a subgroup; default:
-                                 * TUTTI_RECEIVE_WORKERS, else none */
-  uint32_t aggregator_fallback; /* not 0: do without an aggregator that cannot be used */
-  const char* aggregators;      /* "host:port,..." that reductions go through; default:
-                                 * TUTTI_AGGREGATORS, else none */
-  const char* device_name;      /* (all) "ip", "host" (shared memory) or "auto"; default:
-                                 * TUTTI_DEVICE, else auto */
-  const char* multicast;        /* (all) "ud", a chunk is a datagram, or "uc", a message of several
-                                 * that is placed as it arrives; default: TUTTI_MULTICAST, else ud */
-  uint64_t segment_bytes; /* payload of a uc datagram; default: what the smallest MTU allows */
-  uint64_t keep_bytes;   /* (all) largest Broadcast, in bytes, that completes at its root once it is
-                           * sent: the root retains a copy until every rank has acknowledged it;
-                           * default 256 KiB, 1: none. C++: retain_bytes */
-  const char* hierarchy; /* (all) hosts of several ranks: "leaders", "leaders=N" a host, "groups" or
-                          * "flat"; default: TUTTI_HIERARCHY, else leaders */
+  /* Name or IP address of the network interface. Default: TUTTI_INTERFACE, else the library
+   * chooses. */
+  const char* interface_name;
+  /* (all) Not 0: IPv6 instead of IPv4. */
+  uint32_t ipv6;
+  /* (all) Number of multicast subgroups that share each block. Default: 1. */
+  uint32_t subgroups;
+  /* (all) Number of ranks that multicast at the same time in an Allgather. Default: learned from
+   * measurements. */
+  uint32_t chains;
+  /* (all) Payload of a multicast chunk, in bytes. Default: as much as the smallest MTU allows, or
+   * with "uc" as long as a message may be. */
+  uint32_t chunk_bytes;
+  /* (all) Credit window in bytes: the most that all senders together may have sent without knowing
+   * that every receiver has consumed it. Default: what the smallest receive buffer holds. */
+  uint64_t window_bytes;
+  /* (all) Not 0: datagrams carry a CRC-32C instead of a keyed tag. */
+  uint32_t no_authentication;
+  /* (all) Not 0: a ready barrier begins every collective. */
+  uint32_t always_barrier;
+  /* Silence after which this rank declares a watched peer lost. Default: 3 s. */
+  int64_t peer_timeout_ns;
+  /* Time within which all ranks must create the communicator. Default: 30 s. */
+  int64_t create_timeout_ns;
+  /* Number of receive workers, at most one per subgroup. Default: TUTTI_RECEIVE_WORKERS, else
+   * none. */
+  uint32_t receive_workers;
+  /* Not 0: the ranks reduce by themselves if an aggregator cannot be used. Default: creating the
+   * communicator or the reduction fails then. */
+  uint32_t aggregator_fallback;
+  /* Addresses "host:port,..." of the aggregators that reduce for this communicator. Default:
+   * TUTTI_AGGREGATORS, else no aggregators. */
+  const char* aggregators;
+  /* (all) Device: "ip" (UDP), "host" (shared memory of one host) or "auto". Default: TUTTI_DEVICE,
+   * else "auto". */
+  const char* device_name;
+  /* (all) "ud": a chunk is one datagram; "uc": a chunk is a message of several datagrams. Default:
+   * TUTTI_MULTICAST, else "ud". */
+  const char* multicast;
+  /* Payload of one datagram of a "uc" message, in bytes. Default: as much as the MTU allows. */
+  uint64_t segment_bytes;
+  /* (all) Size in bytes up to which a Broadcast is done at its root as soon as it is sent; the root
+   * retains a copy until every rank has acknowledged the data. Default: 256 KiB; 1 turns this off.
+   * C++ calls this field retain_bytes. */
+  uint64_t keep_bytes;
+  /* (all) Hierarchy of a job with several ranks on each of several hosts: "leaders", "leaders=N" (N
+   * leaders per host), "groups" or "flat". Default: TUTTI_HIERARCHY, else "leaders". */
+  const char* hierarchy;
 } tutti_comm_options_t;
 
 #define TUTTI_COMM_OPTIONS_INIT                                                                  \
@@ -112,87 +138,97 @@ typedef struct tutti_comm_options {
         NULL                                                                                     \
   }
 
-/* Creates a communicator of the job that the environment describes (torchrun, Open MPI, MPICH,
- * Slurm, `tutti run` or TUTTI_BOOTSTRAP), or of one rank if it describes none. Collective: returns
- * once every rank has heard every other rank, or with the reason for the failure. The caller
- * destroys *comm. */
+/* Creates a communicator of all ranks of the job that the environment variables describe (torchrun,
+ * Open MPI, MPICH, Slurm, `tutti run` or TUTTI_BOOTSTRAP); without such variables it has one rank.
+ * Every rank must call this function. It returns when every rank has heard every other rank on
+ * every multicast subgroup, or with an error. The caller frees *comm by tutti_comm_destroy. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_create(const tutti_comm_options_t* options,
                                                 tutti_comm_t** comm);
 
-/* Lets the ranks of a job find each other: 127 printable characters and a NUL. The application
- * copies the id to the other ranks; any process that has the id can join the job. */
+/* Identifies a job that is being started, as 127 printable characters and a terminating NUL. The
+ * application copies the id to the other ranks. Any process that has the id can join the job. */
 typedef struct tutti_unique_id {
   char text[128];
 } tutti_unique_id_t;
 
-/* Makes an id in the process that will be rank 0, and starts the store that the id names. `host` is
- * the address under which the other ranks reach this process; NULL: the address of its first
- * running interface. */
+/* Makes an id in the process that will be rank 0 and starts the store in that process. The store
+ * uses a TCP port and a thread until rank 0 has joined or the id is discarded. `host` is the
+ * address at which the other ranks reach this process; NULL selects the address of the first
+ * interface that is up. */
 TUTTI_C_EXPORT tutti_status_t tutti_unique_id_create(const char* host, tutti_unique_id_t* id);
-/* Stops the store of an id that this process made and did not join. */
+/* Stops the store of this id if this process made the id and has not joined; otherwise does
+ * nothing. */
 TUTTI_C_EXPORT tutti_status_t tutti_unique_id_discard(const tutti_unique_id_t* id);
 
-/* Creates a communicator of `size` ranks that share an id; rank 0 is the process that made the id.
- * */
+/* Creates a communicator of `size` ranks that have the same id. Rank 0 must be the process that
+ * made the id. The caller frees *comm by tutti_comm_destroy. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_create_with_id(const tutti_unique_id_t* id, uint32_t rank,
                                                         uint32_t size,
                                                         const tutti_comm_options_t* options,
                                                         tutti_comm_t** comm);
 
-/* The caller's own exchange (MPI_Allgather, a store): gathers `bytes` bytes of every rank's `mine`,
- * in rank order, into `all` (size x bytes). It blocks and must itself fail after `timeout_ns`; it
- * returns TUTTI_OK or the error. */
+/* An allgather that the program supplies, such as MPI_Allgather. It copies the `bytes` bytes at
+ * `mine` of every rank, in rank order, to `all`, which has room for `bytes` bytes of each rank. The
+ * function blocks and returns TUTTI_OK or an error; it must return an error after `timeout_ns`. */
 typedef tutti_status_t (*tutti_allgather_fn)(const void* mine, void* all, size_t bytes,
                                              int64_t timeout_ns, void* context);
 
-/* Creates a communicator through the caller's own exchange, which is called only during this call.
- * */
+/* Creates a communicator of `size` ranks, which find each other by the caller's `allgather`. The
+ * library calls `allgather`, with `context`, only during this function. The caller frees *comm by
+ * tutti_comm_destroy. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_create_with_callback(tutti_allgather_fn allgather,
                                                               void* context, uint32_t rank,
                                                               uint32_t size,
                                                               const tutti_comm_options_t* options,
                                                               tutti_comm_t** comm);
 
-/* Creates a second communicator of the same ranks, with its own order of collectives and the same
- * progress thread. Collective on `comm`, through which the ranks exchange the setup data. */
+/* Creates a second communicator of the same ranks. It shares the progress thread of `comm`, but its
+ * collectives need no order relative to those of `comm`. Every rank must call this function, in the
+ * same order as the collectives of `comm`. The caller frees *duplicate by tutti_comm_destroy. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_duplicate(tutti_comm_t* comm,
                                                    const tutti_comm_options_t* options,
                                                    tutti_comm_t** duplicate);
 
-/* Destroys the caller's handle; the communicator closes once its last request is freed. Wait for
- * the requests first: until they are done, their buffers belong to Tutti. NULL is allowed. */
+/* Frees the handle of a communicator. This rank leaves the communicator when all requests are
+ * freed, too. Wait for the requests first, because their buffers belong to Tutti until they are
+ * done. NULL is allowed. */
 TUTTI_C_EXPORT void tutti_comm_destroy(tutti_comm_t* comm);
 
+/* Stores the number of this rank, from 0 to the number of ranks minus 1, in *rank. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_rank(const tutti_comm_t* comm, uint32_t* rank);
+/* Stores the number of ranks in *size. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_size(const tutti_comm_t* comm, uint32_t* size);
 
-/* Aborts every collective: at this rank with an error that has `reason` (may be NULL), at the peers
- * with an error that names this rank. Afterwards the communicator can only be destroyed. */
+/* Ends every collective of the communicator with an error: at this rank with TUTTI_ABORTED and
+ * `reason`, at the peers with an error that names this rank. Later collectives fail. `reason` may
+ * be NULL. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_abort(tutti_comm_t* comm, const char* reason);
 
 /* ---- Collectives ----------------------------------------------------------------------------- */
 
-/* The algorithm that carries out a collective. */
+/* The algorithms that have a number; tutti_call_options_t::algorithm_name selects any other. */
 enum {
   TUTTI_ALGORITHM_AUTOMATIC = 0, /* chosen from the algorithm table */
   TUTTI_ALGORITHM_MULTICAST = 1, /* reliable multicast */
-  TUTTI_ALGORITHM_RING = 2       /* P-1 steps between neighbours; Broadcast: a pipelined chain */
+  TUTTI_ALGORITHM_RING = 2       /* ring of ranks (Allgather), chain from the root (Broadcast) */
 };
 
-/* Options of one call; 0 in a field selects its default. All ranks must pass the same options. */
+/* Options of one collective; 0 or NULL in a field selects its default. All ranks must pass the same
+ * options. */
 typedef struct tutti_call_options {
-  size_t size;                /* sizeof(tutti_call_options_t) */
-  uint32_t algorithm;         /* TUTTI_ALGORITHM_... */
-  uint32_t ports;             /* ports k of the k-port algorithms */
-  uint32_t radix;             /* radix of the k-nomial trees */
-  uint32_t segments;          /* number of segments of a pipelined message */
-  const char* algorithm_name; /* overrides `algorithm`: a name that `tutti explain` lists */
+  size_t size;        /* sizeof(tutti_call_options_t) */
+  uint32_t algorithm; /* TUTTI_ALGORITHM_... */
+  uint32_t ports;     /* number of ports of a k-port algorithm, the k of its name */
+  uint32_t radix;     /* radix of a k-nomial tree, the k of its name */
+  uint32_t segments;  /* number of segments into which a pipelined message is cut */
+  /* Name that `tutti explain` lists; takes precedence over `algorithm`. */
+  const char* algorithm_name;
 } tutti_call_options_t;
 
 #define TUTTI_CALL_OPTIONS_INIT \
   { sizeof(tutti_call_options_t), 0, 0, 0, 0, NULL }
 
-/* The type of one element. */
+/* The type of the elements that a reduction combines. */
 enum {
   TUTTI_INT8 = 0,
   TUTTI_INT16 = 1,
@@ -208,7 +244,8 @@ enum {
   TUTTI_FLOAT64 = 11
 };
 
-/* The operation of a reduction; the bitwise ones are for integers only. */
+/* The operation of a reduction. TUTTI_AND, TUTTI_OR and TUTTI_XOR are bitwise, for integers
+ * only. */
 enum {
   TUTTI_SUM = 0,
   TUTTI_MIN = 1,
@@ -217,76 +254,81 @@ enum {
   TUTTI_AND = 4,
   TUTTI_OR = 5,
   TUTTI_XOR = 6,
-  TUTTI_AVERAGE = 7,          /* the sum, divided once by the number of ranks */
-  TUTTI_PREMULTIPLIED_SUM = 8 /* the sum of the contributions, each multiplied by its own factor */
+  TUTTI_AVERAGE = 7,          /* sum of all contributions, divided by the number of ranks */
+  TUTTI_PREMULTIPLIED_SUM = 8 /* sum of all contributions, each multiplied by its rank's factor */
 };
 
 /* The element type and the operation of one reduction. */
 typedef struct tutti_reduction {
   size_t size;        /* sizeof(tutti_reduction_t) */
-  uint32_t type;      /* a value of the element types, such as TUTTI_FLOAT32 */
-  uint32_t operation; /* a value of the operations, such as TUTTI_SUM */
-  const void* factor; /* TUTTI_PREMULTIPLIED_SUM: this rank's, one element; read during the call */
+  uint32_t type;      /* element type, such as TUTTI_FLOAT32 */
+  uint32_t operation; /* operation, such as TUTTI_SUM */
+  const void* factor; /* this rank's factor for TUTTI_PREMULTIPLIED_SUM, one element of `type`; read
+                       * only during the call */
 } tutti_reduction_t;
 
 #define TUTTI_REDUCTION_INIT(type, operation) \
   { sizeof(tutti_reduction_t), (type), (operation), NULL }
 
-/* Blocking collectives: each function returns when the collective is over at this rank. Sizes,
- * counts, root, types and options must be the same on all ranks; a buffer of 0 bytes may be NULL.
- * */
+/* Blocking collectives: each function returns when the collective is done at this rank, with the
+ * status of the collective. All ranks must pass the same sizes, counts, types, root and options. A
+ * buffer of 0 bytes may be NULL. */
 
-/* Barrier: returns once every rank has called it. */
+/* Barrier: returns when every rank has called this function. */
 TUTTI_C_EXPORT tutti_status_t tutti_barrier(tutti_comm_t* comm,
                                             const tutti_call_options_t* options);
-/* Sends root's `buffer` to every other rank's `buffer`; all are `bytes` long. */
+/* Broadcast: copies root's `buffer` of `bytes` bytes into the `buffer` of every other rank. */
 TUTTI_C_EXPORT tutti_status_t tutti_broadcast(tutti_comm_t* comm, void* buffer, size_t bytes,
                                               uint32_t root, const tutti_call_options_t* options);
-/* Gathers `bytes` bytes of every rank's `own`, in rank order, into every rank's `all` (size x
- * bytes). In place: `own` is this rank's block of `all`. */
+/* Allgather: copies every rank's `own` of `bytes` bytes, in rank order, into `all` on every rank.
+ * `all` has `bytes` bytes for each rank. In place, `own` is this rank's block of `all`. */
 TUTTI_C_EXPORT tutti_status_t tutti_allgather(tutti_comm_t* comm, const void* own, void* all,
                                               size_t bytes, const tutti_call_options_t* options);
-/* Allgather for blocks of different sizes: rank r's block has sizes[r] bytes and is stored at
- * offset offsets[r] of `all`, which has `all_bytes` bytes. */
+/* Allgather with blocks of different sizes. Rank r's block has sizes[r] bytes and begins at byte
+ * offsets[r] of `all`, which has `all_bytes` bytes. Both arrays have one entry for each rank and
+ * are read only during this call. */
 TUTTI_C_EXPORT tutti_status_t tutti_allgatherv(tutti_comm_t* comm, const void* own, void* all,
                                                size_t all_bytes, const uint64_t* sizes,
                                                const uint64_t* offsets,
                                                const tutti_call_options_t* options);
-/* Gathers `bytes` bytes of every rank's `own` into root's `all` (size x bytes); other ranks pass
- * NULL. */
+/* Gather: copies every rank's `own` of `bytes` bytes, in rank order, into root's `all`, which has
+ * `bytes` bytes for each rank. Other ranks may pass NULL as `all`. */
 TUTTI_C_EXPORT tutti_status_t tutti_gather(tutti_comm_t* comm, const void* own, void* all,
                                            size_t bytes, uint32_t root,
                                            const tutti_call_options_t* options);
-/* Sends block r of root's `all` (size x bytes) to rank r's `own`; other ranks pass NULL as `all`.
- * */
+/* Scatter: copies block r of root's `all` into `own` of rank r. `all` has one block of `bytes`
+ * bytes for each rank. Other ranks may pass NULL as `all`. */
 TUTTI_C_EXPORT tutti_status_t tutti_scatter(tutti_comm_t* comm, const void* all, void* own,
                                             size_t bytes, uint32_t root,
                                             const tutti_call_options_t* options);
-/* Sends block r of `send` to rank r, which receives it as this rank's block of `receive`; both
- * buffers have size x bytes. */
+/* Alltoall: sends block r of `send` to rank r, and receives rank r's block for this rank as block r
+ * of `receive`. Both buffers have one block of `bytes` bytes for each rank and must not overlap. */
 TUTTI_C_EXPORT tutti_status_t tutti_alltoall(tutti_comm_t* comm, const void* send, void* receive,
                                              size_t bytes, const tutti_call_options_t* options);
-/* Combines `count` elements of every rank's `own` into root's `result`; other ranks pass NULL. */
+/* Reduce: combines the `count` elements of every rank's `own` into root's `result` of `count`
+ * elements. Other ranks may pass NULL as `result`. */
 TUTTI_C_EXPORT tutti_status_t tutti_reduce(tutti_comm_t* comm, const void* own, void* result,
                                            size_t count, uint32_t root,
                                            const tutti_reduction_t* reduction,
                                            const tutti_call_options_t* options);
-/* Combines every rank's `all` of size x count elements; rank r's `own` receives block r of the
- * result. */
+/* Reduce-Scatter: combines the elements of every rank's `all`, which has one block of `count`
+ * elements for each rank; `own` of rank r receives block r of the result. In place, `own` is this
+ * rank's block of `all`. */
 TUTTI_C_EXPORT tutti_status_t tutti_reduce_scatter(tutti_comm_t* comm, const void* all, void* own,
                                                    size_t count, const tutti_reduction_t* reduction,
                                                    const tutti_call_options_t* options);
-/* Combines `count` elements of every rank's `own` into every rank's `result`. In place: `own` and
- * `result` are the same memory. */
+/* Allreduce: combines the `count` elements of every rank's `own` into `result` on every rank. In
+ * place, `own` and `result` are the same memory. */
 TUTTI_C_EXPORT tutti_status_t tutti_allreduce(tutti_comm_t* comm, const void* own, void* result,
                                               size_t count, const tutti_reduction_t* reduction,
                                               const tutti_call_options_t* options);
 
-/* A collective under way. */
+/* The caller's handle to a collective under way. */
 typedef struct tutti_request tutti_request_t;
 
-/* Nonblocking collectives: each function starts a collective and returns at once. The buffers
- * belong to Tutti until the request is done, and the caller frees *request. */
+/* Nonblocking collectives: each function starts the collective of the same name above and returns
+ * its request at once. The buffers belong to Tutti until the request is done. The caller frees
+ * *request by tutti_request_free. */
 TUTTI_C_EXPORT tutti_status_t tutti_ibarrier(tutti_comm_t* comm,
                                              const tutti_call_options_t* options,
                                              tutti_request_t** request);
@@ -329,56 +371,63 @@ TUTTI_C_EXPORT tutti_status_t tutti_iallreduce(tutti_comm_t* comm, const void* o
 
 /* ---- Requests -------------------------------------------------------------------------------- */
 
-/* Makes some progress and stores in *done whether the collective is over. Returns the status of the
- * collective once it is over, and TUTTI_OK before; *done is written in either case. */
+/* Advances the collective without blocking and stores in *done whether it is done (1) or not (0).
+ * Returns TUTTI_OK while it is not done, afterwards the status of the collective. *done is written
+ * even if that status is an error. */
 TUTTI_C_EXPORT tutti_status_t tutti_request_test(tutti_request_t* request, int* done);
-/* Waits for the end of the collective and returns its status. */
+/* Waits for the end of the collective and returns the status of the collective. A call from a
+ * completion callback fails with TUTTI_INVALID_ARGUMENT. */
 TUTTI_C_EXPORT tutti_status_t tutti_request_wait(tutti_request_t* request);
-/* Waits for at most `timeout_ns` and then returns TUTTI_TIMEOUT; the collective goes on, and the
- * request can be waited for again. */
+/* As tutti_request_wait, but returns TUTTI_TIMEOUT if the collective is not done after
+ * `timeout_ns`. The collective then goes on, and the caller may wait again. */
 TUTTI_C_EXPORT tutti_status_t tutti_request_wait_for(tutti_request_t* request, int64_t timeout_ns);
 
-/* The progress of a collective at this rank, in chunks that have arrived (multicast), tasks
- * (schedule), or operations on side communicators (leaders, aggregators). */
+/* The progress of a collective at this rank. The unit is a chunk of the result (multicast), a task
+ * (algorithms with a schedule), or a collective on a side communicator (leaders, aggregators). */
 typedef struct tutti_progress {
-  size_t size; /* sizeof(tutti_progress_t), set by the caller */
-  uint64_t chunks_present;
-  uint64_t chunks_total;
-  uint32_t done; /* not 0: the collective is over */
+  size_t size;             /* sizeof(tutti_progress_t), set by the caller */
+  uint64_t chunks_present; /* number of units that are done */
+  uint64_t chunks_total;   /* number of units of the whole collective; 0: not yet known */
+  uint32_t done;           /* not 0: the collective is done */
 } tutti_progress_t;
 
 #define TUTTI_PROGRESS_INIT \
   { sizeof(tutti_progress_t), 0, 0, 0 }
 
+/* Stores in *progress how far the collective has come, without advancing it. Any thread may call
+ * this function at any time. */
 TUTTI_C_EXPORT tutti_status_t tutti_request_progress(const tutti_request_t* request,
                                                      tutti_progress_t* progress);
 
-/* Called once when a request ends, from the thread that makes progress, with the status of the
- * request and its message ("" for success; valid during the call). It must be short and must not
- * block: it may start collectives, read counters and abort, but waiting is refused and it must not
- * free the communicator. */
+/* A completion callback. It runs once when a request ends, in the thread that makes progress. It
+ * gets the status of the collective, the message ("" for success), which is valid during the call,
+ * and the context that was set. The callback must be short. It may start collectives, read counters
+ * and abort; it must not wait for a request or destroy the communicator. */
 typedef void (*tutti_completion_fn)(tutti_status_t status, const char* message, void* context);
 
-/* Sets the only callback of a request; it is called at once if the request is over already. */
+/* Sets the callback of a request, which can have only one. If the request is done already, the
+ * callback runs at once in this thread. */
 TUTTI_C_EXPORT tutti_status_t tutti_request_set_callback(tutti_request_t* request,
                                                          tutti_completion_fn callback,
                                                          void* context);
 
-/* Frees the handle of a request; a collective under way goes on. NULL is allowed. */
+/* Frees the handle of a request. A collective that is not done goes on, and its buffers still
+ * belong to Tutti. NULL is allowed. */
 TUTTI_C_EXPORT void tutti_request_free(tutti_request_t* request);
 
 /* ---- Observation ----------------------------------------------------------------------------- */
 
+/* Receives the name and the value of one counter. The name is valid during the call. */
 typedef void (*tutti_counter_fn)(const char* name, uint64_t value, void* context);
 
-/* Calls `visit` for every protocol and device counter, in the calling thread. */
+/* Calls `visit`, with `context`, for every protocol and device counter, in the calling thread. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_counters(const tutti_comm_t* comm, tutti_counter_fn visit,
                                                   void* context);
-/* The flight record: the last collectives with phase and progress, as JSON. The caller frees *json
- * by tutti_free_text. */
+/* Stores the flight record as JSON in *json: the last 256 collectives of this rank with their phase
+ * and progress. The caller frees *json by tutti_free_text. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_flight_record(const tutti_comm_t* comm, char** json);
-/* Device, interface, group and limits, as a few lines of text. The caller frees *text by
- * tutti_free_text. */
+/* Stores in *text a few lines that name the communicator's device, interface, multicast group and
+ * limits. The caller frees *text by tutti_free_text. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_describe(const tutti_comm_t* comm, char** text);
 
 #ifdef __cplusplus

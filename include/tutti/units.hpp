@@ -1,4 +1,4 @@
-// Units as types: a rank, a byte count and a duration never mix by accident.
+// Types for ranks, durations and instants, so that the compiler rejects code that confuses them.
 #pragma once
 
 #include <chrono>
@@ -8,20 +8,21 @@
 
 namespace tutti {
 
-/// A process of a communicator, 0 .. size-1.
+/// The number of a member of a communicator, from 0 to size - 1.
 enum class Rank : std::uint32_t {};
 
-/// The value of a rank, for arithmetic and indexing.
+/// The rank as a plain number, for arithmetic and indexing.
 constexpr std::uint32_t index(Rank rank) { return static_cast<std::uint32_t>(rank); }
 constexpr Rank rank_of(std::size_t value) { return static_cast<Rank>(value); }
 
-/// Stands for "no rank": every peer, or an unknown rank, as the use says.
+/// A value that is no rank. Functions that accept it document whether it means every peer or an
+/// unknown rank.
 inline constexpr Rank kNoRank = static_cast<Rank>(0xffff'ffffu);
 
 using Nanoseconds = std::chrono::nanoseconds;
 
-/// An instant of the clock by which an engine runs: the host's monotonic clock, or virtual time in
-/// the simulator. Only differences between instants have a meaning.
+/// An instant of the clock by which an engine runs, which is the host's monotonic clock or, in the
+/// simulator, virtual time. Only the difference of two instants is meaningful.
 struct Instant {
   std::int64_t nanoseconds = 0;
 
@@ -37,7 +38,7 @@ struct Instant {
   }
 };
 
-/// An instant that never comes: "no deadline".
+/// An instant later than all others, which stands for "no deadline".
 inline constexpr Instant kNever{INT64_MAX};
 
 }  // namespace tutti

@@ -11,14 +11,15 @@
 
 namespace tutti::device::sim {
 
-/// Completions in the order in which they happened, with the messages that they carry. Each becomes
-/// visible at the instant at which the host can see it.
+/// Completions in the order in which they happened, with the messages that they carry. Each
+/// completion has an instant from which the host can see it.
 class CompletionRing {
  public:
   void push(const Completion& completion, Instant visible, Payload* payload = nullptr) {
     entries_.push_back({completion, visible, payload});
   }
-  /// Moves out the completions visible by `now`; their messages stay valid until the next `take`.
+  /// Moves the completions that the host can see at `now` to `out`. Their messages stay valid until
+  /// the next call of this function.
   std::size_t take(Instant now, std::span<Completion> out, PayloadStore& payloads) {
     for (Payload* payload : lent_) payloads.release(payload);
     lent_.clear();
@@ -36,7 +37,7 @@ class CompletionRing {
     return count;
   }
   bool empty() const { return entries_.empty(); }
-  /// The instant at which the first completion becomes visible; kNever if none is queued.
+  /// The instant from which the host can see the first queued completion; kNever if none is queued.
   Instant next_visible() const { return entries_.empty() ? kNever : entries_[0].visible; }
 
  private:

@@ -72,7 +72,8 @@ void ConnectionSet::inject(NicPacket& packet) {
   packet.source = rank_;
   packet.communicator = communicator_;
   const unsigned copies = tap_ ? tap_->copies(rank_, packet.destination, packet.length) : 1;
-  // The fabric may lose a copy and release its bytes before the next copy is sent.
+  // Takes the references for all copies first, because the fabric may lose one copy and release its
+  // reference before the next copy is sent.
   if (packet.payload != nullptr && copies > 1) packet.payload->references += copies - 1;
   if (copies == 0) nic_->payloads->release(packet.payload);
   for (unsigned copy = 0; copy < copies; ++copy) port_->unicast(packet);

@@ -1,4 +1,5 @@
-// The reliable connections of a simulated endpoint, one to each peer that it has met.
+// The reliable connections of a simulated endpoint: one to each peer with which it has exchanged
+// packets.
 #pragma once
 
 #include <cstdint>
@@ -13,28 +14,30 @@
 
 namespace tutti::device::sim {
 
-/// Connections are created on demand. Their queues follow the `first_queue` others of the port, and
-/// they share one timer.
+/// Creates connections on demand; all of them share one timer. The queues of the connections have
+/// the numbers from `first_queue` on in the NIC port.
 class ConnectionSet {
  public:
-  /// `port` and `nic` outlive it. `tap` is for tests and may be null.
+  /// `port` and `nic` must outlive this object. `tap`, the hook for faults of frames, may be null.
   ConnectionSet(NicPort& port, NicShared& nic, Rank rank, std::uint32_t communicator,
                 std::uint32_t first_queue, std::shared_ptr<FrameTap> tap);
 
   Status post(Instant now, const WorkRequest& request);
   void watch(Rank peer, bool on);
-  /// Takes over a packet and its reference to the payload.
+  /// Receives a packet and takes over the packet's reference to its payload.
   void on_packet(const NicPacket& packet);
-  /// Host-serviced: processes what has arrived and what is due.
+  /// If the host's worker serves the connections: processes the packets that have arrived and the
+  /// timers that are due.
   void serve(Instant now);
   void on_timer();
-  /// Sends up to one burst of connection number `at`. Returns whether it has more.
+  /// Sends up to one burst of the connection with number `at`. Returns whether this connection has
+  /// more to send.
   bool transmit(std::uint32_t at);
 
   bool quiet() const;
-  /// Host-serviced: whether the worker has packets to process.
+  /// If the host's worker serves the connections: whether arrived packets wait for it.
   bool has_arrivals() const { return !inbox_.empty(); }
-  /// The next instant at which a connection has work to do; kNever if none.
+  /// The next instant at which a connection has work to do; kNever if no connection has a deadline.
   Instant next_deadline() const;
   /// Releases all payloads.
   void clear();
@@ -61,7 +64,7 @@ class ConnectionSet {
   std::uint32_t first_queue_;
   std::vector<NicConnection> connections_;
   std::vector<Peer> peers_;     ///< sorted by rank
-  RingQueue<NicPacket> inbox_;  ///< host-serviced: packets that the worker has not processed
+  RingQueue<NicPacket> inbox_;  ///< packets that the host's worker has still to process
   Instant timer_at_ = kNever;
 };
 

@@ -51,7 +51,8 @@ std::vector<std::byte> SimEndpoint::address() const {
 
 Status SimEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
   if (addresses.size() != size_) {
-    return failure(Code::invalid_argument, "{} addresses are given for {} ranks: give one a rank",
+    return failure(Code::invalid_argument,
+                   "{} addresses are given for {} ranks: give one address per rank",
                    addresses.size(), size_);
   }
   const std::vector<std::byte> own = address();
@@ -59,8 +60,9 @@ Status SimEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
     const std::vector<std::byte>& other = addresses[r];
     if (other.size() != own.size() || std::memcmp(other.data() + 4, own.data() + 4, 8) != 0) {
       return failure(Code::invalid_argument,
-                     "rank {}'s simulated NIC differs from rank {}'s: use equal settings", r,
-                     index(rank_));
+                     "the simulated NICs of rank {} and rank {} have different settings: use the "
+                     "same settings at all ranks",
+                     r, index(rank_));
     }
   }
   return {};
@@ -68,7 +70,8 @@ Status SimEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
 
 Status SimEndpoint::post(Instant now, const WorkRequest& request) {
   if (index(request.peer) >= size_ || request.peer == rank_) {
-    return failure(Code::invalid_argument, "rank {} is not a peer of rank {} (of {})",
+    return failure(Code::invalid_argument,
+                   "rank {} is not a peer of rank {}: name another of the {} ranks",
                    index(request.peer), index(rank_), size_);
   }
   return connections_.post(now, request);

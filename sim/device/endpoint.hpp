@@ -1,4 +1,4 @@
-// One rank's endpoint in one communicator, on the NIC of a simulated host.
+// The endpoint of one rank in one communicator, on the NIC of a simulated host.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ namespace tutti::device::sim {
 
 class SimEndpoint final : public Endpoint {
  public:
-  /// `communicator` is the number of the communicator. `payloads` outlives the endpoint.
+  /// `communicator` is the communicator's number in the network. `payloads` must outlive the
+  /// endpoint.
   SimEndpoint(const NicPort& port, PayloadStore& payloads, const EndpointOptions& options,
               const NicSettings& settings, std::uint32_t communicator,
               std::shared_ptr<FrameTap> tap);
@@ -26,7 +27,8 @@ class SimEndpoint final : public Endpoint {
 
   const Capabilities& capabilities() const override { return capabilities_; }
   std::vector<std::byte> address() const override;
-  /// Refuses peers with different NIC settings. Not needed if all are equal.
+  /// Checks that all peers have the same NIC settings as this endpoint. A simulation whose NICs all
+  /// have the same settings need not call it.
   Status connect(std::span<const std::vector<std::byte>> addresses) override;
   std::uint32_t subgroup_count() const override {
     return static_cast<std::uint32_t>(groups_.size());
@@ -46,34 +48,35 @@ class SimEndpoint final : public Endpoint {
   void notify_when_sendable(bool) override {}
   EndpointCounters counters() const override { return nic_.counters; }
 
-  // The state shared with the NIC, and with the simulation.
+  // State that all connections of the endpoint share; the network and the simulation use it too.
   NicShared& nic() { return nic_; }
   const NicShared& nic() const { return nic_; }
   std::uint32_t host() const { return port_.host(); }
   std::uint32_t communicator() const { return communicator_; }
-  /// Counts the packets of reliable connections, including acknowledgements.
+  /// Returns the number of the next packet that the reliable connections send. Acknowledgements are
+  /// numbered too.
   std::uint64_t next_transmission() { return transmissions_++; }
-  /// The instant at which a sleeping worker would find a completion or a chunk; kNever if none
-  /// waits.
+  /// The instant from which the worker can see the first queued completion, or the first staged
+  /// chunk; kNever if there is none.
   Instant next_completion() const;
   Instant next_chunk() const;
 
-  /// Whether a multicast queued in the NIC sends from this memory.
+  /// Whether a multicast that is queued in the NIC has still to read from this memory.
   bool sends_from(std::span<const std::byte> memory) const;
 
-  /// Sends up to one burst of a queue, which is a subgroup or a connection numbered after the
-  /// subgroups. Returns whether the queue has more.
+  /// Sends up to one burst of a queue and returns whether the queue has more to send. Queue numbers
+  /// count the subgroups first, then the connections.
   bool transmit(std::uint32_t queue);
   void on_chunk(std::uint32_t subgroup, const StagedChunk& chunk);
   void on_probe(std::uint32_t subgroup, Rank source);
-  /// Takes over a packet and its reference to the payload.
+  /// Receives a packet and takes over the packet's reference to its payload.
   void on_packet(const NicPacket& packet);
   void on_timer() { connections_.on_timer(); }
   /// Reports that a packet that waited for credits has left the host.
   void departed(Instant when) {
     for (auto& group : groups_) group->departed(when);
   }
-  /// Kills the host: it sends and receives nothing from now on.
+  /// Stops the endpoint because its host has died: from now on it sends and receives nothing.
   void kill();
 
  private:

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint32_t kWords = 8;
 
-/// A tag over header and payload in place of a hardware CRC: one pass, a word a step.
+/// Computes a tag over header and payload, which stands for the CRC that hardware would check.
 std::uint64_t tag_of(const std::byte* header, std::span<const std::byte> payload) {
   std::uint64_t state[2];
   std::memcpy(state, header, sizeof state);
@@ -46,7 +46,9 @@ Payload* make_chunk(PayloadStore& payloads, const wire::Header& header,
 Result<std::uint32_t> SimMulticastQueuePair::post(const ChunkRun& run) {
   const NicSettings& settings = nic_->settings;
   if (run.chunk_bytes == 0 || run.chunk_bytes > settings.chunk_bytes) {
-    return Status(Code::invalid_argument, "a chunk does not fit a packet of the simulated NIC");
+    return Status(Code::invalid_argument,
+                  "the chunk size is 0 or exceeds a packet of the simulated NIC: use 1 to "
+                  "NicSettings::chunk_bytes bytes");
   }
   const std::uint64_t count = (run.data.size() + run.chunk_bytes - 1) / run.chunk_bytes;
   const std::uint32_t room = settings.send_queue_chunks - queued_chunks_;
@@ -132,7 +134,7 @@ std::size_t SimMulticastQueuePair::poll(std::span<ReceivedChunk> chunks) {
       chunk.payload = staged.payload->bytes().subspan(wire::kHeaderBytes);
     } else {
       chunk.header = nullptr;
-      // A non-null address that stands for bytes that are not carried.
+      // If bytes are not carried, any non-null address can stand for the payload.
       chunk.payload = {reinterpret_cast<const std::byte*>(this), staged.size_bytes};
     }
   }
@@ -153,7 +155,8 @@ bool SimMulticastQueuePair::copy_and_verify(const ReceivedChunk& chunk, std::byt
       nic_->placed_check += placement_check(destination, chunk.payload.size());
     }
   } else {
-    // Like a copying receiver: the bytes are verified once they are in place.
+    // Verifies the bytes only after they have been copied to their destination, as a receiver that
+    // copies does.
     if (destination != nullptr && !chunk.payload.empty()) {
       std::memcpy(destination, chunk.payload.data(), chunk.payload.size());
     }

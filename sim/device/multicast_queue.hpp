@@ -1,5 +1,5 @@
-// UD multicast of a simulated NIC: sends wait in the NIC, each arrival takes a posted receive, and
-// arrivals without one are lost (receiver not ready).
+// The UD multicast of a simulated NIC. Sends wait in the NIC; each arriving chunk takes a posted
+// receive, and a chunk that finds none is lost (receiver not ready).
 #pragma once
 
 #include <cstdint>
@@ -14,32 +14,34 @@
 
 namespace tutti::device::sim {
 
-/// A chunk in staging.
+/// A chunk that has arrived and occupies a posted receive.
 struct StagedChunk {
   std::uint32_t epoch = 0;
   std::uint32_t psn = 0;
   Rank source = kNoRank;
   std::uint32_t size_bytes = 0;
-  Payload* payload = nullptr;  ///< wire header and bytes; null if bytes are not carried
+  Payload* payload = nullptr;  ///< wire header and data of the chunk; null if bytes are not carried
   Instant visible{};
 };
 
-/// The next burst to send: packets of equal size, except that the last may be shorter.
+/// A burst that a queue sends in one turn: packets of equal size, of which only the last may be
+/// shorter.
 struct MulticastBurst {
   std::uint32_t epoch = 0;
   std::uint32_t first_psn = 0;
-  std::uint32_t count = 0;  ///< number of packets; 0: a probe
+  std::uint32_t count = 0;  ///< number of packets; 0 if the burst is a probe
   std::uint32_t chunk_bytes = 0;
   std::span<const std::byte> data;
 };
 
-/// Allocates header, bytes and their tag for `references` receivers.
+/// Allocates a payload that holds the header, the bytes and a tag over both, with one reference for
+/// each of `references` receivers.
 Payload* make_chunk(PayloadStore& payloads, const wire::Header& header,
                     std::span<const std::byte> bytes, std::uint32_t references);
 
 class SimMulticastQueuePair final : public MulticastQueuePair {
  public:
-  /// `port`, in which the queue has the subgroup's number, and `nic` outlive it.
+  /// `port` and `nic` must outlive this object. The queue has the number of its subgroup in `port`.
   SimMulticastQueuePair(NicPort& port, NicShared& nic, std::uint32_t subgroup)
       : port_(&port), nic_(&nic), subgroup_(subgroup) {}
 
@@ -47,7 +49,7 @@ class SimMulticastQueuePair final : public MulticastQueuePair {
   std::uint64_t unsent_bytes() override;
   bool reads_posted() override {
     return queued_bytes_ > 0;
-  }  ///< memory is read when a burst leaves
+  }  ///< a send reads its memory when its burst leaves
   std::size_t poll(std::span<ReceivedChunk> chunks) override;
   bool copy_and_verify(const ReceivedChunk& chunk, std::byte* destination) override;
   void release() override;
@@ -57,11 +59,12 @@ class SimMulticastQueuePair final : public MulticastQueuePair {
 
   // Whether the NIC has a packet of this queue to send.
   bool has_output() const { return !sends_.empty(); }
-  /// Whether a queued send reads from this memory.
+  /// Whether a queued send has still to read from this memory.
   bool sends_from(std::span<const std::byte> memory) const;
-  /// Removes up to `limit` packets from the send queue.
+  /// Takes the next burst, of at most `limit` packets, from the send queue.
   MulticastBurst next_burst(std::uint32_t limit);
-  /// Reports that the burst taken last occupies the wire until `end`.
+  /// Reports the size of the burst that was taken last, and the instant `end` at which its last bit
+  /// leaves the host.
   void departs(std::uint64_t bytes, Instant end) {
     departing_bytes_ = bytes;
     departs_at_ = end;
@@ -69,7 +72,8 @@ class SimMulticastQueuePair final : public MulticastQueuePair {
   void departed(Instant when) {
     if (departs_at_ == kNever) departs_at_ = when;
   }
-  /// Takes over a chunk and its reference; false if no receive is posted and the chunk is lost.
+  /// Receives a chunk and takes over its reference to the payload. Returns false if no receive is
+  /// posted, in which case the chunk is lost.
   bool arrive(const StagedChunk& chunk);
   Instant next_visible() const { return lent_ < staged_.size() ? staged_[lent_].visible : kNever; }
   /// Releases all payloads.
@@ -82,7 +86,8 @@ class SimMulticastQueuePair final : public MulticastQueuePair {
   std::uint64_t departing_bytes_ = 0;
   Instant departs_at_{};
   RingQueue<StagedChunk> staged_;
-  std::uint32_t lent_ = 0;  ///< staged chunks returned by the last polls
+  /// Number of staged chunks that poll() returned and release() has not freed.
+  std::uint32_t lent_ = 0;
   NicPort* port_;
   NicShared* nic_;
   std::uint32_t subgroup_;

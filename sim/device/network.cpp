@@ -19,7 +19,8 @@ using tutti::sim::Picoseconds;
 
 namespace {
 
-/// The key of a packet in draws of loss, unique to each transmission.
+/// The key by which the fabric draws whether a packet is lost. Each transmission of a packet has
+/// another key.
 std::uint64_t identity_of(const NicPacket& packet, std::uint64_t transmission) {
   return draw(std::uint64_t{index(packet.source)} << 32 | index(packet.destination),
               packet.communicator, transmission);
@@ -44,7 +45,9 @@ Result<std::uint32_t> SimNetwork::add_communicator(std::span<const HostId> hosts
   for (std::size_t r = 0; r < hosts.size(); ++r) {
     if (index(hosts[r]) >= all || communicator.rank_at[index(hosts[r])] != kNone) {
       return failure(Code::invalid_argument,
-                     "rank {} is on host {}, which is taken or does not exist", r, index(hosts[r]));
+                     "rank {} cannot be on host {}, which does not exist or has another rank: give "
+                     "each rank a host of its own",
+                     r, index(hosts[r]));
     }
     communicator.rank_at[index(hosts[r])] = static_cast<std::uint32_t>(r);
   }
@@ -70,7 +73,8 @@ Result<std::unique_ptr<Endpoint>> SimNetwork::open(std::uint32_t communicator,
       index(options.rank) >= options.size ||
       options.subgroups != communicators_[communicator].groups.size()) {
     return failure(Code::invalid_argument,
-                   "rank {} of {} with {} subgroups does not fit the simulated communicator {}",
+                   "rank {} of {} ranks with {} subgroups does not belong to simulated "
+                   "communicator {}: use its numbers of ranks and subgroups",
                    index(options.rank), options.size, options.subgroups, communicator);
   }
   Communicator& here = communicators_[communicator];
@@ -135,7 +139,8 @@ void SimNetwork::pump(std::uint32_t host) {
   while (!port.turns.empty() && !port.dead && port.departures == 0 && port.busy_until <= now) {
     const Turn turn = port.turns.front();
     port.turns.pop_front();
-    // Transmitting does not change the turns, except for this queue's own entry.
+    // transmit() does not change the list of turns, so only this queue may have to be appended
+    // again.
     if (turn.endpoint->transmit(turn.queue)) port.turns.push_back(turn);
   }
   if (port.turns.empty() || port.dead || port.departures > 0 || port.scheduled) return;
@@ -212,7 +217,8 @@ Picoseconds SimNetwork::multicast(std::uint32_t number, const wire::Header& head
   return end;
 }
 
-// Only user data counts as payload; protocol messages count on the wire alone.
+// The fabric's payload counters count user data only; protocol messages enter only the counters of
+// bytes on the wire.
 void SimNetwork::unicast(std::uint32_t number, const NicPacket& nic_packet) {
   SimEndpoint& from = *endpoints_[number];
   const Communicator& communicator = communicators_[from.communicator()];
@@ -300,8 +306,9 @@ void SimNetwork::dropped(const Arrival& lost, tutti::sim::LinkId link, const Pac
   const Communicator& communicator = communicators_[owner.communicator];
   SimEndpoint* from = communicator.endpoint_at[index(packet.source)];
   if (from == nullptr || !from->nic().settings.carry_bytes || packet.payload_bytes == 0) return;
-  // A host's link loses all copies or one. A link between switches loses several; the store keeps
-  // their bytes until the simulation ends.
+  // Releases the copies that were lost: all copies on the link from a host, one on the link to a
+  // host. A loss between switches concerns several copies, whose bytes the store retains until the
+  // simulation ends.
   auto* payload = reinterpret_cast<Payload*>(packet.cookie);
   const tutti::sim::LinkClass link_class = fabric_.topology().link(link).link_class;
   if (link_class == tutti::sim::LinkClass::host_down) payloads_.release(payload);

@@ -1,5 +1,5 @@
-// All NICs of a simulation. Queues share the fabric's ports, one burst a turn, and each arrival
-// goes to its endpoint.
+// All NICs of a simulation. The queues of a host take turns at the host's port, one burst at a
+// time, and each arriving packet goes to the endpoint that it addresses.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ namespace tutti::device::sim {
 
 class SimNetwork final : public tutti::sim::Sink, private HostPorts {
  public:
-  /// `queue`, `topology` and `waker` outlive the network.
+  /// `queue`, `topology` and `waker` must outlive the network.
   SimNetwork(tutti::sim::EventQueue& queue, const tutti::sim::Topology& topology,
              const tutti::sim::FabricSettings& settings, HostWaker& waker);
 
@@ -29,22 +29,22 @@ class SimNetwork final : public tutti::sim::Sink, private HostPorts {
   tutti::sim::Picoseconds now() const { return queue_->now(); }
   PayloadStore& payloads() { return payloads_; }
 
-  /// Adds a communicator of ranks on these hosts, one rank a host, with one group a subgroup.
-  /// Returns its number.
+  /// Adds a communicator whose rank r is on `hosts[r]`, with one multicast group per subgroup.
+  /// Returns the number of the communicator.
   Result<std::uint32_t> add_communicator(std::span<const tutti::sim::HostId> hosts,
                                          std::uint32_t subgroups);
   Result<std::unique_ptr<Endpoint>> open(std::uint32_t communicator, const EndpointOptions& options,
                                          const NicSettings& settings,
                                          std::shared_ptr<FrameTap> tap);
 
-  /// Handles an event of the fabric or the NICs; false for any other kind.
+  /// Handles an event of the fabric or of a NIC; returns false for an event of any other kind.
   bool handle(const tutti::sim::Event& event);
   /// Kills a host with all its endpoints.
   void kill(tutti::sim::HostId host);
-  /// The endpoint of a communicator on a host, or null.
+  /// The endpoint that a communicator has on a host; null if there is none.
   SimEndpoint* endpoint_at(std::uint32_t communicator, tutti::sim::HostId host);
 
-  // Called by the fabric.
+  // The fabric calls these functions.
   void arrived(const tutti::sim::Arrival& arrival, tutti::sim::HostId at,
                const tutti::sim::Packet& packet) override;
   void arrived_on_leaf(const tutti::sim::Arrival& arrival, tutti::sim::HostId first,
@@ -54,7 +54,7 @@ class SimNetwork final : public tutti::sim::Sink, private HostPorts {
   void departed(tutti::sim::Picoseconds when, tutti::sim::HostId from,
                 const tutti::sim::Packet& packet) override;
 
-  /// Sets an observer of every loss in the fabric; may be null.
+  /// Sets an observer that is told of every loss in the fabric; null removes it.
   void observe_drops(tutti::sim::Sink* observer) { drop_observer_ = observer; }
 
  private:
@@ -65,14 +65,14 @@ class SimNetwork final : public tutti::sim::Sink, private HostPorts {
   /// A host's port and the queues that take turns at it.
   struct Port {
     tutti::sim::Picoseconds busy_until{};
-    std::uint32_t departures = 0;  ///< packets that wait for credits
+    std::uint32_t departures = 0;  ///< number of packets that wait at the port for credits
     bool scheduled = false;
     bool dead = false;
     RingQueue<Turn> turns;
   };
   struct Communicator {
     std::vector<tutti::sim::HostId> hosts;  ///< by rank
-    std::vector<std::uint32_t> rank_at;     ///< by host; kNone if it has no rank
+    std::vector<std::uint32_t> rank_at;     ///< rank on each host; kNone on a host without a rank
     std::vector<SimEndpoint*> endpoint_at;  ///< by host
     std::vector<tutti::sim::GroupId> groups;
   };
@@ -82,7 +82,7 @@ class SimNetwork final : public tutti::sim::Sink, private HostPorts {
   };
   static constexpr std::uint32_t kNone = 0xffff'ffffu;
 
-  // Called by endpoints.
+  // Endpoints call these functions.
   void ready(std::uint32_t endpoint, std::uint32_t queue) override;
   tutti::sim::Picoseconds multicast(std::uint32_t endpoint, const wire::Header& header,
                                     const MulticastBurst& burst) override;

@@ -11,18 +11,21 @@ namespace tutti::device::sim {
 Status check(const NicSettings& settings) {
   if (settings.chunk_bytes < 32 || settings.chunk_bytes > (1u << 30)) {
     return failure(Code::invalid_argument,
-                   "packets of {} bytes are too small for a NIC: use 32 or more",
+                   "a simulated NIC cannot have packets of {} bytes: use 32 bytes to 1 GiB",
                    settings.chunk_bytes);
   }
   if (settings.staging_chunks == 0 || settings.send_queue_chunks == 0 ||
       settings.max_send_batch == 0 || settings.burst_packets == 0 || settings.window_packets == 0 ||
       settings.acknowledge_every == 0) {
-    return failure(Code::invalid_argument, "a queue of the NIC holds no packet: give at least 1");
+    return failure(Code::invalid_argument,
+                   "staging_chunks, send_queue_chunks and acknowledge_every of a simulated NIC "
+                   "must be at least 1");
   }
   if (settings.retransmit_timeout.count() <= 0 ||
       settings.retransmit_timeout_max < settings.retransmit_timeout) {
     return failure(Code::invalid_argument,
-                   "retransmission timeouts of {} to {} ns are invalid: use 0 < first <= last",
+                   "retransmission timeouts of {} to {} ns are invalid: the first must be above 0 "
+                   "and the second not shorter than the first",
                    settings.retransmit_timeout.count(), settings.retransmit_timeout_max.count());
   }
   return {};
@@ -37,18 +40,20 @@ std::uint64_t placement_check(const std::byte* at, std::uint64_t bytes) {
 
 Status NicConnection::post(NicShared& nic, Instant now, const WorkRequest& request) {
   if (failed_) {
-    return failure(Code::peer_failed, "the connection to rank {} is lost; abort the communicator",
+    return failure(Code::peer_failed, "the connection to rank {} is lost: abort the communicator",
                    index(peer_));
   }
   const bool send = request.opcode == Opcode::send;
   if (!send && request.opcode != Opcode::write && request.opcode != Opcode::write_immediate &&
       request.opcode != Opcode::read) {
-    return failure(Code::invalid_argument, "opcode {} to rank {} cannot be posted",
+    return failure(Code::invalid_argument,
+                   "a work request with opcode {} for rank {} cannot be posted: use SEND, WRITE, "
+                   "WRITE with immediate or READ",
                    static_cast<int>(request.opcode), index(peer_));
   }
   if (send && request.local.size() > nic.settings.chunk_bytes) {
     return failure(Code::invalid_argument,
-                   "a message of {} bytes to rank {} is too long: use at most {}",
+                   "a message of {} bytes to rank {} is too long: use at most {} bytes",
                    request.local.size(), index(peer_), nic.settings.chunk_bytes);
   }
   if (!attentive()) attentive_since_ = now;
@@ -215,7 +220,8 @@ void NicConnection::fill_work(NicShared& nic, const Flight& flight, NicPacket& p
   }
 }
 
-// The region is read at each transmission; if it is gone, the READ is refused.
+// Reads the region again at each transmission; if the region is no longer registered, the READ is
+// refused.
 void NicConnection::fill_response(NicShared& nic, Flight& flight, NicPacket& packet) {
   packet.position = flight.position;
   if (flight.length == 0) return;
@@ -233,7 +239,8 @@ void NicConnection::fill_response(NicShared& nic, Flight& flight, NicPacket& pac
 }
 
 void NicConnection::stamp(NicPacket& packet) {
-  // A refused WRITE must not look acknowledged before its refusal arrives.
+  // While a refusal is under way, packets acknowledge only what came before the refused WRITE,
+  // because the peer must not take the WRITE for executed.
   packet.acknowledged = refusals_ > 0 ? refused_sequence_ : expected_;
   acknowledge_ = false;
   unacknowledged_arrivals_ = 0;
@@ -345,7 +352,7 @@ void NicConnection::accept(NicShared& nic, Instant now, const NicPacket& packet)
     case NicPacketKind::send:
       nic.completions.push({.opcode = Opcode::receive, .peer = peer_},
                            now + nic.settings.receive_latency, packet.payload);
-      return;  // the completion queue holds the reference now
+      return;  // the completion queue now owns the reference to the payload
     case NicPacketKind::write:
       accept_write(nic, now, packet);
       break;
@@ -448,7 +455,7 @@ Nanoseconds NicConnection::timeout(const NicShared& nic) const {
 Instant NicConnection::next_deadline(const NicShared& nic) const {
   if (failed_ || !attentive()) return kNever;
   Instant deadline = silent_since() + nic.peer_timeout;
-  // A packet to be retransmitted waits for the port, not for a timer.
+  // A packet that is marked lost needs no timer: it is retransmitted as soon as the port is free.
   if (!flights_.empty() && !flights_[0].lost) {
     deadline = std::min(deadline, flights_[0].sent + timeout(nic));
   }

@@ -1,8 +1,8 @@
-// A reliable connection between simulated NICs: packets of the MTU with sequence numbers,
-// cumulative and selective acknowledgements, and retransmission on a gap or a timeout. SEND, WRITE,
-// WRITE with immediate and READ are executed and completed in the order posted.
+// A reliable connection between simulated NICs. Packets of one MTU carry sequence numbers; ACKs are
+// cumulative and selective; a gap or a timeout causes retransmission.
 //
-// It contains no fabric and no clock: packets and instants go in, packets and completions come out.
+// Work requests are executed and completed in the order posted. The class uses no fabric and no
+// clock: it takes packets and instants, and returns packets and completions.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace tutti::device::sim {
 
-/// State shared by the connections of an endpoint. It is passed to each call, so that a connection
-/// stays small.
+/// State that all connections of an endpoint share. Each call receives it as an argument, so that a
+/// connection stays small.
 struct NicShared {
   NicSettings settings{};
   Nanoseconds peer_timeout{};
@@ -26,13 +26,15 @@ struct NicShared {
   RegionTable regions{};
   CompletionRing completions{};
   EndpointCounters counters{};
-  std::uint64_t acknowledgements_sent = 0;  ///< packets with nothing but an acknowledgement
-  /// If bytes are not carried: check value of the addresses filled.
+  /// Number of packets sent that carry only an acknowledgement.
+  std::uint64_t acknowledgements_sent = 0;
+  /// If bytes are not carried: sum of placement_check() over all memory that arriving data would
+  /// have filled.
   std::uint64_t placed_check = 0;
 };
 
-/// A check value of memory [at, at + bytes). The values of disjoint parts add up to that of the
-/// whole.
+/// A check value of the addresses from `at` to at + bytes. The values of adjacent ranges add up to
+/// the value of the range that they form together.
 std::uint64_t placement_check(const std::byte* at, std::uint64_t bytes);
 
 class NicConnection {
@@ -40,18 +42,19 @@ class NicConnection {
   explicit NicConnection(Rank peer) : peer_(peer) {}
 
   Rank peer() const { return peer_; }
-  /// Queues work. Errors: invalid_argument (a message too long, an opcode that cannot be posted),
-  /// peer_failed (the connection has failed).
+  /// Queues a work request. Errors: invalid_argument (the message is too long, or the opcode cannot
+  /// be posted), peer_failed (the connection has failed).
   Status post(NicShared& nic, Instant now, const WorkRequest& request);
   bool has_output(const NicShared& nic) const;
-  /// Fills in the next packet to send; false if there is none.
+  /// Fills in the next packet to send; returns false if there is none.
   bool next_packet(NicShared& nic, Instant now, NicPacket& packet);
-  /// Takes over a packet of the peer and its reference to the payload.
+  /// Receives a packet of the peer and takes over the packet's reference to its payload.
   void on_packet(NicShared& nic, Instant now, const NicPacket& packet);
   void on_timer(NicShared& nic, Instant now);
-  /// The next instant at which on_timer has work; kNever if none.
+  /// The next instant at which on_timer() has work to do; kNever if there is none.
   Instant next_deadline(const NicShared& nic) const;
-  /// While on, pings a silent peer and gives it up after the peer timeout.
+  /// Begins or ends the watch of the peer. A watched peer is pinged when it is silent, and declared
+  /// lost after the peer timeout.
   void watch(NicShared& nic, Instant now, bool on);
   bool quiet() const {
     return works_.empty() && flights_.empty() && responses_.empty() && !acknowledge_;
@@ -64,7 +67,7 @@ class NicConnection {
   struct Work {
     Opcode opcode = Opcode::send;
     bool signaled = true;
-    bool answered = false;  ///< READ: the data has arrived or was refused
+    bool answered = false;  ///< whether the data of a READ, or its refusal, has arrived
     Code code = Code::ok;
     std::uint32_t unacknowledged = 0;  ///< packets
     std::uint64_t work_id = 0;
@@ -73,9 +76,9 @@ class NicConnection {
     std::uint64_t offset = 0;
     std::uint64_t immediate = 0;
     std::uint64_t answered_bytes = 0;
-    Payload* message = nullptr;  ///< SEND: its bytes
+    Payload* message = nullptr;  ///< the bytes of a SEND
   };
-  /// A response to a peer's request.
+  /// A response that is owed to the peer: the data of a READ, or a refusal.
   struct Response {
     bool refused = false;
     std::uint32_t operation = 0;
@@ -84,7 +87,7 @@ class NicConnection {
     std::uint64_t total = 0;
     std::uint64_t position = 0;
   };
-  /// A packet that was sent and is not acknowledged.
+  /// A packet that was sent and is not yet acknowledged.
   struct Flight {
     NicPacketKind kind = NicPacketKind::send;
     bool last = false;
@@ -135,17 +138,19 @@ class NicConnection {
   bool refused_any_ = false;
   std::uint8_t backoff_ = 0;
   std::uint32_t refused_operation_ = 0;
-  std::uint32_t refusals_ = 0;  ///< refusals queued or in flight
+  std::uint32_t refusals_ = 0;  ///< number of refusals queued or in flight
   std::uint32_t refused_sequence_ = 0;
 
   RingQueue<Work> works_;
   std::uint32_t first_work_ = 0;  ///< operation number of works_[0]
-  std::uint32_t cut_works_ = 0;   ///< leading works_ that are entirely cut into packets
-  std::uint64_t cut_bytes_ = 0;   ///< bytes of the next work cut so far
+  /// Number of works_ at the front that are entirely cut into packets.
+  std::uint32_t cut_works_ = 0;
+  /// Bytes of the next work request that are already cut into packets.
+  std::uint64_t cut_bytes_ = 0;
   RingQueue<Response> responses_;
   RingQueue<Flight> flights_;
   std::uint32_t first_flight_ = 0;  ///< sequence number of flights_[0]
-  std::uint32_t lost_ = 0;          ///< flights to retransmit
+  std::uint32_t lost_ = 0;          ///< number of flights to retransmit
 
   std::uint32_t expected_ = 0;  ///< sequence number
   std::vector<NicPacket> early_;

@@ -14,34 +14,35 @@ enum class NicPacketKind : std::uint8_t {
   write,
   read_request,
   read_response,
-  refusal,          ///< refuses a peer's one-sided operation: bad key or range
-  acknowledgement,  ///< nothing else; every other kind carries one too
-  ping,             ///< asks for an answer, to show that the peer lives
+  refusal,          ///< refuses a READ or WRITE of the peer because of a wrong key or range
+  acknowledgement,  ///< only an acknowledgement, which packets of every other kind carry too
+  ping,             ///< asks the peer for an answer as a sign of life
 };
 
 struct NicPacket {
   NicPacketKind kind = NicPacketKind::acknowledgement;
   bool sequenced = false;
-  bool last = false;         ///< last packet of its operation
-  bool acknowledge = false;  ///< asks for an acknowledgement at once
-  bool immediate = false;    ///< write: `argument` goes to the peer's completion queue
+  bool last = false;         ///< whether this is the last packet of its operation
+  bool acknowledge = false;  ///< whether the receiver must acknowledge at once
+  bool immediate = false;    ///< whether a WRITE raises a completion with `argument` at the peer
   std::uint16_t communicator = 0;
   Rank source = kNoRank;
   Rank destination = kNoRank;
   std::uint32_t sequence = 0;
-  std::uint32_t acknowledged = 0;  ///< next sequence number that the source expects
-  std::uint64_t selective = 0;     ///< bit i: acknowledged + 1 + i has arrived
+  std::uint32_t acknowledged = 0;  ///< cumulative ACK: next sequence number that the source expects
+  std::uint64_t selective = 0;     ///< bit i is set if packet acknowledged + 1 + i has arrived
   std::uint32_t operation = 0;
-  std::uint32_t length = 0;    ///< bytes of data in this packet; read_request: see `total`
-  std::uint64_t total = 0;     ///< read_request: bytes requested
-  std::uint64_t key = 0;       ///< key of the region written or read
-  std::uint64_t offset = 0;    ///< offset in the region
-  std::uint64_t position = 0;  ///< read_response: position in the reader's memory
+  std::uint32_t length = 0;    ///< number of data bytes in this packet
+  std::uint64_t total = 0;     ///< number of bytes that a read_request asks for
+  std::uint64_t key = 0;       ///< memory key of the region that is written or read
+  std::uint64_t offset = 0;    ///< offset in the region, in bytes
+  std::uint64_t position = 0;  ///< position of a read_response in the reader's memory, in bytes
   std::uint64_t argument = 0;
-  Payload* payload = nullptr;  ///< holds one reference; null if bytes are not carried
+  Payload* payload = nullptr;  ///< payload, with one reference; null if bytes are not carried
 };
 
-/// Packets in the fabric, by a number that stays valid until `take`.
+/// The packets that are in the fabric. Each has a number, which is valid until `take` removes the
+/// packet.
 class NicPacketPool {
  public:
   std::uint32_t add(const NicPacket& packet) {

@@ -15,25 +15,30 @@ namespace tutti::device::sim {
 
 struct MulticastBurst;
 
-/// Implemented by the simulation of the hosts: wakes a sleeping worker that has something to do.
+/// Wakes the sleeping worker of a host that has something to do. The simulation of the hosts
+/// implements this interface.
 class HostWaker {
  public:
   virtual ~HostWaker() = default;
-  /// `chunk` marks multicast data, which may be moderated; otherwise it is a completion.
+  /// `visible` is the instant from which the host can see the arrival. `chunk` says that a
+  /// multicast chunk arrived, whose wake-up may be delayed (completion moderation), and not a
+  /// completion.
   virtual void wake(tutti::sim::HostId host, Instant visible, bool chunk) = 0;
 };
 
-/// Event kinds of the NICs; the simulation's kinds are above them.
+/// Event kinds of the NICs. The kinds of the simulation begin at kFirstWorldKind.
 inline constexpr auto kNicTransmit = static_cast<tutti::sim::EventKind>(16);
 inline constexpr auto kNicTimer = static_cast<tutti::sim::EventKind>(17);
 inline constexpr auto kFirstWorldKind = static_cast<tutti::sim::EventKind>(24);
 
-/// The ports of all hosts, as endpoints use them: each is named by its number in the network.
+/// The ports of all hosts, as endpoints use them. Each function takes an endpoint's number in the
+/// network.
 class HostPorts {
  public:
-  /// Gives a queue turns at its host's port until it has nothing to send.
+  /// Gives a queue turns at its host's port until the queue has nothing to send.
   virtual void ready(std::uint32_t endpoint, std::uint32_t queue) = 0;
-  /// Sends. Returns when the last bit leaves the host, or kForever if that is not known yet.
+  /// Sends a multicast burst. Returns the instant at which its last bit leaves the host, or
+  /// kForever if the instant is not known yet.
   virtual tutti::sim::Picoseconds multicast(std::uint32_t endpoint, const wire::Header& header,
                                             const MulticastBurst& burst) = 0;
   virtual void unicast(std::uint32_t endpoint, const NicPacket& packet) = 0;
@@ -44,11 +49,12 @@ class HostPorts {
   ~HostPorts() = default;
 };
 
-/// One endpoint's access to the network: the clock, a timer, its host's worker, and turns at its
-/// host's port, of which each queue awaits at most one.
+/// One endpoint's access to the network: the clock, a timer, the host's worker, and turns at the
+/// host's port. Each queue waits for at most one turn at a time.
 class NicPort {
  public:
-  /// `endpoint` is the number of the endpoint. All references outlive the port.
+  /// `endpoint` is the endpoint's number in the network. All referenced objects must outlive the
+  /// port.
   NicPort(HostPorts& ports, tutti::sim::EventQueue& events, HostWaker& waker,
           std::uint32_t endpoint, std::uint32_t host)
       : ports_(&ports), events_(&events), waker_(&waker), endpoint_(endpoint), host_(host) {}
@@ -65,7 +71,7 @@ class NicPort {
                    .argument = 0});
   }
 
-  /// Adds the next queue; they are numbered from 0.
+  /// Adds a queue, which gets the next number, counted from 0.
   void add_queue() { awaits_turn_.push_back(false); }
   /// Reports that a queue has something to send.
   void ready(std::uint32_t queue) {
@@ -73,14 +79,14 @@ class NicPort {
     awaits_turn_[queue] = true;
     ports_->ready(endpoint_, queue);
   }
-  /// Reports that a queue takes no further turn.
+  /// Reports that a queue has nothing left to send and needs no further turn.
   void drained(std::uint32_t queue) { awaits_turn_[queue] = false; }
   tutti::sim::Picoseconds multicast(const wire::Header& header, const MulticastBurst& burst) {
     return ports_->multicast(endpoint_, header, burst);
   }
   void unicast(const NicPacket& packet) { ports_->unicast(endpoint_, packet); }
 
-  /// Whether the host is dead: it sends and receives nothing.
+  /// Whether the host has died, so that it sends and receives nothing.
   bool dead() const { return dead_; }
   void kill() { dead_ = true; }
   /// Reports that the endpoint no longer exists.

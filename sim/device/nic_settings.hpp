@@ -10,25 +10,33 @@ namespace tutti::device::sim {
 
 struct NicSettings {
   std::uint32_t chunk_bytes = 4096;  ///< payload of a packet in bytes: the MTU without headers
-  std::uint32_t multicast_header_bytes = 76;  ///< LRH 8, GRH 40, BTH 12, DETH 8, immediate 4, CRC 4
-  std::uint32_t reliable_header_bytes = 24;   ///< LRH 8, BTH 12, CRC 4
-  std::uint32_t acknowledgement_bytes = 28;   ///< the same with AETH 4
-  std::uint32_t staging_chunks = 8192;    ///< posted receives, one subgroup each [Khalilov24] 3.2
-  std::uint32_t send_queue_chunks = 256;  ///< multicast sends queued in the NIC
-  std::uint32_t max_send_batch = 64;      ///< chunks that one doorbell accepts
-  std::uint32_t burst_packets = 4;        ///< packets that one queue pair sends per turn
-  std::uint32_t window_packets = 128;     ///< unacknowledged packets of a connection
-  std::uint32_t acknowledge_every = 16;   ///< packets of a long operation between acknowledgements
-  Nanoseconds receive_latency{600};       ///< delay from the link to the worker's completion queue
+  /// Size of LRH (8), GRH (40), BTH (12), DETH (8), immediate (4) and CRC (4), in bytes.
+  std::uint32_t multicast_header_bytes = 76;
+  std::uint32_t reliable_header_bytes = 24;  ///< size of LRH (8), BTH (12) and CRC (4), in bytes
+  /// Size of LRH (8), BTH (12), AETH (4) and CRC (4), in bytes.
+  std::uint32_t acknowledgement_bytes = 28;
+  /// Number of posted receives of each subgroup [Khalilov24] 3.2.
+  std::uint32_t staging_chunks = 8192;
+  /// Largest number of chunks queued for multicast in the NIC.
+  std::uint32_t send_queue_chunks = 256;
+  std::uint32_t max_send_batch = 64;  ///< largest number of chunks that one doorbell hands over
+  /// Largest number of packets that one queue pair sends per turn.
+  std::uint32_t burst_packets = 4;
+  std::uint32_t window_packets = 128;  ///< largest number of unacknowledged packets of a connection
+  /// Number of packets of a long operation per acknowledgement.
+  std::uint32_t acknowledge_every = 16;
+  Nanoseconds receive_latency{600};  ///< delay from the link to the worker's completion queue
   Nanoseconds retransmit_timeout{200'000};
   Nanoseconds retransmit_timeout_max{10'000'000};
-  /// The network reorders: a gap does not mean loss, and only a timeout retransmits.
+  /// Whether the network may reorder packets. A gap in the sequence numbers then does not count as
+  /// a loss, and only a timeout causes retransmission.
   bool expect_reordering = false;
-  bool lossless = false;  ///< whether the network never drops for lack of buffers
-  /// The host's worker serves the connections, as in the `ip` device, instead of the NIC. A paused
-  /// host then acknowledges nothing.
+  bool lossless = false;  ///< whether the network drops no packets for lack of buffers
+  /// Whether the host's worker serves the reliable connections instead of the NIC, as in the `ip`
+  /// device. A paused host then acknowledges nothing.
   bool host_serviced = false;
-  /// If false, user data is not carried but only counted and checked by address, for scale.
+  /// Whether packets carry user data. If not, bytes are only counted and their destination
+  /// addresses checked, so that large simulations need less memory.
   bool carry_bytes = true;
 };
 

@@ -1,5 +1,5 @@
-// Bytes in flight through the simulated fabric: all receivers of a packet share one copy, which is
-// reused after the last release.
+// The bytes of packets in the simulated fabric. All receivers of a packet share one copy, whose
+// memory is reused after the last release.
 #pragma once
 
 #include <array>
@@ -12,7 +12,7 @@
 
 namespace tutti::device::sim {
 
-/// A block of bytes with a reference count.
+/// A buffer of bytes with a reference count.
 struct Payload {
   std::uint32_t references = 0;
   std::uint32_t size_bytes = 0;
@@ -23,14 +23,15 @@ struct Payload {
   std::span<std::byte> bytes() { return {data(), size_bytes}; }
 };
 
-/// Allocates payloads in powers of two, from slabs that live as long as the store.
+/// Allocates payloads whose sizes are powers of two, from slabs that live as long as the store.
 class PayloadStore {
  public:
   PayloadStore() = default;
   PayloadStore(const PayloadStore&) = delete;
   PayloadStore& operator=(const PayloadStore&) = delete;
 
-  /// A payload of `size_bytes` with uninitialised bytes, to be released `references` times.
+  /// Allocates a payload of `size_bytes` uninitialised bytes, which is freed after `references`
+  /// releases.
   Payload* allocate(std::size_t size_bytes, std::uint32_t references) {
     const auto size_class = static_cast<std::uint32_t>(
         std::bit_width(size_bytes <= kSmallest ? 0 : (size_bytes - 1) / kSmallest));
@@ -49,12 +50,12 @@ class PayloadStore {
     free_[payload->size_class] = payload;
     --live_;
   }
-  /// Payloads with references.
+  /// Number of payloads that have not been freed.
   std::uint64_t live() const { return live_; }
 
  private:
   static constexpr std::size_t kSmallest = 64;
-  static constexpr std::size_t kClasses = 27;  // sizes up to 4 GiB
+  static constexpr std::size_t kClasses = 27;  // size classes for payloads of up to 4 GiB
   static constexpr std::size_t kSlabBytes = 16 * 1024;
 
   void refill(std::uint32_t size_class) {

@@ -1,4 +1,4 @@
-// The memory of one simulated endpoint that its peers may access, by key.
+// The memory of one simulated endpoint that its peers may read or write by memory key.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +11,8 @@
 
 namespace tutti::device::sim {
 
-/// Registered regions. A key holds the slot in its low half and the number of uses of the slot in
-/// its high half, so no key ever becomes valid again.
+/// The registered regions. The low half of a memory key is the index of a region, the high half
+/// says how often the index has been used, so no key ever becomes valid again.
 class RegionTable {
  public:
   MemoryKey add(std::span<std::byte> memory) {
@@ -29,7 +29,8 @@ class RegionTable {
     const auto slot = static_cast<std::uint32_t>(key.key);
     if (slot < regions_.size() && regions_[slot].uses == key.key >> 32) regions_[slot].live = false;
   }
-  /// `length` bytes from `offset`; empty if the key is invalid or the range lies outside.
+  /// The `length` bytes from `offset` in a region; empty if the key is invalid or the range leaves
+  /// the region.
   std::optional<std::span<std::byte>> resolve(std::uint64_t key, std::uint64_t offset,
                                               std::uint64_t length) const {
     const auto slot = static_cast<std::uint32_t>(key);
@@ -48,7 +49,8 @@ class RegionTable {
     bool live = false;
   };
 
-  std::vector<Region> regions_;  ///< few: one for each collective that peers read from
+  /// Registered regions, a few: one for each collective whose data peers read.
+  std::vector<Region> regions_;
 };
 
 }  // namespace tutti::device::sim

@@ -1,4 +1,4 @@
-// A queue that allocates memory on first use and nothing in the steady state.
+// A queue that allocates memory on first use and when it must grow, and not otherwise.
 #pragma once
 
 #include <bit>
@@ -9,7 +9,8 @@
 
 namespace tutti::device::sim {
 
-/// First in, first out; positions count from the front. Grows by doubling.
+/// A first-in, first-out queue, which doubles its memory when it is full. Indices count from the
+/// front.
 template <typename T>
 class RingQueue {
  public:

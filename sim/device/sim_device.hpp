@@ -11,11 +11,12 @@
 
 namespace tutti::device::sim {
 
-/// Opens the endpoints of one communicator of a network, one on each rank's host. Single-threaded
-/// like the simulation.
+/// Opens the endpoints of one communicator of a simulated network, each on the host of its rank.
+/// Not thread-safe, because a simulation has one thread.
 class SimDevice final : public Device {
  public:
-  /// `network` outlives the device and its endpoints. `tap` is for tests and may be null.
+  /// `network` must outlive the device and its endpoints. `tap`, the hook for faults of frames, may
+  /// be null.
   SimDevice(SimNetwork& network, std::uint32_t communicator, const NicSettings& settings,
             std::shared_ptr<FrameTap> tap = nullptr)
       : network_(&network),

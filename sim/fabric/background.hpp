@@ -1,4 +1,4 @@
-// Background traffic: bursts between random hosts beside a collective.
+// Background traffic: bursts of packets between random hosts while a collective runs.
 #pragma once
 
 #include <cstdint>
@@ -11,24 +11,28 @@ namespace tutti::sim {
 
 struct BackgroundSettings {
   std::uint64_t seed = 1;
-  std::uint32_t streams = 0;  ///< each from its own host while there are enough hosts
-  double load = 0.1;          ///< mean share of a host's link that a stream takes, 0 to 1
+  /// Number of streams. No two send from the same host if there are enough hosts.
+  std::uint32_t streams = 0;
+  double load = 0.1;  ///< mean share of its host's link that a stream uses, 0 to 1
   std::uint32_t packet_bytes = 4122;
-  std::uint32_t burst_packets = 16;  ///< mean burst length; drawn from 1 to twice the mean
+  /// Mean number of packets of a burst; drawn from 1 to twice the mean.
+  std::uint32_t burst_packets = 16;
 };
 
-/// Streams of bursts, each burst to another host, with random pauses between them. Its packets
-/// occupy the fabric's queues and count in its counters, but the fabric's sink does not see them.
+/// Streams that send bursts of packets to random hosts, with random pauses between the bursts. The
+/// packets occupy the fabric's queues and count in its counters, but the fabric's sink does not see
+/// them.
 class BackgroundTraffic {
  public:
-  /// `queue` and `fabric` outlive it.
+  /// `queue` and `fabric` must outlive this object.
   BackgroundTraffic(EventQueue& queue, Fabric& fabric, const BackgroundSettings& settings);
 
-  /// Starts every stream after a pause of its own.
+  /// Starts every stream after a random pause, which differs between streams.
   void start(Picoseconds now);
   /// Handles events of kind `background`.
   void handle(const Event& event);
-  /// Stops new bursts. Pending events then do nothing, so the queue can run empty.
+  /// Stops the streams: no further burst begins. Pending events then do nothing, so the event queue
+  /// can run empty.
   void stop() { stopped_ = true; }
 
   std::uint64_t packets() const { return packets_; }

@@ -7,24 +7,25 @@
 
 namespace tutti::sim {
 
-/// The kind of an event, by which the event loop dispatches. At one instant, lower kinds come
-/// first.
+/// The kind of an event, which determines its handler. Of the events of one instant, those of lower
+/// kinds come first.
 enum class EventKind : std::uint8_t {
-  fabric_arrival = 0,       ///< Fabric: a packet or train reaches the end of a link (target)
-  fabric_leaf_arrival = 1,  ///< Fabric: the same packet reaches many hosts of a leaf at once
-  fabric_credit = 2,        ///< Fabric: a blocked port (target: link) may have credits again
-  background = 3,           ///< BackgroundTraffic: the next packet of a stream (target)
-  traffic = 4,              ///< TrafficRun: a message (target) is processed
-  user = 16,                ///< 16 and above: kinds of the caller (device, simulation)
+  fabric_arrival = 0,       ///< Fabric: a packet or train reaches the end of a link (the target)
+  fabric_leaf_arrival = 1,  ///< Fabric: the same packet reaches several hosts of a leaf at once
+  /// Fabric: the port of a link (the target) that lacked credits may have some now.
+  fabric_credit = 2,
+  background = 3,  ///< BackgroundTraffic: the next burst of a stream (the target) begins
+  traffic = 4,     ///< TrafficRun: a message has been received, or a packet has left its host
+  user = 16,       ///< first kind that users of the fabric may define
 };
 
-/// An event, ordered by (time, key, argument). Two events may share time and key only if they share
-/// the argument or the handler does not depend on their order.
+/// Events are ordered by (time, key, argument). Two events with equal time and key must also have
+/// equal arguments, unless their order does not matter to the handler.
 struct Event {
   Picoseconds time;
-  /// Event_key(): kind, target, and a detail that distinguishes events of one instant.
+  /// Value of event_key(): kind, target, and a detail that distinguishes events of one instant.
   std::uint64_t key = 0;
-  std::uint64_t argument = 0;  ///< free for the handler
+  std::uint64_t argument = 0;  ///< value whose meaning the handler defines
 
   friend constexpr bool operator<(const Event& a, const Event& b) {
     if (a.time != b.time) return a.time < b.time;
@@ -35,7 +36,7 @@ struct Event {
 };
 static_assert(sizeof(Event) == 24);
 
-/// Packs kind (8 bits), target (32 bits) and a detail (24 bits).
+/// Packs a kind (8 bits), a target (32 bits) and a detail (24 bits) into the key of an event.
 constexpr std::uint64_t event_key(EventKind kind, std::uint32_t target, std::uint32_t detail = 0) {
   return std::uint64_t{static_cast<std::uint8_t>(kind)} << 56 | std::uint64_t{target} << 24 |
          (detail & 0xff'ffffu);

@@ -9,16 +9,18 @@ namespace {
 constexpr unsigned kFirstWidthShift = 13;
 constexpr unsigned kWidestShift = 40;
 constexpr std::uint64_t kNoBucket = ~std::uint64_t{0};
-/// Target of distinct instants a bucket: fewer cost bitmap scans, more cost sorting.
+/// Range for the number of distinct instants in a bucket. Fewer cause long scans of the bitmap,
+/// more cause long sorting.
 constexpr std::uint64_t kFewPerBucket = 3;
 constexpr std::uint64_t kManyPerBucket = 10;
-/// Largest distance by which an event is moved into the open bucket; beyond it the heap is used.
+/// Largest number of events that are shifted to insert an event into the open bucket; if more would
+/// be shifted, the event goes to the heap.
 constexpr std::size_t kLateSteps = 24;
 constexpr std::uint64_t kCensusInterval = 1u << 12;
 constexpr std::size_t kFirstActive = 64;
 
-// Heaps with four children a node: half the levels of a binary heap, and siblings share cache
-// lines.
+// Heaps whose nodes have four children. They have half the levels of a binary heap, and siblings
+// share cache lines.
 void heap_push(std::vector<Event>& heap, const Event& event) {
   std::size_t at = heap.size();
   heap.push_back(event);
@@ -86,7 +88,7 @@ void EventQueue::push_late(const Event& event) {
   active_[at] = event;
 }
 
-/// Puts an event into the narrowest coarse wheel that reaches `bucket`.
+/// Puts an event into the narrowest coarse wheel whose range includes `bucket`.
 void EventQueue::push_far(const Event& event, std::uint64_t bucket) {
   std::size_t level = 0;
   std::uint64_t number = bucket >> coarse_shift(0);
@@ -105,7 +107,7 @@ void EventQueue::push_far(const Event& event, std::uint64_t bucket) {
   }
   Event* at = &blocks_[into.block].events[into.count++];
   *at = event;
-  __builtin_prefetch(at + 3, 1);  // the next cache line, written by the next call
+  __builtin_prefetch(at + 3, 1);  // prefetches the cache line that the next call writes
 }
 
 Picoseconds EventQueue::next_time() {
@@ -114,7 +116,7 @@ Picoseconds EventQueue::next_time() {
   return active_[next_].time;
 }
 
-/// Makes active_[next_] the first event; false if none is pending.
+/// Puts the first pending event at active_[next_]; returns false if none is pending.
 bool EventQueue::prepare() {
   if (late_.empty()) return next_ != end_ || open_next_bucket();
   if (next_ != end_ && active_[next_] < late_.front()) return true;
@@ -149,20 +151,23 @@ bool EventQueue::open_next_bucket() {
   return true;
 }
 
-/// The number of the first narrow bucket with events.
+/// The number of the first narrow bucket with events after the open bucket; kNoBucket if there is
+/// none.
 std::uint64_t EventQueue::next_occupied() const {
   const std::uint64_t away = near_.distance_from(current_ + 1);
   return away == kNoBucket ? kNoBucket : current_ + 1 + away;
 }
 
-/// The first narrow bucket of the first non-empty bucket of a coarse wheel.
+/// The narrow bucket with which the first non-empty bucket of a coarse wheel begins; kNoBucket if
+/// all buckets of the wheel are empty.
 std::uint64_t EventQueue::next_coarse(std::size_t level) const {
   const std::uint64_t base = (current_ + 1) >> coarse_shift(level);
   const std::uint64_t away = first_set(coarse_[level].occupied, base % kCoarseBuckets);
   return away == kNoBucket ? kNoBucket : (base + away) << coarse_shift(level);
 }
 
-/// Distributes the coarse bucket that begins at next_dealt_ over the wheels below.
+/// Moves the events of the coarse bucket that begins at next_dealt_ into wheels with narrower
+/// buckets.
 void EventQueue::deal_out() {
   census_.skipped += next_dealt_ - 1 - current_;
   current_ = next_dealt_ - 1;
@@ -184,7 +189,8 @@ void EventQueue::deal_out() {
   }
 }
 
-/// Frees a coarse bucket's blocks; `take` receives its events and may push them.
+/// Empties a coarse bucket: passes its events to `take`, which may push them again, and frees its
+/// blocks.
 template <typename Take>
 void EventQueue::empty_coarse_bucket(CoarseBucket& bucket, const Take& take) {
   const CoarseBucket emptied = std::exchange(bucket, CoarseBucket{});
@@ -216,7 +222,7 @@ void EventQueue::sort_active() {
   }
 }
 
-/// Adapts the bucket width to the events popped so far. Called between two buckets.
+/// Adapts the bucket width to the events popped since the last call. No bucket may be open.
 void EventQueue::tune() {
   const Census seen = std::exchange(census_, Census{});
   popped_at_census_ = popped_;
@@ -234,7 +240,7 @@ void EventQueue::tune() {
   }
 }
 
-/// Takes all events out and puts them into buckets of another width.
+/// Removes all pending events and inserts them again, into buckets of another width.
 void EventQueue::rebuild(unsigned width_shift) {
   if (width_shift == width_shift_) return;
   next_ = 1;

@@ -1,13 +1,10 @@
 // The pending events of a simulation in one total order, independent of the order of pushes.
 //
-// A calendar wheel holds the near future in narrow buckets of equal width, which an occupancy
-// bitmap finds and which are sorted only when their turn comes. Later events wait unsorted in
-// coarse wheels, whose buckets are each as wide as the whole wheel below, and move down when their
-// time is near. A million pending events are thus accessed sequentially while the narrow buckets
-// fit a core's cache.
+// An event wheel holds the near future in narrow buckets, which are sorted only when their turn
+// comes. Later events wait unsorted in coarse wheels; each bucket of a coarse wheel is as wide as
+// the whole wheel below, into which its events move when their time is near.
 //
-// An event pushed far back into the open bucket waits in a heap. The bucket width adapts to the
-// pending events, which changes the speed but never the order.
+// The width of buckets adapts to the pending events, which changes the speed but never the order.
 #pragma once
 
 #include <array>
@@ -27,7 +24,7 @@ class EventQueue {
  public:
   EventQueue();
 
-  /// Adds an event at `now()` or later.
+  /// Adds an event. Its time must be `now()` or later.
   void push(const Event& event) {
     ++size_;
     const std::uint64_t bucket = bucket_of(event.time);
@@ -37,7 +34,7 @@ class EventQueue {
     push_far(event, bucket);
   }
 
-  /// Takes the first event; false if none is pending.
+  /// Removes the first event and stores it in `event`; returns false if none is pending.
   bool pop(Event& event) {
     if (next_ == end_ || !late_.empty()) {
       if (!prepare()) return false;
@@ -58,7 +55,8 @@ class EventQueue {
   std::size_t size() const { return size_; }
   /// The time of the last popped event.
   Picoseconds now() const { return now_; }
-  /// A hash of every (time, key) popped, in order: equal runs have equal digests.
+  /// A hash of the times and keys of all popped events, in order. Equal simulations have equal
+  /// digests.
   std::uint64_t digest() const { return digest_; }
   std::uint64_t popped() const { return popped_; }
 
@@ -67,7 +65,8 @@ class EventQueue {
   static constexpr std::uint64_t kCoarseBuckets = 1u << kCoarseBits;
   static constexpr std::uint32_t kBlockEvents = 42;
 
-  /// Events of one coarse bucket, long enough to be prefetched.
+  /// A block of events of one coarse bucket, large enough that the next block can be prefetched
+  /// while this one is read.
   struct Block {
     Event events[kBlockEvents];
     std::uint32_t next = 0;
@@ -75,10 +74,10 @@ class EventQueue {
   };
   static_assert(sizeof(Block) == 1024);
 
-  /// A bucket's blocks: the first is being filled, all others are full.
+  /// The blocks of one coarse bucket: the first block is being filled, all others are full.
   struct CoarseBucket {
     std::uint32_t block = 0;
-    std::uint32_t count = 0;  ///< events in the first block
+    std::uint32_t count = 0;  ///< number of events in the first block
   };
   struct CoarseWheel {
     std::array<CoarseBucket, kCoarseBuckets> buckets{};
@@ -106,35 +105,36 @@ class EventQueue {
   void tune();
   void rebuild(unsigned width_shift);
 
-  std::vector<Event> active_;  ///< the open bucket, sorted: [next_, end_); slot 0 is spare
+  /// Sorted events of the open bucket, from next_ to end_ - 1; index 0 is spare.
+  std::vector<Event> active_;
   std::size_t next_ = 1;
   std::size_t end_ = 1;
-  std::vector<Event> late_;    ///< heap of events pushed far back into the open bucket
+  std::vector<Event> late_;  ///< heap of events that would shift too many others in the open bucket
   std::uint64_t current_ = 0;  ///< number of the open bucket, counted from time 0
-  unsigned width_shift_ = 0;   ///< a narrow bucket is 2^width_shift_ picoseconds wide
+  unsigned width_shift_ = 0;   ///< width of a narrow bucket: 2^width_shift_ picoseconds
   EventWheel near_;
-  std::vector<CoarseWheel> coarse_;              ///< from narrow to wide, created on demand
-  std::vector<Block, HugePages<Block>> blocks_;  ///< index 0 is unused
+  std::vector<CoarseWheel> coarse_;  ///< coarse wheels from narrow to wide, created on demand
+  std::vector<Block, HugePages<Block>> blocks_;  ///< blocks of events; index 0 is unused
   std::uint32_t free_block_ = 0;
-  std::uint64_t next_dealt_;  ///< narrow bucket at which the next coarse one begins
+  std::uint64_t next_dealt_;  ///< narrow bucket with which the next coarse bucket begins
   std::size_t size_ = 0;
   Picoseconds now_{};
   std::uint64_t digest_ = 0;
   std::uint64_t popped_ = 0;
 
-  /// Statistics since the last tuning.
+  /// Statistics of buckets and pushes since the last call of tune().
   struct Census {
-    std::uint64_t opened = 0;  ///< narrow buckets opened
-    std::uint64_t events = 0;  ///< events in them
-    /// Distinct instants of these events, which narrower buckets could separate.
+    std::uint64_t opened = 0;  ///< number of narrow buckets that were opened
+    std::uint64_t events = 0;  ///< number of events in the opened buckets
+    /// Number of distinct instants in the opened buckets, which narrower buckets could separate.
     std::uint64_t instants = 0;
-    std::uint64_t skipped = 0;  ///< empty buckets between them
+    std::uint64_t skipped = 0;  ///< number of empty buckets between the opened ones
     std::uint64_t far_pushes = 0;
     std::uint64_t late_pushes = 0;
   };
   Census census_;
   std::uint64_t popped_at_census_ = 0;
-  std::uint64_t census_interval_;  ///< pops between two tunings
+  std::uint64_t census_interval_;  ///< number of pops between two calls of tune()
 };
 
 }  // namespace tutti::sim

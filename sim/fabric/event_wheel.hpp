@@ -13,8 +13,8 @@
 
 namespace tutti::sim {
 
-/// The distance of the first set bit from bit `from` of a ring of bits, counted upwards; all ones
-/// if none is set.
+/// The distance from bit `from` upwards to the first set bit of a ring of bits; all bits are set if
+/// the ring has no set bit.
 template <std::size_t kWords>
 std::uint64_t first_set(const std::array<std::uint64_t, kWords>& ring, std::uint64_t from) {
   std::uint64_t word = from / 64;
@@ -30,8 +30,9 @@ std::uint64_t first_set(const std::array<std::uint64_t, kWords>& ring, std::uint
   return ~std::uint64_t{0};
 }
 
-/// Unsorted events of kBuckets consecutive buckets. A bucket's bit in the bitmap is set exactly
-/// while it has events. Buckets are counted without bound; all those pending lie within one turn.
+/// Holds the unsorted events of kBuckets consecutive buckets, and a bitmap of the buckets that have
+/// events. Bucket numbers grow without bound, but all pending events lie within one turn of the
+/// wheel.
 class EventWheel {
  public:
   static constexpr unsigned kBucketBits = 11;
@@ -50,11 +51,13 @@ class EventWheel {
     Chunk& chunk = chunks_[head];
     chunk.events[chunk.count++] = event;
   }
-  /// The distance from a bucket to the first one with events; all ones if there is none.
+  /// The distance from `bucket` to the first bucket with events; all bits are set if no bucket has
+  /// events.
   std::uint64_t distance_from(std::uint64_t bucket) const {
     return first_set(occupied_, bucket % kBuckets);
   }
-  /// Moves a bucket's events to `to`, from index `end` on, and returns the index behind the last.
+  /// Moves a bucket's events to `to`, from index `end` on. Returns the index behind the last event
+  /// moved.
   std::size_t take(std::uint64_t bucket, std::vector<Event>& to, std::size_t end) {
     const std::uint64_t slot = bucket % kBuckets;
     occupied_[slot / 64] &= ~(std::uint64_t{1} << (slot % 64));
@@ -64,7 +67,7 @@ class EventWheel {
     while (at != 0) {
       Chunk& chunk = chunks_[at];
       if (end + kChunkEvents > to.size()) to.resize(2 * to.size());
-      // Copies the whole chunk: a copy of constant length is faster.
+      // Copies unused entries too, because a copy of constant length is faster.
       for (std::uint32_t i = 0; i < kChunkEvents; ++i) to[end + i] = chunk.events[i];
       end += chunk.count;
       const std::uint32_t next = chunk.next;
@@ -78,8 +81,8 @@ class EventWheel {
  private:
   static constexpr std::uint32_t kChunkEvents = 5;
 
-  /// Events of one bucket, in two cache lines. Freed chunks are reused first because they are in
-  /// the cache.
+  /// Up to kChunkEvents events of one bucket, in two cache lines. The chunk freed last is reused
+  /// first, because it is still in the cache.
   struct Chunk {
     Event events[kChunkEvents];
     std::uint32_t count = 0;
@@ -94,9 +97,10 @@ class EventWheel {
   }
   std::uint32_t take_chunk(std::uint32_t next);
 
-  std::vector<std::uint32_t> heads_;  ///< by slot: the chunk that is being filled; 0: none
+  /// For each bucket, the chunk that is being filled; 0 if it is empty.
+  std::vector<std::uint32_t> heads_;
   std::array<std::uint64_t, kBuckets / 64> occupied_{};
-  std::vector<Chunk, HugePages<Chunk>> chunks_;  ///< index 0 is unused
+  std::vector<Chunk, HugePages<Chunk>> chunks_;  ///< chunks of events; index 0 is unused
   std::uint32_t free_chunk_ = 0;
 };
 

@@ -1,9 +1,9 @@
-// The fabric in virtual time: packets pass over links and through switches, one event a hop.
+// The fabric in virtual time: packets cross links and switches, with one event per hop.
 //
-// A port is an instant until which it is busy, plus counters. When a packet arrives its departure
-// is computed at once, and the next event is its arrival at the far end. The end of a transmission
-// has no event and a queue has no object: its depth is the time that the port is still busy. Only a
-// port without credits stores packets and wakes up for them.
+// The state of a port is the instant until which it is busy, and its counters. When a packet
+// arrives, its departure is computed at once, and the next event is its arrival at the far end of
+// the link. The time for which a port is still busy gives the length of its queue; only a port
+// without credits stores packets.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class FabricCore;
 
 class Fabric {
  public:
-  /// `queue`, `topology` and `sink` outlive the fabric.
+  /// `queue`, `topology` and `sink` must outlive the fabric.
   Fabric(EventQueue& queue, const Topology& topology, const FabricSettings& settings, Sink& sink);
   ~Fabric();
   Fabric(const Fabric&) = delete;
@@ -32,30 +32,30 @@ class Fabric {
   const Topology& topology() const;
   const FabricSettings& settings() const;
 
-  /// Creates a group of hosts with its tree. Error: the list is empty, names a host twice or an
-  /// unknown one, or no tree reaches all members.
+  /// Creates a multicast group with its tree. Error: `members` is empty, names a host twice or
+  /// names an unknown host, or no tree reaches all members.
   Result<GroupId> create_group(std::span<const HostId> members, TreeChoice choice = {});
-  /// Number of trees that TreeChoice::root can name.
+  /// Number of switches that can be the root of a tree. TreeChoice::root numbers them from 0.
   std::uint32_t trees() const;
 
-  /// Sends from a host's port after its earlier packets. Returns when the last bit leaves the host,
-  /// or kForever if that depends on credits to come (see Sink::departed). `now` is the current time
-  /// or later.
+  /// Sends a packet from a host's port, after the port's earlier packets and not before `now`.
+  /// Returns the instant at which the last bit leaves the host, or kForever if it depends on future
+  /// credits (see Sink::departed).
   Picoseconds inject(Picoseconds now, HostId from, const Packet& packet);
-  /// When a host's port is free; kForever if it waits for credits.
+  /// The instant at which a host's port is free; kForever if the port waits for credits.
   Picoseconds port_free(HostId host) const;
 
-  /// Handles an event of one of the fabric's kinds (fabric_*).
+  /// Handles an event of a kind whose name begins with fabric_.
   void handle(const Event& event);
-  /// Sets the observer, which outlives the fabric; null for none.
+  /// Sets an observer of transmissions, which must outlive the fabric; null removes it.
   void observe_ports(PortObserver* observer);
 
-  /// Counters of a link: `tx` when a packet starts on it, `rx` when it has arrived.
+  /// Traffic of a link: tx() counts a packet when it starts on the link, rx() when it has arrived.
   TrafficCount tx(LinkId link) const;
   TrafficCount rx(LinkId link) const;
-  /// Sum of tx over the links of a class.
+  /// The sum of tx() over all links of a class.
   TrafficCount class_total(LinkClass link_class) const;
-  /// Bytes in a port's queue at `now`, the packet in transmission included.
+  /// Number of bytes in a port's queue at `now`, including the packet in transmission.
   std::uint64_t queue_depth_bytes(LinkId link, Picoseconds now) const;
   const FabricCounters& counters() const;
   /// Bytes of memory used by ports, credits, groups and packets.
@@ -65,11 +65,13 @@ class Fabric {
 
   /// Sets a loss probability per packet on each link of a class, in addition to bit errors.
   void set_loss(LinkClass link_class, double probability);
-  /// Inverts one draw: a packet that would pass is lost, and the reverse.
+  /// Inverts the loss draw of one packet on one link: a packet that would pass is lost, and a
+  /// packet that would be lost passes.
   void toggle_loss(LinkId link, std::uint64_t identity);
-  /// Takes a link down or up. A down link loses its packets; other shortest links are preferred.
+  /// Takes a link down or up. A link that is down loses its packets; if other links are equally
+  /// short, routing uses them.
   void set_link(LinkId link, bool up);
-  /// Holds new packets of a port until `until`.
+  /// Makes a port start no further packet before `until`.
   void pause(LinkId link, Picoseconds until);
 
  private:

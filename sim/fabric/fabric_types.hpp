@@ -1,4 +1,4 @@
-// Packets that pass through the fabric, how it is configured, and what it counts.
+// The packets that pass through the fabric, the fabric's settings and its counters.
 #pragma once
 
 #include <array>
@@ -19,21 +19,23 @@ constexpr std::uint32_t index(GroupId group) { return static_cast<std::uint32_t>
 
 /// A packet, or a train of `count` equal packets sent back to back.
 struct Packet {
-  std::uint64_t cookie = 0;  ///< chosen by the sender; equal in all packets of a train
-  /// Key in draws of loss: equal keys have equal fates on a link. 0: derived from sender and count.
-  /// Packet i of a train has identity + i.
+  std::uint64_t cookie = 0;  ///< number chosen by the sender, equal in all packets of a train
+  /// Key of the packet in loss draws: on one link, packets with equal keys are all lost or all
+  /// pass. 0: the fabric derives a key from the sender and a count; packet i of a train has key
+  /// identity + i.
   std::uint64_t identity = 0;
-  HostId source{};                  ///< set by inject
-  std::uint32_t target = 0;         ///< a HostId, or a GroupId if `multicast`
-  std::uint32_t wire_bytes = 0;     ///< size of each packet on the wire, headers included
-  std::uint32_t payload_bytes = 0;  ///< payload of each packet, for counters only
-  /// Packets of one flow take one path under ECMP; a contribution: the GroupId of its tree.
+  HostId source{};                  ///< sending host, which inject() sets
+  std::uint32_t target = 0;         ///< destination: a HostId, or a GroupId if `multicast` is set
+  std::uint32_t wire_bytes = 0;     ///< size of each packet on the wire with its headers, in bytes
+  std::uint32_t payload_bytes = 0;  ///< payload of each packet, which is only counted, in bytes
+  /// Number of the packet's flow; packets of one flow take one path under ECMP. In a contribution
+  /// it is the GroupId of the tree.
   std::uint32_t flow = 0;
-  std::uint16_t count = 1;  ///< packets in the train, 1 .. 32767
+  std::uint16_t count = 1;  ///< number of packets in the train, 1 to 32767
   bool multicast : 1 = false;
-  /// A contribution to the packet that reaches `target`: see contribution().
+  /// Whether the packet is a contribution to an in-network reduction; see contribution().
   bool reduced : 1 = false;
-  bool background : 1 = false;  ///< counted and queued like any packet, but hidden from the sink
+  bool background : 1 = false;  ///< whether this is background traffic, which the sink does not see
 
   static Packet to_host(HostId destination, std::uint32_t wire, std::uint32_t payload) {
     Packet packet;
@@ -47,13 +49,13 @@ struct Packet {
     packet.multicast = true;
     return packet;
   }
-  /// A contribution to an in-network reduction. On the group's tree each switch waits for the
-  /// contributions of all members below it, seen from the destination, and sends one packet on; the
-  /// destination, itself a member, receives one.
+  /// Makes a contribution to an in-network reduction. On the tree of the group, each switch adds
+  /// the contributions of all members behind it and sends one packet on; the destination, which is
+  /// a member too, receives one packet.
   ///
-  /// Every other member sends one contribution. `reduction` is equal in all of them, unique to
-  /// them, and becomes the cookie (packet i of a train belongs to reduction + i). The memory of the
-  /// switches is unbounded, and a loss leaves a reduction open forever.
+  /// Each other member sends one contribution with the number `reduction`, which no other reduction
+  /// may use (packet i of a train has the number reduction + i). The memory of the switches is
+  /// unbounded, and a lost contribution leaves its reduction incomplete.
   static Packet contribution(GroupId tree, HostId destination, std::uint64_t reduction,
                              std::uint32_t wire, std::uint32_t payload) {
     Packet packet = to_host(destination, wire, payload);
@@ -64,11 +66,11 @@ struct Packet {
   }
 };
 
-/// Consecutive packets of a train, or a single packet, at one place.
+/// The times at which a packet, or consecutive packets of a train, arrive at one place.
 struct Arrival {
-  Picoseconds time{};       ///< arrival of the last bit of the first packet
-  Picoseconds spacing{};    ///< time between successive packets
-  std::uint32_t first = 0;  ///< index in the train
+  Picoseconds time{};       ///< instant at which the last bit of the first packet arrives
+  Picoseconds spacing{};    ///< time between the arrivals of successive packets
+  std::uint32_t first = 0;  ///< index of the first of these packets in the train
   std::uint32_t count = 1;
 
   Picoseconds time_of(std::uint32_t i) const { return time + spacing * i; }
@@ -76,24 +78,27 @@ struct Arrival {
 };
 
 enum class DropReason : std::uint8_t {
-  queue_full,  ///< lossy mode: tail drop
-  bit_error,   ///< drawn from the link's bit-error or loss rate, or toggled
+  queue_full,  ///< in lossy mode: the port's queue was full (tail drop)
+  bit_error,   ///< a random bit error or loss on the link, or an inverted draw
   link_down,   ///< the link, or every link towards the destination, is down
 };
 
-/// Receives arrivals and losses.
+/// Receives the fabric's reports of arrivals, losses and departures.
 class Sink {
  public:
   virtual ~Sink() = default;
-  /// Called at arrival.time. Later packets of a train are still to come, at the times given.
+  /// Reports an arrival at `arrival.time`. The later packets of a train follow at the times that
+  /// `arrival` gives.
   virtual void arrived(const Arrival& arrival, HostId at, const Packet& packet) = 0;
-  /// The same arrival at several hosts of a leaf: `first` + i for every set bit i. A sink may
-  /// override it with a faster form.
+  /// Reports the same arrival at several hosts of a leaf: at host `first` + i for every set bit i
+  /// of `hosts`. A sink may override this function to handle the hosts faster.
   virtual void arrived_on_leaf(const Arrival& arrival, HostId first, std::uint64_t hosts,
                                const Packet& packet);
-  /// Packets `lost` were lost on `link`; other copies of a multicast packet may continue.
+  /// Reports that the packets `lost` were lost on `link`. Other copies of a multicast packet may
+  /// continue.
   virtual void dropped(const Arrival& lost, LinkId link, const Packet& packet, DropReason reason);
-  /// The last bit of a packet whose inject returned kForever leaves its host at `when`.
+  /// Reports that the last bit of a packet leaves its host at `when`, if inject() returned kForever
+  /// for the packet.
   virtual void departed(Picoseconds when, HostId from, const Packet& packet);
 };
 
@@ -101,23 +106,24 @@ class Sink {
 class PortObserver {
  public:
   virtual ~PortObserver() = default;
-  /// `count` packets leave on a link back to back, the first at `begin`, each taking `each`.
+  /// Reports that `count` packets leave on a link back to back; the first begins at `begin`, and
+  /// each takes the time `each`.
   virtual void sent(LinkId link, Picoseconds begin, Picoseconds each, std::uint32_t count,
                     const Packet& packet) = 0;
 };
 
 enum class Forwarding : std::uint8_t { store_and_forward, cut_through };
 enum class FlowControl : std::uint8_t {
-  /// Credits: a packet leaves only when the next switch has room, so nothing is dropped for lack of
-  /// buffers. Free of deadlock on fat trees, and for unicast on dragonfly+. On other networks a
-  /// deadlock shows as an empty event queue with packets in flight.
+  /// Link credits: a packet leaves only when the next switch has room, so no packet is dropped for
+  /// lack of buffers. Fat trees never deadlock, nor does unicast on dragonfly+; elsewhere a
+  /// deadlock shows as an empty event queue while packets are in flight.
   lossless,
-  lossy,  ///< a packet that does not fit the port's queue is dropped
+  lossy,  ///< packets that do not fit the port's queue are dropped
 };
 enum class Routing : std::uint8_t {
-  ecmp,         ///< by a hash of flow, source and destination: one path a flow
-  adaptive,     ///< each packet by the port that is free first, so packets may overtake
-  destination,  ///< by the destination's number: static tables
+  ecmp,         ///< routes by a hash of flow, source and destination: each flow has one path
+  adaptive,     ///< routes each packet by the port that is free first; packets may overtake
+  destination,  ///< routes by the number of the destination, like static tables
 };
 
 struct FabricSettings {
@@ -126,17 +132,19 @@ struct FabricSettings {
   FlowControl flow_control = FlowControl::lossless;
   Routing routing = Routing::ecmp;
   Picoseconds switch_latency = nanoseconds(200);
-  std::uint64_t queue_bytes = 1u << 20;  ///< lossy: queue of a switch port, in bytes
-  /// Lossless: input buffer of a switch per link, in bytes.
+  /// Length of a switch port's queue in lossy mode, in bytes.
+  std::uint64_t queue_bytes = 1u << 20;
+  /// Input buffer of a switch for each link in lossless mode, in bytes.
   std::uint64_t credit_bytes = 256u << 10;
-  bool leaf_groups = true;  ///< one event for all hosts of a leaf whose ports have equal state
+  /// Whether one event serves all hosts of a leaf whose ports have equal state.
+  bool leaf_groups = true;
 };
 
-/// The tree of a group, by its top switch.
+/// Chooses the multicast tree of a group by the tree's root.
 struct TreeChoice {
   static constexpr std::uint32_t kByGroup = 0xffff'ffffu;
-  /// Index among the switches of the top level (Fabric::trees()); kByGroup: drawn from seed and
-  /// group.
+  /// Index of the root among the switches of the top level, below Fabric::trees(). kByGroup: the
+  /// root is drawn from seed and group.
   std::uint32_t root = kByGroup;
 };
 
@@ -160,19 +168,21 @@ struct TrafficCount {
   friend bool operator==(const TrafficCount&, const TrafficCount&) = default;
 };
 
-/// Cumulative counts of a fabric, in packets.
+/// Cumulative counters of a fabric.
 struct FabricCounters {
   std::uint64_t injected = 0;
-  std::uint64_t hops = 0;       ///< transmissions: packets times links
-  std::uint64_t delivered = 0;  ///< packets times receiving hosts, background included
+  std::uint64_t hops = 0;       ///< number of transmissions: a packet counts once per link
+  std::uint64_t delivered = 0;  ///< number of packets delivered, summed over the receiving hosts
   std::uint64_t dropped = 0;
-  std::uint64_t in_flight = 0;  ///< copies on links or in switches now
-  std::uint64_t blocked = 0;    ///< copies that waited for credits
-  /// Packets that met a train still arriving; if 0, results equal those of single packets.
+  std::uint64_t in_flight = 0;  ///< number of packet copies that are on links or in switches now
+  std::uint64_t blocked = 0;    ///< number of packet copies that had to wait for credits
+  /// Number of packets that reached a port at which a train was still arriving. If it is 0, trains
+  /// give the same results as single packets.
   std::uint64_t train_conflicts = 0;
-  std::uint64_t leaf_events = 0;           ///< events that represent several hosts
-  std::uint64_t absorbed = 0;              ///< contributions absorbed into a switch's sum
-  std::uint64_t most_open_reductions = 0;  ///< largest number open at one time, over all switches
+  std::uint64_t leaf_events = 0;  ///< number of events that stand for arrivals at several hosts
+  std::uint64_t absorbed = 0;     ///< number of contributions that ended in a switch's sum
+  /// Largest number of incomplete sums at one time, over all switches.
+  std::uint64_t most_open_reductions = 0;
 };
 
 }  // namespace tutti::sim

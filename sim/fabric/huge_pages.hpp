@@ -1,5 +1,5 @@
-// Memory in large pages: a simulation of many hosts accesses far more memory at random than the
-// translation buffers cover with small pages.
+// Memory in large pages. A simulation of many hosts accesses memory at random, and small pages
+// would need more entries than the translation lookaside buffer has.
 #pragma once
 
 #include <sys/mman.h>

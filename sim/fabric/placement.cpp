@@ -1,4 +1,4 @@
-// The host of each rank.
+// Chooses the host of each rank.
 #include <algorithm>
 #include <numeric>
 
@@ -18,7 +18,8 @@ std::vector<SwitchId> populated_leaves(const Topology& topology) {
   return leaves;
 }
 
-/// Rank r goes to leaf r * leaves / ranks, or r mod leaves, or the next leaf with room.
+/// Places rank r on leaf r * leaves / ranks (in blocks) or on leaf r mod leaves. If that leaf is
+/// full, the next leaf with a free host gets the rank.
 std::vector<HostId> over_leaves(const Topology& topology, std::uint32_t ranks, bool in_blocks) {
   const std::vector<SwitchId> leaves = populated_leaves(topology);
   std::vector<std::uint32_t> used(leaves.size());
@@ -37,7 +38,8 @@ std::vector<HostId> over_leaves(const Topology& topology, std::uint32_t ranks, b
 Result<std::vector<HostId>> place(const Topology& topology, std::uint32_t ranks, PlacementKind kind,
                                   std::uint64_t seed) {
   if (ranks > topology.hosts()) {
-    return failure(Code::invalid_argument, "{} ranks do not fit {} hosts: use fewer ranks", ranks,
+    return failure(Code::invalid_argument,
+                   "{} ranks do not fit on {} hosts: use fewer ranks or a larger topology", ranks,
                    topology.hosts());
   }
   if (kind == PlacementKind::even_blocks || kind == PlacementKind::spread) {

@@ -15,10 +15,10 @@ constexpr observe::TraceTime to_trace_time(Picoseconds time) {
   return observe::TraceTime(time.count);
 }
 
-/// Adds one track a port: the hosts' ports and the switch ports.
+/// Adds one track to the trace for each port of a host or a switch.
 class PortTrace final : public PortObserver {
  public:
-  /// Both outlive it.
+  /// `trace` and `topology` must outlive this object.
   PortTrace(observe::Trace& trace, const Topology& topology);
   void sent(LinkId link, Picoseconds begin, Picoseconds each, std::uint32_t count,
             const Packet& packet) override;

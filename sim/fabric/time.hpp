@@ -1,7 +1,7 @@
-// Virtual time in integer picoseconds: a byte at 400 Gbit/s takes a whole number of them, and sums
-// are exact on every machine.
+// Virtual time in integer picoseconds. A byte at 400 Gbit/s takes a whole number of picoseconds,
+// and sums are exact on every machine.
 //
-// 2^63 picoseconds are 106 days.
+// The largest time, 2^63 picoseconds, is 106 days.
 #pragma once
 
 #include <compare>
@@ -32,7 +32,7 @@ struct Picoseconds {
   constexpr Picoseconds& operator+=(Picoseconds other) { return *this = *this + other; }
 };
 
-/// Later than every instant: "not known yet", "no deadline".
+/// A time later than every instant, which stands for "not known yet" or "no deadline".
 inline constexpr Picoseconds kForever{INT64_MAX};
 
 constexpr Picoseconds picoseconds(std::int64_t count) { return {count}; }
@@ -43,25 +43,25 @@ constexpr Picoseconds milliseconds(std::int64_t count) { return {count * 1'000'0
 constexpr double to_seconds(Picoseconds time) { return static_cast<double>(time.count) * 1e-12; }
 constexpr double to_microseconds(Picoseconds time) { return to_seconds(time) * 1e6; }
 
-/// Converts the engine's durations and instants; kNever stays "never".
+/// Converts durations and instants of the engine to picoseconds; kNever becomes kForever.
 constexpr Picoseconds from_nanoseconds(Nanoseconds duration) {
   return nanoseconds(duration.count());
 }
 constexpr Picoseconds from_instant(Instant instant) {
   return instant.nanoseconds > INT64_MAX / 1'000 ? kForever : nanoseconds(instant.nanoseconds);
 }
-/// The instant that an engine sees, rounded down, so that a deadline converted to picoseconds has
-/// been reached when its event comes.
+/// Converts virtual time to the engine's nanoseconds, rounded down. A deadline of the engine is the
+/// same after conversion to picoseconds and back.
 constexpr Instant to_instant(Picoseconds time) {
   return time == kForever ? kNever : Instant{time.count / 1'000};
 }
 
-/// The transmission time of bytes at a given rate, in fixed point with 20 fractional bits: equal on
-/// every machine, and exact to a picosecond for up to a million bytes.
+/// Computes the transmission time of bytes at a given rate, in fixed point with 20 fractional bits.
+/// Results are equal on every machine, and exact to a picosecond for up to a million bytes.
 class WireSpeed {
  public:
   constexpr WireSpeed() = default;
-  /// `bits_per_second`: 10^7 to 10^13.
+  /// `bits_per_second` must lie between 10^7 and 10^13.
   explicit constexpr WireSpeed(std::uint64_t bits_per_second)
       : scaled_per_byte_(((std::uint64_t{8'000'000'000'000} << 20) + bits_per_second / 2) /
                          bits_per_second) {}

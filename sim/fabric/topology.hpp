@@ -1,7 +1,7 @@
-// Topologies: hosts, switches, directed links, and the links that lead to each host.
+// Topologies: hosts, switches, directed links, and the routes to each host.
 //
-// Routes are computed from positions in the tree (fat trees) or looked up in tables per switch and
-// region (dragonfly+, text files). No table covers pairs of hosts, so 100,000 hosts fit.
+// Fat trees compute routes from the positions of switches; other topologies look them up in a table
+// per switch and region. No table covers pairs of hosts, so 100,000 hosts fit in memory.
 #pragma once
 
 #include <cstdint>
@@ -15,12 +15,13 @@
 
 namespace tutti::sim {
 
-/// A host, 0 to hosts-1. The hosts of one switch are consecutive.
+/// The number of a host, from 0 to hosts - 1. The hosts of one switch have consecutive numbers.
 enum class HostId : std::uint32_t {};
-/// A switch, 0 to switches-1. Switches with hosts (leaves) come first, in the order of their hosts.
+/// The number of a switch, from 0 to switches - 1. Switches with hosts (leaves) come first, in the
+/// order of their hosts.
 enum class SwitchId : std::uint32_t {};
-/// A directed link. Link h leads from host h to its leaf and link hosts+h from the leaf to host h;
-/// links between switches follow.
+/// The number of a directed link. Link h leads from host h to its leaf, link hosts + h from that
+/// leaf to host h; links between switches have higher numbers.
 enum class LinkId : std::uint32_t {};
 
 constexpr std::uint32_t index(HostId host) { return static_cast<std::uint32_t>(host); }
@@ -29,8 +30,8 @@ constexpr std::uint32_t index(LinkId link) { return static_cast<std::uint32_t>(l
 
 inline constexpr LinkId kNoLink = static_cast<LinkId>(0xffff'ffffu);
 
-/// The position of a link, by which traffic is summed. Levels count from the hosts: up1 leaves a
-/// leaf.
+/// The position of a link in the topology, by which traffic is summed. up1 leads up from a leaf,
+/// down1 leads down to a leaf.
 enum class LinkClass : std::uint8_t {
   host_up,
   host_down,
@@ -46,7 +47,7 @@ enum class LinkClass : std::uint8_t {
   down5,
   up6,
   down6,
-  side,  ///< between switches of one level: dragonfly+ global links
+  side,  ///< link between switches of one level, such as a global link of a dragonfly+
 };
 inline constexpr std::size_t kLinkClasses = 15;
 /// "host_up", "up1", ...
@@ -59,7 +60,8 @@ constexpr LinkClass down_class(std::uint32_t level) {
 /// The physical properties of a kind of link.
 struct LinkSpec {
   std::uint64_t bits_per_second = 200'000'000'000;
-  Picoseconds latency = nanoseconds(50);  ///< propagation, first bit out to first bit in
+  /// Propagation delay, from first bit sent to first bit received.
+  Picoseconds latency = nanoseconds(50);
   double bit_error_rate = 0;
 
   friend bool operator==(const LinkSpec&, const LinkSpec&) = default;
@@ -67,26 +69,27 @@ struct LinkSpec {
 
 /// One direction of a cable.
 struct Link {
-  std::uint32_t from = 0;  ///< a HostId for host_up, otherwise a SwitchId
-  std::uint32_t to = 0;    ///< a HostId for host_down, otherwise a SwitchId
+  std::uint32_t from = 0;  ///< sending end: a HostId for host_up, otherwise a SwitchId
+  std::uint32_t to = 0;    ///< receiving end: a HostId for host_down, otherwise a SwitchId
   LinkClass link_class = LinkClass::host_up;
   std::uint8_t spec = 0;  ///< index into Topology::specs()
 };
 
-/// A fat tree of any shape, by level from the hosts on. A switch of level i (from 1) has down[i-1]
-/// children; a switch below level i has up[i-1] parents in it, each by parallel[i-1] links. For a
-/// host up[0] is 1.
+/// A fat tree of any shape. Level 1 is next to the hosts, and each switch of level i has down[i-1]
+/// children. Each child has up[i-1] parents in level i and parallel[i-1] links to each of them. A
+/// host has one parent, so up[0] is 1.
 struct FatTreeShape {
   std::vector<std::uint32_t> down;
   std::vector<std::uint32_t> up;
-  std::vector<std::uint32_t> parallel;  ///< empty: 1 at every level
-  std::uint32_t hosts = 0;              ///< populated host positions, leaf by leaf; 0: all
+  /// Number of parallel links by level; empty: 1 at every level.
+  std::vector<std::uint32_t> parallel;
+  std::uint32_t hosts = 0;  ///< number of hosts, which fill the leaves in order; 0: all positions
   LinkSpec host_link{};
   LinkSpec trunk{};
 };
 
-/// Dragonfly+: groups of leaves and spines. Each leaf connects to each spine of its group, spines
-/// connect to those of other groups, and every pair of groups has equally many global links.
+/// A dragonfly+ topology: groups of leaves and spines. Each leaf has a link to each spine of its
+/// group. Global links connect spines of different groups, equally many for every pair of groups.
 struct DragonflyShape {
   std::uint32_t groups = 0;
   std::uint32_t leaves_per_group = 0;
@@ -98,7 +101,8 @@ struct DragonflyShape {
   LinkSpec global{.latency = nanoseconds(500)};
 };
 
-/// Links one hop nearer to a destination; all are equally short.
+/// The links from a switch that lead one hop nearer to a destination. All of them are on shortest
+/// paths.
 class NextLinks {
  public:
   NextLinks(LinkId first, std::uint32_t count) : first_(index(first)), count_(count) {}
@@ -118,22 +122,21 @@ class NextLinks {
 
 class Topology {
  public:
-  /// The error names the list or number that does not fit.
+  /// Makes a fat tree of any shape. The error names the list or number that does not fit.
   static Result<Topology> fat_tree(const FatTreeShape& shape);
-  /// The fat tree of switches with `radix` ports: each level but the top has as many ports up as
-  /// down, and leaves have `oversubscription` times as many down as up.
+  /// Makes the fat tree of switches with `radix` ports. Below the top level, switches have as many
+  /// ports up as down, but leaves have `oversubscription` times as many down as up.
   static Result<Topology> fat_tree(std::uint32_t radix, std::uint32_t levels,
                                    std::uint32_t oversubscription = 1, LinkSpec spec = {});
-  /// The system of [Khalilov24] 6.2: 12 leaves of 18 hosts, 6 spines of 36 ports, 3 links a trunk,
-  /// 216 host positions.
+  /// The system of [Khalilov24] 6.2: 12 leaves with positions for 18 hosts each, 6 spines of 36
+  /// ports, and three parallel links from each leaf to each spine.
   static Topology cluster188(LinkSpec spec = {.bits_per_second = 56'000'000'000});
-  /// Two hosts on one switch, because every link ends at a switch. With switch latency 0, one link
-  /// latency 0 and cut-through it behaves like a cable, except for the second counter.
+  /// Two hosts that are connected by a switch, because every link of a topology ends at a switch.
   static Topology back_to_back(LinkSpec spec = {});
   static Topology single_switch(std::uint32_t hosts, LinkSpec spec = {});
   static Result<Topology> dragonfly_plus(const DragonflyShape& shape);
-  /// Reads the text format, described in topology_text.cpp. The error names `name`, the line and
-  /// the remedy.
+  /// Reads a topology in the text format that topology_text.cpp describes. The error names `name`,
+  /// the line and the remedy.
   static Result<Topology> parse(std::string_view text, std::string_view name = "topology");
 
   std::uint32_t hosts() const { return hosts_; }
@@ -151,22 +154,23 @@ class Topology {
     return static_cast<SwitchId>(hosts_per_leaf_ != 0 ? index(host) / hosts_per_leaf_
                                                       : links_[index(host)].to);
   }
-  /// First host of a leaf; first_host(leaves) is hosts().
+  /// The first host of a leaf. Leaf number leaves(), one past the last leaf, gives hosts().
   HostId first_host(SwitchId leaf) const { return static_cast<HostId>(first_hosts_[index(leaf)]); }
   std::uint32_t host_count(SwitchId leaf) const {
     return first_hosts_[index(leaf) + 1] - first_hosts_[index(leaf)];
   }
-  /// Level of a switch, 1 next to the hosts.
+  /// The level of a switch; leaves have level 1.
   std::uint32_t level(SwitchId at) const { return positions_[index(at)].level; }
-  /// All links from a switch to other switches, by number.
+  /// All links from a switch to other switches, in order of number.
   std::span<const LinkId> trunks(SwitchId at) const {
     const std::uint32_t first = first_trunks_[index(at)];
     return {trunks_.data() + first, first_trunks_[index(at) + 1] - first};
   }
-  /// The other direction of the same cable.
+  /// The link in the other direction of the same cable.
   LinkId reverse(LinkId link) const { return reverse_[index(link)]; }
 
-  /// Links from a switch towards a host; at its leaf, the one link down to it.
+  /// The links from a switch that lead towards a host. At the host's leaf this is the one link down
+  /// to the host.
   NextLinks next(SwitchId at, HostId destination) const {
     return computed_ ? next_in_tree(at, destination) : next_in_table(at, destination);
   }
@@ -174,19 +178,20 @@ class Topology {
  private:
   friend class TopologyBuilder;
 
-  /// Fat tree: the position of a switch. `subtree` counts the subtrees of its level.
+  /// The position of a switch in a fat tree. `subtree` is the number of its subtree among those of
+  /// its level.
   struct Position {
     std::uint32_t level = 0;
     std::uint32_t subtree = 0;
     std::uint32_t first_up = 0;    ///< first link up
     std::uint32_t first_down = 0;  ///< first link down
   };
-  /// Fat tree: constants of one level for routing.
+  /// The numbers by which a fat tree computes routes at one level.
   struct Level {
-    std::uint32_t hosts_below = 1;  ///< hosts below a switch of this level
-    std::uint32_t children = 0;     ///< children of a switch
-    std::uint32_t parallel = 1;     ///< links to each child
-    std::uint32_t up_links = 0;     ///< parents times parallel links
+    std::uint32_t hosts_below = 1;  ///< number of hosts below a switch of this level
+    std::uint32_t children = 0;     ///< number of children of a switch of this level
+    std::uint32_t parallel = 1;     ///< number of parallel links to each child
+    std::uint32_t up_links = 0;     ///< number of links up: parents times parallel links
     std::uint32_t child_hosts_below = 1;
   };
 
@@ -206,7 +211,8 @@ class Topology {
   std::uint32_t hosts_ = 0;
   std::uint32_t leaves_ = 0;
   std::uint32_t levels_ = 1;
-  std::uint32_t hosts_per_leaf_ = 0;  ///< 0 if leaves differ
+  /// Number of hosts of every leaf; 0 if leaves have different numbers.
+  std::uint32_t hosts_per_leaf_ = 0;
   bool computed_ = false;
   std::vector<Link> links_;
   std::vector<LinkId> reverse_;
@@ -217,8 +223,9 @@ class Topology {
   std::vector<std::uint32_t> first_trunks_;
   std::vector<LinkId> trunks_;
 
-  // Tables: routes_[first_routes_[at * regions_ + region] ..]. The regions of a switch are the
-  // leaves of its own group, then the groups.
+  // Routing tables: routes_ holds the links from switch `at` towards a region from index
+  // first_routes_[at * regions_ + region] on. The regions of a switch are the leaves of its own
+  // group, then the groups.
   std::uint32_t groups_ = 0;
   std::uint32_t regions_ = 0;
   std::uint32_t leaves_per_group_ = 0;
@@ -229,12 +236,12 @@ class Topology {
 
 /// How ranks are placed on hosts.
 enum class PlacementKind : std::uint8_t {
-  packed,       ///< leaf by leaf, each leaf filled
-  even_blocks,  ///< consecutive ranks together, leaves filled evenly
-  spread,       ///< round robin over the leaves
-  random,       ///< ranks on hosts drawn without replacement
+  packed,       ///< fills one leaf with ranks after the other
+  even_blocks,  ///< consecutive ranks share a leaf, with equally many ranks per leaf
+  spread,       ///< places consecutive ranks on consecutive leaves (round robin)
+  random,       ///< places each rank on a host drawn at random without replacement
 };
-/// The hosts of ranks 0 to ranks-1. Error: more ranks than hosts.
+/// Chooses a host for each of the ranks 0 to ranks - 1. Error: there are more ranks than hosts.
 Result<std::vector<HostId>> place(const Topology& topology, std::uint32_t ranks, PlacementKind kind,
                                   std::uint64_t seed = 1);
 

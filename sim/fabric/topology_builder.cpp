@@ -87,8 +87,9 @@ void TopologyBuilder::list_trunks() {
   }
 }
 
-/// Numbers switches and links so that a switch's up links are consecutive, as are its links to one
-/// child; routing is then a division. Switches of level i: subtree times copies, plus the copy.
+/// Numbers the switches and links so that routing is a division: the links up from a switch have
+/// consecutive numbers, and so do its links to one child. The number of a switch in level i is
+/// subtree * copies + copy.
 void TopologyBuilder::number_tree(const FatTreeShape& shape) {
   const auto levels = static_cast<std::uint32_t>(shape.down.size());
   std::uint32_t subtrees = 1;
@@ -163,7 +164,8 @@ Topology TopologyBuilder::finish_tree(const FatTreeShape& shape) {
   return std::move(made_);
 }
 
-/// Hops from every switch (of one group, if given) to the nearest target.
+/// The number of hops from every switch to the nearest target. If `within_group` names a group,
+/// paths stay in that group.
 TopologyBuilder::Distances TopologyBuilder::distances(std::span<const std::uint32_t> targets,
                                                       std::uint32_t within_group) const {
   Distances hops(made_.switches(), kUnreached);

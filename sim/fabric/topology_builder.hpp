@@ -1,4 +1,4 @@
-// Builds a Topology: hosts on leaves, cables between switches, then the derived routes.
+// Builds a Topology: first hosts on leaves, then cables between switches, finally the routes.
 #pragma once
 
 #include <cstdint>
@@ -11,23 +11,25 @@ namespace tutti::sim {
 
 class TopologyBuilder {
  public:
-  /// The number of a kind of link; equal kinds share one. At most 256 kinds.
+  /// Adds a kind of link and returns its number; equal kinds have one number. At most 256 kinds are
+  /// possible.
   std::uint8_t add_spec(const LinkSpec& spec);
-  /// Sets the hosts per leaf and their links. Called first. A uniform number lets leaf_of divide
-  /// instead of looking up; 0 if leaves differ.
+  /// Adds the leaves with their hosts and the links between them; must be called first. If a host's
+  /// number divided by `uniform` is its leaf, leaf_of() divides; otherwise `uniform` must be 0.
   void add_hosts(std::span<const std::uint32_t> hosts_of_leaf, std::uint32_t uniform,
                  std::uint8_t spec);
-  /// Adds switches without hosts after the leaves; set_level sets the levels of all.
+  /// Sets the total number of switches; switches without hosts follow the leaves.
   void set_switches(std::uint32_t switches);
   void set_level(std::uint32_t at, std::uint32_t level);
-  /// Adds both directions of a cable. Classes follow from the levels, which may not change
-  /// afterwards.
+  /// Adds both links of a cable. The class of each link follows from the levels of its switches,
+  /// which must not change afterwards.
   void add_cable(std::uint32_t a, std::uint32_t b, std::uint8_t spec);
 
-  /// Finishes a fat tree, which routes by arithmetic. `up_links`: see Topology::Level.
+  /// Finishes a fat tree, whose routes are computed from the numbers in Topology::Level.
   Topology finish_tree(const FatTreeShape& shape);
-  /// Finishes with tables over the leaves of a group and over groups. Leaves and groups are both
-  /// numbered group by group; `group_of` is by switch. Error: a leaf cannot be reached.
+  /// Finishes a topology that routes by tables over the leaves of a group and over groups.
+  /// `group_of` holds the group of each switch; leaves are numbered group by group. Error: a leaf
+  /// cannot be reached.
   Result<Topology> finish_tables(std::vector<std::uint32_t> group_of, std::uint32_t groups);
 
  private:

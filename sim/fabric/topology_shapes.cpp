@@ -14,12 +14,14 @@ constexpr std::uint32_t kMaxLevels = 6;
 Status check_tree(const FatTreeShape& shape) {
   const std::size_t levels = shape.down.size();
   if (levels == 0 || levels > kMaxLevels) {
-    return failure(Code::invalid_argument, "a fat tree has 1 to {} levels, not {}", kMaxLevels,
-                   levels);
+    return failure(Code::invalid_argument, "a fat tree must have 1 to {} levels, but {} are given",
+                   kMaxLevels, levels);
   }
   if (shape.up.size() != levels || (!shape.parallel.empty() && shape.parallel.size() != levels)) {
     return failure(Code::invalid_argument,
-                   "a fat tree of {} levels has as many numbers 'up' and 'parallel'", levels);
+                   "a fat tree of {} levels needs one number per level in 'up', and in 'parallel' "
+                   "if it is given",
+                   levels);
   }
   std::uint64_t hosts = 1;
   std::uint64_t links = 0;
@@ -27,14 +29,16 @@ Status check_tree(const FatTreeShape& shape) {
   for (std::size_t i = levels; i-- > 0;) {
     const std::uint64_t parallel = shape.parallel.empty() ? 1 : shape.parallel[i];
     if (shape.down[i] == 0 || shape.up[i] == 0 || parallel == 0) {
-      return failure(Code::invalid_argument, "level {} of the fat tree has a 0 in its numbers",
-                     i + 1);
+      return failure(
+          Code::invalid_argument,
+          "level {} of the fat tree has a 0 in 'down', 'up' or 'parallel': use at least 1", i + 1);
     }
     hosts *= shape.down[i];
     if (hosts > kMaxLinks) break;
   }
   if (shape.up[0] != 1 || (!shape.parallel.empty() && shape.parallel[0] != 1)) {
-    return failure(Code::invalid_argument, "a host has one link: up[0] and parallel[0] are 1");
+    return failure(Code::invalid_argument,
+                   "a host must have exactly one link: set up[0] and parallel[0] to 1");
   }
   std::uint64_t below = hosts;
   for (std::size_t i = 0; i < levels && links <= kMaxLinks; ++i) {
@@ -43,10 +47,13 @@ Status check_tree(const FatTreeShape& shape) {
     below /= shape.down[i];
   }
   if (hosts > kMaxLinks || links > kMaxLinks) {
-    return failure(Code::invalid_argument, "the fat tree has more than {} links", kMaxLinks);
+    return failure(Code::invalid_argument,
+                   "the fat tree has more than {} links: use fewer hosts or levels", kMaxLinks);
   }
   if (shape.hosts > hosts) {
-    return failure(Code::invalid_argument, "{} hosts do not fit the {} places of the fat tree",
+    return failure(Code::invalid_argument,
+                   "{} hosts do not fit into a fat tree with {} host positions: use fewer hosts or "
+                   "a larger tree",
                    shape.hosts, hosts);
   }
   return {};
@@ -81,14 +88,14 @@ Result<Topology> Topology::fat_tree(std::uint32_t radix, std::uint32_t levels,
                                     std::uint32_t oversubscription, LinkSpec spec) {
   if (levels == 0 || levels > kMaxLevels || radix < 2 || radix % 2 != 0) {
     return failure(Code::invalid_argument,
-                   "a fat tree has switches of an even number of ports, not {}, and 1 to {} "
-                   "levels, not {}",
+                   "the switches of a fat tree must have an even number of ports (given: {}), and "
+                   "the tree must have 1 to {} levels (given: {})",
                    radix, kMaxLevels, levels);
   }
   if (oversubscription == 0 || radix % (oversubscription + 1) != 0) {
     return failure(Code::invalid_argument,
-                   "{} ports do not divide into {} down for each one up: choose another radix or "
-                   "oversubscription",
+                   "the {} ports of a leaf cannot be divided into {} ports down for each port up: "
+                   "choose another radix or oversubscription",
                    radix, oversubscription);
   }
   FatTreeShape shape;
@@ -122,12 +129,14 @@ Result<Topology> Topology::dragonfly_plus(const DragonflyShape& shape) {
   if (shape.groups == 0 || shape.leaves_per_group == 0 || shape.spines_per_group == 0 ||
       shape.hosts_per_leaf == 0) {
     return failure(Code::invalid_argument,
-                   "a dragonfly+ has groups, leaves, spines and hosts: none of them may be 0");
+                   "a dragonfly+ topology needs at least one group, one leaf and one spine per "
+                   "group, and one host per leaf: none of these numbers may be 0");
   }
   if (ports < peers) {
-    return failure(Code::invalid_argument,
-                   "{} global ports of a group do not reach {} other groups: add spines or ports",
-                   ports, peers);
+    return failure(
+        Code::invalid_argument,
+        "a group with {} global ports cannot reach {} other groups: add spines or ports per spine",
+        ports, peers);
   }
   const std::uint32_t leaves = shape.groups * shape.leaves_per_group;
   const std::uint32_t switches = leaves + shape.groups * shape.spines_per_group;
@@ -147,8 +156,8 @@ Result<Topology> Topology::dragonfly_plus(const DragonflyShape& shape) {
       builder.add_cable(leaf, leaves + group_of[leaf] * shape.spines_per_group + s, trunk);
     }
   }
-  // The ports of a group are assigned to the other groups in turn, by distance. Port q of group g
-  // leads to group g + q mod (groups-1) + 1, and there to the port that leads back.
+  // The global ports of a group lead to the other groups in turn. Port q of group g leads to group
+  // (g + q mod (groups-1) + 1) mod groups and ends there at the port that leads back to g.
   const std::uint8_t global = builder.add_spec(shape.global);
   const std::uint64_t rounds = peers == 0 ? 0 : ports / peers;
   for (std::uint32_t g = 0; g < shape.groups; ++g) {

@@ -1,11 +1,11 @@
-// Topologies as text, one statement a line, `#` begins a comment:
+// Reads topologies as text. Each line has one statement, and `#` begins a comment:
 //
-//   link 200Gbit/s 50ns [ber 1e-12]      cables and hosts from here on
-//   switch NAME...  [level N]            N counts from 1 at the hosts; default: by distance
+//   link 200Gbit/s 50ns [ber 1e-12]      kind of all links of the lines below
+//   switch NAME...  [level N]            N: 1 for leaves; default: by distance from them
 //   hosts SWITCH N                       N hosts, numbered leaf by leaf as leaves are declared
 //   cable SWITCH SWITCH [xN]             N parallel cables
 //
-// or one statement that makes it all, after `link` lines:
+// Instead, one statement after the `link` lines can describe the whole topology:
 //
 //   fat-tree down 18 12 up 1 6 [parallel 1 3] [hosts N]
 //   dragonfly+ groups 4 leaves 2 spines 2 hosts 4 ports 2
@@ -34,7 +34,8 @@ Words split(std::string_view line) {
   return words;
 }
 
-/// "200Gbit/s": the number times the factor of the first of `units` that matches the ending.
+/// A unit of a quantity such as "200Gbit/s": the ending of the text, and the factor that it stands
+/// for.
 struct Unit {
   std::string_view name;
   double factor;
@@ -50,7 +51,8 @@ std::optional<double> quantity(std::string_view text, std::span<const Unit> unit
 constexpr Unit kRates[] = {{"Tbit/s", 1e12}, {"Gbit/s", 1e9}, {"Mbit/s", 1e6}};
 constexpr Unit kTimes[] = {{"ns", 1e3}, {"us", 1e6}, {"ps", 1}};
 
-/// Reads a list `key number number ... key number`.
+/// Reads words of the form `key number number ... key number ...`: returns the numbers after each
+/// key.
 std::optional<std::map<std::string_view, std::vector<std::uint32_t>>> numbers_by_key(
     std::span<const std::string_view> words, std::span<const std::string_view> keys) {
   std::map<std::string_view, std::vector<std::uint32_t>> values;
@@ -119,7 +121,7 @@ class Parser {
  private:
   struct Switch {
     std::uint32_t hosts = 0;
-    std::uint32_t level = 0;  ///< 0 if not given
+    std::uint32_t level = 0;  ///< level of the switch; 0 if the text gives none
     std::uint32_t number = 0;
   };
   struct Cable {
@@ -273,7 +275,7 @@ class Parser {
     }
   }
 
-  /// Sets missing levels to one more than the nearest switch below.
+  /// Gives each switch without a level the level above its lowest neighbour.
   Status find_levels() {
     for (Switch& one : switches_) {
       if (has_hosts(one) && one.level == 0) one.level = 1;

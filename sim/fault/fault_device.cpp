@@ -56,7 +56,8 @@ class FaultEndpoint final : public ForwardingEndpoint {
   bool apart_ = false;
 };
 
-/// Removes the probes that the plan loses; returns the number of remaining completions.
+/// Removes the completions of the probes that the plan drops; returns the number of remaining
+/// completions.
 std::size_t FaultEndpoint::heard(std::span<Completion> completions) {
   const auto end = std::remove_if(completions.begin(), completions.end(),
                                   [this](const Completion& one) { return probe_lost(one); });

@@ -1,8 +1,8 @@
-// A device that injects faults by plan; it decorates any other device.
+// A device that decorates another device and injects the faults of a plan into it.
 //
 //   auto plan = FaultPlan::parse("drop receiver chunk rate=1%");
 //   auto faults = std::make_shared<FaultDevice>(*plan);
-//   ip::IpOptions ip{.tap = faults->frame_tap()};      // reliable frames pass below the endpoint
+//   ip::IpOptions ip{.tap = faults->frame_tap()};      // for faults of reliable frames
 //   faults->decorate(std::make_shared<ip::IpDevice>(ip));
 #pragma once
 
@@ -24,10 +24,10 @@ class FaultDevice final : public Device {
         counters_(std::make_shared<InjectedCounters>()),
         tap_(std::make_shared<PlannedFrameTap>(plan_, counters_)) {}
 
-  /// The hook that applies the plan's rules to reliable frames; set it in the options of the
-  /// decorated device.
+  /// The hook that applies the plan's rules to reliable frames. The options of the decorated device
+  /// must name it.
   std::shared_ptr<FrameTap> frame_tap() const { return tap_; }
-  /// Sets the decorated device, which moves the bytes. Call it before `open`.
+  /// Sets the decorated device, which does the transfers. Must be called before `open`.
   void decorate(std::shared_ptr<Device> inner) { inner_ = std::move(inner); }
 
   std::string name() const override;

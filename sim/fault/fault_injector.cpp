@@ -8,9 +8,10 @@ namespace tutti::device::fault {
 
 namespace {
 
-// Chunks whose copies are counted before the older generation is dropped.
+// Number of chunks after which a new generation of counts begins and the older one is dropped.
 constexpr std::size_t kGeneration = 1 << 18;
-// Constant that keeps draws for a fault's details apart from draws for its decision.
+// Constant that makes the draws for the details of a fault independent of the draws that decide on
+// the fault.
 constexpr std::uint64_t kDetail = 0xde7a11;
 
 bool meets(const FaultRule& rule, const Subject& subject) {
@@ -89,8 +90,8 @@ unsigned PlannedFrameTap::copies(Rank from, Rank to, std::size_t) {
       .place = FaultSite::sender, .packet = Packet::reliable, .source = from, .receiver = to};
   {
     const std::lock_guard lock(mutex_);
-    // A frame tap cannot tell a retransmitted frame from a new one, so each frame of a pair of
-    // ranks counts as the next occurrence.
+    // A frame tap cannot tell a retransmitted frame from a new one, so each frame from one rank to
+    // another counts as a further occurrence.
     subject.occurrence = sent_[{from, to}]++;
   }
   const FaultRule* rule = decide(plan_, subject);

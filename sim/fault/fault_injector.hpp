@@ -20,7 +20,7 @@ namespace tutti::device::fault {
 /// The number of faults injected so far, by kind.
 struct Injected {
   std::uint64_t chunks_dropped_at_sender = 0;
-  /// Payload bytes of chunks that the sender's decorator dropped.
+  /// Number of payload bytes of the chunks that a decorator dropped at the sender.
   std::uint64_t bytes_dropped_at_sender = 0;
   std::uint64_t chunks_dropped_at_receiver = 0;
   std::uint64_t bytes_dropped_at_receiver = 0;
@@ -28,7 +28,7 @@ struct Injected {
   std::uint64_t chunks_reordered = 0;
   std::uint64_t chunks_duplicated = 0;
   std::uint64_t chunks_corrupted = 0;
-  std::uint64_t bytes_corrupted = 0;  ///< payload bytes of the corrupted chunks
+  std::uint64_t bytes_corrupted = 0;  ///< number of payload bytes of the corrupted chunks
   std::uint64_t frames_dropped = 0;
   std::uint64_t frames_duplicated = 0;
   std::uint64_t probes_dropped = 0;
@@ -80,13 +80,13 @@ class OccurrenceCounter {
   };
   using Counts = std::unordered_map<Key, std::uint32_t, Hash>;
 
-  // Copies of a chunk are close together in time, so counting only the two latest generations of
-  // chunks bounds the memory.
+  // Counts of the two latest generations of chunks. Older counts are dropped, which bounds the
+  // memory; the copies of a chunk are close together in time.
   Counts recent_;
   Counts older_;
 };
 
-/// Loses and duplicates frames of the reliable connections. Thread-safe.
+/// Drops and duplicates frames of reliable connections by plan. Thread-safe.
 class PlannedFrameTap final : public FrameTap {
  public:
   PlannedFrameTap(FaultPlan plan, std::shared_ptr<InjectedCounters> counters)

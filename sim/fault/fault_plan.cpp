@@ -124,7 +124,7 @@ std::optional<std::vector<Rank>> parse_ranks(std::string_view text) {
   return ranks;
 }
 
-/// Stores a parsed value; returns false if parsing gave none.
+/// Stores a parsed value; returns false if there is none.
 template <typename Target, typename Value>
 bool store(Target& target, std::optional<Value> value) {
   if (value) target = *value;
@@ -152,7 +152,7 @@ Result<FaultRule> parse_rule(std::string_view statement) {
   const auto packet = words.size() > 2 ? named<Packet>(kPackets, words[2]) : std::nullopt;
   if (!action || !place || !packet) {
     return failure(Code::invalid_argument,
-                   "fault rule \"{}\" does not begin with drop|delay|reorder|duplicate|corrupt, "
+                   "fault rule \"{}\" must begin with drop|delay|reorder|duplicate|corrupt, "
                    "sender|receiver and chunk|reliable|probe",
                    statement);
   }
@@ -234,7 +234,9 @@ Result<FaultPlan> FaultPlan::parse(std::string_view text) {
   for (const std::string_view statement : split(text, ";\n")) {
     if (statement.starts_with("seed=")) {
       if (store(plan.seed, whole_number<std::uint64_t>(statement.substr(5)))) continue;
-      return failure(Code::invalid_argument, "\"{}\": a seed is a number, as in seed=7", statement);
+      return failure(Code::invalid_argument,
+                     "statement \"{}\" of the fault plan: the seed must be a number, as in seed=7",
+                     statement);
     }
     auto rule = parse_rule(statement);
     if (!rule) return rule.status();

@@ -5,9 +5,9 @@
 //   duplicate sender reliable rate=2%; drop receiver probe occurrences=3; corrupt receiver chunk
 //   epoch=2
 //
-// A rule consists of an action, a place, a kind of packet, and conditions that a packet must all
-// meet. "sender" loses a packet before the network, for all receivers; "receiver" loses it at one
-// receiver only.
+// A rule consists of an action, a site, a kind of packet, and conditions, all of which a packet
+// must meet. At the site "sender", a packet is lost before the network and so for all receivers; at
+// "receiver", one receiver loses it.
 #pragma once
 
 #include <cstdint>
@@ -22,13 +22,13 @@
 namespace tutti::device::fault {
 
 enum class Action : std::uint8_t {
-  drop,   ///< lost packet: any kind at any site, but reliable frames at the sender only
-  delay,  ///< chunk at a receiver held back for the time `by`
-  /// Chunk at a receiver held back until `distance` later chunks have passed, but at most for the
-  /// time `by`.
+  drop,   ///< the packet is lost; reliable frames can be lost only at the sender
+  delay,  ///< the receiver gets the chunk late, by the time `by`
+  /// The receiver gets the chunk after `distance` later chunks, but at the latest after the time
+  /// `by`.
   reorder,
-  duplicate,  ///< packet delivered twice: chunks at either site, reliable frames at the sender
-  corrupt,    ///< chunk at a receiver with one flipped bit in payload or tag
+  duplicate,  ///< the packet arrives twice; not possible for probes
+  corrupt,    ///< the receiver gets the chunk with one wrong bit in payload or tag
 };
 enum class FaultSite : std::uint8_t { sender, receiver };
 enum class Packet : std::uint8_t { chunk, reliable, probe };
@@ -46,15 +46,16 @@ struct FaultRule {
   Action action = Action::drop;
   FaultSite place = FaultSite::receiver;
   Packet packet = Packet::chunk;
-  /// Share of the packets meeting the conditions that the rule strikes, in parts per million.
+  /// Probability that the rule strikes a packet that meets its conditions, in parts per million.
   std::uint32_t rate_ppm = 1'000'000;
-  std::optional<Interval> epochs{};  ///< collectives whose packets the rule strikes; chunks only
-  std::optional<Interval> psns{};    ///< PSNs that the rule strikes; chunks only
-  std::optional<Rank> source{};      ///< rank whose packets the rule strikes; unset: any sender
-  std::vector<Rank> ranks{};         ///< receivers at which the rule strikes; empty: all
-  /// Number of first copies of a packet that the rule strikes; 0: all copies.
+  /// Epochs of the collectives whose chunks the rule strikes; unset: all.
+  std::optional<Interval> epochs{};
+  std::optional<Interval> psns{};  ///< PSNs of the chunks that the rule strikes; unset: all
+  std::optional<Rank> source{};    ///< rank whose packets the rule strikes; unset: all ranks
+  std::vector<Rank> ranks{};       ///< receiving ranks at which the rule strikes; empty: all
+  /// The rule strikes only this many first copies of a packet; 0: it strikes all copies.
   std::uint32_t occurrences = 0;
-  /// Time for which delay, reorder or duplicate holds a packet back.
+  /// Delay of a delayed chunk or of a duplicate. For reorder it is the longest delay.
   Nanoseconds by{0};
   std::uint32_t distance = 0;  ///< number of chunks that must overtake a reordered chunk
 
@@ -68,7 +69,7 @@ struct FaultPlan {
   /// Parses the text form, in which ';' and line ends separate statements. Error
   /// (invalid_argument): names the wrong statement and the accepted forms.
   static Result<FaultPlan> parse(std::string_view text);
-  /// The plan as text, which parse() reads back to an equal plan.
+  /// The plan as text, from which parse() makes an equal plan.
   std::string to_string() const;
   /// Whether any rule of the plan applies to this kind of packet at this site.
   bool concerns(FaultSite place, Packet packet) const;
@@ -78,7 +79,7 @@ struct FaultPlan {
 
 /// The rule as text, such as "drop receiver chunk rate=1%".
 std::string to_string(const FaultRule& rule);
-/// Ok if a decorator can apply the rule; otherwise an error that names the supported forms.
+/// Checks that a decorator can apply the rule. The error names the supported forms.
 Status check(const FaultRule& rule);
 
 }  // namespace tutti::device::fault

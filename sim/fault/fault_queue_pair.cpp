@@ -52,7 +52,7 @@ Result<std::uint32_t> FaultQueuePair::post(const ChunkRun& run) {
     const FaultRule* rule = fate_of(done);
     std::uint32_t accepted = 1;
     if (rule == nullptr || rule->action == Action::duplicate) {
-      // A run of chunks without faults goes out in one post.
+      // Consecutive chunks without faults are posted together.
       std::uint32_t end = done + 1;
       while (rule == nullptr && end < count && fate_of(end) == nullptr) ++end;
       auto posted = post_part(run, done, end - done);
@@ -95,8 +95,8 @@ std::size_t FaultQueuePair::poll(std::span<ReceivedChunk> chunks) {
   if (!receives_) return inner_->poll(chunks);
   const Instant now{context_->now_ns.load(std::memory_order_relaxed)};
   std::size_t filled = let_go(now, chunks);
-  // Zero would tell the caller that the queue is empty, so a batch that is lost as a whole is
-  // followed by a poll for the next batch.
+  // A result of 0 would tell the caller that the queue is empty. If all chunks of a batch are
+  // dropped, the next batch is therefore polled at once.
   while (filled < chunks.size()) {
     const std::size_t arrived = inner_->poll(chunks.subspan(filled));
     if (arrived == 0) break;
@@ -131,7 +131,7 @@ std::size_t FaultQueuePair::let_go(Instant now, std::span<ReceivedChunk> chunks)
       continue;
     }
     chunks[filled++] = one.chunk;
-    // Moving the vector keeps the address of its bytes, which the chunk refers to.
+    // The bytes keep their address when the vector is moved, so the chunk can still refer to them.
     out_.push_back(std::move(one));
     held_.erase(held_.begin() + static_cast<std::ptrdiff_t>(i));
   }
@@ -189,8 +189,8 @@ void FaultQueuePair::damage(const Subject& subject, ReceivedChunk& chunk) {
   hold(chunk, {}, 0);
   Held copy = std::move(held_.back());
   held_.pop_back();
-  // Only the tag or the payload is corrupted: a changed PSN or epoch would make the chunk another
-  // one.
+  // Corrupts only the tag or the payload, because a changed PSN or epoch would turn the chunk into
+  // another chunk.
   const std::size_t bits = (copy.bytes.size() - wire::kTagOffset) * 8;
   const std::uint64_t bit = wire::kTagOffset * 8 + detail(context_->plan, subject) % bits;
   copy.bytes[bit / 8] ^= static_cast<std::byte>(1u << (bit % 8));

@@ -40,16 +40,16 @@ class FaultQueuePair final : public MulticastQueuePair {
   int receive_descriptor() const override { return inner_->receive_descriptor(); }
   Status post_probe(std::uint32_t attempt) override;
 
-  /// When the earliest delayed chunk is due; kNever if no chunk is held.
+  /// The instant at which the earliest delayed chunk is due; kNever if no chunk is delayed.
   Instant next_due() const { return Instant{next_due_ns_.load(std::memory_order_relaxed)}; }
 
  private:
-  /// A delayed chunk with its own copy of header and payload.
+  /// A delayed chunk, with a copy of its header and payload.
   struct Held {
     ReceivedChunk chunk;
     std::vector<std::byte> bytes;
     Instant due{};
-    /// Number of passed chunks at which this chunk is released before `due`.
+    /// The chunk is delivered before `due` once this many chunks have passed the queue pair.
     std::uint64_t due_count = 0;
   };
 
@@ -71,7 +71,7 @@ class FaultQueuePair final : public MulticastQueuePair {
   std::uint32_t probes_sent_ = 0;
   std::uint64_t passed_ = 0;
   std::vector<Held> held_;
-  /// Chunks that the last poll returned, kept until the caller releases their bytes.
+  /// Delayed chunks that poll() has returned, retained until the caller releases them.
   std::vector<Held> out_;
   std::atomic<std::int64_t> next_due_ns_{kNever.nanoseconds};
 };

@@ -20,7 +20,7 @@ bool is_gather(CollectiveKind kind) {
   return kind == CollectiveKind::allgather || kind == CollectiveKind::ring_allgather;
 }
 
-/// The index of the first byte that differs from `value`, or the size.
+/// The index of the first byte that differs from `value`; if there is none, the number of bytes.
 std::size_t first_other(std::span<const std::byte> bytes, std::byte value) {
   // All bytes equal the first byte if each byte equals the next one.
   if (!bytes.empty() && bytes[0] == value &&
@@ -51,8 +51,8 @@ schedule::TemplateKey template_of(const CollectiveSpec& spec, std::uint32_t rank
   return key;
 }
 
-/// Templates never change, so all simulations of a process share them. A swarm of small runs would
-/// otherwise spend its time on building them.
+/// Finds or builds a template. All simulations of a process share the templates, because a swarm of
+/// small runs would otherwise spend its time on building them.
 std::shared_ptr<const schedule::Schedule> find_template(const schedule::TemplateKey& key) {
   constexpr std::size_t kTemplates = 4096;
   static std::mutex mutex;
@@ -62,8 +62,8 @@ std::shared_ptr<const schedule::Schedule> find_template(const schedule::Template
   return found ? std::move(*found) : nullptr;
 }
 
-/// The eager limit is below the shortest message of a simulated device, so that small scenarios use
-/// both the eager and the rendezvous protocol.
+/// The eager limit of simulated communicators. It is small enough that small scenarios use both the
+/// eager and the rendezvous protocol.
 constexpr std::uint64_t kEagerLimitBytes = 64;
 
 }  // namespace
@@ -158,12 +158,13 @@ Status CollectiveRun::finish(bool succeeded) {
     const char* kind = *wrong == kAfterwards ? ", read from a buffer after its completion"
                        : *wrong == kBefore   ? ", never written"
                                              : "";
-    status = failure(Code::internal, "byte {} of {} is 0x{:02x} instead of 0x{:02x}{}",
-                     wrong - all.begin(), all.size(), static_cast<unsigned>(*wrong),
-                     static_cast<unsigned>(*right), kind);
+    status =
+        failure(Code::internal, "byte {} of the {} result bytes is 0x{:02x} instead of 0x{:02x}{}",
+                wrong - all.begin(), all.size(), static_cast<unsigned>(*wrong),
+                static_cast<unsigned>(*right), kind);
   }
-  // The check overwrites the buffers as an application may, so that any later access to them is
-  // detected.
+  // Overwrites the buffers, as an application may after the end of a collective, so that any later
+  // access to them is detected.
   std::fill(all.begin(), all.end(), kAfterwards);
   if (!own_.empty()) {
     std::fill(own_.begin() + kGuardBytes, own_.end() - kGuardBytes, kAfterwards);
@@ -179,18 +180,20 @@ Status CollectiveRun::check_untouched() const {
     const std::size_t before = first_other(all.first(kGuardBytes), kGuard);
     const std::size_t behind = first_other(all.last(kGuardBytes), kGuard);
     if (before < kGuardBytes) {
-      return failure(Code::internal, "a write {} bytes before the {} buffer", kGuardBytes - before,
-                     which);
+      return failure(Code::internal, "memory was written {} bytes before the {} buffer",
+                     kGuardBytes - before, which);
     }
     if (behind < kGuardBytes) {
-      return failure(Code::internal, "a write {} bytes after the {} buffer", behind, which);
+      return failure(Code::internal, "memory was written {} bytes after the end of the {} buffer",
+                     behind, which);
     }
     if (!finished_) continue;
     const auto inner = all.subspan(kGuardBytes, all.size() - 2 * kGuardBytes);
     const std::size_t later = first_other(inner, kAfterwards);
     if (later < inner.size()) {
-      return failure(Code::internal, "a write to byte {} of the {} buffer after completion", later,
-                     which);
+      return failure(Code::internal,
+                     "byte {} of the {} buffer was written after the collective had completed",
+                     later, which);
     }
   }
   return {};

@@ -1,5 +1,5 @@
-// One rank's collective as its application sees it: buffers between guard bytes, contents that
-// identify each byte's position, and checks at the end.
+// One collective at one rank, as the application sees it. Guard bytes surround the buffers, the
+// content of each byte depends on its position, and checks at the end find wrong bytes.
 #pragma once
 
 #include <cstddef>
@@ -22,10 +22,11 @@ using Bytes = std::vector<std::byte>;
 /// share one copy.
 Bytes expected_result(const CollectiveSpec& spec, std::uint32_t ranks, std::uint64_t seed);
 
-/// The bytes that a collective delivers to each rank; for an Allgather, P blocks.
+/// The number of bytes that a collective delivers to each rank; for an Allgather, those of the
+/// blocks of all ranks.
 std::uint64_t result_bytes(const CollectiveSpec& spec, std::uint32_t ranks);
 
-/// The operation of a collective at one rank, as a communicator would create it.
+/// Makes the engine's operation for a collective at one rank, as a communicator would.
 std::unique_ptr<engine::Operation> make_operation(const CollectiveSpec& spec, std::uint32_t ranks,
                                                   Rank rank, std::span<const std::byte> own,
                                                   std::span<std::byte> result);
@@ -62,8 +63,8 @@ class CollectiveRun {
   std::uint32_t ranks_;
   Rank rank_;
   std::uint64_t result_bytes_ = 0;
-  Bytes result_;  ///< receive buffer between two guards
-  Bytes own_;     ///< own block between two guards; empty if the block lies in the receive buffer
+  Bytes result_;  ///< receive buffer between guard bytes
+  Bytes own_;     ///< the rank's block between guard bytes; empty if it lies in the receive buffer
   bool finished_ = false;
 };
 

@@ -32,22 +32,22 @@ const char* to_string(CollectiveKind kind);
 
 struct CollectiveSpec {
   CollectiveKind kind = CollectiveKind::allgather;
-  std::uint64_t bytes = 0;  ///< bytes of a rank's block (Allgather) or of the message (Broadcast)
+  std::uint64_t bytes = 0;  ///< bytes in a rank's block (Allgather) or in the message (Broadcast)
   Rank root = rank_of(0);   ///< root of a Broadcast
   bool in_place = false;    ///< whether a rank's own block lies in its receive buffer (Allgather)
 
   friend bool operator==(const CollectiveSpec&, const CollectiveSpec&) = default;
 };
 
-/// The time that polling takes on a host. The host's worker is busy for this time after each poll;
-/// without work it sleeps until something arrives or is due.
+/// The time that a host's worker needs for a poll. The worker is busy for this time after each
+/// poll; without work it sleeps until something arrives or is due.
 struct HostModel {
-  Nanoseconds poll{500};     ///< cost of polling one communicator
-  Nanoseconds chunk{250};    ///< cost of each received chunk
-  Nanoseconds message{150};  ///< cost of each message or completion
-  Nanoseconds jitter{0};     ///< largest random extra cost of a poll
-  /// Completion moderation: arriving chunks wake a sleeping worker only this long after the first
-  /// of them. After a poll that handled nothing but chunks, the worker sleeps again at once.
+  Nanoseconds poll{500};     ///< time to poll one communicator
+  Nanoseconds chunk{250};    ///< time to handle a received chunk
+  Nanoseconds message{150};  ///< time to handle a message or completion
+  Nanoseconds jitter{0};     ///< largest random extra time of a poll
+  /// Time of completion moderation: arriving chunks wake a sleeping worker only this long after the
+  /// first of them. After a poll that handled only chunks, the worker sleeps again at once.
   Nanoseconds moderation{0};
 };
 
@@ -57,17 +57,18 @@ struct CommunicatorSpec {
   engine::Settings engine{};
   device::sim::NicSettings nic{};
   Nanoseconds peer_timeout{3'000'000'000};
-  device::fault::FaultPlan faults{};  ///< faults of the communicator; empty: none
+  device::fault::FaultPlan faults{};  ///< faults that are injected into the communicator
   /// Frame tap that replaces the tap of `faults`; may be null.
   std::shared_ptr<device::FrameTap> tap{};
   std::vector<CollectiveSpec> collectives{};  ///< collectives that every rank runs, in order
-  /// Largest number of collectives that a rank has submitted and that have not ended.
+  /// Largest number of collectives that a rank may have in flight, submitted and not ended.
   std::uint32_t submitted_ahead = 1;
   Nanoseconds skew{0};     ///< largest difference between the start times of the ranks
   Nanoseconds compute{0};  ///< longest computation between two collectives of a rank
 };
 
-/// A host whose worker does nothing for a time. Its NIC goes on, unless the worker must serve it.
+/// A pause of a host's worker. The host's NIC continues to work, except for connections that the
+/// worker must serve.
 struct Pause {
   sim::HostId host{};
   Instant from{};
@@ -85,8 +86,8 @@ struct Outage {
   Nanoseconds length{};
 };
 
-/// A packet whose loss draw on one link came true or is to be inverted, identified by the packet's
-/// key in the draws.
+/// A packet on one link, named by the link and the packet's key in loss draws. It records that the
+/// packet was lost, or demands that the packet's loss draw be inverted.
 struct FabricLoss {
   sim::LinkId link{};
   std::uint64_t identity = 0;
@@ -96,22 +97,24 @@ struct FabricLoss {
 
 struct WorldConfig {
   std::uint64_t seed = 1;
-  const sim::Topology* topology = nullptr;  ///< network; must outlive the simulation
+  /// Topology of the network; must outlive the simulation.
+  const sim::Topology* topology = nullptr;
   sim::FabricSettings fabric{};
   HostModel host{};
   std::vector<CommunicatorSpec> communicators{};
   std::vector<Pause> pauses{};
   std::vector<Death> deaths{};
   std::vector<Outage> outages{};
-  /// Loss probability by class of link, until `healed`.
+  /// Loss probability on the links of each class, until the instant `healed`.
   std::vector<std::pair<sim::LinkClass, double>> loss{};
   std::vector<FabricLoss> toggled_losses{};
-  Instant healed = kNever;  ///< healing, after which fabric and frame taps inject no faults
+  /// Instant of healing, after which fabric and frame taps inject no faults.
+  Instant healed = kNever;
   std::uint64_t max_events = UINT64_MAX;
-  Instant end = kNever;  ///< instant after which a simulation that still runs is an error
-  /// Background traffic until all collectives are over; none without streams.
+  Instant end = kNever;  ///< instant after which a run that is not over ends with an error
+  /// Background traffic, which runs until all collectives have ended. With 0 streams there is none.
   sim::BackgroundSettings background{};
-  /// Recorder of ranks, workers and ports, or null; must outlive the simulation.
+  /// Trace in which ranks, workers and ports are recorded, or null. It must outlive the simulation.
   observe::Trace* trace = nullptr;
 };
 

@@ -88,8 +88,10 @@ TopologySpec default_place(std::uint32_t ranks) {
 
 Result<ExperimentReport> run_experiment(const ExperimentSpec& spec) {
   if (spec.ranks < 1 || spec.iterations < 1) {
-    return failure(Code::invalid_argument, "{} ranks, {} iterations: use at least 1 of each",
-                   spec.ranks, spec.iterations);
+    return failure(
+        Code::invalid_argument,
+        "an experiment with {} ranks and {} iterations is not possible: use at least 1 of each",
+        spec.ranks, spec.iterations);
   }
   auto topology = spec.topology_text.empty() ? make_topology(spec.place)
                                              : sim::Topology::parse(spec.topology_text);

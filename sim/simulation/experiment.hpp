@@ -22,10 +22,11 @@ struct ExperimentSpec {
   std::uint32_t iterations = 1;
   std::uint64_t seed = 1;
   TopologySpec place{};
-  /// Topology in the format of Topology::parse; unless empty, it replaces the shape of `place`.
+  /// Topology in the text format of Topology::parse. Unless empty, it replaces the shape in
+  /// `place`.
   std::string topology_text;
   std::uint32_t subgroups = 1;
-  std::uint32_t chains = 1;  ///< number of chains; 0: chosen by the learned send schedule
+  std::uint32_t chains = 1;  ///< number of chains; 0: the send schedule chooses it
   std::uint32_t chunk_bytes = 4096;
   std::uint32_t staging_chunks = 8192;
   bool lossless = true;
@@ -33,11 +34,12 @@ struct ExperimentSpec {
   std::uint32_t loss_ppm = 0;
   /// Whether the data is carried and checked; if false, bytes are only counted.
   bool carry_bytes = false;
-  /// Whether each packet at each host is an event of its own, without trains and leaf groups.
+  /// Whether each arrival of a packet at a host is a separate event. If not, one event may stand
+  /// for a train of packets, or for the same packet at several hosts.
   bool per_packet = false;
-  /// Background traffic with a seed drawn for each run; none without streams.
+  /// Background traffic, with a new seed for each iteration. With 0 streams there is none.
   sim::BackgroundSettings background{};
-  observe::Trace* trace = nullptr;  ///< recorder of the run; may be null
+  observe::Trace* trace = nullptr;  ///< trace in which the run is recorded, or null
   HostModel host{.moderation = Nanoseconds(4'000)};
 };
 
@@ -49,11 +51,12 @@ struct PhaseTimes {
 };
 
 struct ExperimentReport {
-  /// Time of each iteration from the first rank's call to the last rank's end.
+  /// Duration of each iteration, from the first rank's call to the last rank's end.
   std::vector<Nanoseconds> times;
-  /// Time of the first iteration from a rank's call to its end, indexed by rank.
+  /// Duration of the first iteration at each rank, from the rank's call to its end, indexed by
+  /// rank.
   std::vector<Nanoseconds> finish;
-  PhaseTimes phases;  ///< phases of the first iteration
+  PhaseTimes phases;  ///< durations of the phases of the first iteration
   std::array<sim::TrafficCount, sim::kLinkClasses> classes{};
   std::uint64_t links = 0;
   sim::FabricCounters fabric{};
@@ -68,7 +71,7 @@ struct ExperimentReport {
 TopologySpec default_place(std::uint32_t ranks);
 /// Parses "single:8", "tree:LEAVESxHOSTSxSPINES", "cluster188" or "radix:RxLEVELS[xHOSTS]".
 Result<TopologySpec> parse_place(std::string_view text);
-/// The topology as text, which parse_place() reads back.
+/// The topology as text, from which parse_place() makes an equal topology.
 std::string to_string(const TopologySpec& place);
 
 /// Runs the experiment. Error: the experiment cannot be set up, or a check failed.

@@ -16,7 +16,8 @@ namespace tutti::simulation {
 namespace {
 
 constexpr Instant kStart{1'000};
-constexpr std::uint32_t kMaxWaits = 400;  // number of times that one run may advance the clock
+// Largest number of times that one run may advance the clock.
+constexpr std::uint32_t kMaxWaits = 400;
 
 /// One run of the collective: the ranks and the packets delivered to each rank so far.
 class Execution {
@@ -71,7 +72,8 @@ class Execution {
     }
     return true;
   }
-  /// Advances the clock to the next deadline; returns false if there is no deadline.
+  /// Advances the clock to the next deadline; returns false if there is none or the limit of waits
+  /// is reached.
   bool wait() {
     Instant deadline = kNever;
     for (const auto& context : contexts_) deadline = std::min(deadline, context->next_deadline());
@@ -108,12 +110,13 @@ class Execution {
   /// The packets delivered to a rank.
   struct History {
     std::uint64_t ordered = 0;  ///< hash over the packets whose order matters
-    /// Order-independent sum over the latest consecutive chunks that only set their own bit in the
-    /// chunk map.
+    /// Sum over the hashes of the latest consecutive chunks that only set their own bit in the
+    /// chunk map, whose order does not matter.
     std::uint64_t marks = 0;
-    /// Order-independent sum over the chunks that had no effect.
+    /// Sum over the hashes of the chunks that had no effect, whose order does not matter.
     std::uint64_t idle = 0;
-    std::vector<std::uint64_t> chunks;  ///< names of the chunks delivered to the rank
+    /// Hashes of the contents of the chunks delivered to the rank.
+    std::vector<std::uint64_t> chunks;
 
     void close_marks() {
       ordered = mix(ordered ^ marks);
@@ -199,8 +202,8 @@ class Explorer {
   }
 
  private:
-  /// Repeats a path of choices and continues it to the end; appends the branches passed on the way
-  /// to `open`.
+  /// Repeats a path of choices and continues it to the end of the collective. Adds to `open` the
+  /// branches that it does not take.
   void go_on(std::vector<std::uint16_t> path, std::vector<std::vector<std::uint16_t>>& open) {
     Execution execution(spec_, expected_);
     for (const std::uint16_t choice : path) step(execution, choice);
@@ -211,7 +214,10 @@ class Explorer {
       if (!seen_.insert(execution.state()).second) return;
       ++report_.states;
       if (count == 0 && !execution.wait()) {
-        return fail(failure(Code::internal, "a rank has not finished and no event is left"), path);
+        return fail(failure(Code::internal,
+                            "a rank has not finished its collective, but no packet is in flight "
+                            "and no deadline is left within the limit of waits"),
+                    path);
       }
       // Waiting is not a recorded choice, because a repeated path waits at the same points.
       if (count == 0) continue;
@@ -262,7 +268,8 @@ class Explorer {
 
   const ExplorerSpec& spec_;
   std::vector<Bytes> expected_;
-  /// Hashes of the states seen; never iterated, so that hashing cannot affect the order.
+  /// Hashes of the states seen. The set is never iterated, so the order of its entries cannot
+  /// affect the exploration.
   std::unordered_set<std::uint64_t> seen_;
   ExplorerReport report_;
 };
@@ -280,8 +287,8 @@ ExplorerReport explore_all_losses(ExplorerSpec spec, std::uint32_t chunks) {
     for (std::uint32_t i = 0; i < chunks; ++i) {
       spec.lost[i] = static_cast<std::uint32_t>(set >> (i * spec.ranks)) & ((1u << spec.ranks) - 1);
     }
-    // A rank's own chunk does not cross the network, so a set of losses that contains such a chunk
-    // repeats another set.
+    // A rank cannot lose its own chunk, which does not cross the network. A set of losses with such
+    // a loss equals the set without it and is skipped.
     const CollectiveSpec& what = spec.collectives[0];
     const bool gathers = what.kind == CollectiveKind::allgather;
     const std::uint32_t block = std::max<std::uint32_t>(

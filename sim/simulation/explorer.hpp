@@ -1,15 +1,12 @@
 // Model checker: runs a small collective through every order in which its packets can arrive and
 // every set of packets that can be lost.
 //
-// A path is a sequence of choices of the next chunk or message to arrive. Messages of a pair of
-// ranks keep their order, chunks do not, and time advances only when no packet is in flight. Paths
-// that deliver the same packets to each rank in the same order reach the same state, so the
-// explorer continues only one of them.
+// A path is a sequence of choices of the next chunk or message to arrive. Messages between two
+// ranks arrive in order, chunks in any order; time advances only when no packet is in flight.
 //
-// Two more differences have no effect and are not explored. A chunk that changes nothing, such as a
-// duplicate, is delivered at once, and consecutive chunks at a rank that only set their own bits
-// count as one set. The effects of a chunk are what the rank counts, what it sends and its next
-// deadline.
+// Of all paths that deliver the same packets to each rank in the same order, the explorer continues
+// only one. The order of consecutive chunks that only set bits in a chunk map does not count, and a
+// chunk without any effect, such as a duplicate, is delivered at once.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +34,7 @@ struct ExplorerSpec {
 struct ExplorerReport {
   Status verdict;
   std::uint64_t states = 0;  ///< distinct states
-  std::uint64_t ends = 0;    ///< number of runs that reached the end
+  std::uint64_t ends = 0;    ///< number of paths that reached the end of the collective
   std::uint64_t steps = 0;
   std::uint64_t idle_steps = 0;  ///< number of arrivals that had no effect
   bool complete = false;         ///< whether every state was explored
@@ -47,8 +44,8 @@ struct ExplorerReport {
 /// Explores every order of arrival for one set of losses.
 ExplorerReport explore(const ExplorerSpec& spec);
 
-/// Explores every set of losses of the first `chunks` chunks at the ranks that do not send them, up
-/// to the first failure. The report's counts are sums over the sets.
+/// Explores every way in which receivers can lose some of the first `chunks` chunks, up to the
+/// first failure. The report's counts are sums over all these sets of losses.
 ExplorerReport explore_all_losses(ExplorerSpec spec, std::uint32_t chunks);
 
 }  // namespace tutti::simulation

@@ -16,7 +16,7 @@ using device::Completion;
 using device::Opcode;
 using device::ReceivedChunk;
 
-/// One rank's endpoint, which keeps delivered packets until the engine polls.
+/// One rank's endpoint, which retains delivered packets until the engine polls.
 class ChoiceEndpoint final : public device::Endpoint, private device::MulticastQueuePair {
  public:
   ChoiceEndpoint(ModelCheckNetwork& network, Rank rank) : network_(&network), rank_(rank) {
@@ -53,7 +53,7 @@ class ChoiceEndpoint final : public device::Endpoint, private device::MulticastQ
       message.length = request.local.size();
     } else {
       return failure(Code::unsupported,
-                     "the explorer's network does not support this work request");
+                     "the explorer's network does not support this work request: use SEND or READ");
     }
     network_->channel(rank_, request.peer).push_back(std::move(message));
     ++network_->sent_;

@@ -21,16 +21,17 @@ class ModelCheckNetwork {
                     std::vector<std::uint32_t> lost);
   ~ModelCheckNetwork();
 
-  /// Makes the endpoint of a rank, to be called in rank order. The caller owns the endpoint, and
-  /// the network must outlive it.
+  /// Makes the endpoint of a rank; must be called in rank order. The network must outlive the
+  /// endpoint.
   std::unique_ptr<device::Endpoint> open(Rank rank);
 
   /// A packet that the explorer may deliver next.
   struct Choice {
     Rank at = kNoRank;
-    /// Index among the chunks waiting for rank `at`, if `from` is kNoRank.
+    /// If a chunk arrives: its index among the chunks that wait for rank `at`.
     std::uint32_t chunk = 0;
-    /// Sender whose oldest message to `at` arrives; kNoRank: a chunk arrives.
+    /// If a message arrives: its sender, whose oldest message to rank `at` arrives. If a chunk
+    /// arrives: kNoRank.
     Rank from = kNoRank;
     std::uint64_t name = 0;  ///< hash of the packet's contents
   };
@@ -56,7 +57,7 @@ class ModelCheckNetwork {
     bool refused = false;
     std::uint64_t work_id = 0;
     Bytes bytes;
-    std::span<std::byte> local;  ///< destination of the response to a READ
+    std::span<std::byte> local;  ///< memory for the data of a READ
     std::uint64_t key = 0;
     std::uint64_t offset = 0;
     std::uint64_t length = 0;

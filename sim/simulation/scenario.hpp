@@ -1,5 +1,5 @@
-// A scenario: one simulated run as a few lines of text. The swarm draws scenarios from seeds, the
-// shrinker reduces a failing run to one, and `tutti sim replay` runs one.
+// A scenario: the description of one simulated run in a few lines of text. The swarm draws
+// scenarios from seeds, the shrinker reduces a failing scenario, and `tutti sim replay` runs one.
 //
 //   seed=7 topology=single:3 jitter=300ns
 //   communicator ranks=3 chunk=64 chains=2 epoch=4294967295
@@ -23,7 +23,8 @@
 
 namespace tutti::simulation {
 
-/// A fault of the n-th frame (from 0) that one rank sends to another on a reliable connection.
+/// A fault of one of the frames that one rank sends to another on a reliable connection. `number`
+/// counts these frames from 0.
 struct FrameFault {
   bool duplicate = false;  ///< whether the frame is duplicated; if false, it is lost
   Rank from = kNoRank;
@@ -37,12 +38,13 @@ struct FrameFault {
 struct TopologySpec {
   enum class Shape : std::uint8_t { single_switch, two_levels, cluster188, radix };
   Shape shape = Shape::single_switch;
-  /// Hosts of the switch (single_switch), hosts of a leaf (two_levels), or ports of a switch
-  /// (radix).
+  /// Number of hosts of the switch (single_switch), of hosts of a leaf (two_levels), or of ports of
+  /// a switch (radix).
   std::uint32_t hosts = 8;
-  /// Leaf switches (two_levels), or hosts present, filled leaf by leaf (radix; 0: all).
+  /// Number of leaf switches (two_levels), or of hosts, which fill the leaves in order (radix; 0:
+  /// all positions).
   std::uint32_t leaves = 0;
-  std::uint32_t spines = 1;  ///< spine switches (two_levels) or levels of switches (radix)
+  std::uint32_t spines = 1;  ///< number of spine switches (two_levels) or of levels (radix)
   std::uint64_t bits_per_second = 56'000'000'000;
   sim::PlacementKind placement = sim::PlacementKind::packed;
 
@@ -51,7 +53,8 @@ struct TopologySpec {
 
 struct ScenarioCommunicator {
   std::uint32_t ranks = 2;
-  /// Shift of the ranks over the hosts: rank r runs on the host of position r + rotated.
+  /// Rotation of the ranks over the hosts: rank r runs on the host with index r + rotated, modulo
+  /// the number of hosts in use.
   std::uint32_t rotated = 0;
   std::uint32_t subgroups = 1;
   std::uint32_t chains = 1;
@@ -87,7 +90,8 @@ struct Scenario {
   bool host_serviced = false;
   bool carry_bytes = true;
   std::uint32_t send_queue_chunks = 256;
-  std::uint32_t loss_ppm = 0;  ///< loss on every link until `healed`, in parts per million
+  /// Loss probability on every link until `healed`, in parts per million.
+  std::uint32_t loss_ppm = 0;
   HostModel host{};
   Nanoseconds healed{50'000'000};
   Nanoseconds limit{30'000'000'000};
@@ -97,7 +101,7 @@ struct Scenario {
   std::vector<Outage> outages{};
   std::vector<FabricLoss> toggled_losses{};
 
-  /// The scenario as text, which parse() reads back to an equal scenario.
+  /// The scenario as text, from which parse() makes an equal scenario.
   std::string to_string() const;
   /// Parses a scenario. Error (invalid_argument): names the wrong line and the accepted forms.
   static Result<Scenario> parse(std::string_view text);

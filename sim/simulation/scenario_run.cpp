@@ -93,7 +93,7 @@ CommunicatorSpec ScenarioWorld::make_communicator(const ScenarioCommunicator& fr
   to.engine.assumed_bytes_per_second = scenario_.place.bits_per_second / 8;
   to.engine.first_epoch = from.first_epoch;
   to.engine.activation_lead = Nanoseconds(0);
-  // Chunk size that leaves room for the longest message, which must fit one packet.
+  // A packet of the NIC must have room for the longest message, because a message cannot be split.
   to.nic.chunk_bytes = std::max(from.chunk_bytes, 256u);
   to.engine.chunk_bytes = from.chunk_bytes;
   to.nic.staging_chunks = from.staging_chunks;
@@ -103,8 +103,8 @@ CommunicatorSpec ScenarioWorld::make_communicator(const ScenarioCommunicator& fr
   to.nic.lossless = scenario_.lossless;
   to.nic.expect_reordering = scenario_.routing == sim::Routing::adaptive;
   to.nic.retransmit_timeout = Nanoseconds(100'000);
-  // The engine counts the receive window in bytes, the NIC in receives, and a short chunk takes a
-  // whole receive.
+  // The engine counts the receive window in bytes, the NIC counts it in receives. A short chunk
+  // takes a whole receive, so the window is the number of receives times the chunk size.
   const std::uint64_t posted = std::uint64_t{from.staging_chunks} * from.chunk_bytes;
   to.engine.window_bytes = from.window_bytes == 0 ? posted : std::min(from.window_bytes, posted);
   to.peer_timeout = from.peer_timeout;
@@ -148,7 +148,8 @@ Status ScenarioWorld::open() {
   if (!places) return places.status();
   for (const ScenarioCommunicator& one : scenario_.communicators) {
     if (one.ranks == 0)
-      return failure(Code::invalid_argument, "a communicator has 0 ranks: use at least 1");
+      return failure(Code::invalid_argument,
+                     "a communicator of the scenario has 0 ranks: use at least 1");
     config.communicators.push_back(make_communicator(one, *places));
   }
   world_ = std::make_unique<Simulation>(std::move(config));
@@ -196,13 +197,13 @@ Status ScenarioWorld::check_costs(const ScenarioResult& result) {
     return check_nothing_was_recovered(result);
   }
   if (Status status = check_nobody_was_skipped(result); !status) return status;
-  // A duplicated chunk takes two receives, but its credit accounts for one.
+  // A duplicated chunk takes two posted receives, but the credits count one.
   const bool once = result.lost_bytes == 0 && injected.chunks_duplicated == 0;
   return once ? check_staging(result) : Status();
 }
 
-// If one chunk was lost at one rank, its left neighbour has the chunk or will have it, so the fetch
-// ring must not skip any rank as silent.
+// Checks that the fetch ring skipped no rank as silent if one rank lost one chunk. The left
+// neighbour of that rank has the chunk or will get it, and so it answers.
 Status ScenarioWorld::check_nobody_was_skipped(const ScenarioResult& result) {
   const device::fault::Injected& injected = result.injected;
   const bool one_lost = injected.chunks_dropped_at_sender == 0 && result.staging_drops == 0 &&
@@ -221,7 +222,8 @@ Status ScenarioWorld::check_nobody_was_skipped(const ScenarioResult& result) {
   return {};
 }
 
-// Within one collective without loss, credits keep the chunks in flight below the posted receives.
+// Reports staging drops as an error: within one collective without loss, credits limit the chunks
+// in flight to the posted receives.
 Status ScenarioWorld::check_staging(const ScenarioResult& result) {
   for (std::uint32_t c = 0; c < scenario_.communicators.size(); ++c) {
     const ScenarioCommunicator& one = scenario_.communicators[c];
@@ -230,12 +232,14 @@ Status ScenarioWorld::check_staging(const ScenarioResult& result) {
       if (world_->context(c, rank_of(r)).counters().tail_probes > 0) return {};
     }
   }
-  return failure(Code::internal,
-                 "{} chunks found no posted receive although every sender kept its credits",
-                 result.staging_drops);
+  return failure(
+      Code::internal,
+      "{} chunks found no posted receive although every sender stayed within its credits",
+      result.staging_drops);
 }
 
-// Without loss or delay, recovery must move no bytes and no chunk may cross a link twice.
+// Checks a run without loss or delay: recovery must move no bytes, and no chunk may cross a link
+// twice.
 Status ScenarioWorld::check_nothing_was_recovered(const ScenarioResult& result) {
   if (result.recovered_bytes > 0) {
     return failure(Code::internal, "{} bytes were recovered although nothing was lost",

@@ -22,7 +22,7 @@ struct ScenarioResult {
   device::fault::Injected injected{};
   /// Bytes fetched from neighbours or multicast again after a loss.
   std::uint64_t recovered_bytes = 0;
-  /// Payload bytes that receivers missed through drops and corruption.
+  /// Number of payload bytes that receivers did not get because of drops and corruption.
   std::uint64_t lost_bytes = 0;
   std::uint64_t staging_drops = 0;
 };
@@ -35,7 +35,8 @@ class ScenarioWorld {
 
   Simulation& simulation() { return *world_; }
   const sim::Topology& topology() const { return topology_; }
-  /// Runs the simulation and applies its checks and those that hold for this scenario only.
+  /// Runs the simulation with its checks, then the checks that depend on the faults of the
+  /// scenario.
   ScenarioResult run();
 
  private:

@@ -195,8 +195,8 @@ std::string print_place(const TopologySpec& place) {
 }
 
 bool parse_topology(std::string_view value, TopologySpec& place) {
-  // The topology's name is split off before the rest is split at 'x', because a name may contain an
-  // 'x'.
+  // The part before the colon is split off first because it may contain an 'x', at which the rest
+  // is split.
   const std::size_t colon = std::min(value.find(':'), value.size());
   Words words = split(value.substr(colon), ":x");
   words.insert(words.begin(), value.substr(0, colon));
@@ -453,8 +453,8 @@ Result<TopologySpec> parse_place(std::string_view text) {
   TopologySpec place;
   if (parse_topology(text, place)) return place;
   return failure(Code::invalid_argument,
-                 "\"{}\" is not one of single:HOSTS, tree:LEAVESxHOSTSxSPINES, cluster188, "
-                 "radix:RADIXxLEVELS[xHOSTS]",
+                 "topology \"{}\" is not one of single:HOSTS, tree:LEAVESxHOSTSxSPINES, "
+                 "cluster188, radix:RADIXxLEVELS[xHOSTS]",
                  text);
 }
 

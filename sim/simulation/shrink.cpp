@@ -1,4 +1,4 @@
-// The shrinker: lists each fault of a failing scenario singly, then removes faults, then ranks,
+// The shrinker lists each fault of a failing scenario singly. Then it removes faults, ranks,
 // collectives, bytes and features, as long as the scenario still fails.
 #include <algorithm>
 #include <variant>
@@ -64,7 +64,7 @@ Scenario with_atoms(const Scenario& bare, const std::vector<FaultAtom>& atoms) {
 
 // ---- each fault by itself -----------------------------------------------------------------------
 
-/// The epoch, PSN and sender of each chunk of a communicator's collectives.
+/// One chunk of a communicator's collectives: its epoch, PSN and sender.
 struct ChunkOf {
   std::uint32_t epoch;
   std::uint32_t psn;
@@ -88,9 +88,9 @@ std::vector<ChunkOf> chunks_of(const ScenarioCommunicator& communicator) {
   return chunks;
 }
 
-/// Turns the draws of a fault plan into one rule for each chunk copy that they strike.
+/// Replaces the random draws of a fault plan by one rule for each copy of a chunk that they strike.
 std::vector<FaultRule> struck_chunks(const ScenarioCommunicator& communicator) {
-  // Copies of a chunk that are examined; more copies are rarely sent.
+  // Number of copies of a chunk that are examined; more copies are rarely sent.
   constexpr std::uint32_t kCopies = 4;
   std::vector<FaultRule> rules;
   const FaultPlan& plan = communicator.faults;
@@ -124,14 +124,14 @@ std::vector<FaultRule> struck_chunks(const ScenarioCommunicator& communicator) {
   return rules;
 }
 
-/// The same scenario with each fault listed singly instead of drawn.
+/// The same scenario, but each fault that struck is listed singly instead of drawn at random.
 Scenario itemised(const Scenario& scenario) {
   const ScenarioResult happened = run_scenario(scenario);
   Scenario items = scenario;
   items.loss_ppm = 0;
   if (scenario.loss_ppm > 0) {
     items.toggled_losses.clear();
-    // On links without random loss, toggling a packet's draw makes the packet lost.
+    // The links have no random loss now, so inverting a packet's loss draw makes the packet lost.
     items.toggled_losses = happened.losses;
   }
   for (std::uint32_t c = 0; c < items.communicators.size(); ++c) {
@@ -168,7 +168,8 @@ class Shrinker {
     return true;
   }
 
-  /// Delta debugging: leaves out one part of the faults after another, in ever smaller parts.
+  /// Removes faults by delta debugging: tries to leave out one part of the faults after another, in
+  /// ever smaller parts.
   bool fewer_faults(Scenario& best) {
     const Scenario bare = without_faults(best);
     std::vector<FaultAtom> atoms = atoms_of(best);
@@ -239,7 +240,7 @@ class Shrinker {
 
   bool fewer_ranks(Scenario& best) {
     for (std::uint32_t ranks = 2; ranks < best.communicators[0].ranks; ++ranks) {
-      // Outages and toggled losses name links and packets that a smaller network does not have.
+      // Outages and toggled losses name links and packets that a smaller network may not have.
       if (!best.outages.empty() || !best.toggled_losses.empty()) return false;
       if (try_instead(best, of_ranks(best, ranks))) return true;
     }
@@ -275,7 +276,8 @@ class Shrinker {
     return less;
   }
 
-  /// Resets fields to their defaults, one by one, as long as the scenario still fails.
+  /// Resets fields to their defaults one by one, and retains each change with which the scenario
+  /// still fails.
   bool plainer(Scenario& best) {
     bool smaller = false;
     const Scenario usual;

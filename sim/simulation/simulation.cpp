@@ -28,16 +28,16 @@ constexpr EventKind kWake = world_kind(6);
 
 // The simulation starts after time zero, which the engine's records use for "never".
 constexpr Instant kStart{1'000};
-// A packet still in flight when the last collective ends arrives within this time.
+// Time after the end of the last collective within which all packets still in flight arrive.
 constexpr Nanoseconds kLinger{20'000'000};
 
-// The purposes of random draws, which keep draws for different uses independent.
+// Purposes of random draws. Draws for different purposes are independent.
 constexpr std::uint64_t kSkew = 1;
 constexpr std::uint64_t kCompute = 2;
 constexpr std::uint64_t kJitter = 3;
 constexpr std::uint64_t kContents = 4;
 
-/// A frame tap that passes frames to another tap until the network is healed.
+/// A frame tap that applies another frame tap until healing and injects no faults afterwards.
 class HealingTap final : public device::FrameTap {
  public:
   HealingTap(std::shared_ptr<FrameTap> inner, const sim::EventQueue& queue, Instant healed)
@@ -84,7 +84,8 @@ Simulation::~Simulation() {
 
 Status Simulation::open() {
   if (config_.topology == nullptr) {
-    return failure(Code::invalid_argument, "the simulation has no topology: set one");
+    return failure(Code::invalid_argument,
+                   "the simulation has no topology: set WorldConfig::topology");
   }
   network_ =
       std::make_unique<device::sim::SimNetwork>(queue_, *config_.topology, config_.fabric, *this);
@@ -219,7 +220,8 @@ WorldReport Simulation::run() {
     }
   }
   if (report_.verdict.ok() && remaining_ > 0) {
-    fail(failure(Code::internal, "deadlock at {} ns: {}", now().nanoseconds, describe_stuck()));
+    fail(failure(Code::internal, "deadlock at {} ns of virtual time: {}", now().nanoseconds,
+                 describe_stuck()));
   }
   if (report_.verdict.ok()) fail(check_end());
   report_.digest = mixed_into(report_.digest, queue_.digest());
@@ -233,7 +235,7 @@ void Simulation::handle(const Event& event) {
   if (kind == EventKind::background) {
     background_->handle(event);
   } else if (kind == kWake) {
-    // A host has one valid wake event, the earliest that was requested; later ones are ignored.
+    // Only the earliest wake event that was requested for a host is valid; all others are ignored.
     if (hosts_[target].wake_at == now()) work(target);
   } else if (kind == kSubmit) {
     submit(target);
@@ -313,7 +315,7 @@ void Simulation::work(std::uint32_t at) {
     config_.trace->add({worker_tracks_, at}, "poll", Nanoseconds(now.nanoseconds),
                        host.busy_until - now);
   }
-  // A poll that only received chunks left no work behind, so the worker may sleep until the
+  // With completion moderation, a worker sleeps after a poll that only received chunks, until the
   // moderation time has passed.
   const bool only_chunks = sum.messages + sum.sends + sum.turns == 0;
   if (only_chunks && config_.host.moderation.count() > 0) worked = false;
@@ -360,7 +362,8 @@ Nanoseconds Simulation::cost_of(Host& host, const Work& work) {
     cost += Nanoseconds(
         static_cast<std::int64_t>(drawn % (static_cast<std::uint64_t>(model.jitter.count()) + 1)));
   }
-  // Virtual time must advance even if the host model has no costs.
+  // Every poll takes some time, even if all times of the host model are 0, because virtual time
+  // must advance.
   return std::max(cost, Nanoseconds(1));
 }
 
@@ -427,8 +430,8 @@ void Simulation::on_end(std::uint32_t at, std::uint32_t number, const Status& st
   if (!member.runs.empty()) {
     if (status.ok() && member.endpoint->sends_from(member.runs[number].sent())) {
       fail(failure(Code::internal,
-                   "rank {}, communicator {}, collective {}: complete while the NIC still sends "
-                   "from its buffer",
+                   "rank {}, communicator {}, collective {}: the collective completed while the "
+                   "NIC still sends from its buffer",
                    index(member.rank), member.communicator, number));
     }
     if (Status wrong = member.runs[number].finish(status.ok()); !wrong.ok()) {

@@ -34,14 +34,14 @@ struct CollectiveEnd {
 
 /// The result of a simulation.
 struct WorldReport {
-  Status verdict;   ///< first check that failed, or ok
+  Status verdict;   ///< error of the first check that failed, or ok
   Instant ended{};  ///< instant at which the last collective ended
   std::uint64_t events = 0;
   std::uint64_t polls = 0;
-  std::uint64_t idle_polls = 0;  ///< number of polls after a wake-up that found nothing to do
+  std::uint64_t idle_polls = 0;  ///< number of polls that found nothing to do after a wake-up
   /// Hash of all events and ends of collectives; equal runs have equal digests.
   std::uint64_t digest = 0;
-  std::uint64_t completed = 0;  ///< number of collectives that ended, counted at each rank
+  std::uint64_t completed = 0;  ///< number of collectives that ended, summed over the ranks
   std::uint64_t failed = 0;
 };
 
@@ -70,7 +70,8 @@ class Simulation final : public device::sim::HostWaker {
   /// The faults that the fault decorators injected.
   device::fault::Injected injected() const;
   bool lives(std::uint32_t communicator, Rank rank) const;
-  /// The packets lost in the fabric, each by link and identity, in order of loss.
+  /// The packets lost in the fabric, named by link and identity, in the order in which they were
+  /// lost.
   const std::vector<FabricLoss>& fabric_losses() const { return losses_; }
 
   void wake(sim::HostId host, Instant visible, bool chunk) override;
@@ -124,7 +125,7 @@ class Simulation final : public device::sim::HostWaker {
   void on_script(sim::EventKind kind, std::uint32_t target);
   void heal();
   void work(std::uint32_t host);
-  /// A member's work so far, from which the time of its host's worker is computed.
+  /// The work that a member has done so far, from which the time of its host's worker is computed.
   struct Work {
     std::uint64_t chunks = 0;
     std::uint64_t messages = 0;
@@ -162,7 +163,7 @@ class Simulation final : public device::sim::HostWaker {
   std::vector<Shared> shared_;
   std::vector<Member> members_;
   std::vector<Host> hosts_;
-  /// Number of collectives that living ranks have still to end, counted at each rank.
+  /// Number of collectives that have still to end, summed over all living ranks.
   std::uint64_t remaining_ = 0;
   WorldReport report_;
 };

@@ -44,7 +44,8 @@ bool Simulation::error_names_the_lost(const Member& member, const std::string& m
   };
   const auto dead = [&](const Death& one) { return names(one.host); };
   if (std::any_of(config_.deaths.begin(), config_.deaths.end(), dead)) return true;
-  // If the worker serves the connections, a host paused for this long looks dead to its peers.
+  // If the worker serves the connections, a host that is paused for the peer timeout or longer
+  // looks dead to its peers.
   return std::any_of(config_.pauses.begin(), config_.pauses.end(), [&](const Pause& one) {
     return one.length >= spec.peer_timeout && spec.nic.host_serviced && names(one.host);
   });
@@ -58,7 +59,9 @@ Status Simulation::check_member(const Member& member) const {
   }
   if (!member.first_error.empty()) {
     if (error_names_the_lost(member, member.first_error)) return {};
-    return failure(Code::internal, "an error does not name the lost rank: {}", member.first_error);
+    return failure(Code::internal,
+                   "a collective failed with an error that does not name the lost rank: {}",
+                   member.first_error);
   }
   const auto ranks = static_cast<std::uint32_t>(spec.hosts.size());
   std::uint64_t chunks = 0;
@@ -79,20 +82,23 @@ Status Simulation::check_member(const Member& member) const {
   }
   const observe::Counters& counters = member.context->counters();
   if (counters.chunks_received + counters.chunks_fetched != chunks) {
-    return failure(Code::internal,
-                   "{} chunks were received and {} fetched, but {} in all are needed",
-                   counters.chunks_received, counters.chunks_fetched, chunks);
+    return failure(
+        Code::internal,
+        "{} chunks were received and {} were fetched, but the collectives have {} chunks in all",
+        counters.chunks_received, counters.chunks_fetched, chunks);
   }
   if (counters.messages_rejected != 0 || counters.chunks_malformed != 0) {
     return failure(Code::internal,
-                   "{} messages and {} chunks of its peers were rejected as malformed",
+                   "a rank rejected {} messages and {} chunks of its peers as malformed",
                    counters.messages_rejected, counters.chunks_malformed);
   }
-  // The copy that places an unexpected chunk does not enter the sum of placements, so runs with
-  // unexpected chunks are not compared.
+  // The placement of an unexpected chunk is not included in placed_check, so runs with unexpected
+  // chunks are not compared.
   if (!spec.nic.carry_bytes && counters.chunks_unexpected == 0 &&
       member.endpoint->nic().placed_check != placed) {
-    return failure(Code::internal, "data was placed at wrong addresses");
+    return failure(Code::internal,
+                   "data was placed at wrong addresses: the sum over the placed addresses differs "
+                   "from the expected sum");
   }
   return {};
 }
@@ -101,7 +107,8 @@ Status Simulation::check_ports() const {
   const sim::Fabric& fabric = network_->fabric();
   const sim::FabricCounters& counters = fabric.counters();
   if (counters.in_flight != 0 && queue_.empty()) {
-    return failure(Code::internal, "{} packets are in the fabric although no event is left",
+    return failure(Code::internal,
+                   "{} packets are still in the fabric, but no event is left that moves them",
                    counters.in_flight);
   }
   if (counters.in_flight != 0) return {};
@@ -111,8 +118,10 @@ Status Simulation::check_ports() const {
     const sim::TrafficCount sent = fabric.tx(static_cast<sim::LinkId>(l));
     const sim::TrafficCount received = fabric.rx(static_cast<sim::LinkId>(l));
     if (received.packets > sent.packets || sent.packets - received.packets > lost[l]) {
-      return failure(Code::internal, "link {}: {} packets went in, {} came out, {} were lost", l,
-                     sent.packets, received.packets, lost[l]);
+      return failure(
+          Code::internal,
+          "link {}: {} packets were sent, {} were received and {} were lost, which does not add up",
+          l, sent.packets, received.packets, lost[l]);
     }
   }
   return {};

@@ -121,7 +121,7 @@ class Drawer {
     return one;
   }
 
-  /// A rule for the first copies of a packet only, so that a later copy arrives.
+  /// Makes a rule that strikes only the first copies of a packet, so that a later copy arrives.
   FaultRule bounded(Action action, device::fault::FaultSite place) {
     FaultRule rule{.action = action, .place = place, .packet = Packet::chunk};
     rule.occurrences = from_to(1, 3);
@@ -212,8 +212,8 @@ Scenario draw_scenario(std::uint64_t seed, const SwarmOptions& options) {
 
 namespace {
 
-/// Number of seeds whose reports are summed up together, large enough that threads rarely wait for
-/// each other.
+/// Number of seeds that run before their reports are summed up; large enough that threads rarely
+/// wait for each other.
 constexpr std::uint64_t kBatch = 256;
 
 /// Runs the scenarios of the seeds from `first` to `first` + reports.size() - 1.

@@ -10,7 +10,7 @@
 
 namespace tutti::simulation {
 
-/// The limits of the random draws.
+/// Options that limit the random draws of scenarios.
 struct SwarmOptions {
   std::uint32_t ranks = 0;  ///< number of ranks; 0: drawn, mostly 2 to 16
   bool deaths = true;
@@ -24,7 +24,7 @@ Scenario draw_scenario(std::uint64_t seed, const SwarmOptions& options = {});
 struct SwarmSummary {
   std::uint64_t seeds = 0;
   std::uint64_t events = 0;
-  std::uint64_t completed = 0;  ///< number of collectives that ended, counted at each rank
+  std::uint64_t completed = 0;  ///< number of collectives that ended, summed over the ranks
   /// Number of collectives that ended with an error because a host died.
   std::uint64_t failed = 0;
   std::uint64_t digest = 0;
@@ -33,17 +33,18 @@ struct SwarmSummary {
   Status failure;
 };
 
-/// Runs the seeds from `first` to `last` on `jobs` threads, up to the first seed that fails; the
-/// summary does not depend on `jobs`. The calling thread calls `progress` as seeds are added up.
+/// Runs the scenarios of the seeds `first` to `last` on `jobs` threads, and stops at the first seed
+/// that fails. The calling thread calls `progress` as reports are summed up; the summary does not
+/// depend on `jobs`.
 SwarmSummary run_swarm(std::uint64_t first, std::uint64_t last, const SwarmOptions& options = {},
                        const std::function<void(const SwarmSummary&)>& progress = {},
                        unsigned jobs = 1);
 
-/// Whether a smaller scenario still shows the failure that is being shrunk.
+/// A function that tells whether a smaller scenario still shows the failure.
 using Fails = std::function<bool(const Scenario&)>;
 
-/// Returns a smaller scenario that also fails, with fewer and singly listed faults, ranks,
-/// collectives, bytes and features. Runs at most `budget` scenarios.
+/// Returns a smaller scenario that also fails: its faults are listed singly, and it has fewer
+/// faults, ranks, collectives, bytes and features. Runs at most `budget` scenarios.
 Scenario shrink(const Scenario& scenario, const Fails& fails, std::uint32_t budget = 4000);
 
 /// The command that runs one seed again, such as "tutti sim swarm --seeds 7..7".

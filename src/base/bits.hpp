@@ -1,4 +1,5 @@
-// A bitmap stored in words: set, test, and find runs of clear bits.
+// A bitmap stored in 64-bit words, with functions that set bits, test bits and find runs of clear
+// bits.
 #pragma once
 
 #include <algorithm>
@@ -20,15 +21,17 @@ struct Range {
 
 namespace bits {
 
-/// A word with the bits [from, to) set; `from` and `to` - 1 are indices of the same word.
+/// A 64-bit word in which the bits `from` to `to` - 1 are set; both bits must belong to the same
+/// word of the bitmap.
 constexpr std::uint64_t mask(std::uint32_t from, std::uint32_t to) {
   const std::uint64_t upper =
       to % 64 == 0 ? ~std::uint64_t{0} : (std::uint64_t{1} << (to % 64)) - 1;
   return upper & (~std::uint64_t{0} << (from % 64));
 }
 
-/// Finds the first bit in `within` that is clear (`wanted_is_set` 0) or set (`wanted_is_set` ~0);
-/// within.last if there is none. `word(i)` reads the i-th word of the bitmap.
+/// Returns the first bit in `within` that is clear (if `wanted_is_set` is 0) or set (if
+/// `wanted_is_set` is ~0), or within.last if no bit matches. `word(i)` reads the i-th word of the
+/// bitmap.
 template <typename Word>
 std::uint32_t find(Range within, std::uint64_t wanted_is_set, Word&& word) {
   for (std::uint32_t at = within.first; at < within.last;) {
@@ -51,7 +54,7 @@ class Bitmap {
   explicit Bitmap(std::size_t bits) : words_((bits + 63) / 64) {}
 
   bool test(std::uint32_t bit) const { return (words_[bit / 64] >> (bit % 64) & 1) != 0; }
-  /// Sets a bit; returns true if it was clear.
+  /// Sets a bit; returns true if the bit was clear before.
   bool set(std::uint32_t bit) {
     const std::uint64_t mask = std::uint64_t{1} << (bit % 64);
     const bool was_clear = (words_[bit / 64] & mask) == 0;

@@ -16,8 +16,8 @@ Status failure(Code code, fmt::format_string<Args...> format, Args&&... args) {
   return Status(code, fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// The error of a failed system call: the formatted description of the action, then the text of
-/// errno.
+/// The error of a failed system call. Its text is the formatted description of the action, then the
+/// text of errno.
 template <typename... Args>
 Status system_failure(int error_number, fmt::format_string<Args...> format, Args&&... args) {
   return Status(Code::system, fmt::format(format, std::forward<Args>(args)...) + ": " +

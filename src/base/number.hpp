@@ -8,8 +8,8 @@
 
 namespace tutti {
 
-/// Parses a text that is one number as a whole; nothing if it has other characters or the number
-/// does not fit.
+/// Parses a text that consists of one number. Returns nothing if the text has other characters or
+/// the number does not fit its type.
 template <typename Number>
 std::optional<Number> whole_number(std::string_view text) {
   Number value{};

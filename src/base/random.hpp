@@ -25,9 +25,9 @@ class Random {
  public:
   explicit constexpr Random(std::uint64_t seed) : state_(seed) {}
   constexpr std::uint64_t next() { return mix(state_++); }
-  /// Uniform in [0, bound).
+  /// A random number, uniform in [0, bound).
   constexpr std::uint64_t below(std::uint64_t bound) { return bound == 0 ? 0 : next() % bound; }
-  /// True with the given probability in parts per million.
+  /// Returns true with the given probability in parts per million.
   constexpr bool chance_ppm(std::uint64_t ppm) { return below(1'000'000) < ppm; }
 
  private:

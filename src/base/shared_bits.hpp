@@ -19,14 +19,14 @@ class SharedBitmap {
       : words_(std::make_unique<std::atomic<std::uint64_t>[]>((bits + 63) / 64)) {}
 
   bool test(std::uint32_t bit) const { return (word(bit / 64) >> (bit % 64) & 1) != 0; }
-  /// Sets a bit of a word that no other thread writes; returns true if it was clear.
+  /// Sets a bit of a word that no other thread writes; returns true if the bit was clear before.
   bool set(std::uint32_t bit) {
     const std::uint64_t mask = std::uint64_t{1} << (bit % 64);
     const std::uint64_t before = words_[bit / 64].load(std::memory_order_relaxed);
     words_[bit / 64].store(before | mask, std::memory_order_release);
     return (before & mask) == 0;
   }
-  /// Sets a bit of a word that other threads may write; returns true if it was clear.
+  /// Sets a bit of a word that other threads may write; returns true if the bit was clear before.
   bool set_atomic(std::uint32_t bit) {
     const std::uint64_t mask = std::uint64_t{1} << (bit % 64);
     return (words_[bit / 64].fetch_or(mask, std::memory_order_acq_rel) & mask) == 0;
@@ -34,7 +34,7 @@ class SharedBitmap {
   void clear_atomic(std::uint32_t bit) {
     words_[bit / 64].fetch_and(~(std::uint64_t{1} << (bit % 64)), std::memory_order_acq_rel);
   }
-  /// Sets the bits of a range within one word; returns the number that were clear.
+  /// Sets the bits of a range within one word; returns how many of them were clear before.
   std::uint32_t set_word_atomic(Range within) {
     const std::uint64_t mask = bits::mask(within.first, within.last);
     const std::uint64_t before =
@@ -46,8 +46,8 @@ class SharedBitmap {
   /// that another thread sets concurrently.
   Range first_clear_run(Range within) const {
     const std::uint32_t first = find(within, 0);
-    // The search for the end starts after the first bit: another thread may have set that bit
-    // since, and a found run must not be empty.
+    // The search for the end of the run starts one bit after its first bit: another thread may have
+    // set the first bit meanwhile, and the run must not be empty.
     return {first, find({std::min(first + 1, within.last), within.last}, ~std::uint64_t{0})};
   }
 

@@ -1,5 +1,6 @@
-// The functions that write the algorithms' schedules, one file each: a function writes one rank's
-// tasks. The registry (registry.hpp) lists them with their restrictions and parameters.
+// The functions that write the schedules of the algorithms, each in a file of its own; one call
+// writes the tasks of one rank. The registry (registry.hpp) lists them with their restrictions and
+// parameters.
 #pragma once
 
 #include "schedule/builder.hpp"

@@ -1,7 +1,7 @@
-// Bruck's Allgather, k-port ([Inozemtsev12] 4.1): ceil(log_{k+1} P) rounds for any P. In round j
-// rank p sends all its blocks to the k ranks p - i (k+1)^j and appends those that it receives from
-// p + i (k+1)^j. It then holds the blocks p, p+1, p+2 ..., which a final rotation by p puts in
-// order.
+// Bruck's Allgather with k ports ([Inozemtsev12] 4.1): ceil(log_{k+1} P) rounds for any number P of
+// ranks. In round j rank p sends all blocks that it has to the ranks p - i (k+1)^j, for i from 1 to
+// k, and appends the blocks that it receives from the ranks p + i (k+1)^j. In the end it has the
+// blocks p, p+1, p+2 and so on, and rotates them into rank order.
 #include <algorithm>
 
 #include "collectives/algorithms.hpp"

@@ -1,6 +1,6 @@
-// Linear Allgather: every rank sends to every other rank at once, in one round over P-1
-// connections. For few ranks, and as baseline of the other algorithms; blocks may have different
-// sizes.
+// Linear Allgather: every rank sends its block to every other rank at once, in one round over P-1
+// connections for P ranks. It suits few ranks and is the baseline of the other algorithms. Blocks
+// may have different sizes.
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {

@@ -1,7 +1,7 @@
-// Neighbour exchange Allgather: P/2 rounds for even P, with the right and the left neighbour in
-// turn. First each pair (2m, 2m+1) exchanges its blocks; in each later round a rank passes on the
-// two blocks that it received last. It has half of the rounds of the ring algorithm over the same
-// two connections.
+// Neighbour exchange Allgather: P/2 rounds for an even number P of ranks, with the right and the
+// left neighbour in turn. In the first round the ranks 2m and 2m+1 exchange their blocks; in each
+// later round a rank passes on the two blocks that it received last. The ring algorithm uses the
+// same two connections of a rank but takes about twice as many rounds.
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {
@@ -19,8 +19,9 @@ void allgather_neighbour_exchange(Builder& b) {
 
   std::uint32_t held = me / 2;
   for (std::uint32_t round = 1; round < pairs; ++round) {
-    // In odd rounds even ranks exchange with their left neighbour and odd ranks with their right
-    // one. The received pairs of blocks belong to ever more distant ranks of that side.
+    // In an odd round, an even rank exchanges with its left neighbour and an odd rank with its
+    // right one; in an even round, the reverse. The pair of blocks received from one side comes
+    // from a more distant pair of ranks each time.
     const bool left = even == (round % 2 == 1);
     const std::uint32_t away = (round + 1) / 2;
     const std::uint32_t next = (me / 2 + (left ? pairs - away : away)) % pairs;

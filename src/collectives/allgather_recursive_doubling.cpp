@@ -1,8 +1,9 @@
-// Recursive doubling Allgather: log2 P rounds of pairwise exchange for P a power of two.
+// Recursive doubling Allgather: log2 P rounds of pairwise exchange if the number P of ranks is a
+// power of two.
 //
-// For other P, let n be the largest power of two below P: each rank r from n on gives its block to
-// rank r - n, which passes the block on as a second message and returns the whole result at the
-// end. This takes two more rounds.
+// For other P, let n be the largest power of two below P. Each rank r with r >= n first gives its
+// block to rank r - n. Rank r - n passes that block on in a second message of each round, and in
+// the end sends the whole result to rank r. This takes two more rounds.
 #include <algorithm>
 #include <bit>
 
@@ -12,8 +13,8 @@ namespace tutti::collectives {
 
 namespace {
 
-/// Calls `move` for the blocks of ranks [first, first + width) and for those of the ranks that gave
-/// their blocks to these.
+/// Calls `move` for the blocks of the `width` ranks from `first` on, and for the blocks that higher
+/// ranks have given to these ranks.
 template <typename Move>
 void for_group(Builder& b, std::uint32_t first, std::uint32_t width, const Move& move) {
   const std::uint32_t power = std::bit_floor(b.ranks());

@@ -1,6 +1,7 @@
-// Ring Allgather ([Inozemtsev12] 4.1): P-1 rounds, in which each rank passes on to the right what
-// arrived from the left. Each of its two connections carries every byte once. Blocks travel singly
-// and directly to their place, so blocks of different sizes (Allgatherv) are possible.
+// Ring Allgather ([Inozemtsev12] 4.1): in each of P-1 rounds for P ranks, a rank sends to its right
+// neighbour the block that it last received from its left one. A rank uses two connections, and
+// each carries a block at most once. Each block is a message of its own and arrives at its final
+// position, so blocks may have different sizes (Allgatherv).
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {

@@ -1,9 +1,11 @@
-// Standard Exchange Allgather, k-port ([Inozemtsev12] 4.1): log_{k+1} P rounds for P = (k+1)^n. In
-// round j the k+1 ranks that differ in digit j of their number, to the base k+1, exchange all their
-// blocks. Blocks arrive at their final place, and one connection serves both directions.
+// Standard Exchange Allgather with k ports ([Inozemtsev12] 4.1): log_{k+1} P rounds for P = (k+1)^n
+// ranks. Rank numbers are written to the base k+1. In round j the k+1 ranks whose numbers differ
+// only in digit j exchange all blocks that they have. Blocks arrive at their final position, and
+// one connection serves both directions.
 //
-// The text of [Inozemtsev12] computes partners modulo P. Its tables, in which rank 1 exchanges with
-// 0 and then with 3, show that the modulus applies to the digit; only that is correct.
+// The text of [Inozemtsev12] computes the number of a partner modulo P. In its tables rank 1
+// exchanges with rank 0 and then with rank 3, so there the modulus applies to the digit. Only the
+// tables are correct.
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {

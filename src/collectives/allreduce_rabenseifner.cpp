@@ -1,7 +1,8 @@
-// Rabenseifner's Allreduce: Reduce-Scatter by vector halving and distance doubling, then an
-// Allgather along the reverse path. It takes 2 log2 P rounds and no more bytes than the ring
-// algorithm; because distances double, a rank has always folded a run of ranks, so the result is in
-// rank order. Folding (folding.hpp) extends it to any P.
+// Rabenseifner's Allreduce: a Reduce-Scatter by vector halving and distance doubling, then an
+// Allgather along the reverse path. It takes 2 log2 P rounds for P ranks and sends no more bytes
+// than the ring algorithm. A partial result is always the fold of consecutive ranks, because the
+// distances double, so the result is folded in rank order. Folding (folding.hpp) extends the
+// algorithm to any P.
 #include "collectives/algorithms.hpp"
 #include "collectives/folding.hpp"
 
@@ -23,7 +24,8 @@ void allreduce_rabenseifner(Builder& b) {
     b.reduce(incoming, b.receive_block(), Side::before);
   }
 
-  // Reduce-Scatter: `mine` of `pieces` is the part of the block that this rank still reduces.
+  // Reduce-Scatter: the block is divided into `pieces` parts, and this rank still reduces the part
+  // with the index `mine`.
   std::uint32_t mine = 0;
   std::uint32_t pieces = 1;
   std::uint32_t round = folding.first_round();
@@ -39,7 +41,8 @@ void allreduce_rabenseifner(Builder& b) {
     b.reduce(incoming.part(mine, pieces), b.receive_block().part(mine, pieces),
              lower ? Side::after : Side::before);
   }
-  // Allgather: in each step partners exchange the halves of a piece that is twice as large.
+  // Allgather: in each round a rank and its partner exchange their parts, which together are one
+  // part of twice the size.
   for (std::uint32_t width = folding.actors() / 2; width > 0; width /= 2) {
     const Rank partner = folding.rank(folding.actor() ^ width);
     b.round(round++);

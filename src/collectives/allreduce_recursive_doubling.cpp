@@ -1,6 +1,7 @@
-// Recursive doubling Allreduce for short messages: log2 P rounds of the whole block. The lower
-// partner's fold is the left operand, so the result is in rank order and all ranks associate alike.
-// Folding (folding.hpp) extends it to any P.
+// Recursive doubling Allreduce for short messages: in each of log2 P rounds for P ranks, partners
+// exchange the whole block. The partial result of the lower partner is the left operand, so the
+// fold is in rank order and every rank computes the same bits. Folding (folding.hpp) extends the
+// algorithm to any P.
 #include "collectives/algorithms.hpp"
 #include "collectives/folding.hpp"
 

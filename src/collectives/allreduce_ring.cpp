@@ -1,6 +1,6 @@
-// Ring Allreduce: ring Reduce-Scatter over P parts of the block, then ring Allgather of the parts,
-// 2 (P-1) rounds in all. Each rank sends and receives 2 (P-1)/P of the block, the minimum without
-// in-network reduction. The fold is not in rank order.
+// Ring Allreduce for P ranks: a ring Reduce-Scatter over P parts of the block, then a ring
+// Allgather of the parts, in 2 (P-1) rounds. Each rank sends and receives 2 (P-1)/P times the
+// block, the minimum without in-network reduction. The fold is not in rank order.
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {

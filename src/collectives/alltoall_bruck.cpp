@@ -1,7 +1,7 @@
-// Bruck's Alltoall for short messages: ceil(log2 P) rounds, each block sent up to log2 P times.
-// After a rotation block i is for the rank i places to the right. In round j all blocks whose index
-// has bit j set move 2^j ranks to the right, packed into one message; at the end block i came from
-// the rank i places to the left.
+// Bruck's Alltoall for short messages: ceil(log2 P) rounds for P ranks, and a block is sent at most
+// once a round. A rank first rotates its blocks, so that block i is for the rank i positions to its
+// right. In round j the blocks whose index has bit j set are packed into one message and move 2^j
+// ranks to the right. In the end block i is the one from the rank i positions to the left.
 #include <algorithm>
 
 #include "collectives/algorithms.hpp"
@@ -10,8 +10,8 @@ namespace tutti::collectives {
 
 namespace {
 
-/// Calls visit(first, count, packed) for each run of blocks below `ranks` whose index has `bit`
-/// set. `packed` is the position of the run among all these blocks.
+/// Calls visit(first, count, packed) for each run of consecutive blocks below block `ranks` whose
+/// index has `bit` set. `packed` is the number of such blocks before the run.
 template <typename Visit>
 std::uint32_t for_each_run(std::uint32_t ranks, std::uint32_t bit, const Visit& visit) {
   std::uint32_t packed = 0;
@@ -34,7 +34,8 @@ void alltoall_bruck(Builder& b) {
   const auto sent = [](std::uint32_t first, std::uint32_t count) {
     return blocks_of(schedule::Buffer::send, first, count);
   };
-  // Scratch holds the rotated blocks, then the packed outgoing blocks, then the incoming ones.
+  // Layout of scratch: the rotated blocks, then the packed blocks to be sent, then the received
+  // blocks.
   const std::uint32_t most = (ranks + 1) / 2;
   const std::uint32_t out = ranks;
   const std::uint32_t in = ranks + most;

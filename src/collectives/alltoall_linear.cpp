@@ -1,4 +1,5 @@
-// Linear Alltoall: a rank sends all its blocks at once, first the one for its right neighbour.
+// Linear Alltoall: a rank posts the sends of all its blocks at once, beginning with the block for
+// its right neighbour.
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {

@@ -1,5 +1,6 @@
-// Pairwise Alltoall for long messages: P-1 rounds. In each round a rank sends to one rank and
-// receives from one, and continues once both are done, so no receiver has two senders at a time.
+// Pairwise Alltoall for long messages: P-1 rounds for P ranks. In each round a rank sends to one
+// rank and receives from one rank. It begins the next round once both transfers are complete, so no
+// receiver has two senders at a time.
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {
@@ -12,7 +13,8 @@ void alltoall_pairwise(Builder& b) {
     const Rank to = b.around(distance);
     const Rank from = b.around(-std::int64_t{distance});
     b.round(distance - 1);
-    // Only the sends wait for the previous round; all receives are posted at once.
+    // Only the sends of a round wait for the previous round; the receives of all rounds are posted
+    // at once.
     b.after({sent, received});
     sent = b.send(to, b.send_block(index(to)));
     received = b.recv(from, b.receive_block(index(from)));

@@ -16,14 +16,15 @@ constexpr bool is_power_of(std::uint32_t value, std::uint32_t base) {
   return value == 1;
 }
 
-/// The smallest n with base^n >= value.
+/// Returns the smallest n for which base^n >= value.
 constexpr std::uint32_t ceil_log(std::uint32_t value, std::uint32_t base) {
   std::uint32_t rounds = 0;
   for (std::uint64_t reach = 1; reach < value; reach *= base) ++rounds;
   return rounds;
 }
 
-/// Numbers the ranks from the root on, so that tree algorithms can assume root 0.
+/// Numbers the ranks from the root on, cyclically from 0, so that tree algorithms can assume root
+/// 0.
 class FromRoot {
  public:
   explicit FromRoot(const schedule::Builder& b)
@@ -34,7 +35,7 @@ class FromRoot {
   /// The number of this rank, counted from the root.
   std::uint32_t me() const { return me_; }
   std::uint32_t ranks() const { return ranks_; }
-  /// The rank with that number, counted from the root.
+  /// The rank whose number, counted from the root, is `number`.
   Rank rank(std::uint32_t number) const { return rank_of((number + root_) % ranks_); }
 
  private:
@@ -43,11 +44,11 @@ class FromRoot {
   std::uint32_t me_;
 };
 
-/// A node of the binomial tree over the numbers 0 to n-1; its subtree is a run of numbers that
-/// begins with it.
+/// A node of the binomial tree over the numbers 0 to n-1. The numbers of its subtree are
+/// consecutive, and the node's own number is the lowest of them.
 struct BinomialNode {
   std::uint32_t number;
-  std::uint32_t reach;  ///< children are number + 1, + 2, + 4 ... below number + reach
+  std::uint32_t reach;  ///< bound of the children's numbers: they are number + 2^i with 2^i < reach
   std::uint32_t size;   ///< number of nodes in the subtree
 
   static BinomialNode of(std::uint32_t number, std::uint32_t nodes) {

@@ -1,5 +1,6 @@
-// Dissemination barrier: ceil(log2 P) rounds for any P. In round i a rank signals the rank 2^i to
-// its right, which then knows that 2^(i+1) ranks have entered the barrier.
+// Dissemination barrier: ceil(log2 P) rounds for any number P of ranks. In round i each rank
+// signals the rank 2^i positions to its right. The signalled rank then knows that 2^(i+1) ranks,
+// itself included, have entered the barrier.
 #include "collectives/algorithms.hpp"
 #include "collectives/barriers.hpp"
 
@@ -11,8 +12,8 @@ std::vector<schedule::TaskRef> write_dissemination(schedule::Builder& b) {
   for (std::uint64_t distance = 1; distance < b.ranks(); distance *= 2) {
     const auto ahead = static_cast<std::int64_t>(distance);
     b.round(round++);
-    // A signal waits for the signals of all earlier rounds: that of the last round may arrive
-    // before the others.
+    // A rank sends its signal only after it has received the signals of all earlier rounds, because
+    // signals may arrive out of order.
     for (schedule::TaskRef earlier : heard) b.after(earlier);
     b.signal(b.around(ahead));
     heard.push_back(b.recv_signal(b.around(-ahead)));

@@ -1,4 +1,5 @@
-// Linear Barrier: every rank signals every other rank, in one round over P-1 connections.
+// Linear Barrier: every rank signals every other rank, in one round over P-1 connections for P
+// ranks.
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {

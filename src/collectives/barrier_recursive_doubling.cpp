@@ -1,5 +1,5 @@
-// Recursive doubling barrier: log2 P rounds of pairwise signals. Folding (folding.hpp) extends it
-// to any P.
+// Recursive doubling barrier: log2 P rounds for P ranks, in which partners signal each other.
+// Folding (folding.hpp) extends the algorithm to any P.
 #include "collectives/algorithms.hpp"
 #include "collectives/folding.hpp"
 

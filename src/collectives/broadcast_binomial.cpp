@@ -1,5 +1,5 @@
-// Binomial Broadcast: ceil(log2 P) rounds, the lowest latency of the point-to-point trees for small
-// messages.
+// Binomial Broadcast: ceil(log2 P) rounds for P ranks, the lowest latency of the point-to-point
+// trees for small messages.
 #include "collectives/algorithms.hpp"
 #include "collectives/tree.hpp"
 

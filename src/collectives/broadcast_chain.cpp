@@ -1,5 +1,6 @@
 // Pipelined chain Broadcast for long messages and few ranks: each rank passes the segments on to
-// the next. P - 2 + segments rounds, and every link carries the message once.
+// the next rank. With P ranks and s segments it takes P - 2 + s rounds, and every link carries the
+// message once.
 #include "collectives/algorithms.hpp"
 #include "collectives/arithmetic.hpp"
 #include "collectives/tree.hpp"

@@ -1,10 +1,10 @@
-// Double tree Broadcast: two binary trees over the ranks other than the root, each carrying half of
-// the message. A rank with children in one tree has none in the other, so every rank sends about as
-// much as it receives; in a single tree half of the ranks send nothing.
+// Double tree Broadcast: two binary trees over the ranks other than the root, each for half of the
+// message. A rank with children in one tree has none in the other, so every rank sends about as
+// much as it receives. In a single tree, half of the ranks would be leaves and send nothing.
 //
-// Tree A is the in-order tree over the numbers 1 to n: v with lowest bit l has children v - l/2 and
-// v + l/2, so only even numbers have children. Tree B is the same tree over the numbers shifted by
-// one, which swaps even and odd.
+// The nodes of tree A are the numbers 1 to n. A number v whose lowest set bit is l has the children
+// v - l/2 and v + l/2, so only even numbers have children. Tree B is the same tree with all numbers
+// shifted by one, so that only odd numbers have children.
 #include <bit>
 
 #include "collectives/algorithms.hpp"
@@ -15,16 +15,18 @@ namespace tutti::collectives {
 
 namespace {
 
-/// The neighbours of position `at` in the in-order tree over 1 to count; 0 means none.
+/// The parent and the children of a position in the in-order tree over the positions 1 to count. At
+/// the top of the tree the parent is 0.
 struct InOrder {
   std::uint32_t parent = 0;
-  std::uint32_t depth = 0;  ///< distance from the root
+  std::uint32_t depth = 0;  ///< number of links from the root of the Broadcast
   std::vector<std::uint32_t> children;
 };
 
 std::uint32_t lowest_bit(std::uint32_t value) { return value & (~value + 1); }
 
-/// The nearest ancestor of position `at` in the full tree that lies within 1 to count.
+/// The parent of position `at`: the nearest of its ancestors in the complete tree that is at most
+/// `count`.
 std::uint32_t in_order_parent(std::uint32_t at, std::uint32_t count) {
   do {
     const std::uint32_t bit = lowest_bit(at);
@@ -38,20 +40,22 @@ InOrder in_order_links(std::uint32_t at, std::uint32_t count) {
   InOrder links;
   const std::uint32_t low = lowest_bit(at);
   if (low > 1) links.children.push_back(at - low / 2);
-  // If count cuts off part of the right subtree, its top is the largest remaining position.
+  // If the right child lies beyond `count`, the first position along its left branch that does not
+  // takes the child's place.
   for (std::uint32_t step = low / 2; step > 0; step /= 2) {
     if (at + step > count) continue;
     links.children.push_back(at + step);
     break;
   }
   if (at != top) links.parent = in_order_parent(at, count);
-  // The root of the Broadcast is one level above the top of the tree.
+  // The root of the Broadcast is not part of the tree; it is one level above the tree's top.
   links.depth = 1;
   for (std::uint32_t up = at; up != top; up = in_order_parent(up, count)) ++links.depth;
   return links;
 }
 
-/// This rank's node in the tree whose positions are the rank numbers shifted by `shift`.
+/// This rank's node in the tree whose positions are the rank numbers, counted from the root,
+/// shifted by `shift`.
 TreeNode node_in(const FromRoot& numbers, std::uint32_t shift) {
   const std::uint32_t count = numbers.ranks() - 1;
   const auto number_at = [&](std::uint32_t position) {

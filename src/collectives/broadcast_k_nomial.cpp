@@ -1,5 +1,6 @@
-// k-nomial Broadcast: ceil(log_k P) rounds. The number of a node's parent is the node's number with
-// its lowest nonzero digit to the base k set to 0; k = 2 gives the binomial tree.
+// k-nomial Broadcast: ceil(log_k P) rounds for P ranks. Node numbers are written to the base k;
+// setting the lowest nonzero digit of a number to 0 gives the number of the parent. With k = 2 this
+// is the binomial tree.
 #include <utility>
 
 #include "collectives/algorithms.hpp"
@@ -12,8 +13,9 @@ TreeNode k_nomial_node(const Builder& b, std::uint32_t radix) {
   const FromRoot numbers(b);
   const std::uint32_t me = numbers.me();
   TreeNode node;
-  // Visits the digits from the lowest on; `width` is the weight of a digit. The children of the
-  // highest digit are sent to first because their subtrees are the deepest.
+  // The loop visits the digits below the lowest nonzero one; `width` is the weight of a digit. The
+  // node sends first to the children at the highest of these digits, because their subtrees are the
+  // deepest.
   std::uint32_t round = ceil_log(b.ranks(), radix);
   std::uint64_t width = 1;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> below;

@@ -1,4 +1,5 @@
-// Linear Broadcast: the root sends to all ranks at once, in one round over P-1 connections.
+// Linear Broadcast: the root sends to all other ranks at once, in one round over P-1 connections
+// for P ranks.
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {

@@ -1,6 +1,6 @@
 // Multicast Broadcast ([Khalilov24] 3.1, 3.2): the root multicasts the buffer once and all other
-// ranks collect it. `ready` adds a barrier before the first datagram, `handshake` the final
-// handshake.
+// ranks collect it. The parameter `ready` adds a barrier before the first datagram, and the
+// parameter `handshake` adds the final handshake.
 #include "collectives/algorithms.hpp"
 #include "collectives/barriers.hpp"
 

@@ -1,8 +1,8 @@
-// Scatter-Allgather Broadcast for long messages: P parts of the message are scattered down a
-// binomial tree, then gathered around a ring. Each rank receives the message once and sends it
-// about once.
+// Scatter-Allgather Broadcast for long messages: with P ranks, the message is cut into P parts,
+// which are scattered down a binomial tree and then gathered around a ring. Each rank receives the
+// message once and sends it about once.
 //
-// A rank already has the parts that it received for its subtree. Its left neighbour knows which
+// After the scatter a rank already has all parts for its subtree. Its left neighbour knows which
 // parts these are and does not send them again.
 #include "collectives/algorithms.hpp"
 #include "collectives/arithmetic.hpp"
@@ -11,7 +11,7 @@ namespace tutti::collectives {
 
 namespace {
 
-/// True if the node received the part in the scatter, as a part for its subtree.
+/// True if the scatter brought this part to the node, to keep or to pass on to its subtree.
 bool holds(const BinomialNode& node, std::uint32_t part) {
   return part >= node.number && part < node.number + node.size;
 }

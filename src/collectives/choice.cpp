@@ -46,7 +46,8 @@ Result<std::uint64_t> number(std::string_view what, std::string_view text) {
   std::uint64_t value = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc{} && rest == text.data() + text.size() && !text.empty()) return value;
-  return failure(Code::invalid_argument, "{} is '{}': write a number", what, text);
+  return failure(Code::invalid_argument, "{} is '{}', which is not a number: write a number", what,
+                 text);
 }
 
 Status set_parameter(schedule::Parameters& parameters, std::string_view setting) {
@@ -86,8 +87,8 @@ Status set_place(ChoicePlace& place, std::string_view setting) {
   if (name == "device") {
     const auto known = std::find(std::begin(kDevices), std::end(kDevices), value);
     if (known == std::end(kDevices))
-      return failure(Code::invalid_argument, "device is '{}': use one of {}", value,
-                     fmt::join(kDevices, ", "));
+      return failure(Code::invalid_argument, "'{}' is not the name of a device: use one of {}",
+                     value, fmt::join(kDevices, ", "));
     place.device = *known;
     return {};
   }
@@ -118,9 +119,10 @@ Result<ChoicePlace> parse_place(std::string_view text) {
 Result<ChoiceRule> parse_rule(std::string_view text) {
   const std::size_t equals = text.find('=');
   if (equals == std::string_view::npos)
-    return failure(Code::invalid_argument,
-                   "'{}' is not a choice: write COLLECTIVE=ALGORITHM, such as allgather=ring",
-                   text);
+    return failure(
+        Code::invalid_argument,
+        "'{}' is not a choice of an algorithm: write COLLECTIVE=ALGORITHM, such as allgather=ring",
+        text);
   std::string_view left = text.substr(0, equals);
   ChoiceRule made;
   if (!left.empty() && left.back() == ']') {
@@ -318,8 +320,8 @@ schedule::Parameters suited(const AlgorithmEntry& entry, schedule::Parameters pa
   return parameters;
 }
 
-// A chain of P ranks and s segments takes (P - 2 + s) steps of bytes / s each, and each step has a
-// fixed cost, which dominates for segments below about 16 KiB.
+// A chain of P ranks passes s segments on in P - 2 + s steps. The fixed cost of a step dominates
+// for segments below about 16 KiB, so shorter segments would not pay.
 std::uint32_t pipeline_segments(std::uint32_t ranks, std::uint64_t bytes) {
   constexpr std::uint64_t kMinSegmentBytes = 16 * 1024;
   constexpr std::uint64_t kMaxSegments = 256;

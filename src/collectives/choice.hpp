@@ -22,7 +22,8 @@ struct Situation {
   schedule::Collective collective = schedule::Collective::barrier;
   std::uint32_t ranks = 1;
   std::uint32_t hosts = 1;
-  /// Message size for Broadcast and reductions, otherwise the size of one rank's block, in bytes.
+  /// Bytes of the message for Broadcast and reductions; for other collectives, bytes of one rank's
+  /// block.
   std::uint64_t block_bytes = 0;
   std::string_view device{};  ///< name of the device that moves the bytes: "ip", "host"
 };
@@ -33,7 +34,8 @@ struct Choice {
   std::string reason;
 };
 
-/// The ranks, hosts and device to which a table is limited, because `tutti tune` measured it there.
+/// The number of ranks, the number of hosts and the device to which rules are limited, because
+/// `tutti tune` measured them there.
 struct ChoicePlace {
   static constexpr std::string_view kWhen = "when";
 
@@ -45,10 +47,11 @@ struct ChoicePlace {
   bool matches(const Situation& situation) const;
 };
 
-/// The text of a place, as written before the rules of a table: "when:ranks=4:hosts=1:device=ip".
+/// The text of these limits, as written before the rules that they limit:
+/// "when:ranks=4:hosts=1:device=ip".
 std::string to_string(const ChoicePlace& place);
 
-/// A rule: chooses an algorithm for calls up to these bounds.
+/// One rule of the table: it chooses the algorithm of the calls that are within all its bounds.
 struct ChoiceRule {
   static constexpr std::uint32_t kAnyRanks = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::uint64_t kAnyBytes = std::numeric_limits<std::uint64_t>::max();
@@ -57,7 +60,8 @@ struct ChoiceRule {
   std::uint32_t max_ranks = kAnyRanks;
   std::uint64_t max_block_bytes = kAnyBytes;
   std::string_view device{};  ///< name of the device, a string literal; "" for any device
-  ChoicePlace place{};        ///< further condition: where the rule was measured
+  /// Further condition: ranks, hosts and device with which the rule was measured.
+  ChoicePlace place{};
   Choice choice;
 
   bool matches(const Situation& situation) const;
@@ -72,27 +76,28 @@ class ChoiceTable {
   /// error lists the algorithms of the collective.
   Status prefer(std::vector<ChoiceRule> rules);
   /// Puts the rules of a text before the existing ones, for example
-  /// "allgather=ring,broadcast=chain:segments=16,allreduce[65536]=ring". A rule holds for any
-  /// number of ranks, and for any block size or up to the size in brackets. A part
-  /// "when:ranks=4:hosts=1:device=ip" limits the rules after it, up to the next `when`; the
-  /// algorithm "automatic" leaves the choice to the built-in table.
+  /// "allgather=ring,broadcast=chain:segments=16,allreduce[65536]=ring". A size in brackets is the
+  /// largest block size in bytes to which the rule applies. A part "when:ranks=4:hosts=1:device=ip"
+  /// limits the rules after it, up to the next `when`. The algorithm "automatic" leaves the choice
+  /// to the built-in table.
   Status prefer(std::string_view text);
 
-  /// The choice of the first rule that matches; the built-in table has one for every situation.
+  /// The choice of the first rule that matches; the built-in table has a rule for every situation.
   const Choice& choose(const Situation& situation) const;
-  /// The largest block size for which every rule chooses as for `block_bytes`, whatever else
-  /// varies.
+  /// The largest block size, in bytes, up to which every rule makes the same choice as for
+  /// `block_bytes`, whatever the ranks, hosts and device are.
   std::uint64_t constant_up_to(schedule::Collective collective, std::uint64_t block_bytes) const;
   /// True if the choice comes from a preference and not from the built-in table.
   bool prefers(const Situation& situation) const;
-  /// True if some preference holds for any ranks, hosts and device.
+  /// True if at least one preference applies to any number of ranks, any number of hosts and any
+  /// device.
   bool prefers_anywhere() const;
-  /// If every preference is limited to other ranks, hosts or devices than this situation has: a
-  /// text that names these limits; otherwise "".
+  /// If no preference can apply, because each is limited to other ranks, hosts or devices than
+  /// those of this situation: a text that names these limits. Otherwise an empty text.
   std::string misplaced(const Situation& situation) const;
 
   const std::vector<ChoiceRule>& rules() const { return rules_; }
-  /// The text of the preferences; ranks with equal texts choose alike.
+  /// The text of the preferences; ranks with equal texts choose the same algorithms.
   const std::string& preferred() const { return preferred_; }
 
  private:
@@ -106,10 +111,12 @@ class ChoiceTable {
 
 /// The text of a choice, as written in a table: "chain:segments=16".
 std::string to_string(const Choice& choice);
-/// Parses the text of a choice; `collective` must have an algorithm of that name.
+/// Parses the text of a choice. Fails unless `collective` has an algorithm with the name in the
+/// text.
 Result<Choice> parse_choice(schedule::Collective collective, std::string_view text);
 
-/// Fills in the parameters that were left at their defaults, suited to a number of ranks and bytes.
+/// Replaces each parameter that still has its default by a value that suits the number of ranks and
+/// bytes.
 schedule::Parameters suited(const AlgorithmEntry& entry, schedule::Parameters parameters,
                             std::uint32_t ranks, std::uint64_t bytes);
 

@@ -1,6 +1,7 @@
-// Folding adapts algorithms for a power of two to any number of ranks. With P = 2^n + x, the first
-// 2x ranks form pairs: the even rank gives its data to the odd one, which acts for both and returns
-// the result. Pairs are neighbours, so a fold in the order of the actors is in rank order.
+// Folding adapts algorithms that need a power of two to any number of ranks. Of 2^n + x ranks, the
+// first 2x form pairs of neighbours: the even rank gives its data to the odd one, which takes part
+// for both and returns the result. The ranks that take part are the actors. The ranks of a pair are
+// consecutive, so a fold in the order of the actors is in rank order.
 #pragma once
 
 #include <bit>
@@ -16,12 +17,13 @@ class Folding {
       : me_(me), actors_(std::bit_floor(ranks)), extra_(ranks - actors_) {}
 
   std::uint32_t actors() const { return actors_; }
-  /// The first round among the actors: 1 if other ranks give their data to actors first, else 0.
+  /// The first round in which actors exchange: 1 if other ranks first give their data to actors,
+  /// else 0.
   std::uint32_t first_round() const { return extra_ > 0 ? 1 : 0; }
   /// True if this rank belongs to a pair.
   bool paired() const { return me_ < 2 * extra_; }
   Rank pair_partner() const { return rank_of(me_ ^ 1u); }
-  /// True if this rank's partner acts for it.
+  /// True if this rank is not an actor, because its partner takes part for it.
   bool folded() const { return paired() && me_ % 2 == 0; }
   /// This rank's number among the actors.
   std::uint32_t actor() const { return paired() ? me_ / 2 : me_ - extra_; }
@@ -29,7 +31,8 @@ class Folding {
   Rank rank(std::uint32_t number) const {
     return rank_of(number < extra_ ? 2 * number + 1 : number + extra_);
   }
-  /// The first rank whose data actor `number` has; the number of ranks if number = actors().
+  /// The lowest rank whose data the actor `number` has; the number of ranks if `number` is
+  /// actors().
   std::uint32_t first_rank(std::uint32_t number) const {
     return number < extra_ ? 2 * number : number + extra_;
   }

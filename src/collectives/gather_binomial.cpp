@@ -1,5 +1,5 @@
-// Binomial Gather: ceil(log2 P) rounds; each node collects its subtree's blocks and sends them up
-// in one message.
+// Binomial Gather: ceil(log2 P) rounds for P ranks. Each node collects the blocks of its subtree
+// and then sends them to its parent together.
 #include "collectives/algorithms.hpp"
 #include "collectives/arithmetic.hpp"
 #include "collectives/subtree.hpp"

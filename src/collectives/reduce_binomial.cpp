@@ -1,8 +1,9 @@
-// Binomial Reduce: ceil(log2 P) rounds. A node appends its children's results to its own fold; each
-// result is the fold of a run of ranks counted from the top of the tree.
+// Binomial Reduce: ceil(log2 P) rounds for P ranks. A node folds its own contribution, then the
+// results of its children; each result is the fold of consecutive ranks.
 //
-// If the top is the root, the fold begins at the root and is in rank order only for root 0. The
-// ordered form therefore puts the top at rank 0 and then moves the result to the root.
+// The fold begins at the rank that is the top of the tree. If the top is the root, the fold is in
+// rank order only for root 0. The ordered form therefore has rank 0 as the top, which then sends
+// the result to the root.
 #include "collectives/algorithms.hpp"
 #include "collectives/arithmetic.hpp"
 
@@ -10,7 +11,7 @@ namespace tutti::collectives {
 
 namespace {
 
-/// Writes a reduction to the rank `top`, which stores the fold in `result`.
+/// Writes a reduction along the tree with the top `top`, which stores the fold in `result`.
 void reduce_to(Builder& b, std::uint32_t top, const schedule::BufferSlice& result) {
   const FromRoot numbers(top, b.ranks(), b.me());
   const BinomialNode me = BinomialNode::of(numbers.me(), b.ranks());

@@ -10,8 +10,8 @@ void reduce_linear_keyed(Builder& b) {
     b.send_keyed(b.purpose().root, b.send_block());
     return;
   }
-  // The fold proceeds outwards from the root's own contribution, which an in-place call already has
-  // in the receive buffer.
+  // The fold begins with the root's own contribution, which in an in-place call already lies in the
+  // receive buffer, and proceeds from there to lower and to higher ranks.
   std::vector<Rank> lower;
   std::vector<Rank> upper;
   for (std::uint32_t r = b.me(); r-- > 0;) lower.push_back(rank_of(r));

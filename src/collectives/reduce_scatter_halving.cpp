@@ -1,6 +1,6 @@
-// Recursive halving Reduce-Scatter: log2 P rounds, not in rank order. Partners exchange halves of
-// the blocks that they still reduce, and each keeps the half that has its own block. Folding
-// (folding.hpp) extends it to any P.
+// Recursive halving Reduce-Scatter: log2 P rounds for P ranks; the fold is not in rank order. In
+// each round partners exchange halves of the blocks that they still reduce, and each retains the
+// half that contains its own block. Folding (folding.hpp) extends the algorithm to any P.
 #include "collectives/algorithms.hpp"
 #include "collectives/folding.hpp"
 
@@ -17,7 +17,7 @@ void reduce_scatter_halving(Builder& b) {
     b.recv(folding.pair_partner(), b.receive_block());
     return;
   }
-  // Scratch holds the partial sums and then the incoming data, each by block.
+  // Layout of scratch: the partial result of each block, then the received data of each block.
   const BufferSlice sums = b.scratch(ranks);
   const BufferSlice incoming = b.scratch(ranks);
   const auto of_actors = [&](const BufferSlice& area, std::uint32_t first, std::uint32_t count) {

@@ -1,19 +1,19 @@
-// Ring Reduce-Scatter: P-1 rounds, in which every rank sends and receives P-1 blocks. Block r
-// starts at rank r+1 and is folded on its way around the ring to rank r, so its fold begins after
-// its owner and is not in rank order.
+// Ring Reduce-Scatter: P-1 rounds for P ranks, in which every rank sends and receives P-1 blocks.
+// Block r starts at rank r+1 and travels around the ring to rank r, and each rank on the way folds
+// in its contribution. The fold thus begins with rank r+1 and is not in rank order.
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {
 
 void reduce_scatter_ring(Builder& b) {
   const std::uint32_t ranks = b.ranks();
-  // In an in-place call the receive block is the rank's own block of the send buffer, so the last
-  // fold uses a copy of that block.
+  // In an in-place call the receive block is this rank's own block of the send buffer. It is
+  // therefore written only by the last fold.
   if (ranks == 1) {
     b.copy(b.send_block(b.me()), b.receive_block());
     return;
   }
-  // The partial result that is being folded and the one that is being sent.
+  // Two partial results: one is folded while the other is sent.
   const schedule::BufferSlice partial[2] = {b.scratch(), b.scratch()};
   for (std::uint32_t step = 0; step + 1 < ranks; ++step) {
     const std::uint32_t out = index(b.around(-std::int64_t{step} - 1));

@@ -25,8 +25,8 @@ Status needs_power_of_ports(const Purpose& purpose) {
   const std::uint32_t base = purpose.parameters.ports + 1;
   if (is_power_of(purpose.ranks, base)) return {};
   return failure(Code::invalid_argument,
-                 "{} {} with {} ports needs a power of {} ranks, not {}: choose bruck, which takes "
-                 "any number, or other ports",
+                 "{} {} with {} ports needs a number of ranks that is a power of {}, not {}: "
+                 "choose bruck, which takes any number of ranks, or another number of ports",
                  to_string(purpose.collective), purpose.algorithm, base - 1, base, purpose.ranks);
 }
 
@@ -132,13 +132,15 @@ constexpr std::array kAlgorithms = {
                    nullptr},
 };
 
-/// The bound keeps task lists and fractions small; more segments would only add messages.
+/// Largest number of segments. The bound keeps task lists short and the fractions of a block small;
+/// more segments would only add messages.
 constexpr std::uint32_t kMaxSegments = 4096;
 
 Status check_parameters(const Purpose& purpose) {
   const schedule::Parameters& p = purpose.parameters;
   const auto wrong = [](std::string_view name, std::uint32_t value, std::string_view range) {
-    return failure(Code::invalid_argument, "{} is {}: choose {}", name, value, range);
+    return failure(Code::invalid_argument, "{} is {}, which is out of range: choose {}", name,
+                   value, range);
   };
   if (purpose.ranks == 0) return wrong("the number of ranks", 0, "1 or more");
   if (index(purpose.root) >= purpose.ranks)
@@ -173,7 +175,8 @@ std::string known_algorithms(Collective collective) {
 }
 
 Result<const AlgorithmEntry*> find_algorithm(Collective collective, std::string_view name) {
-  // A Broadcast along the ring does not return to the root and is called chain.
+  // For Broadcast, the name "ring" stands for "chain": a Broadcast along the ring does not return
+  // to the root.
   if (collective == Collective::broadcast && name == "ring") name = "chain";
   for (const AlgorithmEntry& entry : algorithms_of(collective)) {
     if (entry.name == name) return &entry;

@@ -27,10 +27,12 @@ enum Heeds : std::uint32_t {
 struct AlgorithmEntry {
   schedule::Collective collective;
   std::string_view name;
-  std::string_view summary;  ///< one line for display: rounds, and the use of the algorithm
+  /// One line for the user: number of rounds, and when the algorithm is useful.
+  std::string_view summary;
   std::uint32_t heeds;
   void (*write)(schedule::Builder&);
-  /// Checks whether the algorithm serves a purpose; null if it serves any number of ranks.
+  /// Function that checks whether the algorithm serves a purpose; null if it serves any number of
+  /// ranks.
   Status (*restriction)(const schedule::Purpose&);
 };
 

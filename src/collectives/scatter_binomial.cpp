@@ -1,5 +1,5 @@
-// Binomial Scatter: ceil(log2 P) rounds; each node receives its subtree's blocks in one message and
-// sends each child its part, the largest subtree first.
+// Binomial Scatter: ceil(log2 P) rounds for P ranks. Each node receives the blocks of its subtree
+// and sends each child the blocks of the child's subtree, the largest subtree first.
 #include "collectives/algorithms.hpp"
 #include "collectives/arithmetic.hpp"
 #include "collectives/subtree.hpp"

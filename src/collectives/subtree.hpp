@@ -1,5 +1,5 @@
-// The blocks of a subtree in Gather and Scatter: those of a run of ranks counted from the root. A
-// run that wraps around the end of the root's buffer takes two messages.
+// The blocks of a subtree in Gather and Scatter, which belong to consecutive ranks counted from the
+// root. Blocks that wrap around the end of the root's buffer take two messages.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +9,9 @@
 
 namespace tutti::collectives {
 
-/// Calls move(own, theirs) for each message between the top of a subtree and its parent. `own` are
-/// blocks of the run that the top holds; `theirs` are the same blocks in the parent's buffer.
+/// Calls move(own, theirs) for each message between the top node of a subtree and the parent of
+/// that node. `own` names the message's blocks at the top node, and `theirs` the same blocks at the
+/// parent.
 template <typename Move>
 void for_each_piece(const FromRoot& numbers, const BinomialNode& child, std::uint32_t parent,
                     schedule::Buffer root_buffer, const Move& move) {

@@ -10,22 +10,23 @@
 namespace tutti::collectives {
 
 struct TreeNode {
-  /// A neighbour in the tree, and the round in which a message of one piece passes to or from it.
+  /// A parent or child in the tree, and the round in which the first piece passes between it and
+  /// this node.
   struct Link {
     Rank rank = kNoRank;
     std::uint32_t round = 0;
   };
-  Link parent;  ///< parent in the tree; no rank at the root
+  Link parent;  ///< parent in the tree; at the root, its rank is kNoRank
   std::vector<Link> children;
 };
 
-/// Writes the tasks that pass one piece through the node; `delay` is the number of rounds after the
-/// first piece.
+/// Writes the tasks that pass one piece through the node; `delay` is the number of rounds by which
+/// the piece follows the first one.
 void pass_down(schedule::Builder& b, const TreeNode& node, const schedule::BufferSlice& piece,
                std::uint32_t delay);
 
-/// Writes the tasks that pass the receive block down in `parameters.segments` pieces, one after the
-/// other.
+/// Writes the tasks that pass the receive block down the tree, cut into `parameters.segments`
+/// pieces, one after the other.
 void pass_down_in_segments(schedule::Builder& b, const TreeNode& node);
 
 /// This rank's node in the k-nomial tree over the ranks counted from the root.

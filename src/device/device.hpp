@@ -23,7 +23,7 @@ namespace tutti::device {
 
 /// One capability that a device may have.
 enum class Capability : std::uint32_t {
-  /// Datagrams to a group, in any order, may be lost ([Khalilov24] 3.2).
+  /// Multicast of datagrams, which may be lost or arrive in any order ([Khalilov24] 3.2).
   multicast_ud = 1u << 0,
   multicast_uc = 1u << 1,        ///< multi-packet multicast into the user buffer ([Khalilov24] 5.2)
   reliable_send = 1u << 2,       ///< RC SEND
@@ -37,8 +37,9 @@ enum class Capability : std::uint32_t {
   dynamic_connections = 1u << 10,  ///< dynamically connected transport [OFED-AT]
   tag_matching = 1u << 11,         ///< tag matching with rendezvous offload [OFED-AT]
   wait_enable = 1u << 12,          ///< queues with wait and enable entries ([Inozemtsev12] 3)
-  lossless = 1u << 13,      ///< the network never drops for lack of buffers, so credits are off
-  backpressure = 1u << 14,  ///< a full send queue means slow receivers, not a slow link
+  /// The network never drops packets for lack of buffers, so no credits are used.
+  lossless = 1u << 13,
+  backpressure = 1u << 14,  ///< a full send queue shows that receivers are slow, not the link
   every_chunk_arrives = 1u << 15,  ///< a chunk accepted for multicast is never lost or damaged
 };
 
@@ -46,9 +47,9 @@ enum class Capability : std::uint32_t {
 struct Capabilities {
   std::uint32_t bits = 0;
   std::uint32_t max_chunk_bytes = 0;  ///< payload bytes of the largest datagram or UC message
-  /// Bits of an immediate, which holds collective id and PSN.
+  /// Width of an immediate in bits; an immediate contains the collective id and the PSN.
   std::uint32_t immediate_bits = 0;
-  /// Payload bytes that a multicast queue pair holds posted.
+  /// Receive window of a multicast queue pair, in payload bytes.
   std::uint64_t receive_window_bytes = 0;
   std::uint32_t max_send_batch = 0;  ///< largest number of chunks that one doorbell posts
 
@@ -62,19 +63,20 @@ struct ChunkRun {
   std::uint32_t epoch = 0;
   std::uint32_t first_psn = 0;
   std::span<const std::byte> data{};  ///< payload; must not change until the device has read it
-  std::uint32_t chunk_bytes = 0;      ///< size of every chunk but the last, which may be shorter
-  /// The only rank that needs the data; kNoRank: all ranks. Other ranks may receive the data, too.
+  std::uint32_t chunk_bytes = 0;      ///< bytes of every chunk but the last, which may be shorter
+  /// The only rank that needs the data, or kNoRank if all ranks need it. Other ranks may receive
+  /// the data, too.
   Rank to = kNoRank;
 };
 
-/// A chunk that has arrived: in staging, or by UC where the resolver placed it. Only
-/// `copy_and_verify` verifies its bytes.
+/// A chunk that has arrived, either in staging or, by UC, at the address that the resolver chose.
+/// Its bytes are unverified until `copy_and_verify`.
 struct ReceivedChunk {
   std::uint32_t epoch = 0;
   std::uint32_t psn = 0;
   Rank source = kNoRank;
   std::span<const std::byte> payload;
-  const std::byte* header = nullptr;  ///< header that the device received, in staging
+  const std::byte* header = nullptr;  ///< header of the chunk, in memory of the device
 };
 
 /// The header of an arriving UC message, not verified yet.
@@ -89,21 +91,21 @@ struct MessageHead {
 struct Placement {
   enum class Where : std::uint8_t {
     nowhere,  ///< dropped: the chunk has arrived already or is not wanted
-    staging,  ///< device's memory: this rank has not begun the collective
+    staging,  ///< memory of the device, because this rank has not begun the collective
     buffer,   ///< address `at` in the user's memory
   };
   Where where = Where::nowhere;
   std::byte* at = nullptr;
 };
 
-/// Decides the destination of UC messages. The queue pair may write possibly damaged or forged
-/// bytes to the destination until the `poll` that asked returns, so the destination must hold no
-/// verified bytes, and no other thread may write there.
+/// Decides the destination of UC messages. Until the `poll` that asked returns, the queue pair may
+/// write damaged or forged bytes to the destination. The destination must therefore contain no
+/// verified bytes, and no other thread may write to it.
 class PlacementResolver {
  public:
   virtual ~PlacementResolver() = default;
-  /// Returns the destination of a message. `begins` is true for its first fragment, and false for
-  /// later fragments that a later `poll` finds.
+  /// Returns the destination of a message. `begins` is true for the first fragment, and false if a
+  /// later `poll` finds more fragments of the message and asks again.
   virtual Placement landing(const MessageHead& message, bool begins) = 0;
 };
 
@@ -117,23 +119,26 @@ class MulticastQueuePair {
   /// Posts the chunks of `run` in order and returns the number accepted, which is 0 if the send
   /// queue is full. A chunk is accepted whole or not at all.
   virtual Result<std::uint32_t> post(const ChunkRun& run) = 0;
-  /// Number of accepted payload bytes that have not left this host yet.
+  /// Number of payload bytes that were accepted by `post` and have not left this host yet.
   virtual std::uint64_t unsent_bytes() = 0;
-  /// True while the device may still read posted data. False: the caller may change its buffers.
+  /// True while the device may still read posted data; once false, the caller may change its
+  /// buffers.
   virtual bool reads_posted() { return unsent_bytes() > 0; }
 
-  /// Fills `chunks` with arrived chunks and returns their number. They stay valid until `release`.
+  /// Fills `chunks` with arrived chunks and returns their number. The chunks stay valid until
+  /// `release`.
   virtual std::size_t poll(std::span<ReceivedChunk> chunks) = 0;
   /// Copies a chunk's payload to `destination` (payload.size() bytes) and verifies it in the same
-  /// pass. False if the chunk is foreign or damaged: `destination` then holds garbage, and the
-  /// chunk counts as never received. With a null `destination`, or the payload's own address, the
-  /// chunk is only verified.
+  /// pass. Returns false if the chunk is foreign or damaged; `destination` then contains garbage,
+  /// and the chunk counts as never received. If `destination` is null or the payload's own address,
+  /// the chunk is only verified.
   virtual bool copy_and_verify(const ReceivedChunk& chunk, std::byte* destination) = 0;
-  /// Returns the staging of all chunks of the last poll to the receive queue.
+  /// Gives the staging memory of all chunks of the last `poll` back to the receive queue.
   virtual void release() = 0;
 
-  /// Sets the resolver that `poll` of a UC queue pair asks from now on; the resolver must outlive
-  /// its use. False if this queue pair does not place messages by itself and never asks.
+  /// Sets the resolver that a UC queue pair asks for the destination of messages; it must stay
+  /// valid while it is set. Returns false if this queue pair does not place messages itself and
+  /// never asks.
   virtual bool set_resolver(PlacementResolver* resolver) {
     (void)resolver;
     return false;
@@ -145,7 +150,8 @@ class MulticastQueuePair {
     (void)now;
     return kNever;
   }
-  /// A descriptor that is readable while `poll` would find something; -1 if there is none.
+  /// A file descriptor that is readable while `poll` would return something; -1 if the device has
+  /// no such descriptor.
   virtual int receive_descriptor() const { return -1; }
 
   /// Sends one membership probe to the group.
@@ -163,20 +169,22 @@ enum class Opcode : std::uint8_t {
   write_immediate,  ///< one-sided write that raises a `receive` with its immediate at the peer
   read,             ///< one-sided read
   receive,          ///< completion only: a message or an immediate arrived
-  probe,            ///< completion only: a membership probe of `peer`; immediate: the subgroup
-  failure,          ///< completion only: the connection to `peer` is lost permanently
+  probe,  ///< completion only: a membership probe of `peer` arrived; its immediate is the subgroup
+  failure,  ///< completion only: the connection to `peer` is lost permanently
 };
 
-/// Work for the reliable connection to one peer, which executes its requests in order.
+/// A work request for the reliable connection to one peer; a connection executes its requests in
+/// order.
 struct WorkRequest {
   Opcode opcode = Opcode::send;
   Rank peer = kNoRank;
-  std::uint64_t work_id = 0;        ///< caller's number, returned in the completion
-  std::span<std::byte> local{};     ///< source, or destination of a `read`; in use until completion
+  std::uint64_t work_id = 0;  ///< number chosen by the caller, returned in the completion
+  /// Data to send, or destination of a `read`; in use until the completion.
+  std::span<std::byte> local{};
   MemoryKey remote_key{};           ///< key of the peer's region; one-sided work only
   std::uint64_t remote_offset = 0;  ///< offset in the peer's region, in bytes
-  std::uint64_t immediate = 0;      ///< number for the peer; write_immediate only
-  bool signaled = true;             ///< false: no completion on success; reads always complete
+  std::uint64_t immediate = 0;      ///< number delivered to the peer; write_immediate only
+  bool signaled = true;             ///< false: no completion on success, except for a `read`
 };
 
 /// The record that a work request has ended, or that something arrived.
@@ -187,8 +195,8 @@ struct Completion {
   std::uint64_t work_id = 0;
   std::uint64_t immediate = 0;
   std::span<const std::byte> payload{};  ///< message of a `receive`, valid until the next poll
-  /// With Code::peer_failed: length in bytes of the packets that do not pass between this rank and
-  /// `peer`, although shorter ones do; 0: the peer is silent.
+  /// With Code::peer_failed: length in bytes of packets that do not pass between this rank and
+  /// `peer`, although shorter packets do; 0 if the peer is silent.
   std::uint32_t undelivered_bytes = 0;
 };
 
@@ -202,23 +210,26 @@ struct EndpointCounters {
   std::uint64_t slot_datagrams_received = 0;
   std::uint64_t reliable_frames_sent = 0;
   std::uint64_t reliable_frames_resent = 0;
-  std::uint64_t reliable_timeouts = 0;     ///< frames retransmitted after a timeout
-  std::uint64_t reliable_tail_probes = 0;  ///< last frames sent twice because the path loses frames
+  std::uint64_t reliable_timeouts = 0;  ///< frames retransmitted after a timeout
+  /// Tail probes: last frames repeated because the path loses frames.
+  std::uint64_t reliable_tail_probes = 0;
   std::uint64_t reliable_frames_received = 0;
   std::uint64_t reliable_frames_duplicate = 0;
   std::uint64_t reliable_bytes_sent = 0;
-  /// Polls in which connections held back for multicast.
+  /// Number of polls, summed over connections, in which a connection held frames back because
+  /// multicast chunks waited.
   std::uint64_t reliable_rounds_held_back = 0;
   std::uint64_t read_bytes_served = 0;
-  std::uint64_t rejected_foreign = 0;    ///< datagrams of another version, communicator or rank
-  std::uint64_t rejected_integrity = 0;  ///< datagrams with a wrong tag or CRC
+  std::uint64_t rejected_foreign = 0;  ///< datagrams rejected: other version, communicator or rank
+  std::uint64_t rejected_integrity = 0;  ///< datagrams rejected: wrong tag or CRC
   std::uint64_t send_calls = 0;
   std::uint64_t receive_calls = 0;
   std::uint64_t send_queue_full = 0;
   std::uint64_t uc_messages_completed = 0;  ///< messages whose fragments all arrived in order
-  std::uint64_t uc_messages_gapped = 0;     ///< messages with a missing or reordered fragment
+  std::uint64_t uc_messages_gapped = 0;  ///< messages that lost a fragment or had one out of order
   std::uint64_t uc_segments_received = 0;
-  std::uint64_t uc_segments_direct = 0;  ///< fragments that the kernel wrote to their destination
+  /// Fragments that the kernel wrote directly to their destination.
+  std::uint64_t uc_segments_direct = 0;
   /// Datagrams dropped at full receive queues, as counted by the kernel.
   std::uint64_t kernel_drops = 0;
 };
@@ -230,7 +241,7 @@ class Endpoint {
   virtual ~Endpoint() = default;
 
   virtual const Capabilities& capabilities() const = 0;
-  /// The path of the data and its protection, as a text for people.
+  /// A text for the user: which path the data takes and how it is protected.
   virtual std::string description() const { return "not described"; }
   /// The address by which peers reach this endpoint, as opaque bytes for the bootstrap.
   virtual std::vector<std::byte> address() const = 0;
@@ -239,20 +250,20 @@ class Endpoint {
 
   virtual std::uint32_t subgroup_count() const = 0;
   virtual MulticastQueuePair& multicast(std::uint32_t subgroup) = 0;
-  /// With `on`, other threads run the receive sides of the multicast queue pairs, each waiting on
-  /// its `receive_descriptor`; `wait_descriptor` and `next_deadline` then exclude these, and
-  /// `counters` may be called concurrently. Fails with Code::unsupported if the device cannot do
-  /// this.
+  /// If `on`, other threads run the receive sides of the multicast queue pairs, and each waits on a
+  /// `receive_descriptor`. `wait_descriptor` and `next_deadline` then exclude the receive sides,
+  /// and `counters` may be called concurrently. Fails with Code::unsupported if the device cannot
+  /// do this.
   virtual Status use_receive_workers(bool on) {
     return on ? Status(Code::unsupported,
-                       "the device has no receive side for receive workers: use 0 receive workers")
+                       "receive workers cannot receive from this device: use 0 receive workers")
               : Status();
   }
 
-  /// The slot exchange of the communicator. If the device has none, null at all ranks alike.
+  /// The slot exchange of the communicator; null at all ranks if the device has none.
   virtual SlotExchange* slot_exchange() { return nullptr; }
 
-  /// Lets peers read and write the memory until deregister_memory().
+  /// Allows peers to read and write the memory until deregister_memory().
   virtual Result<MemoryKey> register_memory(std::span<std::byte> memory) = 0;
   virtual void deregister_memory(MemoryKey key) = 0;
 
@@ -262,32 +273,33 @@ class Endpoint {
   virtual Status post(Instant now, const WorkRequest& request) = 0;
   /// Moves data, serves the one-sided work of peers, fills `completions` and returns their number.
   virtual std::size_t poll(Instant now, std::span<Completion> completions) = 0;
-  /// A second poll in one round, for work posted since the first. A device that needs a system call
-  /// to find arrivals omits that call.
+  /// Polls a second time in one round of the engine, for work posted since the first poll. A device
+  /// that finds arrivals by a system call omits the call here.
   virtual std::size_t poll_posted(Instant now, std::span<Completion> completions) {
     return poll(now, completions);
   }
-  /// With `on`, pings a silent peer, and reports a `failure` completion once the peer has been
-  /// silent for the endpoint's peer timeout.
+  /// If `on`, pings the peer while it is silent, and reports a `failure` completion once it has
+  /// been silent for the endpoint's peer timeout.
   virtual void watch(Rank peer, bool on) = 0;
   /// Sends a watched peer a frame of full length, which reveals a path that loses long packets
   /// (`Completion::undelivered_bytes`). Does nothing on a device without such paths.
   virtual void test_path(Rank /*peer*/) {}
 
-  /// Releases at once all memory that posted work names and that has not been copied; needed when
-  /// the communicator has failed and its callers get their buffers back. This work has no further
-  /// effect at either rank and may complete with Code::aborted. Short messages are still sent.
+  /// Releases at once the memory of all posted work that was not copied; needed when the
+  /// communicator has failed and its callers get their buffers back. This work has no further
+  /// effect at either rank and may complete with Code::aborted. Short messages, which were copied,
+  /// are still sent.
   virtual void abandon() {}
-  /// True if no posted work waits for a peer and no peer waits for this rank, so that closing is
-  /// safe.
+  /// True if this rank's posted work waits for no peer and no peer waits for this rank, so that
+  /// closing is safe.
   virtual bool quiet() const = 0;
 
   /// The time at which `poll` must be called even if nothing arrives; kNever if no timer runs.
   virtual Instant next_deadline() const = 0;
-  /// A descriptor that is readable while polling would find something; -1 in virtual time.
+  /// A file descriptor that is readable while `poll` would return something; -1 in virtual time.
   virtual int wait_descriptor() const = 0;
-  /// Called before the owner sleeps on `wait_descriptor`, which from then on reports all arrivals
-  /// until the next `poll`. False if something can be polled already.
+  /// Must be called before the owner sleeps on `wait_descriptor`, so that the descriptor reports
+  /// every arrival until the next `poll`. Returns false if `poll` would already return something.
   virtual bool prepare_wait() { return true; }
   /// Makes `wait_descriptor` also report that a full send queue has room again.
   virtual void notify_when_sendable(bool on) = 0;
@@ -307,7 +319,7 @@ struct EndpointOptions {
   Nanoseconds peer_timeout{};         ///< silence after which a watched peer is declared lost
 };
 
-/// A way to move bytes, which opens endpoints. Thread-safe.
+/// One way to move bytes, such as UDP or shared memory; it opens the endpoints. Thread-safe.
 class Device {
  public:
   virtual ~Device() = default;

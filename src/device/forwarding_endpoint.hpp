@@ -1,5 +1,5 @@
-// Base of endpoint decorators: forwards every call; a decorator overrides the calls that it
-// changes.
+// Base class of endpoint decorators. It forwards every call; a decorator overrides the calls that
+// it changes.
 #pragma once
 
 #include <memory>

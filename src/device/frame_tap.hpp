@@ -7,12 +7,12 @@
 
 namespace tutti::device {
 
-/// Decides how many copies of each frame of a reliable connection are sent. The threads of several
-/// endpoints may call it.
+/// Decides how many copies of each frame of a reliable connection are sent. Several threads, one
+/// for each endpoint, may call it concurrently.
 class FrameTap {
  public:
   virtual ~FrameTap() = default;
-  /// The number of copies of a frame of `bytes` to send: 0 loses the frame, 1 is normal, 2
+  /// The number of copies to send of a frame with `bytes` bytes: 0 loses the frame, 1 is normal, 2
   /// duplicates it.
   virtual unsigned copies(Rank from, Rank to, std::size_t bytes) = 0;
 };

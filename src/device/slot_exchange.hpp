@@ -12,7 +12,7 @@
 
 namespace tutti::device {
 
-/// The parameters of one exchange. They differ between ranks only if these called different
+/// The parameters of one exchange. They differ between ranks only if the ranks called different
 /// collectives.
 struct ExchangeHeader {
   enum class Flow : std::uint8_t {
@@ -21,13 +21,13 @@ struct ExchangeHeader {
     all_to_root,  ///< all ranks but the root publish a block, and the root reads them
   };
   Flow flow = Flow::all_to_all;
-  std::uint8_t purpose = 0;  ///< number that the caller gives to the kind of collective
+  std::uint8_t purpose = 0;  ///< number by which the caller identifies the kind of collective
   Rank root = kNoRank;
   std::uint64_t block_bytes = 0;
 
   bool operator==(const ExchangeHeader&) const = default;
 
-  /// True if `rank` publishes a block in this exchange.
+  /// Returns true if `rank` publishes a block in this exchange.
   bool has_block_of(Rank rank) const {
     return flow == Flow::all_to_all || (flow == Flow::root_to_all) == (rank == root);
   }
@@ -51,12 +51,12 @@ struct SlotEntry {
   std::span<const std::byte> block;  ///< published block, valid until `leave`
 };
 
-/// One rank's side of the slot exchanges of a communicator. All ranks run the same exchanges in the
-/// same order, one at a time; used by one thread at a time.
+/// The slot exchanges of a communicator as one rank sees them. All ranks run the same exchanges in
+/// the same order, one at a time. Used by one thread at a time.
 class SlotExchange {
  public:
-  /// Number of slots of each rank, and therefore of exchanges by which a rank may be ahead of
-  /// others.
+  /// Number of slots of each rank, and therefore the number of exchanges by which a rank may be
+  /// ahead of others.
   static constexpr std::uint32_t kSlots = 8;
 
   SlotExchange(Rank me, std::uint32_t size) : me_(me), size_(size) {
@@ -93,24 +93,24 @@ class SlotExchange {
   }
   /// True once this rank's block is published and every block that this rank reads has arrived.
   virtual bool complete() const { return !slot_busy_ && missing_.empty(); }
-  /// True while this rank's block waits for its slot, because a rank has not acknowledged the
-  /// earlier block there. No event reports the end of this state, so callers must poll.
+  /// True while this rank's block waits for its slot, because another rank has not acknowledged the
+  /// earlier block in that slot. No event reports the end of this state, so callers must poll.
   bool slot_busy() const { return slot_busy_; }
   /// The ranks whose entries this rank still needs.
   std::span<const Rank> missing() const { return missing_; }
-  /// Leaves and acknowledges the exchange: this rank has used the entries, so their slots may be
-  /// reused.
+  /// Leaves the present exchange and acknowledges it: this rank has used the entries, so their
+  /// slots may be reused.
   virtual void leave() = 0;
 
-  // Functions for devices that lose entries (`loses`); not called on others. A 32-bit argument is
-  // the lower half of an exchange's number.
+  // The following functions are for devices that may lose entries (`loses`) and are not called on
+  // others. A 32-bit argument is the lower half of an exchange's number.
   virtual bool loses() const { return false; }
-  /// Number of the present exchange, or of the last one, as 32 bits.
+  /// Lower 32 bits of the number of the present exchange, or of the last one.
   std::uint32_t exchange() const { return static_cast<std::uint32_t>(number_); }
-  /// Number of the last exchange that this rank has acknowledged, as 32 bits.
+  /// Lower 32 bits of the number of the last exchange that this rank has acknowledged.
   virtual std::uint32_t acked() const { return 0; }
-  /// Sends this rank's entry of an exchange again. False if the slots hold no such entry, or not
-  /// yet.
+  /// Sends this rank's entry of an exchange again. Returns false if this rank's slots do not
+  /// contain the entry, or not yet.
   virtual bool resend(std::uint32_t missed) {
     (void)missed;
     return false;
@@ -131,9 +131,10 @@ class SlotExchange {
   const ExchangeHeader& header() const { return header_; }
   std::span<const std::byte> own_block() const { return own_block_; }
 
-  /// True if every rank has acknowledged the last exchange that used the slot of the present one.
+  /// True if every rank has acknowledged the last exchange that used the same slot as the present
+  /// one.
   virtual bool slot_is_free() = 0;
-  /// Writes this rank's block to its slot in the present exchange.
+  /// Writes this rank's block to the slot of the present exchange.
   virtual void publish() = 0;
   /// Sends the unsent chunks of this rank's entry, and receives entries of others.
   virtual void progress() {}

@@ -16,8 +16,8 @@ struct Counters {
   std::uint64_t chunks_sent = 0;
   std::uint64_t chunks_received = 0;  ///< chunks placed for the first time
   std::uint64_t chunks_duplicate = 0;
-  std::uint64_t chunks_stale = 0;  ///< chunks received of a finished collective
-  /// Chunks of a collective not begun at this rank; kept.
+  std::uint64_t chunks_stale = 0;  ///< chunks received after their collective had ended
+  /// Chunks that this rank stored because it had not begun their collective.
   std::uint64_t chunks_unexpected = 0;
   std::uint64_t chunks_unexpected_dropped = 0;  ///< unexpected chunks dropped for lack of memory
   std::uint64_t chunks_out_of_order = 0;
@@ -34,15 +34,15 @@ struct Counters {
   std::uint64_t fetch_ranges_deferred = 0;
   std::uint64_t fetch_targets_skipped = 0;
   std::uint64_t retransmit_requests_sent = 0;
-  /// Own blocks copied for retransmission, instead of a handshake.
+  /// Blocks of this rank of which it retained a copy, so that no handshake was needed.
   std::uint64_t blocks_retained = 0;
-  std::uint64_t retained_ranges_served = 0;  ///< ranges sent from retained blocks
-  std::uint64_t delivery_acks_sent = 0;      ///< ACKs sent to roots that retain blocks
+  std::uint64_t retained_ranges_served = 0;  ///< requested chunk ranges served from retained blocks
+  std::uint64_t delivery_acks_sent = 0;      ///< delivery ACKs sent to roots that retain blocks
   std::uint64_t cutoff_silence = 0;
   std::uint64_t cutoff_neighbour_finished = 0;
   std::uint64_t ready_by_barrier = 0;
   std::uint64_t ready_by_credit = 0;
-  std::uint64_t credit_stalls = 0;  ///< times that a sender waited for credit
+  std::uint64_t credit_stalls = 0;  ///< number of times that a sender waited for credit
   std::uint64_t credit_stall_ns = 0;
   std::uint64_t credits_granted = 0;
   std::uint64_t send_queue_full = 0;
@@ -50,12 +50,12 @@ struct Counters {
   std::uint64_t slot_exchanges = 0;  ///< collectives run as slot exchanges
   /// Slot NAKs sent because another rank's entry was missing.
   std::uint64_t slot_entries_requested = 0;
-  std::uint64_t slot_entries_resent = 0;  ///< own entries sent again after a slot NAK
+  std::uint64_t slot_entries_resent = 0;  ///< slot entries of this rank sent again after a slot NAK
   /// Priority of the progress thread: the amount by which its nice value is below 0, or 100 for
   /// real-time priority.
   std::uint64_t background_priority = 0;
-  /// Times that the progress thread used up its real-time budget and lost real-time priority for a
-  /// while.
+  /// Number of times that the progress thread used up its real-time budget and lost real-time
+  /// priority for a while.
   std::uint64_t background_budget_exhausted = 0;
   std::uint64_t messages_sent = 0;
   std::uint64_t messages_received = 0;
@@ -63,22 +63,23 @@ struct Counters {
   std::uint64_t messages_rejected = 0;
   std::uint64_t messages_eager = 0;       ///< messages of schedules sent eagerly
   std::uint64_t messages_rendezvous = 0;  ///< messages of schedules sent by rendezvous
-  std::uint64_t copies_overlapped = 0;    ///< long copies made in slices beside transfers
+  std::uint64_t copies_overlapped = 0;    ///< long copies made in slices during transfers
   std::uint64_t bytes_reduced = 0;
   std::uint64_t in_network_calls = 0;  ///< collectives reduced by an aggregator
   /// Segments that this rank contributed to an aggregator.
   std::uint64_t in_network_segments_sent = 0;
   std::uint64_t in_network_bytes_sent = 0;
-  /// Own bytes that this rank folded into the others' result.
+  /// Bytes of this rank's contribution that it did not send to the aggregator but folded itself.
   std::uint64_t in_network_bytes_joined = 0;
-  std::uint64_t in_network_stalls = 0;  ///< times that this rank waited for aggregator credit
+  /// Number of times that this rank waited for aggregator credit.
+  std::uint64_t in_network_stalls = 0;
   std::uint64_t in_network_stall_ns = 0;
   std::uint64_t in_network_segments_reduced = 0;  ///< segments reduced, counted at the aggregator
   /// Bytes of all contributions, counted at the aggregator.
   std::uint64_t in_network_bytes_reduced = 0;
-  /// Results sent (at the aggregator) or received (at a rank).
+  /// Results of reductions that an aggregator sent, or that a rank received from it.
   std::uint64_t in_network_results = 0;
-  /// Times that the aggregator's memory for results was full.
+  /// Number of times that the aggregator's memory for results was full.
   std::uint64_t in_network_result_stalls = 0;
   std::uint64_t in_network_pulses = 0;  ///< credit batches that the aggregator returned
   std::uint64_t ready_phase_ns = 0;

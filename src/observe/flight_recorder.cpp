@@ -40,8 +40,8 @@ void FlightRecorder::enter(std::uint32_t epoch, Phase phase, Instant now) {
   record->entered[static_cast<std::size_t>(phase)] = now;
 }
 
-/// Adds the span of the phase that ends now to the trace, and that of the collective if it ends,
-/// too.
+/// Adds to the trace the span of the phase that ends now. If the collective ends with it, also adds
+/// the span of the collective.
 void FlightRecorder::trace(FlightRecord& record, Phase next) {
   constexpr const char* kNames[] = {"queued", "ready barrier", "data", "handshake", "", ""};
   if (record.traced_since == Instant{}) return;  // the collective began before tracing was on

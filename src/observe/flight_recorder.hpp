@@ -27,7 +27,7 @@ struct FlightRecord {
   std::array<Instant, 6> entered{};  ///< start of each phase, by Phase; 0: never entered
   std::uint64_t chunks_total = 0;
   std::uint64_t chunks_present = 0;
-  Instant traced_since{};        ///< start by the trace's clock; 0: not traced
+  Instant traced_since{};        ///< start of the collective by the trace's clock; 0: not traced
   Instant phase_traced_since{};  ///< start of the present phase by the trace's clock; 0: not traced
 };
 
@@ -37,11 +37,11 @@ class FlightRecorder {
   /// outlive the recorder.
   void trace_to(CommunicatorTrace* trace) { trace_ = trace; }
 
-  /// Opens a record, which replaces the oldest one of a full ring.
+  /// Begins the record of a collective. If the ring is full, the record replaces the oldest one.
   FlightRecord& begin(std::uint32_t epoch, const char* operation, const char* algorithm, Rank root,
                       std::uint64_t bytes, Instant now);
-  /// Records that a collective entered a phase. No effect if a newer record has replaced its
-  /// record.
+  /// Records that a collective entered a phase. Has no effect if the collective's record was
+  /// replaced by a newer one.
   void enter(std::uint32_t epoch, Phase phase, Instant now);
   void progress(std::uint32_t epoch, std::uint64_t present, std::uint64_t total);
 

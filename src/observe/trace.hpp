@@ -39,12 +39,12 @@ using TraceArguments = std::vector<TraceArgument>;
 
 class Trace {
  public:
-  /// `max_spans` is the number of spans kept; later ones are only counted.
+  /// Keeps the first `max_spans` spans; later spans are only counted.
   explicit Trace(std::size_t max_spans = 2'000'000) : max_spans_(max_spans) {}
 
   /// Names a new group of tracks and returns its number, one more than the highest so far.
   std::uint32_t add_group(std::string_view name);
-  /// Names a group of tracks under a number that no group has yet.
+  /// Names the group of tracks with this number; no other group may have the number.
   void add_group(std::uint32_t number, std::string_view name);
   void name_track(TraceTrack track, std::string_view name);
   /// Adds a span; the spans of one track must nest or not overlap. Readers of the file may filter

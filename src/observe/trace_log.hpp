@@ -17,14 +17,16 @@ namespace tutti::observe {
 enum class TraceKind : std::uint8_t {
   collective,  ///< a collective from start to end
   phase,       ///< one phase of a collective
-  send,        ///< a message of a schedule: from the start of its task until it was posted
-  receive,     ///< a message of a schedule: from the start of its task until it arrived
-  compute,     ///< one copy or reduction of a schedule
-  multicast,   ///< this rank's own block, from its first chunk sent to its last
-  collect,     ///< another rank's block, from its first chunk received to its last
-  fetch,       ///< a READ of lost chunks
-  cutoff,      ///< mark without length: missing chunks are declared lost
-  owner,       ///< the work of the engine's owner, or its sleep
+  /// Sending of a schedule's message, from the start of the task until the message was posted.
+  send,
+  /// Reception of a schedule's message, from the start of the task until the message arrived.
+  receive,
+  compute,    ///< one copy or reduction of a schedule
+  multicast,  ///< sending of this rank's block, from the first chunk to the last
+  collect,    ///< reception of another rank's block, from the first chunk to the last
+  fetch,      ///< a READ of lost chunks
+  cutoff,     ///< event without duration: missing chunks are declared lost
+  owner,      ///< a thread's work on the engine, or its sleep
   receive_worker,
 };
 inline constexpr std::size_t kTraceKinds = 11;
@@ -40,7 +42,7 @@ struct TraceSpan {
   const char* name = "";
   const char* detail = "";  ///< further text of the span; empty: none
   Instant begin{};
-  Instant end{};  ///< equal to `begin` for a mark
+  Instant end{};  ///< end of the span; equal to `begin` for an event without duration
   Rank peer = kNoRank;
   std::uint32_t slot = 0;  ///< match slot of a message, or number of a block
   std::uint64_t bytes = 0;
@@ -78,13 +80,14 @@ class TraceLog {
 /// Adds the spans of one communicator to a log. Only the owner of the engine uses it.
 class CommunicatorTrace {
  public:
-  /// `members` lists the job ranks of the communicator's ranks; empty: both have the same numbers.
+  /// `members` has the job rank of each rank of the communicator; empty if these numbers are equal.
   /// The log must outlive this object.
   CommunicatorTrace(TraceLog& log, std::uint16_t communicator, std::vector<Rank> members)
       : log_(log), communicator_(communicator), members_(std::move(members)) {}
 
   Instant now() const { return log_.now(); }
-  /// Adds a span; sets the communicator's number and replaces the peer by its job rank.
+  /// Adds a span after it has set the span's communicator number and replaced the span's peer by
+  /// the rank of that peer in the job.
   void add(TraceSpan span);
 
  private:

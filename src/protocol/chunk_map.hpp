@@ -1,12 +1,13 @@
-// The chunks of a collective that have arrived: one bit a chunk ([Khalilov24] 3.2). Progress is the
-// number of set bits; a duplicate changes nothing.
+// The chunks of a collective that have arrived: one bit a chunk ([Khalilov24] 3.2). The progress is
+// the number of set bits; a duplicate changes nothing.
 //
-// Each block's bits start at a word of their own and a subgroup's slice is a whole number of words,
-// so receive workers of different subgroups never write the same word, count or horizon.
+// Each block's bits begin at a new word, and a subgroup's slice is a whole number of words. So
+// receive workers of different subgroups never write the same word, count or horizon.
 //
 // One thread marks the arrivals of a subgroup; the owner of the engine also marks the chunks that
-// it has read or owns (`mark_run`). If these are two threads, arrivals are marked by `mark_atomic`
-// and counted by `count`; if they are one thread, by `mark`, which needs no locked instruction.
+// it has READ or that are its own (`mark_run`). If these are two threads, arrivals are marked by
+// `mark_atomic` and counted by `count`. If they are one thread, `mark` does both without a locked
+// instruction.
 #pragma once
 
 #include <atomic>
@@ -30,20 +31,20 @@ class ChunkMap {
     if (fresh) count(subgroup, 1);
     return fresh;
   }
-  /// Marks an arrived chunk while the owner may mark others; false for a duplicate. Progress
-  /// includes the chunk after the next `count`.
+  /// Marks an arrived chunk while the owner may mark other chunks; false for a duplicate. The
+  /// progress includes the chunk only after the next `count`.
   bool mark_atomic(std::uint32_t block_index, std::uint32_t subgroup, std::uint32_t psn) {
     const bool fresh = bits_.set_atomic(bit_of(block_index, psn));
     reach(block_index, subgroup, psn);
     return fresh;
   }
-  /// Adds `fresh` chunks to the progress of a subgroup; only the thread that marks its arrivals may
-  /// call it.
+  /// Adds `fresh` chunks to the progress of a subgroup. Only the thread that marks the arrivals of
+  /// this subgroup may call it.
   void count(std::uint32_t subgroup, std::uint64_t fresh) {
     std::atomic<std::uint64_t>& arrived = progress_[subgroup].arrived;
     arrived.store(arrived.load(std::memory_order_relaxed) + fresh, std::memory_order_release);
   }
-  /// Marks a run of one block that the owner has read from a peer or contributed itself; returns
+  /// Marks a run of one block that the owner has READ from a peer or contributed itself; returns
   /// the number of newly marked chunks.
   std::uint32_t mark_run(std::uint32_t block_index, Range psns);
 
@@ -52,8 +53,8 @@ class ChunkMap {
   }
   /// The first run of missing chunks within `psns` of one block; empty if none is missing.
   Range first_missing(std::uint32_t block_index, Range psns) const;
-  /// One past the highest PSN of a block that arrived through a subgroup; psns.first if none did.
-  /// Every chunk that arrived through that subgroup earlier is already marked.
+  /// One past the highest PSN of the block that has arrived through the subgroup; the block's first
+  /// PSN if none has. Every chunk that arrived earlier through that subgroup is already marked.
   std::uint32_t horizon(std::uint32_t block_index, std::uint32_t subgroup) const {
     return horizon_at(block_index, subgroup).load(std::memory_order_acquire);
   }
@@ -81,8 +82,8 @@ class ChunkMap {
   }
   void reach(std::uint32_t block_index, std::uint32_t subgroup, std::uint32_t psn) {
     std::atomic<std::uint32_t>& horizon = horizon_at(block_index, subgroup);
-    // The horizon is raised after the bit is set, so a chunk missing below the horizon is lost and
-    // not about to be marked.
+    // The horizon is raised after the bit is set. So a chunk that is missing below the horizon is
+    // lost, and not about to be marked.
     if (psn >= horizon.load(std::memory_order_relaxed)) {
       horizon.store(psn + 1, std::memory_order_release);
     }
@@ -92,7 +93,8 @@ class ChunkMap {
   SharedBitmap bits_;
   /// For each block: its first bit less its first PSN, modulo 2^32.
   std::vector<std::uint32_t> bit_offsets_;
-  /// Entries a row, padded to whole cache lines so that subgroups share none.
+  /// Number of entries in a subgroup's row of horizons_, padded to whole cache lines so that no two
+  /// subgroups share one.
   std::size_t horizon_stride_ = 0;
   std::unique_ptr<std::atomic<std::uint32_t>[]> horizons_;
   std::unique_ptr<Progress[]> progress_;

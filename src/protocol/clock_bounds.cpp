@@ -11,7 +11,7 @@ void ClockBounds::add(Instant sent, Instant answer, Instant received) {
   const bool first = exchanges_++ == 0;
   lowest_ = first ? low : std::max(lowest_, low);
   highest_ = first ? high : std::min(highest_, high);
-  // The bounds can cross if a clock was slewed between two exchanges.
+  // The lower bound can exceed the upper one if a clock's rate was adjusted between two exchanges.
   if (lowest_ > highest_) std::swap(lowest_, highest_);
 }
 

@@ -1,8 +1,8 @@
 // Bounds the offset between two clocks from requests and answers (Cristian's algorithm).
 //
 // An answer carries the other clock's reading at some moment between request and answer, so the
-// offset lies between (answer - received) and (answer - sent). Every exchange narrows the bounds;
-// the two directions may take different times.
+// offset lies between (answer - received) and (answer - sent). Every exchange narrows the bounds; a
+// request and its answer may take different times.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@ namespace tutti::protocol {
 
 class ClockBounds {
  public:
-  /// Adds one exchange: the request was sent and the answer received at these times of our clock;
-  /// `answer` is the time of the other clock.
+  /// Adds one exchange. `sent` and `received` are times of this rank's clock, `answer` is the time
+  /// of the other clock.
   void add(Instant sent, Instant answer, Instant received);
 
   std::uint32_t exchanges() const { return exchanges_; }
-  /// The estimated offset, other clock minus ours: the middle of the bounds.
+  /// The estimated offset, the other clock minus this rank's clock: the middle of the bounds.
   Nanoseconds offset() const;
   /// The largest error of `offset` at the time of the exchanges; afterwards the clocks drift apart.
   Nanoseconds error() const;

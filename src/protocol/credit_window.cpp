@@ -56,8 +56,9 @@ Rank CreditWindow::grantor(const Chain& chain, std::uint32_t batch) const {
   return layout.blocks()[layout.block_of(batch_range(chain, batch + in_flight_).first)].root;
 }
 
-// The tree is binomial over ranks relative to the grantor: the parent of v is v without its lowest
-// set bit, and the children of v are v plus each lower power of two.
+// Reports travel up a binomial tree whose ranks are numbered from the grantor, which is 0. The
+// parent of rank v is v without its lowest set bit; the children of rank v are v plus each lower
+// power of two.
 std::uint32_t CreditWindow::subtree_children(Rank grantor) const {
   const std::uint32_t relative = (index(me_) + size_ - index(grantor)) % size_;
   const std::uint32_t lowest = relative == 0 ? std::bit_ceil(size_) : relative & (~relative + 1);
@@ -66,9 +67,9 @@ std::uint32_t CreditWindow::subtree_children(Rank grantor) const {
   return children;
 }
 
-// Only proven losses count as consumed: a chunk declared lost after a cutoff may not have been sent
-// yet, and credit for it would exceed the window. A sender that waits for credit sends a tail
-// probe, which proves the loss.
+// A missing chunk counts as consumed only if its loss is proven. A chunk that was declared lost
+// after a cutoff may not have been sent yet, and credit for it would exceed the window. The tail
+// probe of a sender that waits for credit proves such a loss.
 void CreditWindow::advance_cursor(Chain& chain, const FetchRing& fetch) const {
   const BlockLayout& layout = map_->layout();
   while (chain.cursor < chain.psns.last) {

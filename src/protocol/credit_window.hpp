@@ -1,11 +1,11 @@
-// Credits on a lossy network: the chunks that all senders together have outstanding stay below the
-// receives that every receiver has posted ([Xu25] 1.3, batches).
+// Credits on a lossy network: all senders together have no more chunks outstanding than every
+// receiver has posted receives ([Xu25] 1.3).
 //
-// A chain of senders is one stream of chunks. The stream is cut into credit batches of
-// ceil(window / k) chunks, of which k may be in flight. A rank has consumed a batch when each of
-// its chunks has arrived or is proven lost. Reports of consumed batches travel up a binomial tree
-// to the grantor, the first rank that sends in batch p+k, which passes the grant to the other
-// senders of that batch. A stream that fits into the window needs no credit.
+// The chunks of one chain of senders are one stream, which is cut into credit batches. A limited
+// number of batches may be in flight. A rank has consumed a batch when each of its chunks has
+// arrived or is proven lost. Reports of consumed batches travel up a binomial tree to the grantor:
+// the first of the senders that wait for this credit, which passes the grant to the others. A
+// stream that fits into the window needs no credit.
 #pragma once
 
 #include <cstdint>
@@ -20,19 +20,19 @@ namespace tutti::protocol {
 
 class CreditWindow {
  public:
-  /// `window_chunks` is the number of chunks that every receiver has posted, for all chains
-  /// together.
+  /// `window_chunks` is the number of chunks for which every receiver has posted receives, for all
+  /// chains together.
   CreditWindow(Rank me, std::uint32_t size, std::uint32_t epoch, const ChunkMap& map,
                std::uint32_t chains, std::uint64_t window_chunks, std::uint32_t batches_in_flight);
 
   /// True if the stream of some chain is longer than the window, so that its senders need credit.
   bool needed() const { return needed_; }
-  /// One past the last PSN of the block that its root may send with the credit it has.
+  /// One past the last PSN of the block that its root may send with its present credit.
   std::uint32_t limit(std::uint32_t block_index) const;
   /// Reports the batches that this rank has consumed since the last call.
   void consume(const FetchRing& fetch, Outbox& outbox);
-  /// Handle a child's report (`on_credit`) and the grantor's grant (`on_grant`); false if the
-  /// sender may not send it.
+  /// Handle a child's report (`on_credit`) and a grantor's grant (`on_grant`); false if the sender
+  /// may not send this message.
   bool on_credit(Rank from, std::uint64_t argument, Outbox& outbox);
   bool on_grant(std::uint64_t argument);
 
@@ -43,15 +43,17 @@ class CreditWindow {
     Range psns;  ///< PSNs of the chain's stream
     std::uint32_t first_block = 0;
     std::uint32_t cursor = 0;    ///< PSN below which this rank has consumed every chunk
-    std::uint32_t consumed = 0;  ///< batches that this rank has consumed
-    std::uint32_t granted = 0;   ///< batches known here to be consumed by every rank
+    std::uint32_t consumed = 0;  ///< number of batches that this rank has consumed
+    /// Number of batches that, as far as this rank knows, every rank has consumed.
+    std::uint32_t granted = 0;
     std::uint32_t batch_count = 0;
-    /// Reports received for each batch, by batch; this rank's own included.
+    /// By batch: number of reports received, this rank's own included.
     std::vector<std::uint32_t> reports;
   };
 
   Range batch_range(const Chain& chain, std::uint32_t batch) const;
-  /// The rank to which consumption of `batch` is reported; kNoRank if no sender waits for it.
+  /// The rank to which the consumption of `batch` is reported; kNoRank if no sender waits for that
+  /// credit.
   Rank grantor(const Chain& chain, std::uint32_t batch) const;
   std::uint32_t subtree_children(Rank grantor) const;
   void report(std::uint32_t chain_index, std::uint32_t batch, Outbox& outbox);

@@ -1,8 +1,9 @@
-// The cutoff timer ([Khalilov24] 3.3): when to stop waiting for multicast and fetch missing chunks.
+// The cutoff timer ([Khalilov24] 3.3), which decides when a rank stops waiting for multicast and
+// fetches missing chunks. It expires no earlier than the expected transfer time plus the silence
+// timeout after the start, and no earlier than the silence timeout after the last arrival.
 //
-// It expires no earlier than N/B + silence timeout after the start and no earlier than the silence
-// timeout after the last arrival. The silence timeout is a floor plus a multiple of the measured
-// jitter. The timer reads the clock and never counts polls.
+// The silence timeout is a floor plus a multiple of the measured jitter. The timer measures time by
+// the clock, not by counting polls.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +15,7 @@ namespace tutti::protocol {
 /// The reason why a rank stopped waiting for multicast.
 enum class CutoffReason : std::uint8_t {
   none,
-  silence,             ///< the expected time is over and nothing arrived for the silence timeout
+  silence,  ///< the expected time is over, and nothing arrived for as long as the silence timeout
   neighbour_finished,  ///< the right neighbour has everything, so every chunk was sent
 };
 
@@ -40,7 +41,7 @@ class Cutoff {
 
   Cutoff(const Settings& settings, const Jitter& jitter);
 
-  /// Starts the cutoff timer; `expected` is N/B, the transfer time at the link rate.
+  /// Starts the cutoff timer; `expected` is the transfer time of the data at the link rate.
   void arm(Instant now, Nanoseconds expected);
   bool armed() const { return armed_; }
   void progress(Instant now) { last_progress_ = now; }

@@ -1,6 +1,8 @@
-// Delivery ACKs: which ranks have acknowledged the blocks whose root retains a copy
-// (engine::RetainedBlocks). An ACK is delayed and cumulative; a synchronising collective
-// acknowledges all earlier epochs without messages.
+// Delivery ACKs: sends those of this rank, and records which ranks have acknowledged the blocks of
+// which this rank retains a copy (engine::RetainedBlocks).
+//
+// An ACK is delayed and cumulative. A collective that every rank must have begun acknowledges all
+// earlier epochs without messages.
 #pragma once
 
 #include <cstdint>
@@ -18,15 +20,17 @@ class DeliveryAcks {
   DeliveryAcks(std::uint32_t size, std::uint32_t first_epoch, Nanoseconds delay)
       : size_(size), delay_(delay), acked_by_all_(first_epoch - 1) {}
 
-  // Side of the receiver, which sends ACKs.
-  /// Schedules the ACK for the block of `root` in this epoch and for all its earlier blocks.
+  // Functions for a receiver, which sends ACKs.
+
+  /// Schedules the ACK for the block of `root` in this epoch and for all earlier blocks of `root`.
   void schedule(Instant now, Rank root, std::uint32_t epoch);
   /// The time at which `send` must be called; kNever if no ACK is pending.
   Instant due() const { return due_; }
   /// Sends the pending ACKs; returns their number.
   std::uint32_t send(Outbox& outbox);
 
-  // Side of the root, which collects ACKs.
+  // Functions for a root, which collects ACKs.
+
   void on_ack(Rank from, std::uint32_t epoch);
   bool has(Rank rank, std::uint32_t epoch) const;
   bool all_but(Rank me, std::uint32_t epoch) const;

@@ -97,7 +97,8 @@ void FetchRing::poll(Instant now, Outbox& outbox) {
   if (asks_.empty()) return;
   std::erase_if(asks_, [this](const Ask& ask) { return !wanted(ask); });
   for (Ask& ask : asks_) {
-    // A silent root is not skipped: it has the block and answers once it has sent it, however late.
+    // A silent root is not skipped, because it has the block and answers when it has sent it,
+    // however late.
     if (!ask.sent || from_ == FetchFrom::root || now - ask.heard < settings_.patience) continue;
     ask.target = next_target(ask);
     ask.sent = false;
@@ -174,7 +175,7 @@ void FetchRing::order_reads(Rank from, std::uint64_t key, const LostRun& run,
     Range missing = map_->first_missing(run.block_index, rest);
     if (missing.empty()) return;
     rest.first = missing.last;
-    // Leave out chunks for which an earlier answer has already caused a READ.
+    // Leaves out chunks that an earlier answer has already caused to be READ.
     while (!missing.empty()) {
       const std::uint32_t from_psn = reading_.first_clear(missing);
       std::uint32_t to_psn = from_psn;
@@ -230,8 +231,8 @@ bool FetchRing::on_request(Rank from, const Message& message, std::uint64_t key,
         (proven_.test(part.first) ? lost_here : pending).add(part);
         deferred_.push_back({from, run.block_index, part, proven_.test(part.first)});
         ++counters_.ranges_deferred;
-        // If no chunk of the requested block has arrived here, this rank cannot know that the block
-        // was sent. It asks its own left neighbour as well, so that requests travel around the ring
+        // If no chunk of the requested block has arrived here, this rank cannot know whether the
+        // block was sent. So it also asks its left neighbour, and requests travel around the ring
         // ([Khalilov24] 3.3).
         if (nothing_came(*map_, run.block_index)) lost({run.block_index, part, false});
       }
@@ -243,8 +244,8 @@ bool FetchRing::on_request(Rank from, const Message& message, std::uint64_t key,
   return true;
 }
 
-// A requester that was answered "pending" must be told "lost" once this rank finds the same loss.
-// Otherwise it would depend on the order of detection whether a loss counts as shared.
+// A requester that got the answer "pending" must be told "lost" when this rank finds the same loss.
+// Otherwise the order of detection would decide whether a loss counts as shared.
 void FetchRing::correct_deferred(Outbox& outbox) {
   std::vector<Deferred> corrected;
   for (const Deferred& waiting : std::exchange(deferred_, {})) {
@@ -256,7 +257,7 @@ void FetchRing::correct_deferred(Outbox& outbox) {
     for (Range left = waiting.psns; !left.empty();) {
       const Range part = lost_or_late(left);
       left.first = part.last;
-      // A range that has arrived since is not corrected to "lost": it is served next.
+      // A range that has arrived meanwhile is not corrected to "lost", because it is served next.
       const bool lost = proven_.test(part.first);
       if (lost && !map_->first_missing(waiting.block_index, part).empty()) lost_here.add(part);
       corrected.push_back({waiting.from, waiting.block_index, part, lost});
@@ -313,7 +314,7 @@ bool FetchRing::on_retransmit_request(Instant now, const Message& message,
   if (!ours) return false;
   for (const LostRun& run : runs) {
     for (std::uint32_t psn = run.psns.first; psn < run.psns.last; ++psn) {
-      // A withheld chunk was not multicast yet; its first transmission answers the request.
+      // A withheld chunk has not been multicast yet, so its first transmission answers the request.
       const bool withheld = psn >= withheld_.first && psn < withheld_.last;
       if (withheld || !again_.set(psn)) continue;
       if (!again.empty() && again.back().last == psn) {

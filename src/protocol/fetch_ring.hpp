@@ -1,15 +1,16 @@
-// Recovery ([Khalilov24] 3.3): this rank asks its left neighbour for missing chunks, by block and
-// range, and READs them once the neighbour says that it has them.
+// The fetch ring ([Khalilov24] 3.3): a rank asks its left neighbour for missing chunk ranges, and
+// READs them when the neighbour says that it has them. The ring of a block ends at its root, which
+// has the block.
 //
-// Recovery works per block, because in an Allgather every rank may have lost something: if a rank
-// answered only once it is complete, the ring would deadlock. The ring of a block ends at its root,
-// which always has the block.
-//  - A responder that misses a range answers "pending" (not arrived yet) or "lost" (lost here too,
-//    possibly after "pending"), and "ready" once it has it.
-//  - "Lost" means a shared loss: the requester sends a retransmit request to the block's root,
-//    which multicasts the range again. Repeated requests within the linger time are ignored.
-//  - A silent responder is skipped in favour of the rank to its left, up to the root, then again.
-// With FetchFrom::root the root is asked directly: it keeps a copy and no other rank has to.
+// Ranks answer for each block alone: in an Allgather every rank may have lost something, so a ring
+// of ranks that answered only when complete would deadlock.
+//
+// A responder that misses a range answers "pending" (not arrived yet) or "lost" (lost here, too),
+// and "ready" as soon as it has the range. After "lost" the requester asks the block's root to
+// multicast the range again; the root ignores repeated requests within the linger time.
+//
+// A silent responder is skipped in favour of its left neighbour, and so on up to the root. With
+// FetchFrom::root the root is asked directly, because only the root keeps a copy.
 #pragma once
 
 #include <cstdint>
@@ -33,11 +34,13 @@ struct ReadOrder {
 /// Number of recovery events of each kind at this rank.
 struct FetchCounters {
   std::uint64_t ranges_asked = 0;
-  std::uint64_t chunks_lost = 0;      ///< chunks declared lost at this rank
-  std::uint64_t ranges_served = 0;    ///< requested ranges answered "ready"
-  std::uint64_t ranges_deferred = 0;  ///< requested ranges answered "pending" or "lost"
+  std::uint64_t chunks_lost = 0;    ///< chunks declared lost at this rank
+  std::uint64_t ranges_served = 0;  ///< ranges requested of this rank and answered "ready"
+  /// Ranges requested of this rank and answered "pending" or "lost".
+  std::uint64_t ranges_deferred = 0;
   std::uint64_t retransmit_requests_sent = 0;
-  std::uint64_t targets_skipped = 0;  ///< times that a silent or finished neighbour was skipped
+  /// Number of times that a silent or finished neighbour was skipped.
+  std::uint64_t targets_skipped = 0;
   std::uint64_t chunks_read = 0;
   std::uint64_t bytes_read = 0;
 };
@@ -48,20 +51,21 @@ class FetchRing {
  public:
   struct Settings {
     Nanoseconds patience{100'000'000};  ///< silence after which an asked rank is skipped
-    /// Time in which a range just multicast again is not repeated.
+    /// Time for which a range that was multicast again is not repeated.
     Nanoseconds linger{5'000'000};
   };
 
   FetchRing(Rank me, std::uint32_t size, std::uint32_t epoch, const ChunkMap& map,
             const Settings& settings, FetchFrom from = FetchFrom::neighbours);
 
-  // Side of the requester, the rank that misses chunks.
+  // Functions for the requester, the rank that misses chunks.
+
   /// Requests chunks that will not arrive by multicast, except those already requested.
   void lost(const LostRun& run);
-  /// Requests chunks that may not have been sent yet. They are counted as lost only if a READ
-  /// brings them.
+  /// Requests chunks that may not have been sent yet. Such a chunk counts as lost only if a READ
+  /// brings it.
   void enquire(const LostRun& run);
-  /// Sends new requests, and turns to the next target if the present one is silent.
+  /// Sends new requests, and asks the next rank if the rank that was asked is silent.
   void poll(Instant now, Outbox& outbox);
   /// Handles the answer of the rank that was asked. False if it names ranges outside the
   /// collective.
@@ -76,18 +80,20 @@ class FetchRing {
   /// True if the chunk was sent and lost, so that it occupies no receive buffer at this rank.
   bool proven(std::uint32_t psn) const { return proven_.test(psn); }
 
-  // Side of the responder, the rank that is asked.
+  // Functions for the responder, the rank that is asked.
+
   /// Sets the PSNs of this rank's own block that it has not multicast yet. A request for them is
   /// answered "pending", because sending them twice would waste bandwidth.
   void withhold(Range psns) { withheld_ = psns; }
-  /// Handles a request from the right; `key` is the memory key of this rank's buffer. False if a
+  /// Handles a request of rank `from`; `key` is the memory key of this rank's buffer. False if a
   /// range is out of bounds.
   bool on_request(Rank from, const Message& message, std::uint64_t key, Outbox& outbox);
   /// Answers the deferred requests whose chunks have arrived meanwhile.
   void serve_deferred(std::uint64_t key, Outbox& outbox);
   bool has_deferred() const { return !deferred_.empty(); }
 
-  // Side of the root, which multicasts lost ranges again.
+  // Functions for the root, which multicasts lost ranges again.
+
   /// Handles a request to multicast ranges of this rank's block again; appends the ranges to send
   /// to `again`.
   bool on_retransmit_request(Instant now, const Message& message, std::vector<Range>& again);
@@ -123,7 +129,7 @@ class FetchRing {
   Rank left_of(Rank rank) const { return rank_of((index(rank) + size_ - 1) % size_); }
   Rank next_target(const Ask& ask) const;
   void correct_deferred(Outbox& outbox);
-  /// The leading part of a missing run: the chunks up to which all are lost, or all are pending.
+  /// The longest leading part of a missing run in which all chunks are lost, or all are pending.
   Range lost_or_late(Range psns) const;
   void send_retransmit_requests(Rank responder, const std::vector<LostRun>& runs, Outbox& outbox);
   Range first_unavailable(std::uint32_t block_index, Range psns) const;
@@ -136,12 +142,13 @@ class FetchRing {
   const ChunkMap* map_;
   Settings settings_;
   FetchFrom from_;
-  Bitmap declared_;  ///< by PSN: requested, because proven or suspected lost
-  Bitmap proven_;    ///< by PSN: sent and lost
-  Bitmap reading_;   ///< by PSN: a READ is under way
-  Bitmap enquired_;  ///< by PSN: requested but not yet counted as lost; only used if `enquires_`
+  Bitmap declared_;  ///< by PSN: true if requested, because proven or suspected lost
+  Bitmap proven_;    ///< by PSN: true if proven to be sent and lost
+  Bitmap reading_;   ///< by PSN: true while a READ is under way
+  /// By PSN: true if requested but not yet counted as lost; only used if `enquires_`.
+  Bitmap enquired_;
   bool enquires_ = false;
-  Bitmap again_;  ///< by PSN: multicast again within the linger time
+  Bitmap again_;  ///< by PSN: true if multicast again within the linger time
   Instant again_since_{};
   Range withheld_{};
   std::vector<Ask> asks_;

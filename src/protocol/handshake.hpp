@@ -22,13 +22,13 @@ class Handshake {
   /// every chunk.
   static Handshake unneeded(Rank me, std::uint32_t epoch) { return {me, 1, epoch}; }
 
-  /// Called once this rank has every chunk; sends the message to the left neighbour.
+  /// Sends the handshake message to the left neighbour; called when this rank has every chunk.
   void finish(Outbox& outbox) {
     if (told_) return;
     told_ = true;
     if (!alone_) outbox.send(left_, MessageKind::final, epoch_);
   }
-  /// Handles the right neighbour's message; false if another rank sent it.
+  /// Handles the handshake message of the right neighbour; false if another rank sent it.
   bool on_final(Rank from) {
     if (alone_ || from != right_) return false;
     heard_ = true;

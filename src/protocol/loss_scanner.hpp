@@ -1,6 +1,6 @@
 // Finds lost chunks while others still arrive. A stream is the chunks of one root through one
-// subgroup; a missing chunk below the highest PSN that its stream had reached one tick ago is lost.
-// The tick is thus the reordering allowance.
+// subgroup. A missing chunk is lost if it lies below the highest PSN that its stream had reached
+// one tick ago; the tick is thus the reordering allowance.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace tutti::protocol {
 struct LostRun {
   std::uint32_t block_index = 0;
   Range psns;
-  /// True if a chunk sent later has arrived, which proves that these were sent; false if they are
-  /// only suspected lost.
+  /// True if a chunk that was sent later has arrived, which proves that the missing chunks were
+  /// sent. False if they are only suspected lost.
   bool proven = true;
 };
 

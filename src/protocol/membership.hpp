@@ -1,6 +1,6 @@
-// Membership check: a multicast group is used only once every rank has received the probe of every
-// other rank on every subgroup. A switch starts to forward some time after the join; the probes
-// prove that it does, where a fixed delay would guess.
+// The membership check: a multicast group is used only once every rank has received the probe of
+// every other rank on every subgroup. A switch begins to forward some time after a host joins; a
+// probe proves that it does, whereas a fixed delay would be a guess.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,7 @@ class Membership {
     if (heard_.set(index(source) * subgroups_ + subgroup)) ++count_;
   }
   bool complete() const { return count_ == (size_ - 1) * subgroups_; }
-  /// The ranks whose probe has not arrived on some subgroup.
+  /// The ranks whose probe has not arrived on every subgroup.
   std::vector<Rank> missing() const {
     std::vector<Rank> ranks;
     for (std::uint32_t r = 0; r < size_; ++r) {

@@ -1,6 +1,6 @@
-// The pace of a sender: the time at which its next batch may leave. In an Allgather all senders can
-// then send at once, each at its share of the link rate; if they took turns, the downlink of the
-// rank whose turn it is would idle.
+// The pace of a sender: the earliest time of its next batch. With a pace, all senders of an
+// Allgather can send at once, each at its share of the link rate. If they took turns, the downlink
+// of the rank whose turn it is would idle.
 #pragma once
 
 #include <algorithm>

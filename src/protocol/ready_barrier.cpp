@@ -53,8 +53,8 @@ void ReadyBarrier::advance(Outbox& outbox) {
   const bool fold_arrived = (arrived_ >> kFold & 1) != 0;
   if (has_folded_partner() && !fold_arrived) return;
   if (has_folded_partner() && next_round_ == 0) vote_ = vote_.combined(votes_[kFold]);
-  // The message of round r states that 2^r ranks are ready, so it is sent only after that of round
-  // r-1 has arrived.
+  // The message of round r states that 2^r ranks are ready, so it is sent only after the message of
+  // round r-1 has arrived.
   while (next_round_ < rounds_ && (next_round_ == 0 || (arrived_ >> (next_round_ - 1) & 1) != 0)) {
     if (next_round_ > 0) vote_ = vote_.combined(votes_[next_round_ - 1]);
     send(partner(next_round_), next_round_, outbox);

@@ -1,8 +1,9 @@
 // The ready barrier ([Khalilov24] 3.3): recursive doubling over any number of ranks. No rank sends
 // data before the receives of every rank are posted.
 //
-// If P is not a power of two, each rank above the largest power folds into a lower one: it sends
-// its readiness to that partner and receives the result at the end.
+// If the number of ranks is not a power of two, each rank beyond the largest power of two has a
+// lower rank as partner: it tells this partner that it is ready, and learns the result from it at
+// the end.
 #pragma once
 
 #include <array>
@@ -20,20 +21,22 @@ class ReadyBarrier {
   ReadyBarrier(Rank me, std::uint32_t size, std::uint32_t epoch, const RateVote& vote = {});
 
   void start(Outbox& outbox);
-  /// Handles a partner's round and vote. False if that rank does not send this round.
+  /// Handles a barrier message: its argument has the round and the rate vote. False if rank `from`
+  /// sends no message in this round.
   bool on_message(Rank from, std::uint64_t argument, Outbox& outbox);
   bool started() const { return started_; }
   bool done() const { return done_; }
   /// The combined rate vote of all ranks; valid once the barrier is done.
   const RateVote& vote() const { return vote_; }
 
-  /// Number of rounds among the largest power of two of ranks.
+  /// Number of rounds of the recursive doubling among the largest power of two of ranks.
   std::uint32_t rounds() const { return rounds_; }
 
  private:
-  /// Round number of the message "my folded rank is ready".
+  /// Round number of the message by which a rank beyond the largest power of two tells its partner
+  /// that it is ready.
   static constexpr std::uint32_t kFold = 32;
-  /// Round number of the message "all ranks are ready".
+  /// Round number of the message by which the partner tells such a rank that all ranks are ready.
   static constexpr std::uint32_t kUnfold = 33;
 
   bool folded() const { return me_ >= power_; }
@@ -48,7 +51,7 @@ class ReadyBarrier {
   std::uint32_t rounds_ = 0;
   std::uint32_t power_ = 1;
   std::uint32_t next_round_ = 0;  ///< next round to send
-  std::uint64_t arrived_ = 0;     ///< rounds received, one bit each
+  std::uint64_t arrived_ = 0;     ///< received rounds, one bit for each
   RateVote vote_;
   std::array<RateVote, kUnfold + 1> votes_{};  ///< received votes, by round
   bool started_ = false;

@@ -1,13 +1,12 @@
-// Decides whether the senders of an Allgather take turns or send at once, and at which rate. The
-// ranks measure, and agree by a vote that the ready barrier carries.
+// Decides whether the senders of an Allgather take turns or send at once, and at which rate. All
+// ranks decide alike, because the decision depends only on the number of the collective and on rate
+// votes that the ready barrier carries.
 //
-// Taking turns (one chain) is safe on any network and measures it, because a single sender sends at
-// the link rate. But a rank's downlink idles during its own turn, so the Allgather takes P N/B
-// instead of (P-1) N/B. Sending at once avoids this and the activations. If the link and not the
-// host is the bottleneck, each sender is paced to its share to keep switch queues from overflowing.
+// Taking turns is safe on any network, and measures the link rate because one rank sends at a time.
+// But a rank's downlink idles during its own turn, and each turn needs an activation.
 //
-// Every decision depends only on the number of the collective and on agreed votes, so all ranks
-// decide alike.
+// Sending at once avoids both. If the link and not the host is the bottleneck, each sender is paced
+// to its share, which keeps switch queues from overflowing.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +16,8 @@
 
 namespace tutti::protocol {
 
-/// The measurements of one rank; a vote combines them to the worst over all ranks.
+/// The measurements of one rank. The ready barrier combines the votes to the worst values of all
+/// ranks.
 struct RateVote {
   static constexpr std::uint32_t kNoRate = 0xffff'ffffu;
 
@@ -37,10 +37,9 @@ struct RateVote {
   }
 };
 
-/// The estimated link rate after a paced Allgather whose data arrived at `measured` bytes per
-/// second for `time`. Only a measurement raises the estimate. A lower one may come from a busy
-/// host: a fixed delay is forgiven, and the rest lowers the estimate slowly unless chunks were
-/// lost.
+/// The new estimate of the link rate after a paced Allgather, whose data arrived at `measured`
+/// bytes per second for `time`. A higher measurement is adopted at once. A lower one may come from
+/// a busy host, so it lowers the estimate only slowly unless chunks were lost.
 constexpr std::uint64_t learned_rate(std::uint64_t planned, std::uint64_t measured,
                                      Nanoseconds time, bool lost) {
   constexpr std::int64_t kHostNoiseNs = 1'000'000;
@@ -71,7 +70,8 @@ class SendSchedule {
     if (count_ == 1 || count_ % kCalibrationPeriod == kCalibrationPeriod - 1) return {};
     return plan_;
   }
-  /// True if the Allgather just counted carries a rate vote: often at first, then rarely.
+  /// True if the Allgather counted last carries a rate vote. The first Allgathers often do, later
+  /// ones rarely.
   bool votes(std::uint64_t bytes) const {
     if (bytes <= kSmallBytes || count_ < 2) return false;
     if (count_ <= kEveryCall) return true;

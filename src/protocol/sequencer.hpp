@@ -17,7 +17,7 @@ class Sequencer {
   std::uint32_t size() const { return size_; }
   /// Number of chains that have a member; at most the requested number.
   std::uint32_t chains() const { return (size_ + length_ - 1) / length_; }
-  /// Number of steps: R, the length of the longest chain.
+  /// Number of steps: the length of the longest chain.
   std::uint32_t steps() const { return length_; }
 
   std::uint32_t chain_of(Rank rank) const { return index(rank) / length_; }

@@ -1,4 +1,5 @@
-// The public element types and operations under the names of this layer, and which pairs are valid.
+// The public element types and operations under the names of this layer, and the test which pairs
+// of them are valid.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,8 @@
 // Conversions of 16-bit floats by integer arithmetic; every kernel must agree with them.
 //
-// Widening is exact. Narrowing rounds to nearest, ties to even; values that are too large become
-// infinity, denormals are kept, and every NaN becomes the one with only its quiet bit set.
+// Widening is exact. Narrowing rounds to nearest, ties to even. Values that are too large become
+// infinity, denormals are kept, and every NaN becomes the positive NaN in which only the quiet bit
+// is set.
 #pragma once
 
 #include <bit>
@@ -39,12 +40,14 @@ constexpr std::uint16_t float_to_half(float value) {
   const auto sign = static_cast<std::uint16_t>(bits >> 31 << 15);
   const std::uint32_t magnitude = bits & 0x7fff'ffff;
   if (magnitude > 0x7f80'0000) return kHalfNan;
-  if (magnitude >= 0x4780'0000) return sign | 0x7c00;  // 2^16 and above become infinity
-  if (magnitude >= 0x3880'0000) {                      // normal number, or rounded up to infinity
+  // Magnitudes of 2^16 and above become infinity.
+  if (magnitude >= 0x4780'0000) return sign | 0x7c00;
+  if (magnitude >= 0x3880'0000) {  // result: a normal number, or infinity by rounding
     const std::uint32_t rounded = magnitude + 0xfff + ((magnitude >> 13) & 1);
     return static_cast<std::uint16_t>(sign | (rounded - (112u << 23)) >> 13);
   }
-  if (magnitude < 0x3300'0000) return sign;  // below half of the smallest denormal: zero
+  // Magnitudes below half of the smallest denormal become zero.
+  if (magnitude < 0x3300'0000) return sign;
   const std::uint32_t shift = 126 - (magnitude >> 23);
   const std::uint32_t significand = (magnitude & 0x007f'ffff) | 0x0080'0000;
   const std::uint32_t kept = significand >> shift;

@@ -15,7 +15,7 @@ using AccumulateFunction = void (*)(std::byte* dst, const std::byte* src, std::s
 /// Computes dst[i] = a0[i] op a1[i] op ..., folded from the left; at least two operands.
 using CombineFunction = void (*)(std::byte* dst, const std::byte* const* operands,
                                  std::size_t operand_count, std::size_t count);
-/// Computes dst[i] = src[i] * *factor.
+/// Computes dst[i] = src[i] * f, where f is the element at `factor`.
 using ScaleFunction = void (*)(std::byte* dst, const std::byte* src, std::size_t count,
                                const std::byte* factor);
 /// Computes dst[i] = dst[i] / divisor.
@@ -26,14 +26,16 @@ struct FoldKernels {
   CombineFunction combine = nullptr;
 };
 
-/// Number of operations that combine two elements; the others are sums with a step before or after.
+/// Number of operations that combine two elements; the other operations are sums with a further
+/// step before or after.
 inline constexpr std::size_t kFoldOperations = 7;
 constexpr std::size_t fold_index(Operation operation) {
   return operation > Operation::bit_xor ? static_cast<std::size_t>(Operation::sum)
                                         : static_cast<std::size_t>(operation);
 }
 
-/// The functions of one implementation; null where is_supported() excludes the pair.
+/// The functions of one implementation; null for each pair of operation and type that
+/// is_supported() excludes.
 struct KernelTable {
   const char* name;
   bool (*runs_here)();
@@ -49,7 +51,7 @@ const KernelTable& avx2_kernels();
 const KernelTable& avx512_kernels();
 #endif
 
-/// Fills a table from the functions of `Kernels<operation, type>`.
+/// Fills a table with the functions of Fold<operation, type> and Single<type>.
 template <template <Operation, ElementType> class Fold, template <ElementType> class Single>
 struct KernelTableMaker {
   template <Operation kOperation, ElementType kType>

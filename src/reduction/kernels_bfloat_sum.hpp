@@ -1,14 +1,15 @@
 // Internal to kernels_avx2.cpp and kernels_avx512.cpp: a fast sum of bfloat16 for numbers that are
 // neither huge nor special.
 //
-// A float32 sum s is rounded to 8 bits, ties to even, by adding M = 1.5 * 2^16 * 2^exponent(s) and
-// subtracting it again; the first of the two fused operations rounds at the position of bfloat16.
-// For denormal s, M is zero, which is exact because sums of bfloat16 are multiples of its smallest
-// value.
+// A float32 sum s is rounded to the 8 significant bits of bfloat16, ties to even: M = 1.5 * 2^16 *
+// 2^exponent(s) is added, which rounds, and subtracted again. For denormal s, M is zero; this is
+// exact, because sums of bfloat16 are multiples of its smallest value.
 //
-// From 2^111 on, and for infinities and NaN, M is infinite, so the fold ends infinite or NaN and
-// the general loop folds again. A zero result is positive. It should be negative only if all
-// operands are, and then every partial result is as well.
+// For sums from 2^111 on, and for infinities and NaN, M is infinite. The result is then infinite or
+// NaN, and the general loop computes it again.
+//
+// This method makes every zero positive, but a sum of negative zeros must be negative. The result
+// therefore gets a negative sign if all operands have one.
 #pragma once
 
 #include "reduction/kernels_vector.hpp"
@@ -22,7 +23,8 @@ struct BfloatSum {
   using Words = Register<std::uint16_t, Isa::kBytes>;
   using Reals = Register<float, Isa::kBytes>;
   static constexpr std::size_t kStep = Isa::kBytes;
-  /// There are 32 registers of 64 bytes, but only 16 of 32 bytes.
+  /// Number of registers of each operand in a block: the processor has 32 registers of 64 bytes,
+  /// but only 16 of 32 bytes.
   static constexpr std::size_t kUnroll = Isa::kBytes == 64 ? 4 : 2;
   static constexpr std::size_t kBlockBytes = kUnroll * kStep;
 
@@ -39,9 +41,9 @@ struct BfloatSum {
  private:
   static constexpr std::uint16_t kExponent = 0x7f80;
   static constexpr std::size_t kLineBytes = 64;
-  /// The hardware prefetcher does not run far enough ahead of this much computation, so operands
-  /// are prefetched explicitly. In place there is less to fetch, and prefetching costs more than it
-  /// gains.
+  /// Distance in bytes at which operands are prefetched, because the hardware prefetcher does not
+  /// run far enough ahead of this much computation. `accumulate` does not prefetch: it reads less,
+  /// and prefetching would cost more than it gains.
   static constexpr std::size_t kAheadBytes = 2048;
 
   template <bool kFetch>
@@ -73,15 +75,15 @@ struct BfloatSum {
     return Isa::multiply_add(power, -kCut - Reals{}, cut);
   }
 
-  // Prefetches into the second-level cache: the first level is too small for many operands at equal
-  // offsets.
+  // Prefetches into the second-level cache, because lines of many operands at equal offsets evict
+  // each other from the first-level cache.
   static void prefetch(const std::byte* operand) {
     for (std::size_t line = 0; line < kBlockBytes; line += kLineBytes) {
       __builtin_prefetch(operand + kAheadBytes + line, 0, 2);
     }
   }
 
-  /// Returns whether the result equals that of the general loop; if not, nothing has been written.
+  /// Returns true if the result equals that of the general loop; otherwise it has written nothing.
   template <bool kFetch>
   [[gnu::always_inline]] static bool combine_block(std::byte* dst, const std::byte* const* operands,
                                                    std::size_t operand_count, std::size_t at) {

@@ -26,7 +26,8 @@ constexpr auto stored_type() {
   if constexpr (kType == ElementType::float64) return double{};
 }
 
-/// The stored form of an element and the type in which it is computed.
+/// Converts an element between the type in which memory stores it and the type in which it is
+/// computed.
 template <ElementType kType>
 struct Element {
   using Stored = decltype(stored_type<kType>());
@@ -118,7 +119,8 @@ struct Fold {
     }
   }
 
-  // Each step rounds to the element type, so that a fold in one place equals a chain of hops.
+  // Each step rounds to the element type, so that one fold of all operands gives the same bits as a
+  // chain of folds at several ranks.
   static void combine(std::byte* dst, const std::byte* const* operands, std::size_t operand_count,
                       std::size_t count) {
     for (std::size_t at = 0; at < count * kBytes; at += kBytes) {

@@ -53,7 +53,7 @@ constexpr bool is_order(Operation operation) {
 }
 constexpr bool is_signed_integer(ElementType type) { return type <= ElementType::int64; }
 
-/// Elements on which registers compute in their stored form.
+/// Elements that registers process in the form in which memory stores them.
 template <typename Isa, typename Element>
 struct PlainLanes {
   using Value = Register<Element, Isa::kBytes>;
@@ -138,8 +138,8 @@ struct BfloatLanes {
   }
 
  private:
-  // A NaN can only come from an operand or from infinities, so its lower half is zero and rounding
-  // keeps it a NaN.
+  // The lower half of a NaN is zero here, because a NaN comes only from an operand or from
+  // infinities. Rounding therefore keeps it a NaN.
   static Reals rounded(const Reals& exact) {
     const Bits bits = same_bits<Bits>(exact);
     return same_bits<Reals>((bits + 0x7fffu + ((bits >> 16) & 1u)) & 0xffff'0000u);
@@ -167,8 +167,8 @@ struct HalfLanes {
   static Value divide(const Value& a, float divisor) { return a / divisor; }
 };
 
-/// Floats as integers that sort like the numbers: in negative numbers all bits but the sign are
-/// flipped.
+/// Floats mapped to integers that sort like the numbers: in negative numbers all bits but the sign
+/// are flipped.
 template <typename Isa, Operation kOperation, ElementType kType>
 struct OrderLanes {
   using Key = std::make_signed_t<UnsignedOfSize<element_bytes(kType)>>;
@@ -185,7 +185,7 @@ struct OrderLanes {
                               : kType == ElementType::bfloat16 ? static_cast<Key>(kBfloatNan)
                               : kType == ElementType::float32  ? static_cast<Key>(kFloatNan)
                                                                : static_cast<Key>(kDoubleNan);
-  /// The key of NaN, which wins every comparison; no number has this key.
+  /// The integer to which NaN is mapped. It wins every comparison, and no number is mapped to it.
   static constexpr Key kWinner = kOperation == Operation::min ? std::numeric_limits<Key>::min()
                                                               : std::numeric_limits<Key>::max();
 
@@ -226,8 +226,8 @@ constexpr auto lanes() {
 /// core need not read them first.
 inline void keep_order() { asm volatile("" : : : "memory"); }
 
-/// Runs `several` and `last` over the bytes from `at` to `end`, in whole registers. The last
-/// elements use a register of which only the first bytes count.
+/// Covers the bytes from `at` to `end`: calls `several` for kUnroll registers at a time, then
+/// `last` for each remaining register. Of the last register, only the first bytes may count.
 template <typename Lanes, std::size_t kUnroll, typename Several, typename Last>
 void walk(std::size_t at, std::size_t end, const Several& several, const Last& last) {
   constexpr std::size_t kStep = Lanes::kStepBytes;

@@ -15,8 +15,8 @@ constexpr std::size_t kBlockBytes = 4096;
 /// Number of operand streams that a core prefetches well. More operands at equal offsets evict one
 /// another from the first-level cache.
 constexpr std::size_t kStreams = 8;
-/// Size in bytes of a partial result of many operands: long enough for the prefetchers, and within
-/// a cache.
+/// Size in bytes of a partial result of many operands: large enough for the prefetchers and small
+/// enough for a cache.
 constexpr std::size_t kPartialBytes = 32768;
 
 std::vector<const KernelTable*> tables() {
@@ -36,7 +36,8 @@ Result<Reducer> Reducer::create(Operation operation, ElementType type) {
   if (static_cast<std::size_t>(operation) >= kOperations ||
       static_cast<std::size_t>(type) >= kElementTypes) {
     return failure(Code::invalid_argument,
-                   "reduction: operation {} on type {} does not exist: use the declared values",
+                   "reduction: the operation {} or the element type {} does not exist: use the "
+                   "declared values",
                    static_cast<unsigned>(operation), static_cast<unsigned>(type));
   }
   if (!is_supported(operation, type)) {
@@ -89,8 +90,8 @@ void Reducer::combine(std::byte* dst, std::span<const std::byte* const> operands
   }
 }
 
-// The partial result is built in a buffer of its own, which stays in the cache, because dst may be
-// an operand that is still to be read.
+// The partial result is built in a separate buffer, which stays in the cache, because dst may be an
+// operand that has not been read yet.
 void Reducer::combine_block(std::byte* dst, std::span<const std::byte* const> operands,
                             std::size_t at, std::size_t count) const {
   const std::size_t type = static_cast<std::size_t>(type_);

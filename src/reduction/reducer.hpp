@@ -6,11 +6,11 @@
 // rank order; an unordered one calls `accumulate` in order of arrival.
 //
 // Rules that make the result reproducible:
-//   - Vectors are cut between elements only; operands are never re-associated, nothing is fused
-//     (a * b + c rounds twice), integers wrap.
+//   - Vectors are cut between elements only. Operands are never re-associated, no operations are
+//     fused (a * b + c rounds twice), and integers wrap.
 //   - float16 and bfloat16 are computed in float32 and rounded back after *each* step (nearest,
-//     ties to even). Partial results thus fit the element type, and a chain of hops equals one fold
-//     at one place; the cost is the precision of a running float32 sum.
+//     ties to even). Partial results thus fit the element type, and a chain of folds at several
+//     ranks equals one fold at one rank. The cost is the precision of a running float32 sum.
 //   - A NaN result is the type's positive quiet NaN without payload, because the payload that
 //     hardware produces depends on the operand order that a compiler chooses.
 //   - min and max are minimum and maximum of IEEE 754-2019 (a NaN wins, -0 is below +0) and do not
@@ -38,7 +38,8 @@ struct KernelTable;
 /// Stateless, so any thread may use it; pointers need no alignment, and counts are in elements.
 class Reducer {
  public:
-  /// Fails with unsupported if the operation does not apply to the type (bitwise on floats).
+  /// Fails with unsupported if the operation does not apply to the type, such as a bitwise
+  /// operation on floats.
   static Result<Reducer> create(Operation operation, ElementType type);
   /// The implementations that this processor runs, fastest first: "avx512", "avx2", "scalar" (the
   /// reference).
@@ -62,8 +63,9 @@ class Reducer {
   /// points to one element), otherwise a copy. dst may be src.
   void prepare(std::byte* dst, const std::byte* src, std::size_t count,
                const std::byte* factor) const;
-  /// Finishes the folded vector at its owner: for average, dst = dst / contributions. Integer
-  /// quotients are truncated; up to 2^24 contributions are exact in float32.
+  /// Finishes a folded vector at the rank that receives it: for `average`, dst = dst /
+  /// contributions; other operations change nothing. Integer quotients are truncated; up to 2^24
+  /// contributions are exact in float32.
   void finish(std::byte* dst, std::size_t count, std::uint32_t contributions) const;
 
   /// Prepares, combines and finishes in one pass over memory. `factors` is used for
@@ -74,7 +76,7 @@ class Reducer {
  private:
   Reducer(Operation operation, ElementType type, const KernelTable& kernels)
       : operation_(operation), type_(type), kernels_(&kernels) {}
-  /// Combines `count` elements from element `at` on, for more than kStreams operands.
+  /// Combines `count` elements, beginning with element `at`, of more than kStreams operands.
   void combine_block(std::byte* dst, std::span<const std::byte* const> operands, std::size_t at,
                      std::size_t count) const;
 

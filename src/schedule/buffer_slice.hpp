@@ -1,9 +1,9 @@
-// Buffer slices: symbolic places in a rank's buffers, such as "blocks 2 and 3 of the receive
-// buffer" or "part 1 of 4 of the send block". A task names slices instead of addresses, so one list
-// serves every size.
+// Buffer slices: symbolic places in a rank's buffers, such as blocks 2 and 3 of the receive buffer.
+// A task names slices instead of addresses, so one schedule works for every block size.
 //
-// Border i of k parts lies at floor(i * elements / k). Equal fractions (1/2 and 2/4) therefore give
-// equal borders for every size, and the validator can compare fractions without knowing a size.
+// If a block has k parts, part i begins at element floor(i * elements / k). Equal fractions such as
+// 1/2 and 2/4 therefore mean the same element for every block size, and the validator compares
+// fractions instead of sizes.
 #pragma once
 
 #include <compare>
@@ -13,16 +13,16 @@ namespace tutti::schedule {
 
 /// The buffers that a task may name.
 enum class Buffer : std::uint8_t {
-  none,     ///< no bytes: the message is only a notification
+  none,     ///< no buffer: the message carries no bytes
   send,     ///< the caller's data, read only
   receive,  ///< the caller's result; the only buffer of a Broadcast, also at the root
-  scratch,  ///< temporary memory from the engine, as many blocks as the schedule reserves
+  scratch,  ///< temporary memory from the engine, with as many blocks as the schedule reserves
 };
 inline constexpr std::uint32_t kBufferKinds = 4;
 
 const char* to_string(Buffer buffer);
 
-/// A position within a block, as the fraction index / parts.
+/// A position within a block: the fraction index / parts of its length.
 struct Fraction {
   std::uint32_t index = 0;
   std::uint32_t parts = 1;
@@ -35,8 +35,9 @@ struct Fraction {
   }
 };
 
-/// A buffer slice: blocks [first_block, first_block + block_count) of a buffer, or the parts
-/// [part_first, part_last) of `parts` of a single block.
+/// A buffer slice: either the whole blocks [first_block, first_block + block_count) of a buffer, or
+/// a range of parts of one block. The block then has `parts` equal parts, of which the slice covers
+/// [part_first, part_last).
 struct BufferSlice {
   Buffer buffer = Buffer::none;
   std::uint32_t first_block = 0;
@@ -51,11 +52,13 @@ struct BufferSlice {
   constexpr Fraction begin() const { return {part_first, parts}; }
   constexpr Fraction end() const { return {part_last, parts}; }
 
-  /// Part `at` of `of` equal parts of this slice, which lies within one block.
+  /// Divides this slice, which must lie within one block, into `of` equal parts and returns the
+  /// part with index `at`.
   constexpr BufferSlice part(std::uint32_t at, std::uint32_t of) const {
     return part(at, at + 1, of);
   }
-  /// Parts [first, last) of `of` equal parts of this slice, which lies within one block.
+  /// Divides this slice, which must lie within one block, into `of` equal parts and returns the
+  /// parts [first, last).
   constexpr BufferSlice part(std::uint32_t first, std::uint32_t last, std::uint32_t of) const {
     const std::uint32_t width = part_last - part_first;
     BufferSlice result = *this;
@@ -87,7 +90,7 @@ constexpr bool contains(const BufferSlice& outer, const BufferSlice& inner) {
          inner.end() <= outer.end();
 }
 
-/// True if two slices have equally many bytes for every block size.
+/// True if two slices have the same length in bytes for every block size.
 constexpr bool same_extent(const BufferSlice& a, const BufferSlice& b) {
   if (a.empty() || b.empty()) return a.empty() == b.empty();
   return a.block_count == b.block_count && a.begin() == b.begin() && a.end() == b.end();

@@ -204,7 +204,8 @@ void Builder::derive_in(World world, const Task& task) {
   const BufferSlice target = place_in(world, task.target);
   const bool reads = reads_source(task.kind) && !source.empty();
   const bool writes = writes_target(task.kind) && !target.empty();
-  if (task.kind == TaskKind::copy && source == target) return;  // a copy onto itself moves nothing
+  // A copy of a slice onto itself does nothing.
+  if (task.kind == TaskKind::copy && source == target) return;
   if (reads) depend_on_accesses(world, source, false);
   if (writes) depend_on_accesses(world, target, true);
   if (reads) note_access(world, at, source, false);
@@ -226,8 +227,8 @@ void Builder::note_access(World world, TaskIndex task, const BufferSlice& place,
     in_block.first_block = block;
     in_block.block_count = 1;
     std::vector<Access>& accesses = accesses_[{world, place.buffer, block}];
-    // This write replaces the older accesses within its block: a later task that conflicts with one
-    // of them conflicts with this write, too.
+    // The older accesses within the written blocks are forgotten: a later task that conflicts with
+    // one of them conflicts with this write, too.
     if (writes)
       std::erase_if(accesses, [&](const Access& a) { return contains(in_block, a.place); });
     accesses.push_back({task, in_block, writes});

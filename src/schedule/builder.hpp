@@ -8,10 +8,9 @@
 //   return b.finish();
 //
 // The builder derives data dependencies from what each task reads and writes, in list order: a read
-// follows the writes before it, a write follows the reads and writes before it. They are stored as
-// explicit indices and hold for in-place calls as well. `after` adds dependencies that the data do
-// not require, such as a round of a barrier or an activation of a chain. The validator shares no
-// code with this derivation.
+// follows the writes before it, a write follows the reads and writes before it. The derived
+// dependencies also hold for in-place calls. after() adds dependencies that do not follow from
+// data, such as the rounds of a barrier.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +24,7 @@
 
 namespace tutti::schedule {
 
-/// Refers to a task that is already in the list. `after` ignores a default-constructed reference.
+/// Refers to a task that is already in the list; a default-constructed TaskRef refers to no task.
 class TaskRef {
  public:
   constexpr TaskRef() = default;
@@ -50,26 +49,28 @@ class Builder {
   BufferSlice receive_blocks(std::uint32_t first, std::uint32_t count) const {
     return blocks_of(Buffer::receive, first, count);
   }
-  /// Reserves new scratch blocks; every call returns different ones.
+  /// Reserves new scratch blocks: no two calls return the same block.
   BufferSlice scratch(std::uint32_t blocks = 1);
 
   // ---- Settings of the tasks that follow --------------------------------------------------------
   Builder& round(std::uint32_t number);
-  /// Makes the next task wait for `tasks`, too.
+  /// Makes the next task depend on `tasks` as well.
   Builder& after(std::initializer_list<TaskRef> tasks);
   Builder& after(TaskRef task) { return after({task}); }
-  /// Adds a queue and returns its index. Queue 0 exists from the start: a free queue, which takes
-  /// tasks until `on` is called.
+  /// Adds a queue and returns its index. Queue 0 is a free queue that exists from the start; tasks
+  /// enter it until `on` names another queue.
   QueueIndex queue(const Queue& queue);
   /// Puts all following tasks into this queue.
   Builder& on(QueueIndex queue);
-  /// Stops deriving dependencies from data; a lowering adds the dependencies itself.
+  /// Stops deriving dependencies from the data that tasks access, for a lowering that adds all
+  /// dependencies itself.
   Builder& explicit_only();
 
   // ---- Tasks ------------------------------------------------------------------------------------
   TaskRef send(Rank to, const BufferSlice& source);
   TaskRef recv(Rank from, const BufferSlice& target);
-  /// Sends a message that waits at the receiver under its key until a `wait_keys` there names it.
+  /// Sends a message that waits at the receiver until a `wait_keys` task of the receiver names the
+  /// message's key.
   TaskRef send_keyed(Rank to, const BufferSlice& source);
   TaskRef signal(Rank to);
   TaskRef recv_signal(Rank from) { return recv(from, BufferSlice()); }
@@ -83,28 +84,29 @@ class Builder {
   TaskRef wait_keys(const std::vector<Rank>& sources, const BufferSlice& target, Side side);
   TaskRef wait(std::uint16_t completions, std::uint32_t count);
   TaskRef enable(QueueIndex queue, std::uint32_t count);
-  /// Adds a task of any kind, whose slot the caller has set.
+  /// Adds a task of any kind. The caller must have set its match slot.
   TaskRef add(Task task);
 
   const Purpose& purpose() const { return program_.purpose; }
   std::uint32_t ranks() const { return program_.purpose.ranks; }
   std::uint32_t me() const { return index(program_.purpose.rank); }
   bool is_root() const { return program_.purpose.rank == program_.purpose.root; }
-  /// The rank that is `distance` places to the right in the ring, or to the left if negative.
+  /// The rank that is `distance` ranks to the right of this one in the ring, or to the left if
+  /// `distance` is negative.
   Rank around(std::int64_t distance) const;
 
   Result<Schedule> finish();
 
  private:
-  /// One access to a place since that place was last overwritten as a whole.
+  /// An access to a buffer slice after the last task that overwrote the whole slice.
   struct Access {
     TaskIndex task;
     BufferSlice place;
     bool writes;
   };
 
-  /// In an in-place call two names mean one storage. The builder derives dependencies once for
-  /// separate buffers and once for the in-place call; a task waits for both sets.
+  /// In an in-place call the send and the receive buffer name the same memory. The builder derives
+  /// dependencies for separate buffers and for the in-place call, and a task waits for both sets.
   enum class World : std::uint8_t { two_buffers, in_place };
 
   std::uint32_t next_slot(std::map<std::uint32_t, std::uint32_t>& slots, Rank peer);

@@ -1,8 +1,8 @@
 // Caches the templates that a communicator has built ([Inozemtsev12] 4.1).
 //
-// A schedule contains no sizes, so a communicator needs few: one per collective, algorithm, root
-// and parameters. A full cache drops the least recently used template; calls under way keep theirs
-// alive. Not thread-safe: the caller serialises the calls.
+// A schedule contains no sizes, so a communicator needs only one template for each collective,
+// algorithm, root and set of parameters. A full cache drops the least recently used template, which
+// lives until the calls that use it have ended. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace tutti::schedule {
 
-/// The key of a template. Unlike Purpose it owns no string, so a lookup allocates nothing.
+/// The key of a template. Unlike Purpose, a key owns no string, so a lookup allocates no memory.
 struct TemplateKey {
   Collective collective = Collective::barrier;
   std::string_view algorithm;
@@ -33,8 +33,8 @@ class TemplateCache {
   /// Holds up to `capacity` templates, at least 1, and calls `build` for a missing one.
   TemplateCache(std::size_t capacity, Build build);
 
-  /// Returns the template for `key` and builds it on first use. A failed build is returned but not
-  /// cached.
+  /// Returns the template for `key`, and builds it if it is missing. If the build fails, its error
+  /// is returned and not cached.
   Result<std::shared_ptr<const Schedule>> get(const TemplateKey& key);
 
   std::size_t size() const { return entries_.size(); }

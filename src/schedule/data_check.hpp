@@ -14,14 +14,15 @@ namespace tutti::schedule {
 
 struct Validation;
 
-/// The memory of all ranks as cells with consecutive numbers. In an in-place call, two names of one
-/// storage have the same cells.
+/// The memory of all ranks as cells with consecutive numbers. In an in-place call, slices of two
+/// buffers that share memory have the same cells.
 class CellSpace {
  public:
   CellSpace(const AllRanks& all, const Grid& grid, bool in_place);
 
   std::uint32_t size() const { return size_; }
-  /// Calls visit(cell) for each cell of a slice in a rank's memory, in the order of its bytes.
+  /// Calls visit(cell) for each cell of a buffer slice at a rank, in the order of the slice's
+  /// bytes.
   template <typename Visit>
   void for_each(std::uint32_t rank, const BufferSlice& slice, const Visit& visit) const {
     if (slice.empty()) return;
@@ -45,17 +46,19 @@ class CellSpace {
   const AllRanks& all_;
   const Grid& grid_;
   bool in_place_;
-  std::vector<std::array<std::uint32_t, kBufferKinds>> bases_;  ///< first cell, by rank and buffer
+  /// Number of the first cell, by rank and buffer.
+  std::vector<std::array<std::uint32_t, kBufferKinds>> bases_;
   std::uint32_t size_ = 0;
 };
 
-/// Phase 4 checks that two tasks that touch one cell are ordered if either of them writes, and that
-/// one-sided accesses and multicasts happen only while the peer's call is under way.
+/// Phase 4 checks that two tasks that access the same cell are ordered if at least one of them
+/// writes. It also checks that one-sided accesses and multicasts reach a peer only while the peer's
+/// call is under way.
 void check_accesses(const AllRanks& all, const CellSpace& cells, const EventGraph& graph,
                     const Matching& matching, const ValidateOptions& options, Findings& findings);
 
-/// Phase 5 runs the programs on symbolic values, compares the result with the promise of the
-/// collective, and records in which order a reduction was folded.
+/// Phase 5 runs the schedules on symbolic values, compares the final contents with the result that
+/// the collective must have, and records the order in which a reduction was folded.
 void check_values(const AllRanks& all, const CellSpace& cells, const EventGraph& graph,
                   const Matching& matching, const ValidateOptions& options, Findings& findings,
                   Validation& validation);

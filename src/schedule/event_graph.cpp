@@ -157,8 +157,8 @@ std::span<const std::uint32_t> EventGraph::predecessors(Event event) const {
 }
 
 bool EventGraph::run(Findings& findings) {
-  // Collects the successors of each event and counts its predecessors that have not happened. A
-  // wait has one predecessor more: its completion count.
+  // Collects the successors of each event and counts its predecessors that have not happened. The
+  // completion of a wait has an additional predecessor: the number of completions that it needs.
   std::vector<std::uint32_t> pending(event_count());
   std::vector<std::uint32_t> offsets(event_count() + 1);
   const auto for_each_edge = [&](const auto& visit) {
@@ -206,7 +206,7 @@ bool EventGraph::run(Findings& findings) {
   return true;
 }
 
-/// Finds a predecessor of `event` that has not happened.
+/// Finds a predecessor of `event` that the run has not reached.
 Event EventGraph::blocker_of(Event event, const std::vector<std::uint32_t>& pending) const {
   for (const std::vector<Edge>* edges : {&edges_, &strict_edges_}) {
     for (const Edge& edge : *edges) {
@@ -236,7 +236,7 @@ void EventGraph::explain_standstill(const std::vector<std::uint32_t>& pending,
   std::vector<bool> seen(event_count());
   for (; !seen[at]; at = blocker_of(at, pending)) seen[at] = true;
 
-  // `at` is on a cycle: walk around the cycle once more to name each of its tasks once.
+  // The event `at` is on a cycle. A second walk around the cycle collects each of its tasks once.
   std::vector<GlobalTask> circle;
   const Event first = at;
   do {
@@ -277,7 +277,8 @@ std::vector<bool> EventGraph::always_before(std::span<const std::pair<Event, Eve
   std::sort(firsts.begin(), firsts.end());
   firsts.erase(std::unique(firsts.begin(), firsts.end()), firsts.end());
 
-  // Propagates sets of 64 first events along the edges, one bit for each event.
+  // Tests 64 `first` events at a time: each event holds a 64-bit set of the `first` events that
+  // precede it, which is propagated along the edges.
   std::vector<std::uint64_t> reached(event_count());
   for (std::size_t batch = 0; batch < firsts.size(); batch += 64) {
     const auto batch_begin = firsts.begin() + static_cast<std::ptrdiff_t>(batch);
@@ -307,8 +308,8 @@ void EventGraph::add_proofs_of_waits() {
   }
 }
 
-/// A wait for n completions proves a task complete if fewer than n other tasks can complete without
-/// it. A task that follows from this task, or from the wait itself, cannot complete without it.
+/// After a wait for n completions a task is complete if fewer than n other tasks of the queue can
+/// complete without it. A task that comes after this task or after the wait cannot.
 bool EventGraph::prove(const CountedQueue& queue) {
   const std::vector<GlobalTask>& tasks = queue.reporting;
   std::vector<std::pair<Event, Event>> pairs;
@@ -325,7 +326,7 @@ bool EventGraph::prove(const CountedQueue& queue) {
   for (std::size_t w = 0; w < queue.waits.size(); ++w) {
     const std::size_t base = n * n + 2 * n * w;
     for (std::size_t t = 0; t < n; ++t) {
-      if (before[base + n + t]) continue;  // this order is proved already
+      if (before[base + n + t]) continue;  // the graph contains this order already
       std::uint64_t others = 0;
       for (std::size_t u = 0; u < n; ++u)
         others += u != t && !before[t * n + u] && !before[base + u] ? 1 : 0;
@@ -367,7 +368,7 @@ const std::uint64_t* EventGraph::Local::row(Event event) const {
 
 bool EventGraph::Local::before(GlobalTask first, GlobalTask second) const {
   const Event issue = graph_.issued(second);
-  // A posted receive is issued when its rank begins.
+  // A receive that is posted before any other task is issued when its rank's call begins.
   if (!graph_.is_task_event(issue)) return false;
   const std::uint32_t bit = first - graph_.all_.base(rank_);
   return (row(issue)[bit / 64] >> (bit % 64) & 1) != 0;

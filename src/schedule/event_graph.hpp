@@ -1,7 +1,8 @@
-// The events of all ranks' programs, and the order between them that holds in every legal run.
+// The events of all ranks' schedules, and the order between these events that holds in every legal
+// run.
 //
-// Each task has two events, its issue and its completion; each rank has two, the begin and the end
-// of its call. A posted receive without dependencies is issued when its rank begins.
+// The events of a task are its issue and its completion; those of a rank are the begin and the end
+// of its call. A receive without dependencies is issued when its rank's call begins.
 #pragma once
 
 #include <cstdint>
@@ -26,24 +27,24 @@ class EventGraph {
   Event ended(std::uint32_t rank) const { return began(rank) + all_.ranks(); }
   std::uint32_t event_count() const { return 2 * (all_.task_count() + all_.ranks()); }
 
-  /// Runs the programs once under the strictest legal protocol for each transfer. Returns false on
-  /// deadlock; the finding names a cycle of waiting tasks.
+  /// Runs the schedules once, with the strictest protocol that is legal for each transfer. Returns
+  /// false after a deadlock; the finding then names a cycle of waiting tasks.
   bool run(Findings& findings);
-  /// The events in the order in which the run let them happen, and the position of each in it.
-  /// Valid after `run`.
+  /// The events in the order of the run, and the position of each event in this order. Valid after
+  /// `run`.
   std::span<const Event> order() const { return order_; }
   std::uint32_t position(Event event) const { return positions_[event]; }
 
-  /// Adds the orders that waits prove on queues that complete out of order, until a pass adds none.
-  /// Valid after `run`.
+  /// Adds the orders that follow from waits on queues that complete out of order, until no new
+  /// order is found. `run` must precede it.
   void add_proofs_of_waits();
 
-  /// Tells for each pair whether `first` comes before `second` in every run.
+  /// For each pair of events, true if `first` happens before `second` in every run.
   std::vector<bool> always_before(std::span<const std::pair<Event, Event>> pairs) const;
-  /// The order that follows from one rank's own events.
+  /// The order between events that follows from the tasks of one rank alone.
   class Local;
 
-  /// The number of messages in the longest chain that ends before a rank's end.
+  /// The number of messages in the longest chain of events in any rank's call.
   std::uint32_t longest_chain() const;
 
  private:
@@ -54,17 +55,19 @@ class EventGraph {
     Event after;
     bool message;  ///< true if a message travels along this edge
   };
-  /// A wait and the number of completions that it needs, counted from the start of the call.
+  /// A wait, and the number of completions that its queue must have counted since the start of the
+  /// call.
   struct Threshold {
     GlobalTask wait;
     std::uint64_t completions;
   };
-  /// A completion queue of one rank, with the tasks that report to it.
+  /// A completion queue of one rank, with the tasks whose completions it counts.
   struct CountedQueue {
     std::uint32_t rank;
     std::vector<GlobalTask> reporting;
     std::vector<Threshold> waits;
-    bool in_order;  ///< true if exactly one queue reports here, and that queue completes in order
+    /// True: this completion queue counts exactly one queue, which completes in order.
+    bool in_order;
   };
 
   void find_issue_events();
@@ -87,8 +90,9 @@ class EventGraph {
 
   const AllRanks& all_;
   std::vector<Event> issued_;
-  std::vector<Edge> edges_;         ///< orders that hold in every run
-  std::vector<Edge> strict_edges_;  ///< orders that only the strictest protocol adds
+  std::vector<Edge> edges_;  ///< edges for orders that hold in every run
+  /// Edges for orders that hold only under the strictest protocol.
+  std::vector<Edge> strict_edges_;
   std::vector<CountedQueue> counted_;
   std::vector<std::uint32_t> predecessor_offsets_;
   /// Predecessor events; the top bit marks an edge along which a message travels.
@@ -97,7 +101,7 @@ class EventGraph {
   std::vector<std::uint32_t> positions_;
 };
 
-/// The order of completions within one rank, as far as the tasks of that rank determine it.
+/// The order between tasks of one rank, as far as the tasks of this rank alone determine it.
 class EventGraph::Local {
  public:
   Local(const EventGraph& graph, std::uint32_t rank);
@@ -110,7 +114,8 @@ class EventGraph::Local {
   const EventGraph& graph_;
   std::uint32_t rank_;
   std::uint32_t words_;
-  std::vector<std::uint64_t> rows_;  ///< by event: bit set of the tasks complete before it
+  /// By event: bit set of the tasks that are complete before the event.
+  std::vector<std::uint64_t> rows_;
 };
 
 }  // namespace tutti::schedule

@@ -1,5 +1,4 @@
-// Reads the text form of a schedule: a cursor over the words of one line, and one short function
-// for each kind of line.
+// Parses the text form of a schedule, one function for each kind of line.
 #include <algorithm>
 #include <charconv>
 #include <limits>
@@ -85,7 +84,7 @@ Status read_field(Line& line, std::string_view word, Number& out) {
   return read_number(line, word, out);
 }
 
-/// Splits "a..b" or "a" into a half-open range of numbers.
+/// Parses "a..b" or "a" into a half-open range of numbers.
 bool to_range(std::string_view text, std::uint32_t& first, std::uint32_t& last) {
   const std::size_t dots = text.find("..");
   if (dots != std::string_view::npos)
@@ -96,7 +95,8 @@ bool to_range(std::string_view text, std::uint32_t& first, std::uint32_t& last) 
   return true;
 }
 
-/// Removes "{1/4}" or "{1..3/4}" from the end of a place and stores the part in `out`.
+/// Removes a suffix such as "{1/4}" or "{1..3/4}" from the text of a buffer slice, and stores the
+/// parts in `out`.
 bool take_parts(std::string_view& text, BufferSlice& out) {
   const std::size_t brace = text.find('{');
   if (brace == std::string_view::npos) return true;
@@ -330,7 +330,7 @@ Status read_parameters(Line& line, Parameters& out) {
   return line.expect_end();
 }
 
-/// The five lines before the queues, which have a fixed order.
+/// Parses the five lines that precede the queues, in their fixed order.
 class Heading {
  public:
   bool complete() const { return next_ == kLines; }

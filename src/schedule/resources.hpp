@@ -10,11 +10,12 @@
 
 namespace tutti::schedule {
 
-/// The resources that one rank uses in one call.
+/// The resources that one rank uses in one call of a collective.
 struct RankUse {
   std::uint32_t peers = 0;        ///< distinct ranks with which this rank exchanges messages
   std::uint32_t connections = 0;  ///< connections of this rank, as connections_of() counts them
-  /// Three a connection: for eager messages, CTS and rendezvous data ([Inozemtsev12] 4.2).
+  /// Each connection has three queue pairs: for eager messages, for CTS and for rendezvous data
+  /// ([Inozemtsev12] 4.2).
   std::uint32_t queue_pairs = 0;
   std::uint32_t posted_receives = 0;
   std::uint32_t messages_sent = 0;
@@ -26,16 +27,17 @@ struct RankUse {
   std::uint64_t scratch_bytes = 0;
 };
 
-/// Queue pairs of one connection that the network interface drives by itself.
+/// Number of queue pairs of a connection for which the network interface carries out waits and
+/// enables.
 inline constexpr std::uint32_t kQueuePairsPerConnection = 3;
 
-/// Connections as [Inozemtsev12] 4.2 counts them. If a rank sends to exactly the ranks that it
-/// receives from, as in Standard Exchange, one connection serves both directions. Otherwise the two
-/// directions have separate connections (Ring: 2, Bruck: 2 a round), even to a rank that is both.
+/// The number of connections, counted as in [Inozemtsev12] 4.2. If a rank sends to exactly the
+/// ranks from which it receives, one connection serves both directions; otherwise each direction to
+/// or from a rank has a connection of its own.
 std::uint32_t connections_of(const Schedule& schedule);
 
-/// The bytes that the rank sends to each rank, by destination. Multicasts are left out because they
-/// have no single destination, and reads because the peer's links carry them.
+/// The bytes that the rank sends to each destination rank. Multicasts are left out because they
+/// have no single destination, and reads because the peer sends their data.
 Result<std::vector<std::uint64_t>> bytes_by_destination(const Schedule& schedule,
                                                         const Shape& shape);
 

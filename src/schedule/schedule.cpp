@@ -10,8 +10,8 @@ namespace tutti::schedule {
 
 namespace {
 
-/// Groups tasks by key: fills `offsets` and `items` so that the tasks of each key are in list
-/// order.
+/// Groups tasks by key. The group of key k is items[offsets[k]] to items[offsets[k + 1] - 1], in
+/// list order.
 template <typename ForEachKey>
 void group_by(std::size_t keys, std::size_t tasks, const ForEachKey& for_each_key,
               std::vector<std::uint32_t>& offsets, std::vector<TaskIndex>& items) {
@@ -101,13 +101,12 @@ Status Schedule::check() const {
   const Purpose& purpose = program_.purpose;
   if (purpose.ranks == 0 || tutti::index(purpose.rank) >= purpose.ranks ||
       tutti::index(purpose.root) >= purpose.ranks)
-    return failure(
-        Code::invalid_argument,
-        "a schedule of {} ranks has rank {} and root {}: choose both from 0 to ranks - 1",
-        purpose.ranks, tutti::index(purpose.rank), tutti::index(purpose.root));
-  if (program_.queues.empty() || program_.queues.size() >= kNoIndex)
     return failure(Code::invalid_argument,
-                   "rank {}'s schedule has {} queues: give it between 1 and {}",
+                   "a schedule for {} ranks names rank {} and root {}: choose rank and root from 0 "
+                   "to the number of ranks - 1",
+                   purpose.ranks, tutti::index(purpose.rank), tutti::index(purpose.root));
+  if (program_.queues.empty() || program_.queues.size() >= kNoIndex)
+    return failure(Code::invalid_argument, "the schedule of rank {} has {} queues: use 1 to {}",
                    tutti::index(purpose.rank), program_.queues.size(), kNoIndex - 1);
   for (TaskIndex t = 0; t < program_.tasks.size(); ++t) {
     if (Status checked = check_task(t); !checked) return checked;

@@ -1,8 +1,8 @@
 // A schedule: the tasks of one rank for one collective, as plain data.
 //
-// A builder writes the schedule (builder.hpp), the validator proves it (validate.hpp), text.hpp
-// prints and reads it, cache.hpp keeps it as a template, and shape.hpp fills it for a call. A
-// schedule never changes once built, so any number of calls, threads and engines may share it.
+// A builder writes the schedule, the validator proves it, the template cache stores it, and a shape
+// fills in the sizes of a call. A schedule never changes once built, so any number of calls,
+// threads and engines may share it.
 #pragma once
 
 #include <compare>
@@ -31,36 +31,38 @@ Result<Collective> collective_named(std::string_view name);
 
 /// Parameters of an algorithm. An algorithm ignores those that it does not use.
 struct Parameters {
-  std::uint32_t ports = 1;     ///< k of the k-port algorithms [Inozemtsev12] 4.1
+  /// Number of concurrent sends of a round in k-port algorithms [Inozemtsev12] 4.1.
+  std::uint32_t ports = 1;
   std::uint32_t radix = 2;     ///< radix of k-nomial trees
   std::uint32_t segments = 1;  ///< number of segments of a pipelined message
-  std::uint32_t chains = 1;    ///< M of the multicast sequencer [Khalilov24] 4.1
-  bool ready = false;          ///< a ready barrier precedes the first multicast [Khalilov24] 3.3
-  bool handshake = false;      ///< the final handshake follows the multicast [Khalilov24] 3.3
+  std::uint32_t chains = 1;    ///< number of chains of the multicast sequencer [Khalilov24] 4.1
+  /// True: a ready barrier precedes the first multicast [Khalilov24] 3.3.
+  bool ready = false;
+  bool handshake = false;  ///< true: the handshake follows the multicast [Khalilov24] 3.3
 
   friend auto operator<=>(const Parameters&, const Parameters&) = default;
 };
 
-/// The use for which a schedule is built.
+/// The purpose for which a schedule is built.
 struct Purpose {
   Collective collective = Collective::barrier;
   std::string algorithm;
   std::uint32_t ranks = 1;
   Rank rank = rank_of(0);
-  Rank root = rank_of(0);  ///< 0 for collectives without a root
+  Rank root = rank_of(0);  ///< root of the collective; 0 if the collective has none
   Parameters parameters{};
 
   friend bool operator==(const Purpose&, const Purpose&) = default;
 };
 
-/// Number of blocks that the collective gives to a buffer; 0 for scratch and none. An Allgather
-/// sends one block and receives `ranks` blocks, a Broadcast or reduction has one; blocks that only
-/// the root has are counted only at the root.
+/// Number of blocks of a buffer at this rank; 0 for `scratch` and `none`. The receive buffer of an
+/// Allgather, for example, has one block for each rank, and that of a Gather has blocks only at the
+/// root.
 std::uint32_t blocks_in(const Purpose& purpose, Buffer buffer);
-/// The first slot of CTS messages; data messages use the slots below.
+/// The first match slot for CTS messages; data messages use the slots below it.
 inline constexpr std::uint32_t kCtsSlots = 0x8000'0000u;
 
-/// The parts of a schedule while it is being written; Schedule::make turns them into a Schedule.
+/// The contents of a schedule while a builder writes it; Schedule::make turns them into a Schedule.
 struct Program {
   Purpose purpose;
   std::uint32_t scratch_blocks = 0;
@@ -70,8 +72,8 @@ struct Program {
   std::vector<Key> keys;
 };
 
-/// One message, by peer and slot, and the task that sends or receives it; for wait_keys also the
-/// index of the key.
+/// One message, by peer and match slot, and the task that sends or receives it. If the task is a
+/// wait_keys, `key` is the index of the message among its keys.
 struct Match {
   std::uint32_t peer = 0;
   std::uint32_t slot = 0;
@@ -82,8 +84,8 @@ struct Match {
 class Schedule {
  public:
   Schedule() = default;
-  /// Checks that every index is within the program and that dependencies point backwards; the error
-  /// names the task. The validator decides whether the program is correct.
+  /// Checks that every index exists and that each task depends only on tasks before it; the error
+  /// names the task. Only the validator can tell whether the schedule is correct.
   static Result<Schedule> make(Program program);
 
   const Purpose& purpose() const { return program_.purpose; }
@@ -100,18 +102,18 @@ class Schedule {
   /// The entries of a queue, in order.
   std::span<const TaskIndex> entries(QueueIndex queue) const;
   std::uint32_t completion_queues() const { return completion_queues_; }
-  /// The messages that `recv` and `wait_keys` tasks receive, sorted by source and slot.
+  /// The messages that `recv` and `wait_keys` tasks receive, sorted by source and match slot.
   std::span<const Match> arrivals() const { return arrivals_; }
-  /// The index into arrivals() of the message from `source` with `slot`; none if no task receives
-  /// it.
+  /// The index into arrivals() of the message from `source` with match slot `slot`; nothing if no
+  /// task receives it.
   std::optional<std::size_t> arrival_of(Rank source, std::uint32_t slot) const;
-  /// The task that sends the message to `peer` with `slot`, if there is one.
+  /// The task that sends the message to `peer` with match slot `slot`, if there is one.
   std::optional<TaskIndex> sender_of(Rank peer, std::uint32_t slot) const;
 
-  /// Number of blocks of a buffer at this rank.
+  /// Number of blocks that a buffer has at this rank.
   std::uint32_t blocks(Buffer buffer) const;
-  /// True if every slice is one block of the caller's buffers or a part of one. Such a schedule
-  /// also serves blocks of different sizes.
+  /// True if every buffer slice lies within one block of the caller's buffers. Such a schedule also
+  /// works with blocks of different sizes.
   bool single_blocks() const { return single_blocks_; }
 
   const Program& program() const { return program_; }
@@ -128,7 +130,8 @@ class Schedule {
   std::vector<TaskIndex> dependents_;
   std::vector<std::uint32_t> entry_offsets_;
   std::vector<TaskIndex> entries_;
-  std::vector<Match> arrivals_;  ///< received messages, sorted by peer and slot like departures_
+  /// Received messages, sorted by peer and match slot, as departures_ is.
+  std::vector<Match> arrivals_;
   std::vector<Match> departures_;
   std::uint32_t completion_queues_ = 0;
   bool single_blocks_ = true;

@@ -9,22 +9,21 @@ namespace tutti::schedule {
 
 namespace {
 
-/// Offset of a part's border within a block, in bytes.
+/// Offset of a fraction of a block from the start of the block, in bytes.
 std::uint64_t border_bytes(Fraction at, std::uint64_t block_bytes, std::uint64_t element_bytes) {
   if (at.index == at.parts) return block_bytes;
   return part_border(block_bytes / element_bytes, at.index, at.parts) * element_bytes;
 }
 
-/// The offset and size of a run of whole blocks that have individual sizes.
+/// The offset and size of consecutive whole blocks with individual sizes.
 Result<Extent> resolve_varying(const BufferSlice& slice, const BlockSizes& blocks) {
   if (slice.last_block() > blocks.sizes_bytes.size() ||
       blocks.offsets_bytes.size() != blocks.sizes_bytes.size())
-    return failure(
-        Code::invalid_argument,
-        "{} needs {} blocks, but the call gives {} sizes and {} offsets: give one of each "
-        "for each block",
-        to_string(slice), slice.last_block(), blocks.sizes_bytes.size(),
-        blocks.offsets_bytes.size());
+    return failure(Code::invalid_argument,
+                   "{} needs {} blocks, but the call gives {} sizes and {} offsets: give a size "
+                   "and an offset for each block",
+                   to_string(slice), slice.last_block(), blocks.sizes_bytes.size(),
+                   blocks.offsets_bytes.size());
   Extent extent{slice.buffer, blocks.offsets_bytes[slice.first_block], 0};
   for (std::uint32_t b = slice.first_block; b < slice.last_block(); ++b) {
     if (blocks.offsets_bytes[b] != extent.offset_bytes + extent.size_bytes)
@@ -38,7 +37,7 @@ Result<Extent> resolve_varying(const BufferSlice& slice, const BlockSizes& block
   return extent;
 }
 
-/// The slice of the storage in which an in-place call keeps `slice`.
+/// The slice of memory that an in-place call uses for `slice`.
 BufferSlice storage_of(const BufferSlice& slice, const Alias& alias) {
   if (alias.name.empty() || !contains(alias.name, slice)) return slice;
   BufferSlice result = slice;
@@ -47,7 +46,7 @@ BufferSlice storage_of(const BufferSlice& slice, const Alias& alias) {
   return result;
 }
 
-/// The alias in force at the rank whose memory holds a task's source or target.
+/// The alias at the rank whose memory contains a slice that a task reads or writes.
 Alias alias_at(const Schedule& schedule, const Shape& shape, Rank rank) {
   if (!shape.in_place) return {};
   const Purpose& purpose = schedule.purpose();
@@ -57,18 +56,19 @@ Alias alias_at(const Schedule& schedule, const Shape& shape, Rank rank) {
 Status check_shape(const Schedule& schedule, const Shape& shape, std::size_t room) {
   if (room < schedule.tasks().size())
     return failure(Code::invalid_argument,
-                   "an array of {} filled tasks is too short for {}: make room for all", room,
-                   schedule.tasks().size());
+                   "the output array has {} entries for {} tasks: give one entry for each task",
+                   room, schedule.tasks().size());
   if (shape.element_bytes == 0)
     return failure(Code::invalid_argument, "the element size is 0 bytes: give at least 1");
   if (shape.in_place && !has_in_place(schedule.purpose().collective))
-    return failure(Code::invalid_argument, "{} has no in-place form: give it two buffers",
+    return failure(Code::invalid_argument,
+                   "{} cannot be called in place: give separate send and receive buffers",
                    to_string(schedule.purpose().collective));
   for (const BlockSizes& blocks : shape.buffers) {
     if (!blocks.uniform() && !schedule.single_blocks())
       return failure(Code::invalid_argument,
-                     "{} {} moves several blocks at once and needs equal sizes: choose an "
-                     "algorithm that moves single blocks (ring, linear)",
+                     "the {} algorithm {} moves several blocks at once and needs blocks of equal "
+                     "size: choose an algorithm that moves single blocks (ring, linear)",
                      to_string(schedule.purpose().collective), schedule.purpose().algorithm);
   }
   return {};

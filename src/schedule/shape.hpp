@@ -12,21 +12,22 @@
 
 namespace tutti::schedule {
 
-/// The sizes of a buffer's blocks: equal and adjoining, or individual (Allgatherv).
+/// The sizes of a buffer's blocks: equal sizes without gaps between blocks, or individual sizes and
+/// offsets (Allgatherv).
 struct BlockSizes {
   std::uint64_t uniform_bytes = 0;
-  /// Size of each block in bytes; empty if all are uniform.
+  /// Size of each block in bytes; empty if all blocks have uniform_bytes.
   std::span<const std::uint64_t> sizes_bytes;
-  /// Offset of each block in bytes; as many as sizes_bytes.
+  /// Offset of each block in bytes, one for each entry of sizes_bytes.
   std::span<const std::uint64_t> offsets_bytes;
 
   bool uniform() const { return sizes_bytes.empty(); }
 };
 
-/// The sizes of one call. The arrays behind the spans must outlive fill().
+/// The sizes of one call. The arrays to which its spans refer must outlive fill().
 struct Shape {
-  std::array<BlockSizes, kBufferKinds> buffers;  ///< block sizes of each buffer, by Buffer
-  /// Size of an element in bytes; parts begin and end between elements.
+  std::array<BlockSizes, kBufferKinds> buffers;  ///< block sizes, indexed by Buffer
+  /// Size of an element in bytes. The parts of a block consist of whole elements.
   std::uint64_t element_bytes = 1;
   /// Size in bytes of the longest message that is sent eagerly ([Inozemtsev12] 4.1).
   std::uint64_t eager_limit_bytes = 16384;
@@ -43,13 +44,12 @@ struct Shape {
                        std::span<const std::uint64_t> offsets_bytes);
 };
 
-/// The storage that an in-place call shares: the send block is stored in the rank's own block of
-/// the receive buffer (Allgather, Gather at the root), the send block in the receive block
-/// (Allreduce, Reduce at the root), or the receive block in the rank's own block of the send buffer
-/// (Reduce-Scatter, Scatter at the root).
+/// The memory that send and receive buffer share in an in-place call. In an Allgather, for example,
+/// the send block lies in the rank's own block of the receive buffer; in a Reduce-Scatter, the
+/// receive block lies in the rank's own block of the send buffer.
 struct Alias {
-  BufferSlice name;     ///< slice that the schedule names; empty if the call aliases nothing
-  BufferSlice storage;  ///< slice that holds its bytes
+  BufferSlice name;     ///< slice that tasks name; empty if the buffers share no memory
+  BufferSlice storage;  ///< slice in which the bytes of `name` lie
 };
 Alias in_place_alias(Collective collective, Rank rank, Rank root);
 inline Alias in_place_alias(const Purpose& purpose) {
@@ -58,7 +58,7 @@ inline Alias in_place_alias(const Purpose& purpose) {
 /// True if the collective has an in-place form; Alltoall, Barrier and Broadcast have none.
 bool has_in_place(Collective collective);
 
-/// A contiguous run of bytes of a buffer.
+/// A contiguous range of bytes in a buffer.
 struct Extent {
   Buffer buffer = Buffer::none;
   std::uint64_t offset_bytes = 0;
@@ -70,21 +70,22 @@ struct Extent {
 /// The protocol by which a message is sent.
 enum class Transfer : std::uint8_t { eager, rendezvous };
 
-/// The places of a task in one call. The `target` of a write and the `source` of a read lie in the
-/// peer's memory.
+/// A task's source and target in one call, as ranges of bytes. The target of a write and the source
+/// of a read lie in the peer's memory.
 struct FilledTask {
   Extent source;
   Extent target;
   Transfer transfer = Transfer::eager;
 };
 
-/// Finds the bytes of a slice. Fails if its blocks do not adjoin or the shape lacks one of them.
+/// Returns the bytes of a slice. Fails if the blocks of the slice do not adjoin, or if the shape
+/// lacks one of these blocks.
 Result<Extent> resolve(const BufferSlice& slice, const Shape& shape, const Alias& alias = {});
 
-/// Fills `out`, one entry for each task, without allocating memory; a copy of a place onto itself
-/// gets the size 0. Fails with invalid_argument if `out` is too short, if the schedule moves
-/// several blocks at once but they have individual sizes, or if the collective has no in-place form
-/// but the call is in place.
+/// Fills one entry of `out` for each task, without allocating memory; a copy of a slice onto itself
+/// gets size 0. Fails with invalid_argument if `out` is too short, if the schedule needs blocks of
+/// equal size and they are not, or if the collective cannot be called in place and the shape says
+/// so.
 Status fill(const Schedule& schedule, const Shape& shape, std::span<FilledTask> out);
 
 /// Bytes of scratch that a call with the sizes of `shape` needs.

@@ -1,21 +1,18 @@
 // One step of a rank's program, and the queues that contain the steps.
 //
 // Execution. Each rank first posts its receives: `recv` and `collect` tasks without dependencies
-// precede every send ([Khalilov24] 3.3). A task is then issued as soon as all its dependencies are
-// complete, its queue permits it (see QueueKind), and it is released if its queue is held
-// ([Inozemtsev12] 4.1). Nothing else orders tasks; on a free queue the order of the list has no
-// meaning.
+// precede every send ([Khalilov24] 3.3). Any other task is issued as soon as its dependencies are
+// complete and its queue permits it; a task in a held queue also needs an enable ([Inozemtsev12]
+// 4.1).
 //
-// Matching. A message is identified by (source, destination, slot), and each triple is used once.
-// Matching thus never depends on timing, and a wire tag of (collective, slot) suffices. Builders
-// number the slots per peer, so list order is matching order. Multicast needs no matching: a chunk
-// carries its position in the receive buffer, and every group member collects it.
+// Matching. Source, destination and match slot identify a message, and a schedule uses each such
+// triple once, so matching never depends on timing. A multicast chunk carries its position in the
+// receive buffer and needs no match slot.
 //
-// Eager and rendezvous ([Inozemtsev12] 4.1) are not tasks: filling the template selects one of them
-// for each transfer from its size, which both ends know, so one template serves all sizes. The
-// validator assumes the stricter rule of either protocol: a completed send proves nothing, and a
-// send may not complete before the receive is posted. For a network interface with wait and enable,
-// core_direct.hpp writes the protocol out, including each CTS.
+// Protocol. A schedule does not say which messages are eager and which use rendezvous
+// ([Inozemtsev12] 4.1): filling it with a shape decides this by size. The validator assumes the
+// stricter rule of both protocols: a completed send proves nothing, and a send may not complete
+// before its receive is posted.
 #pragma once
 
 #include <cstdint>
@@ -26,42 +23,47 @@
 namespace tutti::schedule {
 
 enum class TaskKind : std::uint8_t {
-  send,       ///< sends `source` to `peer`; complete once `source` may be overwritten
-  recv,       ///< receives from `peer` into `target`; complete once the data has arrived
-  write,      ///< writes `source` to `target` at `peer`; complete once the data has arrived there
-  read,       ///< reads `source` at `peer` into `target`
-  multicast,  ///< sends `source` to all other members of `group`, which store it at `target`
-  collect,    ///< receives into `target` all chunks that other ranks multicast, in any order
-  wait,       ///< complete after `count` further completions on the completion queue `object`
-  wait_keys,  ///< folds the named keyed packets into `target`, in the order named [Xu25] 1.2
-  /// Releases the next `count` held entries of the queue `object` (send_enable, recv_enable).
+  send,  ///< sends `source` to `peer`; complete once `source` may be overwritten
+  recv,  ///< receives from `peer` into `target`; complete once the data has arrived
+  /// Writes `source` to `target` in the memory of `peer`; complete once the data has arrived.
+  write,
+  read,       ///< reads `source` in the memory of `peer` into `target`
+  multicast,  ///< sends `source` to all other members of its group, which store it at `target`
+  collect,    ///< receives into `target` the chunks that other ranks multicast, in any order
+  wait,       ///< waits for `count` further completions on the completion queue `object`
+  /// Folds the messages with the named keys into `target`, in the order of the keys [Xu25] 1.2.
+  wait_keys,
+  /// releases the next `count` entries of the held queue `object` (send_enable, recv_enable)
   enable,
-  reduce,  ///< combines `source` with `target` into `target` by the call's operator
+  /// Combines `target` and `source` by the call's operator and stores the result in `target`.
+  reduce,
   copy,    ///< copies `source` to `target`
-  signal,  ///< sends no bytes to `peer`: a CTS, an activation, a round of a barrier
+  signal,  ///< sends a message without bytes to `peer`, such as a CTS or an activation
 };
 inline constexpr std::uint32_t kTaskKinds = 12;
 
 const char* to_string(TaskKind kind);
 
-/// The side of the operator on which new data enters. With `after` for every task and sources in
-/// rank order, the result is the fold in rank order, also for an operator that does not commute.
+/// The position of the new operand in a reduction. If every task has `after` and the operands
+/// arrive in rank order, the result is the fold in rank order, even if the operator does not
+/// commute.
 enum class Side : std::uint8_t {
   after,   ///< target = target op source
   before,  ///< target = source op target
-  none,    ///< target = source: nothing is combined (wait_keys only)
+  none,    ///< target = source, without the operator (wait_keys only)
 };
 
 const char* to_string(Side side);
 
 /// How a queue issues and completes its entries.
 enum class QueueKind : std::uint8_t {
-  free,     ///< tasks ordered by their dependencies only
-  send,     ///< send queue of a connection to `peer`: issued and completed in order
-  receive,  ///< receive queue of a connection from `peer`: issued and completed in order
-  /// Device queue: an entry is issued once the entry before it is complete [Inozemtsev12] 3.
+  free,  ///< queue whose tasks are ordered only by their dependencies
+  send,  ///< send queue of a connection to `peer`; entries are issued and completed in order
+  /// Receive queue of a connection from `peer`; entries are issued and completed in order.
+  receive,
+  /// queue of the device; each entry is issued once the previous entry is complete [Inozemtsev12] 3
   management,
-  host,  ///< like management, but run by the host's processor: copies and reductions
+  host,  ///< queue of copies and reductions that the host's processor runs one after the other
 };
 
 const char* to_string(QueueKind kind);
@@ -80,15 +82,16 @@ const char* to_string(Channel channel);
 struct Queue {
   QueueKind kind = QueueKind::free;
   Channel channel = Channel::data;
-  bool held = false;  ///< true: entries wait for an enable
-  /// Completion queue that counts this queue's entries, if any.
+  bool held = false;  ///< true: a held queue, whose entries wait for an enable
+  /// Completion queue that counts the completed entries of this queue, if any.
   std::uint16_t completions = kNoIndex;
-  Rank peer = kNoRank;  ///< far end of a send or receive queue
+  Rank peer = kNoRank;  ///< peer of a send or receive queue
 
   friend bool operator==(const Queue&, const Queue&) = default;
 };
 
-/// Identifies a keyed packet ([Xu25] 1.2), which a `signal` sends, or a `send` with `keyed`.
+/// Identifies a message that waits at its receiver without a posted receive ([Xu25] 1.2). A
+/// `signal` sends such a message, and so does a `send` with `keyed`.
 struct Key {
   Rank source = kNoRank;
   std::uint32_t slot = 0;
@@ -99,17 +102,19 @@ struct Key {
 /// One step of a schedule. Fields that a kind does not use keep their defaults.
 struct Task {
   TaskKind kind = TaskKind::copy;
-  Side side = Side::after;  ///< reduce, wait_keys: operand position of `source`
-  /// For a send: the message waits at the receiver under (source, slot), without a posted receive.
+  Side side = Side::after;  ///< operand position of the new data of a reduce or wait_keys
+  /// True for a send whose message needs no posted receive: it waits at the receiver under the key
+  /// (source, slot).
   bool keyed = false;
   QueueIndex queue = 0;
-  /// The completion queue of a wait, the queue of an enable, or the group of a multicast or
-  /// collect.
+  /// Index of the completion queue of a wait, of the queue of an enable, or of the group of a
+  /// multicast or collect.
   std::uint16_t object = 0;
-  std::uint16_t round = 0;  ///< number of the round, for display only; it orders nothing
+  std::uint16_t round = 0;  ///< number of the round, which is displayed but orders no tasks
   Rank peer = kNoRank;
-  std::uint32_t slot = 0;   ///< number of the message among those between its two ranks
-  std::uint32_t count = 0;  ///< completions of a wait, or entries of an enable
+  std::uint32_t slot = 0;  ///< match slot of the message
+  /// Number of completions of a wait, or of entries that an enable releases.
+  std::uint32_t count = 0;
   BufferSlice source;
   BufferSlice target;
   std::uint32_t first_dependency = 0;  ///< index into Schedule::dependencies
@@ -124,7 +129,7 @@ struct Task {
 constexpr bool sends_message(TaskKind kind) {
   return kind == TaskKind::send || kind == TaskKind::signal;
 }
-/// True if the task is posted before its data arrives.
+/// True if the task receives data and is posted before the data arrives.
 constexpr bool is_posted_receive(TaskKind kind) {
   return kind == TaskKind::recv || kind == TaskKind::collect;
 }

@@ -49,7 +49,8 @@ bool TaskBoard::next(TaskIndex& task) {
   return false;
 }
 
-/// Carries out a wait or an enable; returns false for any other task, which the engine carries out.
+/// Carries out a wait or an enable; returns false for any other task, which the engine must carry
+/// out.
 bool TaskBoard::carry_out(TaskIndex at) {
   const Task& task = schedule_->tasks()[at];
   if (task.kind == TaskKind::enable) {

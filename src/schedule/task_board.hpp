@@ -1,9 +1,9 @@
-// The task board decides which task of a schedule may be issued now, from dependencies, queues,
-// waits and enables; it does no I/O. An engine takes tasks from `next`, carries them out, and
-// reports each completion; the board itself carries out waits and enables.
+// The task board decides which tasks of a schedule may be issued now. An engine takes tasks from
+// `next`, carries them out, and reports each completion; the board itself carries out waits and
+// enables.
 //
-// A board is reset for each call and keeps its storage, so later calls allocate nothing. Used by
-// one thread at a time.
+// Each call resets the board, which keeps its storage, so that later calls allocate nothing. Used
+// by one thread at a time.
 #pragma once
 
 #include <cstdint>
@@ -18,10 +18,11 @@ class TaskBoard {
   /// Begins a run of `schedule`, which must outlive the run.
   void reset(const Schedule& schedule);
 
-  /// Takes a task that may be issued; false if there is none now. Receives without dependencies are
-  /// issued first ([Khalilov24] 3.3).
+  /// Stores a task that may be issued now in `task`, or returns false if there is none. Receives
+  /// without dependencies come first ([Khalilov24] 3.3).
   bool next(TaskIndex& task);
-  /// Reports that a task from `next` has been carried out; exactly once for each task.
+  /// Reports that a task from `next` has been carried out. The engine must call it exactly once for
+  /// each task.
   void complete(TaskIndex task);
 
   bool done() const { return completed_ == tasks_.size(); }
@@ -33,16 +34,16 @@ class TaskBoard {
 
  private:
   struct TaskState {
-    std::uint32_t missing = 0;  ///< dependencies that are not complete yet
-    bool issued = false;        ///< the task is in the ready list, or was taken from it
+    std::uint32_t missing = 0;  ///< number of dependencies that are not complete yet
+    bool issued = false;        ///< true: the task has entered the ready list
     bool carried_out = false;
-    /// Reported as complete; on an ordered queue only after the entries before it.
+    /// True: the task is complete. On an ordered queue all earlier entries are then complete, too.
     bool complete = false;
   };
   struct QueueState {
-    std::uint32_t issued = 0;     ///< entries added to the ready list so far, in order
-    std::uint32_t completed = 0;  ///< entries reported as complete so far, in order
-    std::uint32_t released = 0;   ///< entries that enables have released so far
+    std::uint32_t issued = 0;     ///< number of entries added to the ready list so far
+    std::uint32_t completed = 0;  ///< number of entries that are complete so far
+    std::uint32_t released = 0;   ///< number of entries that enables have released so far
   };
   struct ParkedWait {
     TaskIndex task;
@@ -66,15 +67,16 @@ class TaskBoard {
   const Schedule* schedule_ = nullptr;
   std::vector<TaskState> tasks_;
   std::vector<QueueState> queues_;
-  /// By completion queue: completions since the start of the run.
+  /// For each completion queue, the number of completions since the start of the run.
   std::vector<std::uint64_t> completions_;
-  /// By task: number of completions since the start of the run that a wait needs.
+  /// For each wait, the number of completions since the start of the run that its queue must have
+  /// counted.
   std::vector<std::uint64_t> thresholds_;
-  /// By completion queue: completions that the waits of the list consume, up to the task being
-  /// read.
+  /// For each completion queue, the number of completions that the waits up to the current task of
+  /// the list need in total.
   std::vector<std::uint64_t> awaited_;
   std::vector<ParkedWait> parked_;
-  std::vector<TaskIndex> ready_;  ///< tasks that may be issued; each task enters once
+  std::vector<TaskIndex> ready_;  ///< tasks that may be issued, each added once
   std::size_t first_ready_ = 0;
   std::uint32_t completed_ = 0;
 };

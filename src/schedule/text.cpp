@@ -33,7 +33,7 @@ std::string group_text(std::uint16_t group) {
   return group == 0 ? std::string() : fmt::format(" group {}", group);
 }
 
-/// The text of the task's action, without queue, round and dependencies.
+/// The text of what a task does, without its queue, round and dependencies.
 std::string action_text(const Schedule& schedule, TaskIndex at) {
   const Task& task = schedule.tasks()[at];
   const std::uint32_t peer = index(task.peer);

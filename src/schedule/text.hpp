@@ -1,4 +1,5 @@
-// The text form of a schedule, one line a task. Printed text parses to an equal schedule.
+// The text form of a schedule, with one line for each task. Printed text parses to an equal
+// schedule.
 //
 //   tutti-schedule 1
 //   collective allgather
@@ -13,8 +14,8 @@
 //   task 3 round 1 send to 2 slot 1 from receive[0] after 2
 //   end
 //
-// Places: receive[3] is a block, receive[2..5] blocks 2, 3 and 4, receive[0]{1/4} the second
-// quarter of block 0, receive[0]{1..3/4} its two middle quarters. A `#` begins a comment.
+// Buffer slices: receive[3] is block 3, receive[2..5] blocks 2, 3 and 4, receive[0]{1/4} the second
+// quarter of block 0, receive[0]{1..3/4} its second and third quarter. A `#` begins a comment.
 #pragma once
 
 #include <string>
@@ -24,7 +25,7 @@
 
 namespace tutti::schedule {
 
-/// The text of a slice, such as "receive[2..5]"; "-" for an empty one.
+/// The text of a buffer slice, such as "receive[2..5]", or "-" for an empty slice.
 std::string to_string(const BufferSlice& slice);
 /// The text of a task without its number, such as "send to 3 slot 0 from receive[1] after 2 4".
 std::string task_text(const Schedule& schedule, TaskIndex task);

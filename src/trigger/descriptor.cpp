@@ -31,7 +31,7 @@ class WordReader {
     return value;
   }
   bool flag() { return take(1) != 0; }
-  /// True if all bits that were not read are zero.
+  /// True if all remaining bits are zero.
   bool empty() const { return word_ == 0; }
 
  private:
@@ -132,8 +132,9 @@ Status check_reduction(const Descriptor& d) {
     return malformed("more packets precede its own data than it names:", d.local_position);
   }
   if (d.local_position == kNoLocalOperand && d.named_count == 0) {
-    return failure(Code::invalid_argument,
-                   "descriptor: a reduction has no operand: name a packet or own data");
+    return failure(
+        Code::invalid_argument,
+        "descriptor: the reduction has no operand: name a packet, or set local_position");
   }
   return Status();
 }

@@ -1,18 +1,15 @@
 // Descriptors [Xu25] 1.2: the steps that a host gives to its trigger units.
 //
 // One unit runs a sequence from its head (CH) to its tail (CT), one descriptor after the other. A
-// descriptor names packets in an order and waits until it has read them in that order. It then
-//   1. applies their swaps: its data (SwapLocalData, or SwapRemoteData of a packet), its
-//      destination port (SwapLocalVP: the answer goes to the requester), its remote address
-//      (SwapRemoteAddr of a packet). Of several swaps of one field, the last packet named counts.
-//   2. with ReduceFlag, folds the packets' data and its own, in the order named; its own data are
-//      at `local_position` of that order.
-//   3. stores the result in memory, if it has a store address.
-//   4. sends the result to `destination`. If a packet ended the collective here (CollEndFlag), or
-//      the descriptor has CollEndFlag and is its own destination, it completes to the host instead.
+// descriptor names packets and waits until the unit has read them in the order named. It then
+//   1. replaces its data, destination port or remote address by those of packets (swap flags),
+//   2. with ReduceFlag, folds the data of the packets and its own data,
+//   3. stores the result in memory, if it has a store address,
+//   4. sends the result to `destination` or, if CollEndFlag ends the collective at this node,
+//      notifies the host.
 //
-// [Xu25] describes CPCount both as a step that is compared with the packets' SeqID and as the
-// number of packets needed. Here it is the number; the steps are in the list of named packets.
+// CPCount is here the number of named packets; [Xu25] also describes it as a step to compare with
+// SeqID. The encoding in 64-bit words follows; a number after a field is its width in bits.
 //
 //   word 0   job 8 | step 5 | source port 11 | destination port 11 | destination 24 | rdma 1 | 0
 //   word 1   C, CH, CT, CP 4 | CPCount 6 | swap local data, local port, remote data, remote
@@ -36,14 +33,14 @@
 
 namespace tutti::trigger {
 
-/// Number of packets that one descriptor may name: the children of a node ([Xu25] 1.1). CPCount
-/// could hold 63.
+/// Limit of packets that one descriptor may name: the children of a node ([Xu25] 1.1). The field
+/// CPCount allows 63.
 inline constexpr std::uint32_t kMaxChildren = 16;
 static_assert(kMaxChildren < (1u << kCountBits));
-/// Size of the largest data within a descriptor, in bytes.
+/// Limit in bytes of the data that a mini descriptor contains.
 inline constexpr std::size_t kMaxMiniBytes = 128;
 inline constexpr unsigned kContributionBits = 24;
-/// Stands for "none" as local_position: the reduction has no operand of its own.
+/// Value of local_position for a reduction without data of this node.
 inline constexpr std::uint8_t kNoLocalOperand = 31;
 
 /// A packet that a descriptor names; it belongs to the same job.
@@ -74,23 +71,22 @@ struct Descriptor {
   bool reduce = false;
   bool collective_end = false;
 
-  std::uint8_t named_count = 0;  ///< CPCount: number of packets named
+  std::uint8_t named_count = 0;  ///< CPCount: number of packets that the descriptor names
   std::array<NamedPacket, kMaxChildren> named{};
 
   reduction::Operation operation = reduction::Operation::sum;
   reduction::ElementType type = reduction::ElementType::int8;
-  /// Number of named packets that precede the descriptor's own data in the order of the fold.
+  /// Number of named packets that precede the descriptor's own data in the fold.
   std::uint8_t local_position = kNoLocalOperand;
-  /// Not 0: the result of the collective, an average, which is to be divided by this number of
-  /// ranks.
+  /// Number of ranks by which the result, a sum, is divided to give an average; 0: no division.
   std::uint32_t contributions = 0;
 
   std::uint32_t data_bytes = 0;
-  std::array<std::byte, kMaxMiniBytes> data{};  ///< data of a mini descriptor
-  Address address = kNoAddress;                 ///< address of the data of an rdma descriptor
-  /// Address at which the result is stored; kNoAddress: not stored.
+  std::array<std::byte, kMaxMiniBytes> data{};  ///< the data, in a mini descriptor
+  Address address = kNoAddress;                 ///< address of the data, in an rdma descriptor
+  /// Address at which this node stores the result; kNoAddress: the result is not stored.
   Address store_address = kNoAddress;
-  /// Address at which the packet's payload is stored at its destination; kNoAddress: in the hash
+  /// Address for the payload at the packet's destination; kNoAddress: the payload goes to the hash
   /// buffer.
   Address remote_address = kNoAddress;
 
@@ -113,12 +109,14 @@ inline constexpr std::size_t kMaxDescriptorWords = 5 + kMaxChildren + kMaxMiniBy
 /// Appends the words of a descriptor to `out`.
 void encode(const Descriptor& descriptor, std::vector<std::uint64_t>& out);
 
-/// Reads one descriptor from the front of `words` and removes it. Fails with invalid_argument and
-/// names the field: missing words, reserved bits, or a count, operation, type or size out of range.
+/// Decodes one descriptor from the front of `words` and removes its words. Fails with
+/// invalid_argument, and names the field, for missing words, set reserved bits, or a count,
+/// operation, type or size out of range.
 Result<Descriptor> decode_descriptor(std::span<const std::uint64_t>& words);
 
-/// Checks that a unit can run these descriptors as one sequence: head first and tail last only, one
-/// job and one port, counts and sizes within bounds, reductions of whole elements.
+/// Checks that a unit can run these descriptors as one sequence: only the first is a head and only
+/// the last a tail, all have one job and one port, counts and sizes are within bounds, and
+/// reductions have whole elements.
 Status check_sequence(std::span<const Descriptor> sequence);
 
 }  // namespace tutti::trigger

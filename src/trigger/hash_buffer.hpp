@@ -1,17 +1,12 @@
 // The buffer in which packets wait for the descriptor that names them [Xu25] 1.3.
 //
-// Open addressing with a bounded probe. Nine tenths of the slots are the home area, in which a key
-// may use either of two windows of eight slots and takes the emptier one. The last tenth is a
-// reserve for collisions: a key whose windows are full uses a window of sixteen slots there. A
-// look-up thus reads at most 32 slots at any load.
+// A hash table with open addressing, in which a look-up reads at most 32 slots. Nine tenths of the
+// slots are the home area, where a key has two windows of eight slots and takes the emptier window.
+// If both are full, the key uses a window of sixteen slots in the last tenth, the reserve.
 //
-// A slot is found by its window, so deletion only frees it: no tombstones, no shifting, and
-// payloads never move. Linear probing with backward shift was rejected because near capacity its
-// runs grow as long as the table.
-//
-// A bit per key says whether its packet is present. A read of a missing packet is parked: it
-// reserves a slot, or its reader's own landing place if there is none. A full buffer therefore
-// pushes back early packets but always accepts one that a reader waits for.
+// A read of a missing packet is parked: it reserves a slot for the packet or, if no slot is free,
+// the landing place of its reader. A full buffer therefore pushes back early packets, but always
+// accepts a packet for which a reader waits.
 //
 // Only the constructor allocates memory.
 #pragma once
@@ -31,13 +26,13 @@ namespace tutti::trigger {
 class HashBuffer {
  public:
   struct Settings {
-    /// Number of packets, the reserve for collisions included; at least 2.
+    /// Number of slots, the reserve for collisions included; at least 2.
     std::uint32_t slots = 512;
-    std::uint32_t slot_bytes = 1024;  ///< size of the largest payload
+    std::uint32_t slot_bytes = 1024;  ///< size of a slot: limit of a payload in bytes
     std::uint32_t readers = 64;       ///< number of reads that may be parked at once
   };
 
-  /// A packet in the buffer. Its payload stays valid until release().
+  /// A packet in the buffer. Its payload remains valid until release().
   struct Stored {
     std::uint32_t slot = 0;
     std::uint32_t tag = 0;  ///< tag that the caller of write() gave
@@ -46,26 +41,28 @@ class HashBuffer {
 
   enum class Wrote : std::uint8_t {
     stored,
-    woke,      ///< stored; a parked read of this packet continues
-    taken,     ///< not stored, because a packet of this key is waiting: push back
-    full,      ///< not stored, because no slot within the probe is free: push back
-    too_long,  ///< not stored, because longer than a slot: can never be stored
+    woke,      ///< stored, and the reader that waits for the packet is woken
+    taken,     ///< not stored, because the buffer contains a packet with this key: push back
+    full,      ///< not stored, because all slots in the windows of the key are in use: push back
+    too_long,  ///< not stored, because the packet is longer than a slot and can never be stored
   };
 
   enum class Parked : std::uint8_t {
     parked,
-    present,    ///< the packet has arrived already: no need to wait
-    contested,  ///< another reader waits for this key, or this reader for another key
+    present,  ///< not parked: the packet has arrived already
+    /// Not parked: another reader waits for this packet, or this reader waits for another packet.
+    contested,
   };
 
-  /// Totals since the start, and present levels.
+  /// Totals since the start, and the present and highest use of slots.
   struct Counters {
     std::uint64_t stored = 0;
     std::uint64_t woke = 0;
     std::uint64_t pushed_back_taken = 0;
     std::uint64_t pushed_back_full = 0;
     std::uint64_t parked = 0;
-    /// Parked reads for which a landing place instead of a slot was reserved.
+    /// Parked reads for which no slot was free, so that the landing place of their reader was
+    /// reserved.
     std::uint64_t landed = 0;
     std::uint32_t occupied = 0;
     std::uint32_t occupied_high_water = 0;
@@ -81,8 +78,8 @@ class HashBuffer {
   Wrote write(const PacketKey& key, std::uint32_t tag, std::span<const std::byte> payload);
   /// Finds the packet of a key, if it has arrived.
   std::optional<Stored> peek(const PacketKey& key) const;
-  /// Parks a read; next_woken() returns `reader` once the packet has arrived. A reader has at most
-  /// one parked read and must have released its previous packet.
+  /// Parks a read of a missing packet; next_woken() returns `reader` once the packet has arrived. A
+  /// reader may have one parked read, and must have released its previous packet.
   Parked park(const PacketKey& key, std::uint32_t reader);
   /// Frees the slot of a packet.
   void release(std::uint32_t slot);
@@ -103,11 +100,11 @@ class HashBuffer {
   static constexpr std::uint32_t kReserveWindow = 16;
 
  private:
-  // Stands for no key: keys have only 48 bits.
+  // Marks a free slot: it is no valid key, because keys have only 48 bits.
   static constexpr std::uint64_t kFree = ~std::uint64_t{0};
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-  /// A run of slots in one area, which wraps around the end of the area.
+  /// Consecutive slots of one area, which continue at the begin of the area after its end.
   struct Window {
     std::uint32_t area_begin = 0;
     std::uint32_t area_slots = 1;
@@ -120,7 +117,7 @@ class HashBuffer {
   std::uint32_t find(std::uint64_t key) const;
   std::uint32_t find_in(const Window& window, std::uint64_t key) const;
   std::uint32_t count_free(const Window& window) const;
-  /// Finds a free slot for the key, or kNone if its probe has none.
+  /// Finds a free slot in the windows of a key; kNone if there is none.
   std::uint32_t place(std::uint64_t key) const;
   bool is_reserve(std::uint32_t slot) const { return slot >= home_slots_ && slot < slots(); }
   void claim(std::uint32_t slot, std::uint64_t key);
@@ -131,14 +128,17 @@ class HashBuffer {
   std::uint32_t home_slots_;
   std::uint32_t reserve_slots_;
   std::uint32_t slot_bytes_;
-  std::uint32_t landings_ = 0;            ///< landing places in use
-  std::vector<std::uint64_t> keys_;       ///< key by slot, then by landing place of each reader
-  Bitmap valid_;                          ///< by slot: true if a packet has arrived there
-  std::vector<std::uint32_t> tags_;       ///< by slot: tag of the packet
-  std::vector<std::uint32_t> sizes_;      ///< by slot: size of the payload in bytes
-  std::vector<std::uint32_t> waiting_;    ///< by slot: reader parked there
-  std::vector<std::uint32_t> parked_at_;  ///< by reader: slot on which the reader is parked
-  std::vector<std::uint32_t> woken_;      ///< readers whose packet has arrived, as a stack
+  std::uint32_t landings_ = 0;  ///< number of landing places in use
+  /// Keys of the packets in all slots, and after them in the landing places of all readers.
+  std::vector<std::uint64_t> keys_;
+  Bitmap valid_;                      ///< by slot: true if a packet has arrived there
+  std::vector<std::uint32_t> tags_;   ///< by slot: tag of the packet
+  std::vector<std::uint32_t> sizes_;  ///< by slot: size of the payload in bytes
+  /// By slot: reader that waits for the packet of this slot.
+  std::vector<std::uint32_t> waiting_;
+  /// By reader: slot that the parked read of the reader reserves.
+  std::vector<std::uint32_t> parked_at_;
+  std::vector<std::uint32_t> woken_;  ///< readers whose packet has arrived, as a stack
   std::vector<std::byte> payloads_;
   Counters counters_;
 };

@@ -12,8 +12,9 @@ Result<Address> MemoryMap::add(JobId job, std::span<std::byte> memory) {
   const auto at = static_cast<std::uint64_t>(free - regions_.begin());
   if (at >= kMaxRegions) {
     return failure(Code::resource_exhausted,
-                   "offload: job {} cannot get one of {} memory regions, all in use", index(job),
-                   kMaxRegions);
+                   "offload: job {} cannot register memory, because all {} regions are in use: "
+                   "close a job first",
+                   index(job), kMaxRegions);
   }
   if (free == regions_.end()) regions_.emplace_back();
   regions_[at] = {true, job, memory};

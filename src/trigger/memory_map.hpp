@@ -1,4 +1,5 @@
-// The host memory that a node's units may read and write: regions, each of one job.
+// The regions of host memory that the units of a node may read and write; each region belongs to
+// one job.
 //
 // Every address from the network is checked here: its region must belong to the packet's job, and
 // the bytes must lie within the region.
@@ -20,12 +21,12 @@ class MemoryMap {
   static constexpr unsigned kOffsetBits = 48;
   static constexpr std::size_t kMaxRegions = (std::size_t{1} << (64 - kOffsetBits)) - 1;
 
-  /// Registers memory, which the caller keeps valid for the life of the job. Fails with
-  /// resource_exhausted if no region is free.
+  /// Registers memory, which must remain valid until the job ends. Fails with resource_exhausted if
+  /// no region is free.
   Result<Address> add(JobId job, std::span<std::byte> memory);
   /// Removes all regions of a job.
   void remove(JobId job);
-  /// Finds the bytes at an address; nothing unless all of them belong to the job.
+  /// Finds the bytes at an address; returns nothing unless all these bytes belong to the job.
   std::optional<std::span<std::byte>> find(JobId job, Address address,
                                            std::uint64_t size_bytes) const;
 

@@ -1,5 +1,4 @@
-// The packets that a unit has sent and the network has not taken yet. A unit waits while its outbox
-// is full.
+// The packets of a unit that the network has not taken yet. A unit waits while its outbox is full.
 #pragma once
 
 #include <cstddef>
@@ -11,8 +10,8 @@
 
 namespace tutti::trigger {
 
-/// An outgoing packet. Its payload stays valid until pop(). The payload of an RDMA packet may be
-/// the job's memory itself, which must not change until the collective has ended.
+/// An outgoing packet. Its payload remains valid until pop(). The payload of an RDMA packet may lie
+/// in the job's memory, which must then not change until the collective has ended.
 struct OutgoingPacket {
   PacketHeader header;
   std::span<const std::byte> payload;
@@ -31,8 +30,8 @@ class PacketOutbox {
   bool empty() const { return ring_.empty(); }
   bool full() const { return ring_.full(); }
   std::size_t size() const { return ring_.size(); }
-  /// Queues a packet; the outbox must not be full. With `in_memory` the payload lies in the job's
-  /// memory and is referenced; otherwise it is copied.
+  /// Queues a packet; the outbox must not be full. With `in_memory` the packet refers to a payload
+  /// in the job's memory; otherwise the payload is copied.
   void push(const PacketHeader& header, std::span<const std::byte> payload, bool in_memory) {
     Entry& entry = ring_.next_free();
     if (!in_memory) {

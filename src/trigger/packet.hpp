@@ -1,4 +1,4 @@
-// The packets between units: a header of packed words, and a payload [Xu25] 1.2.
+// A packet between units consists of a header of packed words and a payload [Xu25] 1.2.
 //
 //   word 0   key 48 | collective 1 | trigger 1 | swap data 1 | swap address 1 | end 1 | rdma 1 | 0
 //   word 1   destination 24 | destination port 11 | payload bytes 29
@@ -19,7 +19,7 @@
 
 namespace tutti::trigger {
 
-/// The place of a descriptor's data: mini, within the descriptor, or rdma, in memory.
+/// The location of a descriptor's data: `mini` in the descriptor, `rdma` in the job's memory.
 enum class PayloadKind : std::uint8_t { mini, rdma };
 
 /// An address in a node's registered memory: region number in the upper 16 bits, byte offset below.
@@ -33,17 +33,20 @@ inline constexpr unsigned kPayloadSizeBits = 29;
 inline constexpr std::uint64_t kMaxPayloadBytes = (std::uint64_t{1} << kPayloadSizeBits) - 1;
 
 struct PacketHeader {
-  PacketKey key;  ///< job, sending node, sender's port and step
+  PacketKey key;  ///< the sender's job, node, port and step
   NodeId destination = kNoNode;
   Port destination_port{};
   PayloadKind kind = PayloadKind::mini;
-  bool collective = true;  ///< flag C; false: a point-to-point message, which bypasses the units
-  bool trigger = true;     ///< flag CP: counts towards firing the descriptor that names this packet
-  /// SwapRemoteData: the payload replaces the data of the naming descriptor.
+  /// Flag C: the packet belongs to a collective; false: point-to-point message, which bypasses the
+  /// units.
+  bool collective = true;
+  bool trigger = true;  ///< flag CP: a descriptor waits for this packet
+  /// SwapRemoteData: the payload replaces the data of the descriptor that names this packet.
   bool swap_data = false;
-  /// SwapRemoteAddr: the payload is the remote address for the descriptor that names this packet.
+  /// SwapRemoteAddr: the payload becomes the remote address of the descriptor that names this
+  /// packet.
   bool swap_address = false;
-  /// CollEndFlag: the naming descriptor ends the collective at its node.
+  /// CollEndFlag: the descriptor that names this packet ends the collective at its node.
   bool collective_end = false;
   std::uint32_t payload_bytes = 0;
   Address remote_address = kNoAddress;
@@ -62,7 +65,7 @@ std::size_t encode(const PacketHeader& header, std::span<std::uint64_t, kMaxPack
 /// reserved bits are set.
 std::optional<PacketHeader> decode_packet_header(std::span<const std::uint64_t> words);
 
-/// The name of a packet in errors: "job 3 node 7 port 2 step 4".
+/// The name of a packet in error texts, such as "job 3 node 7 port 2 step 4".
 std::string to_string(const PacketKey& key);
 
 }  // namespace tutti::trigger

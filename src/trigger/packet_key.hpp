@@ -18,13 +18,14 @@ inline constexpr std::uint32_t kNodeIds = 1u << kNodeBits;
 inline constexpr std::uint32_t kPorts = 1u << kPortBits;
 inline constexpr std::uint32_t kSequenceIds = 1u << kSequenceBits;
 
-/// Identifies one collective call. An id may be reused once the call has ended at every node.
+/// Identifies a job, whose packets, ports and memory regions all carry this id. An id may be reused
+/// once the job has ended at every node.
 enum class JobId : std::uint8_t {};
-/// A node of the network; in Tutti, a rank of the communicator.
+/// A node of the network, which stands for one rank of a communicator.
 enum class NodeId : std::uint32_t {};
 /// A virtual port: one stream of descriptors and packets between a host and its units.
 enum class Port : std::uint16_t {};
-/// The step of a collective to which a packet belongs.
+/// The number of the collective's step to which a packet belongs.
 enum class SequenceId : std::uint8_t {};
 
 constexpr std::uint32_t index(JobId job) { return static_cast<std::uint32_t>(job); }
@@ -32,10 +33,10 @@ constexpr std::uint32_t index(NodeId node) { return static_cast<std::uint32_t>(n
 constexpr std::uint32_t index(Port port) { return static_cast<std::uint32_t>(port); }
 constexpr std::uint32_t index(SequenceId id) { return static_cast<std::uint32_t>(id); }
 
-/// No destination: the descriptor sends nothing.
+/// Value for "no destination": the descriptor sends no packet.
 inline constexpr NodeId kNoNode = static_cast<NodeId>(kNodeIds - 1);
 
-/// The key of a packet. `node` and `port` are those of the sender.
+/// The key of a packet. `node` and `port` belong to the sender.
 struct PacketKey {
   JobId job{};
   NodeId node{};

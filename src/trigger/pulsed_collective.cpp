@@ -21,14 +21,17 @@ Result<PulsedCollective> PulsedCollective::create(UnitBank& bank, PulsedCredits&
       std::uint64_t{segment_elements} * reduction::element_bytes(call.type);
   if (segment_elements == 0 ||
       (carries_data_through_buffers(call.kind) && segment_bytes > bank.slot_bytes())) {
-    return failure(Code::invalid_argument, "{}: segments of {} bytes do not fit slots of {}",
+    return failure(Code::invalid_argument,
+                   "{}: a segment has {} bytes, but a slot of the hash buffer has {}: use 1 or "
+                   "more elements that fit a slot",
                    to_string(call.kind), segment_bytes, bank.slot_bytes());
   }
   PulsedCollective made(bank, credits, call, segment_elements);
   const std::uint64_t ports = made.channels_.size() * ports_of(call.kind);
   if (index(call.port) + ports > bank.ports()) {
     return failure(Code::invalid_argument,
-                   "{}: {} ports for a window of {} pulses exceed the {} of the bank",
+                   "{}: the call needs {} ports for a window of {} pulses, but each job has {}: "
+                   "use a smaller window or more ports",
                    to_string(call.kind), ports, credits.settings().window, bank.ports());
   }
   made.request_ = credits.open(made.call_.elements);

@@ -1,9 +1,9 @@
-// One rank's collective of any size, run through the units pulse by pulse and segment by segment.
+// Runs one rank's call of a collective, of any size, on trigger units, pulse by pulse and segment
+// by segment.
 //
 // Pulsed credits decide when the next pulse may begin. A pulse is cut into segments that fit a
-// packet, and each segment becomes the sequences of its builder on ports of its own, so the call
-// needs ports for as many segments as its window holds. A segment whose sequences have completed is
-// a response to the pulse; after the last response, the pulse's credit and ports are free.
+// packet, and each segment runs as sequences on ports of its own. Once all sequences of a pulse
+// have completed, its credit and ports are free.
 //
 // The caller calls poll(), and on_completion() for each completion of the node's units.
 #pragma once
@@ -20,28 +20,30 @@ namespace tutti::trigger {
 
 class PulsedCollective {
  public:
-  /// Creates one rank's whole call, of any number of elements; a barrier counts as one element.
-  /// `port` is the first port that the call may use. Bank and credits belong to the node and
-  /// outlive the call.
+  /// Creates a call at one rank, for any number of elements; a barrier counts as one element. The
+  /// call uses ports from `port` upwards; `bank` and `credits` belong to the node and must outlive
+  /// the call.
   static Result<PulsedCollective> create(UnitBank& bank, PulsedCredits& credits,
                                          const CollectiveCall& call,
                                          std::uint32_t segment_elements);
 
-  /// Begins as many segments as credits and units have room for. Returns true if it began any.
+  /// Begins as many segments as credits and free sequences allow. Returns true if it began at least
+  /// one.
   bool poll(Instant now);
-  /// Handles a completion; false if its port does not belong to this call.
+  /// Handles a completion of a unit; returns false if the port of the completion does not belong to
+  /// this call.
   bool on_completion(const Completion& completion);
 
   bool done() const { return !status_.ok() || credits_->complete(request_); }
-  /// The error of the call; ok while it runs and after it has succeeded.
+  /// The error of the call; ok while the call runs and after it has succeeded.
   const Status& status() const { return status_; }
-  /// Returns the credits; to be called only when done. A call that failed with pulses in flight
-  /// keeps them.
+  /// Returns the credits; the caller must wait until the call is done. A call that failed with
+  /// pulses in flight does not return their credits.
   bool close() { return credits_->close(request_); }
   JobId job() const { return call_.job; }
 
  private:
-  /// A segment in flight.
+  /// A segment that has begun and is not complete.
   struct Channel {
     std::uint32_t counter = 0;
     std::uint32_t elements = 0;

@@ -9,15 +9,17 @@ namespace tutti::trigger {
 Result<PulsedCredits> PulsedCredits::create(const Settings& settings) {
   if (settings.capacity_elements == 0 || settings.pulses == 0 || settings.counters == 0 ||
       settings.requests == 0) {
-    return failure(
-        Code::invalid_argument,
-        "pulsed credits: capacity {}, pulses {}, counters {}, requests {}: give at least 1 of each",
-        settings.capacity_elements, settings.pulses, settings.counters, settings.requests);
+    return failure(Code::invalid_argument,
+                   "pulsed credits: a setting is 0 (capacity {}, pulses {}, counters {}, requests "
+                   "{}): set each to 1 or more",
+                   settings.capacity_elements, settings.pulses, settings.counters,
+                   settings.requests);
   }
   if (settings.pulses > settings.capacity_elements) {
-    return failure(Code::invalid_argument,
-                   "pulsed credits: {} pulses exceed the capacity of {} elements", settings.pulses,
-                   settings.capacity_elements);
+    return failure(
+        Code::invalid_argument,
+        "pulsed credits: {} pulses are more than the capacity of {} elements: use fewer pulses",
+        settings.pulses, settings.capacity_elements);
   }
   if (settings.window == 0 || settings.window > kMaxWindow) {
     return failure(Code::invalid_argument,
@@ -119,8 +121,8 @@ PulsedCredits::Pulse PulsedCredits::inject(Request at) {
 Result<bool> PulsedCredits::count(std::uint32_t at, std::uint64_t elements) {
   if (at >= counters_.size() || !counters_[at].busy || counters_[at].left_elements < elements) {
     return failure(Code::internal,
-                   "pulsed credits: {} elements counted on counter {}, which expects {}", elements,
-                   at, at < counters_.size() ? counters_[at].left_elements : 0);
+                   "pulsed credits: {} elements returned on counter {}, which awaits only {}",
+                   elements, at, at < counters_.size() ? counters_[at].left_elements : 0);
   }
   Counter& counter = counters_[at];
   counter.left_elements -= elements;
@@ -155,10 +157,11 @@ bool PulsedCredits::close(Request at) {
 Status PulsedCredits::status(Request at) const {
   const RequestState& request = requests_[at];
   if (request.state != State::failed) return Status();
-  return failure(Code::resource_exhausted,
-                 "pulsed credits: no counter free after {} attempts, {} pulses in flight of {}: "
-                 "start fewer reductions at once or raise the number of pulses",
-                 request.attempts, totals_.in_flight, std::min(credits_, settings_.counters));
+  return failure(
+      Code::resource_exhausted,
+      "pulsed credits: no counter or credit was free after {} attempts, and {} of {} pulses are in "
+      "flight: start fewer reductions at once or raise the number of pulses",
+      request.attempts, totals_.in_flight, std::min(credits_, settings_.counters));
 }
 
 std::uint64_t PulsedCredits::outstanding_elements() const {

@@ -1,4 +1,4 @@
-// A queue of fixed capacity, which reports full instead of allocating.
+// A queue of fixed capacity. It never allocates memory; full() tells the caller when not to push.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +15,7 @@ class Ring {
   bool empty() const { return size_ == 0; }
   bool full() const { return size_ == items_.size(); }
   std::size_t size() const { return size_; }
-  /// The item that the next push() will add; the ring must not be full.
+  /// The item that the next push() will add, for the caller to fill; the ring must not be full.
   T& next_free() { return items_[(first_ + size_) % items_.size()]; }
   void push() { ++size_; }
   void push(T item) {

@@ -10,7 +10,7 @@
 namespace tutti::trigger {
 namespace {
 
-// The header fields of a packet that the hash buffer keeps, as bits of its tag.
+// Bits of a packet's tag in the hash buffer: the flags of its header.
 constexpr std::uint32_t kSwapData = 1;
 constexpr std::uint32_t kSwapAddress = 2;
 constexpr std::uint32_t kEnd = 4;
@@ -48,15 +48,15 @@ Status TriggerUnit::start(std::vector<Descriptor> sequence, Instant now) {
   for (const Descriptor& d : sequence) {
     if (d.data_bytes > settings_.slot_bytes && d.reduce) {
       return failure(Code::invalid_argument,
-                     "offload: job {} reduces {} bytes at once: use at most {}", index(d.job),
-                     d.data_bytes, settings_.slot_bytes);
+                     "offload: job {} reduces {} bytes in one descriptor: use at most {} bytes",
+                     index(d.job), d.data_bytes, settings_.slot_bytes);
     }
   }
   const auto free = std::find_if(sequences_.begin(), sequences_.end(),
                                  [](const Sequence& candidate) { return !candidate.active; });
   if (free == sequences_.end()) {
     return failure(Code::resource_exhausted,
-                   "offload: all {} sequences of a unit are running: post again later",
+                   "offload: all {} sequences of the unit are in use: post again later",
                    settings_.sequences);
   }
   directory_->sequence_started(sequence[0].job, sequence[0].source_port);
@@ -107,7 +107,7 @@ std::size_t TriggerUnit::run(std::uint32_t at, Instant now) {
   return fired;
 }
 
-// Reads the named packets that are present. Returns true if the descriptor may fire.
+// Reads the named packets that have arrived. Returns true if the descriptor may fire.
 bool TriggerUnit::gather(std::uint32_t at, Instant now) {
   Sequence& sequence = sequences_[at];
   const Descriptor& d = sequence.current();
@@ -131,16 +131,18 @@ bool TriggerUnit::gather(std::uint32_t at, Instant now) {
   return false;
 }
 
-// Adds the descriptor's own data to the batch if they are next in the order. False if they cannot
-// be read.
+// Adds the descriptor's own data to the batch if the data are the next operand. Returns false if
+// they are outside the job's memory.
 bool TriggerUnit::add_local(Sequence& sequence, Batch& batch) {
   const Descriptor& d = sequence.current();
   Progress& progress = sequence.progress;
   if (!d.reduce || progress.local_folded || progress.named != d.local_position) return true;
   const auto data = local_data(d);
   if (!data) {
-    fail(sequence, failure(Code::invalid_argument, "offload: {} bytes at {:#x} are not job {}'s",
-                           d.data_bytes, static_cast<std::uint64_t>(d.address), index(d.job)));
+    fail(sequence,
+         failure(Code::invalid_argument,
+                 "offload: {} bytes at {:#x} do not belong to job {}: register them first",
+                 d.data_bytes, static_cast<std::uint64_t>(d.address), index(d.job)));
     return false;
   }
   batch.operands[batch.operand_count++] = data->data();
@@ -158,16 +160,19 @@ bool TriggerUnit::add_packet(std::uint32_t at, const PacketKey& key,
   if (d.swap_local_port) progress.destination_port = key.port;
   if ((packet.tag & kSwapAddress) != 0) {
     if (packet.payload.size() != sizeof(Address)) {
-      fail(sequence, failure(Code::invalid_argument, "offload: the packet {} contains no address",
+      fail(sequence, failure(Code::invalid_argument,
+                             "offload: the payload of the packet {} is not an address, but the "
+                             "packet asks for an address swap",
                              to_string(key)));
       return false;
     }
     std::memcpy(&progress.remote_address, packet.payload.data(), sizeof(Address));
   } else if (d.reduce) {
     if (packet.payload.size() != d.data_bytes) {
-      fail(sequence,
-           failure(Code::invalid_argument, "offload: the packet {} has {} bytes instead of {}",
-                   to_string(key), packet.payload.size(), d.data_bytes));
+      fail(sequence, failure(Code::invalid_argument,
+                             "offload: the packet {} has {} bytes, but its reduction needs {}: "
+                             "send the same size from all nodes",
+                             to_string(key), packet.payload.size(), d.data_bytes));
       return false;
     }
     batch.operands[batch.operand_count++] = packet.payload.data();
@@ -181,7 +186,8 @@ bool TriggerUnit::add_packet(std::uint32_t at, const PacketKey& key,
   return true;
 }
 
-// Folds a batch into the sequence's partial result and frees the packets of the batch.
+// Folds a batch of operands into the partial result of the sequence, and frees the slots of the
+// packets in the batch.
 void TriggerUnit::fold(std::uint32_t at, Batch& batch) {
   Sequence& sequence = sequences_[at];
   const Descriptor& d = sequence.current();
@@ -215,8 +221,11 @@ void TriggerUnit::park(std::uint32_t at, const PacketKey& key, Instant now) {
     sequence.waiting_since = now;
     return;
   }
-  fail(sequence, failure(Code::invalid_argument, "offload: two sequences wait for the packet {}",
-                         to_string(key)));
+  fail(
+      sequence,
+      failure(Code::invalid_argument,
+              "offload: two sequences wait for the packet {}: give each sequence a port of its own",
+              to_string(key)));
 }
 
 std::optional<std::span<const std::byte>> TriggerUnit::local_data(const Descriptor& d) const {
@@ -227,7 +236,7 @@ std::optional<std::span<const std::byte>> TriggerUnit::local_data(const Descript
   return *found;
 }
 
-// Fires the current descriptor. Returns false if it must wait or has failed.
+// Fires the current descriptor. Returns false if the descriptor must wait or has failed.
 bool TriggerUnit::fire(std::uint32_t at) {
   Sequence& sequence = sequences_[at];
   const Descriptor& d = sequence.current();
@@ -242,8 +251,10 @@ bool TriggerUnit::fire(std::uint32_t at) {
   if (!progress.held) {
     const auto local = local_data(d);
     if (!local) {
-      fail(sequence, failure(Code::invalid_argument, "offload: {} bytes at {:#x} are not job {}'s",
-                             d.data_bytes, static_cast<std::uint64_t>(d.address), index(d.job)));
+      fail(sequence,
+           failure(Code::invalid_argument,
+                   "offload: {} bytes at {:#x} do not belong to job {}: register them first",
+                   d.data_bytes, static_cast<std::uint64_t>(d.address), index(d.job)));
       return false;
     }
     data = *local;
@@ -254,8 +265,11 @@ bool TriggerUnit::fire(std::uint32_t at) {
   }
   const bool to_buffer = sends && goes_to_buffer(d) && progress.remote_address == kNoAddress;
   if (to_buffer && data.size() > settings_.slot_bytes) {
-    fail(sequence, failure(Code::invalid_argument, "offload: {} bytes do not fit a slot of {}",
-                           data.size(), settings_.slot_bytes));
+    fail(sequence,
+         failure(
+             Code::invalid_argument,
+             "offload: a packet of {} bytes does not fit a slot of {} bytes: use smaller segments",
+             data.size(), settings_.slot_bytes));
     return false;
   }
   if (!store(sequence, data)) return false;
@@ -269,17 +283,18 @@ bool TriggerUnit::store(Sequence& sequence, std::span<const std::byte> data) {
   if (d.store_address == kNoAddress) return true;
   const auto place = memory_->find(d.job, d.store_address, data.size());
   if (!place || data.size() != d.data_bytes) {
-    fail(sequence,
-         failure(Code::invalid_argument,
-                 "offload: job {} has no {} bytes at {:#x} for a result of {}", index(d.job),
-                 d.data_bytes, static_cast<std::uint64_t>(d.store_address), data.size()));
+    fail(sequence, failure(Code::invalid_argument,
+                           "offload: job {} must store {} bytes at {:#x}, but the result has {} or "
+                           "the memory is not the job's: correct the size or the address",
+                           index(d.job), d.data_bytes, static_cast<std::uint64_t>(d.store_address),
+                           data.size()));
     return false;
   }
   if (!data.empty()) std::memmove(place->data(), data.data(), data.size());
   return true;
 }
 
-// RDMA data are referenced: the network reads them from memory when it takes the packet. Folded or
+// RDMA data are not copied: the network reads them from memory when it takes the packet. Folded or
 // swapped data are copied into the packet.
 void TriggerUnit::send(const Sequence& sequence, std::span<const std::byte> data) {
   const Descriptor& d = sequence.current();
@@ -318,8 +333,7 @@ void TriggerUnit::fail(Sequence& sequence, Status status) {
   ++counters_.failures;
 }
 
-// Reports a failed sequence. Returns true if the failure has reached the host and the sequence has
-// ended.
+// Reports a failed sequence to the host and ends it. Returns false if the completion queue is full.
 bool TriggerUnit::report_failure(std::uint32_t at) {
   Sequence& sequence = sequences_[at];
   if (completions_->full()) return false;
@@ -345,8 +359,10 @@ void TriggerUnit::check_waits(Instant now) {
     if (waited <= settings_.wait_limit) continue;
     const PacketKey key = sequence.current().key_of(sequence.progress.named);
     buffer_.cancel(at);
-    fail(sequence, failure(Code::timeout, "offload: waited {} ns for the packet {}", waited.count(),
-                           to_string(key)));
+    fail(sequence, failure(Code::timeout,
+                           "offload: a sequence failed after it waited {} ns for the packet {}: "
+                           "check the node that must send the packet",
+                           waited.count(), to_string(key)));
     report_failure(at);
   }
 }

@@ -1,13 +1,12 @@
 // A trigger unit ([Xu25] 1.1, 1.2): runs sequences of descriptors. Packets wait in its hash buffer
 // until the descriptor that names them reads them, in the order named.
 //
-// A sequence that waits for a packet is parked and the others continue. The unit folds operands as
-// far as they are present, in the named order and in one pass over memory. The partial result stays
-// in the sequence's place, so packets leave the buffer as early as their order allows.
+// A sequence that waits for a packet is parked while other sequences run. The unit folds the
+// operands that have arrived into a partial result, in the order named, so packets leave the buffer
+// early.
 //
-// Poll-driven: no clock, no I/O, no allocation while running. Outgoing packets go to the unit's
-// outbox. While the outbox is full, descriptors that must send wait, and so do the packets that
-// they would read.
+// The unit is driven by polls and uses no clock, I/O or allocation. Outgoing packets go to its
+// outbox; while the outbox is full, descriptors that must send wait.
 #pragma once
 
 #include <array>
@@ -27,7 +26,7 @@
 
 namespace tutti::trigger {
 
-/// A notification to the host: a collective ended on a port, or a sequence failed on that port.
+/// Notifies the host that a collective has ended on a port, or that a sequence has failed on it.
 struct Completion {
   JobId job{};
   Port port{};
@@ -36,10 +35,11 @@ struct Completion {
 
 struct UnitSettings {
   std::uint32_t buffer_bytes = 512 * 1024;  ///< payload bytes of the hash buffer [Xu25] 1.3
-  std::uint32_t slot_bytes = 1024;          ///< size of the largest packet that may wait
-  std::uint32_t sequences = 64;             ///< number of sequences that can run side by side
+  /// Size of a slot: limit of the payload of a waiting packet, in bytes.
+  std::uint32_t slot_bytes = 1024;
+  std::uint32_t sequences = 64;  ///< number of sequences that can run at the same time
   std::uint32_t outbox_packets = 64;
-  /// Longest wait for a packet, after which its sequence fails; 0: unlimited.
+  /// Longest wait of a sequence for a packet, after which the sequence fails; 0: unlimited.
   Nanoseconds wait_limit{0};
 };
 
@@ -48,42 +48,45 @@ class TriggerUnit {
   struct Counters {
     std::uint64_t sequences = 0;
     std::uint64_t fired = 0;
-    std::uint64_t operands = 0;  ///< operands folded, the node's own data included
-    std::uint64_t folds = 0;  ///< passes over a partial result; operands / folds is the mean fan-in
-    std::uint64_t stalled = 0;  ///< polls in which a descriptor found the outbox full
+    std::uint64_t operands = 0;  ///< operands folded, including own data of the node
+    /// Passes over a partial result; each pass folds one or more operands.
+    std::uint64_t folds = 0;
+    /// Number of times a descriptor had to wait because the outbox was full.
+    std::uint64_t stalled = 0;
     std::uint64_t failures = 0;
   };
 
-  /// Map, directory and completions belong to the node and outlive the unit.
+  /// `memory`, `directory` and `completions` belong to the node and must outlive the unit.
   TriggerUnit(NodeId node, const UnitSettings& settings, const MemoryMap& memory,
               UnitDirectory& directory, Ring<Completion>& completions);
 
-  /// Starts a sequence that check_sequence() has accepted. Fails with resource_exhausted if all
-  /// places are in use (try again), and with invalid_argument if data are too long for this unit's
-  /// slots.
+  /// Starts a sequence that check_sequence() has accepted. Fails with resource_exhausted if too
+  /// many sequences run (try again later), and with invalid_argument if a reduction has more data
+  /// than a slot.
   Status start(std::vector<Descriptor> sequence, Instant now);
   /// Puts a packet from the network into the hash buffer.
   HashBuffer::Wrote deliver(const PacketHeader& header, std::span<const std::byte> payload);
   /// Runs all sequences that can run; returns the number of descriptors that fired.
   std::size_t poll(Instant now);
-  /// Ends all sequences of a job, reporting no completions, and discards the job's packets from the
-  /// hash buffer. Returns the number of discarded packets.
+  /// Ends all sequences of a job without a completion, and discards the packets of the job. Returns
+  /// the number of discarded packets.
   std::uint32_t abort(JobId job);
 
   PacketOutbox& outbox() { return outbox_; }
   const HashBuffer& buffer() const { return buffer_; }
   const Counters& counters() const { return counters_; }
   std::uint32_t active_sequences() const { return active_; }
-  /// Number of sequences that can run side by side.
+  /// Number of sequences that can run at the same time.
   std::uint32_t places() const { return settings_.sequences; }
 
  private:
-  /// The progress of a sequence's current descriptor.
+  /// The progress of the current descriptor of a sequence.
   struct Progress {
-    std::uint32_t named = 0;  ///< named packets read so far
+    std::uint32_t named = 0;  ///< number of named packets read so far
     bool local_folded = false;
-    bool held = false;  ///< true: the data are in the sequence's place instead of the descriptor
-    bool ends = false;  ///< true: a packet read has ended the collective
+    /// True: the data are in the partial result of the sequence, not in the descriptor.
+    bool held = false;
+    bool ends = false;  ///< true: a packet with CollEndFlag has been read
     std::uint32_t data_bytes = 0;
     Address remote_address = kNoAddress;
     Port destination_port{};
@@ -94,11 +97,11 @@ class TriggerUnit {
     std::size_t at = 0;
     Instant waiting_since;
     Progress progress;
-    Status failure;  ///< error of the sequence; ok while it runs
+    Status failure;  ///< error of the sequence; ok while the sequence runs
     std::vector<Descriptor> descriptors;
     const Descriptor& current() const { return descriptors[at]; }
   };
-  /// The operands that can be folded now, and the slots to free afterwards.
+  /// Operands that can be folded now, and the slots to free after the fold.
   struct Batch {
     std::array<const std::byte*, kMaxChildren + 2> operands{};
     std::uint32_t operand_count = 0;
@@ -132,7 +135,7 @@ class TriggerUnit {
   HashBuffer buffer_;
   PacketOutbox outbox_;
   std::vector<Sequence> sequences_;
-  std::vector<std::byte> places_;  ///< partial results, one place for each sequence
+  std::vector<std::byte> places_;  ///< partial results, `slot_bytes` bytes for each sequence
   std::uint32_t active_ = 0;
   std::uint32_t first_ = 0;  ///< sequence that runs first in the next poll
   Counters counters_;

@@ -19,7 +19,8 @@ UnitBank::UnitBank(const Settings& settings)
   }
 }
 
-// Finds the unit with the fewest sequences to run, then with the fewest packets in its buffer.
+// Finds the unit with the fewest bound ports; among equals, the one with the fewest packets in its
+// buffer.
 std::uint32_t UnitBank::least_loaded() const {
   const auto load = [this](std::uint32_t unit) {
     return std::pair(directory_.bound_ports(unit), units_[unit]->buffer().counters().occupied);
@@ -43,13 +44,14 @@ Status UnitBank::post(std::vector<Descriptor> sequence, Instant now) {
   const Port port = sequence[0].source_port;
   if (index(port) >= settings_.ports) {
     return failure(Code::invalid_argument,
-                   "offload: job {} uses port {}: the number of ports is {}", index(job),
-                   index(port), settings_.ports);
+                   "offload: job {} uses port {}, but the number of ports is {}: use a lower port",
+                   index(job), index(port), settings_.ports);
   }
   TriggerUnit* unit = unit_for(job, port);
   if (unit == nullptr) {
     ++counters_.posts_deferred;
-    return failure(Code::resource_exhausted, "offload: job {} cannot start while {} jobs run",
+    return failure(Code::resource_exhausted,
+                   "offload: job {} cannot start, because {} jobs run already: post again later",
                    index(job), settings_.jobs);
   }
   Status status = unit->start(std::move(sequence), now);
@@ -61,7 +63,8 @@ Status UnitBank::post(std::vector<Descriptor> sequence, Instant now) {
 Status UnitBank::send_point_to_point(const Descriptor& d) {
   if (d.collective || d.named_count != 0 || d.reduce) {
     return failure(Code::invalid_argument,
-                   "offload: a descriptor of job {} belongs to a collective: post it as a sequence",
+                   "offload: the descriptor of job {} is not a point-to-point message but part of "
+                   "a collective: post it in a sequence",
                    index(d.job));
   }
   std::span<const std::byte> data = std::span(d.data).first(
@@ -69,14 +72,15 @@ Status UnitBank::send_point_to_point(const Descriptor& d) {
   if (d.kind == PayloadKind::rdma) {
     const auto found = memory_.find(d.job, d.address, d.data_bytes);
     if (!found) {
-      return failure(Code::invalid_argument, "offload: {} bytes at {:#x} are not job {}'s",
+      return failure(Code::invalid_argument,
+                     "offload: {} bytes at {:#x} do not belong to job {}: register them first",
                      d.data_bytes, static_cast<std::uint64_t>(d.address), index(d.job));
     }
     data = *found;
   }
   if (point_to_point_.full()) {
     return failure(Code::resource_exhausted,
-                   "offload: {} messages wait for the network: send again later",
+                   "offload: the outbox is full with {} messages: send again later",
                    point_to_point_.size());
   }
   PacketHeader header;

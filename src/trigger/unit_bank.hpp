@@ -1,4 +1,5 @@
-// The trigger units of one node ([Xu25] 1.1): eight units share up to 32 jobs by load.
+// The trigger units of one node ([Xu25] 1.1). By default eight units share the sequences of up to
+// 32 jobs according to load.
 //
 // The host posts sequences and drains completions; the network delivers packets and drains outgoing
 // ones. No function blocks, reads a clock or performs I/O. A descriptor without flag C is a
@@ -27,18 +28,21 @@ class UnitBank {
 
   enum class Delivered : std::uint8_t {
     accepted,
-    pushed_back,  ///< not accepted for lack of room: the network keeps the packet and tries again
-    refused,      ///< not accepted: misrouted, too long, or an address outside the job's memory
+    /// The packet is not accepted for lack of room: the network must keep it and deliver it again.
+    pushed_back,
+    /// The packet is for another node, too long, or has an address outside the job's memory.
+    refused,
   };
 
   struct Counters {
     std::uint64_t packets = 0;      ///< accepted packets
-    std::uint64_t pushed_back = 0;  ///< deliveries not accepted for lack of room
+    std::uint64_t pushed_back = 0;  ///< deliveries that were not accepted for lack of room
     std::uint64_t refused = 0;
-    std::uint64_t posts_deferred = 0;  ///< sequences that the host must post again
+    /// Number of posts that failed for lack of room, which the host must repeat.
+    std::uint64_t posts_deferred = 0;
   };
 
-  /// A point-to-point message that has arrived for the host.
+  /// A point-to-point message that the host has not read yet.
   struct Message {
     PacketHeader header;
     std::vector<std::byte> payload;
@@ -51,21 +55,21 @@ class UnitBank {
   Result<Address> add_memory(JobId job, std::span<std::byte> memory) {
     return memory_.add(job, memory);
   }
-  /// Starts a sequence. Fails with resource_exhausted if all sequences of the unit or all jobs are
-  /// in use (post again later), and with invalid_argument if no unit can run the sequence.
+  /// Starts a sequence. Fails with resource_exhausted if too many sequences or jobs run (post again
+  /// later), and with invalid_argument if no unit can run the sequence.
   Status post(std::vector<Descriptor> sequence, Instant now);
-  /// Sends one descriptor without flag C. Fails with resource_exhausted if the outbox is full: send
-  /// again later.
+  /// Sends the point-to-point message of a descriptor without flag C. Fails with resource_exhausted
+  /// while the outbox is full.
   Status send_point_to_point(const Descriptor& descriptor);
-  /// Ends a job: removes its sequences without completions, its packets and its memory. Returns the
-  /// number of packets that still waited, which is 0 if every sequence ended well.
+  /// Ends a job: removes its sequences, without completions for them, its packets and its memory.
+  /// Returns the number of removed packets, which is 0 if every sequence ended without error.
   std::uint32_t close_job(JobId job);
   Ring<Completion>& completions() { return completions_; }
   Ring<Message>& messages() { return messages_; }
 
   // ---- The network's side -----------------------------------------------------------------------
   Delivered deliver(const PacketHeader& header, std::span<const std::byte> payload);
-  /// The outbox from which the network takes the next packet; null if nothing is to be sent.
+  /// The outbox from which the network must take the next packet; null if all outboxes are empty.
   PacketOutbox* next_outbox();
 
   /// Runs every unit once; returns the number of descriptors that fired.

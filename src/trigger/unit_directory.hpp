@@ -1,8 +1,8 @@
-// Maps each port of each job to a unit [Xu25] 1.1.
+// Maps each port of each job to a trigger unit ([Xu25] 1.1).
 //
-// Packets of a sequence may precede the sequence itself. The first arrival, packet or sequence,
-// binds (job, port) to the least loaded unit, and both meet there. The binding ends when no
-// sequence runs on it and no packet waits. At most `jobs` jobs are bound at a time.
+// A packet may arrive before the sequence that reads it. The first of both to arrive binds its job
+// and port to the least loaded unit, to which all later ones go. The binding ends when no sequence
+// runs on the port and no packet waits for one.
 #pragma once
 
 #include <array>
@@ -21,15 +21,15 @@ class UnitDirectory {
 
   /// The unit to which a port is bound, if any.
   std::optional<std::uint32_t> unit_of(JobId job, Port port) const;
-  /// Binds an unbound port to a unit. False if the port is out of range or the number of jobs is at
-  /// its limit.
+  /// Binds an unbound port to a unit. Returns false if the port is out of range or too many jobs
+  /// have bound ports.
   bool bind(JobId job, Port port, std::uint32_t unit);
 
   void sequence_started(JobId job, Port port);
   void sequence_ended(JobId job, Port port);
   void packet_stored(JobId job, Port port);
   void packets_consumed(JobId job, Port port, std::uint32_t count);
-  /// Unbinds a port that was bound but has neither a sequence nor a packet.
+  /// Unbinds a bound port if it has neither a sequence nor a packet.
   void release_idle(JobId job, Port port);
   /// Unbinds all ports of a job, even if sequences or packets wait there.
   void forget(JobId job);
@@ -54,11 +54,11 @@ class UnitDirectory {
 
   std::uint32_t ports_;
   std::array<std::uint8_t, kJobIds> slot_of_job_;
-  std::vector<Binding> bindings_;  ///< bindings by job slot and port
+  std::vector<Binding> bindings_;  ///< binding of each port, by job slot and port
   std::vector<JobId> job_of_slot_;
-  /// Number of bound ports by job slot; 0 if the slot is free.
+  /// Number of bound ports of the job in each job slot; 0 if the slot is free.
   std::vector<std::uint32_t> slot_ports_;
-  std::vector<std::uint32_t> bound_ports_;  ///< number of bound ports by unit
+  std::vector<std::uint32_t> bound_ports_;  ///< number of bound ports of each unit
   std::uint32_t jobs_ = 0;
   std::uint32_t jobs_high_water_ = 0;
 };

@@ -42,7 +42,7 @@ enum class PacketKind : std::uint8_t {
 inline constexpr std::uint8_t kVersion = 1;
 inline constexpr std::size_t kHeaderBytes = 24;
 inline constexpr std::size_t kTagOffset = 16;
-/// Offset of the source rank in bytes; kernel filters compare it.
+/// Offset of the source rank in the header, in bytes; socket filters compare this field.
 inline constexpr std::size_t kSourceOffset = 4;
 
 struct Header {
@@ -57,21 +57,22 @@ struct Header {
   friend bool operator==(const Header&, const Header&) = default;
 };
 
-// The fields fill the header, and the limits of the API fit the width of the fields.
+// The fields fill the header exactly, and the limits of the API must fit the width of the fields.
 static_assert(1 + 1 + 2 + 4 + 4 + 4 + 8 == kHeaderBytes);
 inline constexpr std::uint64_t kMaxRanks = std::uint64_t{1} << 31;
 inline constexpr std::uint64_t kMaxChunks = std::uint64_t{1} << 32;
 inline constexpr std::uint32_t kMaxSubgroups = 256;
 
-/// Writes the header, tag included, to 24 bytes.
+/// Writes the header, tag included, as 24 bytes to `out`.
 void encode(const Header& header, std::byte* out);
 
-/// Writes the tag of an encoded header.
+/// Writes a tag into an encoded header.
 inline void encode_tag(std::uint64_t tag, std::byte* header) {
   std::memcpy(header + kTagOffset, &tag, sizeof tag);
 }
 
-/// Decodes a header; nothing if there are too few bytes, or if the version or the kind is unknown.
+/// Decodes a header; returns nothing if there are too few bytes, or if the version or the kind is
+/// unknown.
 std::optional<Header> decode(std::span<const std::byte> datagram);
 
 /// The header as text, for logs and test failures: "chunk comm 3 source 7 epoch 12 psn 99 tag

@@ -22,8 +22,8 @@ constexpr std::uint64_t low64(Uint128 value) { return static_cast<std::uint64_t>
 constexpr std::uint64_t high64(Uint128 value) { return static_cast<std::uint64_t>(value >> 64); }
 
 struct PolynomialKey {
-  std::uint64_t low = 0;   // lower limb of r, clamped as in RFC 8439
-  std::uint64_t high = 0;  // upper limb of r, a multiple of 4
+  std::uint64_t low = 0;   // lower 64 bits of the key r, clamped as in RFC 8439
+  std::uint64_t high = 0;  // upper 64 bits of the key r, a multiple of 4
 };
 
 /// Poly1305 over 16-byte values, without its final addition.
@@ -37,17 +37,17 @@ class Polynomial {
     multiply(low64(low), low64(high), top_ + high64(high) + 1);
   }
 
-  /// The value modulo 2^130 - 5, then modulo 2^128.
+  /// Returns the value modulo 2^130 - 5, then modulo 2^128.
   Block result() const {
     const Uint128 sum = Uint128{low_} + 5;
     const Uint128 middle = Uint128{high_} + high64(sum);
-    const bool wrapped = top_ + high64(middle) >= 4;  // the value is at least the modulus
+    const bool wrapped = top_ + high64(middle) >= 4;  // the value is at least the modulus 2^130 - 5
     return wrapped ? Block{low64(sum), low64(middle)} : Block{low_, high_};
   }
 
  private:
-  // Multiplies (low, high, top) by r. Since 2^130 = 5, a multiple 4m of 4 at 2^128 equals 5m at 1,
-  // hence folded_ = 5/4 of r's upper limb; top stays below 8, so nothing overflows.
+  // Multiplies (low, high, top) by r modulo 2^130 - 5, where 2^130 equals 5. A value 4m with the
+  // weight 2^128 thus counts as 5m with the weight 1: folded_ is 5/4 of the upper limb of r.
   void multiply(std::uint64_t low, std::uint64_t high, std::uint64_t top) {
     const Uint128 at0 = Uint128{low} * key_.low + Uint128{high} * folded_;
     const Uint128 at1 = Uint128{low} * key_.high + Uint128{high} * key_.low + top * folded_;
@@ -97,7 +97,7 @@ OSSL_PARAM octets(const char* name, const void* bytes, std::size_t size) {
   return OSSL_PARAM_construct_octet_string(name, const_cast<void*>(bytes), size);
 }
 
-/// HKDF-SHA-256 (RFC 5869); false if libcrypto fails.
+/// Derives key bytes by HKDF-SHA-256 (RFC 5869); false if libcrypto fails.
 bool derive(std::span<const std::byte> secret, std::span<const std::byte> info,
             std::span<unsigned char> out) {
   const std::unique_ptr<EVP_KDF, decltype(&EVP_KDF_free)> kdf(
@@ -124,7 +124,8 @@ std::span<const IntegrityKernels> kernels_of(IntegrityKind kind) {
   return kind == IntegrityKind::keyed_tag ? nh_kernels() : crc_kernels();
 }
 
-/// NH of a block of at most kNhBlockBytes: whole groups in place, the rest in a padded group.
+/// NH of a block of at most kNhBlockBytes bytes: whole groups are read in place, and the rest is
+/// copied into a zero-padded group.
 template <bool kCopy>
 Block hash_block(const IntegrityKernels& kernels, const TagKey& key, std::byte* destination,
                  std::span<const std::byte> block) {
@@ -142,7 +143,7 @@ Block hash_block(const IntegrityKernels& kernels, const TagKey& key, std::byte* 
   return value;
 }
 
-/// The value H of a payload that is longer than one NH block.
+/// The hash H (see integrity.hpp) of a payload that is longer than one NH block.
 template <bool kCopy>
 Block hash_blocks(const IntegrityKernels& kernels, const TagKey& key, std::byte* destination,
                   std::span<const std::byte> payload) {
@@ -171,7 +172,8 @@ Block hash_payload(const IntegrityKernels& kernels, const TagKey& key, std::byte
 template <bool kCopy>
 std::uint64_t keyed_tag(const IntegrityKernels& kernels, const TagKey& key, std::byte* destination,
                         const std::byte* header, std::span<const std::byte> payload) {
-  // The header is encrypted first: AES has a long latency and few instructions, so NH overlaps it.
+  // The header is encrypted first, because AES has a long latency and few instructions; the
+  // processor computes NH meanwhile.
   const Block mask = kernels.encrypt(key.aes, load_word<Block>(header));
   const Block hash = hash_payload<kCopy>(kernels, key, destination, payload);
   return kernels.encrypt(key.aes, {mask.first ^ hash.first, mask.second ^ hash.second}).first;
@@ -248,11 +250,10 @@ Result<Integrity> Integrity::with_implementation(std::string_view name) const {
   for (const IntegrityKernels& kernels : kernels_of(kind())) {
     if (kernels.name == name && kernels.runs_here()) return Integrity(&kernels, key_);
   }
-  return failure(
-      Code::unsupported,
-      "implementation \"{}\" of this kind of integrity word does not exist on this processor: "
-      "leave the choice to Tutti (here \"{}\")",
-      name, fastest(kernels_of(kind())).name);
+  return failure(Code::unsupported,
+                 "this processor has no implementation \"{}\" of this kind of integrity word: "
+                 "leave the choice to Tutti (here \"{}\")",
+                 name, fastest(kernels_of(kind())).name);
 }
 
 }  // namespace tutti::wire

@@ -18,7 +18,8 @@ constexpr std::uint8_t times_x(std::uint8_t value) {
 }
 
 /// The substitution box of AES: the inverse in GF(2^8), then an affine map. `element` runs through
-/// all powers of 3 and `inverse` through those of 1/3, so each is always the inverse of the other.
+/// all powers of 3 and `inverse` through all powers of 1/3, so they are always inverse to each
+/// other.
 constexpr std::array<std::uint8_t, 256> make_substitution() {
   std::array<std::uint8_t, 256> table{};
   std::uint8_t element = 1;
@@ -39,7 +40,8 @@ constexpr std::array<std::uint8_t, 256> make_substitution() {
 
 constexpr std::array<std::uint8_t, 256> kSubstitution = make_substitution();
 
-/// Four substituted bytes; row r is taken from column `column` + r, which is the row shift.
+/// Returns four substituted bytes as a column. The byte of row r comes from column `column` + r,
+/// which is the row shift of AES.
 std::uint32_t substitute_shifted(const std::array<std::uint32_t, 4>& columns, std::size_t column) {
   std::uint32_t result = 0;
   for (std::size_t row = 0; row < 4; ++row) {
@@ -73,8 +75,8 @@ Block aes_encrypt_portable(const AesKey& key, Block block) {
 
 #if defined(__x86_64__)
 
-// SSE4.1 serves only to move words between register files directly. Through memory, the load after
-// two stores would stall for more than half the time of an encryption.
+// SSE4.1 is used only to move words directly between general and vector registers. A path through
+// memory would stall for more than half the time of an encryption.
 __attribute__((target("aes,sse4.1"))) Block aes_encrypt_aesni(const AesKey& key, Block block) {
   const auto* const rounds = reinterpret_cast<const __m128i*>(key.rounds.data());
   __m128i state = _mm_cvtsi64_si128(static_cast<long long>(block.first));

@@ -11,7 +11,8 @@
 namespace tutti::wire {
 namespace {
 
-constexpr std::uint32_t kPolynomial = 0x82f6'3b78;  // generator polynomial of CRC-32C, reflected
+// Generator polynomial of CRC-32C, in reflected form.
+constexpr std::uint32_t kPolynomial = 0x82f6'3b78;
 
 /// Multiplies a remainder by x. The top coefficient of a reflected polynomial is its lowest bit.
 constexpr std::uint32_t times_x(std::uint32_t remainder) {
@@ -20,7 +21,7 @@ constexpr std::uint32_t times_x(std::uint32_t remainder) {
 
 using ByteTable = std::array<std::uint32_t, 256>;
 
-/// Table d holds, for each byte, its remainder when d zero bytes follow.
+/// Table d contains, for each byte, the CRC remainder of that byte followed by d zero bytes.
 constexpr std::array<ByteTable, 8> make_byte_tables() {
   std::array<ByteTable, 8> tables{};
   for (std::uint32_t byte = 0; byte < 256; ++byte) {
@@ -70,7 +71,7 @@ constexpr std::size_t kMaximumLaneBytes = 1024;
 /// the multiplication and the reduction by the crc32 instruction add.
 constexpr auto make_shifts() {
   std::array<std::uint32_t, 2 * kMaximumLaneBytes / kLaneUnit + 1> shifts{};
-  std::uint32_t power = 0x8000'0000;  // the polynomial 1, reflected
+  std::uint32_t power = 0x8000'0000;  // the constant polynomial 1, in reflected form
   for (int exponent = 0; exponent < 8 * 16 - 33; ++exponent) power = times_x(power);
   for (std::size_t units = 1; units < shifts.size(); ++units) {
     shifts[units] = power;
@@ -125,7 +126,8 @@ __attribute__((target("sse4.2,pclmul"))) std::uint32_t crc_sse42(std::uint32_t s
                                                                  std::byte* destination,
                                                                  const std::byte* source,
                                                                  std::size_t size) {
-  // Payload bytes below which joining three lanes costs more than it saves.
+  // Payload size in bytes from which on three lanes pay: for less, joining them costs more than it
+  // saves.
   constexpr std::size_t kWorthLanes = 12 * kLaneUnit;
   std::uint64_t state = state32;
   std::size_t at = 0;

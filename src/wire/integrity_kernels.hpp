@@ -16,7 +16,8 @@ static_assert(std::endian::native == std::endian::little, "words are loaded as t
 
 /// A group is four pairs of 32-bit words, one AVX2 register.
 inline constexpr std::size_t kNhGroupBytes = 32;
-/// One NH key covers a block; a payload of at most this size needs no polynomial step.
+/// Size in bytes of an NH block, which is as much as one NH key covers. A payload of at most this
+/// size needs no polynomial step.
 inline constexpr std::size_t kNhBlockBytes = 2048;
 /// An NH key is one group longer than a block, because the second pass uses it shifted by one
 /// group.
@@ -45,9 +46,9 @@ Block aes_encrypt_portable(const AesKey& key, Block block);
 Block aes_encrypt_aesni(const AesKey& key, Block block);
 #endif
 
-/// Computes NH of `groups` whole groups at `source`; the copying version also writes them to
-/// `destination`, which the other ignores. `key` is aligned to a group and is one group longer than
-/// `source`.
+/// Computes NH of `groups` whole groups at `source`. The copying version also copies the groups to
+/// `destination`; the other version ignores it. `key` is aligned to a group and is one group longer
+/// than `source`.
 using NhFunction = Block (*)(const std::byte* key, std::byte* destination, const std::byte* source,
                              std::size_t groups);
 
@@ -55,7 +56,7 @@ using NhFunction = Block (*)(const std::byte* key, std::byte* destination, const
 using CrcFunction = std::uint32_t (*)(std::uint32_t state, std::byte* destination,
                                       const std::byte* source, std::size_t size);
 
-/// One implementation of integrity words; the functions of the other kind are null.
+/// One implementation of one kind of integrity word; the functions of the other kind are null.
 struct IntegrityKernels {
   const char* name;
   IntegrityKind kind;

@@ -40,9 +40,9 @@ struct UcFragment {
 /// Writes the header of a fragment, 32 bytes; the first 24 are the header of the message.
 void encode(const UcFragment& fragment, std::byte* out);
 
-/// Decodes the header of a fragment with `payload_bytes` of payload, of which only the header need
-/// have been received. Nothing if it is not a fragment, is empty, or does not lie within a message
-/// of allowed size.
+/// Decodes the header of a fragment that has `payload_bytes` bytes of payload; only the header must
+/// have been received. Returns nothing if the datagram is not a fragment, is empty, or does not lie
+/// within a message of allowed size.
 std::optional<UcFragment> decode_fragment(std::span<const std::byte> header,
                                           std::size_t payload_bytes);
 

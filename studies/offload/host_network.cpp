@@ -25,8 +25,8 @@ constexpr EventKind kSend = EventKind{17};
 // Event: a message (the argument) is visible to its receiver.
 constexpr EventKind kVisible = EventKind{18};
 constexpr std::uint64_t kHeaderBytes = 8 * trigger::kMaxPacketHeaderWords;
-// Purpose of the draw of start times, equal to that of trigger_network.cpp so that both start
-// alike.
+// Purpose of the random draws of start times. It has the same value in trigger_network.cpp, so that
+// both studies draw the same times.
 constexpr std::uint64_t kStartDraw = 1;
 constexpr std::uint32_t kRoot = 0;
 
@@ -45,7 +45,7 @@ class HostNetwork {
     std::uint32_t node = 0;
     std::uint32_t job = 0;
     std::size_t at = 0;
-    /// Whether the addition of the current descriptor, T_Compute, has been charged.
+    /// Whether the time of the current descriptor's addition (T_Compute) has been counted.
     bool added = false;
     bool ended = false;
     Picoseconds ready{};
@@ -54,9 +54,9 @@ class HostNetwork {
   struct Message {
     trigger::PacketKey key;
     std::uint32_t to = 0;
-    std::uint32_t sequence = 0;  ///< sequence of the receiver that waits for the message
+    std::uint32_t sequence = 0;  ///< sequence that waits for the message at the receiver
     std::uint64_t bytes = 0;
-    /// Whether the message is a transfer to memory, by formula (1) of [Xu25] 2.2.
+    /// Whether the message is a transfer to memory, whose time follows formula (1) of [Xu25] 2.2.
     bool transfer = false;
   };
 
@@ -71,8 +71,8 @@ class HostNetwork {
     queue_.push({at, event_key(kind, target), argument});
   }
   Picoseconds now() const { return queue_.now(); }
-  /// The key of a message among those of all receivers: the receiver's number above the 48 bits of
-  /// the packet key.
+  /// The key of a message, unique over all receivers: the packet key in the low 48 bits, the
+  /// receiver's number above it.
   static std::uint64_t name(std::uint32_t to, const trigger::PacketKey& key) {
     return std::uint64_t{to} << trigger::kKeyBits | key.packed();
   }
@@ -95,10 +95,11 @@ Status HostNetwork::build() {
   if (spec_.nodes < 2 || spec_.nodes > 1u << 15 || spec_.jobs < 1 ||
       spec_.jobs > trigger::kJobIds || spec_.pieces < 1 ||
       spec_.bytes < sizeof(double) * spec_.pieces) {
-    return failure(Code::invalid_argument,
-                   "host-based: {} nodes, {} jobs, {} bytes in {} pieces are invalid: use 2 to "
-                   "32768 nodes, at least 1 job and 1 piece, and 8 bytes or more a piece",
-                   spec_.nodes, spec_.jobs, spec_.bytes, spec_.pieces);
+    return failure(
+        Code::invalid_argument,
+        "host-based collective: {} nodes, {} jobs and {} bytes in {} pieces are invalid: use 2 to "
+        "32768 nodes, at least 1 job and 1 piece, and at least 8 bytes per piece",
+        spec_.nodes, spec_.jobs, spec_.bytes, spec_.pieces);
   }
   for (std::uint32_t node = 0; node < spec_.nodes; ++node) {
     names_.push_back(static_cast<trigger::NodeId>(node));
@@ -171,8 +172,8 @@ void HostNetwork::step(std::uint32_t at) {
   if (sequence.node == kRoot) report_.root_time = std::max(report_.root_time, now());
 }
 
-// When an addition, T_Compute, ends. Jobs that share a node queue for the node's memory, which
-// additions and transfers both use.
+// The instant at which an addition (T_Compute) ends. If jobs share a node's link, they also queue
+// for the node's memory, which additions and transfers both use.
 Picoseconds HostNetwork::add(const Sequence& sequence, std::uint64_t bytes) {
   if (!spec_.shared_links) return now() + compute_.time_of(bytes);
   Picoseconds& free = link_free_[sequence.node];
@@ -220,7 +221,10 @@ Result<HostNetworkReport> HostNetwork::run() {
     }
   }
   if (running_ != 0) {
-    return failure(Code::internal, "host-based: {} sequences wait forever", running_);
+    return failure(
+        Code::internal,
+        "host-based collective: {} sequences of descriptors wait for messages that never arrive",
+        running_);
   }
   report_.messages = messages_.size();
   report_.digest = queue_.digest();

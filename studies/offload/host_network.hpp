@@ -2,13 +2,12 @@
 // [Xu25] 2.2. The nodes exchange the same messages as with offload, but a process on each host
 // carries out every step.
 //
-// A process runs the descriptors of its rank in order. It waits for the messages that a descriptor
-// names, adds their data (T_Compute) and builds a descriptor (L_CPU), whose message passes the
-// sender's bus, the network and the receiver's bus. By formula (1) the receiver sees the data of a
-// transfer to memory after a further L_Poll; formula (2) has no such term.
+// A process runs the descriptors of its rank in order. For each it waits for messages, adds their
+// data (T_Compute) and builds a descriptor (L_CPU), whose message crosses the sender's bus, the
+// network and the receiver's bus. The receiver sees data that was transferred to memory only after
+// a further L_Poll (formula (1)).
 //
-// This study simulates only time; trigger_network.hpp computes the results. Latencies of one
-// process overlap, as in the formulas.
+// Only time is simulated here; trigger_network.hpp also computes the results.
 #pragma once
 
 #include <cstdint>
@@ -32,7 +31,7 @@ struct HostNetworkSpec {
 };
 
 struct HostNetworkReport {
-  sim::Picoseconds time;  ///< time from the common start to the last process's end [Xu25] 2.2
+  sim::Picoseconds time;  ///< time from the common start until the last process ends [Xu25] 2.2
   sim::Picoseconds root_time;
   std::uint64_t messages = 0;
   std::uint64_t digest = 0;

@@ -1,9 +1,9 @@
 // The latency model of offloaded collectives [Xu25] 2.2: the cost of a message between neighbours,
 // term by term, and the two formulas for speedup.
 //
-// [Xu25] prints the terms without values. Each value below is a fact about the machine of [Xu25],
-// an assumption about such hardware, or one of three calibrations, each at one end point of one
-// figure. The study predicts everything else.
+// [Xu25] prints the terms without values. Each value here is a fact about the machine of [Xu25], an
+// assumption about such hardware, or calibrated at one end point of one figure. All other figures
+// are predictions.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ struct OffloadLatency {
   /// L_CPU, the time to build a descriptor and ring the doorbell. Assumed: some tens of stores, one
   /// of them uncached.
   sim::Picoseconds processor = sim::nanoseconds(200);
-  /// L_I/O, one way over PCIe to an FPGA. Assumed: half of a read's round trip of 0.9 us.
+  /// L_I/O, the time of one crossing of PCIe to an FPGA. Assumed: half of a read's round trip of
+  /// 0.9 us.
   sim::Picoseconds bus = sim::nanoseconds(450);
   /// L_network, the time through both FPGAs, the cables and a switch. Calibrated so that Reduce of
   /// 256 B with 1 job gives 1.46 in formula (2).
@@ -24,27 +25,27 @@ struct OffloadLatency {
   /// L_Poll, the time until the host's process sees the data. Calibrated so that Broadcast of 256 B
   /// with 1 job gives 2.11 in formula (1).
   sim::Picoseconds poll = sim::nanoseconds(7750);
-  /// Slope of T_nic_startup over the bytes, from the interface to the port: four lanes ([Xu25] 2.1)
-  /// of 25 Gbit/s (assumed).
+  /// Rate that determines T_nic_startup, from the interface to the port: four lanes ([Xu25] 2.1) of
+  /// 25 Gbit/s (assumed).
   std::uint64_t link_bits_per_second = 100'000'000'000;
-  /// Slope of T_soft_startup and T_MsgSize over the bytes, from memory through the interface to the
+  /// Rate that determines T_soft_startup and T_MsgSize, from memory through the interface to the
   /// port. Assumed: the rate at which an FPGA's DMA reads over PCIe 3.0 x16.
   std::uint64_t memory_bits_per_second = 80'000'000'000;
-  /// Slope of T_Compute over the bytes, for adding doubles that have just arrived. Calibrated so
-  /// that Reduce of 1 MiB with 1 job gives 2.42 in formula (2).
+  /// Rate that determines T_Compute: how fast a host adds doubles that have just arrived.
+  /// Calibrated so that Reduce of 1 MiB with 1 job gives 2.42 in formula (2).
   std::uint64_t compute_bits_per_second = 80'000'000'000;
 
   /// L_CPU + 2 L_I/O + L_network: the time of a message from host to host, apart from its length.
   sim::Picoseconds message() const { return processor + bus + bus + network; }
 };
 
-/// Formula (1) of [Xu25] 2.2, between neighbours: a transfer takes 2 (L_CPU + 2 L_I/O + L_network)
-/// + T_MsgSize, and a host-based one L_Poll more. `startup_bytes` is the data that must arrive
-/// before the next node begins.
+/// Speedup of a Broadcast between neighbours by formula (1) of [Xu25] 2.2. An offloaded transfer
+/// takes 2 (L_CPU + 2 L_I/O + L_network) + T_MsgSize, a host-based one takes L_Poll more.
+/// `startup_bytes` is the data that must arrive before the next node begins.
 double broadcast_formula(const OffloadLatency& latency, std::uint64_t startup_bytes);
 
-/// Formula (2) of [Xu25] 2.2, between neighbours: (L_CPU + 2 L_I/O + L_network + T_soft_startup +
-/// T_Compute) / (L_network + T_nic_startup).
+/// Speedup of a Reduce between neighbours by formula (2) of [Xu25] 2.2: (L_CPU + 2 L_I/O +
+/// L_network + T_soft_startup + T_Compute) / (L_network + T_nic_startup).
 double reduce_formula(const OffloadLatency& latency, std::uint64_t startup_bytes);
 
 }  // namespace tutti::simulation

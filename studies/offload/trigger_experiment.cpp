@@ -12,8 +12,8 @@ constexpr std::uint32_t kUnits = 8;
 constexpr std::uint32_t kBufferBytes = 512 * 1024;
 constexpr std::uint32_t kSlotBytes = 1024;
 constexpr std::uint32_t kMaxJobs = 32;
-// A credit batch has 80 slots: the buffers without their reserve hold 46 batches, and a job may
-// have 1 MiB of them in flight.
+// A credit batch takes 80 slots. The hash buffers without their reserve have room for kPulses
+// batches; one job may have kWindow batches, about 1 MiB, in flight.
 constexpr std::uint32_t kPulses = 46;
 constexpr std::uint32_t kWindow = 13;
 
@@ -43,8 +43,8 @@ TriggerNetworkSpec tianhe_interface(CollectiveKind kind, std::uint64_t bytes, st
       .counters = kPulses};
   spec.segment_bytes = kSlotBytes;
   if (kind != CollectiveKind::broadcast) return spec;
-  // The data of a Broadcast never waits in a hash buffer, so credits only cut it into credit
-  // batches.
+  // The data of a Broadcast never waits in a hash buffer, so its credits only determine the number
+  // of credit batches.
   const std::uint64_t elements = bytes / sizeof(double);
   const std::uint64_t piece = (elements + kBroadcastPieces - 1) / kBroadcastPieces;
   spec.credits.pulses = (kBroadcastPieces + 1) * jobs;
@@ -72,7 +72,8 @@ Result<OffloadSpeedup> run_offload_speedup(const TriggerNetworkSpec& spec) {
   host.jobs = spec.jobs;
   host.kind = spec.kind;
   host.bytes = spec.bytes;
-  // The host-based Reduce of this algorithm exchanges whole halves of the vector at each step.
+  // The host-based Reduce exchanges one half of the remaining vector at each step, as a single
+  // piece.
   host.pieces = broadcast ? kBroadcastPieces : 1;
   host.latency = spec.latency;
   host.shared_links = spec.shared_links;

@@ -16,28 +16,28 @@ inline constexpr std::array<std::uint64_t, 13> kOffloadSizes = {
     256,        4u << 10,   8u << 10,   16u << 10,  32u << 10,  48u << 10, 64u << 10,
     128u << 10, 256u << 10, 384u << 10, 512u << 10, 768u << 10, 1u << 20};
 inline constexpr std::array<std::uint32_t, 3> kOffloadJobs = {1, 8, 32};
-/// Number of pieces of a Broadcast, offloaded or host-based; T_MsgSize is the time of one piece.
-/// Assumed: the default number of credit batches of PulsedCredits.
+/// Number of pieces in which a Broadcast sends its data, offloaded or host-based; T_MsgSize is the
+/// time of one piece. Assumed to be the default number of credit batches of PulsedCredits.
 inline constexpr std::uint32_t kBroadcastPieces = 4;
 
-/// The settings of [Xu25] for a collective: 8 trigger units of 512 KB, 32 nodes, and credits for
-/// the capacity of the buffers without their reserve. Slots of 1 KiB, each with one sequence, are
-/// assumed.
+/// The settings of [Xu25] for a collective: 32 nodes, 8 trigger units of 512 KB, and as many
+/// credits as the hash buffers have room for without their reserve. Slots of 1 KiB, each with one
+/// sequence, are assumed.
 TriggerNetworkSpec tianhe_interface(trigger::CollectiveKind kind, std::uint64_t bytes,
                                     std::uint32_t jobs);
 
 struct OffloadSpeedup {
   TriggerNetworkReport offloaded;
   HostNetworkReport host;
-  /// Host-based time divided by offloaded time, each to the last process's end.
+  /// Host-based time divided by offloaded time, each measured until the last process ends.
   double speedup = 0;
   /// Speedup for one hop by formula (1) or (2) of [Xu25] 2.2 with the same parameters.
   double formula = 0;
-  std::uint64_t startup_bytes = 0;  ///< bytes to which the start-up terms of the formula apply
+  std::uint64_t startup_bytes = 0;  ///< number of bytes in the start-up terms of the formula
 };
 
-/// Runs `spec` offloaded and its host-based counterpart on the same network, for a Broadcast or a
-/// reduction. Errors are those of the two runs.
+/// Runs the collective of `spec`, a Broadcast or a reduction, once offloaded and once host-based on
+/// the same network. Errors are those of the two runs.
 Result<OffloadSpeedup> run_offload_speedup(const TriggerNetworkSpec& spec);
 
 }  // namespace tutti::simulation

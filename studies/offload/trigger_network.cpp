@@ -31,18 +31,18 @@ constexpr EventKind kLink = EventKind{18};   // event: a node's link is free
 constexpr EventKind kSend = EventKind{19};
 // Event: a packet (the argument) has reached its destination.
 constexpr EventKind kArrive = EventKind{20};
-// Event: the packets that a node pushed back are tried again.
+// Event: the packets that a node pushed back are delivered again.
 constexpr EventKind kRetry = EventKind{21};
 constexpr std::uint64_t kHeaderBytes = 8 * trigger::kMaxPacketHeaderWords;
 constexpr std::uint64_t kStartDraw = 1;
 constexpr std::uint64_t kValueDraw = 2;
 constexpr std::uint32_t kRoot = 0;
-// If every packet is pushed back, retries never end, so a run fails after this long without an
-// accepted packet.
+// Time without an accepted packet after which a run fails. If every packet is pushed back,
+// deliveries would be retried forever.
 constexpr Picoseconds kPatience = sim::milliseconds(10);
 
-/// Input of small integers, whose sum is exact in any order, so that the study can check every
-/// result.
+/// One element of a node's input. It is a small integer, so that sums are exact in any order and
+/// every result can be checked.
 double contribution(std::uint32_t node, std::uint64_t element) {
   return static_cast<double>(draw(kValueDraw, node, element) % 1024);
 }
@@ -76,14 +76,15 @@ class TriggerNetwork {
     std::vector<std::unique_ptr<trigger::PulsedCollective>> calls{};
     /// Result vectors, indexed by job.
     std::vector<std::vector<double>> outputs{};
-    /// Ends of the calls, indexed by job; 0 while a call runs.
+    /// Instant at which each call ended, indexed by job; 0 while the call runs.
     std::vector<Picoseconds> finish{};
     std::vector<double> input{};
-    /// Instants at which the node's link is free, or each job's link if links are not shared.
+    /// Instant at which the node's link is free; if links are not shared, one instant for each
+    /// job's link.
     std::vector<Picoseconds> link_free{};
     /// Packets that the node pushed back, in order of arrival.
     std::vector<std::uint32_t> held{};
-    std::uint64_t stalled = 0;  ///< number of stalls of the units at the last tick
+    std::uint64_t stalled = 0;  ///< number of stalls of the trigger units until the last tick
     Picoseconds stalled_until{};
     bool units_due = false;
     bool link_due = false;
@@ -129,7 +130,7 @@ class TriggerNetwork {
   Picoseconds moved_{};        ///< instant at which a node last accepted a packet
   RootSlots slots_{};          ///< slots in use at the root's node since `slots_since_`
   Picoseconds slots_since_{};
-  double used_time_ = 0;  ///< integral of used slots over time in picoseconds
+  double used_time_ = 0;  ///< number of used slots, integrated over time in picoseconds
   double waiting_time_ = 0;
   std::uint32_t most_used_ = 0;
 };
@@ -138,8 +139,8 @@ Status TriggerNetwork::build() {
   if (spec_.nodes < 2 || spec_.jobs < 1 || spec_.jobs > spec_.bank.jobs || elements_ == 0 ||
       spec_.bytes % sizeof(double) != 0) {
     return failure(Code::invalid_argument,
-                   "offload: {} nodes, {} jobs, {} bytes: use at least 2 nodes, 1 to {} jobs and a "
-                   "multiple of 8 bytes",
+                   "offload: {} nodes, {} jobs and {} bytes are invalid: use at least 2 nodes, 1 "
+                   "to {} jobs and a multiple of 8 bytes",
                    spec_.nodes, spec_.jobs, spec_.bytes, spec_.bank.jobs);
   }
   for (std::uint32_t node = 0; node < spec_.nodes; ++node) {
@@ -194,7 +195,8 @@ Status TriggerNetwork::open_job(std::uint32_t node, std::uint32_t job) {
   const auto spread = static_cast<std::uint64_t>(spec_.start_spread.count) + 1;
   const Picoseconds called{
       static_cast<std::int64_t>(draw(spec_.seed, kStartDraw, node, job) % spread)};
-  // The units fetch the data of a Broadcast themselves, so no bus transfer is charged for it.
+  // The trigger units fetch the data of a Broadcast themselves, so the time of a bus transfer is
+  // not added.
   const Picoseconds fetched = broadcast ? Picoseconds{} : spec_.latency.bus;
   push(called + spec_.latency.processor + spec_.latency.bus + fetched, kTurn, node, job);
   return {};
@@ -271,7 +273,7 @@ Status TriggerNetwork::complete(std::uint32_t node) {
   return {};
 }
 
-// Takes packets from the trigger units as long as the link is free.
+// Moves packets from the trigger units to the link as long as the link is free.
 void TriggerNetwork::pump(std::uint32_t node) {
   Node& at = *nodes_[node];
   while (trigger::PacketOutbox* outbox = at.bank.next_outbox()) {
@@ -312,7 +314,7 @@ void TriggerNetwork::send(std::uint32_t packet) {
   push(free + spec_.latency.network + after, kArrive, index(header.destination), packet);
 }
 
-// Offers a packet to a node; returns whether the node accepted it instead of pushing it back.
+// Delivers a packet to a node; returns false if the node pushed the packet back.
 Result<bool> TriggerNetwork::deliver(std::uint32_t at) {
   Packet& packet = packets_[at];
   const std::uint32_t node = index(packet.header.destination);
@@ -357,8 +359,8 @@ Status TriggerNetwork::retry(std::uint32_t node) {
   return {};
 }
 
-// Each parked read occupies a slot of the hash buffer, or a place beside the table if the slots
-// around its key are full.
+// Adds the use of the root's hash buffers since the last call to the averages. Each parked read
+// counts as one slot in use, up to the number of slots.
 void TriggerNetwork::note_occupancy() {
   const UnitBank& bank = nodes_[kRoot]->bank;
   const auto since = static_cast<double>((now() - slots_since_).count);
@@ -397,7 +399,7 @@ Status TriggerNetwork::check_results(TriggerNetworkReport& report) const {
   return {};
 }
 
-// Checks the conditions that hold after every run, and fills in the report.
+// Checks the conditions that must hold after every run, and fills in the report.
 Status TriggerNetwork::judge(TriggerNetworkReport& report) {
   for (const auto& node : nodes_) {
     for (std::uint32_t u = 0; u < node->bank.units(); ++u) {
@@ -406,10 +408,10 @@ Status TriggerNetwork::judge(TriggerNetworkReport& report) {
       const std::uint32_t most = buffer.counters().occupied_high_water;
       const std::uint32_t room = buffer.slots() + unit.places();
       if (most > room || buffer.counters().occupied != 0) {
-        return failure(
-            Code::internal,
-            "offload: a hash buffer of {} places held {} packets at once and holds {} at the end",
-            room, most, buffer.counters().occupied);
+        return failure(Code::internal,
+                       "offload: a hash buffer with room for {} packets held {} packets at once, "
+                       "and holds {} after the run instead of none",
+                       room, most, buffer.counters().occupied);
       }
       report.most_full_percent =
           std::max(report.most_full_percent, 100.0 * most / buffer.home_slots());
@@ -438,7 +440,8 @@ Result<TriggerNetworkReport> TriggerNetwork::run() {
     if (Status status = handle(event); !status) return status;
   }
   if (running_ != 0 || !queue_.empty()) {
-    return failure(Code::internal, "offload: {} of {} calls have not ended and {} events are left",
+    return failure(Code::internal,
+                   "offload: {} of {} calls have not ended, but the run stops with {} events left",
                    running_, spec_.jobs * spec_.nodes, queue_.size());
   }
   TriggerNetworkReport report;

@@ -1,15 +1,13 @@
-// Interfaces like those of [Xu25] in virtual time. Every node has the trigger units, hash buffers
-// and credits of src/trigger, which handle real data; only time is modelled.
+// Network interfaces like those of [Xu25] in virtual time. Every node has the trigger units, hash
+// buffers and credits of src/trigger, which handle real data; only time is modelled.
 //
-// A credit batch begins once it has its credit, after L_CPU and the transfer of its data over the
-// bus. Later batches need only the transfer, because the interface counts and fetches by itself.
-// Units process arrivals once a tick. A packet of a reduction takes L_network plus the time of its
-// bytes on the link. A packet that writes to memory follows formula (1): a control message, then
-// the data, each over both buses.
+// The first credit batch begins after L_CPU and the transfer of its data over the bus; later
+// batches need only the transfer, because the interface counts and fetches by itself. A packet of a
+// reduction takes L_network plus its time on the link; a packet that writes to memory takes the
+// time of formula (1).
 //
-// A node that cannot take a packet pushes it back; the packet waits at that node and is tried
-// again, so none is lost. A run in which a buffer overflowed or a result is wrong ends with an
-// error.
+// A node that cannot take a packet pushes it back, and the packet is delivered again later, so no
+// packet is lost. A run in which a buffer overflowed or a result is wrong ends with an error.
 #pragma once
 
 #include <cstdint>
@@ -34,26 +32,30 @@ struct TriggerNetworkSpec {
   bool shared_links = false;
   trigger::UnitBank::Settings bank{};
   trigger::PulsedCredits::Settings credits{};
-  /// Interval at which units process arrivals. Units with a full outbox, and packets that were
-  /// pushed back, are tried again after `retry`.
+  /// Interval at which trigger units process arrivals. Units with a full outbox run again after
+  /// `retry`, when packets that were pushed back are also delivered again.
   sim::Picoseconds tick = sim::nanoseconds(100);
   sim::Picoseconds retry = sim::microseconds(2);
-  /// Time within which each process starts at a random instant, because of clock offsets and noise.
+  /// Each process starts at a random instant within this time, which stands for clock offsets and
+  /// noise.
   sim::Picoseconds start_spread = sim::microseconds(1);
   std::uint64_t seed = 1;
 };
 
 struct TriggerNetworkReport {
-  sim::Picoseconds time;       ///< time from the common start to the last process's end [Xu25] 2.2
-  sim::Picoseconds root_time;  ///< time from the common start to the last end at rank 0
-  // Use of the hash buffers at rank 0's node, in percent of the slots without the reserve, over all
-  // units. A slot in use holds a waiting packet or is reserved for the packet of a parked read.
-  double mean_used_percent = 0;  ///< mean use over `time`, in percent
+  sim::Picoseconds time;  ///< time from the common start until the last process ends [Xu25] 2.2
+  sim::Picoseconds root_time;  ///< time from the common start until the last call at rank 0 ends
+  // The next fields give the use of the hash buffers at rank 0's node, over all units, in percent
+  // of the slots without the reserve. A slot in use holds a waiting packet or is reserved for the
+  // packet of a parked read.
+  double mean_used_percent = 0;  ///< mean share of slots in use over `time`, in percent
   double peak_used_percent = 0;
-  double mean_waiting_percent = 0;  ///< mean use by waiting packets alone, in percent
-  // Figures over all nodes:
-  double most_full_percent = 0;  ///< largest use of one unit at one instant, in percent
-  /// Capacity of one unit, in percent: slots, reserve, and a place per sequence.
+  double mean_waiting_percent = 0;  ///< mean share of slots that hold waiting packets, in percent
+  // The next fields are figures over all nodes.
+  /// Largest share of a unit's slots that hold packets at one instant, in percent.
+  double most_full_percent = 0;
+  /// Capacity of one unit, in percent of its slots without the reserve: all slots, and one place
+  /// per sequence.
   double allowed_percent = 0;
   std::uint64_t packets = 0;      ///< number of accepted packets
   std::uint64_t held_back = 0;    ///< number of packets that were pushed back at least once

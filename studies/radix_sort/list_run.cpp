@@ -20,9 +20,9 @@ using sim::Picoseconds;
 namespace {
 
 constexpr EventKind kVisible =
-    EventKind{20};  // event at a host: a message arrives (argument: parity of the call, and task)
-constexpr EventKind kDoorbell = EventKind{21};  // event at an interface: a task list is posted
-// Event at an interface: its completion reaches the host.
+    EventKind{20};  // event: a message arrives at a host (argument: parity of the call, and task)
+constexpr EventKind kDoorbell = EventKind{21};  // event: a task list is posted to an interface
+// Event: the completion of an interface's task list reaches the host.
 constexpr EventKind kOver = EventKind{22};
 
 Picoseconds time_of(Nanoseconds duration) { return sim::from_nanoseconds(duration); }
@@ -84,7 +84,7 @@ Status ListRun::prepare(Participant& one, const schedule::Schedule& schedule) {
     if (one.filled[t].transfer != schedule::Transfer::eager) {
       return failure(
           Code::unsupported,
-          "{} has {} bytes: interfaces run eager lists only, so use messages of up to {} bytes",
+          "{} has {} bytes, but interfaces can only send eager messages: use at most {} bytes",
           describe(one.schedule, t), bytes_of(one, t), shape.eager_limit_bytes);
     }
     if (tasks[t].kind == TaskKind::copy && !queue.held) one.posting += copy_time(bytes_of(one, t));
@@ -242,7 +242,8 @@ void ListRun::delivered(const NetworkMessage& message, Picoseconds now) {
 }
 
 void ListRun::left(const NetworkMessage& message, Picoseconds now) {
-  // A host copies a message when it sends it, so only interfaces wait for the message to leave.
+  // Only an interface waits until its message has left. A host has copied the message when it sends
+  // it.
   if (!by_nic()) return;
   Participant& one = at(message.from);
   one.board.complete(message.task);

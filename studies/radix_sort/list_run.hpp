@@ -1,11 +1,10 @@
-// Carries out the task lists of a collective on a simulated network, by hosts or by interfaces with
-// wait and enable [Inozemtsev12] 3. The schedules are the library's, and calls of the collective
-// follow one another.
+// Carries out the schedules of a collective on a simulated network, at hosts or at network
+// interfaces with wait and enable [Inozemtsev12] 3. The schedules are those of the library.
 //
-// A host carries out its list only while it polls, and arrivals wait until then. An interface gets
-// the lowered list (schedule/core_direct/core_direct.hpp) at once and runs it alone; its host sees
-// only the end. For both, `TaskBoard` decides which task may be issued. This study simulates only
-// time; the validator and the engine show the results.
+// A host carries out its tasks only while it polls, so arrivals wait for its next poll. An
+// interface gets the lowered schedule (schedule/core_direct/core_direct.hpp) at once and runs it
+// alone; its host sees only the end. For both, `TaskBoard` decides which task may be issued. Only
+// time is simulated.
 #pragma once
 
 #include <array>
@@ -26,17 +25,18 @@ namespace tutti::simulation {
 enum class ListRunner : std::uint8_t { host, nic };
 const char* to_string(ListRunner runner);
 
-/// Costs of task lists. A host takes `host.poll` for a poll and `host.message` for each message.
+/// Times of the steps of a schedule. A host needs `host.poll` for each poll and `host.message` for
+/// each message.
 struct ListCosts {
   HostModel host{};
   /// Delay from the link, or from the interface, until a completion is in the host's completion
   /// queue.
   Nanoseconds completion{600};
-  /// Host time to post one task to an interface. Assumed: some stores.
+  /// Time that the host needs to post one task to an interface. Assumed: some stores.
   Nanoseconds post{50};
-  /// Time of the interface, which all ranks of a host share, for each message sent, each wait and
-  /// each enable. [Inozemtsev12] gives no value; this one is calibrated at one cell of table III
-  /// (a), radix 2 and 2^12 keys.
+  /// Time that the interface, which all ranks of a host share, needs for each message sent, each
+  /// wait and each enable. [Inozemtsev12] gives no value; this one is calibrated at one cell of
+  /// table III (a), for radix 2 and 2^12 keys.
   Nanoseconds task{300};
   /// Copy rate of a host. Assumed: one core's share of such a machine's memory bandwidth.
   std::uint64_t copy_bits_per_second = 40'000'000'000;
@@ -51,17 +51,18 @@ class RankWaker {
 
 struct ListSpec {
   ListRunner runner = ListRunner::host;
-  /// Purpose of the task lists, with any rank; `ranks` is the number of members.
+  /// Purpose for which the schedules are built. Its rank is ignored, and its `ranks` must be the
+  /// number of members.
   schedule::Purpose purpose{};
   std::uint64_t block_bytes = 0;
-  std::vector<std::uint32_t> members;  ///< ranks of the network, indexed by rank of the task list
+  std::vector<std::uint32_t> members;  ///< rank in the network for each rank of the schedules
   ListCosts costs{};
   /// Whether an interface's eager buffer holds one block, so that a message of n blocks is sent as
   /// n messages [Inozemtsev12] 4.1. The paper does not print the size of its buffers.
   bool buffer_per_block = false;
 };
 
-/// Numbers of steps of hosts and interfaces, over all ranks and calls.
+/// Numbers of steps that hosts and interfaces carried out, over all ranks and calls.
 struct ListCounts {
   std::uint64_t host_messages = 0;  ///< number of messages that hosts sent
   std::uint64_t nic_messages = 0;   ///< number of messages that interfaces sent
@@ -71,22 +72,22 @@ struct ListCounts {
 
 class ListRun {
  public:
-  /// Prepares the task lists. Error: the algorithm cannot be built, has no lowered form, or has
+  /// Prepares the schedules. Error: the algorithm cannot be built, has no lowered form, or has
   /// messages above the eager limit, which this study does not lower.
   static Result<std::unique_ptr<ListRun>> create(sim::EventQueue& queue, MessageNetwork& network,
                                                  RankWaker& waker, ListSpec spec);
 
-  /// Begins a rank's call at `now`; the rank's last call must be over. Returns when the rank's host
-  /// is free again.
+  /// Begins a rank's call at `now`; the rank's last call must be over. Returns the instant at which
+  /// the rank's host is free again.
   sim::Picoseconds begin(std::uint32_t rank, sim::Picoseconds now);
   /// Whether a poll of this rank would find anything.
   bool has_news(std::uint32_t rank) const;
-  /// Polls for a rank. Returns when the rank's host is free again.
+  /// Lets a rank's host poll. Returns the instant at which the host is free again.
   sim::Picoseconds look(std::uint32_t rank, sim::Picoseconds now);
   /// Whether the rank's call is over, as far as the rank's host knows.
   bool done(std::uint32_t rank) const { return at(rank).done; }
 
-  /// The network's notifications about a message that this run sent.
+  /// The network calls these functions for a message that this run sent.
   void delivered(const NetworkMessage& message, sim::Picoseconds now);
   void left(const NetworkMessage& message, sim::Picoseconds now);
   /// Handles an event; returns false if the event is of another kind.
@@ -98,17 +99,17 @@ class ListRun {
     std::uint32_t rank = 0;  ///< rank in the network
     schedule::Schedule schedule;
     std::vector<schedule::FilledTask> filled;
-    std::vector<schedule::TaskIndex> managed;  ///< entries of the management queue, as tasks
+    std::vector<schedule::TaskIndex> managed;  ///< tasks in the management queue, in order
     std::size_t managed_done = 0;
-    /// Host time at the start of a call for posting tasks and for the copies that precede all
-    /// messages.
+    /// Time that the host needs at the start of a call, to post tasks and to make the copies that
+    /// precede all messages.
     sim::Picoseconds posting{};
     schedule::TaskBoard board;
     /// Whether each message has arrived, indexed by parity of the call, then by task.
     std::array<std::vector<bool>, 2> arrived;
-    /// Messages that the host has still to receive, as tasks.
+    /// Receive tasks whose messages have arrived and which the host completes at its next poll.
     std::vector<schedule::TaskIndex> seen;
-    /// Copies that the interface leaves to the host, as tasks.
+    /// Copy tasks that the interface leaves to the host.
     std::vector<schedule::TaskIndex> copies;
     std::uint32_t calls = 0;
     bool reported = false;  ///< whether the interface's completion is on its way to the host
@@ -143,7 +144,7 @@ class ListRun {
   ListSpec spec_;
   sim::WireSpeed copy_;
   std::vector<Participant> participants_;
-  std::vector<std::uint32_t> number_;  ///< index in participants_, by rank of the network
+  std::vector<std::uint32_t> number_;  ///< index in participants_ for each rank of the network
   /// Instant at which each host's interface is free, indexed by host.
   std::vector<sim::Picoseconds> nic_free_;
   ListCounts counts_;

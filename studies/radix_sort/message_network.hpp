@@ -18,7 +18,7 @@ struct NetworkMessage {
   std::uint32_t from = 0;  ///< sending rank
   std::uint32_t to = 0;
   std::uint64_t bytes = 0;
-  std::uint32_t call = 0;  ///< number for the sender's use, as are the next three fields
+  std::uint32_t call = 0;  ///< number that the sender may use freely, like the next three fields
   std::uint32_t slot = 0;
   std::uint32_t task = 0;
   std::uint64_t keys = 0;
@@ -45,8 +45,8 @@ struct MessageNetworkSettings {
 
 class MessageNetwork final : public sim::Sink {
  public:
-  /// Connects the ranks: rank r is on host r / ranks_per_host of `topology`. The network keeps
-  /// references to all arguments.
+  /// Connects the ranks; rank r is on host r / ranks_per_host of `topology`. `queue`, `topology`
+  /// and `sink` must outlive the network.
   MessageNetwork(sim::EventQueue& queue, const sim::Topology& topology,
                  const MessageNetworkSettings& settings, MessageSink& sink);
 
@@ -73,9 +73,9 @@ class MessageNetwork final : public sim::Sink {
   };
 
   struct Port {
-    std::deque<std::uint32_t> open;  ///< messages being sent; the first one has the turn
+    std::deque<std::uint32_t> open;  ///< messages being sent; the first one may send now
     std::uint32_t burst = 0;         ///< number of packets sent in the current turn
-    std::uint32_t posted = 0;        ///< number of posted packets that have not left
+    std::uint32_t posted = 0;        ///< number of posted packets that have not left the host
   };
 
   void take_up(std::uint32_t at);

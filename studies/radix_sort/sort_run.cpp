@@ -20,9 +20,9 @@ constexpr std::uint64_t kBytesOfCount = 4;
 /// The stage of a rank within a pass of the sort.
 enum class Stage : std::uint8_t {
   count,
-  call,  ///< begins the Allgather, or leaves the rank's counts in the host's memory (hierarchical)
-  /// Waits, as leader, for the counts of the host's ranks, then begins the Allgather
-  /// (hierarchical).
+  call,  ///< begins the Allgather, or stores the rank's counts in the host's memory (hierarchical)
+  /// Hierarchical only: the leader waits for the counts of its host's ranks, then begins the
+  /// Allgather.
   lead,
   local,  ///< orders a slice of the rank's keys
   test,   ///< polls the Allgather between two slices
@@ -39,13 +39,13 @@ struct Sorter {
   std::uint32_t pass = 0;
   std::uint64_t unordered = 0;  ///< number of keys that the rank has still to order in this pass
   std::uint64_t arrived = 0;
-  Picoseconds since{};  ///< end of the time that is already added to `phases`
+  Picoseconds since{};  ///< instant up to which the rank's time is included in `phases`
   std::array<Picoseconds, kSortPhases> phases{};
 };
 
 /// State in the memory that the ranks of one host share.
 struct Meeting {
-  std::uint32_t left = 0;    ///< number of ranks that have left their counts
+  std::uint32_t left = 0;    ///< number of ranks that have stored their counts
   std::uint32_t shared = 0;  ///< number of Allgathers whose result the leader has shared
 };
 
@@ -148,7 +148,8 @@ Result<SortReport> SortRun::report() const {
   for (std::uint32_t rank = 0; rank < ranks_; ++rank) {
     const Sorter& sorter = sorters_[rank];
     if (sorter.stage != Stage::over) {
-      return failure(Code::internal, "rank {} waits forever in pass {}, stage {}", rank,
+      return failure(Code::internal,
+                     "the sort cannot go on: rank {} waits forever in pass {}, stage {}", rank,
                      sorter.pass, static_cast<int>(sorter.stage));
     }
     report.time = std::max(report.time, sorter.since);
@@ -221,7 +222,7 @@ void SortRun::step(std::uint32_t rank) {
 void SortRun::call(std::uint32_t rank) {
   if (!spec_.hierarchical) return begin(rank);
   const Picoseconds end = now() + message_time() + copy_.time_of(block_bytes());
-  // The leader's own counts are ready at once; the last of the other ranks to leave its counts
+  // The leader has its own counts at once. Of the other ranks, the last one that stores its counts
   // wakes the leader.
   if (leads(rank)) ++meeting_of(rank).left;
   go_on(rank, Stage::lead, end);
@@ -321,7 +322,8 @@ void SortRun::arrive(std::uint32_t rank) {
   go_on(rank, ++sorter.pass < passes_ ? Stage::count : Stage::over, end);
 }
 
-/// Keys arrive directly at their final place; their owner sees a completion later.
+/// Handles the arrival of keys, which are written directly to their final place; the receiving rank
+/// sees a completion later.
 void SortRun::delivered(const NetworkMessage& message, Picoseconds when) {
   if (message.keys == 0) return lists_->delivered(message, when);
   Sorter& sorter = sorters_[message.to];
@@ -333,16 +335,19 @@ void SortRun::delivered(const NetworkMessage& message, Picoseconds when) {
 Status check(const SortSpec& spec) {
   const std::uint64_t ranks = std::uint64_t{spec.hosts} * spec.ranks_per_host;
   if (ranks < 2 || ranks > 1u << 14 || spec.hosts < 1) {
-    return failure(Code::invalid_argument, "{} hosts of {} ranks: use 2 to 16384 ranks in all",
+    return failure(Code::invalid_argument,
+                   "{} hosts of {} ranks each are not possible: use 2 to 16384 ranks in all",
                    spec.hosts, spec.ranks_per_host);
   }
   if (spec.radix < 2 || spec.radix > 65536 || spec.keys < 1 || spec.slice_keys < 1) {
-    return failure(Code::invalid_argument,
-                   "radix {}, {} keys: use a radix of 2 to 65536 and at least one key", spec.radix,
-                   spec.keys);
+    return failure(
+        Code::invalid_argument,
+        "a radix of {} with {} keys is invalid: use a radix of 2 to 65536 and at least one key",
+        spec.radix, spec.keys);
   }
   if (spec.key_bits != 32 && spec.key_bits != 64) {
-    return failure(Code::invalid_argument, "keys of {} bits: use 32 or 64", spec.key_bits);
+    return failure(Code::invalid_argument, "keys of {} bits are not supported: use 32 or 64 bits",
+                   spec.key_bits);
   }
   return {};
 }
@@ -358,7 +363,7 @@ std::vector<SortPart> sort_parts(std::uint32_t from, std::uint32_t ranks, std::u
                                  std::uint32_t radix) {
   std::vector<SortPart> parts;
   for (std::uint64_t digit = 0; digit < radix; ++digit) {
-    // Number of keys of each rank with a smaller digit.
+    // Number of keys of one rank that have a digit below `digit`.
     const std::uint64_t below = digit * keys / radix;
     std::uint64_t rest = (digit + 1) * keys / radix - below;
     std::uint64_t place = below * ranks + from * rest;

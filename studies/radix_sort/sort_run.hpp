@@ -1,11 +1,11 @@
 // The radix sort of [Inozemtsev12] 5, 6.8 in virtual time. For each digit, the ranks count their
-// keys, gather the histograms, order the keys within each rank and send them to their owners.
-// Hosts, or interfaces with wait and enable, carry out the Allgather by the library's task lists;
-// the sort waits for the Allgather at once, or orders its keys meanwhile.
+// keys, gather the histograms, order the keys within each rank and send the keys to their owners.
+//
+// Hosts, or interfaces with wait and enable, carry out the Allgather of the histograms by the
+// library's schedules. The sort waits for the Allgather at once, or orders its keys meanwhile.
 //
 // Keys are uniform: each rank has equally many of each digit. As in [Inozemtsev12], keys reach
-// their owners by one-sided transfers, one for each run of keys between two ranks. The caller gives
-// the cost of a rank's own work.
+// their owners by one-sided transfers, one for each run of keys between two ranks.
 #pragma once
 
 #include <array>
@@ -18,7 +18,7 @@
 
 namespace tutti::simulation {
 
-/// Costs of a rank's own work, which takes equally long on all ranks.
+/// Times of the work that each rank does alone. They are equal on all ranks.
 struct SortWork {
   sim::Picoseconds count{};  ///< time to count one key
   sim::Picoseconds local{};  ///< time to move one key to its place in the order of the digit
@@ -28,12 +28,13 @@ struct SortWork {
 struct SortSpec {
   std::uint32_t hosts = 16;
   std::uint32_t ranks_per_host = 8;
-  /// Whether the ranks of a host exchange through its memory and one of them communicates for all
-  /// [Inozemtsev12] 4.2. Only the communication between hosts then overlaps with work.
+  /// Whether the ranks of a host exchange histograms through the host's memory, and one of them,
+  /// the leader, communicates for all [Inozemtsev12] 4.2. Only the communication between hosts then
+  /// overlaps with work.
   bool hierarchical = false;
   std::uint32_t radix = 2;
   std::uint32_t key_bits = 32;
-  std::uint64_t keys = 4096;  ///< number of keys of a rank
+  std::uint64_t keys = 4096;  ///< number of keys of each rank
   bool overlapped = false;
   SortWork work{};
   ListRunner runner = ListRunner::host;
@@ -52,9 +53,9 @@ inline constexpr std::size_t kSortPhases = 5;
 const char* to_string(SortPhase phase);
 
 struct SortReport {
-  sim::Picoseconds time;  ///< time to the last rank's end
-  /// Time of each phase, averaged over the ranks. The phase `allgather` is starting and awaiting
-  /// the Allgather, without local work.
+  sim::Picoseconds time;  ///< time until the last rank ends
+  /// Time of each phase, averaged over the ranks. The phase `allgather` consists of starting the
+  /// Allgather and waiting for it, without local work.
   std::array<sim::Picoseconds, kSortPhases> phases{};
   std::uint32_t passes = 0;
   ListCounts lists{};
@@ -64,16 +65,17 @@ struct SortReport {
   std::uint64_t digest = 0;
 };
 
-/// Keys that go from one rank to another in one pass, in the order of their places at the receiver.
+/// A run of keys of one digit that one rank sends to another in one pass.
 struct SortPart {
   std::uint32_t to = 0;
   std::uint64_t keys = 0;
 };
-/// The parts that rank `from` of `ranks` sends, including the part for itself.
+/// The key runs that rank `from` of `ranks` sends in one pass, including those to itself.
 std::vector<SortPart> sort_parts(std::uint32_t from, std::uint32_t ranks, std::uint64_t keys,
                                  std::uint32_t radix);
 
-/// Runs the sort. Error: the numbers are invalid, or the algorithm does not serve that many ranks.
+/// Runs the sort. Error: the numbers are invalid, or the algorithm does not support that number of
+/// ranks.
 Result<SortReport> run_sort(const SortSpec& spec);
 
 }  // namespace tutti::simulation

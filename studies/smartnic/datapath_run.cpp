@@ -26,9 +26,9 @@ constexpr EventKind kArrive = EventKind{17};  // event: a completion is visible 
 constexpr EventKind kAccess = EventKind{18};  // event: a thread continues after a memory access
 constexpr EventKind kCopied = EventKind{19};  // event: a staging slot is free again
 constexpr EventKind kCredit = EventKind{20};  // event: the client may send another chunk
-// Bytes of LRH 8, GRH 40, BTH 12, DETH 8, immediate 4 and CRC 4.
+// Bytes of a datagram's headers: LRH 8, GRH 40, BTH 12, DETH 8, immediate 4 and CRC 4.
 constexpr std::uint32_t kDatagramHeader = 76;
-// Bytes of kDatagramHeader with RETH 16 in place of DETH 8.
+// Bytes of the headers of a UC packet: those of a datagram with RETH 16 in place of DETH 8.
 constexpr std::uint32_t kConnectedHeader = 84;
 constexpr std::uint64_t kMemory = 1;  // purpose of the random draws of memory latencies
 constexpr std::uint32_t kEpoch = 1;
@@ -45,7 +45,7 @@ Picoseconds of_cycles(double cycles, double hertz) {
   return {static_cast<std::int64_t>(cycles / hertz * 1e12 + 0.5)};
 }
 
-/// The queue pair of one connection as its thread sees it: one completion at a time.
+/// The queue pair of one connection, from which a thread takes one completion at a time.
 class OffloadedPair final : public device::MulticastQueuePair {
  public:
   struct Arrived {
@@ -66,7 +66,7 @@ class OffloadedPair final : public device::MulticastQueuePair {
     for (std::uint32_t place = places; place-- > 0;) free_.push_back(place);
   }
 
-  /// Receives a chunk into a posted staging slot, or straight at its destination.
+  /// Receives a chunk into a posted staging slot, or directly into its destination.
   void arrive(std::uint32_t psn, std::span<const std::byte> bytes, std::byte* destination) {
     std::uint32_t place = 0;
     if (staging_) {
@@ -79,7 +79,7 @@ class OffloadedPair final : public device::MulticastQueuePair {
     std::memcpy(destination, bytes.data(), bytes.size());
     completions.push_back({psn, place, {destination, bytes.size()}});
   }
-  /// Ends the copy out of a staging slot.
+  /// Finishes the copy of a chunk from its staging slot to its destination.
   void copied(const Copy& copy) {
     std::memcpy(copy.destination, memory_.data() + std::size_t{copy.place} * chunk_bytes_,
                 lengths_[copy.place]);
@@ -92,7 +92,8 @@ class OffloadedPair final : public device::MulticastQueuePair {
     chunks[0] = {.epoch = kEpoch, .psn = one.psn, .source = source_, .payload = one.bytes};
     return 1;
   }
-  /// Posts the copy out of staging, if one is needed. The interface has already checked the CRC.
+  /// Posts the copy of a chunk from staging, if the chunk is there. The interface has already
+  /// checked the CRC.
   bool copy_and_verify(const device::ReceivedChunk&, std::byte* destination) override {
     if (staging_) copies.push_back({completions.front().place, destination});
     return true;
@@ -298,7 +299,8 @@ void DatapathRun::access(std::uint32_t t, Picoseconds now) {
   push(next, kAccess, t);
 }
 
-/// Ends the time of a completion: the kernel runs, and the work that it posted begins.
+/// Finishes the handling of a completion: runs the code of the kernel, then starts the work that
+/// the kernel posted.
 void DatapathRun::finish(std::uint32_t t, Picoseconds now) {
   Thread& thread = threads_[t];
   const std::size_t copies = thread.pair->copies.size();
@@ -367,12 +369,13 @@ const sim::CompletionWork& work_of(const DatapathSpec& spec) {
 Result<DatapathReport> run_datapath(const DatapathSpec& spec) {
   const std::uint32_t most = spec.processor.cores * spec.processor.threads_per_core;
   if (spec.threads < 1 || spec.threads > most) {
-    return failure(Code::invalid_argument, "{} threads are out of range: use 1 to {}", spec.threads,
+    return failure(Code::invalid_argument, "{} threads are not possible: use 1 to {}", spec.threads,
                    most);
   }
   if (spec.chunk_bytes == 0 || spec.buffer_bytes / spec.chunk_bytes < spec.threads) {
     return failure(Code::invalid_argument,
-                   "{} bytes in chunks of {}: each of the {} threads needs at least one chunk",
+                   "{} bytes in chunks of {} bytes are too few for {} threads: each thread needs "
+                   "at least one chunk",
                    spec.buffer_bytes, spec.chunk_bytes, spec.threads);
   }
   if (spec.staging && spec.chunk_bytes > spec.packet_bytes) {

@@ -1,14 +1,14 @@
-// Runs the receive datapath on an interface's own processor [Khalilov24] 5.2, 6.3. Each hardware
-// thread runs the engine's receive worker with chunk map and staging on real bytes; only time is
-// modelled.
+// Runs the receive datapath on the processor of a network interface [Khalilov24] 5.2, 6.3. Each
+// hardware thread runs the engine's receive worker with chunk map and staging on real bytes; only
+// time is modelled.
 //
-// A client sends to one connection per thread, in turn and at link rate, but at most a window of
-// chunks ahead of the posted receives. A thread takes one completion at a time. Its instructions
-// share the core's issue slot, its accesses the core's memory path and its doorbells the interface;
-// all other waiting times of threads overlap.
+// A client sends chunks at link rate to one connection per thread, in turn, but at most a window of
+// chunks ahead of the posted receives. Threads handle one completion at a time. They compete for
+// the issue slot and the memory path of their core and for the interface's doorbells; all other
+// latencies overlap.
 //
-// With staging (UD) the interface copies a chunk over the bus and posts the staging slot again
-// after the copy. Without staging (UC) a chunk arrives at its destination.
+// With staging (UD), the interface copies a chunk over the bus and then posts the staging slot
+// again. Without staging (UC), a chunk arrives at its destination.
 #pragma once
 
 #include <cstdint>
@@ -20,28 +20,29 @@ namespace tutti::simulation {
 
 struct DatapathSpec {
   bool staging = false;  ///< whether chunks pass through staging (UD) or not (UC)
-  /// Number of threads, each with a block of the buffer, assigned core by core.
+  /// Number of threads, each of which has a block of the buffer. Threads fill one core after the
+  /// other.
   std::uint32_t threads = 1;
-  /// Bytes of one completion; by UC a chunk has several packets.
+  /// Size of a chunk in bytes. A chunk has one completion, and by UC it may have several packets.
   std::uint32_t chunk_bytes = 4096;
   std::uint64_t buffer_bytes = 8u << 20;  ///< bytes received in one operation
   std::uint32_t packet_bytes = 4096;      ///< largest payload of a packet, in bytes
   std::uint64_t link_bits_per_second = 200'000'000'000;
-  /// Number of chunks in the window of a connection, and of its staging slots.
+  /// Size of a connection's window in chunks, and number of its staging slots.
   std::uint32_t window_chunks = 128;
-  /// Latency of the link in each direction; credits to the client take this long.
+  /// Latency of the link in each direction, also for the credits that return to the client.
   sim::Picoseconds link_latency = sim::nanoseconds(600);
   sim::ThreadedProcessor processor{};
   sim::BusSettings bus{};  ///< bus to the host's memory, which completions do not pass
-  /// Latency of a loopback write by the interface, before the bus.
+  /// Latency of a copy, which the interface makes by a loopback write, without the time on the bus.
   sim::Picoseconds copy_latency = sim::microseconds(1);
-  /// Time of the client from the start to the first packet and from the last byte to the end.
+  /// Time that the client needs before the first packet and after the last byte.
   sim::Picoseconds operation_cost = sim::kOperationCost;
-  std::uint64_t seed = 1;  ///< seed of the times of single memory accesses
+  std::uint64_t seed = 1;  ///< seed of the random latencies of memory accesses
 };
 
 struct DatapathReport {
-  sim::Picoseconds time;  ///< time that the client measures
+  sim::Picoseconds time;  ///< duration of the operation as the client measures it
   std::uint64_t completions = 0;
   std::uint64_t wrong_bytes = 0;     ///< number of wrong bytes in the buffer at the end
   std::uint64_t chunks_missing = 0;  ///< number of chunks missing from the chunk map at the end
@@ -58,14 +59,15 @@ struct DatapathReport {
 /// sim::kUnreliableDatagram (UD).
 const sim::CompletionWork& work_of(const DatapathSpec& spec);
 
-/// Runs one operation. Error: more threads than the processor has, or more than there are chunks.
+/// Runs one receive operation. Error: there are more threads than the processor has, or more
+/// threads than chunks.
 Result<DatapathReport> run_datapath(const DatapathSpec& spec);
 
-/// The largest payload rate of the link, after headers.
+/// The payload rate of a busy link, without packet headers.
 double link_bytes_per_second(const DatapathSpec& spec);
 
-/// The smallest power of two of threads with which an operation of this length reaches `share` of
-/// the link's payload rate; 0 if no number does.
+/// The smallest number of threads, among powers of two, with which an operation of this length
+/// reaches `share` of the link's payload rate; 0 if there is none.
 Result<std::uint32_t> threads_for_link(DatapathSpec spec, double share);
 
 }  // namespace tutti::simulation

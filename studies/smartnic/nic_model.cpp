@@ -6,7 +6,7 @@
 namespace tutti::sim {
 namespace {
 
-/// Queue lengths and completion rate of one core in the closed network of threads.
+/// State of the queueing model for the threads of one core: queue lengths and completion rate.
 struct Core {
   double threads = 0;
   double issue_queue = 0;
@@ -14,8 +14,8 @@ struct Core {
   double rate = 0;
 };
 
-/// The time of a visit to a resource with mean queue length `queue`, in which `threads` threads
-/// take part.
+/// The time of one use of a resource that `threads` threads share and that has the mean queue
+/// length `queue`.
 double visit(double demand, double queue, double threads) {
   return threads <= 1 ? demand : demand * (1 + queue * (threads - 1) / threads);
 }
@@ -73,8 +73,8 @@ Picoseconds NicModel::fetched(Picoseconds posted, std::uint64_t bytes) {
   if (!settings_.inline_descriptor) {
     ready += settings_.latency * 2 + speed_.time_of(settings_.descriptor_bytes);
   }
-  // The interface requests reads at once and gets the answers in order, so only their data occupies
-  // the bus.
+  // The interface requests reads at once and gets the answers in order, so only the data of the
+  // answers occupies the bus.
   const Picoseconds data = std::max(ready + settings_.latency * 2, reads_free_);
   reads_free_ = data + speed_.time_of(bytes);
   return reads_free_;

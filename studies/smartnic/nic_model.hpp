@@ -20,16 +20,16 @@ struct CompletionWork {
   double cycles = 0;          ///< cycles from one completion to the next on an idle core
 };
 
-/// [Khalilov24] table I: 11.9 (UC) and 5.2 (UD) for one thread, 8 MiB in chunks of 4 KiB. The unit
-/// there is GiB/s, but 598 cycles at 1.8 GHz allow only 11.48 GiB/s and the authors' program prints
-/// multiples of 10^9 bytes, so the figures are read as GB/s. A datagram's `cycles` are calibrated,
-/// because the printed 1084 omit the polling of the copies' completions.
+/// Costs of a completion from [Khalilov24] table I, which gives 11.9 (UC) and 5.2 (UD) for one
+/// thread. These are read as GB/s, not as the printed GiB/s, because 598 cycles at 1.8 GHz allow
+/// only 11.48 GiB/s. The cycles of a datagram are calibrated, because the printed 1084 omit the
+/// polling of the copies' completions.
 constexpr CompletionWork kUnreliableConnected{
     .instructions = 66, .printed_cycles = 598, .cycles = 598};
 constexpr CompletionWork kUnreliableDatagram{
     .instructions = 113, .printed_cycles = 1084, .cycles = 1396};
-/// Time of an operation beside its completions, in the units of [Khalilov24] table I: 8 MiB / 11.9
-/// GB/s - 2048 * 598 cycles.
+/// Time that an operation takes in addition to its completions, from [Khalilov24] table I: 8 MiB /
+/// 11.9 GB/s - 2048 * 598 cycles.
 constexpr Picoseconds kOperationCost = nanoseconds(24'500);
 
 /// A processor whose hardware threads hide each other's latency [Khalilov24] 6.3.
@@ -38,20 +38,20 @@ struct ThreadedProcessor {
   std::uint32_t threads_per_core = 16;
   double hertz = 1.8e9;
   double issue_per_cycle = 1;  ///< issue slots per cycle, which a core's threads share
-  /// Share of instructions that access memory. Assumed: a third, and each access occupies the
-  /// core's path to memory and doorbells for three cycles.
+  /// Share of instructions that access memory, assumed to be a third. Each access occupies the
+  /// core's path to memory and doorbells for three cycles, which is also assumed.
   double memory_share = 1.0 / 3;
   double memory_cycles = 3;
-  /// Rate at which the interface accepts re-posted receives and copies from all cores. Assumed.
+  /// Rate at which the interface accepts posts of receives and copies from all cores, per second.
+  /// Assumed.
   double doorbells_per_second = 200e6;
 };
 
-/// Predicts the rate of threads that handle completions and are assigned core by core.
+/// Predicts the rate at which threads handle completions. Threads fill one core after the other.
 ///
-/// Each completion passes its core's issue slot and memory path and the interface's doorbells,
-/// where threads queue for each other; its other latencies overlap freely. Throughput is that of
-/// this closed network by mean value analysis (Bard, Schweitzer); one thread alone takes exactly
-/// `cycles`.
+/// Threads queue for the issue slot and the memory path of their core and for the interface's
+/// doorbells; all other latencies overlap. The rate is that of this closed queueing network by mean
+/// value analysis (Bard, Schweitzer); one thread alone takes exactly `cycles` per completion.
 class DatapathModel {
  public:
   DatapathModel(const ThreadedProcessor& processor, const CompletionWork& work)
@@ -59,15 +59,15 @@ class DatapathModel {
 
   /// The rate of all threads together. `threads` is at most cores * threads_per_core.
   double completions_per_second(std::uint32_t threads) const;
-  /// The time of a completion, from taking it to being ready for the next one, with this many busy
-  /// threads.
+  /// The time from one completion to the next of a thread, while `threads` threads are busy.
   Picoseconds time_per_completion(std::uint32_t threads) const;
-  /// The payload rate if each completion stands for `bytes`: a chunk, or a UC message of many
-  /// packets.
+  /// The payload rate if each completion stands for `bytes` bytes: those of a chunk, or of a UC
+  /// message of many packets.
   double bytes_per_second(std::uint32_t threads, std::uint64_t bytes) const {
     return completions_per_second(threads) * static_cast<double>(bytes);
   }
-  /// The smallest power of two of threads that keeps up with a payload rate; 0 if no number does.
+  /// The smallest number of threads, among powers of two, that reaches a payload rate. The result
+  /// is 0 if no number does.
   std::uint32_t threads_for(double bits_per_second, std::uint64_t bytes) const;
 
  private:
@@ -95,8 +95,8 @@ class WorkerPool {
  public:
   explicit WorkerPool(std::uint32_t workers) : free_at_(workers) {}
 
-  /// Handles a completion that is visible at `seen` and takes `time`; returns when the worker is
-  /// done.
+  /// Lets a worker handle a completion that is visible from `seen` on and takes the time `time`.
+  /// Returns the instant at which the worker is done.
   Picoseconds handle(std::uint32_t worker, Picoseconds seen, Picoseconds time) {
     Picoseconds& free_at = free_at_[worker];
     free_at = (seen < free_at ? free_at : seen) + time;
@@ -109,33 +109,36 @@ class WorkerPool {
   std::vector<Picoseconds> free_at_;
 };
 
-/// The bus between memory and interface.
+/// The settings of the bus between a host's memory and its network interface.
 struct BusSettings {
-  /// Latency in one direction, including PCIe switch and root.
+  /// Latency of the bus in one direction, including PCIe switch and root.
   Picoseconds latency = nanoseconds(350);
-  /// Rate in each direction, that of PCIe 4.0 x16.
+  /// Rate of the bus in each direction: that of PCIe 4.0 x16.
   std::uint64_t bits_per_second = 252'000'000'000;
-  /// Bytes of the completion written after the data.
+  /// Size of the completion that is written after the data, in bytes.
   std::uint32_t completion_bytes = 64;
-  /// Bytes of the descriptor read for each post that is not inline.
+  /// Size of the descriptor that the interface reads for each post, unless the doorbell carries it,
+  /// in bytes.
   std::uint32_t descriptor_bytes = 64;
   bool inline_descriptor = true;  ///< whether the doorbell carries the descriptor
   /// Whether the datapath runs on the interface, so that completions do not pass the bus.
   bool completions_stay = false;
-  /// Latency from arrival to a thread on the interface.
+  /// Time from the arrival of a packet until a thread on the interface sees it.
   Picoseconds local_latency = nanoseconds(100);
 };
 
-/// Models the two directions of an interface, each of which serves one transfer at a time.
+/// Models the bus of an interface, which carries one transfer at a time in each direction.
 class NicModel {
  public:
   explicit NicModel(const BusSettings& settings)
       : settings_(settings), speed_(settings.bits_per_second) {}
 
-  /// Posts a send at `posted`; returns when the interface has its payload.
+  /// Returns the instant at which the interface has the payload of a send that was posted at
+  /// `posted`.
   Picoseconds fetched(Picoseconds posted, std::uint64_t bytes);
-  /// Receives a packet that arrived at `arrived`; returns when software sees its completion, by
-  /// which time the payload is in place. `completes` is true only for the last packet of a message.
+  /// Returns the instant at which software sees the completion of a packet that arrived at
+  /// `arrived`; the payload is then in place. `completes` is true only for the last packet of a
+  /// message.
   Picoseconds delivered(Picoseconds arrived, std::uint64_t bytes, bool completes = true);
 
  private:

@@ -8,7 +8,8 @@ namespace {
 
 constexpr MessageIndex kNoMessage = 0xffff'ffffu;
 
-/// The size of part `at` of `parts` of a whole; sizes differ by at most one byte.
+/// The size of part number `at` if `bytes` bytes are cut into `parts` parts whose sizes differ by
+/// at most one byte.
 std::uint64_t part_bytes(std::uint64_t bytes, std::uint64_t at, std::uint64_t parts) {
   return (at + 1) * bytes / parts - at * bytes / parts;
 }
@@ -22,8 +23,8 @@ struct Edge {
   std::uint32_t child;
 };
 
-/// Sends segments down a tree. The edges of a parent are in its sending order, after the edge that
-/// leads to the parent.
+/// Makes a plan that sends segments down a tree. In `edges`, the edges of a parent are in sending
+/// order, after the edge that leads to the parent.
 MessagePlan down_a_tree(std::uint32_t ranks, std::uint64_t bytes, std::uint32_t segments,
                         const std::vector<Edge>& edges) {
   MessagePlan plan(ranks);
@@ -40,13 +41,13 @@ MessagePlan down_a_tree(std::uint32_t ranks, std::uint64_t bytes, std::uint32_t 
   return plan;
 }
 
-/// A plan in which each message of a rank depends on all messages that the rank has received so
-/// far.
+/// Adds messages to a plan in rounds. Each message needs all messages that its sender has received
+/// in earlier rounds.
 class AllReceived {
  public:
   explicit AllReceived(MessagePlan& plan) : plan_(plan), received_(plan.ranks()) {}
   void add(const Message& message) { pending_.push_back(message); }
-  /// Ends a round: adds its messages, which the following rounds then count as received.
+  /// Ends a round: adds its messages to the plan, so that messages of later rounds need them.
   void end_round() {
     std::vector<MessageIndex> added;
     for (const Message& message : pending_) {

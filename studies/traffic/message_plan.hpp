@@ -1,5 +1,5 @@
-// A collective as messages: sender, receiver, size, and the messages that the sender must have
-// received first. Link traffic and time follow from them.
+// A message plan: the messages of a collective with sender, receiver, size, and the messages that
+// the sender must have received first. Link traffic and time follow from them.
 //
 // The plans in this file are algorithms of other libraries, for comparison; schedule_plan.hpp
 // converts the engine's own schedules.
@@ -21,8 +21,8 @@ struct Message {
   std::uint32_t from = 0;
   std::uint32_t to = 0;  ///< receiving rank, or kAllRanks
   std::uint64_t bytes = 0;
-  /// Whether the message is a contribution. The switches add the contributions of equal length of
-  /// all ranks except `to`, and `to` receives the sum.
+  /// Whether the message is a contribution. The switches add the contributions of all ranks except
+  /// `to`, and `to` receives the sum.
   bool reduced = false;
 };
 
@@ -30,9 +30,9 @@ class MessagePlan {
  public:
   explicit MessagePlan(std::uint32_t ranks) : ranks_(ranks), first_needs_(1) {}
 
-  /// Adds a message that its sender sends after receiving all messages of `needs`, which must be
-  /// addressed to the sender and added before. Of several messages that may be sent, the one added
-  /// first goes first; multicasts and contributions cannot be needs.
+  /// Adds a message, which its sender sends after it has received all messages of `needs`. These
+  /// must have been added before and be addressed to that sender alone. Messages that are ready are
+  /// sent in the order of addition.
   MessageIndex add(const Message& message, std::span<const MessageIndex> needs = {});
 
   std::uint32_t ranks() const { return ranks_; }
@@ -51,7 +51,8 @@ class MessagePlan {
 
 // ---- Broadcast of `bytes` from rank 0 ----
 
-/// Broadcast by a k-nomial tree (binomial for k = 2), with the largest subtrees served first.
+/// Broadcast by a k-nomial tree, where k is `radix` (2: binomial). The largest subtrees are served
+/// first.
 MessagePlan plan_broadcast_k_nomial(std::uint32_t ranks, std::uint64_t bytes, std::uint32_t radix);
 /// Broadcast by a binary tree, in which rank r has the children 2r+1 and 2r+2.
 MessagePlan plan_broadcast_binary_heap(std::uint32_t ranks, std::uint64_t bytes,
@@ -63,7 +64,8 @@ MessagePlan plan_broadcast_binary_in_order(std::uint32_t ranks, std::uint64_t by
 /// Broadcast by a chain from rank r to rank r+1, pipelined in `segments` pieces.
 MessagePlan plan_broadcast_chain(std::uint32_t ranks, std::uint64_t bytes, std::uint32_t segments);
 MessagePlan plan_broadcast_linear(std::uint32_t ranks, std::uint64_t bytes);
-/// Broadcast by a binomial scatter of P parts, each of which then goes once around a ring.
+/// Broadcast by a binomial scatter of one part per rank, after which each part goes once around a
+/// ring.
 MessagePlan plan_broadcast_scatter_ring(std::uint32_t ranks, std::uint64_t bytes);
 MessagePlan plan_broadcast_multicast(std::uint32_t ranks, std::uint64_t bytes);
 
@@ -71,8 +73,8 @@ MessagePlan plan_broadcast_multicast(std::uint32_t ranks, std::uint64_t bytes);
 
 MessagePlan plan_allgather_ring(std::uint32_t ranks, std::uint64_t bytes);
 MessagePlan plan_allgather_linear(std::uint32_t ranks, std::uint64_t bytes);
-/// Allgather by recursive doubling. For P = 2^n + x, the even ones of the first 2x ranks act for
-/// their odd neighbours.
+/// Allgather by recursive doubling. If there are 2^n + x ranks, the even ones of the first 2x ranks
+/// also act for their odd neighbours.
 MessagePlan plan_allgather_recursive_doubling(std::uint32_t ranks, std::uint64_t bytes);
 MessagePlan plan_allgather_bruck(std::uint32_t ranks, std::uint64_t bytes);
 /// Allgather in which every rank multicasts its block, `chains` ranks at a time. Each rank
@@ -83,25 +85,25 @@ MessagePlan plan_allgather_multicast(std::uint32_t ranks, std::uint64_t bytes,
 // ---- Reduce-Scatter, alone and beside an Allgather ----------------------------------------------
 // Each result has `bytes` per rank. Additions take no time.
 
-/// Reduce-Scatter in which each partial result travels once around the ring, with the messages of a
-/// ring Allgather.
+/// Reduce-Scatter in which each partial result travels once around the ring. It has the same
+/// messages as a ring Allgather.
 MessagePlan plan_reduce_scatter_ring(std::uint32_t ranks, std::uint64_t bytes);
-/// Reduce-Scatter in which every rank contributes to each other rank's result, in the order of the
-/// results.
+/// Reduce-Scatter by in-network reductions: every rank contributes to the results of all other
+/// ranks, in rank order.
 MessagePlan plan_reduce_scatter_in_network(std::uint32_t ranks, std::uint64_t bytes);
 /// Ring Allgather and ring Reduce-Scatter at the same time, whose steps alternate.
 MessagePlan plan_rings_together(std::uint32_t ranks, std::uint64_t bytes);
-/// Multicast Allgather and in-network Reduce-Scatter at the same time, in P turns. In turn r rank r
-/// multicasts its block while all others contribute to its result, so that every host sends and
-/// receives one block a turn and no two packets compete for a link.
+/// Multicast Allgather and in-network Reduce-Scatter at the same time, with one turn per rank. In
+/// turn r, rank r multicasts its block while all others contribute to its result, so every host
+/// sends and receives one block, and no two packets compete for a link.
 MessagePlan plan_offloaded_together(std::uint32_t ranks, std::uint64_t bytes);
 
 // ---- [Khalilov24] fig. 2 as its authors computed it ----
 
-/// The link uses that the authors' script counts for a plan, in units of `block_bytes`, on a tree
-/// of 16 hosts a leaf and two leaves a pod. Unlike routing, the script signs the distance of two
-/// ranks, so that a message to a lower rank stays within a leaf, and lets a multicast also descend
-/// into the pod that it came from.
+/// The number of link uses that the script of the authors of [Khalilov24] counts for a plan, in
+/// units of `block_bytes`, on a tree of 16 hosts per leaf and two leaves per pod. Unlike routing,
+/// the script takes the signed distance of two ranks, so a message to a lower rank stays within a
+/// leaf. It also lets a multicast descend into the pod from which it came.
 std::uint64_t paper_link_units(const MessagePlan& plan, std::uint64_t block_bytes);
 
 }  // namespace tutti::sim

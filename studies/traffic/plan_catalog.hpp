@@ -13,14 +13,14 @@ namespace tutti::sim {
 /// A message plan with its name.
 struct NamedPlan {
   std::string_view name;  ///< name, such as "allgather_ring"
-  /// Builds the plan. `bytes` is the size of a rank's block, of a rank's result, or of the message
-  /// of a Broadcast.
+  /// Builds the plan. `bytes` is the size of a rank's block (Allgather), of a rank's result
+  /// (Reduce-Scatter) or of the message (Broadcast).
   MessagePlan (*make)(std::uint32_t ranks, std::uint64_t bytes);
 };
 
 /// All plans of the catalogue.
 std::span<const NamedPlan> plan_catalog();
-/// Finds a plan by name. Error (invalid_argument): the name is not in the catalogue, which the
+/// Builds a plan by name. Error (invalid_argument): the name is not in the catalogue, which the
 /// error lists.
 Result<MessagePlan> plan_by_name(std::string_view name, std::uint32_t ranks, std::uint64_t bytes);
 

@@ -18,7 +18,7 @@ using schedule::Task;
 using schedule::TaskIndex;
 using schedule::TaskKind;
 
-/// A message whose position in the plan is not yet known, identified by rank and task.
+/// The number of a message that has no position in the plan yet.
 using Draft = std::uint32_t;
 
 struct Drafted {
@@ -63,8 +63,8 @@ class Planner {
     for (const schedule::Queue& queue : in.queues()) {
       if (queue.held || queue.kind != schedule::QueueKind::free) {
         return failure(Code::unsupported,
-                       "rank {} has a {} queue: convert the schedule, which must have free "
-                       "queues only, before it is lowered",
+                       "rank {} has a {} queue, but only free queues can be converted: convert the "
+                       "schedule before it is lowered",
                        index(in.rank()), to_string(queue.kind));
       }
     }
@@ -92,7 +92,8 @@ class Planner {
     return {};
   }
 
-  /// Records the message that a receive waits for, or that a match key names.
+  /// Adds to `needs` the message that task `at` receives: the one from `source` with this match
+  /// slot.
   Status take(const Schedule& in, TaskIndex at, std::uint32_t source, std::uint32_t slot,
               std::vector<Draft>& needs) const {
     const auto found = by_name_.find({source, index(in.rank()), slot});
@@ -104,8 +105,8 @@ class Planner {
     return {};
   }
 
-  /// The messages that each task needs, directly or through other tasks, including what the task
-  /// itself receives.
+  /// Finds the messages that each task needs, directly or through other tasks. A message that the
+  /// task itself receives counts too.
   Status find_needs(const Schedule& in) {
     const std::span<const Task> tasks = in.tasks();
     std::vector<std::vector<Draft>> complete(tasks.size());
@@ -138,8 +139,8 @@ class Planner {
     return {};
   }
 
-  /// Adds the messages in an order in which they may be sent, those of one rank in the order of its
-  /// task list.
+  /// Adds all messages to the plan, each after the messages that it needs. Messages of one rank
+  /// stay in the order of its task list.
   Result<sim::MessagePlan> in_order() {
     sim::MessagePlan plan(static_cast<std::uint32_t>(schedules_.size()));
     std::deque<Draft> possible;

@@ -11,13 +11,12 @@
 
 namespace tutti::traffic {
 
-/// The messages of one collective. `schedules` are those of all ranks, by rank; every block has
-/// `block_bytes`. A message is sent after everything that its task depends on, directly or through
-/// copies and reductions, has been received. Copies, reductions and waiting for own sends take no
-/// time. Messages without payload (signals) count as messages.
+/// Converts the schedules of all ranks, indexed by rank, to one message plan. Every block has
+/// `block_bytes`. A message is sent once everything has been received on which its task depends,
+/// directly or through copies and reductions. These tasks, and waiting for own sends, take no time.
 ///
 /// Errors: unsupported (held or ordered queues, one-sided tasks, tasks that wait for a collect),
-/// invalid_argument (messages without a receiver, or that wait for each other in a cycle).
+/// invalid_argument (messages without a receiver, or messages that wait for each other in a cycle).
 Result<sim::MessagePlan> plan_of(std::span<const schedule::Schedule> schedules,
                                  std::uint64_t block_bytes);
 

@@ -11,7 +11,7 @@ namespace tutti::simulation {
 namespace {
 
 constexpr std::uint64_t kBackground = 1;
-// With background traffic, the collective starts only after the background streams have started.
+// Time for which background traffic runs before the collective starts.
 constexpr sim::Picoseconds kWarmUp = sim::microseconds(200);
 
 sim::FabricSettings fabric_settings(const TrafficSpec& spec) {
@@ -92,7 +92,9 @@ Status run_once(const TrafficSpec& spec, const sim::Topology& topology,
 
 Result<TrafficReport> run_traffic(const TrafficSpec& spec) {
   if (spec.ranks < 1 || spec.iterations < 1) {
-    return failure(Code::invalid_argument, "{} ranks, {} iterations: use at least 1 of each",
+    return failure(Code::invalid_argument,
+                   "a traffic experiment with {} ranks and {} iterations is not possible: use at "
+                   "least 1 of each",
                    spec.ranks, spec.iterations);
   }
   auto topology = spec.topology_text.empty() ? make_topology(spec.place)

@@ -1,5 +1,5 @@
-// Runs a message plan on a simulated network: gives the link traffic and time of other libraries'
-// algorithms, as run_experiment() does for the library's own protocol.
+// Runs a message plan on a simulated network. It measures the link traffic and the time of other
+// libraries' algorithms, as run_experiment() does for the library's own protocol.
 #pragma once
 
 #include <array>
@@ -23,38 +23,42 @@ struct TrafficSpec {
   std::string algorithm = "allgather_ring";  ///< name of a plan in sim::plan_catalog()
   std::uint32_t ranks = 8;
   std::uint64_t bytes = 64 * 1024;
-  /// Number of runs, each on an idle network with its own background traffic.
+  /// Number of runs of the plan, each on an idle network with new background traffic.
   std::uint32_t iterations = 1;
   std::uint64_t seed = 1;  ///< seed of placement, routes and background traffic
   TopologySpec place{};
-  /// Topology in the format of Topology::parse; unless empty, it replaces the shape of `place`.
+  /// Topology in the text format of Topology::parse. Unless empty, it replaces the shape in
+  /// `place`.
   std::string topology_text;
   sim::TrafficSettings traffic{.trains = true, .posted_ahead = 4};
   bool lossless = true;
   bool leaf_groups = true;
   sim::Routing routing = sim::Routing::ecmp;
-  /// Background traffic with a drawn seed; none without streams. With background traffic, packets
-  /// are sent singly instead of in trains, so that all senders share a port packet by packet.
+  /// Background traffic, with a new seed for each iteration. With 0 streams there is none;
+  /// otherwise packets are sent singly instead of in trains, so that all senders share a port
+  /// packet by packet.
   sim::BackgroundSettings background{};
-  observe::Trace* trace = nullptr;  ///< recorder of the first iteration; may be null
+  observe::Trace* trace = nullptr;  ///< trace in which the first iteration is recorded, or null
 };
 
 inline constexpr std::size_t kCountingRules = 5;
 
 struct TrafficReport {
-  std::vector<sim::HostId> hosts;       ///< hosts of the ranks, indexed by rank
-  std::vector<sim::Picoseconds> times;  ///< times to the last rank's end, indexed by iteration
-  /// Ends of the ranks in the first iteration, indexed by rank.
+  std::vector<sim::HostId> hosts;  ///< hosts of the ranks, indexed by rank
+  /// Time until every rank has finished, indexed by iteration.
+  std::vector<sim::Picoseconds> times;
+  /// Time until each rank has finished the first iteration, indexed by rank.
   std::vector<sim::Picoseconds> finish;
-  // Traffic of the first iteration:
+  // The next two fields hold the traffic of the first iteration.
   std::array<sim::TrafficCount, sim::kLinkClasses> classes{};
-  /// Traffic counted by each sim::CountingRule.
+  /// Traffic of the first iteration by each sim::CountingRule.
   std::array<sim::TrafficCount, kCountingRules> rules{};
   /// Fabric counters, summed over all iterations.
   sim::FabricCounters fabric{};
   std::uint64_t events = 0;
   std::uint64_t digest = 0;
-  /// Link uses in blocks that the authors' script counts for [Khalilov24] fig. 2.
+  /// Number of link uses, in blocks, that the script of the authors of [Khalilov24] counts for fig.
+  /// 2.
   std::uint64_t paper_units = 0;
 };
 

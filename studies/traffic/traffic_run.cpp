@@ -8,10 +8,10 @@
 namespace tutti::sim {
 namespace {
 
-/// detail of an event: a packet or train has left a rank's host
+/// event detail for "a packet or train has left a rank's host"
 constexpr std::uint32_t kLeft = 1;
-/// The last packets of a multicast are sent singly: a short activation that follows may overtake
-/// them and must find the ports in the state that single packets leave.
+/// Number of packets at the end of a multicast that are sent singly instead of in a train. A short
+/// activation that follows may overtake them and must find the ports as single packets leave them.
 constexpr std::uint64_t kTrainTail = 4;
 
 std::uint32_t packets_of(std::uint64_t bytes, std::uint32_t mtu_bytes) {
@@ -75,8 +75,9 @@ Status TrafficRun::check_plan(const Fabric& fabric) const {
       const Message& needed = plan_.messages()[need];
       if (needed.to != plan_.messages()[m].from || needed.reduced) {
         return failure(Code::invalid_argument,
-                       "message {} needs message {}, which is not addressed to its sender alone", m,
-                       need);
+                       "message {} needs message {}, which must be addressed to the sender of the "
+                       "first message alone",
+                       m, need);
       }
     }
   }
@@ -115,8 +116,8 @@ Status TrafficRun::begin(Fabric& fabric, Picoseconds start, TreeChoice tree) {
   for (const Message& message : plan_.messages()) {
     const std::uint32_t packets = packets_of(message.bytes, settings_.mtu_bytes);
     missing_packets_.push_back(packets);
-    // All contributions to one result arrive as one message, counted at the first contributing
-    // rank.
+    // All contributions to one result arrive as one message, so only the packets of the first
+    // contributing rank are counted.
     std::uint64_t receivers = message.to == kAllRanks ? plan_.ranks() - 1 : 1;
     if (message.reduced && message.from != (message.to == 0 ? 1 : 0)) receivers = 0;
     undelivered_ += packets * receivers;
@@ -204,7 +205,8 @@ void TrafficRun::arrived(const Arrival& arrival, HostId at, const Packet& packet
   queue_.push({ready, event_key(EventKind::traffic, message), 0});
 }
 
-/// Notes the arrival of a multicast at all hosts of a leaf at once. Only its last packet matters.
+/// Records the arrival of packets of a multicast at several hosts of a leaf, which share one entry.
+/// Only the time of the last packet matters.
 void TrafficRun::arrived_on_leaf(const Arrival& arrival, HostId first, std::uint64_t hosts,
                                  const Packet& packet) {
   if (!packet.multicast) return Sink::arrived_on_leaf(arrival, first, hosts, packet);
@@ -217,7 +219,8 @@ void TrafficRun::arrived_on_leaf(const Arrival& arrival, HostId first, std::uint
   group.last = std::max(group.last, arrival.last());
 }
 
-/// Splits the shared progress of a leaf's hosts into the progress of single hosts.
+/// Moves the time in a shared entry to the finish times of all ranks whose hosts share the entry,
+/// and clears it.
 void TrafficRun::part(std::uint32_t first_host) {
   Together& group = together_[first_host];
   for (std::uint64_t rest = group.hosts; rest != 0; rest &= rest - 1) {
@@ -254,8 +257,8 @@ Status TrafficRun::run(BackgroundTraffic* background) {
   }
   for (std::uint32_t host = 0; host < together_.size(); ++host) part(host);
   if (undelivered_ == 0) return {};
-  return failure(Code::internal, "{} packets did not arrive; the fabric dropped {}", undelivered_,
-                 fabric_->counters().dropped);
+  return failure(Code::internal, "{} packets did not arrive; the fabric dropped {} packets",
+                 undelivered_, fabric_->counters().dropped);
 }
 
 Picoseconds TrafficRun::finish_time() const {

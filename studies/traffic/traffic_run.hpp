@@ -17,33 +17,35 @@ namespace tutti::sim {
 
 struct TrafficSettings {
   std::uint32_t mtu_bytes = 4096;  ///< largest payload of a packet, in bytes
-  /// Bytes of a packet's headers on the wire, from LRH to ICRC.
+  /// Bytes of the headers of a unicast packet on the wire, from LRH to ICRC.
   std::uint32_t unicast_header_bytes = 26;
-  std::uint32_t multicast_header_bytes = 76;  ///< bytes of a datagram's headers, with GRH and DETH
-  /// Time from the last byte of a received message to the next message posted.
+  /// Bytes of the headers of a multicast packet, with GRH and DETH.
+  std::uint32_t multicast_header_bytes = 76;
+  /// Time from the last byte of a received message until the receiver posts its next message.
   Picoseconds message_overhead{};
   /// Whether full packets of a message are sent as one train, which is exact if no two trains meet.
   bool trains = false;
-  /// Number of packets or trains given to a host's port ahead of time; 0: all. From 2 on the times
-  /// do not depend on it, and memory no longer grows with the data still to be sent.
+  /// Largest number of packets or trains that are posted to a host's port and have not left; 0: no
+  /// limit. From 2 on, the limit does not change the times, and the memory does not grow with the
+  /// data still to be sent.
   std::uint32_t posted_ahead = 0;
 };
 
 /// The rule by which traffic is counted; ratios of traffic depend on it.
 enum class CountingRule : std::uint8_t {
-  link,    ///< every directed link once, host links included
-  rx_tx,   ///< packets received and packets transmitted at all switch ports
-  tx,      ///< packets transmitted by switch ports, without traffic from hosts to leaves
-  rx,      ///< packets received by switch ports, without traffic from leaves to hosts
-  fabric,  ///< packets on links between switches
+  link,    ///< counts packets on every directed link, including host links
+  rx_tx,   ///< counts packets received and packets transmitted at all switch ports
+  tx,      ///< counts packets transmitted by switch ports: links from hosts do not count
+  rx,      ///< counts packets received by switch ports: links to hosts do not count
+  fabric,  ///< counts packets on links between switches
 };
 /// The rule's name: "LINK", "RXTX", "TX", "RX" or "FAB".
 const char* to_string(CountingRule rule);
 /// The traffic on all links of a fabric so far, counted by a rule.
 TrafficCount count_traffic(const Fabric& fabric, CountingRule rule);
 
-/// Runs one collective on one fabric, whose sink it is. Losses are not repaired but reported as an
-/// error.
+/// Runs one collective on one fabric and receives the fabric's reports. Lost packets are not sent
+/// again; they make the run fail.
 class TrafficRun : public Sink {
  public:
   /// `hosts[rank]` is the host of a rank. The referenced objects must outlive the run.
@@ -54,12 +56,12 @@ class TrafficRun : public Sink {
   Status begin(Fabric& fabric, Picoseconds start, TreeChoice tree = {});
   /// Handles an event of kind `traffic`.
   void handle(const Event& event);
-  /// Handles events until the queue is empty, ignoring kinds other than those of the fabric, this
-  /// class and `background`, which may be null and is stopped once all messages have arrived.
-  /// Error: messages did not arrive, because packets were lost or the plan has a cycle.
+  /// Handles events of the fabric, of this class and of `background` until the queue is empty.
+  /// `background` may be null; it is stopped once all messages have arrived. Error: messages did
+  /// not arrive, because packets were lost or the plan has a cycle.
   Status run(BackgroundTraffic* background = nullptr);
 
-  /// The instant, after `run`, at which a rank had received everything; 0 if the rank receives
+  /// The instant at which a rank had received everything, valid after `run`; 0 if the rank receives
   /// nothing.
   Picoseconds finish_time(std::uint32_t rank) const { return finish_[rank]; }
   Picoseconds finish_time() const;
@@ -79,7 +81,7 @@ class TrafficRun : public Sink {
     std::uint32_t posted = 0;  ///< number of posted packets that have not left the host
   };
 
-  /// Arrivals at neighbouring hosts that are equal in content and time.
+  /// Arrivals of a multicast at several hosts of a leaf that are equal in content and time.
   struct Together {
     std::uint64_t hosts = 0;
     Picoseconds last{};
@@ -102,14 +104,16 @@ class TrafficRun : public Sink {
   GroupId group_{};
   std::vector<std::uint32_t> rank_of_host_;
   std::vector<Port> ports_;  ///< ports, indexed by rank
-  /// Number of messages still needed before each message, indexed by message.
+  /// Number of messages that each message still needs, indexed by message.
   std::vector<std::uint32_t> missing_needs_;
-  /// Number of packets still missing from each message to one rank, indexed by message.
+  /// Number of packets that have still to arrive of each message to one rank, indexed by message.
   std::vector<std::uint32_t> missing_packets_;
   std::vector<std::uint32_t> first_dependents_;
   std::vector<MessageIndex> dependents_;
-  std::vector<Picoseconds> finish_;  ///< ends of the ranks, without the arrivals in together_
-  std::vector<Together> together_;   ///< shared arrivals, indexed by their first host
+  /// Instant at which each rank had received everything; the times in together_ are added at the
+  /// end.
+  std::vector<Picoseconds> finish_;
+  std::vector<Together> together_;  ///< shared arrivals, indexed by the first host that shares them
   /// Number of packets not yet delivered, counted at each receiver.
   std::uint64_t undelivered_ = 0;
 };

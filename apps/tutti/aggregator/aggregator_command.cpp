@@ -22,7 +22,8 @@ struct Arguments {
   runtime::AggregatorOptions options;
 };
 
-/// Blocks the signals that end the program in all threads and waits for one of them.
+/// Waits for a signal that ends the program. All threads block these signals, so that only wait()
+/// receives them.
 class EndSignals {
  public:
   EndSignals() {

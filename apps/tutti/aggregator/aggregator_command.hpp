@@ -1,4 +1,5 @@
-// `tutti aggregator`: a process at the switch that reduces on behalf of jobs.
+// `tutti aggregator`: runs an aggregator, a process at the switch that computes reductions for
+// jobs.
 #pragma once
 
 #include <CLI/App.hpp>

@@ -37,7 +37,7 @@ void add_options(CLI::App& command, BenchOptions& options) {
   add_session_options(command, options.session);
 }
 
-/// The value of an enumeration with this name, from the table of its names.
+/// Adds an option that takes the name of one of these enumeration values.
 template <typename Value>
 void add_named(CLI::App& command, const std::string& names, Value& value,
                const std::vector<Value>& values, const std::string& text) {
@@ -64,7 +64,7 @@ Status check(const BenchOptions& options) {
       (options.range.min_bytes % element | options.range.step_bytes % element)) {
     return failure(
         Code::invalid_argument,
-        "a size is not a multiple of the element: use multiples of {} bytes, the size of one {}",
+        "a size is not a whole number of elements: use multiples of {} bytes, the size of one {}",
         element, to_string(options.reduction.type));
   }
   return options.range.check();
@@ -128,7 +128,7 @@ Result<std::vector<BenchRow>> measure_rows(const BenchOptions& options, Session&
 int run(const BenchOptions& options) {
   const std::string name = std::string("bench ") + to_string(options.operation);
   if (Status status = check(options); !status) return complain(name, status);
-  // The least timer slack keeps the sleep until the common start from ending late.
+  // With the smallest timer slack, the sleep until the common start of all ranks does not end late.
   prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
   auto session = Session::create(options.session);
   if (!session) return complain(name, session.status());

@@ -1,4 +1,4 @@
-// `tutti bench`: times and checks collectives, as one process of a launched job.
+// `tutti bench`: one rank of a job that times collectives and checks their results.
 #pragma once
 
 #include <CLI/App.hpp>

@@ -17,7 +17,8 @@
 namespace tutti::app {
 namespace {
 
-/// The largest vector or block that the peer libraries also support, whose counts have type int.
+/// Largest vector or block, in bytes, that can be compared: the peer libraries count elements by an
+/// int.
 constexpr std::uint64_t kMaxSizeBytes = std::uint64_t{1} << 30;
 
 struct ContendOptions {
@@ -30,14 +31,15 @@ struct ContendOptions {
   std::string rendezvous;
 };
 
-/// Throws a failure of Tutti as an exception, as the contender interface requires.
+/// Throws an exception if the status is an error, because the contender interface reports errors by
+/// exceptions.
 void must(const Status& status) {
   if (!status.ok()) throw std::runtime_error(status.to_string());
 }
 
 class TuttiContender final : public bench::Contender {
  public:
-  /// Algorithm `moves` serves Broadcast and Allgather, and algorithm `computes` serves reductions.
+  /// `moves` is the algorithm for Broadcast and Allgather, `computes` the one for reductions.
   TuttiContender(Session& session, Algorithm moves, Algorithm computes)
       : session_(session), moves_(moves), computes_(computes) {}
 
@@ -113,12 +115,13 @@ class TuttiContender final : public bench::Contender {
   Session& session_;
   Algorithm moves_;
   Algorithm computes_;
-  /// Communicator of the second collective, if two run at the same time.
+  /// Communicator for the second of two collectives that run at the same time; made on first use.
   std::optional<Communicator> second_;
   std::vector<Request> requests_;
 };
 
-/// Sets the environment variables that the bootstrap reads, from the options of this rank.
+/// Sets the environment variables that the bootstrap reads to the values of the options --rank,
+/// --ranks, --master and --rendezvous.
 Status set_place(const ContendOptions& options) {
   if (options.rank.empty() && options.ranks.empty()) return {};
   if (options.rank.empty() || options.ranks.empty()) {
@@ -133,7 +136,7 @@ Status set_place(const ContendOptions& options) {
   if (options.master.empty()) {
     return failure(
         Code::invalid_argument,
-        "--rank needs a place where the ranks find each other: add --master or --rendezvous");
+        "--rank needs a way by which the ranks find each other: add --master or --rendezvous");
   }
   const std::string first = options.master.substr(0, options.master.find(','));
   setenv("MASTER_ADDR", first.c_str(), 1);

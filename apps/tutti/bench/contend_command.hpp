@@ -1,4 +1,4 @@
-// `tutti contend`: Tutti as one of the programs that bench/peers/compare.py measures.
+// `tutti contend`: runs Tutti as one of the programs that bench/peers/compare.py measures.
 #pragma once
 
 #include <CLI/App.hpp>

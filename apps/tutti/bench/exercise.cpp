@@ -13,7 +13,8 @@
 namespace tutti::app {
 namespace {
 
-/// The number of the data pattern that rank `source` sends only to rank `target`.
+/// The number of the data pattern for the block that `source` sends to `target` only; each pair of
+/// ranks has a different pattern.
 std::uint32_t pair_source(std::uint32_t source, std::uint32_t target, std::uint32_t ranks) {
   return source * ranks + target;
 }
@@ -70,7 +71,7 @@ Result<Exercise> Exercise::create(Communicator& communicator, const ExerciseOpti
   return exercise;
 }
 
-/// The part of a buffer that this rank contributes to the collective.
+/// The memory that holds this rank's contribution to the collective.
 std::span<std::byte> Exercise::contribution() {
   if (!options_.in_place) return apart_;
   if (options_.operation != Operation::allgather) return buffer_;

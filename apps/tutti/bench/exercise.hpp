@@ -1,4 +1,5 @@
-// One collective that is repeated on the same buffers with changing data, and checked.
+// A collective that runs repeatedly on the same buffers, each time with other data, and whose
+// result is checked.
 #pragma once
 
 #include <cstddef>
@@ -17,19 +18,20 @@ struct ExerciseOptions {
   Operation operation = Operation::allgather;
   CollectiveOptions call{};  ///< options of the call, which always waits
   Rank root{0};
-  /// Size of the message (Broadcast, Reduce, Allreduce) or of a block, in bytes.
+  /// Size of the message (Broadcast, Reduce, Allreduce) or of one rank's block (other collectives),
+  /// in bytes.
   std::uint64_t send_bytes = 0;
-  bool in_place = true;   ///< whether the collective runs in place, if it can
-  Reduction reduction{};  ///< reduction of the elements: sum, min, max or average
+  bool in_place = true;   ///< whether the collective runs in place if both forms are possible
+  Reduction reduction{};  ///< element type and operation of a reduction
 };
 
-/// Whether the quoted size of a collective counts the blocks of all ranks together.
+/// Whether the size that reports give for a collective is that of all ranks' blocks together.
 constexpr bool counts_all_blocks(Operation operation) {
   return operation == Operation::allgather || operation == Operation::allgatherv ||
          operation == Operation::gather || operation == Operation::scatter ||
          operation == Operation::alltoall || operation == Operation::reduce_scatter;
 }
-/// Whether a collective can run both in place and with two buffers.
+/// Whether the collective can run in place and also with separate send and receive buffers.
 constexpr bool has_both_places(Operation operation) {
   return operation == Operation::allgather || operation == Operation::reduce_scatter ||
          operation == Operation::allreduce || operation == Operation::reduce;
@@ -37,18 +39,19 @@ constexpr bool has_both_places(Operation operation) {
 
 class Exercise {
  public:
-  /// Allocates the buffers; fails if memory is short.
+  /// Allocates the buffers. Error (resource_exhausted): memory is short.
   static Result<Exercise> create(Communicator& communicator, const ExerciseOptions& options);
 
-  /// Writes the data that this rank sends in a repetition.
+  /// Writes the data of this repetition into the send buffer.
   void fill(std::uint64_t repetition);
   /// The name of the algorithm that the collective runs with.
   Result<std::string> algorithm() { return communicator_->algorithm_of(call()); }
-  /// Runs the collective to its end.
+  /// Runs the collective and waits for its end.
   Status run();
-  /// The number of received bytes that differ from the data sent in this repetition.
+  /// The number of bytes in the receive buffer that differ from the expected result of this
+  /// repetition.
   std::uint64_t count_wrong(std::uint64_t repetition) const;
-  /// The size of the result on every rank, in bytes.
+  /// The size of this rank's receive buffer, in bytes.
   std::uint64_t received_bytes() const { return buffer_.size(); }
 
  private:
@@ -58,7 +61,7 @@ class Exercise {
   std::uint32_t me() const { return index(communicator_->rank()); }
   bool is_root() const { return communicator_->rank() == options_.root; }
   CollectiveCall call();
-  /// The number of blocks of send_bytes in the send buffer: one per rank, or one for all ranks.
+  /// The number of blocks in the send buffer, each of send_bytes.
   std::uint64_t send_blocks() const;
   std::uint64_t receive_blocks() const;
   std::span<std::byte> contribution();
@@ -68,8 +71,9 @@ class Exercise {
 
   Communicator* communicator_;
   ExerciseOptions options_;
-  std::vector<std::byte> buffer_;  ///< receive buffer, which is also the send buffer in place
-  std::vector<std::byte> apart_;   ///< send buffer if the collective does not run in place
+  /// Receive buffer; also the send buffer if the collective runs in place.
+  std::vector<std::byte> buffer_;
+  std::vector<std::byte> apart_;  ///< send buffer if the collective does not run in place
 };
 
 }  // namespace tutti::app

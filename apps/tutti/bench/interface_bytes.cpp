@@ -23,7 +23,8 @@ Result<InterfaceBytes> interface_bytes(const std::string& interface) {
     if (fields) return bytes;
   }
   return failure(Code::system,
-                 "interface '{}' has no counters in /proc/net/dev: name one of this namespace",
+                 "interface '{}' has no counters in /proc/net/dev: name an interface of this "
+                 "network namespace",
                  interface);
 }
 

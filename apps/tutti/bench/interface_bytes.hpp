@@ -13,8 +13,8 @@ struct InterfaceBytes {
   std::uint64_t received = 0;
 };
 
-/// Bytes that an interface has carried since it exists, link headers included. /proc/net/dev shows
-/// the interfaces of this process's network namespace even if /sys shows those of another.
+/// The bytes that an interface has sent and received since it exists, link headers included. They
+/// are read from /proc/net/dev, because /sys may show another network namespace.
 Result<InterfaceBytes> interface_bytes(const std::string& interface);
 
 }  // namespace tutti::app

@@ -13,32 +13,36 @@
 namespace tutti::app {
 namespace {
 
-// First value of the time from agreeing on a common start to that start.
+// Initial time from the agreement on a common start to this start; it doubles when a rank misses
+// the start.
 constexpr std::int64_t kFirstLeadNs = 2'000'000;
 constexpr std::int64_t kLongestLeadNs = 100'000'000;
 constexpr int kAttemptsPerIteration = 3;
-// If a row moves more data than this, only every n-th repetition is filled and checked.
+// Bytes that one row may fill and check. A row that receives more bytes checks only every n-th
+// repetition.
 constexpr std::uint64_t kCheckedBytes = std::uint64_t{256} << 20;
-// Time for the last acknowledgements to pass the interfaces.
+// Time in which the last ACKs pass the interfaces, before the byte counters are read.
 constexpr auto kSettle = std::chrono::milliseconds(10);
 
-/// The report of each rank before a repetition.
+/// The data that each rank sends to all others before a repetition, to agree on its start.
 struct Turn {
   std::int64_t now_ns = 0;
-  std::int64_t was_late = 0;  ///< whether the rank learnt the previous common start too late
+  /// 1 if the rank learnt the previous common start too late, otherwise 0.
+  std::int64_t was_late = 0;
 };
 
-/// Repeats one exercise, each time from a common start of all ranks.
+/// Repeats an exercise; all ranks start each repetition at the same instant.
 class Repetitions {
  public:
   Repetitions(Session& session, Exercise& exercise, int check_every)
       : session_(session), exercise_(exercise), check_every_(check_every) {}
 
-  /// Adds repetitions until `wanted` of them had a common start, or too many had none.
+  /// Runs repetitions until in `wanted` of them all ranks started on time, or until too many were
+  /// late.
   Status add(int wanted);
-  /// Combines the results of all ranks.
+  /// Exchanges the ranks' results and combines them; every rank gets the same result.
   Result<Measured> result() const;
-  /// Number of runs of the exercise, including warm-up and runs with a late start.
+  /// The number of repetitions so far, including those for warm-up and those with a late start.
   int total() const { return total_; }
 
  private:
@@ -47,11 +51,12 @@ class Repetitions {
 
   Session& session_;
   Exercise& exercise_;
-  int check_every_;  ///< number of repetitions per check; 0: no checks
+  int check_every_;  ///< interval of checked repetitions: every n-th one is checked; 0: none
   std::uint64_t repetition_ = 0;
   std::int64_t lead_ns_ = kFirstLeadNs;
   std::int64_t start_ns_ = 0;
-  bool pending_ = false;  ///< whether the last repetition has still to be judged
+  /// Whether it is still unknown if all ranks started the last repetition on time.
+  bool pending_ = false;
   bool late_ = false;
   std::int64_t last_ns_ = 0;
   std::vector<std::int64_t> own_ns_;
@@ -62,7 +67,8 @@ class Repetitions {
   std::uint64_t wrong_ = 0;
 };
 
-/// Judges the previous repetition and sets the start of the next one; false if there are enough.
+/// Records the time of the previous repetition if all ranks started it on time, and sets the common
+/// start of the next one. Returns false if no further repetition is needed.
 Result<bool> Repetitions::agree(int wanted) {
   auto turns = session_.share(Turn{bench::now_ns(), late_ ? 1 : 0});
   if (!turns) return turns.status();
@@ -113,7 +119,7 @@ Status Repetitions::add(int wanted) {
     if (!*more) return {};
     if (Status status = run_one(); !status) return status;
     if (!check) continue;
-    // Checking before all ranks have finished would take a core from an unfinished rank.
+    // A check before all ranks have finished would take the core from an unfinished rank.
     if (Status status = session_.finish(); !status) return status;
     ++checked_;
     wrong_ += exercise_.count_wrong(repetition_);
@@ -126,9 +132,10 @@ Result<Measured> Repetitions::result() const {
   auto all = session_.exchange(mine);
   if (!all) return all.status();
   if (own_ns_.empty()) {
-    return failure(Code::timeout,
-                   "no repetition had a common start after {} attempts: free cores of this host",
-                   attempts_);
+    return failure(
+        Code::timeout,
+        "in none of {} repetitions all ranks started on time: stop other programs on this host",
+        attempts_);
   }
   Measured measured;
   measured.late_starts = late_starts_;
@@ -156,12 +163,12 @@ double ideal_bytes(const ExerciseOptions& exercise, std::uint32_t size) {
   return static_cast<double>(exercise.send_bytes) * blocks * size;
 }
 
-/// Measures how much the interface's counters increase over consecutive operations.
+/// Measures the bytes on the interfaces during consecutive runs of the exercise, per run.
 Result<LinkBytes> measure_link(Session& session, Exercise& exercise, const ExerciseOptions& what,
                                int iterations) {
   const std::string& interface = session.locations()[index(session.rank())].interface;
-  // Each rank reports whether it can read its counters. A rank that only returned an error would
-  // leave the others blocked in the exchange.
+  // A rank that cannot read its counters reports this below. If it returned an error here, the
+  // other ranks would block in their exchange.
   if (auto status = session.exchange(std::vector<int>{0}); !status) return status.status();
   std::this_thread::sleep_for(kSettle);
   const auto before = interface_bytes(interface);
@@ -179,10 +186,10 @@ Result<LinkBytes> measure_link(Session& session, Exercise& exercise, const Exerc
   std::set<std::string> seen;
   for (std::size_t r = 0; r < all->size(); ++r) {
     if ((*all)[r][0] == 0) {
-      return failure(
-          Code::unsupported,
-          "--link-bytes: rank {} cannot read the counters of its interface: leave --link-bytes out",
-          r);
+      return failure(Code::unsupported,
+                     "--link-bytes: rank {} cannot read the byte counters of its interface: leave "
+                     "--link-bytes out",
+                     r);
     }
     const double sent = static_cast<double>((*all)[r][1]) / iterations;
     const double received = static_cast<double>((*all)[r][2]) / iterations;
@@ -200,7 +207,8 @@ Result<LinkBytes> measure_link(Session& session, Exercise& exercise, const Exerc
 
 using Counters = std::vector<std::pair<std::string, std::uint64_t>>;
 
-/// Sets how much the counters increased since `before`, over this many repetitions.
+/// Stores in `measured` by how much the ranks' counters have increased since `before`.
+/// `repetitions` is the number of repetitions since then.
 Status count_increase(Session& session, const Counters& before, int repetitions,
                       Measured& measured) {
   const Counters after = session.communicator().counters();
@@ -241,15 +249,17 @@ double Measured::mean_ns() const {
 Result<Measured> measure(Session& session, const ExerciseOptions& what,
                          const MeasureOptions& options) {
   auto exercise = Exercise::create(session.communicator(), what);
-  // Each rank reports whether it has its buffers. A rank that only returned an error would leave
-  // the others blocked in their first collective.
+  // A rank without memory for its buffers reports this to the others, which would otherwise block
+  // in their first collective.
   auto able = session.exchange(std::vector<int>{exercise.ok() ? 1 : 0});
   if (!exercise) return exercise.status();
   if (!able) return able.status();
   for (std::size_t r = 0; r < able->size(); ++r) {
-    if ((*able)[r][0] == 0) return failure(Code::peer_failed, "rank {} has too little memory", r);
+    if ((*able)[r][0] == 0)
+      return failure(Code::peer_failed,
+                     "rank {} has too little memory for its buffers: use smaller sizes", r);
   }
-  // An unsupported algorithm fails here on all ranks with the same reason.
+  // If the algorithm is unsupported, all ranks return the same error here.
   auto algorithm = exercise->algorithm();
   if (!algorithm) return algorithm.status();
   const auto before = session.communicator().counters();

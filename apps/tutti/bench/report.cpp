@@ -13,11 +13,11 @@ namespace tutti::app {
 namespace {
 
 struct Bandwidth {
-  double algorithm = 0;  ///< algorithm bandwidth, in GB/s
+  double algorithm = 0;  ///< algorithm bandwidth in GB/s: size divided by time
   double bus = 0;
 };
 
-/// The factor from algorithm bandwidth to bus bandwidth, as the NCCL tests define it.
+/// The bus bandwidth divided by the algorithm bandwidth, as the NCCL tests define them.
 double bus_factor(Operation operation, std::uint32_t ranks) {
   if (operation == Operation::allreduce) return 2 * (ranks - 1.0) / ranks;
   return counts_all_blocks(operation) ? (ranks - 1.0) / ranks : 1.0;

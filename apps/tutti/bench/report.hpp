@@ -19,17 +19,18 @@ struct BenchOptions {
   Operation operation = Operation::allgather;
   Rank root{0};
   Reduction reduction;
-  SizeRange range;  ///< sizes to measure, as values of ExerciseOptions::send_bytes
+  SizeRange range;  ///< sizes to measure, each of the message or of one rank's block
   bool percentiles = false;
   std::string json_path;
 };
 
 /// The results for one size.
 struct BenchRow {
-  /// Size of the message or of a block, in bytes; see ExerciseOptions.
+  /// Size of the message or of one rank's block, in bytes, as in ExerciseOptions.
   std::uint64_t send_bytes = 0;
-  std::uint64_t size_bytes = 0;          ///< size that the table quotes, in bytes
-  std::optional<Measured> out_of_place;  ///< result with two buffers, if the collective allows two
+  std::uint64_t size_bytes = 0;  ///< size that the table shows, in bytes
+  /// Result with separate send and receive buffers; unset if the collective has one form only.
+  std::optional<Measured> out_of_place;
   Measured in_place;
 };
 

@@ -10,7 +10,7 @@
 namespace tutti::app {
 namespace {
 
-// The values are 1 to 4, so that a sum over 64 ranks is exact in bfloat16.
+// Number of different values. They are 1 to 4, so that the sum of 64 of them is exact in bfloat16.
 constexpr std::uint64_t kNumbers = 4;
 
 template <typename T>
@@ -47,7 +47,8 @@ void fill_elements(std::span<std::byte> data, std::uint64_t first, DataType type
                    std::uint32_t rank, std::uint64_t repetition) {
   const std::size_t each = element_bytes(type);
   for (std::size_t i = 0; i < data.size() / each; ++i) {
-    // The value depends on element, rank and repetition, so that shifted or stale data is detected.
+    // The value depends on the element's index, the rank and the repetition, so that the check
+    // finds shifted or old data.
     const std::uint64_t at = first + i;
     const std::uint64_t mixed = (at ^ (at >> 7) ^ (at >> 13)) + 3 * rank + repetition;
     put_number(data.data() + i * each, type, static_cast<int>(1 + mixed % kNumbers));

@@ -1,4 +1,5 @@
-// Test data for reductions: small whole numbers whose reduction is exact in every type and order.
+// Test data for reductions: whole numbers so small that the result is exact in every element type
+// and order of reduction.
 #pragma once
 
 #include <cstddef>
@@ -9,12 +10,12 @@
 
 namespace tutti::app {
 
-/// Writes the contribution of `rank` in one repetition, beginning with the first element.
+/// Fills `data` with the elements that `rank` contributes in this repetition.
 void fill_small_numbers(std::span<std::byte> data, DataType type, std::uint32_t rank,
                         std::uint64_t repetition);
 
-/// The number of bytes of `result` that differ from the reduction of all contributions in rank
-/// order. `first_byte` is the offset of `result` in the whole vector.
+/// The number of bytes in `result` that differ from the reduction of all ranks' contributions.
+/// `result` may be a part of the vector; `first_byte` is its offset there.
 std::uint64_t count_wrong_small_numbers(std::span<const std::byte> result, std::uint64_t first_byte,
                                         const Reduction& reduction, std::uint32_t ranks,
                                         std::uint64_t repetition);

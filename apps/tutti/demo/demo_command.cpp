@@ -74,7 +74,8 @@ Result<nlohmann::json> run_on_loopback() {
   options.timeout = kPartTimeout;
   options.out_fd = output.get();
   if (const int status = run_command(options); status != 0) {
-    return failure(Code::peer_failed, "a rank ended with status {}: see its message above", status);
+    return failure(Code::peer_failed, "a rank ended with exit status {}: see its message above",
+                   status);
   }
   return parse_results(read_all(output.get()));
 }
@@ -98,7 +99,7 @@ Result<nlohmann::json> run_in_lab() {
   const auto report = lab::run_ranks(*lab, options);
   if (!report) return report.status();
   if (report->exit_status != 0) {
-    return failure(Code::peer_failed, "rank {} ended with status {}: see its message above",
+    return failure(Code::peer_failed, "rank {} ended with exit status {}: see its message above",
                    report->first_failed, report->exit_status);
   }
   return parse_results(output);
@@ -134,7 +135,7 @@ void print_results(const nlohmann::json& results, std::uint32_t ranks) {
   }
 }
 
-/// Prints the KiB sent and received at each host's port in one operation.
+/// Prints how many KiB each host's port sent and received during one collective.
 void print_ports(const nlohmann::json& results) {
   fmt::print("\n  KiB at each port in one operation, up / down:\n  {:<6}", "host");
   for (const auto& row : results) {

@@ -53,8 +53,7 @@ Result<nlohmann::json> measure_all(const DemoRankOptions& options, Session& sess
 
 int run(const DemoRankOptions& options) {
   prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
-  // The demonstration compares traffic on the network, which exchanges through shared memory do not
-  // cause.
+  // The demonstration compares traffic on the network, so it must not use shared memory.
   SessionOptions of_session;
   of_session.communicator.device_name = "ip";
   auto session = Session::create(of_session);

@@ -1,4 +1,4 @@
-// One process of `tutti demo`, which runs the same exchanges by multicast and by the ring.
+// One rank of `tutti demo`: runs the same collectives by multicast and by the ring.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -8,7 +8,7 @@
 
 namespace tutti::app {
 
-/// The settings of the demonstration's processes.
+/// The options of `demo-rank`.
 struct DemoRankOptions {
   std::uint64_t allgather_bytes = 0;  ///< size of each rank's block in an Allgather, in bytes
   std::uint64_t broadcast_bytes = 0;  ///< size of the message in a Broadcast, in bytes
@@ -17,9 +17,9 @@ struct DemoRankOptions {
   bool link_bytes = false;
 };
 
-/// Registers `demo-rank`, which `tutti demo` starts and the help hides. Rank 0 prints the results
-/// as one line of JSON: an array of {operation, algorithm, size_bytes, p50_ns, wrong_bytes,
-/// sent_bytes_by_rank, ports}.
+/// Registers the hidden subcommand `demo-rank`, which `tutti demo` starts on every rank. Rank 0
+/// prints the results as one line of JSON, an array with an object for each collective and
+/// algorithm.
 void add_demo_rank_command(CLI::App& app, int& exit_code);
 
 }  // namespace tutti::app

@@ -1,4 +1,4 @@
-// Finds the algorithm that `automatic` chooses, by the same rules as Communicator.
+// Finds the algorithm that a communicator would choose for a collective.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace tutti::app {
 
-/// The number and location of the ranks in a question about an algorithm.
+/// The device and the hosts on which the ranks would run.
 struct Whereabouts {
   std::string device = "ip";
-  /// Number of hosts; 0: one host per rank, or a single host with shared memory.
+  /// Number of hosts; 0: one host for each rank, or a single host if the device is `host`.
   std::uint32_t hosts = 0;
 };
 
-/// The algorithm for a block of this size, by the preferences in the environment and the built-in
-/// rules.
+/// The algorithm for blocks of this size, by the rules in the environment variables and the
+/// built-in rules.
 Result<collectives::Choice> choose(Operation operation, std::uint32_t ranks,
                                    std::uint64_t block_bytes, const Whereabouts& where = {});
 

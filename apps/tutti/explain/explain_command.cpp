@@ -36,7 +36,8 @@ struct ExplainOptions {
   std::string multicast;
 };
 
-/// Fills in the MTU and the receive window that an endpoint on this host would have.
+/// Sets the MTU and the receive window, if the caller gave none, to those of an endpoint on this
+/// host.
 Status complete_from_host(PlanInput& input, bool window_given) {
   const int family = input.ipv6 ? AF_INET6 : AF_INET;
   const char* name = std::getenv("TUTTI_INTERFACE");
@@ -124,8 +125,8 @@ void print_plan(const PlanInput& input, const Plan& plan, bool chosen) {
              plan.user_bytes, plan.state_bytes, multicast ? ", besides the receivers' window" : "");
 }
 
-/// Prints the times on the links. The busiest link decides, in either direction, but the receivers'
-/// links idle between blocks if ranks send in turns.
+/// Prints how long the links alone take. The busiest direction of a link determines this time; if
+/// ranks send one after the other, the time in which the receivers' links idle is added.
 void print_times(const PlanInput& input, const Plan& multicast, const Plan& ring,
                  std::uint64_t bits_per_second) {
   const auto milliseconds = [&](std::uint64_t bytes) {
@@ -158,7 +159,8 @@ void print_comparison(const PlanInput& input, const Plan& multicast, const Plan&
       input.operation == Operation::allgather ? "ring" : "chain", total, sent);
 }
 
-/// The kind of multicast, as the communicator chooses it: by the option, else by the environment.
+/// The kind of multicast, from the option or else from the environment, as a communicator chooses
+/// it.
 Result<Multicast> wanted_multicast(const ExplainOptions& options) {
   CommunicatorOptions wanted;
   wanted.multicast = options.multicast;
@@ -171,7 +173,8 @@ Result<Multicast> wanted_multicast(const ExplainOptions& options) {
   return Multicast::uc;
 }
 
-/// Explains multicast and ring in terms of datagrams, which task lists do not show.
+/// Explains the algorithms multicast and ring by the datagrams that they send, because task lists
+/// do not show datagrams.
 Status explain_datagrams(const ExplainOptions& options, std::uint64_t rate) {
   PlanInput input = options.input;
   const auto multicast_by = wanted_multicast(options);

@@ -1,4 +1,5 @@
-// `tutti explain`: shows the algorithm that would run, its cost, and the reason.
+// `tutti explain`: shows the algorithm that a collective would use, the reason for this choice, and
+// the cost.
 #pragma once
 
 #include <CLI/App.hpp>

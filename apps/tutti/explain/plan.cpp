@@ -23,11 +23,12 @@ constexpr std::uint32_t kUdpBytes = 8;
 constexpr std::uint32_t kIpv4Bytes = 20;
 constexpr std::uint32_t kIpv6Bytes = 40;
 constexpr std::uint32_t kEthernetBytes = 14;
-constexpr std::uint64_t kRingSegmentBytes = 64 * 1024;  // segment size of the engine's ring
+// Size of a segment in the engine's ring, in bytes.
+constexpr std::uint64_t kRingSegmentBytes = 64 * 1024;
 
 constexpr std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
-/// The sizes of chunk and datagram that ranks with equal interfaces and buffers agree on.
+/// The sizes of chunks and datagrams if all ranks have the MTU and the receive window of `input`.
 device::ip::ChunkShape agreed_shape(const PlanInput& input) {
   device::ip::IpOptions options;
   options.family = input.ipv6 ? AF_INET6 : AF_INET;
@@ -42,22 +43,22 @@ device::ip::ChunkShape agreed_shape(const PlanInput& input) {
   return shape;
 }
 
-/// The number of datagrams of a block: those of its full chunks and those of its last chunk.
+/// The number of datagrams of a block, whose last chunk may be shorter than the others.
 std::uint64_t datagrams_of(const Plan& plan, std::uint64_t block_bytes) {
   const std::uint64_t whole = block_bytes / plan.chunk_bytes;
   return whole * divide_up(plan.chunk_bytes, plan.datagram_bytes) +
          divide_up(block_bytes - whole * plan.chunk_bytes, plan.datagram_bytes);
 }
 
-/// The messages of a ready barrier: recursive doubling among the largest power of two of ranks,
-/// with the other ranks attached to one of these each.
+/// The number of messages of a ready barrier. The first ranks, as many as the largest power of two
+/// allows, run recursive doubling; each other rank exchanges two messages with one of them.
 std::uint64_t barrier_messages(std::uint32_t ranks) {
   const std::uint64_t power = std::bit_floor(ranks);
   return power * static_cast<std::uint64_t>(std::countr_zero(power)) + 2 * (ranks - power);
 }
 
-/// The messages of credits: one report from each rank but the grantor for every credit batch that a
-/// later batch waits for.
+/// The number of messages for credits. For each credit batch that a later batch waits for, every
+/// rank except the grantor sends one report.
 std::uint64_t credit_messages(const PlanInput& input, std::uint64_t chunks,
                               std::uint32_t bytes_per_chunk) {
   const engine::Settings settings;
@@ -92,14 +93,15 @@ Result<Plan> plan_multicast(const PlanInput& input) {
   plan.chunks = plan.chunks_per_block * blocks;
   if (plan.chunks >= wire::kMaxChunks) {
     return failure(Code::invalid_argument,
-                   "{} chunks are more than the {} that PSNs can number: use larger chunks",
+                   "a collective of {} chunks has more chunks than the {} that PSNs can number: "
+                   "use larger chunks",
                    plan.chunks, wire::kMaxChunks);
   }
   const protocol::Sequencer sequencer(blocks, std::max(1u, input.chains));
   plan.steps = sequencer.steps();
   plan.user_bytes = input.send_bytes * blocks;
-  // The state of a collective is one bit per chunk and, for each block, the highest PSN that each
-  // subgroup has seen.
+  // A rank stores one bit per chunk and, for each block and subgroup, the highest PSN that has
+  // arrived.
   plan.state_bytes = divide_up(plan.chunks, 8) + std::uint64_t{blocks} * input.subgroups * 4;
   if (input.ranks == 1 || plan.chunks == 0) return plan;
   plan.barrier_messages = barrier_messages(input.ranks);
@@ -119,7 +121,7 @@ Plan plan_ring(const PlanInput& input) {
   const std::uint64_t others = input.ranks - 1;
   Plan plan;
   plan.algorithm = Algorithm::ring;
-  // The option --chunk-bytes applies to multicast only, so the ring takes the largest frame.
+  // The option --chunk-bytes applies to multicast only; the ring uses the largest possible frames.
   const std::uint32_t frame =
       std::max<std::uint32_t>(agreed_shape(input).datagram_bytes, device::rc::kMinFrameBytes);
   plan.chunk_bytes = frame - static_cast<std::uint32_t>(device::rc::kRcWriteHeaderBytes);
@@ -136,7 +138,7 @@ Plan plan_ring(const PlanInput& input) {
       input.send_bytes +
       plan.chunks_per_block *
           (header_bytes(input.ipv6) + static_cast<std::uint32_t>(device::rc::kRcWriteHeaderBytes));
-  // Both the block of an Allgather and the message of a Broadcast cross P - 1 links.
+  // A block of an Allgather, like the message of a Broadcast, is sent once for each rank but one.
   const std::uint64_t blocks = gather ? input.ranks : 1;
   plan.chunks = plan.chunks_per_block * blocks * others;
   plan.messages = (gather ? input.ranks : others) + segments * blocks * others;

@@ -22,11 +22,13 @@ struct PlanInput {
   /// Payload of a UC datagram in bytes; 0: the most that the MTU allows.
   std::uint32_t segment_bytes = 0;
   std::uint32_t subgroups = 1;
-  std::uint32_t chains = 0;        ///< number of ranks that multicast at the same time; 0: learned
-  std::uint64_t window_bytes = 0;  ///< receives that every receiver has posted, in bytes
+  /// Number of ranks that multicast at the same time; 0: learned from measurements.
+  std::uint32_t chains = 0;
+  /// Receive window: bytes of receives that every receiver has posted.
+  std::uint64_t window_bytes = 0;
 };
 
-/// Bytes on the links of hosts if nothing is lost, Ethernet headers included.
+/// Bytes on the links of the hosts if nothing is lost, including Ethernet headers.
 struct LinkLoad {
   std::uint64_t max_sent = 0;      ///< bytes sent by the host that sends most
   std::uint64_t max_received = 0;  ///< bytes received by the host that receives most
@@ -43,25 +45,26 @@ struct Plan {
   /// Payload of a datagram in bytes; by UC a chunk has several datagrams.
   std::uint32_t datagram_bytes = 0;
   std::uint64_t datagrams_per_block = 0;
-  /// Number of turns in a chain of senders, or of hops in the ring.
+  /// Number of ranks that send one after the other in a chain (multicast), or of hops from rank to
+  /// rank (ring).
   std::uint32_t steps = 0;
-  std::uint64_t barrier_messages = 0;  ///< number of messages of the ready barrier, if it runs
-  std::uint64_t messages = 0;          ///< number of other messages of all ranks
-  std::uint64_t credits = 0;           ///< number of those messages that carry credits
+  std::uint64_t barrier_messages = 0;  ///< number of messages that a ready barrier would add
+  std::uint64_t messages = 0;  ///< number of messages over all ranks, without the ready barrier
+  std::uint64_t credits = 0;   ///< number of messages that carry credits, contained in `messages`
   LinkLoad data;
   std::uint64_t user_bytes = 0;  ///< size of the caller's buffer on one rank, in bytes
   /// Size of the chunk map and other state of one rank for this collective, in bytes.
   std::uint64_t state_bytes = 0;
 };
 
-/// The plan of reliable multicast. If the number of chains is to be learned, the plan is that of
-/// one chain. Error: the collective has more chunks than PSNs.
+/// The cost of reliable multicast, computed for one chain if the number of chains is learned.
+/// Error: the collective has more chunks than there are PSNs.
 Result<Plan> plan_multicast(const PlanInput& input);
-/// The plan of the ring (Allgather) or of the chain (Broadcast).
+/// The cost of the ring (Allgather) or of the chain of ranks (Broadcast).
 Plan plan_ring(const PlanInput& input);
 
-/// The header bytes of a chunk's datagram from UDP down to Ethernet, whose 14 bytes exclude
-/// preamble and checksum.
+/// The size of all headers of a chunk's datagram, from Tutti's own to that of Ethernet, in bytes.
+/// Preamble and checksum of Ethernet are not counted.
 std::uint32_t header_bytes(bool ipv6, device::ip::Multicast multicast = device::ip::Multicast::ud);
 
 }  // namespace tutti::app

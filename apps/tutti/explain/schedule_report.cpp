@@ -42,7 +42,7 @@ Result<std::vector<Schedule>> build(const ScheduleQuestion& question,
        .parameters = collectives::suited(entry, parameters, question.ranks, question.block_bytes)});
 }
 
-/// The largest use of each resource by any rank.
+/// For each resource, the use by the rank that uses it most.
 Result<RankUse> most_used(const std::vector<Schedule>& schedules, const schedule::Shape& shape) {
   RankUse most;
   for (const Schedule& schedule : schedules) {
@@ -153,7 +153,7 @@ Status draw(const ScheduleQuestion& question, const std::vector<Schedule>& sched
 
 Status report_schedules(const ScheduleQuestion& question) {
   if (question.ranks > kMaxRanksToBuild) {
-    return failure(Code::invalid_argument, "--ranks {} is too many for task lists: use at most {}",
+    return failure(Code::invalid_argument, "--ranks {} is too large to list tasks: use at most {}",
                    question.ranks, kMaxRanksToBuild);
   }
   auto chosen = choose(question.collective, question.ranks, question.block_bytes, question.where);

@@ -18,14 +18,14 @@ struct ScheduleQuestion {
   std::uint32_t root = 0;
   DataType type = DataType::float32;
   std::string algorithm;  ///< algorithm to report; empty: the one that would run
-  bool check = false;     ///< whether to prove the task lists correct
+  bool check = false;     ///< whether the validator checks the task lists
   bool tasks = false;     ///< whether to print the task lists
   std::string draw;       ///< SVG file for a timeline of the tasks; empty: none
   std::uint64_t bits_per_second = 0;
 };
 
-/// Prints a table of all algorithms of the collective for this number of ranks and marks the one
-/// that would run, with the reason. Then prints what `question` asks about one algorithm.
+/// Prints a table of all algorithms for the collective, and which of them would run for what
+/// reason. Then prints, draws or checks the task lists of one algorithm, as `question` asks.
 Status report_schedules(const ScheduleQuestion& question);
 
 }  // namespace tutti::app

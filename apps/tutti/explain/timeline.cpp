@@ -21,7 +21,7 @@ using schedule::Task;
 using schedule::TaskIndex;
 using schedule::TaskKind;
 
-/// Runs the task boards of all ranks under one clock.
+/// Simulates the tasks of all ranks by the link model, in one virtual time.
 class Forecast {
  public:
   Forecast(std::span<const Schedule> schedules, const LinkModel& model)
@@ -49,15 +49,16 @@ class Forecast {
     }
     for (std::uint32_t r = 0; r < schedules_.size(); ++r) {
       if (!boards_[r].done())
-        return failure(Code::internal,
-                       "the tasks of rank {} never end: use --check to see the reason", r);
+        return failure(
+            Code::internal,
+            "the schedule of rank {} has tasks that never end: use --check to see the reason", r);
     }
     timeline_.end_s = now_s_;
     return std::move(timeline_);
   }
 
  private:
-  // Key of a message: source, target and match slot.
+  // The values that identify a message: source rank, target rank and match slot.
   using Message = std::tuple<std::uint32_t, std::uint32_t, std::uint32_t>;
   struct Event {
     double at_s;
@@ -153,7 +154,7 @@ class Forecast {
       finish_collects(r);
     }
   }
-  // All collects of a rank end at the same time, with the last byte that is multicast to the rank.
+  // The collect tasks of a rank all end when the last multicast byte for this rank has arrived.
   void collect(std::uint32_t rank, TaskIndex at) {
     collects_[rank].push_back({at, now_s_});
     awaited_bytes_[rank] += filled_[rank][at].target.size_bytes;
@@ -191,7 +192,8 @@ class Forecast {
   Timeline timeline_;
 };
 
-/// The rows of one rank in the drawing: its sends, its receives and its computation.
+/// The rows of a rank in the drawing: one for sends, one for receives, one for copies and
+/// reductions.
 enum class Lane : std::uint32_t { sends, receives, computes };
 constexpr std::uint32_t kLanes = 3;
 

@@ -1,5 +1,6 @@
-// Forecasts the time of each task of a collective on links of one rate and latency, and draws the
-// forecast as an SVG. The model has each host's link in both directions and nothing else.
+// Forecasts when each task of a collective begins and ends, and draws this as an SVG. The model
+// consists of one link per host, all with the same rate and latency, and of the hosts' memory
+// bandwidth.
 #pragma once
 
 #include <cstdint>
@@ -15,13 +16,13 @@ namespace tutti::app {
 
 struct LinkModel {
   double bits_per_second = 1e9;
-  /// Time of a message apart from its bytes, in seconds, including the work at both ends.
+  /// Time of a message without bytes, in seconds, including the work of sender and receiver.
   double latency_s = 20e-6;
-  /// Memory bandwidth of copies and reductions, in bytes per second.
+  /// Rate at which a host copies or reduces data, in bytes per second.
   double memory_bytes_per_s = 5e9;
 };
 
-/// The begin and end of one task of one rank.
+/// The time from begin to end of one task of one rank.
 struct Bar {
   std::uint32_t rank = 0;
   schedule::TaskIndex task = 0;
@@ -34,13 +35,13 @@ struct Timeline {
   double end_s = 0;
 };
 
-/// Runs the schedules of all ranks in the model. Error: the schedules do not serve these sizes, or
-/// a rank never ends.
+/// Forecasts the tasks of all ranks. Error: the schedules do not support the sizes of `shape`, or a
+/// task never ends.
 Result<Timeline> forecast(std::span<const schedule::Schedule> schedules,
                           const schedule::Shape& shape, const LinkModel& model);
 
-/// Draws a row for each rank and uses a colour for each kind of task. The drawing is readable on
-/// light and dark backgrounds.
+/// Draws the timeline as an SVG, with rows for each rank and a colour for each kind of task. It is
+/// readable on light and dark backgrounds.
 std::string to_svg(const Timeline& timeline, std::span<const schedule::Schedule> schedules,
                    const std::string& title);
 

@@ -9,14 +9,14 @@ namespace {
 
 constexpr std::uint64_t kEnoughFiles = 1024;
 constexpr std::uint64_t kEnoughMemberships = 20;
-/// The largest share of a host's memory for UDP that one rank's receive buffers should take.
+/// Number of ranks per host whose full receive buffers should fit into the host's memory for UDP.
 constexpr std::uint64_t kRanksPerHost = 8;
 
 using Findings = std::vector<Finding>;
 
 void judge_buffers(const HostFacts& facts, Findings& findings) {
   const Limits& limits = facts.limits;
-  // The kernel doubles the requested buffer size to account for its own overhead.
+  // The kernel grants twice the requested size, because it also counts its own overhead.
   if (limits.granted_receive_buffer_bytes < 2 * limits.wanted_receive_buffer_bytes) {
     findings.push_back(
         {Severity::slow,

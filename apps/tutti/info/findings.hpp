@@ -1,4 +1,4 @@
-// Lists the problems of a host, each with a command that fixes it.
+// Finds the settings of this host that hinder Tutti, each with a command that fixes it.
 #pragma once
 
 #include <string>
@@ -9,15 +9,16 @@
 namespace tutti::app {
 
 enum class Severity {
-  note,     ///< possible problem that does not keep Tutti from working
-  slow,     ///< problem with which Tutti works, but slower than possible
-  failing,  ///< problem that keeps a feature or a kind of job from working
+  note,     ///< possible problem, with which Tutti works
+  slow,     ///< problem that makes Tutti slower
+  failing,  ///< problem that prevents a feature or a kind of job
 };
 
 struct Finding {
   Severity severity = Severity::note;
   std::string text;  ///< description of the problem in one sentence
-  /// Command that fixes the problem, to be run as root unless it says otherwise.
+  /// Command that fixes the problem. It must be run as root, unless a comment in the command says
+  /// otherwise.
   std::string command;
 };
 

@@ -94,7 +94,7 @@ std::string find_multicast_route() {
     for (int i = 0; i < 4; ++i) fields >> skipped;
     fields >> mask;
     if (!fields) continue;
-    // /proc/net/route has its words in network byte order.
+    // /proc/net/route prints addresses and masks in network byte order.
     const std::uint32_t host_mask = ntohl(mask);
     if ((kGroup & host_mask) != ntohl(destination) || std::int64_t{host_mask} <= best_mask)
       continue;
@@ -104,8 +104,9 @@ std::string find_multicast_route() {
   return best;
 }
 
-/// The interfaces that drop datagrams from sources to which they have no route. The kernel applies
-/// the larger of the interface's setting and the common one; 1 is strict.
+/// The interfaces with strict reverse path filtering: they drop datagrams from sources that are
+/// routed through another interface. The kernel applies the larger of the settings "all" and of the
+/// interface; 1 means strict.
 std::vector<std::string> find_strict_filters(const std::vector<device::ip::Interface>& interfaces) {
   const std::string folder = "/proc/sys/net/ipv4/conf/";
   const std::uint64_t all = number_in(folder + "all/rp_filter");
@@ -117,11 +118,12 @@ std::vector<std::string> find_strict_filters(const std::vector<device::ip::Inter
   return names;
 }
 
-/// Reads the policies of all nftables chains that see incoming packets.
+/// Reads the default policy for incoming packets from the nftables chains.
 void read_nft_policy(HostFacts& facts) {
   const auto listed = launch::run_program({}, {"nft", "-j", "list", "chains"});
   if (!listed || listed->exit_status != 0) {
-    facts.input_policy_source = "nft cannot list the rules: install it, run as root";
+    facts.input_policy_source =
+        "the command nft cannot list the rules: install nftables and run as root";
     return;
   }
   const auto json = nlohmann::json::parse(listed->output, nullptr, false);
@@ -137,7 +139,8 @@ void read_nft_policy(HostFacts& facts) {
   }
 }
 
-/// Reads the iptables rules of the legacy kind, which nft does not list.
+/// Reads the default policy for incoming packets from iptables, because nft does not list legacy
+/// iptables rules.
 void read_iptables_policy(HostFacts& facts) {
   const auto listed = launch::run_program({}, {"iptables", "-S", "INPUT"});
   if (!listed || listed->exit_status != 0) return;

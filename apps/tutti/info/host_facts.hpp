@@ -20,13 +20,14 @@ struct Bridge {
   bool querier = false;
 };
 
-/// The limits that the kernel sets for sockets of this user.
+/// The socket features of the kernel that this user may use.
 struct SocketFeatures {
-  /// Whether UDP_SEGMENT works, by which one call sends many datagrams.
+  /// Whether the socket option UDP_SEGMENT works, with which one call sends many datagrams.
   bool segmentation = false;
-  /// Whether UDP_GRO works, by which one call receives many datagrams.
+  /// Whether the socket option UDP_GRO works, with which one call receives many datagrams.
   bool receive_offload = false;
-  /// Whether SO_RCVBUFFORCE works, which allows receive buffers above net.core.rmem_max.
+  /// Whether the socket option SO_RCVBUFFORCE works, which allows receive buffers above
+  /// net.core.rmem_max.
   bool forced_buffers = false;
 };
 
@@ -35,9 +36,10 @@ struct Limits {
   std::uint64_t wmem_max_bytes = 0;
   /// Size of the receive buffer that Tutti requests, in bytes.
   std::uint64_t wanted_receive_buffer_bytes = 0;
-  /// Size of the receive buffer that the kernel grants, by the kernel's own count.
+  /// Size of the receive buffer that the kernel grants, in bytes; the kernel counts its overhead as
+  /// well.
   std::uint64_t granted_receive_buffer_bytes = 0;
-  /// Thresholds of net.ipv4.udp_mem in pages: low, pressure, high.
+  /// The three thresholds of net.ipv4.udp_mem (low, pressure, high), in pages.
   std::array<std::uint64_t, 3> udp_mem_pages{};
   std::uint64_t page_bytes = 0;
   std::uint64_t open_files_soft = 0;
@@ -45,7 +47,7 @@ struct Limits {
   std::uint64_t igmp_max_memberships = 0;
 };
 
-/// The treatment by the firewall of datagrams that no rule names.
+/// The default policy of the firewall, for incoming datagrams that no rule matches.
 enum class InputPolicy { accept, drop, unknown };
 
 struct HostFacts {
@@ -54,26 +56,27 @@ struct HostFacts {
   unsigned cores = 0;         ///< number of cores of the host
   unsigned usable_cores = 0;  ///< number of cores that this process may use
   std::vector<device::ip::Interface> interfaces;
-  /// Interface for a job of several hosts; unset if there is none.
+  /// Interface that Tutti would choose for a job of several hosts; unset if there is none.
   std::optional<device::ip::Interface> chosen;
-  std::string chosen_error;  ///< reason if no interface was chosen
-  /// Interface of the IPv4 route to the multicast groups; empty: none.
+  std::string chosen_error;  ///< reason why `chosen` is unset
+  /// Interface to which the IPv4 routes send Tutti's multicast groups; empty if there is no route.
   std::string multicast_route;
   std::vector<std::string> strict_filters;  ///< interfaces with strict reverse path filtering
   SocketFeatures features;
   Limits limits;
   std::vector<Bridge> bridges;
   InputPolicy input_policy = InputPolicy::unknown;
-  /// Place where the firewall's policy was read, or the reason if it is unknown.
+  /// Command that showed the firewall's policy, or the reason why the policy is unknown.
   std::string input_policy_source;
-  /// Capabilities of the device `ip` on `chosen`, or on loopback.
+  /// Capabilities of the device `ip` on the interface `chosen`, or on loopback if there is none.
   device::Capabilities capabilities;
-  device::Capabilities uc_capabilities;  ///< capabilities of the same device for chunks by UC
+  device::Capabilities uc_capabilities;  ///< capabilities of the same device with UC multicast
   std::string capabilities_error;
   lab::LabSupport lab;
 };
 
-/// Reads all facts, in about a tenth of a second. A fact that cannot be read keeps its default.
+/// Reads all facts about this host, which takes about a tenth of a second. A fact that cannot be
+/// read has its default value.
 HostFacts read_host_facts();
 
 /// The policy as text: "accept", "drop" or "unknown".

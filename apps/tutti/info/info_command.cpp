@@ -44,7 +44,7 @@ std::vector<std::string> capability_names(const device::Capabilities& capabiliti
   return names;
 }
 
-/// The text of an address without its port, which is 0.
+/// The text of an interface's address, without the port 0.
 std::string address_of(const device::ip::Interface& interface) {
   std::string text = interface.address.to_string();
   text.resize(text.rfind(':'));

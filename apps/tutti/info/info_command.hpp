@@ -6,7 +6,7 @@
 namespace tutti::app {
 
 /// Registers the subcommand. Running the subcommand sets `exit_code`, which must outlive the
-/// parsing of `app` and is not 0 if the self-test fails.
+/// parsing of `app`; a failed self-test makes it nonzero.
 void add_info_command(CLI::App& app, int& exit_code);
 
 }  // namespace tutti::app

@@ -14,7 +14,7 @@ namespace {
 constexpr std::uint64_t kBytes = 64 * 1024;
 constexpr std::uint64_t kRepetition = 1;
 
-/// Runs the part of one rank in a thread of its own.
+/// Runs one rank of the self-test.
 SelfTest take_part(runtime::Bootstrap& bootstrap) {
   SelfTest result;
   result.bytes = kBytes;

@@ -1,4 +1,4 @@
-// Tests Tutti on this host with a real broadcast over loopback.
+// Tests on this host whether Tutti can send a Broadcast over loopback.
 #pragma once
 
 #include <cstdint>
@@ -12,11 +12,12 @@ struct SelfTest {
   Status status;
   std::uint64_t bytes = 0;
   std::uint64_t datagrams = 0;    ///< number of multicast datagrams sent
-  Nanoseconds create_time{0};     ///< time that both ranks took to join
-  Nanoseconds broadcast_time{0};  ///< duration of the first broadcast on the receiving rank
+  Nanoseconds create_time{0};     ///< time until both ranks had created the communicator
+  Nanoseconds broadcast_time{0};  ///< duration of the Broadcast at the receiving rank
 };
 
-/// Runs two ranks as threads of this process on loopback and checks a broadcast of 64 KiB.
+/// Runs a Broadcast of 64 KiB between two ranks, which are threads of this process, and checks the
+/// received data.
 SelfTest run_self_test();
 
 }  // namespace tutti::app

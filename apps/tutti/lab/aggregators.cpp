@@ -43,8 +43,8 @@ std::string random_key() {
 class Aggregators::Reader {
  public:
   explicit Reader(device::Descriptor source) : source_(std::move(source)) {
-    // The reader thread inherits a full signal mask, so that signals reach the thread that runs the
-    // job.
+    // The reader thread inherits a mask that blocks all signals, so that signals reach the thread
+    // that runs the job.
     sigset_t all;
     sigset_t before;
     sigfillset(&all);
@@ -54,15 +54,15 @@ class Aggregators::Reader {
   }
   ~Reader() { thread_.join(); }
 
-  /// Waits until the aggregator writes this text; false if the time passed or the aggregator ended
-  /// first.
+  /// Waits until the aggregator has written `words`. Returns false if it did not do so in time or
+  /// ended first.
   bool wait_for(const char* words) {
     std::unique_lock lock(mutex_);
     const auto said = [&] { return text_.find(words) != std::string::npos; };
     changed_.wait_for(lock, std::chrono::milliseconds(kStartMs), [&] { return said() || ended_; });
     return said();
   }
-  /// Waits until the aggregator closes its output; false if the time passed.
+  /// Waits until the aggregator closes its output. Returns false if it did not do so in time.
   bool wait_for_end() {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::milliseconds(kStartMs), [&] { return ended_; });
@@ -137,8 +137,8 @@ Status Aggregators::start_one(const Lab& lab, const std::string& program, int ag
   write_end = {};
   readers_.push_back(std::make_unique<Reader>(std::move(output)));
   if (readers_.back()->wait_for("listening on")) return {};
-  return failure(Code::system, "the aggregator at {} does not listen: {}", address,
-                 readers_.back()->text());
+  return failure(Code::system, "the aggregator at {} did not begin to listen; its output: {}",
+                 address, readers_.back()->text());
 }
 
 std::vector<std::string> Aggregators::environment() const {

@@ -1,5 +1,5 @@
-// The aggregators of a lab: one `tutti aggregator` runs at each aggregator place for the time of a
-// run.
+// Runs the aggregators of a lab: one process `tutti aggregator` at each aggregator place, for the
+// duration of a job.
 #pragma once
 
 #include <sys/types.h>
@@ -16,8 +16,9 @@ namespace tutti::lab {
 /// The running aggregators, which the destructor ends. The lab must outlive this object. Movable.
 class Aggregators {
  public:
-  /// Starts one aggregator at each aggregator place of the lab and waits until all listen.
-  /// `program` is the path of `tutti`; `options` such as `--jobs` are passed to each aggregator.
+  /// Starts one aggregator at each aggregator place of the lab and waits until all accept
+  /// connections. `program` is the path of `tutti`, and `options` are further options of `tutti
+  /// aggregator` such as `--jobs`.
   static Result<Aggregators> start(const Lab& lab, const std::string& program,
                                    const std::vector<std::string>& options = {});
 
@@ -26,11 +27,12 @@ class Aggregators {
   Aggregators(const Aggregators&) = delete;
   ~Aggregators();
 
-  /// The environment variables that a job needs, TUTTI_AGGREGATORS and TUTTI_AGGREGATOR_KEY; empty
-  /// if there are no aggregators.
+  /// The environment variables by which a job uses the aggregators: TUTTI_AGGREGATORS and
+  /// TUTTI_AGGREGATOR_KEY. Empty if there are no aggregators.
   std::vector<std::string> environment() const;
   const std::vector<pid_t>& processes() const { return processes_; }
-  /// Ends the aggregators and returns their output, which names the jobs served and the counters.
+  /// Ends the aggregators and returns their output, which lists the jobs that they served and their
+  /// counters.
   std::string end();
 
  private:

@@ -8,11 +8,12 @@ namespace tutti::lab {
 
 namespace {
 
-/// Size of the queue of a shaped port in bytes, which models a switch's buffer per port.
+/// Length of the queue of a rate-limited port, in bytes. It stands for the buffer that a switch has
+/// for each port.
 constexpr int kQueueBytes = 1'000'000;
 
-/// The routes of a host. They set TCP's congestion control, because a namespace cannot make every
-/// algorithm its default.
+/// The commands that set the routes of a host. A route also selects TCP's congestion control,
+/// because a network namespace may not use every algorithm as its default.
 std::string routes_batch(const LabOptions& options, int number) {
   std::string batch = "route add 224.0.0.0/4 dev eth0\n";
   if (options.congestion_control.empty()) return batch;
@@ -24,7 +25,7 @@ std::string routes_batch(const LabOptions& options, int number) {
                      options.congestion_control);
 }
 
-/// The commands that make the switch's port for an aggregator place.
+/// The name of the switch's port for an aggregator place.
 std::string aggregator_port(int aggregator) { return fmt::format("q{}", aggregator); }
 
 std::string link(const LabOptions& options, const std::string& port, const std::string& space) {

@@ -17,7 +17,7 @@ std::vector<int> own_cores() {
   return cores;
 }
 
-/// The cores [first, last) of a list of cores.
+/// The set of the cores at the indices first to last - 1 of a list of cores.
 cpu_set_t set_of(const std::vector<int>& cores, std::size_t first, std::size_t last) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -25,8 +25,9 @@ cpu_set_t set_of(const std::vector<int>& cores, std::size_t first, std::size_t l
   return set;
 }
 
-/// Assigns one core to each place: the places in order of falling weight, each to the core with the
-/// least weight so far.
+/// Assigns one core to each host and aggregator place, so that the weights per core are about
+/// equal. It takes the places by decreasing weight and gives each the core with the least weight so
+/// far.
 std::vector<cpu_set_t> shares_by_weight(const std::vector<int>& cores, int hosts, int aggregators) {
   std::vector<int> load(cores.size());
   const auto put = [&](int weight) {
@@ -35,8 +36,8 @@ std::vector<cpu_set_t> shares_by_weight(const std::vector<int>& cores, int hosts
     const auto at = static_cast<std::size_t>(lightest - load.begin());
     return set_of(cores, at, at + 1);
   };
-  // The weights 2 N of a host and (hosts + 1) N / aggregators of an aggregator, scaled to whole
-  // numbers.
+  // The weight is the number of bytes that a place moves in an Allreduce: 2 vectors for a host,
+  // (hosts + 1) / aggregators vectors for an aggregator. It is scaled to a whole number.
   const int host_weight = std::max(2 * aggregators, 1);
   std::vector<cpu_set_t> of_aggregators;
   std::vector<cpu_set_t> shares;

@@ -1,4 +1,4 @@
-// Assigns cores to the places of a lab.
+// Decides which cores each host and aggregator of a lab runs on.
 #pragma once
 
 #include <sched.h>
@@ -7,15 +7,15 @@
 
 namespace tutti::lab {
 
-/// Divides the cores of this process between the places of a lab: first the hosts, then the
-/// aggregators. If the scheduler placed the processes, their placement would differ between runs
-/// and might leave cores idle.
+/// Divides the cores of this process between the places of a lab. The result has one set of cores
+/// for each host, then one for each aggregator. A fixed division makes runs comparable; the
+/// scheduler would place the processes differently in each run.
 ///
-/// With at least as many cores as places, each place gets an equal number of adjacent cores. With
-/// fewer, each place gets one core, chosen so that the bytes that the cores move in an Allreduce
-/// are balanced (docs/decisions/013-core-shares-of-aggregators.md).
+/// If there are at least as many cores as places, each place gets adjacent cores, about equally
+/// many. Otherwise each place gets one core, so that all cores move about the same number of bytes
+/// in an Allreduce (docs/decisions/013-core-shares-of-aggregators.md).
 ///
-/// The result is empty for fewer than two places: a single place keeps the caller's cores.
+/// The result is empty for fewer than two places; a single place uses all cores of the caller.
 std::vector<cpu_set_t> shares_of_cores(int hosts, int aggregators);
 
 }  // namespace tutti::lab

@@ -31,7 +31,7 @@ struct Report {
   int error_number = 0;
 };
 
-/// The inputs of the keeper process, prepared before fork.
+/// The data that the keeper process needs, prepared before fork.
 struct Plan {
   bool user_namespace = false;
   std::string user_map;
@@ -55,7 +55,7 @@ SetUp make_namespaces(const Plan& plan) {
   const int user = plan.user_namespace ? CLONE_NEWUSER : 0;
   if (unshare(user | CLONE_NEWNS | CLONE_NEWNET) != 0) return SetUp::namespaces;
   if (plan.user_namespace) {
-    // The kernel lets a plain user map groups only after setgroups is denied.
+    // A user without root rights may write gid_map only after writing "deny" to setgroups.
     if (!write_file("/proc/self/setgroups", "deny") ||
         !write_file("/proc/self/uid_map", plan.user_map.c_str()) ||
         !write_file("/proc/self/gid_map", plan.group_map.c_str())) {
@@ -81,8 +81,8 @@ std::set<ino_t> own_namespaces() {
 }
 
 [[noreturn]] void keep(const Plan& plan) {
-  // In a session of its own the keeper does not receive an interrupt from the terminal. The owner
-  // receives it and then ends the lab.
+  // The keeper has its own session, so that an interrupt at the terminal reaches only the owner,
+  // which then ends the lab.
   setsid();
   prctl(PR_SET_NAME, "tutti-lab");
   Report report{make_namespaces(plan), 0};
@@ -90,8 +90,8 @@ std::set<ino_t> own_namespaces() {
   (void)!write(plan.report, &report, sizeof report);
   if (report.state != SetUp::ready) _exit(1);
 
-  // The keeper closes all descriptors that a reader could wait on, and keeps the owner's descriptor
-  // as number 3.
+  // The keeper closes every inherited descriptor, because a reader of a pipe would otherwise wait
+  // for the keeper's end. Only the owner's descriptor stays open, as number 3.
   const int null_device = open("/dev/null", O_RDWR);
   for (int stream = 0; stream < 3; ++stream) dup2(null_device, stream);
   dup2(plan.owner, 3);
@@ -125,7 +125,7 @@ Status failed_set_up(const Report& report, bool user_namespace) {
     case SetUp::ready:
       break;
   }
-  return failure(Code::internal, "the lab's keeper failed in an unknown step");
+  return failure(Code::internal, "the lab's keeper process failed in a step that it did not name");
 }
 
 Result<device::Descriptor> open_namespace(pid_t pid, const char* kind) {
@@ -212,7 +212,8 @@ Keeper& Keeper::operator=(Keeper&& other) noexcept {
 }
 
 Keeper::~Keeper() {
-  if (pid_ <= 0 || owner_ != getpid()) return;  // a forked copy of the object owns no process
+  // The object in a forked child does not own the keeper process.
+  if (pid_ <= 0 || owner_ != getpid()) return;
   kill(pid_, SIGKILL);
   (void)launch::wait_for(pid_);
 }

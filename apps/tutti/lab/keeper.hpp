@@ -1,4 +1,4 @@
-// The keeper: a small process that owns the private namespaces of a temporary lab.
+// The keeper is a small process in whose private namespaces a temporary lab lives.
 #pragma once
 
 #include <sys/types.h>
@@ -11,10 +11,11 @@
 
 namespace tutti::lab {
 
-/// Owns a process with private namespaces: a mount namespace with an empty /run, so that the names
-/// of the lab's namespaces are visible only inside, a network namespace and, if the caller is not
-/// root, a user namespace that maps the caller to root. The process ends when its owner ends for
-/// any reason, and kills the processes inside the lab; the kernel then removes the namespaces.
+/// Owns the keeper process. The keeper has a network namespace and a mount namespace with an empty
+/// /run, so that names of network namespaces are visible only in the lab. If the caller is not
+/// root, it also has a user namespace that maps the caller to root. The keeper ends when its owner
+/// ends for any reason. Before, it kills the processes in the lab; the kernel then removes the
+/// namespaces.
 class Keeper {
  public:
   static Result<Keeper> start();
@@ -27,8 +28,8 @@ class Keeper {
   ~Keeper();
 
   pid_t pid() const { return pid_; }
-  /// The keeper's own namespaces, in which tools such as `ip` run. The network namespace is empty
-  /// and belongs to no host.
+  /// The namespaces of the keeper process itself, in which tools such as `ip` run. Its network
+  /// namespace is empty and belongs to no host of the lab.
   launch::NetNamespace place() const;
 
  private:
@@ -41,11 +42,12 @@ class Keeper {
   device::Descriptor network_;
 };
 
-/// Whether this process may make namespaces without a user namespace.
+/// Whether this process may make network and mount namespaces without making a user namespace
+/// first.
 bool may_make_namespaces();
 
-/// The path of a lab's network namespace, seen from outside the keeper's mount namespace. Keeper 0
-/// stands for a namespace with a name in /run/netns.
+/// The path of the network namespace `name`, seen from outside the lab. If `keeper` is 0, that is a
+/// file in /run/netns, otherwise a file in the keeper's mount namespace.
 std::string namespace_path(pid_t keeper, const std::string& name);
 
 }  // namespace tutti::lab

@@ -29,7 +29,7 @@ constexpr int kDetourQueueBytes = 4'000'000;
 
 std::string name_prefix(const std::string& lab) { return "tutti-" + lab + "-"; }
 
-/// Runs a network tool, whose failure is an error.
+/// Runs a network tool and returns an error if its exit status is not 0.
 Status run_tool(const launch::NetNamespace& place, const std::vector<std::string>& arguments,
                 std::string_view input, std::string_view purpose) {
   return launch::run_checked(place, arguments, input, purpose).status();
@@ -38,11 +38,12 @@ Status run_tool(const launch::NetNamespace& place, const std::vector<std::string
 struct Setting {
   std::string path;
   std::string value;
-  /// Whether the kernel may lack the file, in which case it needs no setting.
+  /// Whether it is no error if the kernel lacks this file.
   bool optional = true;
 };
 
-/// Writes settings under /proc/sys by a process inside the namespaces of `place`.
+/// Writes settings to files under /proc/sys, by a child process that enters the namespaces of
+/// `place`.
 Status apply_settings(const launch::NetNamespace& place, const std::vector<Setting>& settings) {
   Result<pid_t> pid = launch::fork_into(place, [&settings] {
     int number = 1;
@@ -64,7 +65,8 @@ Status apply_settings(const launch::NetNamespace& place, const std::vector<Setti
   if (*failed == 0) return {};
   const std::size_t index = static_cast<std::size_t>(*failed) - 1;
   if (index >= settings.size()) {
-    return failure(Code::system, "cannot enter a namespace of the lab to configure it");
+    return failure(Code::system,
+                   "cannot enter a namespace of the lab to write settings under /proc/sys");
   }
   return failure(Code::system, "cannot set {} to '{}' inside the lab", settings[index].path,
                  settings[index].value);
@@ -77,8 +79,8 @@ std::vector<Setting> without_ipv6() {
 
 std::vector<Setting> switch_settings() {
   std::vector<Setting> settings = without_ipv6();
-  // With br_netfilter loaded, every bridged packet would pass through iptables, so the lab turns
-  // this off.
+  // If the kernel module br_netfilter is loaded, bridged packets pass through iptables unless these
+  // settings are 0.
   for (const char* tables : {"iptables", "ip6tables", "arptables"}) {
     settings.push_back({fmt::format("/proc/sys/net/bridge/bridge-nf-call-{}", tables), "0"});
   }
@@ -88,7 +90,8 @@ std::vector<Setting> switch_settings() {
 std::vector<Setting> host_settings(const LabOptions& options) {
   std::vector<Setting> settings;
   if (options.ipv6) {
-    // Only the lab uses its addresses, so duplicate detection would only delay it.
+    // Duplicate address detection would only delay the lab, because no other host uses its
+    // addresses.
     settings = {{"/proc/sys/net/ipv6/conf/all/accept_dad", "0", false},
                 {"/proc/sys/net/ipv6/conf/default/accept_dad", "0", false}};
   } else {
@@ -97,12 +100,11 @@ std::vector<Setting> host_settings(const LabOptions& options) {
   return settings;
 }
 
-/// Time after which the bridge no longer floods: the short response interval of bridge_batch(), 10
-/// ms, plus the steps of the kernel's timers.
+/// Time from the first IGMP query until the bridge stops flooding multicast: the response interval
+/// that bridge_batch() sets, plus the resolution of the kernel's timers.
 constexpr std::chrono::milliseconds kFloodingEnds{40};
 
-/// The namespaces of a lab that have names in /run/netns, including those of a lab that was only
-/// partly built.
+/// The names in /run/netns that belong to the lab, even if it was only partly built.
 std::vector<std::string> named_namespaces(const std::string& lab) {
   std::vector<std::string> names;
   const std::string prefix = name_prefix(lab);
@@ -120,8 +122,7 @@ std::vector<std::string> named_namespaces(const std::string& lab) {
 
 std::string own_descriptor_path(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
 
-/// The user namespace of a keeper if it differs from this process's; otherwise an invalid
-/// descriptor.
+/// The user namespace of a keeper; an invalid descriptor if this process is in the same one.
 Result<device::Descriptor> foreign_user_namespace(pid_t keeper) {
   const std::string path = fmt::format("/proc/{}/ns/user", keeper);
   if (launch::namespace_inode(path) == launch::namespace_inode("/proc/self/ns/user"))
@@ -138,14 +139,15 @@ std::string chosen_name() {
 
 }  // namespace
 
-/// The implementation of a lab, with the steps that build it.
+/// The state of a lab and the steps that build and remove it.
 struct Lab::Parts {
   LabState state;
   bool owned = false;  ///< whether this object removes the lab when it is destroyed
-  /// Process that may remove the lab; a forked copy of the object must not.
+  /// Process that made this object; a forked child must not remove the lab.
   pid_t owner_process = getpid();
   std::optional<Keeper> keeper;
-  device::Descriptor user;  ///< user namespace of a temporary lab that another process made
+  /// User namespace of a temporary lab that another process made; otherwise invalid.
+  device::Descriptor user;
   device::Descriptor switch_network;
   std::vector<device::Descriptor> host_networks;
   std::vector<device::Descriptor> aggregator_networks;
@@ -236,14 +238,15 @@ Status Lab::Parts::make_links() {
                                     {"/proc/sys/net/ipv6/conf/br0/disable_ipv6", "0", false}});
     if (!status) return status;
   }
-  // The hosts' namespaces have names only in the keeper's mount namespace.
+  // `ip` must run in the keeper's mount namespace, because only there the hosts' namespaces have
+  // names.
   launch::NetNamespace with_names = place;
   with_names.mount = outside().mount;
   return run_tool(with_names, {"ip", "-batch", "-"}, links_batch(options(), prefix()),
                   "make the links");
 }
 
-/// Configures the address with this number at a host or an aggregator place.
+/// Gives a host or an aggregator the address that ends in `number`.
 Status Lab::Parts::configure(const launch::NetNamespace& place, int number) {
   return run_tool(place, {"ip", "-batch", "-"}, host_batch(options(), number), "configure a host");
 }
@@ -318,8 +321,8 @@ Status Lab::Parts::make_detours(const LabOptions& wanted) {
           fmt::format("link add {0} mtu {1} up type veth peer name {2} mtu {1}\nlink set {2} up\n",
                       detour, options().mtu, detour_end_name(host));
     }
-    // The detour counts each datagram as a full frame (mpu), so that small datagrams are delayed as
-    // long as large ones.
+    // The parameter mpu makes tbf count every datagram as a full frame, so that the detour delays
+    // small datagrams as long as large ones.
     queues +=
         fmt::format("qdisc replace dev {0} root tbf rate {1}bit burst {2} mpu {2} limit {3}\n",
                     detour, shape.rate_bits_per_second, shape.frame_bytes, kDetourQueueBytes);
@@ -503,7 +506,8 @@ Result<pid_t> Lab::spawn_on(int host, launch::SpawnRequest request) const {
 
 Result<pid_t> Lab::spawn_at_aggregator(int aggregator, launch::SpawnRequest request) const {
   if (aggregator < 0 || aggregator >= aggregators()) {
-    return failure(Code::invalid_argument, "lab '{}' has places for {} aggregators, not for {}",
+    return failure(Code::invalid_argument,
+                   "lab '{}' has {} aggregator places, but {} are needed: make a lab with more",
                    name(), aggregators(), aggregator + 1);
   }
   request.place = parts_->at_aggregator(aggregator);
@@ -552,7 +556,7 @@ Status Lab::tear_down() {
   if (!parts_) return {};
   if (!parts_->owned && parts_->state.keeper != 0) {
     return failure(Code::invalid_argument,
-                   "lab '{}' belongs to process {}: it ends with that process", name(),
+                   "cannot remove lab '{}' from here: it ends when process {} ends", name(),
                    parts_->state.owner);
   }
   const std::unique_ptr<Parts> parts = std::move(parts_);
@@ -564,7 +568,7 @@ std::vector<std::string> remove_abandoned_labs() {
   for (const LabState& state : all_recorded()) {
     if (!state.abandoned()) continue;
     removed.push_back(state.options.name);
-    // The keeper of a temporary lab has removed the lab, so only the record is left.
+    // The keeper has removed the temporary lab itself, so only its record is left.
     if (state.options.persistent) {
       (void)remove_lab(state.options.name);
     } else {

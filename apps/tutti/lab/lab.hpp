@@ -1,10 +1,9 @@
-// A lab for tests, benchmarks and `tutti lab`: hosts as network namespaces, joined by a bridge that
-// forwards multicast to members only. The kernel provides link rates and loss; nothing is
-// simulated.
+// A lab for tests, benchmarks and `tutti lab`. Its hosts are network namespaces, connected by a
+// bridge that forwards multicast only to the members of a group. The kernel provides the link rates
+// and the losses; nothing is simulated.
 //
-// A temporary lab lives in the private namespaces of a keeper process, works for a plain user (by
-// user namespaces), and never outlives its owner. A persistent lab needs root and has named
-// namespaces that `ip netns exec` finds.
+// A temporary lab lives in the private namespaces of a keeper process and ends with its owner; it
+// needs no root. A persistent lab needs root, and `ip netns exec` finds its namespaces by name.
 #pragma once
 
 #include <sys/types.h>
@@ -22,27 +21,30 @@
 
 namespace tutti::lab {
 
-/// The features of labs that this machine supports. Each Status is ok, or names what is missing and
-/// the fix.
+/// The features of labs that this machine supports. Each Status is ok, or says what is missing and
+/// how to get it.
 struct LabSupport {
-  Status temporary;   ///< support for a lab that ends with its owner, which all other features need
-  Status persistent;  ///< support for a lab that stays after `tutti lab up`
+  Status temporary;   ///< support for temporary labs, which all other features need, too
+  Status persistent;  ///< support for persistent labs, made by `tutti lab up`
   Status shaping;     ///< support for link rates
-  Status offload;     ///< support for turning segmentation off, which impairments per datagram need
-  Status loss;        ///< support for loss, shared loss, burst loss and corruption
-  Status detour;      ///< support for duplication and reordering
+  /// Support for turning segmentation offload off, so that impairments affect single datagrams.
+  Status offload;
+  Status loss;    ///< support for loss, shared loss, burst loss and corruption
+  Status detour;  ///< support for duplication and reordering
 };
 
-/// Tries every feature once in private namespaces, which takes tens of milliseconds.
+/// Finds out which features work by trying each of them in private namespaces; takes tens of
+/// milliseconds.
 LabSupport lab_support();
 
 /// One lab. Movable, not thread-safe. The destructor removes a temporary lab.
 class Lab {
  public:
-  /// Builds a lab; after a failure nothing of the lab is left.
+  /// Builds a lab. If a step fails, removes what was built and returns the error.
   static Result<Lab> create(const LabOptions& options);
 
-  /// Attaches to the lab of this name, which another process made. The lab outlives this object.
+  /// Opens the lab of this name that another process made. Destroying the returned object does not
+  /// remove the lab.
   static Result<Lab> attach(const std::string& name);
 
   Lab(Lab&&) noexcept;
@@ -54,8 +56,8 @@ class Lab {
   int hosts() const { return options().hosts; }
   int aggregators() const { return options().aggregators; }
 
-  /// The names of namespaces as `ip netns` knows them, such as "tutti-NAME-h0" and "tutti-NAME-sw";
-  /// for a temporary lab only inside the keeper.
+  /// The names of the network namespaces, such as "tutti-NAME-h0" and "tutti-NAME-sw". `ip netns`
+  /// finds those of a temporary lab only in the keeper's mount namespace.
   std::string host_namespace(int host) const;
   std::string switch_namespace() const;
 
@@ -63,47 +65,51 @@ class Lab {
   std::string address(int host) const;
   std::string address6(int host) const;
 
-  /// The namespace and address of an aggregator place, "tutti-NAME-a0" and "10.77.0.251" for the
-  /// first.
+  /// The namespace and the address of an aggregator place; the first has "tutti-NAME-a0" and
+  /// "10.77.0.251".
   std::string aggregator_namespace(int aggregator) const;
   std::string aggregator_address(int aggregator) const;
 
-  /// The namespaces in which a host's programs run; valid as long as the lab.
+  /// The namespaces in which a host's programs run. Valid until the lab object is destroyed.
   Result<launch::NetNamespace> host_place(int host) const;
 
-  /// Completes a request to start a program with a host's namespaces and host name.
+  /// Adds a host's namespaces and host name to a request to start a program.
   Result<launch::SpawnRequest> request_on(int host, launch::SpawnRequest request) const;
 
-  /// Starts a program on a host. The caller must wait for its end.
+  /// Starts a program on a host and returns its process id. The caller must wait for the process.
   Result<pid_t> spawn_on(int host, launch::SpawnRequest request) const;
 
-  /// Starts a program at an aggregator place. The caller must wait for its end.
+  /// Starts a program at an aggregator place and returns its process id. The caller must wait for
+  /// the process.
   Result<pid_t> spawn_at_aggregator(int aggregator, launch::SpawnRequest request) const;
 
-  /// Forks a process that runs `body` on the host and exits with its result. The caller must wait
-  /// for its end.
+  /// Forks a child that runs `body` on the host and exits with the result of `body`. The caller
+  /// must wait for the child.
   Result<pid_t> fork_on(int host, const std::function<int()>& body) const;
 
-  /// Makes a socket of a host's network for use in this process.
+  /// Makes a socket in the network namespace of a host, for use in this process.
   Result<device::Descriptor> socket_on(int host, int domain, int type, int protocol = 0) const;
 
-  /// Runs a network tool (`ip`, `tc`, `ss`) to its end on a host, or on the switch.
+  /// Runs a network tool such as `ip`, `tc` or `ss` on a host, or on the switch, and waits for its
+  /// end.
   Result<launch::ProgramOutput> tool_on(int host, const std::vector<std::string>& arguments) const;
   Result<launch::ProgramOutput> tool_on_switch(const std::vector<std::string>& arguments) const;
 
   /// The counters of every link, indexed by host.
   Result<std::vector<PortBytes>> port_bytes() const;
 
-  /// Replaces all impairments atomically between two packets.
+  /// Replaces all impairments. The change is atomic: no packet meets a mixture of old and new
+  /// impairments.
   Status set_impairments(const Impairments& impairments);
-  /// Replaces the independent and the shared loss and keeps all other impairments.
+  /// Replaces the independent and the shared loss, in percent, and leaves all other impairments as
+  /// they are.
   Status set_loss(double percent, double shared_percent = 0);
 
   /// Disconnects or connects a host's link, as if its cable were pulled or plugged in.
   Status link_down(int host);
   Status link_up(int host);
 
-  /// Ends the processes inside the lab and removes it. The object is empty afterwards.
+  /// Kills the processes in the lab and removes it. Afterwards the object must not be used.
   Status tear_down();
 
  private:
@@ -113,11 +119,11 @@ class Lab {
   std::unique_ptr<Parts> parts_;
 };
 
-/// Removes the remains of labs whose owner was killed and returns their names. create() and the
-/// commands call this first.
+/// Removes what is left of labs whose owner was killed, and returns the names of these labs.
+/// create() and the commands of `tutti lab` do this first.
 std::vector<std::string> remove_abandoned_labs();
 
-/// Removes a persistent lab, even if parts of it are missing.
+/// Removes the persistent lab of this name, even if parts of it are missing.
 Status remove_lab(const std::string& name);
 
 }  // namespace tutti::lab

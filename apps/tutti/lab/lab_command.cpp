@@ -24,7 +24,7 @@ namespace {
 
 constexpr int kUsageError = 2;
 
-/// The options of `tutti lab up` as typed. options_from() parses the texts and adds them.
+/// The options of `tutti lab up` as typed; options_from() parses the texts and adds them.
 struct TypedOptions {
   LabOptions options;
   std::string rate = "off";
@@ -312,7 +312,7 @@ int stats(const std::string& name, const std::string& json_path) {
   return status.ok() ? 0 : complain(status);
 }
 
-/// The places of a lab that a job uses, while the others idle. If unset, the job uses all places.
+/// The numbers of hosts and aggregators of a lab that a job uses; unset: all.
 struct PlacesInUse {
   std::optional<int> hosts;
   std::optional<int> aggregators;
@@ -324,9 +324,10 @@ int print_cores(const std::string& name, const PlacesInUse& in_use) {
   const int hosts = in_use.hosts.value_or(lab->hosts());
   const int aggregators = in_use.aggregators.value_or(lab->aggregators());
   if (hosts > lab->hosts() || aggregators > lab->aggregators()) {
-    return complain(failure(Code::invalid_argument,
-                            "--hosts {} --aggregators {}: lab '{}' has {} hosts and {} aggregators",
-                            hosts, aggregators, name, lab->hosts(), lab->aggregators()));
+    return complain(
+        failure(Code::invalid_argument,
+                "--hosts {} --aggregators {}: lab '{}' has only {} hosts and {} aggregators", hosts,
+                aggregators, name, lab->hosts(), lab->aggregators()));
   }
   int number = 0;
   for (const cpu_set_t& share : shares_of_cores(hosts, aggregators)) {
@@ -346,12 +347,15 @@ int print_cores(const std::string& name, const PlacesInUse& in_use) {
 int down_one(const LabState& state) {
   const std::string& name = state.options.name;
   if (!state.options.persistent) {
-    return complain(failure(Code::invalid_argument,
-                            "lab '{}' is temporary: it ends with process {}", name, state.owner));
+    return complain(
+        failure(Code::invalid_argument,
+                "lab '{}' is temporary and cannot be taken down: it ends when process {} ends",
+                name, state.owner));
   }
   if (state.owner != 0) {
-    return complain(failure(Code::invalid_argument, "lab '{}' is still being built by process {}",
-                            name, state.owner));
+    return complain(failure(Code::invalid_argument,
+                            "lab '{}' is still being built by process {}: try again later", name,
+                            state.owner));
   }
   if (Status status = remove_lab(name); !status) return complain(status);
   fmt::print("lab {} is down\n", name);

@@ -5,8 +5,8 @@
 
 namespace tutti::lab {
 
-/// Adds the command "lab" with its subcommands. Running one sets `exit_code`, which must outlive
-/// the parsing of `app`.
+/// Adds the command `lab` with its subcommands. Running a subcommand sets `exit_code`, which must
+/// outlive the parsing of `app`.
 void add_lab_command(CLI::App& app, int& exit_code);
 
 }  // namespace tutti::lab

@@ -12,8 +12,8 @@ namespace tutti::lab {
 
 namespace {
 
-// With a smaller burst a shaper must split packets of many datagrams, which takes much processor
-// time.
+// Smallest burst of a shaper, in bytes. With less, the kernel would split packets of many
+// datagrams, which takes much processor time.
 constexpr std::uint32_t kBurstBytes = 128 * 1024;
 constexpr std::uint32_t kFastBurstBytes = 256 * 1024;
 constexpr std::uint64_t kFastRate = 2'000'000'000;
@@ -27,7 +27,7 @@ Status check_range(const char* option, int value, int low, int high) {
 }
 
 Status check_percent(const char* option, double percent) {
-  // The comparison is negated so that NaN is refused too.
+  // The comparison is negated so that NaN gives an error, too.
   if (!(percent >= 0 && percent <= 100)) {
     return failure(Code::invalid_argument, "{} {} is not a percentage: use 0 to 100", option,
                    percent);
@@ -39,7 +39,7 @@ Status check_percent(const char* option, double percent) {
   return {};
 }
 
-/// The number at the start of a text, and the rest of the text.
+/// Splits a text into the number at its start and the rest.
 std::optional<std::pair<double, std::string>> number_and_rest(std::string_view text) {
   const std::string copy(text);
   char* end = nullptr;
@@ -68,8 +68,8 @@ Result<std::uint64_t> parse_rate(std::string_view text) {
       }
     }
   }
-  return failure(Code::invalid_argument, "rate '{}' is not known: use 100mbit, 2.5gbit or off",
-                 text);
+  return failure(Code::invalid_argument,
+                 "'{}' is not a rate: use off or a rate such as 100mbit or 2.5gbit", text);
 }
 
 Result<BurstLoss> parse_burst_loss(std::string_view text) {
@@ -85,7 +85,7 @@ Result<BurstLoss> parse_burst_loss(std::string_view text) {
     }
   }
   return failure(Code::invalid_argument,
-                 "burst loss '{}' is not known: use ENTER%,LEAVE% such as 0.1%,10%", text);
+                 "burst loss '{}' is not valid: use ENTER%,LEAVE% such as 0.1%,10%", text);
 }
 
 Status check_name(std::string_view name) {
@@ -95,9 +95,10 @@ Status check_name(std::string_view name) {
   if (characters && !name.empty() && name.front() != '-' && name.size() <= kMaximumNameLength) {
     return {};
   }
-  return failure(Code::invalid_argument,
-                 "lab name '{}' is not valid: use 1 to {} of a-z, 0-9 and '-', not '-' first", name,
-                 kMaximumNameLength);
+  return failure(
+      Code::invalid_argument,
+      "lab name '{}' is not valid: use 1 to {} characters of a-z, 0-9 and '-', not '-' first", name,
+      kMaximumNameLength);
 }
 
 Status check_impairments(const Impairments& impairments, int hosts) {
@@ -113,7 +114,8 @@ Status check_impairments(const Impairments& impairments, int hosts) {
     if (Status status = check_percent(option, percent); !status) return status;
   }
   if (impairments.burst_loss.enter_percent > 0 && impairments.burst_loss.leave_percent == 0) {
-    return failure(Code::invalid_argument, "burst loss never ends: use a leave percentage above 0");
+    return failure(Code::invalid_argument,
+                   "a run of losses would never end: use a leave percentage above 0");
   }
   for (const int host : impairments.only_hosts) {
     if (Status status = check_range("impaired host", host, 0, hosts - 1); !status) return status;

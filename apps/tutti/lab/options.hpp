@@ -12,29 +12,30 @@
 
 namespace tutti::lab {
 
-/// The traffic that loss applies to: all, so that TCP and UDP compare fairly, or UDP only. Control
-/// traffic of the network (ARP, IGMP, neighbour discovery) is never lost.
+/// The datagrams that can be lost: those of TCP and UDP, for a fair comparison of the two, or those
+/// of UDP only. Control traffic (ARP, IGMP, neighbour discovery) is never lost.
 enum class LossProtocol { all, udp };
 
-/// Loss in runs: a port enters the bad state with one probability per datagram, loses every
-/// datagram in this state, and leaves it with the other probability. An enter_percent of 0 turns
-/// burst loss off.
+/// Loss of consecutive datagrams. A datagram puts the port into a bad state with the probability
+/// enter_percent. In this state the port loses datagrams, and each one ends the state with the
+/// probability leave_percent. An enter_percent of 0 turns burst loss off.
 struct BurstLoss {
   double enter_percent = 0;
   double leave_percent = 0;
 };
 
-/// The impairments of the links. Percentages are per datagram, from 0 (off) to 100 in steps of
-/// 0.0001.
+/// The impairments that the lab applies to datagrams on its links. Percentages apply to single
+/// datagrams and go from 0 (off) to 100 in steps of 0.0001.
 struct Impairments {
   /// Share of datagrams lost at each receiver's port, drawn independently, in percent.
   double loss_percent = 0;
   /// Share of datagrams lost at the sender's port, and so at all receivers, in percent.
   double shared_loss_percent = 0;
-  BurstLoss burst_loss;          ///< loss in runs at each receiver's port
+  BurstLoss burst_loss;          ///< loss of consecutive datagrams at each receiver's port
   double duplicate_percent = 0;  ///< share of UDP datagrams delivered twice, in percent
-  /// Share of UDP datagrams, in percent, delivered behind datagrams that were sent up to about 0.1
-  /// ms later. On unshaped links above 100 000 datagrams per second some of the late ones are lost.
+  /// Share of UDP datagrams that arrive after datagrams sent up to about 0.1 ms later, in percent.
+  /// If a link without a rate limit carries more than 100 000 datagrams per second, some of the
+  /// delayed ones are lost.
   double reorder_percent = 0;
   /// Share of UDP datagrams delivered with one changed payload byte, in percent.
   double corrupt_percent = 0;
@@ -44,22 +45,23 @@ struct Impairments {
   bool any() const;
 };
 
-/// The description of a lab that is to be built.
+/// The description of a lab to build.
 struct LabOptions {
   /// Name of 1 to 24 characters of [a-z0-9-]; empty: chosen from the process id.
   std::string name;
-  /// Whether the lab outlives the object and the process, which needs root.
+  /// Whether the lab is persistent, so that it outlives this process; needs root.
   bool persistent = false;
   int hosts = 4;  ///< number of hosts, 1 to kMaximumHosts
-  /// Number of aggregator places at the switch, whose ports are not shaped.
+  /// Number of aggregator places at the switch. Their ports have no rate limit.
   int aggregators = 0;
   int mtu = 1500;  ///< MTU of the links in bytes, 576 to 65535 (at least 1280 with IPv6)
-  /// Rate of each link in each direction, in bit/s; 0: not shaped.
+  /// Rate of each host's link in each direction, in bit/s; 0: no limit.
   std::uint64_t rate_bits_per_second = 0;
-  /// Burst of the shapers in bytes; 0: chosen from the rate.
+  /// Burst size of the rate limiters, in bytes; 0: chosen from the rate.
   std::uint32_t burst_bytes = 0;
-  /// Whether hosts put packets of many datagrams on the links. If unset, they do unless there are
-  /// impairments, which would apply to whole packets.
+  /// Whether hosts use segmentation offload, which puts packets of many datagrams on the links. If
+  /// unset, they use it only without impairments, because an impairment would affect a whole
+  /// packet.
   std::optional<bool> segmentation;
   /// Congestion control of TCP, such as "cubic"; empty: the system's default.
   std::string congestion_control;
@@ -80,13 +82,14 @@ Result<BurstLoss> parse_burst_loss(std::string_view text);
 /// Ok if the text is a valid name of a lab.
 Status check_name(std::string_view name);
 
-/// Ok if a lab can be built from the options; otherwise the error names the option and its range.
+/// Ok if a lab can be built from the options; otherwise the error names the option and its valid
+/// range.
 Status check_options(const LabOptions& options);
 
 /// Ok if the impairments are valid for a lab with this number of hosts.
 Status check_impairments(const Impairments& impairments, int hosts);
 
-/// The values for segmentation and burst after defaults are applied.
+/// The values of segmentation and burst_bytes, with defaults applied.
 bool segmentation_of(const LabOptions& options);
 std::uint32_t burst_bytes_of(const LabOptions& options);
 

@@ -57,7 +57,7 @@ Result<std::vector<PortBytes>> read_port_bytes(const launch::NetNamespace& at_sw
     const int host = host_of_port(device, "ifname");
     if (host < 0 || host >= hosts) continue;
     PortBytes& port = ports[static_cast<std::size_t>(host)];
-    // The port of the switch receives the bytes that the host sends.
+    // The counters are those of the switch's port, which receives the bytes that the host sends.
     port.tx_bytes = number_at(device, "/stats64/rx/bytes");
     port.tx_packets = number_at(device, "/stats64/rx/packets");
     port.rx_bytes = number_at(device, "/stats64/tx/bytes");

@@ -17,15 +17,16 @@ struct PortBytes {
   std::uint64_t tx_packets = 0;
   std::uint64_t rx_bytes = 0;
   std::uint64_t rx_packets = 0;
-  /// Number of packets that the full queue towards this host dropped (shaped links).
+  /// Number of packets towards this host that were dropped because the queue was full; 0 if the
+  /// link has no rate limit.
   std::uint64_t queue_drops = 0;
 
-  /// The increase since an earlier reading.
+  /// The increase of every counter since an earlier reading.
   PortBytes since(const PortBytes& earlier) const;
 };
 
-/// The counters of the ports of hosts 0 to `hosts` - 1, read at the switch. Queue drops are read
-/// only if the links are `shaped`.
+/// The counters of the switch's ports for hosts 0 to `hosts` - 1. Dropped packets are read only if
+/// `shaped`, which means that the links have a rate limit.
 Result<std::vector<PortBytes>> read_port_bytes(const launch::NetNamespace& at_switch, int hosts,
                                                bool shaped);
 

@@ -12,10 +12,13 @@ namespace {
 
 constexpr std::uint32_t kMillion = 1'000'000;
 
-// Marks of datagrams inside the switch, which a link into a host's namespace clears.
-constexpr int kTreated = 0x77;  ///< mark of a datagram whose impairment is done, so that it passes
-constexpr int kLate = 0x76;     ///< mark of a late datagram on the detour, which is to be delivered
-/// Mark of a filler datagram on the detour, which delays the datagram behind it.
+// Marks of datagrams inside the switch. A datagram loses its mark when it enters a host's
+// namespace.
+constexpr int kTreated = 0x77;  ///< mark of a datagram that passes because its impairment is done
+/// Mark of a delayed datagram on the detour, which is delivered at the end.
+constexpr int kLate = 0x76;
+/// Mark of a filler: a datagram on the detour that is dropped at its end and only delays the next
+/// one.
 constexpr int kFiller = 0x75;
 
 std::string chance(double percent) {
@@ -30,7 +33,7 @@ std::string ports(const std::vector<int>& hosts) {
   return "{ " + list + " }";
 }
 
-/// The rules that drop and corrupt datagrams on the bridge, which work on any kernel with nftables.
+/// The rules that drop and corrupt datagrams on the bridge. They need no more than nftables.
 std::string bridge_table(const Impairments& impairments, const std::vector<int>& hosts) {
   const std::string lossy = impairments.loss_protocol == LossProtocol::udp
                                 ? "meta l4proto udp"
@@ -46,8 +49,8 @@ std::string bridge_table(const Impairments& impairments, const std::vector<int>&
     receiver += fmt::format("    {}{} {} drop\n", to, lossy, chance(impairments.loss_percent));
   }
   if (impairments.burst_loss.enter_percent > 0) {
-    // The set "bad" contains the ports in the bad state. The datagram with which a port leaves the
-    // state is delivered.
+    // The nftables set "bad" holds the ports in the bad state of burst loss. The datagram that ends
+    // the state is delivered.
     receiver += fmt::format("    {}{} oifname @bad {} delete @bad {{ oifname }} accept\n", to,
                             lossy, chance(impairments.burst_loss.leave_percent));
     receiver += fmt::format("    {}{} oifname @bad drop\n", to, lossy);
@@ -58,8 +61,8 @@ std::string bridge_table(const Impairments& impairments, const std::vector<int>&
     receiver += fmt::format("    {}meta l4proto udp {} jump corrupt\n", to,
                             chance(impairments.corrupt_percent));
   }
-  // The rule changes one payload byte, near the start or further in. A datagram too short for that
-  // is unchanged.
+  // The rule changes one of two bytes of the payload, chosen at random. A datagram that is too
+  // short to have this byte stays unchanged.
   return fmt::format(
       "table bridge tutti {{\n"
       "  set bad {{ type ifname; size 1024; flags dynamic; }}\n"
@@ -73,7 +76,7 @@ std::string bridge_table(const Impairments& impairments, const std::vector<int>&
       (8 + 48) * 8, (8 + 8) * 8, sender, receiver);
 }
 
-/// The rules that duplicate and detour datagrams where they leave each port.
+/// The rules that duplicate datagrams and send some through the detour, at the egress of each port.
 std::string port_table(const Impairments& impairments, const std::vector<int>& hosts) {
   std::string out;
   std::string back;
@@ -151,14 +154,15 @@ std::string rules_for(const Impairments& impairments, int hosts) {
 
 DetourShape detour_shape(const LabOptions& options) {
   const std::uint32_t frame_bytes = static_cast<std::uint32_t>(options.mtu) + 14;
-  // On unshaped links the detour serves senders up to four times as fast as this rate.
+  // Frame rate assumed for a link without a rate limit. The detour can follow senders up to four
+  // times as fast.
   constexpr double kUnshapedFramesPerSecond = 25'000;
   double frames = kUnshapedFramesPerSecond;
   if (options.rate_bits_per_second > 0) {
     frames = static_cast<double>(options.rate_bits_per_second) / (8.0 * frame_bytes);
   }
-  // Each late datagram takes two slots of the detour, its filler's and its own, and three quarters
-  // of the slots stay idle.
+  // A delayed datagram needs the time of two frames on the detour, because a filler precedes it.
+  // The rate is four times what the delayed datagrams need.
   const double share = options.impairments.reorder_percent / 100;
   const double slots = std::max(500.0, 8 * frames * share);
   return {static_cast<std::uint64_t>(slots * 8.0 * frame_bytes), frame_bytes};

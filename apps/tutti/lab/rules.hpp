@@ -1,4 +1,4 @@
-// The impairments as nftables rules of the switch: pure functions that return text.
+// Writes the impairments of a lab as nftables rules for the switch, as text.
 #pragma once
 
 #include <cstdint>
@@ -9,13 +9,13 @@
 
 namespace tutti::lab {
 
-/// The switch's port of host i, such as "p3", and the two ends of the detour for late datagrams to
-/// that host.
+/// The name of the switch's port to a host, such as "p3", and the names of the two ends of the
+/// detour that delays datagrams to this host.
 std::string port_name(int host);
 std::string detour_name(int host);
 std::string detour_end_name(int host);
 
-/// A percentage in parts per million, rounded.
+/// The percentage as parts per million, rounded to a whole number.
 std::uint32_t parts_per_million(double percent);
 
 /// The hosts whose ports are impaired, ascending and unique.
@@ -24,8 +24,9 @@ std::vector<int> impaired_hosts(const Impairments& impairments, int hosts);
 /// A script for `nft -f -` that atomically replaces all earlier rules of the lab.
 std::string rules_for(const Impairments& impairments, int hosts);
 
-/// The rate of the detour, and the size as which it counts each datagram. The rate is low enough
-/// that later datagrams overtake a late one, and high enough for the reordered share of a link.
+/// The rate of the detour and the size in bytes that it counts for each datagram. The rate is so
+/// low that later datagrams overtake one on the detour, but high enough for all datagrams to be
+/// reordered.
 struct DetourShape {
   std::uint64_t rate_bits_per_second = 0;
   std::uint32_t frame_bytes = 0;

@@ -14,11 +14,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Time from SIGTERM until a rank is killed.
+/// Time from SIGTERM to SIGKILL for a rank that does not end.
 constexpr milliseconds kKillGrace{3000};
 constexpr int kTimedOutStatus = 124;
 
-/// Passes the output of the ranks on, to the caller's function or to the standard streams.
+/// Passes each line that a rank writes to the caller's function, or to the standard streams of this
+/// process.
 class Output : public launch::JobObserver {
  public:
   explicit Output(const RunOptions& options) : options_(options) {}
@@ -99,7 +100,7 @@ RunReport report_of(const launch::Job& job) {
 
 Result<RunReport> run_ranks(const Lab& lab, const RunOptions& options) {
   if (options.arguments.empty()) {
-    return failure(Code::invalid_argument, "no program is given: name one after --");
+    return failure(Code::invalid_argument, "no program to run is given: name one after --");
   }
   Result<std::vector<PortBytes>> before = lab.port_bytes();
   if (!before) return before.status();

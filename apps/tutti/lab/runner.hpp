@@ -18,10 +18,10 @@ struct RunOptions {
   std::vector<std::string> environment;
   int master_port = 29500;
   int ranks_per_host = 1;  ///< number of ranks on each host; ranks are numbered host by host
-  /// Time in ms from the first failure to the SIGTERM for the other ranks.
+  /// Time from the first failure to the SIGTERM for the other ranks, in ms.
   int grace_ms = 10'000;
   int timeout_ms = 0;  ///< time limit of the whole run in ms; 0: no limit
-  /// Whether SIGINT, SIGTERM and SIGHUP end the ranks and then the run.
+  /// Whether SIGINT, SIGTERM and SIGHUP to this process end the ranks and the run.
   bool handle_signals = false;
   /// Receives each line that a rank writes, without its newline. If unset, the line goes to the
   /// standard output or error of this process, prefixed with "[rank] ".
@@ -30,22 +30,23 @@ struct RunOptions {
 
 /// The result of a run.
 struct RunReport {
-  /// Exit statuses indexed by rank; 128 + signal if a signal ended the rank.
+  /// Exit statuses indexed by rank; 128 + the signal number if a signal ended the rank.
   std::vector<int> exit_statuses;
   int first_failed = -1;  ///< rank that failed first; -1 if no rank failed
-  /// Exit status of the rank that failed first; 124 after the time limit, 128 + signal if
-  /// interrupted.
+  /// Exit status of the rank that failed first, or 0; 124 if the time limit passed, 128 + signal if
+  /// a signal interrupted the run.
   int exit_status = 0;
   bool timed_out = false;
-  int interrupted_by = 0;  ///< signal that interrupted the run; 0 if none did
+  int interrupted_by = 0;  ///< number of the signal that interrupted the run; 0: none
   /// Time from the first rank's start to the last rank's end, in seconds.
   double seconds = 0;
   std::vector<PortBytes> traffic;  ///< traffic of each host's link during the run, indexed by host
 };
 
-/// Runs the program once for each rank of every host and waits for all. Sets RANK, WORLD_SIZE,
-/// LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT and TUTTI_INTERFACE. After a failure the
-/// other ranks have grace_ms to report, then are ended. The ranks also end with this thread.
+/// Runs the program once for each rank of every host and waits for all processes. Sets RANK,
+/// WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT and TUTTI_INTERFACE for them.
+/// After a failure the other ranks may run for grace_ms, then they are ended. The end of this
+/// thread also ends the ranks.
 Result<RunReport> run_ranks(const Lab& lab, const RunOptions& options);
 
 }  // namespace tutti::lab

@@ -56,7 +56,8 @@ Json to_json(const LabState& state) {
           {"keeper", state.keeper}};
 }
 
-/// Throws nlohmann's exceptions if the file does not describe a lab; the caller catches them.
+/// Throws an exception of nlohmann::json if the content does not describe a lab; the caller catches
+/// it.
 LabState from_json(const Json& json) {
   LabState state;
   LabOptions& options = state.options;
@@ -64,7 +65,7 @@ LabState from_json(const Json& json) {
   options.name = json.at("name").get<std::string>();
   options.persistent = json.at("persistent").get<bool>();
   options.hosts = json.at("hosts").get<int>();
-  // Files of earlier versions do not have this field.
+  // Files that earlier versions wrote lack this field.
   options.aggregators = json.value("aggregators", 0);
   options.mtu = json.at("mtu").get<int>();
   options.rate_bits_per_second = json.at("rate_bits_per_second").get<std::uint64_t>();
@@ -100,7 +101,7 @@ Result<LabState> read_state(const std::string& path) {
   }
 }
 
-/// Makes the folder of the records. Error: another user could have prepared it.
+/// Makes the folder of the records. Error: the folder exists and belongs to another user.
 Status prepare_folder() {
   const std::string folder = state_folder();
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
@@ -108,7 +109,7 @@ Status prepare_folder() {
   }
   struct stat info {};
   if (lstat(folder.c_str(), &info) != 0) {
-    // Another process removed the folder; opening the file will report that.
+    // Another process has just removed the folder, which the caller notices when it opens the file.
     if (errno == ENOENT) return {};
     return system_failure(errno, "cannot examine folder {}", folder);
   }
@@ -118,11 +119,13 @@ Status prepare_folder() {
   return {};
 }
 
-/// Writes the text to a file beside the final one, so that no process reads a partly written file.
+/// Writes the record to a temporary file, which the caller renames, so that no process reads a
+/// partly written file.
 Result<std::string> write_atomic(const LabState& state) {
   const std::string path = fmt::format("{}.{}", path_of(state.options.name), getpid());
   device::Descriptor file;
-  // Another process may remove the folder with its last lab between its making and the opening.
+  // If another process removes its last lab, it also removes the folder. This can happen between
+  // the two calls below, so both are repeated.
   for (int attempt = 0; attempt < 100 && !file.valid(); ++attempt) {
     if (Status status = prepare_folder(); !status) return status;
     file = device::Descriptor(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));

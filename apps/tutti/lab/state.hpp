@@ -14,14 +14,14 @@
 
 namespace tutti::lab {
 
-/// The record of one lab, as in its file "lab-NAME.json".
+/// The content of one record, which is the file "lab-NAME.json".
 struct LabState {
   LabOptions options;
-  /// The process whose end ends the lab, and its start (process_start). Both are 0 for a complete
-  /// persistent lab, which only `tutti lab down` removes.
+  /// Process whose end ends the lab, and its start time as process_start() returns it. Both are 0
+  /// for a persistent lab that is complete, which only `tutti lab down` removes.
   pid_t owner = 0;
   std::uint64_t owner_start = 0;
-  pid_t keeper = 0;  ///< process with the lab's private namespaces; 0: the namespaces have names
+  pid_t keeper = 0;  ///< keeper process of a temporary lab; 0 for a persistent lab
 
   /// Whether the owner ended without removing the lab.
   bool abandoned() const;
@@ -34,11 +34,11 @@ std::string state_folder();
 /// Writes the record of a new lab. Error: the name is taken.
 Status record_new(const LabState& state);
 
-/// Replaces the record of a lab.
+/// Writes the record of a lab again, with new content.
 Status record(const LabState& state);
 
-/// Removes the record of a lab, and the folder with its last record. A missing record is not an
-/// error.
+/// Removes the record of a lab, and the folder if it was the last record. It is no error if there
+/// is no record.
 void forget(const std::string& name);
 
 /// Reads the record of the lab of this name. The error names the existing labs.

@@ -1,4 +1,4 @@
-// Determines the abilities of this machine by trying each feature in private namespaces.
+// Finds out which features of a lab work on this machine, by trying each in private namespaces.
 #include <unistd.h>
 
 #include <string>
@@ -14,7 +14,7 @@ namespace tutti::lab {
 
 namespace {
 
-/// Adds a fix to the error of a kernel that lacks a feature.
+/// Replaces an error by one that also tells how to get the missing kernel feature.
 Status with_remedy(const Status& status, const char* remedy) {
   if (status.ok() || status.code() == Code::unsupported) return status;
   return Status(Code::unsupported, status.message() + "; " + remedy);

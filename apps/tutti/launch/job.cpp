@@ -18,17 +18,17 @@ namespace tutti::launch {
 namespace {
 
 constexpr auto kNever = std::chrono::steady_clock::time_point::max();
-/// Time to read output that is still in the pipes after the last process has ended.
+/// Time in which output is still read from the pipes after the last process has ended.
 constexpr auto kDrainTime = std::chrono::seconds(1);
 
-/// Makes the pipe for an output stream of a new process and returns the end that the process writes
-/// to.
+/// Makes a pipe for one output stream of a new process and returns the end to which the process
+/// writes.
 Result<device::Descriptor> make_pipe(device::Descriptor& source) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return system_failure(errno, "cannot make a pipe");
   source = device::Descriptor(ends[0]);
-  // Only the reading end is non-blocking, because a program does not expect that of its standard
-  // output.
+  // Only the reading end is non-blocking, because programs expect that their standard output
+  // blocks.
   fcntl(ends[0], F_SETFL, O_NONBLOCK);
   return device::Descriptor(ends[1]);
 }
@@ -173,8 +173,8 @@ void Job::reap() {
     const auto id = static_cast<id_t>(process.pid);
     if (!process.running || waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) != 0) continue;
     if (info.si_pid == 0) continue;
-    // Processes that the rank left running would keep its output open, so its process group is
-    // killed. The group's number cannot be reused until wait_for reaps the rank.
+    // Processes that the rank left behind would keep the output pipe open, so the rank's process
+    // group is killed. No other group can get this number before wait_for() reaps the rank.
     kill(-process.pid, SIGKILL);
     const Result<int> status = wait_for(process.pid);
     process.exit_status = status ? *status : 125;
@@ -208,7 +208,7 @@ void Job::act_on_deadlines() {
   if (kill_at_ != kNever) terminate_at_ = kNever;
   if (now < kill_at_) return;
   signal_groups(SIGKILL);
-  // SIGKILL is sent only once, because the kernel may keep a killed process for a while.
+  // SIGKILL is sent only once, although the kernel may take a while to end a process.
   kill_at_ = now + std::chrono::hours(24);
 }
 

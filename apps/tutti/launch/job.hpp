@@ -1,4 +1,5 @@
-// The processes of one job, which start together, are watched, and end together.
+// Runs the processes of one job: forwards their output and signals, and ends all of them after a
+// failure of one.
 #pragma once
 
 #include <signal.h>
@@ -19,13 +20,14 @@
 
 namespace tutti::launch {
 
-/// The rules by which a job is ended before all of its processes have ended by themselves.
+/// When and how a job is ended although processes still run.
 struct JobPolicy {
-  /// Signals that are forwarded to the processes, of which a second one kills them.
+  /// Signals that are forwarded to the processes. A second signal kills the processes.
   std::vector<int> signals;
-  /// Whether a forwarded signal takes the place of the SIGTERM that ends the job.
+  /// Whether a forwarded signal asks the processes to end, so that SIGTERM is left out and SIGKILL
+  /// follows.
   bool signal_ends = false;
-  Nanoseconds grace{0};       ///< time from the first failure or the forwarded signal to SIGTERM
+  Nanoseconds grace{0};       ///< time from the first failure or forwarded signal to SIGTERM
   Nanoseconds kill_grace{0};  ///< time from SIGTERM to SIGKILL
   Nanoseconds timeout{0};     ///< time limit of the whole job; 0: no limit
 };
@@ -34,28 +36,29 @@ struct JobPolicy {
 struct FirstFailure {
   int rank = 0;
   pid_t process = 0;
-  /// Exit status of the process, or 128 + signal if a signal ended it.
+  /// Exit status of the process, or 128 + the signal number if a signal ended the process.
   int exit_status = 0;
-  bool by_signal = false;         ///< whether a signal ended the process
-  bool grace_for_others = false;  ///< whether this failure begins the grace time of the other ranks
+  bool by_signal = false;  ///< whether a signal ended the process
+  /// Whether other ranks still run and may end by themselves within the time `grace`.
+  bool grace_for_others = false;
 };
 
 /// Receives the events of a job, in the thread that waits for the job.
 class JobObserver {
  public:
   virtual ~JobObserver() = default;
-  /// Called with whole lines of output, each with the rank's prefix.
+  /// Called with complete lines of a rank's output, each with the rank's prefix.
   virtual void on_output(int rank, bool is_error, std::string_view lines) = 0;
   virtual void on_first_failure(const FirstFailure&) {}
-  /// Called when a signal was forwarded. If `again` is true, the signal was the second one and the
-  /// processes were killed.
+  /// Called when a signal is forwarded. If `again` is true, it is the second signal, and the
+  /// processes are killed.
   virtual void on_signal(int /*number*/, bool /*again*/) {}
   virtual void on_timeout() {}
 };
 
-/// Owns the processes of a job, and kills those that still run when it is destroyed. As long as it
-/// exists, SIGCHLD and the policy's signals are blocked in the thread that created it; other
-/// threads must block them as well.
+/// Owns the processes of a job; the destructor kills those that still run. While the object exists,
+/// SIGCHLD and the signals of the policy are blocked in the thread that created it. The caller must
+/// block them in all other threads.
 class Job {
  public:
   Job(JobPolicy policy, JobObserver& observer);
@@ -63,20 +66,22 @@ class Job {
   Job(const Job&) = delete;
   Job& operator=(const Job&) = delete;
 
-  /// Starts a rank in a process group of its own. With a line prefix the rank's output goes to the
-  /// observer, otherwise to the descriptors of the request.
+  /// Starts the process of a rank in a new process group. With a line prefix its output goes to the
+  /// observer, otherwise to the descriptors in `request`.
   Status start(int rank, SpawnRequest request, const std::optional<std::string>& line_prefix);
 
-  /// Waits until every process has ended and all output is read.
+  /// Waits until every process has ended and all their output has been read.
   void wait();
 
-  /// The signal mask that the thread had before the job.
+  /// The signal mask that the creating thread had before this object was made.
   const sigset_t& mask_before() const { return mask_before_; }
-  /// The exit status of each process after wait(), in order of start.
+  /// The exit statuses of the processes, in the order in which they were started. Valid after
+  /// wait().
   std::vector<int> exit_statuses() const;
   const std::optional<FirstFailure>& first_failure() const { return first_failure_; }
   bool timed_out() const { return timed_out_; }
-  int interrupted_by() const { return interrupted_by_; }  ///< first forwarded signal; 0: none
+  /// Number of the first signal that was forwarded; 0: none.
+  int interrupted_by() const { return interrupted_by_; }
   /// The time from the first process's start to the last process's end.
   Nanoseconds duration() const { return ended_at_ - started_at_; }
 
@@ -91,7 +96,7 @@ class Job {
     pid_t pid = 0;
     bool running = true;
     int exit_status = -1;
-    std::array<Stream, 2> streams{};  ///< streams of standard output and standard error
+    std::array<Stream, 2> streams{};  ///< pipes from standard output and standard error
   };
 
   bool any_running() const;

@@ -1,4 +1,4 @@
-// Cuts the output of a process into lines and puts a prefix before each line.
+// Splits the output of a process into lines and puts a prefix before each line.
 #pragma once
 
 #include <string>
@@ -10,9 +10,10 @@ namespace tutti::launch {
 class LinePrefixer {
  public:
   explicit LinePrefixer(std::string prefix) : prefix_(std::move(prefix)) {}
-  /// Appends bytes and returns the lines that they complete. A line of more than 64 KiB is split.
+  /// Takes more bytes and returns all lines that are now complete, each with the prefix. A line of
+  /// more than 64 KiB is split.
   std::string append(std::string_view bytes);
-  /// Returns the last line, with a newline added, if its newline is missing.
+  /// Returns the rest of the output, if it does not end in a newline, as a last line.
   std::string finish();
 
  private:

@@ -42,8 +42,7 @@ const char* describe(Step step) {
 }
 
 Step enter(const NetNamespace& place) {
-  // The user namespace must be entered first, because it grants the rights that the other
-  // namespaces need.
+  // The user namespace comes first, because it grants the rights to enter the other namespaces.
   if (place.user >= 0 && setns(place.user, CLONE_NEWUSER) != 0) return Step::enter_user;
   if (place.network >= 0 && setns(place.network, CLONE_NEWNET) != 0) return Step::enter_network;
   if (place.mount >= 0 && setns(place.mount, CLONE_NEWNS) != 0) return Step::enter_mount;
@@ -56,7 +55,8 @@ Step enter(const NetNamespace& place) {
 void show_own_network_in_sysfs() {
   if (unshare(CLONE_NEWNS) != 0) return;
   if (mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) return;
-  // A new sysfs hides the cgroup mounts of the old one, where programs read their limits.
+  // Programs read their limits in /sys/fs/cgroup. The new sysfs would hide these mounts, so they
+  // are moved into it.
   const int control_groups =
       open_tree(AT_FDCWD, "/sys/fs/cgroup", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
   const bool mounted =
@@ -69,8 +69,8 @@ void show_own_network_in_sysfs() {
 }
 
 int end_processes_in(const std::set<ino_t>& network_namespaces) {
-  // The caller's own network namespace is left out, because a damaged file under /run/netns must
-  // never select the host's own processes.
+  // Processes in the caller's network namespace are never killed, even if a damaged file under
+  // /run/netns leads to this namespace.
   const ino_t own = namespace_inode("/proc/self/ns/net");
   DIR* processes = opendir("/proc");
   if (processes == nullptr) return 0;
@@ -106,7 +106,7 @@ std::uint64_t process_start(pid_t pid) {
   constexpr int kStartField = 22;
   for (int number = 3; number < kStartField; ++number) {
     rest >> field;
-    // The process has ended and was not yet reaped.
+    // These states mean that the process has ended but was not yet reaped.
     if (number == 3 && (field == "Z" || field == "X")) return 0;
   }
   std::uint64_t start = 0;

@@ -1,4 +1,4 @@
-// The namespaces and cores that a new process takes between fork and exec.
+// Moves a new process into namespaces and onto cores, between fork and exec.
 #pragma once
 
 #include <sched.h>
@@ -13,8 +13,8 @@
 
 namespace tutti::launch {
 
-/// The namespaces that a process enters and the cores that it runs on. The caller keeps the
-/// descriptors; -1 stands for the current namespace.
+/// The namespaces that a process enters, as descriptors that the caller owns, and the cores that it
+/// runs on. A descriptor of -1 stands for the namespace that the process is in already.
 struct NetNamespace {
   int user = -1;
   int mount = -1;
@@ -22,7 +22,7 @@ struct NetNamespace {
   std::optional<cpu_set_t> cores{};  ///< cores to run on; unset: the caller's cores
 };
 
-/// The step of starting a process that failed, as the child reports it to its parent.
+/// The step at which starting a process failed; the child reports it to its parent.
 enum class Step : unsigned char {
   none,
   enter_user,
@@ -35,26 +35,27 @@ enum class Step : unsigned char {
   execute,
 };
 
-/// The step as text for an error: "enter the network namespace".
+/// The step as text for an error message, such as "enter the network namespace".
 const char* describe(Step step);
 
-/// Enters the namespaces and takes the cores; returns Step::none, or the failed step with errno
-/// set. Makes only system calls, so it is safe after fork; the process must have a single thread.
+/// Moves the calling process into the namespaces and onto the cores. Returns Step::none, or the
+/// failed step with errno set. The process must have a single thread; the function makes only
+/// system calls, so that it is safe after fork.
 Step enter(const NetNamespace& place);
 
-/// Gives the calling process its own /sys, in which /sys/class/net shows its network namespace.
-/// Makes only system calls; in a container that forbids the mount, /sys stays unchanged.
+/// Mounts a /sys for the calling process only, in which /sys/class/net shows its network namespace.
+/// If the mount is forbidden, as in some containers, /sys stays unchanged. Makes only system calls.
 void show_own_network_in_sysfs();
 
-/// Kills every process in the network namespaces with these inode numbers and returns the number of
-/// processes. The calling process and all processes in its own network namespace are spared.
+/// Kills every process whose network namespace has one of these inode numbers, and returns how many
+/// were killed. Never kills processes in the network namespace of the caller.
 int end_processes_in(const std::set<ino_t>& network_namespaces);
 
 /// The inode number of the namespace at a path; 0 if there is none.
 ino_t namespace_inode(const std::string& path);
 
-/// The start time of a process in clock ticks since boot, which distinguishes the process from a
-/// later one with the same number; 0 if there is no such process.
+/// The start time of a process in clock ticks since boot; 0 if there is no such process. It
+/// distinguishes the process from a later one with the same process id.
 std::uint64_t process_start(pid_t pid);
 
 }  // namespace tutti::launch

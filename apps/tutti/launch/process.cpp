@@ -32,13 +32,13 @@ Result<Pipe> make_pipe() {
   return Pipe{device::Descriptor(ends[0]), device::Descriptor(ends[1])};
 }
 
-/// The report of a child that could not execute its program.
+/// The data that a child sends to its parent if it could not execute the program.
 struct ChildFailure {
   Step step = Step::none;
   int error_number = 0;
 };
 
-/// A request as the plain arrays that the child needs, which are made before fork.
+/// The request in a form that the child can use without allocating memory; made before fork.
 struct PreparedChild {
   const SpawnRequest* request = nullptr;
   std::string program;
@@ -71,12 +71,13 @@ void set_signals(const SpawnRequest& request) {
   sigemptyset(&mask);
   sigprocmask(SIG_SETMASK, request.signal_mask ? &*request.signal_mask : &mask, nullptr);
   if (request.signal_mask) return;
-  // Signals that the caller ignores are reset, because a program started in the background would
-  // miss an interrupt.
+  // A shell makes a background job ignore interrupts. The default actions are restored, so that the
+  // program still reacts to signals.
   for (const int number : {SIGINT, SIGQUIT, SIGPIPE, SIGHUP, SIGTERM}) signal(number, SIG_DFL);
 }
 
-/// Turns a forked child into the program, with system calls only. Returns the step that failed.
+/// Executes the program in a forked child, by system calls only. Returns only if a step failed,
+/// with this step.
 Step become_program(const PreparedChild& child) {
   const SpawnRequest& request = *child.request;
   set_signals(request);
@@ -90,12 +91,12 @@ Step become_program(const PreparedChild& child) {
   }
   if (request.own_sysfs) show_own_network_in_sysfs();
   if (request.die_with_launcher) {
-    // This setting comes after enter(), because a change of the user namespace clears it.
+    // prctl() must follow enter(), because entering a user namespace clears the setting.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != child.launcher) return Step::parent_gone;
   }
   if (const Step step = connect_streams(child); step != Step::none) return step;
-  // execvpe runs a script without #! in a shell, as users expect of a launcher.
+  // execvpe() also runs scripts without a #! line, by a shell, as users expect of a launcher.
   execvpe(child.program.c_str(), child.arguments.data(), child.environment.data());
   return Step::execute;
 }
@@ -141,7 +142,7 @@ std::string joined(const std::vector<std::string>& arguments) {
   return fmt::format("{}", fmt::join(arguments, " "));
 }
 
-/// The text that names the package of a tool that the lab lacks.
+/// The end of an error text, which names the Debian package of a missing tool.
 std::string package_hint(std::string_view program) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kPackages{
       {{"ip", "iproute2"}, {"tc", "iproute2"}, {"nft", "nftables"}, {"ethtool", "ethtool"}}};
@@ -151,7 +152,7 @@ std::string package_hint(std::string_view program) {
   return {};
 }
 
-/// The error output of a program as one line of bounded length.
+/// The error output of a program, shortened and on one line.
 std::string shortened(const std::string& text) {
   constexpr std::size_t kLongest = 600;
   std::string result = text.substr(0, kLongest);
@@ -181,7 +182,7 @@ Result<std::string> find_program(const std::string& name) {
 
 Result<pid_t> spawn(const SpawnRequest& request) {
   if (request.arguments.empty())
-    return failure(Code::invalid_argument, "no program is given: name one");
+    return failure(Code::invalid_argument, "no program to run is given: name one");
   Result<std::string> program = find_program(request.arguments.front());
   if (!program) return program.status();
   Result<Pipe> report = make_pipe();
@@ -212,7 +213,7 @@ Result<pid_t> spawn(const SpawnRequest& request) {
   do {
     count = read(report->read.get(), &failed, sizeof failed);
   } while (count < 0 && errno == EINTR);
-  if (count == 0) return pid;  // exec closed the pipe, so the program runs
+  if (count == 0) return pid;  // the pipe was closed by exec, so the program runs
   (void)wait_for(pid);
   const std::string& name = request.arguments.front();
   if (failed.step == Step::execute) {
@@ -263,7 +264,8 @@ Result<ProgramOutput> run_program(const NetNamespace& place,
   SpawnRequest request;
   request.arguments = arguments;
   request.place = place;
-  // In a process group of its own a tool is not stopped half-way by an interrupt at the terminal.
+  // A new process group protects the tool from an interrupt at the terminal, which would stop it
+  // half-way.
   request.own_group = true;
   request.input = in->read.get();
   request.output = out->write.get();
@@ -275,7 +277,7 @@ Result<ProgramOutput> run_program(const NetNamespace& place,
   err->write = {};
   fcntl(in->write.get(), F_SETFL, O_NONBLOCK);
 
-  // A program may end before it has read all input, and SIGPIPE must not end this process then.
+  // If the program ends before it has read all input, SIGPIPE must not end this process.
   sigset_t broken_pipe;
   sigset_t before;
   sigemptyset(&broken_pipe);
@@ -299,7 +301,7 @@ Result<std::string> run_checked(const NetNamespace& place,
   Result<ProgramOutput> result = run_program(place, arguments, input);
   if (!result) return result.status();
   if (result->exit_status != 0) {
-    return failure(Code::system, "cannot {}: '{}' ended with status {}: {}", purpose,
+    return failure(Code::system, "cannot {}: program '{}' ended with exit status {}: {}", purpose,
                    joined(arguments), result->exit_status, shortened(result->error));
   }
   return std::move(result->output);

@@ -14,7 +14,7 @@ namespace tutti::launch {
 
 namespace {
 
-/// A message of one byte that carries one descriptor.
+/// A message over a Unix socket that consists of one byte and one file descriptor.
 struct Carrier {
   char byte = 0;
   iovec data{&byte, 1};
@@ -31,8 +31,8 @@ struct Carrier {
   Carrier& operator=(const Carrier&) = delete;
 };
 
-/// Makes the socket in the child and sends its descriptor to the parent. Returns errno, or 0 for
-/// success.
+/// Runs in the child: makes the socket and sends its descriptor to the parent. Returns 0, or errno
+/// after a failure.
 int make_and_send(int channel, int domain, int type, int protocol) {
   const int made = socket(domain, type, protocol);
   if (made < 0) return errno;

@@ -1,4 +1,4 @@
-// Makes sockets of another network namespace for use in this process.
+// Makes sockets that belong to another network namespace, for use in this process.
 #pragma once
 
 #include "device/posix/descriptor.hpp"
@@ -7,8 +7,8 @@
 
 namespace tutti::launch {
 
-/// Makes a socket, by socket()'s arguments, in the network namespace of `place`, to which the
-/// socket then belongs.
+/// Makes a socket in the network namespace of `place`, to which it then belongs. The other
+/// arguments are those of socket().
 Result<device::Descriptor> socket_in(const NetNamespace& place, int domain, int type, int protocol);
 
 }  // namespace tutti::launch

@@ -1,4 +1,4 @@
-// Options, tables and traces that all commands with a simulated network share.
+// Command-line options and output that all commands with a simulated network share.
 #pragma once
 
 #include <CLI/App.hpp>
@@ -29,21 +29,22 @@ struct NetworkOptions {
   Result<std::uint64_t> read_bytes() const;
   /// The text of the topology file; empty if the options name no file.
   Result<std::string> read_topology_file() const;
-  /// The network that the options name, or the usual network for this number of ranks.
+  /// The topology and the placement of ranks that the options name, or the default ones for this
+  /// number of ranks.
   Result<simulation::TopologySpec> read_place(std::uint32_t ranks) const;
 };
 
-/// The routings by name: "ecmp", "adaptive" and "destination".
+/// The routing methods by their names: "ecmp", "adaptive" and "destination".
 const std::map<std::string, sim::Routing>& routing_names();
 
-/// The processor time that this process has used.
+/// The processor time that this process has used, in seconds.
 double processor_seconds();
 
-/// The traffic as JSON {"host_up": {"packets": ...}, ...}, with the classes of links that carried
-/// any.
+/// The traffic of each class of links as JSON, {"host_up": {"packets": ...}, ...}. Classes without
+/// traffic are left out.
 nlohmann::json classes_json(const std::array<sim::TrafficCount, sim::kLinkClasses>& classes);
 
-/// A trace that is written to a file; without a file name there is no trace.
+/// Records a trace and writes it to a file. Without a file name nothing is recorded.
 class TraceFile {
  public:
   explicit TraceFile(std::string path) : path_(std::move(path)) {

@@ -1,15 +1,16 @@
-// `tutti sim`: runs the library's own protocol on a simulated network from the command line.
+// `tutti sim`: runs Tutti's protocol and models of collectives on a simulated network.
 #pragma once
 
 #include <CLI/App.hpp>
 
 namespace tutti::app {
 
-/// Adds `sim run`, `sim traffic`, `sim datapath`, `sim offload`, `sim sort`, `sim figures`, `sim
-/// swarm` and `sim replay`. A failure sets `exit_code`.
+/// Adds the command `sim` with its subcommands `run`, `traffic`, `datapath`, `offload`, `sort`,
+/// `figures`, `swarm` and `replay`. A failure sets `exit_code`, which must outlive the parsing of
+/// `app`.
 void add_sim_command(CLI::App& app, int& exit_code);
 
-/// Adds one subcommand to `tutti sim`.
+/// Each function adds one subcommand to `tutti sim`.
 void add_sim_run_command(CLI::App& sim, int& exit_code);
 void add_sim_traffic_command(CLI::App& sim, int& exit_code);
 void add_sim_datapath_command(CLI::App& sim, int& exit_code);

@@ -28,7 +28,8 @@ struct SimDatapathOptions {
   bool json = false;
 };
 
-constexpr double kGigabyte = 1e9;  // bytes of a gigabyte as the program of [Khalilov24] counts
+// Number of bytes in a gigabyte, as the program of [Khalilov24] counts them.
+constexpr double kGigabyte = 1e9;
 
 nlohmann::json to_json(const DatapathSpec& spec, const DatapathReport& report) {
   return {{"transport", spec.staging ? "ud" : "uc"},

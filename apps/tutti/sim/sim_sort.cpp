@@ -33,9 +33,10 @@ struct SimSortOptions {
   bool json = false;
 };
 
-/// The same sort, blocking and overlapped, by each runner of task lists.
+/// The results of one sort in four variants: blocking or overlapped, with task lists run by the
+/// hosts or by the network interfaces.
 struct Cell {
-  /// Reports, indexed by ListRunner, then by overlapped.
+  /// Reports, indexed by the runner of the task lists, then by 0 (blocking) or 1 (overlapped).
   std::array<std::array<SortReport, 2>, 2> reports;
 
   const SortReport& of(ListRunner runner, bool overlapped) const {
@@ -44,7 +45,8 @@ struct Cell {
   double ratio(ListRunner runner) const {
     return sim::to_seconds(of(runner, true).time) / sim::to_seconds(of(runner, false).time);
   }
-  /// The gain that [Inozemtsev12] reports: overlapped by interfaces over blocking by hosts.
+  /// The gain as [Inozemtsev12] defines it: how much shorter the sort is if network interfaces run
+  /// the task lists and overlap them, compared with hosts that block. In percent.
   double gain_percent() const {
     return 100 * (1 - sim::to_seconds(of(ListRunner::nic, true).time) /
                           sim::to_seconds(of(ListRunner::host, false).time));

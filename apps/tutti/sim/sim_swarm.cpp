@@ -41,7 +41,7 @@ bool parse_range(const std::string& text, std::uint64_t& first, std::uint64_t& l
   return number(all.substr(0, dots), first) && number(all.substr(dots + 2), last) && first <= last;
 }
 
-/// Prints progress to a terminal only, and at a low rate.
+/// Prints the progress of a swarm to standard error a few times per second, if that is a terminal.
 class SwarmProgress {
  public:
   explicit SwarmProgress(std::uint64_t seeds) : seeds_(seeds) {}
@@ -63,7 +63,8 @@ class SwarmProgress {
   std::chrono::steady_clock::time_point last_{};
 };
 
-/// The kind of a failure, which a smaller scenario must share with the original.
+/// The kind of a failure: the text before its first number. While the shrinker reduces a scenario,
+/// the failure must stay of this kind.
 std::string kind_of(const Status& status) {
   return status.message().substr(0, status.message().find_first_of("0123456789"));
 }

@@ -23,7 +23,7 @@ using observe::TraceTrack;
 
 constexpr const char* kHeader = "tutti_trace";
 
-/// The key that the two ends of a message share.
+/// The values that identify a message, equal in the spans of sender and receiver.
 struct MessageKey {
   std::int64_t communicator = 0;
   std::int64_t sequence = 0;
@@ -43,7 +43,7 @@ TraceTime time_of(const json& microseconds) {
   return TraceTime(std::llround(microseconds.get<double>() * 1e6));
 }
 
-/// The part JOB of a file name trace-JOB-RANK.json; "" for any other name.
+/// The name of the job in a file name "trace-JOB-RANK.json"; "" for other file names.
 std::string job_of(const std::string& name) {
   constexpr std::string_view kBegin = "trace-";
   constexpr std::string_view kEnd = ".json";
@@ -67,7 +67,8 @@ Result<std::vector<std::string>> files_of(const std::string& directory, const st
   for (const auto& [name, files] : jobs) names.push_back(name);
   const auto found = job.empty() && jobs.size() == 1 ? jobs.begin() : jobs.find(job);
   if (found != jobs.end()) return found->second;
-  return failure(Code::invalid_argument, "{} has the traces of job(s) {}: name one with --job",
+  return failure(Code::invalid_argument,
+                 "cannot choose a job in {}, which has traces of {}: name one with --job",
                  directory, fmt::join(names, ", "));
 }
 
@@ -137,7 +138,7 @@ class Merge {
     note_message(category, values, {track, begin, begin + length});
   }
 
-  /// Records a span as the sending end or as the receiving end of a message.
+  /// If a span sends or receives a message, records it as an end of this message.
   void note_message(const std::string& category, std::map<std::string, std::int64_t>& values,
                     const MessageEnd& end) {
     const std::int64_t me = end.track.group;
@@ -156,7 +157,8 @@ class Merge {
       came_.emplace_back(key, end);
     } else if (category == "collect") {
       key.from = peer->second;
-      // A collect span begins when the first chunk arrives, so the arrow ends at its begin.
+      // A collect span begins when the first chunk arrives, so the arrow of the message ends at the
+      // begin of the span.
       came_.emplace_back(key, MessageEnd{end.track, end.begin, end.begin});
     }
   }
@@ -167,8 +169,8 @@ class Merge {
       if (sent == sent_.end()) continue;
       ++merged_.messages;
       const MessageEnd& begin = sent->second;
-      // A viewer attaches an arrow to the span that contains its end. A span does not contain its
-      // last instant, so the arrow ends just before.
+      // A viewer attaches an arrow to the span in which the arrow ends. The last instant is not
+      // part of a span, so the arrow ends just before it.
       const TraceTime inside = std::max(end.begin, end.end - TraceTime(1));
       merged_.trace.connect(begin.track, begin.begin, end.track, inside);
       const auto before = std::chrono::duration_cast<Nanoseconds>(begin.begin - end.end);
@@ -177,8 +179,8 @@ class Merge {
   }
 
   void describe() {
-    // Each offset is measured against rank 0, so the error between two ranks is the sum of their
-    // errors.
+    // Each rank's clock is compared with that of rank 0, so the error between two ranks is at most
+    // the sum of their errors.
     std::sort(errors_ns_.rbegin(), errors_ns_.rend());
     std::int64_t worst = 0;
     for (std::size_t i = 0; i < std::min<std::size_t>(errors_ns_.size(), 2); ++i)

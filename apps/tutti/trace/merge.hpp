@@ -1,5 +1,5 @@
-// Merges the traces of a job's ranks: one process per rank on a common clock, with an arrow for
-// each message from its send to its arrival.
+// Merges the traces of a job's ranks into one on a common clock. In a viewer each rank is a
+// process, and an arrow leads from the send of each message to its arrival.
 #pragma once
 
 #include <cstdint>
@@ -18,16 +18,19 @@ struct MergedTrace {
   std::uint32_t size = 0;              ///< number of ranks of the job
   std::vector<std::uint32_t> missing;  ///< ranks without a trace file
   std::uint64_t spans = 0;
-  std::uint64_t dropped = 0;   ///< number of spans that later spans overwrote
-  std::uint64_t messages = 0;  ///< number of messages of which both ends are recorded
-  Nanoseconds clock_error{};   ///< largest clock error between any two ranks when it was measured
-  /// The largest time by which a message appears to arrive before its send; 0 if none does. A value
-  /// above `clock_error` means that the clocks have drifted since the error was measured.
+  /// Number of spans that are missing because later spans overwrote them.
+  std::uint64_t dropped = 0;
+  std::uint64_t messages = 0;  ///< number of messages whose send and arrival are both recorded
+  /// Bound on the clock error between any two ranks, when the clocks were compared.
+  Nanoseconds clock_error{};
+  /// The most by which a message seems to arrive before it was sent; 0 if no message does. If it
+  /// exceeds `clock_error`, the clocks have drifted since their error was measured.
   Nanoseconds earliest{};
 };
 
-/// Merges the trace files of one job in a directory; `job` may be "" if the directory has only one
-/// job. Errors (invalid_argument) name the directory, the file, or the jobs to choose from.
+/// Merges the trace files of one job in a directory; `job` may be "" if the directory has traces of
+/// one job only. Errors (invalid_argument) name the directory, the bad file, or the jobs to choose
+/// from.
 Result<MergedTrace> merge_traces(const std::string& directory, const std::string& job);
 
 }  // namespace tutti::app

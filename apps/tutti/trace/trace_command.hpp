@@ -1,4 +1,4 @@
-// `tutti trace`: processes the files written with TUTTI_TRACE.
+// `tutti trace`: merges the trace files that ranks write if TUTTI_TRACE is set.
 #pragma once
 
 #include <CLI/App.hpp>

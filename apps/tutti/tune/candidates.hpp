@@ -1,5 +1,5 @@
-// The candidates of `tutti tune`: every algorithm of a collective that serves these ranks, with its
-// parameters.
+// Lists what `tutti tune` tries for a collective: every algorithm that supports this number of
+// ranks, with several parameters.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,8 @@
 
 namespace tutti::app {
 
-/// The candidates as an algorithm table writes them. The number of segments follows from the size.
+/// The candidates as entries of an algorithm table. They set no number of segments, which follows
+/// from the size.
 std::vector<collectives::Choice> candidates(Operation operation, std::uint32_t ranks);
 
 }  // namespace tutti::app

@@ -10,7 +10,8 @@
 namespace tutti::app {
 namespace {
 
-/// The largest size for which the row of `size` holds if the next row is that of `next`.
+/// The largest block size for which the choice for `size` applies, if `next` is the next measured
+/// size: their geometric mean.
 std::uint64_t bound_between(std::uint64_t size, std::uint64_t next) {
   const double middle =
       std::sqrt(std::max(static_cast<double>(size), 1.0) * static_cast<double>(next));

@@ -14,18 +14,19 @@ namespace tutti::app {
 struct TunedRow {
   Operation operation = Operation::allgather;
   std::uint64_t block_bytes = 0;
-  /// Chosen algorithm as a table writes it; "automatic": none beat the default.
+  /// Chosen algorithm as an algorithm table names it; "automatic" if no candidate was faster than
+  /// the default.
   std::string chosen{};
-  std::string usual{};  ///< name of the default algorithm
+  std::string usual{};  ///< name of the algorithm that runs by default
   double chosen_us = 0;
   double usual_us = 0;
 
   bool usual_is_best() const { return chosen == "automatic"; }
 };
 
-/// The text of the algorithm table: the ranks, hosts and device for which it holds, then its rows
-/// by collective and ascending size. The choice changes at the geometric mean of two measured
-/// sizes; above the largest one the default applies.
+/// The text of the algorithm table. It begins with the ranks, hosts and device to which the table
+/// applies; the rows follow by collective and ascending size. The choice changes at the geometric
+/// mean of two measured sizes; above the largest size the default applies.
 std::string choice_file(const collectives::ChoicePlace& place, const std::vector<TunedRow>& rows,
                         const std::string& title);
 

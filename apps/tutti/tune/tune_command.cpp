@@ -40,7 +40,7 @@ struct TuneOptions {
   bool append = false;
 };
 
-/// The median time of one algorithm and its name.
+/// The median time of the algorithm that ran, in us, and the name of the algorithm.
 struct Timed {
   double median_us = 0;
   std::string algorithm;
@@ -76,7 +76,8 @@ class Tuner {
   }
 
  private:
-  /// Measures one choice of algorithm, or the default if `choice` is null.
+  /// Measures a collective with the algorithm and parameters of `choice`, or with the default if
+  /// `choice` is null.
   Result<Timed> time(Operation operation, std::uint64_t bytes, const collectives::Choice* choice) {
     ExerciseOptions exercise{.operation = operation, .send_bytes = bytes};
     if (choice != nullptr) {
@@ -110,7 +111,8 @@ class Tuner {
       if (collectives::to_string(one) == row.usual) continue;
       const auto timing = time(operation, bytes, &one);
       if (!timing) {
-        // An unsupported choice fails at every rank before any data is sent, so all ranks skip it.
+        // If a candidate is unsupported, every rank gets this error before any data is sent, and
+        // all ranks skip the candidate.
         if (timing.status().code() == Code::unsupported) continue;
         return timing.status();
       }
@@ -122,8 +124,9 @@ class Tuner {
     return confirm(std::move(row), *best);
   }
 
-  /// Measures the best candidate again, because the best of many measurements may be luck. Only a
-  /// candidate that wins both times is chosen, and the second times are reported.
+  /// Measures the default and the best candidate once more, because the best of many measurements
+  /// may be chance. The candidate is chosen only if it is faster again; the reported times are the
+  /// second ones.
   Result<TunedRow> confirm(TunedRow row, const collectives::Choice& best) {
     const auto usual = time(row.operation, row.block_bytes, nullptr);
     if (!usual) return usual.status();
@@ -160,7 +163,7 @@ Result<std::vector<Operation>> operations_of(const TuneOptions& options) {
   }
   for (const std::string& one : options.operations) {
     if (std::find(known.begin(), known.end(), one) == known.end())
-      return failure(Code::invalid_argument, "'{}' cannot be tuned: use {}", one,
+      return failure(Code::invalid_argument, "collective '{}' cannot be tuned: use {}", one,
                      fmt::join(known, ", "));
   }
   return list;
@@ -170,16 +173,19 @@ Status check(const TuneOptions& options) {
   for (const char* variable : {"TUTTI_ALGORITHMS", "TUTTI_ALGORITHM_FILE"}) {
     if (std::getenv(variable) != nullptr)
       return failure(Code::invalid_argument,
-                     "{} is set and would change the default that is compared: unset it", variable);
+                     "{} is set and would replace the default algorithm, to which others are "
+                     "compared: unset it",
+                     variable);
   }
   if (!options.session.algorithm.empty())
-    return failure(Code::invalid_argument,
-                   "--algorithm {} has no effect here: leave it out, all algorithms are measured",
-                   options.session.algorithm);
+    return failure(
+        Code::invalid_argument,
+        "--algorithm {} has no effect, because all algorithms are measured: leave it out",
+        options.session.algorithm);
   constexpr std::size_t kElement = element_bytes(DataType::float32);
   if (options.range.min_bytes % kElement != 0 || options.range.step_bytes % kElement != 0)
     return failure(Code::invalid_argument,
-                   "a size is not a multiple of the element: use multiples of {} bytes", kElement);
+                   "a size is not a whole number of elements: use multiples of {} bytes", kElement);
   return options.range.check();
 }
 
@@ -200,7 +206,7 @@ Status tune(const TuneOptions& options) {
   if (Status status = check(options); !status) return status;
   const auto operations = operations_of(options);
   if (!operations) return operations.status();
-  // The least timer slack keeps the sleep until the common start from ending late.
+  // With the smallest timer slack, the sleep until the common start of all ranks does not end late.
   prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
   auto session = Session::create(options.session);
   if (!session) return session.status();

@@ -1,5 +1,5 @@
-// Internal to the fabric: forwards packets from port to port, over the state of ports, links, trees
-// and credits.
+// The inside of the fabric: forwards packets from port to port. It combines the states of ports,
+// links, multicast trees and link credits.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,7 @@ class FabricCore {
              Sink& sink);
 
   Picoseconds inject(Picoseconds now, HostId from, const Packet& packet);
-  /// When a host's port is free; kForever if it waits for credits.
+  /// The instant at which a host's port is free; kForever if the port waits for credits.
   Picoseconds port_free(HostId host);
   void handle(const Event& event);
   void observe_ports(PortObserver* observer) { observer_ = observer; }
@@ -46,22 +46,23 @@ class FabricCore {
     Packet packet;
     std::uint32_t references = 0;
   };
-  /// A sum that a switch has not completed.
+  /// A sum of an in-network reduction for which a switch still waits for contributions.
   struct OpenSum {
-    std::uint32_t missing = 0;  ///< contributions still missing
+    std::uint32_t missing = 0;  ///< number of contributions that are still missing
     Picoseconds ready{};
     Picoseconds tail{};
   };
   struct SumName {
     std::uint64_t cookie = 0;
-    std::uint64_t place = 0;  ///< key of switch and destination
+    std::uint64_t place = 0;  ///< number that combines the switch and the destination
 
     friend bool operator==(const SumName&, const SumName&) = default;
   };
   struct SumNameHash {
     std::size_t operator()(const SumName& name) const { return mix(name.cookie ^ mix(name.place)); }
   };
-  /// The subject of a leaf event.
+  /// The packets that one fabric_leaf_arrival event delivers, and the hosts of a leaf slice that
+  /// receive them.
   struct LeafRun {
     TrainPart part;
     std::uint32_t slice = 0;

@@ -76,7 +76,8 @@ void FabricCore::arrive(const Event& event) {
   }
   in.left_at = in.ready;
   if (part.count > 1 && !goes_as_one(at, in, part)) {
-    // Forwards one packet at a time: the rest comes again when its own first packet arrives.
+    // Forwards only the first packet. A further event handles the rest of the train when its first
+    // packet arrives.
     TrainPart rest = part;
     ++rest.first;
     --rest.count;
@@ -137,7 +138,7 @@ void FabricCore::forward_multicast(SwitchId at, Incoming& in, const TrainPart& p
   counters_.in_flight -= part.count;
 }
 
-/// Chooses one of the shortest links; kNoLink if all are down.
+/// Chooses one of the links on shortest paths; kNoLink if all of them are down.
 LinkId FabricCore::choose(const NextLinks& next, SwitchId at, const Packet& packet,
                           std::uint32_t first, Picoseconds ready) {
   const std::uint32_t size = next.size();
@@ -214,7 +215,8 @@ bool FabricCore::fits_as_one(LinkId link, const Incoming& in, const TrainPart& p
     return !from_switch || (start - in.ready + time <= room && last_depth <= room);
   }
   if (topology_.is_host_down(link)) return true;
-  // Copies of different speed leave a buffer at irregular intervals, so they are kept separate.
+  // A multicast train that leaves at another rate than it arrived frees its buffer at irregular
+  // intervals, so its packets are forwarded singly.
   if (packet.multicast && from_switch && time != in.spacing) return false;
   const std::uint64_t bytes = std::uint64_t{packet.wire_bytes} * part.count;
   return bytes <= settings_.credit_bytes && !credits_.waits(link) &&
@@ -281,7 +283,7 @@ void FabricCore::wake(LinkId link) {
   }
 }
 
-/// Puts a part on a link, starting at `begin`.
+/// Sends part of a train on a link; its first packet starts at `begin`.
 void FabricCore::start(LinkId link, Picoseconds begin, const TrainPart& part) {
   const Packet& packet = flights_[part.flight].packet;
   FabricPort& port = ports_[link];
@@ -297,7 +299,8 @@ void FabricCore::start(LinkId link, Picoseconds begin, const TrainPart& part) {
   push_arrival(link, begin, part);
 }
 
-/// Applies losses to a part that started on a link: they cut it into runs that arrive.
+/// Draws which packets of a train are lost on a link. The runs of packets between the lost ones
+/// arrive.
 void FabricCore::send_with_loss(LinkId link, Picoseconds begin, const TrainPart& part) {
   const Packet packet = flights_[part.flight].packet;
   const Picoseconds time = timing_.packet_time(link, packet);

@@ -1,10 +1,12 @@
-// The host ports of a leaf as one: under multicast they do the same at the same time.
+// Handles the host ports of a leaf together, because they do the same at the same time under
+// multicast.
 //
-// Ports with equal state share it in a slice, and one event delivers to all of them. A port with
-// traffic of its own leaves the slice with the state it had. It rejoins at the first multicast
-// packet that starts on it and on the others at the same instant. Differing ports have their own
-// events, so nothing is approximated; only `rx` of shared ports is early by the time of the last
-// hop.
+// Ports with equal state share it in a leaf slice, and one event delivers a packet to all their
+// hosts. A port that other traffic uses leaves the slice. It rejoins at the first multicast packet
+// that starts at the same instant on it and on the others.
+//
+// Nothing is approximated, with one exception: `rx` of shared ports counts a packet before it has
+// crossed the last link.
 #include <algorithm>
 #include <bit>
 
@@ -30,7 +32,7 @@ void FabricCore::send_to_leaf(std::uint32_t at, std::uint64_t hosts, Incoming& i
   }
 }
 
-/// Sends to all ports that follow the slice.
+/// Sends part of a train through all ports that share the state of a leaf slice.
 void FabricCore::send_in_common(std::uint32_t at, Incoming& in, const TrainPart& part) {
   LeafSlice& slice = ports_.slice(at);
   const Packet packet = flights_[part.flight].packet;

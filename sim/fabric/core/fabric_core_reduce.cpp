@@ -1,7 +1,8 @@
-// In-network reductions: a group's tree, walked towards the destination, is a multicast from the
-// destination reversed. Each switch keeps one sum a reduction and sends it on after the last
-// contribution from its side of the tree. Link traffic and its times are exact; the arithmetic
-// takes no longer than forwarding.
+// In-network reductions: contributions follow the links of a multicast tree to their destination,
+// in the reverse direction of a multicast from there. Each switch has one sum per reduction and
+// sends it on after the last contribution that it waits for.
+//
+// Link traffic and its times are exact; additions take no longer than forwarding.
 #include <algorithm>
 
 #include "sim/fabric/core/fabric_core.hpp"

@@ -1,11 +1,10 @@
-// Lossless mode: a packet leaves a port only when the switch at the far end has room for it.
+// Lossless mode: a packet leaves a port only when the switch at the far end of the link has room
+// for it.
 //
-// A link has `credit_bytes` of room at its far end. A packet takes its share when its departure is
-// computed and returns it when its last copy has left that switch, which is known as soon as the
-// copies' departures are. A packet without credit at its start time waits, and the port wakes up
-// when credits return.
+// A packet takes its room when its departure is computed, and returns it when its last copy has
+// left that switch. A packet that finds no room waits, and its port wakes up when credits return.
 //
-// A waiting packet keeps its room in its own switch, so blocking spreads towards the senders and
+// A waiting packet retains its room in its own switch, so blocking spreads towards the senders and
 // also delays packets for idle ports (head-of-line blocking). Routes that go up and then down never
 // deadlock.
 #pragma once
@@ -23,7 +22,7 @@
 
 namespace tutti::sim {
 
-/// A copy that waits for credits of its link.
+/// A copy of a packet that waits for credits of its next link.
 struct CreditWaiter {
   TrainPart part;
   Picoseconds ready;
@@ -33,7 +32,8 @@ struct CreditWaiter {
 
 class LinkCredits {
  public:
-  /// Returning credits: `count` times `bytes`, from `time` on at intervals of `spacing`.
+  /// Credits that return: `bytes` at a time, `count` times, first at `time` and then at intervals
+  /// of `spacing`.
   struct Release {
     Picoseconds time;
     Picoseconds spacing;
@@ -41,40 +41,43 @@ class LinkCredits {
     std::uint32_t count = 0;
   };
 
-  /// `queue` and `timing` outlive it.
+  /// `queue` and `timing` must outlive this object.
   LinkCredits(EventQueue& queue, const Topology& topology, const LinkTiming& timing,
               const FabricSettings& settings);
 
-  /// False in lossy mode, in which no other function may be called but waits() and bytes().
+  /// Whether the fabric is in lossless mode. In lossy mode only waits() and bytes() may be called.
   bool enabled() const { return !credits_.empty(); }
-  /// Whether packets wait at the port of a link.
+  /// Whether packets wait for credits at the port of a link.
   bool waits(LinkId link) const {
     return !credits_.empty() && credits_[index(link)].first_waiter != 0;
   }
-  /// Reclaims the credits that return by `when`, as known now; returns true if `bytes` then have
-  /// room.
+  /// Adds the credits that have returned by `when`, as far as is known now. Returns whether a
+  /// packet of `bytes` then has room.
   bool reclaim(LinkId link, Picoseconds when, std::uint64_t bytes);
   void take(LinkId link, std::uint64_t bytes) { credits_[index(link)].taken_bytes += bytes; }
-  /// Returns credits to `link` and wakes its port if it waits for them.
+  /// Returns credits to `link`, and wakes the link's port if packets wait there.
   void release(LinkId link, const Release& room);
 
-  /// Queues a copy of an input at the port of a link.
+  /// Queues a copy of an arrived packet at the port of a link until the link has credits.
   void wait(LinkId link, Incoming& in, const TrainPart& part, Picoseconds ready);
-  /// Reports that the event `fabric_credit` of a link has come.
+  /// Reports that the `fabric_credit` event of a link is being handled.
   void woken(LinkId link) { credits_[index(link)].wake_at = kForever; }
-  /// The first copy that waits at a port: there must be one.
+  /// The first of the copies that wait at the port of a link. At least one copy must wait.
   const CreditWaiter& first_waiter(LinkId link) {
     return waiters_[credits_[index(link)].first_waiter];
   }
   void remove_first_waiter(LinkId link);
-  /// Wakes the port when its next credits return.
+  /// Wakes the port of a link when the link's next credits return.
   void wake_at_next_release(LinkId link);
 
-  /// Whether the input of a waiting copy was injected at this port, so that it occupies no switch.
+  /// Whether a waiting copy belongs to a packet that a host injects, which occupies no buffer of a
+  /// switch.
   bool injected(const CreditWaiter& waiter) { return holds_[waiter.hold].in == kNoLink; }
-  /// Reports that a waiting copy has left at `when`; the last one to leave frees the input's room.
+  /// Reports that a waiting copy has left at `when`. The last copy of a packet frees the packet's
+  /// room in its switch.
   void copy_left(std::uint32_t hold, Picoseconds when, std::uint32_t bytes);
-  /// All copies of the input have left or wait: computes when its room is free.
+  /// Computes when a packet's room in its switch is free again. Called when each copy of the packet
+  /// has left or has begun to wait.
   void finish_input(const Incoming& in, const TrainPart& part, std::uint32_t wire_bytes);
 
   std::size_t bytes() const;
@@ -83,13 +86,14 @@ class LinkCredits {
   /// The buffer space that a packet occupies in a switch until its last copy has left.
   struct Hold {
     LinkId in = kNoLink;
-    std::uint32_t waiting = 0;  ///< copies that wait
-    Picoseconds left_at;        ///< departure of the latest copy so far
+    std::uint32_t waiting = 0;  ///< number of copies that wait
+    Picoseconds left_at;        ///< instant at which the latest copy so far has left
   };
-  /// A link's view of the input buffer at its far end.
+  /// The room in the input buffer at the far end of a link, as far as the sending port knows it.
   struct Credit {
     std::uint64_t taken_bytes = 0;
-    std::vector<Release> releases;  ///< by time, from next_release on
+    /// Credits that return, in order of time from index next_release on.
+    std::vector<Release> releases;
     std::uint32_t next_release = 0;
     std::uint32_t first_waiter = 0;
     std::uint32_t last_waiter = 0;
@@ -101,9 +105,9 @@ class LinkCredits {
   EventQueue& queue_;
   const LinkTiming& timing_;
   const std::uint64_t credit_bytes_;
-  std::vector<Credit> credits_;  ///< by link; empty in lossy mode
-  Slab<CreditWaiter> waiters_;   ///< 0 is never used
-  Slab<Hold> holds_;             ///< 0 is never used
+  std::vector<Credit> credits_;  ///< credits of each link; empty in lossy mode
+  Slab<CreditWaiter> waiters_;   ///< waiting copies; index 0 is not used
+  Slab<Hold> holds_;             ///< occupied buffer space; index 0 is not used
 };
 
 }  // namespace tutti::sim

@@ -21,7 +21,8 @@ LinkFaults::LinkFaults(const Topology& topology, std::uint64_t seed)
   for (const LinkSpec& spec : topology.specs()) any_loss_ = any_loss_ || spec.bit_error_rate > 0;
 }
 
-/// Packets of this size are lost on this link if their draw is below the result.
+/// The loss threshold for packets of this size on this link: a packet is lost if its draw is below
+/// the threshold.
 std::uint64_t LinkFaults::threshold(LinkId link, std::uint32_t wire_bytes) {
   const Link& wire = topology_.link(link);
   const auto link_class = static_cast<std::size_t>(wire.link_class);

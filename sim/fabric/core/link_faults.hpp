@@ -11,18 +11,18 @@
 
 namespace tutti::sim {
 
-/// Each loss is a draw keyed by (seed, link, packet), independent of all else, so one draw can be
-/// inverted without affecting another.
+/// Decides each loss by a random draw that depends only on seed, link and packet, so that one draw
+/// can be inverted without affecting another.
 class LinkFaults {
  public:
-  /// `topology` outlives it.
+  /// `topology` must outlive this object.
   LinkFaults(const Topology& topology, std::uint64_t seed);
 
   void set_loss(LinkClass link_class, double probability);
   void toggle_loss(LinkId link, std::uint64_t identity);
   void set_link(LinkId link, bool up);
 
-  /// Whether any packet can be lost on a link that is up.
+  /// Whether a link that is up can lose packets.
   bool any_loss() const { return any_loss_; }
   bool any_down() const { return !down_.empty(); }
   bool is_down(LinkId link) const { return !down_.empty() && down_.contains(index(link)); }
@@ -40,7 +40,7 @@ class LinkFaults {
   const std::uint64_t seed_;
   bool any_loss_ = false;
   std::array<double, kLinkClasses> class_loss_{};
-  std::vector<Threshold> thresholds_;  ///< by spec and class: that of the size drawn last
+  std::vector<Threshold> thresholds_;  ///< last computed threshold for each kind and class of link
   std::unordered_set<std::uint64_t> toggled_;
   std::unordered_set<std::uint32_t> down_;
 };

@@ -11,10 +11,10 @@
 
 namespace tutti::sim {
 
-/// Durations on each link, computed from its rate, its latency and the settings.
+/// Computes durations on a link from the link's rate and latency and the fabric's settings.
 class LinkTiming {
  public:
-  /// `topology` outlives it.
+  /// `topology` must outlive this object.
   LinkTiming(const Topology& topology, const FabricSettings& settings)
       : topology_(topology), forwarding_(settings.forwarding) {
     for (const LinkSpec& spec : topology.specs()) {
@@ -27,7 +27,7 @@ class LinkTiming {
   Picoseconds packet_time(LinkId link, const Packet& packet) const {
     return std::max(kind(link).speed.time_of(packet.wire_bytes), picoseconds(1));
   }
-  /// From the start of a packet until its receiver may process it.
+  /// The time from the start of a packet on a link until its receiver may process it.
   Picoseconds take_up_time(LinkId link, const Packet& packet) const {
     const bool whole = forwarding_ == Forwarding::store_and_forward ||
                        topology_.is_host_down(link) || packet.wire_bytes <= kLeadBytes;
@@ -36,11 +36,11 @@ class LinkTiming {
     return std::max(wire.speed.time_of(read_bytes), picoseconds(1)) + wire.latency;
   }
   Picoseconds latency(LinkId link) const { return kind(link).latency; }
-  /// Lossy mode: the time in which a full queue of the link's port empties.
+  /// In lossy mode: the time in which a port sends a full queue over its link.
   Picoseconds full_queue_time(LinkId link) const { return kind(link).full_queue; }
 
  private:
-  /// Bytes that a cut-through switch reads before it forwards.
+  /// Number of bytes that a cut-through switch reads of a packet before it forwards the packet.
   static constexpr std::uint32_t kLeadBytes = 64;
 
   struct Kind {

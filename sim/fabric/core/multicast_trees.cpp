@@ -16,7 +16,8 @@ MulticastTrees::MulticastTrees(const Topology& topology, const PortTable& ports,
   }
 }
 
-/// The group's draw selects one of parallel links.
+/// Finds the shortest paths from a root. Of parallel links between two switches, a draw that
+/// depends on the group selects one.
 MulticastTrees::Paths MulticastTrees::paths_from(std::uint32_t root) const {
   Paths paths{std::vector<LinkId>(topology_.switches(), kNoLink), {root}};
   const std::uint64_t group = trees_.size();
@@ -38,22 +39,25 @@ MulticastTrees::Paths MulticastTrees::paths_from(std::uint32_t root) const {
   return paths;
 }
 
-/// Sets the members' bits and marks their leaves as needed.
+/// Enters the member hosts into the tree and marks their leaves as needed.
 Status MulticastTrees::add_members(std::span<const HostId> members, MulticastTree& tree,
                                    std::vector<bool>& needed) const {
   if (members.empty())
-    return failure(Code::invalid_argument, "a group has no member: name at least one");
+    return failure(Code::invalid_argument,
+                   "a multicast group has no members: name at least one host");
   tree.hosts.assign(ports_.slices(), 0);
   for (const HostId member : members) {
     if (index(member) >= topology_.hosts()) {
       return failure(Code::invalid_argument,
-                     "host {} of a group does not exist: there are {} hosts", index(member),
-                     topology_.hosts());
+                     "host {} of a multicast group does not exist: there are only {} hosts",
+                     index(member), topology_.hosts());
     }
     const std::uint32_t slice = ports_.slice_of(member);
     const std::uint64_t bit = ports_.slice(slice).bit_of(member);
     if ((tree.hosts[slice] & bit) != 0) {
-      return failure(Code::invalid_argument, "host {} is named twice in a group", index(member));
+      return failure(Code::invalid_argument,
+                     "host {} is named twice in a multicast group: name each host once",
+                     index(member));
     }
     tree.hosts[slice] |= bit;
     needed[index(topology_.leaf_of(member))] = true;
@@ -61,8 +65,8 @@ Status MulticastTrees::add_members(std::span<const HostId> members, MulticastTre
   return {};
 }
 
-/// Marks the switches of the tree as needed and returns its top: a root without own members and
-/// with a single branch is not part of it.
+/// Marks the switches of the tree as needed and returns the tree's top switch. A root that has no
+/// member hosts and only one branch is left out.
 std::uint32_t MulticastTrees::prune(const MulticastTree& tree, const Paths& paths,
                                     std::vector<bool>& needed) const {
   const std::vector<std::uint32_t>& order = paths.order;
@@ -98,7 +102,10 @@ Result<GroupId> MulticastTrees::create(std::span<const HostId> members, TreeChoi
   const Paths paths = paths_from(root);
   for (std::uint32_t leaf = 0; leaf < topology_.leaves(); ++leaf) {
     if (needed[leaf] && leaf != root && paths.to_switch[leaf] == kNoLink) {
-      return failure(Code::invalid_argument, "no tree from switch {} reaches leaf {}", root, leaf);
+      return failure(Code::invalid_argument,
+                     "no path leads from switch {}, the root of a multicast tree, to leaf {}: "
+                     "choose another root or add cables",
+                     root, leaf);
     }
   }
   const std::uint32_t top = prune(tree, paths, needed);

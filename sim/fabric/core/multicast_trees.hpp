@@ -1,5 +1,5 @@
-// The multicast trees of a fabric's groups: the shortest paths from one switch to all members'
-// leaves, pruned. All members send into the same tree, at whatever switch they join it.
+// The multicast trees of a fabric's groups. A tree consists of shortest paths from one switch to
+// the leaves of all members. All members send into the same tree.
 #pragma once
 
 #include <cstddef>
@@ -13,16 +13,19 @@
 
 namespace tutti::sim {
 
-/// A tree: the links of each switch to other switches, and the member hosts of each leaf slice.
+/// A multicast tree: the links of each switch to other switches of the tree, and the member hosts
+/// of each leaf slice.
 struct MulticastTree {
-  std::vector<std::uint32_t> first_links;  ///< by switch, and the end
+  /// First index in `links` for each switch, then the end of `links`.
+  std::vector<std::uint32_t> first_links;
   std::vector<LinkId> links;
   std::vector<std::uint64_t> hosts;
-  /// For each leaf of a reduction's destination, created on demand: the link of each tree switch
-  /// towards that leaf.
+  /// For each leaf that is the destination of a reduction: the link of each tree switch towards
+  /// that leaf. Computed on demand.
   std::vector<std::vector<LinkId>> towards;
 
-  /// Valid as long as the group, also after others are created.
+  /// The links of a switch to other switches of the tree. The span stays valid when further groups
+  /// are created.
   std::span<const LinkId> links_of(SwitchId at) const {
     const std::uint32_t first = first_links[index(at)];
     return {links.data() + first, first_links[index(at) + 1] - first};
@@ -31,20 +34,22 @@ struct MulticastTree {
 
 class MulticastTrees {
  public:
-  /// `topology` and `ports` outlive it. `seed` is that of the draws between equal trees.
+  /// `topology` and `ports` must outlive this object. `seed` is the seed of the draws that choose
+  /// between equally good trees.
   MulticastTrees(const Topology& topology, const PortTable& ports, std::uint64_t seed);
 
   Result<GroupId> create(std::span<const HostId> members, TreeChoice choice);
-  /// Number of trees that TreeChoice::root can name.
+  /// Number of switches that can be the root of a tree. TreeChoice::root numbers them from 0.
   std::uint32_t roots() const { return static_cast<std::uint32_t>(roots_.size()); }
   /// The tree of group number `group`.
   const MulticastTree& operator[](std::uint32_t group) const { return trees_[group]; }
 
-  /// For each switch of a group's tree, the link towards a destination's leaf; kNoLink at that leaf
-  /// and outside the tree.
+  /// The link of each switch towards the leaf of `destination`, within the tree of a group; kNoLink
+  /// for that leaf and for switches outside the tree.
   const std::vector<LinkId>& towards(std::uint32_t group, HostId destination);
-  /// The number of contributions to a packet that a switch waits for: one from each tree neighbour
-  /// except that towards the destination, and one from each member host except the destination.
+  /// The number of contributions that a switch adds up for one packet: one from each neighbour in
+  /// the tree, except the one towards the destination, and one from each member host, except the
+  /// destination.
   std::uint32_t contributions_at(SwitchId at, const Packet& packet,
                                  LinkId towards_destination) const;
 
@@ -53,8 +58,8 @@ class MulticastTrees {
  private:
   /// Shortest paths from one switch.
   struct Paths {
-    std::vector<LinkId> to_switch;     ///< the link that leads to each switch
-    std::vector<std::uint32_t> order;  ///< the switches by distance
+    std::vector<LinkId> to_switch;     ///< for each switch, the last link of the path to it
+    std::vector<std::uint32_t> order;  ///< the switches in order of distance
   };
   Status add_members(std::span<const HostId> members, MulticastTree& tree,
                      std::vector<bool>& needed) const;

@@ -12,7 +12,7 @@
 
 namespace tutti::sim {
 
-/// One direction of a cable: when it is free again, and its counters.
+/// The port of a directed link: the instant until which it is busy, and its counters.
 struct alignas(64) FabricPort {
   Picoseconds busy_until{};
   Picoseconds train_until{-1};  ///< instant at which the last packet of a train is ready
@@ -21,14 +21,14 @@ struct alignas(64) FabricPort {
 };
 static_assert(sizeof(FabricPort) == 64);
 
-/// Up to 64 hosts of a leaf. All ports in `followers` share `busy_until` and `train_until`, and
-/// the slice's counts add to each port's own.
+/// Up to 64 hosts of a leaf. The ports of the hosts in `followers` share the times in `common`, and
+/// the counts in `common` are added to each port's own counts.
 struct LeafSlice {
   std::uint32_t first_host = 0;
   std::uint64_t followers = 0;
   FabricPort common;
 
-  /// The bit of a host, or 0 if it is on another slice.
+  /// The bit of a host in `followers`; 0 if the host belongs to another slice.
   std::uint64_t bit_of(HostId host) const {
     const std::uint32_t bit = index(host) - first_host;
     return bit < 64 ? std::uint64_t{1} << bit : 0;
@@ -37,12 +37,12 @@ struct LeafSlice {
 
 class PortTable {
  public:
-  /// `topology` outlives it.
+  /// `topology` must outlive this object.
   explicit PortTable(const Topology& topology);
 
-  /// The port's own part of its state.
+  /// The part of a port's state that it does not share with other ports.
   FabricPort& operator[](LinkId link) { return ports_[index(link)]; }
-  /// The port for traffic of its own: it shares nothing from now on.
+  /// The port of a link, which from now on shares no state with other ports.
   FabricPort& alone(LinkId link) {
     if (shares(link)) leave_slice(link);
     return ports_[index(link)];
@@ -53,20 +53,20 @@ class PortTable {
   }
   TrafficCount tx(LinkId link) const { return counted(link, &FabricPort::tx); }
   TrafficCount rx(LinkId link) const { return counted(link, &FabricPort::rx); }
-  /// Holds new packets of a port until `until`.
+  /// Makes a port start no further packet before `until`.
   void pause(LinkId link, Picoseconds until);
 
   std::uint32_t slices() const { return static_cast<std::uint32_t>(slices_.size()); }
   LeafSlice& slice(std::uint32_t at) { return slices_[at]; }
   const LeafSlice& slice(std::uint32_t at) const { return slices_[at]; }
-  /// The slices of a leaf are first_slice(leaf) to first_slice(leaf + 1) - 1.
+  /// Number of the first slice of a leaf; its last slice is first_slice(leaf + 1) - 1.
   std::uint32_t first_slice(std::uint32_t leaf) const { return first_slices_[leaf]; }
   std::uint32_t slice_of(HostId host) const {
     const SwitchId leaf = topology_.leaf_of(host);
     return first_slices_[index(leaf)] + (index(host) - index(topology_.first_host(leaf))) / 64;
   }
-  /// Makes followers of those of `hosts` on whose ports a packet that is ready at `ready` starts at
-  /// one instant, and of no other.
+  /// Selects the followers of a slice: those of `hosts` on whose ports a packet that is ready at
+  /// `ready` starts at the same instant, and no others.
   void share(LeafSlice& slice, std::uint64_t hosts, Picoseconds ready);
 
   std::size_t bytes() const;
@@ -87,8 +87,9 @@ class PortTable {
   const Topology& topology_;
   std::vector<FabricPort, HugePages<FabricPort>> ports_;
   std::vector<LeafSlice> slices_;
-  std::vector<std::uint32_t> first_slices_;  ///< by leaf, and the end
-  bool any_shared_ = false;                  ///< a port has shared state
+  /// Number of each leaf's first slice, then the number of slices.
+  std::vector<std::uint32_t> first_slices_;
+  bool any_shared_ = false;  ///< whether any port has shared state so far
 };
 
 }  // namespace tutti::sim

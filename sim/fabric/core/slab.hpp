@@ -1,4 +1,4 @@
-// Storage of the fabric's short-lived entries, by number.
+// Storage for short-lived entries of the fabric, which are found by number.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace tutti::sim {
 
-/// Storage that reuses freed entries, the last freed first.
+/// Storage that reuses freed entries; the entry that was freed last is reused first.
 template <typename Entry>
 class Slab {
  public:

@@ -8,9 +8,9 @@
 
 namespace tutti::sim {
 
-/// Consecutive packets of a train at one place: the subject of one event.
+/// Consecutive packets of a train, which one event concerns.
 struct TrainPart {
-  std::uint32_t flight = 0;  ///< slot of the packet
+  std::uint32_t flight = 0;  ///< number of the packet or train in flight
   std::uint16_t first = 0;
   std::uint16_t count = 1;
 
@@ -23,15 +23,17 @@ struct TrainPart {
   }
 };
 
-/// The arrival of a part at the place that forwards it.
+/// The arrival of a train part at a host's port or a switch, which forwards it. Forwarding fills in
+/// the last three fields.
 struct Incoming {
-  LinkId link = kNoLink;       ///< kNoLink if injected
-  Picoseconds ready;           ///< the first packet may start
-  Picoseconds spacing;         ///< time between packets becoming ready
-  Picoseconds tail;            ///< the last bit of the first packet has arrived
-  Picoseconds left_at{};       ///< out: the last bit of the last copy has left
-  Picoseconds left_spacing{};  ///< out: time between the departures of a train's packets
-  std::uint32_t hold = 0;      ///< out: set if a copy waits
+  LinkId link = kNoLink;  ///< link of the arrival; kNoLink if a host injects the part
+  Picoseconds ready;      ///< instant from which the first packet may start
+  Picoseconds spacing;    ///< time between the instants from which successive packets may start
+  Picoseconds tail;       ///< instant at which the last bit of the first packet has arrived
+  Picoseconds left_at{};  ///< result: instant at which the last bit of the last copy has left
+  Picoseconds left_spacing{};  ///< result: time between the departures of a train's packets
+  /// Result: number of the occupied buffer space if a copy waits, otherwise 0.
+  std::uint32_t hold = 0;
 };
 
 }  // namespace tutti::sim

@@ -9,13 +9,13 @@ namespace tutti::device::host {
 
 namespace {
 
-// Bytes that other ranks may multicast before this rank has begun the collective.
+// Receive window: bytes that other ranks may multicast before this rank has begun the collective.
 constexpr std::uint64_t kReceiveWindowBytes = 8 << 20;
 constexpr std::uint32_t kSendBatchChunks = 8;
 constexpr std::uint32_t kFrameDataBytes = 16 * 1024;
 constexpr std::uint32_t kMaxSubgroups = 256;
-// Shared memory loses nothing, so a late answer only means that the peer has not polled yet. Hence
-// this long first timeout.
+// First retransmission timeout. It is long, because shared memory loses nothing: a late answer only
+// means that the peer has not polled yet.
 constexpr Nanoseconds kPatience{50'000'000};
 
 rc::RcConfig make_config(const EndpointOptions& options, const SegmentShape& shape) {
@@ -86,11 +86,13 @@ Status HostEndpoint::connect(std::span<const std::vector<std::byte>> addresses) 
     if (rank_of(r) == options_.rank) continue;
     const auto address = SegmentAddress::decode(addresses[r]);
     if (!address) {
-      return failure(Code::invalid_argument, "rank {}: {}", r, address.status().message());
+      return failure(Code::invalid_argument, "the address of rank {} is invalid: {}", r,
+                     address.status().message());
     }
     auto segment = Segment::open(*address, shape_);
     if (!segment)
-      return failure(segment.status().code(), "rank {}: {}", r, segment.status().message());
+      return failure(segment.status().code(), "the shared memory of rank {} is unusable: {}", r,
+                     segment.status().message());
     segments_[r] = std::move(*segment);
     peers_[r].out = FrameWriter(segments_[r].frames_from(options_.rank));
     peers_[r].in = FrameReader(own().frames_from(rank_of(r)));
@@ -129,7 +131,7 @@ void HostEndpoint::rise() {
 }
 
 void HostEndpoint::receive(Instant now, Rank rank, Peer& peer) {
-  // The number of frames is bounded, so that one peer cannot occupy the caller.
+  // The number of frames per poll is bounded, so that one peer cannot keep the caller busy.
   constexpr int kMaxFrames = 64;
   for (int i = 0; i < kMaxFrames; ++i) {
     const std::span<const std::byte> frame = peer.in.front();
@@ -198,8 +200,8 @@ bool HostEndpoint::prepare_wait() {
 }
 
 Instant HostEndpoint::next_deadline() const {
-  // Nothing is lost in shared memory, so a timer is needed only while this rank waits for a peer. A
-  // delayed ACK for which no rank waits is sent by the next poll.
+  // Nothing is lost in shared memory, so a timer is needed only while this rank waits for a peer.
+  // The next poll sends a delayed ACK for which no rank waits.
   Instant deadline = kNever;
   for (const Rank rank : channels_.open()) {
     const rc::RcChannel& one = channels_.at(rank);

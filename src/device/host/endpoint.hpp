@@ -41,7 +41,7 @@ class HostEndpoint final : public Endpoint {
   Instant next_deadline() const override;
   int wait_descriptor() const override { return own().bell_descriptor(); }
   bool prepare_wait() override;
-  // A reader that makes room wakes this rank in any case.
+  // Nothing to do: a reader that makes room in a ring wakes this rank in any case.
   void notify_when_sendable(bool) override {}
   EndpointCounters counters() const override;
 
@@ -63,14 +63,14 @@ class HostEndpoint final : public Endpoint {
   EndpointOptions options_;
   SegmentShape shape_;
   Capabilities capabilities_;
-  std::vector<Segment> segments_;  ///< segment of each rank, by rank
+  std::vector<Segment> segments_;  ///< shared segments of all ranks, indexed by rank
   std::vector<std::unique_ptr<HostMulticastQueuePair>> groups_;
   HostSlotExchange slot_exchange_;
   std::vector<Peer> peers_;
   rc::ChannelSet channels_;
   rc::CompletionQueue completions_;
   Instant now_{};
-  bool slept_ = false;  ///< true if a peer may have woken this rank since the last poll
+  bool slept_ = false;  ///< true: this rank has prepared to sleep since the last poll
   EndpointCounters counters_;
 };
 

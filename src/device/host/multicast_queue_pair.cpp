@@ -55,8 +55,8 @@ Result<std::uint32_t> HostMulticastQueuePair::post(const ChunkRun& run) {
     ++counters_.multicast_datagrams_sent;
     counters_.multicast_bytes_sent += bytes;
   }
-  // Readers are not woken if nothing was published: two ranks with full rings would wake each other
-  // for as long as one of them is slow.
+  // Readers are not woken if nothing was published. Otherwise two ranks with full rings would keep
+  // waking each other while one of them is slow.
   if (accepted == 0) return 0u;
   for (const Source& one : sources_) {
     counters_.send_calls += segments_[index(one.rank)].wake(false) ? 1 : 0;
@@ -65,7 +65,8 @@ Result<std::uint32_t> HostMulticastQueuePair::post(const ChunkRun& run) {
 }
 
 Status HostMulticastQueuePair::post_probe(std::uint32_t attempt) {
-  // A full ring already holds a probe, or chunks, which also prove membership.
+  // If the ring is full, it already contains an unread probe or unread chunks, and chunks also
+  // prove membership.
   if (!has_room()) return {};
   write_head({.epoch = attempt, .probe = 1});
   publish();
@@ -79,7 +80,7 @@ std::size_t HostMulticastQueuePair::poll(std::span<ReceivedChunk> chunks) {
     filled += poll_source(source, chunks.subspan(filled));
     if (filled == chunks.size()) break;
   }
-  // If only probes arrived, the caller has no chunk to release.
+  // If only probes arrived, the caller has no chunks to release, so their slots are released here.
   if (filled == 0) release();
   return filled;
 }
@@ -87,7 +88,8 @@ std::size_t HostMulticastQueuePair::poll(std::span<ReceivedChunk> chunks) {
 std::size_t HostMulticastQueuePair::poll_source(Source& source, std::span<ReceivedChunk> chunks) {
   const std::uint64_t written = source.ring.written().load(std::memory_order_acquire);
   std::size_t filled = 0;
-  // A writer is at most one ring ahead. After a forged count, probes could fill memory without end.
+  // A correct writer is at most one ring ahead. Without this check, a forged count could announce
+  // probes without end and fill this rank's memory.
   if (written - source.polled > source.ring.shape().slots) {
     ++counters_.rejected_foreign;
     source.polled = written;

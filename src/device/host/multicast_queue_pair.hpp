@@ -13,8 +13,8 @@ namespace tutti::device::host {
 
 class HostMulticastQueuePair final : public MulticastQueuePair {
  public:
-  /// `segments` has those of all ranks, in rank order, and must outlive this object. It is used
-  /// only after `connect`.
+  /// `segments` contains the shared segments of all ranks in rank order and must outlive this
+  /// object. It is used only after `connect`.
   HostMulticastQueuePair(Rank me, std::uint32_t subgroup, std::span<const Segment> segments)
       : me_(me), subgroup_(subgroup), segments_(segments) {}
   void connect();
@@ -53,7 +53,7 @@ class HostMulticastQueuePair final : public MulticastQueuePair {
   std::span<const Segment> segments_;
   ChunkRing ring_;
   std::uint64_t written_ = 0;
-  std::uint64_t least_read_ = 0;  ///< position of the slowest reader, as last seen by this rank
+  std::uint64_t least_read_ = 0;  ///< chunks read by the slowest reader, as last seen by this rank
   std::vector<Source> sources_;
   std::vector<Rank> probes_;
   EndpointCounters counters_;

@@ -18,7 +18,7 @@ namespace tutti::device::host {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x3174'736f'6874'7574;  // "tuthost1"
-// The ring of frames is small enough for a core's cache and, if ranks are few, large enough for a
+// A ring of frames fits into a core's cache. If ranks are few, it is also large enough for a
 // rendezvous window.
 constexpr std::size_t kFrameCapacityBytes = 256 * 1024;
 constexpr std::size_t kFrameCapacityOfManyBytes = 64 * 1024;
@@ -36,7 +36,7 @@ std::span<std::byte> map(int file, std::size_t bytes) {
   return {static_cast<std::byte*>(memory), bytes};
 }
 
-/// Opens for this process a descriptor of another process of this user.
+/// Opens in this process the file that another process of the same user has open as `descriptor`.
 Result<Descriptor> open_of(std::int32_t process, std::int32_t descriptor, int flags) {
   const std::string path = fmt::format("/proc/{}/fd/{}", process, descriptor);
   Descriptor opened(::open(path.c_str(), flags | O_CLOEXEC));
@@ -66,7 +66,7 @@ std::size_t SegmentShape::slots_offset() const {
 std::size_t SegmentShape::bytes() const { return slots_offset() + SlotShare::bytes(); }
 
 std::vector<std::byte> SegmentAddress::encode() const {
-  // Without the padding: memory that was never written must not leave the process.
+  // The padding is not copied, because memory that was never written must not leave the process.
   std::vector<std::byte> bytes(sizeof *this);
   std::memcpy(bytes.data(), this, offsetof(SegmentAddress, bell) + sizeof bell);
   return bytes;
@@ -75,10 +75,10 @@ std::vector<std::byte> SegmentAddress::encode() const {
 Result<SegmentAddress> SegmentAddress::decode(std::span<const std::byte> bytes) {
   SegmentAddress address;
   if (bytes.size() != sizeof address) {
-    return failure(
-        Code::invalid_argument,
-        "a shared memory address has {} bytes: use the same version of Tutti on all ranks",
-        bytes.size());
+    return failure(Code::invalid_argument,
+                   "a shared memory address has the wrong size of {} bytes: use the same version "
+                   "of Tutti on all ranks",
+                   bytes.size());
   }
   std::memcpy(static_cast<void*>(&address), bytes.data(), sizeof address);
   return address;
@@ -131,8 +131,8 @@ Result<Segment> Segment::open(const SegmentAddress& address, const SegmentShape&
   const off_t bytes = ::lseek(file->get(), 0, SEEK_END);
   if (bytes != static_cast<off_t>(shape.bytes())) {
     return failure(Code::invalid_argument,
-                   "shared memory of process {} has {} bytes instead of {}: use one version and "
-                   "one configuration",
+                   "shared memory of process {} has {} bytes instead of {}: use the same version "
+                   "and settings of Tutti on all ranks",
                    address.process, bytes, shape.bytes());
   }
   segment.memory_ = map(file->get(), shape.bytes());
@@ -175,8 +175,8 @@ SlotShare Segment::slot_exchange() const {
 }
 
 bool Segment::wake(bool acknowledgement_only) const {
-  // The fence ensures that this rank sees that the owner sleeps, or the owner sees this rank's
-  // store before it sleeps.
+  // The fence ensures one of two things: this rank sees that the owner sleeps, or the owner sees
+  // this rank's store before it sleeps.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   constexpr auto kAwake = static_cast<std::uint32_t>(Sleep::awake);
   const std::uint32_t least = static_cast<std::uint32_t>(

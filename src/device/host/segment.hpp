@@ -16,14 +16,14 @@
 
 namespace tutti::device::host {
 
-/// The state of a rank: awake, or asleep until one of these events.
+/// The state of a rank: awake, or asleep until certain events.
 enum class Sleep : std::uint32_t {
   awake = 0,
-  for_work = 1,              ///< asleep; woken by all but ACKs for which no work at this rank waits
-  for_acknowledgements = 2,  ///< asleep; woken by every event
+  for_work = 1,              ///< asleep; woken by every event but a frame that is only an ACK
+  for_acknowledgements = 2,  ///< asleep; woken by every event, ACKs included
 };
 
-/// Numbers of ranks and subgroups, which together with the constants determine the layout of every
+/// Numbers of ranks and subgroups. Together with the constants they determine the layout of every
 /// segment.
 struct SegmentShape {
   std::uint32_t ranks = 0;
@@ -42,7 +42,7 @@ struct SegmentHead {
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> sleep;
   /// 1 while the rank sleeps and waits for entries of a slot exchange.
   std::atomic<std::uint32_t> with_inline_engine;
-  /// 1: the writer of the chunk rings waits for room.
+  /// 1 while the writer of the chunk rings waits for room.
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> wants_room;
 };
 
@@ -50,15 +50,15 @@ struct SegmentHead {
 struct SegmentAddress {
   std::uint64_t token = 0;
   std::int32_t process = 0;
-  std::int32_t memory = -1;  ///< descriptor number in that process, like `bell`
+  std::int32_t memory = -1;  ///< number of the memory's descriptor in that process
   std::int32_t bell = -1;
 
   std::vector<std::byte> encode() const;
   static Result<SegmentAddress> decode(std::span<const std::byte> bytes);
 };
 
-/// A mapping of one rank's segment, with its bell: a pipe whose read end the owner can wait on
-/// together with other descriptors.
+/// A mapping of one rank's shared segment, with its bell: a pipe that wakes the owner. The owner
+/// can wait on the read end together with other descriptors.
 class Segment {
  public:
   Segment() = default;
@@ -68,7 +68,7 @@ class Segment {
 
   /// Creates the shared memory of this rank.
   static Result<Segment> create(const SegmentShape& shape);
-  /// Maps another rank's segment. An error names the /proc entry and the alternative.
+  /// Maps another rank's segment. An error names the /proc entry and the device to use instead.
   static Result<Segment> open(const SegmentAddress& address, const SegmentShape& shape);
 
   SegmentAddress address() const;
@@ -78,12 +78,12 @@ class Segment {
   ChunkRing chunks(std::uint32_t subgroup) const;
   SlotShare slot_exchange() const;
 
-  /// Wakes the owner if it sleeps for this kind of event; returns true if it did so. Call after
-  /// publishing.
+  /// Wakes the owner if it is asleep and this kind of event wakes it; returns true if it was woken.
+  /// Must be called after the event's data is published.
   bool wake(bool acknowledgement_only) const;
-  /// Wakes the owner if it waits for slot exchange entries; returns true if it did so.
+  /// Wakes the owner if it waits for slot exchange entries; returns true if the owner was woken.
   bool wake_inline() const;
-  /// Empties the bell's pipe, so that the bell can ring again. Owner only.
+  /// Empties the bell's pipe, so that the bell can ring again. Only the owner may call this.
   void silence_bell() const;
   int bell_descriptor() const { return bell_out_.get(); }
 
@@ -93,8 +93,8 @@ class Segment {
   SegmentShape shape_;
   std::span<std::byte> memory_;
   Descriptor file_;
-  Descriptor bell_out_;  ///< read end of the bell, at its owner only
-  Descriptor bell_in_;   ///< write end of the bell
+  Descriptor bell_out_;  ///< read end of the bell's pipe, which only the owner has
+  Descriptor bell_in_;   ///< write end of the bell's pipe
 };
 
 }  // namespace tutti::device::host

@@ -27,19 +27,19 @@ struct alignas(kCacheLineBytes) SharedCount {
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 static_assert(sizeof(SharedCount) == kCacheLineBytes);
 
-/// The header of a frame ring: how far it is written and read.
+/// The header of a frame ring: how many bytes were written to it and read from it.
 struct FrameRingControl {
-  SharedCount written;  ///< bytes written, by the only writer
-  SharedCount read;     ///< bytes read, by the only reader
+  SharedCount written;  ///< bytes written so far, stored by the only writer
+  SharedCount read;     ///< bytes read so far, stored by the only reader
 };
 
 constexpr std::size_t frame_ring_bytes(std::size_t capacity_bytes) {
   return sizeof(FrameRingControl) + capacity_bytes;
 }
 
-// A record is its length in 8 bytes and the frame, padded to a multiple of 8. Records do not wrap:
-// if one does not fit before the end of the ring, the remaining bytes are skipped, marked by the
-// length kSkip.
+// A record in a frame ring is the length of the frame in 8 bytes, then the frame, padded to a
+// multiple of 8 bytes. Records do not wrap: if a record does not fit before the end of the ring,
+// the remaining bytes are skipped and marked by the length kSkip.
 inline constexpr std::uint64_t kSkip = std::numeric_limits<std::uint64_t>::max();
 inline constexpr std::size_t kRecordHeadBytes = 8;
 
@@ -57,8 +57,8 @@ class FrameWriter {
         bytes_(memory.subspan(sizeof(FrameRingControl))),
         written_(control_->written.value.load(std::memory_order_relaxed)) {}
 
-  /// Returns room for a frame, or null if the ring is full. The reader sees the frame only after
-  /// `commit`.
+  /// Reserves room for a frame and returns it, or null if the ring is full. The reader sees the
+  /// frame only after `commit`.
   std::byte* reserve(std::size_t frame_bytes) {
     const std::size_t need = record_bytes(frame_bytes);
     const std::size_t at = written_ % bytes_.size();
@@ -103,7 +103,8 @@ class FrameReader {
   /// `broken`).
   std::span<const std::byte> front() {
     if (written_ == read_) written_ = control_->written.value.load(std::memory_order_acquire);
-    // A writer is at most one ring ahead. A forged count could keep the loop below busy for ever.
+    // A correct writer is at most one ring ahead. A forged count could keep the loop below busy for
+    // ever.
     broken_ = written_ - read_ > bytes_.size();
     if (broken_) return {};
     while (written_ != read_) {
@@ -122,7 +123,7 @@ class FrameReader {
     }
     return {};
   }
-  /// Returns the room of the frame that `front` returned to the writer.
+  /// Gives the room of the frame at the front back to the writer.
   void pop(std::size_t frame_bytes) {
     read_ += record_bytes(frame_bytes);
     control_->read.value.store(read_, std::memory_order_release);
@@ -143,7 +144,7 @@ struct ChunkHead {
   std::uint32_t epoch = 0;
   std::uint32_t psn = 0;
   std::uint32_t bytes = 0;
-  std::uint32_t probe = 0;  ///< 1: a membership probe, without payload
+  std::uint32_t probe = 0;  ///< 1 for a membership probe, which has no payload; else 0
 };
 
 /// The layout of a chunk ring: a count of chunks written, a count of chunks read for each rank, and
@@ -161,7 +162,8 @@ struct ChunkRingShape {
   std::size_t bytes() const { return slots_offset() + slots * slot_bytes(); }
 };
 
-/// One rank's chunk ring: that rank writes it, and all others read it, each with its own count.
+/// One rank's chunk ring: that rank writes it, and every other rank reads it and has a read count
+/// of its own.
 class ChunkRing {
  public:
   ChunkRing() = default;

@@ -1,9 +1,9 @@
 // One rank's slots of a slot exchange in shared memory: the blocks of its last few exchanges, and
-// the last exchange that this rank has acknowledged.
+// the number of the last exchange that it has acknowledged.
 //
 // A writer publishes a slot by a release store of the exchange's number, which readers poll. A
-// short block lies on the same cache line, and all these lines lie on one page. A slot is reused
-// once every rank has acknowledged the exchange that used it.
+// short block lies on the same cache line as that number, and the lines of all slots lie on one
+// page. A slot is reused once every rank has acknowledged the exchange that used it.
 #pragma once
 
 #include <array>
@@ -17,7 +17,7 @@
 
 namespace tutti::device::host {
 
-/// The header of a slot, followed by the block if this has at most `kInlineBytes`.
+/// The header of a slot; a block of at most kInlineBytes bytes follows it directly.
 struct alignas(kCacheLineBytes) SlotLine {
   static constexpr std::size_t kInlineBytes = 40;
 
@@ -38,7 +38,7 @@ class SlotShare {
 
   static constexpr std::size_t bytes() { return kBlocksOffset + kSlots * kBlockBytes; }
 
-  /// The last exchange that this slot's rank has acknowledged.
+  /// Number of the last exchange that the owner of these slots has acknowledged.
   std::atomic<std::uint64_t>& acked() const {
     return reinterpret_cast<SharedCount*>(memory_.data())->value;
   }

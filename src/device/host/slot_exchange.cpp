@@ -38,7 +38,7 @@ void HostSlotExchange::publish() {
   }
 }
 
-/// The entry of `rank` in this exchange; null if it has not arrived yet.
+/// The entry that `rank` published in this exchange; null if it has not arrived yet.
 const SlotLine* HostSlotExchange::line_of(Rank rank) const {
   const SlotLine& line = shares_[index(rank)].line(number());
   return line.exchange.load(std::memory_order_acquire) == number() ? &line : nullptr;
@@ -55,7 +55,7 @@ std::optional<SlotEntry> HostSlotExchange::entry_of(Rank rank) {
 
 void HostSlotExchange::leave() {
   shares_[index(me())].acked().store(number(), std::memory_order_release);
-  // A rank that takes part in this exchange has acknowledged the one before.
+  // A rank that takes part in this exchange has acknowledged the previous one.
   if (header().flow == Flow::all_to_all) acked_by_all_ = std::max(acked_by_all_, number() - 1);
 }
 

@@ -14,8 +14,8 @@ namespace tutti::device::host {
 
 class HostSlotExchange final : public SlotExchange {
  public:
-  /// `segments` has those of all ranks, in rank order, and must outlive this object. It is used
-  /// only after `connect`.
+  /// `segments` contains the shared segments of all ranks in rank order and must outlive this
+  /// object. It is used only after `connect`.
   HostSlotExchange(Rank me, std::span<const Segment> segments)
       : SlotExchange(me, static_cast<std::uint32_t>(segments.size())), segments_(segments) {}
   void connect();
@@ -25,7 +25,7 @@ class HostSlotExchange final : public SlotExchange {
 
   /// True if `collect` would return an entry.
   bool pending() const;
-  /// Number of times that this rank woke another one.
+  /// Number of times that this rank has woken another rank.
   std::uint64_t wakes() const { return wakes_; }
 
  private:
@@ -35,8 +35,8 @@ class HostSlotExchange final : public SlotExchange {
   const SlotLine* line_of(Rank rank) const;
 
   std::span<const Segment> segments_;
-  std::vector<SlotShare> shares_;  ///< slots of each rank, by rank
-  /// Last exchange that every rank has acknowledged, as last seen.
+  std::vector<SlotShare> shares_;  ///< slots of all ranks, indexed by rank
+  /// Number of the last exchange that every rank has acknowledged, as last seen by this rank.
   std::uint64_t acked_by_all_ = 0;
   std::uint64_t wakes_ = 0;
 };

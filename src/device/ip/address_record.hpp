@@ -13,14 +13,15 @@
 namespace tutti::device::ip {
 
 inline constexpr std::uint32_t kMaxUdpPayload = 65507;
-/// Alignment of chunks in bytes: one vector register.
+/// Granularity of chunk sizes in bytes: one vector register.
 inline constexpr std::uint32_t kChunkGranule = 32;
 
 struct AddressRecord {
   std::uint32_t chunk_bytes = kChunkGranule;  ///< payload bytes of the largest chunk
-  /// Random number that distinguishes this start of the endpoint.
+  /// Random number that distinguishes this start of the endpoint from earlier ones at the same
+  /// address.
   std::uint32_t incarnation = 0;
-  /// Multicast payload that the receive buffers hold.
+  /// Receive window: bytes of multicast payload that the receive buffers can take.
   std::uint64_t receive_window_bytes = 0;
   std::uint32_t datagram_bytes = kChunkGranule;  ///< payload bytes of the largest datagram
   Multicast multicast = Multicast::ud;

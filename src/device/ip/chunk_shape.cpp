@@ -19,7 +19,8 @@ constexpr std::uint32_t kUdpBytes = 8;
 constexpr std::uint32_t kIpv4Bytes = 20;
 constexpr std::uint32_t kIpv6Bytes = 40;
 
-// Receive buffers must hold at least this many messages, so that credits can flow.
+// Least number of UC messages that must fit into the receive window, so that flow control by
+// credits can work.
 constexpr std::uint64_t kMinMessages = 8;
 
 constexpr std::uint32_t whole_granules(std::size_t bytes) {

@@ -13,13 +13,13 @@ std::uint32_t ip_and_udp_bytes(int family);
 std::uint32_t chunk_bytes_for_mtu(std::uint32_t mtu_bytes, int family);
 /// Payload bytes of the largest UC fragment at this MTU.
 std::uint32_t fragment_bytes_for_mtu(std::uint32_t mtu_bytes, int family);
-/// Payload bytes of the largest UC message whose fragments have this payload.
+/// Payload bytes of the largest UC message whose fragments carry `fragment_bytes` bytes each.
 std::uint32_t message_bytes_for_fragment(std::uint32_t fragment_bytes);
 
 /// The sizes of chunks and datagrams.
 struct ChunkShape {
   std::uint32_t chunk_bytes = 0;  ///< payload bytes of the largest chunk
-  /// Payload bytes of the largest datagram; by UD equal to chunk_bytes.
+  /// Payload bytes of the largest datagram; for UD equal to chunk_bytes.
   std::uint32_t datagram_bytes = 0;
 };
 /// The sizes that an endpoint with these options announces to the other ranks at this MTU.

@@ -22,8 +22,8 @@ class DatagramBatch {
   /// `slots` is the largest number of messages that one call receives.
   explicit DatagramBatch(std::size_t slots);
 
-  /// Receives waiting messages and returns their number, which is 0 if there are none or after a
-  /// transient error. Invalidates the datagrams of the previous call.
+  /// Receives waiting messages and returns their number; 0 if no message waits or after a transient
+  /// error. Invalidates the datagrams of the previous call.
   std::size_t receive(int fd);
   /// Returns the next datagram of the last call; empty after the last one.
   std::span<const std::byte> next();
@@ -54,8 +54,8 @@ class DatagramBatch {
   std::uint64_t calls_ = 0;
 };
 
-/// Turns on receive offload (UDP_GRO). False if the kernel has none: datagrams then arrive one by
-/// one.
+/// Turns on receive offload (UDP_GRO). Returns false if the kernel does not support it; datagrams
+/// then arrive one by one.
 bool enable_receive_offload(int fd);
 /// True if the kernel accepts segmented sends on this socket.
 bool probe_send_offload(int fd);

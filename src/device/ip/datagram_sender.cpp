@@ -21,8 +21,8 @@ bool transient(int error) {
          error == EINTR;
 }
 
-/// True for an ICMP error of an earlier datagram, and for a local filter. The datagram counts as
-/// lost, and the reliable layers recover it.
+/// True for an error caused by an ICMP answer to an earlier datagram, or by a local packet filter.
+/// The datagram counts as lost, and the layers above recover it.
 bool lost_on_the_way(int error) { return error == ECONNREFUSED || error == EPERM; }
 
 Status send_failure(int error) {
@@ -98,16 +98,16 @@ Result<std::size_t> DatagramSender::send_segmented(int fd, const SocketAddress* 
   if (transient(errno)) return std::size_t{0};
   if (lost_on_the_way(errno)) return count_;
   if (errno == EIO || errno == EINVAL || errno == EOPNOTSUPP || errno == EMSGSIZE) {
-    // The path has no checksum or segmentation offload, so datagrams are sent one at a time from
-    // now on.
+    // The network path has no checksum or segmentation offload, so datagrams are sent one at a time
+    // from now on.
     offload_ = false;
     return send_each(fd, to);
   }
   return send_failure(errno);
 }
 
-/// Sends a single datagram, the common case, without touching the 4 KiB of message headers of a
-/// batch.
+/// Sends a single datagram, the common case. It does not touch the 4 KiB of message headers that a
+/// batch needs.
 Result<std::size_t> DatagramSender::send_one(int fd, const SocketAddress* to) {
   const msghdr header = message(0, 1, to);
   ++calls_;

@@ -18,13 +18,13 @@ namespace tutti::device::ip {
 
 class DatagramSender {
  public:
-  /// Size of the largest header before a payload.
+  /// Largest size in bytes of the header before a payload.
   static constexpr std::size_t kMaxHeaderBytes = 288;
   /// Largest number of datagrams in a batch; every kernel with UDP_SEGMENT takes this many.
   static constexpr std::size_t kMaxBatch = 64;
 
-  /// Largest number of datagrams of this size that fills whole segmented messages. A partial
-  /// message costs every receiver as much as a full one.
+  /// Largest number of datagrams of this size in a batch that consists of full segmented messages
+  /// only. A partly filled message costs every receiver as much as a full one.
   static std::size_t whole_batch(std::size_t datagram_bytes);
 
   explicit DatagramSender(bool offload)
@@ -32,10 +32,10 @@ class DatagramSender {
 
   /// Memory for the header of the next datagram, which the caller fills before `add`.
   std::byte* header_slot() { return storage_.data() + count_ * kMaxHeaderBytes; }
-  /// True if a datagram of this size may join the batch: all datagrams but the last must have the
-  /// size of the first, and the last must not be longer.
+  /// True if a datagram of this size may join the batch. All datagrams of a batch have the same
+  /// size, except that the last may be shorter.
   bool fits(std::size_t datagram_bytes) const;
-  /// True if the batch has room for this many more datagrams and bytes.
+  /// True if the batch has room for `datagrams` more datagrams with `bytes` bytes in all.
   bool has_room(std::size_t datagrams, std::size_t bytes) const;
   /// Adds the datagram whose header the caller has written to `header_slot()`.
   void add(std::size_t header_bytes, std::span<const std::byte> payload);
@@ -47,7 +47,8 @@ class DatagramSender {
   Result<std::size_t> flush(int fd, const SocketAddress* to);
 
   std::uint64_t calls() const { return calls_; }
-  /// Number of messages handed to the kernel so far; a segmented batch counts as one.
+  /// Number of messages handed to the kernel so far; a batch sent as one segmented message counts
+  /// as one.
   std::uint64_t messages() const { return messages_; }
 
  private:

@@ -15,7 +15,8 @@ class EgressPriority {
  public:
   static std::shared_ptr<EgressPriority> of(unsigned interface_index);
 
-  /// True while chunks wait for room in the interface's queue; reliable connections then hold back.
+  /// True while multicast chunks wait for room in the interface's queue; reliable connections then
+  /// hold their frames back.
   bool multicast_waits() const { return waiting_.load(std::memory_order_relaxed) > 0; }
 
  private:
@@ -23,7 +24,7 @@ class EgressPriority {
   std::atomic<int> waiting_{0};
 };
 
-/// One queue pair's claim to egress priority. Used by one thread at a time.
+/// The claim of one queue pair to egress priority. Used by one thread at a time.
 class EgressClaim {
  public:
   explicit EgressClaim(std::shared_ptr<EgressPriority> egress) : egress_(std::move(egress)) {}

@@ -17,12 +17,12 @@ namespace tutti::device::ip {
 
 namespace {
 
-// Share of the receive buffer that holds payload if datagrams arrive unmerged, measured with
-// 1000-byte datagrams. The rest is kernel overhead.
+// Share of the receive buffer that is left for payload if the kernel does not merge datagrams,
+// measured with 1000-byte datagrams. The rest is kernel overhead.
 constexpr double kPayloadShare = 0.4;
 
-// The tag of a frame is computed in two parts, because the frame's data lie in the user's memory.
-// The near part, next to the header, is all of a short frame, or the first 64 bytes of a long one.
+// The tag of a frame is computed in two parts, because the frame's data is in the user's memory.
+// The near part lies next to the header: a whole short frame, or the first 64 bytes of a long one.
 constexpr std::size_t kShortFrameBytes = 256;
 constexpr std::size_t kNearBytes = 64;
 static_assert(rc::kRcHeaderMax <= kShortFrameBytes &&
@@ -36,7 +36,8 @@ std::uint64_t frame_tag(const wire::Integrity& integrity, const std::byte* heade
                         std::span<const std::byte> near, std::span<const std::byte> rest) {
   const std::uint64_t first = integrity.tag(header, near);
   if (rest.empty()) return first;
-  // In the second part, the first tag and the length take the place of a header.
+  // For the tag of the second part, the tag of the first part and the length of the second take the
+  // place of a header.
   std::byte link[wire::kIntegrityHeaderBytes];
   const std::uint64_t size = rest.size();
   std::memcpy(link, &first, 8);
@@ -58,9 +59,9 @@ Result<wire::Integrity> make_integrity(const EndpointOptions& options) {
   return wire::Integrity::keyed(options.secret, options.communicator);
 }
 
-/// The most unacknowledged data on one reliable connection. The window must cover what a congested
-/// link queues in both directions; beyond that, the data of all peers together should fit into half
-/// of the socket's receive buffer.
+/// Largest number of unacknowledged bytes on one reliable connection. The window must cover the
+/// data that a congested link queues in both directions. Beyond that minimum, the windows of all
+/// peers together should fit into half of the socket's receive buffer.
 std::uint32_t reliable_window_bytes(std::uint64_t receive_buffer_bytes, std::uint32_t ranks) {
   constexpr std::uint64_t kMinBytes = 256 * 1024;
   constexpr std::uint64_t kMaxBytes = 512 * 1024;
@@ -137,17 +138,18 @@ Status IpEndpoint::open_sockets() {
   }
   if (Status status = use_receive_workers(false); !status) return status;
   if (Status status = open_slot_exchange(settings); !status) return status;
-  // The window is that of one subgroup, because all chunks of a short message may use the first
-  // subgroup.
+  // The announced receive window is that of one subgroup, because all chunks of a short message may
+  // use the first subgroup.
   capabilities_.receive_window_bytes =
       static_cast<std::uint64_t>(static_cast<double>(smallest) * kPayloadShare);
   return {};
 }
 
-/// The slot exchange has a port of its own, so that its entries stay queued until this rank wants
-/// them.
+/// Opens the slot exchange on a port of its own, so that its entries stay queued until this rank
+/// wants them.
 Status IpEndpoint::open_slot_exchange(const GroupSettings& settings) {
-  // Limit of ranks, because each rank receives from all others.
+  // Largest number of ranks with slot exchanges, because in an exchange each rank may receive from
+  // all others.
   constexpr std::uint32_t kMaxRanks = 16;
   if (options_.size < 2 || options_.size > kMaxRanks || options_.subgroups == wire::kMaxSubgroups)
     return {};
@@ -226,17 +228,20 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
   for (std::uint32_t r = 0; r < peers_.size(); ++r) {
     const auto record = decode_address_record(addresses[r]);
     if (!record) {
-      return failure(Code::invalid_argument, "rank {}: {}", r, record.status().message());
+      return failure(Code::invalid_argument, "the address of rank {} is invalid: {}", r,
+                     record.status().message());
     }
     if (record->socket.family() != ip_.family) {
       return failure(Code::invalid_argument,
-                     "rank {} uses {}, this rank another IP version: set the same on all ranks", r,
-                     record->socket.to_string());
+                     "rank {} has the address {}, this rank uses another IP version: choose the "
+                     "same IP version on all ranks",
+                     r, record->socket.to_string());
     }
     if (record->multicast != ip_.multicast) {
       return failure(Code::invalid_argument,
-                     "rank {} multicasts by {}, this rank by {}: set the same on all ranks", r,
-                     uc() ? "UD" : "UC", uc() ? "UC" : "UD");
+                     "rank {} multicasts by {}, this rank by {}: choose the same kind of multicast "
+                     "on all ranks",
+                     r, uc() ? "UD" : "UC", uc() ? "UC" : "UD");
     }
     channels_.set_incarnation(rank_of(r), record->incarnation);
     peers_[r].address = record->socket;
@@ -246,8 +251,8 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
     capabilities_.receive_window_bytes =
         std::min(capabilities_.receive_window_bytes, record->receive_window_bytes);
   }
-  // The scope id of a link-local address is valid on one host only: replace the peer's by that of
-  // this rank's interface.
+  // The scope id of a link-local address is valid on one host only, so the peer's is replaced by
+  // that of this rank's interface.
   if (ip_.family == AF_INET6) {
     for (Peer& peer : peers_) {
       reinterpret_cast<sockaddr_in6*>(peer.address.get())->sin6_scope_id =
@@ -277,7 +282,8 @@ void IpEndpoint::set_up_slots(std::span<const std::uint16_t> ports) {
                                                     datagram_payload_);
 }
 
-/// Derives the UC message size from what all ranks announced, so that all ranks use the same size.
+/// Derives the size of UC messages from the values that all ranks announced, so that all ranks use
+/// the same size.
 void IpEndpoint::agree_on_messages() {
   capabilities_.max_chunk_bytes =
       std::min(capabilities_.max_chunk_bytes,
@@ -310,7 +316,8 @@ std::size_t IpEndpoint::poll_posted(Instant now, std::span<Completion> completio
 }
 
 void IpEndpoint::receive(Instant now) {
-  // The number of calls is bounded, so that a flood of datagrams cannot occupy the caller.
+  // The number of receive calls per poll is bounded, so that a flood of datagrams cannot keep the
+  // caller busy.
   constexpr int kMaxCalls = 8;
   for (int i = 0; i < kMaxCalls && batch_.receive(unicast_.get()) > 0; ++i) {
     for (auto datagram = batch_.next(); !datagram.empty(); datagram = batch_.next()) {
@@ -374,7 +381,7 @@ void IpEndpoint::transmit_to(Instant now, Rank rank, Peer& peer) {
                    header);
       std::byte* body = header + wire::kHeaderBytes;
       std::memcpy(body, frame.header.data(), frame.header_bytes);
-      // The bytes of the near part are copied, to lie directly behind the header.
+      // The bytes of the near part are copied, so that they lie directly behind the header.
       const std::size_t near = near_bytes(frame.size());
       const std::size_t moved = near - frame.header_bytes;
       if (moved > 0) std::memcpy(body + frame.header_bytes, frame.payload.data(), moved);
@@ -406,7 +413,7 @@ void IpEndpoint::collect_probes() {
   }
 }
 
-/// While this rank is in no slot exchange, entries of one must not wake it.
+/// Entries of a slot exchange may wake this rank only while it takes part in one.
 bool IpEndpoint::prepare_wait() {
   const bool watch = slot_exchange_ && slot_exchange_->waits();
   if (watch == slots_watched_) return true;

@@ -56,7 +56,8 @@ class IpEndpoint final : public Endpoint {
  private:
   struct Peer {
     SocketAddress address;
-    /// Datagrams sent to the peer; part of each header, so that no two are equal.
+    /// Number of datagrams sent to the peer. It is part of each header, so that no two headers are
+    /// equal.
     std::uint32_t transmissions = 0;
   };
 
@@ -81,14 +82,16 @@ class IpEndpoint final : public Endpoint {
   Interface interface_;
   wire::Integrity integrity_;
   Capabilities capabilities_;
-  /// Smallest payload of all ranks: a chunk (UD) or a fragment (UC).
+  /// Smallest datagram payload that any rank announced, in bytes: of a chunk for UD, of a fragment
+  /// for UC.
   std::uint32_t datagram_payload_ = 0;
   std::uint32_t incarnation_;
   Descriptor unicast_;
-  std::uint64_t unicast_buffer_bytes_ = 0;  ///< receive buffer in bytes, by the kernel's accounting
+  /// Size of the receive buffer in bytes, as the kernel counts it.
+  std::uint64_t unicast_buffer_bytes_ = 0;
   Descriptor epoll_;
   std::vector<std::unique_ptr<IpMulticastQueuePair>> groups_;
-  /// Null if there are too many ranks for slot exchanges.
+  /// Null if this communicator has no slot exchange, for example because it has too many ranks.
   std::unique_ptr<IpMulticastQueuePair> slot_pair_;
   std::unique_ptr<IpSlotExchange> slot_exchange_;  ///< null without slot_pair_ or before `connect`
   /// True while epoll_ includes the socket of slot_pair_.

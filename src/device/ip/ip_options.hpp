@@ -9,8 +9,8 @@ namespace tutti::device::ip {
 
 /// The form in which a chunk is multicast.
 enum class Multicast : std::uint8_t {
-  ud,  ///< one datagram ([Khalilov24] 3.2)
-  uc,  ///< one message of one or more datagrams, placed on arrival ([Khalilov24] 5.2)
+  ud,  ///< one datagram per chunk ([Khalilov24] 3.2)
+  uc,  ///< one message per chunk, of one or more datagrams, placed on arrival ([Khalilov24] 5.2)
 };
 
 struct IpOptions {
@@ -22,10 +22,11 @@ struct IpOptions {
   /// Bytes of each subgroup's receive buffer; the system may grant less.
   int receive_buffer_bytes = 32 << 20;
   Multicast multicast = Multicast::ud;
-  /// Limit of a chunk; 0: what the MTU allows, or one UC message.
+  /// Largest chunk in bytes; 0: as large as the MTU (UD) or a message (UC) allows.
   std::uint32_t max_chunk_bytes = 0;
-  std::uint32_t max_fragment_bytes = 0;  ///< limit of a UC fragment; 0: what the MTU allows
-  std::shared_ptr<FrameTap> tap;         ///< hook of tests; null: none
+  /// Largest UC fragment in bytes; 0: as large as the MTU allows.
+  std::uint32_t max_fragment_bytes = 0;
+  std::shared_ptr<FrameTap> tap;  ///< hook for tests; null: no hook
 };
 
 }  // namespace tutti::device::ip

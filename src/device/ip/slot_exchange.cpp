@@ -56,7 +56,7 @@ std::uint32_t IpSlotExchange::pieces_of(std::uint64_t block_bytes) const {
   return static_cast<std::uint32_t>(std::max<std::uint64_t>(pieces, 1));
 }
 
-/// Slot reuse waits until every peer has acknowledged the exchange kSlots before this one.
+/// A slot may be reused once every peer has acknowledged the exchange kSlots before this one.
 bool IpSlotExchange::slot_is_free() {
   for (std::uint32_t r = 0; r < size(); ++r) {
     if (rank_of(r) != me() && number() > acked_by_[r] + kSlots) return false;
@@ -83,7 +83,8 @@ void IpSlotExchange::publish() {
   send_rest();
 }
 
-/// A send that the socket refuses counts as lost: a rank that misses the entry sends a slot NAK.
+/// A chunk that the socket refuses for good counts as lost: a rank that misses the entry sends a
+/// slot NAK.
 void IpSlotExchange::send_rest() {
   const Own& own = own_[number() % kSlots];
   const std::uint32_t first = pieces_of(own_block().size()) - unsent_;
@@ -98,7 +99,8 @@ void IpSlotExchange::send_rest() {
 
 void IpSlotExchange::progress() {
   if (unsent_ > 0) send_rest();
-  // The number of polls is bounded, so that a flood of datagrams cannot occupy the caller.
+  // The number of polls per call is bounded, so that a flood of datagrams cannot keep the caller
+  // busy.
   constexpr int kMaxLooks = 4;
   for (int look = 0; look < kMaxLooks; ++look) {
     const std::size_t count = pair_.poll(chunks_);
@@ -121,14 +123,15 @@ bool IpSlotExchange::all_arrived() {
 std::optional<SlotEntry> IpSlotExchange::entry_of(Rank rank) {
   if (!has_arrived(rank)) return std::nullopt;
   const PeerSlot& slot = slot_of(rank, number());
-  // A rank that takes part in this exchange has acknowledged the one before.
+  // A rank that takes part in this exchange has acknowledged the previous one.
   acked_by_[index(rank)] = std::max(acked_by_[index(rank)], number() - 1);
   return SlotEntry{rank, slot.header, slot.block};
 }
 
-/// Stores a chunk of an entry; false if the chunk is not a valid part of one.
+/// Stores a chunk of another rank's entry; false if the chunk is not a valid part of an entry.
 bool IpSlotExchange::accept(const ReceivedChunk& chunk) {
-  // Entries of acknowledged exchanges are duplicates; no rank can be more than kSlots ahead.
+  // An entry of an acknowledged exchange is a duplicate, and no rank can be more than kSlots
+  // exchanges ahead.
   const std::uint32_t ahead = chunk.epoch - static_cast<std::uint32_t>(acked_);
   if (ahead == 0 || ahead > kSlots) return ahead == 0 || -ahead <= kSlots;
   ExchangeHeader header;
@@ -154,11 +157,11 @@ bool IpSlotExchange::accept(const ReceivedChunk& chunk) {
 
 bool IpSlotExchange::resend(std::uint32_t missed) {
   const std::uint32_t back = exchange() - missed;
-  // While the slot of this rank is busy, it still holds the entry of an earlier exchange.
+  // While this rank waits for its slot, the slot still contains the entry of an earlier exchange.
   if (back > kSlots || number() <= back) return false;
   const std::uint64_t wanted = number() - back;
   const Own& own = own_[wanted % kSlots];
-  // The first transmission of the entry may still be pending; then nothing is repeated.
+  // The first transmission of the entry may still be pending; then it is not repeated.
   if (own.number != wanted || (back == 0 && (slot_busy() || unsent_ > 0))) return false;
   (void)pair_.post(
       {.epoch = missed, .first_psn = 0, .data = own.chunks, .chunk_bytes = chunk_bytes_});
@@ -166,8 +169,8 @@ bool IpSlotExchange::resend(std::uint32_t missed) {
 }
 
 void IpSlotExchange::on_acked(Rank rank, std::uint32_t last) {
-  // The acknowledgement may lie ahead of the present exchange: that of a rank that needs no entry
-  // of this rank.
+  // A rank that needs no entry of this rank may already have acknowledged an exchange after the
+  // present one.
   std::uint64_t& known = acked_by_[index(rank)];
   const std::uint32_t advance = last - static_cast<std::uint32_t>(known);
   if (advance <= INT32_MAX) known += advance;

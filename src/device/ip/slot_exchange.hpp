@@ -1,6 +1,6 @@
 // The slot exchange between hosts. Each rank multicasts its block once, or sends it to the only
-// rank that reads it, and keeps the blocks of the others until it has acknowledged their exchange.
-// Entries may be lost; the layer above requests them again (`resend`).
+// rank that reads it. A rank keeps the blocks of other ranks until it has acknowledged the
+// exchange. Entries may be lost; the layer above then requests them again (`resend`).
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@
 
 namespace tutti::device::ip {
 
-/// Size of the header of each piece of an entry. In the chunk's header, the epoch is the number of
-/// the exchange and the PSN is that of the piece.
+/// Size in bytes of the slot header before each piece of an entry. A piece is sent as a chunk: its
+/// epoch is the number of the exchange, and its PSN is the index of the piece.
 inline constexpr std::size_t kSlotHeadBytes = 16;
 
 /// Writes a slot header, kSlotHeadBytes bytes, to `out`.
@@ -26,8 +26,8 @@ bool decode(std::span<const std::byte> bytes, ExchangeHeader& header);
 
 class IpSlotExchange final : public SlotExchange {
  public:
-  /// `pair` serves this exchange only and must outlive it. `chunk_bytes` is the size of its largest
-  /// chunk, equal at all ranks.
+  /// The queue pair `pair` must carry nothing else and must outlive this object. `chunk_bytes` is
+  /// the size of its largest chunk, equal at all ranks.
   IpSlotExchange(Rank me, std::uint32_t size, MulticastQueuePair& pair, std::uint32_t chunk_bytes);
 
   std::size_t max_block_bytes() const override { return max_block_bytes_; }
@@ -76,8 +76,9 @@ class IpSlotExchange final : public SlotExchange {
   std::uint32_t chunk_bytes_;
   std::uint32_t piece_bytes_;
   std::size_t max_block_bytes_;
-  std::vector<PeerSlot> peer_slots_;  ///< by rank, then by exchange modulo kSlots
-  /// By rank: last exchange that the rank is known to have acknowledged.
+  /// Entries of the other ranks, indexed by rank, then by exchange modulo kSlots.
+  std::vector<PeerSlot> peer_slots_;
+  /// Number of the last exchange that each rank is known to have acknowledged, indexed by rank.
   std::vector<std::uint64_t> acked_by_;
   std::array<Own, kSlots> own_;
   std::uint64_t acked_ = 0;

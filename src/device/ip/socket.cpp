@@ -68,9 +68,10 @@ Result<SocketAddress> SocketAddress::decode(std::span<const std::byte> bytes) {
   const bool four = bytes.size() == 7 && bytes[0] == std::byte{4};
   const bool six = bytes.size() == 19 && bytes[0] == std::byte{6};
   if (!four && !six) {
-    return failure(Code::invalid_argument,
-                   "a socket address has {} bytes: use one version of Tutti on all ranks",
-                   bytes.size());
+    return failure(
+        Code::invalid_argument,
+        "a socket address has the wrong size of {} bytes: use one version of Tutti on all ranks",
+        bytes.size());
   }
   std::uint16_t port = 0;
   std::memcpy(&port, bytes.data() + 1, 2);
@@ -108,7 +109,7 @@ int get_option(int fd, int level, int option) {
 }
 
 std::uint64_t enlarge_receive_buffer(int fd, int bytes) {
-  // Only the forced option can exceed net.core.rmem_max; it needs CAP_NET_ADMIN.
+  // Only SO_RCVBUFFORCE can exceed net.core.rmem_max, and it needs CAP_NET_ADMIN.
   if (::setsockopt(fd, SOL_SOCKET, SO_RCVBUFFORCE, &bytes, sizeof bytes) != 0) {
     (void)::setsockopt(fd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof bytes);
   }

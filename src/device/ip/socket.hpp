@@ -30,7 +30,8 @@ class SocketAddress {
   socklen_t length() const;
   std::uint16_t port() const;
   void set_port(std::uint16_t port);
-  /// The address as bytes for the bootstrap: family, port and address, without the local scope.
+  /// The address as bytes for the bootstrap: family, port and address, without the scope id, which
+  /// is valid on one host only.
   std::vector<std::byte> encode() const;
   static Result<SocketAddress> decode(std::span<const std::byte> bytes);
   /// The address as text, such as "10.0.0.1:4000" or "[fe80::1]:4000".
@@ -45,8 +46,8 @@ Status set_option(int fd, int level, int option, int value, const char* name);
 /// Reads an integer socket option; -1 if that fails.
 int get_option(int fd, int level, int option);
 
-/// Requests a receive buffer of `bytes`, beyond the system's limit if privileged. Returns the size
-/// granted by the kernel, by its own accounting, which includes packet overhead.
+/// Requests a receive buffer of `bytes` bytes, beyond the system's limit if the process is
+/// privileged. Returns the size that the kernel grants, in which it includes packet overhead.
 std::uint64_t enlarge_receive_buffer(int fd, int bytes);
 
 /// Opens a non-blocking UDP socket.

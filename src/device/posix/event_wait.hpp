@@ -14,13 +14,13 @@ namespace tutti::device {
 /// The signature of epoll_pwait2.
 using EpollPwait2 = int (*)(int, epoll_event*, int, const timespec*, const sigset_t*);
 
-/// Waits by epoll_pwait2, or by epoll_wait from the first refused call on.
+/// Waits by epoll_pwait2 until the kernel refuses a call, and by epoll_wait from then on.
 class EventWaiter {
  public:
-  /// A null `call` selects the fallback from the start.
+  /// A null `call` makes this object use epoll_wait from the start.
   explicit EventWaiter(EpollPwait2 call) : call_(call) {}
 
-  /// Waits like epoll_pwait2 without a signal mask. The fallback rounds the timeout up to
+  /// Waits like epoll_pwait2 without a signal mask. With epoll_wait, the timeout is rounded up to
   /// milliseconds.
   int wait(int epoll, std::span<epoll_event> events, const timespec& timeout);
   bool falls_back() const { return call_.load(std::memory_order_relaxed) == nullptr; }
@@ -29,7 +29,7 @@ class EventWaiter {
   std::atomic<EpollPwait2> call_;
 };
 
-/// Waits by the process's only EventWaiter.
+/// Waits by the one EventWaiter of this process.
 int wait_events(int epoll, std::span<epoll_event> events, const timespec& timeout);
 
 }  // namespace tutti::device

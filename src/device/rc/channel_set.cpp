@@ -24,7 +24,8 @@ RcChannel& ChannelSet::operator[](Rank rank) {
 
 Status ChannelSet::post(Instant now, const WorkRequest& request) {
   if (index(request.peer) >= peers_.size() || request.peer == me_) {
-    return failure(Code::invalid_argument, "rank {} is not a peer of rank {} (of {})",
+    return failure(Code::invalid_argument,
+                   "rank {} is not a peer of rank {}: use another one of the {} ranks",
                    index(request.peer), index(me_), peers_.size());
   }
   return (*this)[request.peer].post(now, request);

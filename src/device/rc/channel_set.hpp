@@ -14,30 +14,31 @@ namespace tutti::device::rc {
 
 class ChannelSet {
  public:
-  /// The connections of rank `me` to the other `ranks` - 1.
+  /// The connections of rank `me` to every other of the `ranks` ranks.
   ChannelSet(Rank me, std::uint32_t ranks) : me_(me), peers_(ranks) {}
 
-  /// Checks and sets the configuration of channels created from here on.
+  /// Checks `config` and uses it for the channels that are created from now on.
   Status configure(const RcConfig& config);
   const RcConfig& config() const { return config_; }
-  /// Sets the incarnation that frames of this peer must carry; before its channel is used.
+  /// Sets the incarnation that frames of this peer must carry; must be called before the peer's
+  /// channel is used.
   void set_incarnation(Rank peer, std::uint32_t incarnation) {
     peers_[index(peer)].incarnation = incarnation;
   }
 
   RcChannel& operator[](Rank peer);
-  /// A channel that exists already.
+  /// The channel to a peer, which must exist already.
   const RcChannel& at(Rank peer) const { return *peers_[index(peer)].channel; }
   /// The peers that have a channel, in the order of first use.
   const std::vector<Rank>& open() const { return open_; }
   MemoryTable& memory() { return memory_; }
 
-  /// The functions of Endpoint of the same names.
+  /// These do what the functions with the same names in Endpoint do.
   Status post(Instant now, const WorkRequest& request);
   void abandon();
   bool quiet() const;
   Instant next_deadline() const;
-  /// Adds the counts of all channels.
+  /// Adds the counts of all channels to `counters`.
   void add_to(EndpointCounters& counters) const;
 
  private:

@@ -1,4 +1,4 @@
-// The completions of an endpoint that wait to be polled.
+// Queue of completions that wait for the endpoint's next poll.
 #pragma once
 
 #include <cstddef>
@@ -9,19 +9,19 @@
 
 namespace tutti::device::rc {
 
-/// Receives completions. The payload of a `receive` is valid only during the call, which must not
-/// call the channel.
+/// Receives the completions of channels. The payload of a `receive` is valid only during the call
+/// of `push`, and `push` must not call the channel.
 class CompletionSink {
  public:
   virtual ~CompletionSink() = default;
   virtual void push(const Completion& completion) = 0;
 };
 
-/// Completions in order of arrival, with copies of their messages.
+/// Completions in order of arrival, with copies of the messages that they deliver.
 class CompletionQueue final : public CompletionSink {
  public:
   void push(const Completion& completion) override;
-  /// Moves out as many as fit; payloads stay valid until the next `take`.
+  /// Moves as many completions as fit to `out`; their payloads stay valid until the next `take`.
   std::size_t take(std::span<Completion> out);
   bool empty() const { return taken_ == entries_.size(); }
 

@@ -8,7 +8,7 @@ Result<MemoryKey> MemoryTable::add(std::span<std::byte> memory) {
   if (free_.empty()) {
     if (regions_.size() > 0xffff'ffffu) {
       return failure(Code::resource_exhausted,
-                     "all 2^32 memory regions are registered; deregister some first");
+                     "all 2^32 memory regions are registered: deregister a region first");
     }
     free_.push_back(static_cast<std::uint32_t>(regions_.size()));
     regions_.emplace_back();

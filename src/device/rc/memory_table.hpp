@@ -1,4 +1,4 @@
-// The memory of one endpoint that its peers may read and write by key.
+// The memory regions of one endpoint, which its peers may read and write by key.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,17 @@
 
 namespace tutti::device::rc {
 
-/// Registered regions. A key never becomes valid again: its low half is the slot, its high half the
-/// slot's use count, which is never 0. Used by one thread.
+/// Registered regions. A key never becomes valid again: its low half is a slot, and its high half
+/// counts the uses of that slot, from 1 on. Used by one thread.
 class MemoryTable {
  public:
-  /// Registers memory, which the caller keeps alive. Fails with resource_exhausted beyond 2^32.
+  /// Registers memory, which the caller keeps alive. Fails with resource_exhausted if 2^32 regions
+  /// are registered.
   Result<MemoryKey> add(std::span<std::byte> memory);
-  /// Ends a registration; false if the key was not valid.
+  /// Ends the registration of a region; returns false if the key was not valid.
   bool remove(MemoryKey key);
-  /// `length` bytes from `offset` of the region; nothing if the key is not valid or the range
-  /// exceeds the region.
+  /// The `length` bytes of the region that begin at `offset`; nothing if the key is not valid or
+  /// the range exceeds the region.
   std::optional<std::span<std::byte>> resolve(std::uint64_t key, std::uint64_t offset,
                                               std::uint64_t length) const {
     const std::uint64_t slot = key & 0xffff'ffffu;

@@ -8,7 +8,8 @@
 
 namespace tutti::device::rc {
 
-/// A pool with a fixed maximum. It owns all buffers; `take` and `give_back` cost O(1).
+/// A pool with a fixed maximum number of buffers. It owns all buffers; `take` and `give_back` cost
+/// O(1).
 class BufferPool {
  public:
   BufferPool(std::size_t buffer_bytes, std::size_t max_buffers)

@@ -64,7 +64,8 @@ void RcChannel::on_frame(Instant now, std::span<const std::byte> bytes, Completi
     return;
   }
   if (frame->kind != RcKind::ack) {
-    // A gap counts as path loss in both directions: this side sends too little to observe it.
+    // A gap in the received frames counts as loss in both directions, because this side may send
+    // too few frames to see losses itself.
     if (receiver_.on_frame(now, *frame, bytes, sink)) send_.note_loss();
   } else if (frame->acknowledge_now) {
     receiver_.ack().send_at_once();
@@ -132,7 +133,8 @@ bool RcChannel::choose_frame(Instant now, OutgoingFrame& frame) {
     return true;
   }
   const DelayedAck& ack = receiver_.ack();
-  // A data frame's cumulative number cannot describe a gap, so the ACK with the bitmap goes first.
+  // A data frame has only the cumulative number, which cannot describe a gap. The ACK with the
+  // bitmap therefore goes first.
   if (receiver_.window().gap() && ack.due(now)) {
     fill_acknowledgement(frame, false);
   } else if (send_.may_resend()) {
@@ -144,7 +146,8 @@ bool RcChannel::choose_frame(Instant now, OutgoingFrame& frame) {
     cut_next(record);
     fill_sequenced(send_.send_new(now, record), frame);
   } else if (ack.due(now) || ask_wanted_) {
-    // Behind the retransmission, so that the ACK shows whether that has arrived.
+    // This frame goes after the retransmission, so that the ACK that it requests shows whether the
+    // retransmission has arrived.
     fill_acknowledgement(frame, std::exchange(ask_wanted_, false));
   } else {
     return false;
@@ -152,8 +155,8 @@ bool RcChannel::choose_frame(Instant now, OutgoingFrame& frame) {
   return true;
 }
 
-// The loss of a last frame shows only by timeout, because nothing follows it. On a lossy path it is
-// therefore sent twice (tail probe, RFC 8985).
+// The loss of a last frame shows only by timeout, because no frame follows it. On a lossy path the
+// last frame is therefore sent twice (tail probe, RFC 8985).
 void RcChannel::fill_sequenced(std::uint32_t sequence, OutgoingFrame& frame) {
   fill(sequence, frame);
   if (sequence == send_.oldest()) {
@@ -165,7 +168,7 @@ void RcChannel::fill_sequenced(std::uint32_t sequence, OutgoingFrame& frame) {
 
 void RcChannel::take_back(const OutgoingFrame& frame) {
   if (failed_) return;
-  receiver_.ack().send_at_once();  // the ACK in the frame was not sent
+  receiver_.ack().send_at_once();  // the ACK that the frame carried was not sent
   if (frame.repeated) {
     --counters_.tail_probes;
   } else if (!frame.sequenced) {
@@ -182,7 +185,8 @@ void RcChannel::take_back(const OutgoingFrame& frame) {
 void RcChannel::cut_next(FrameRecord& record) {
   const bool response = !responses_.empty();
   const bool own = works_.may_cut();
-  // Alternate, so that neither a peer that reads much nor a queue of own work starves the other.
+  // Answers and this rank's own work take turns, so that a peer that reads much does not starve own
+  // work, nor the reverse.
   response_turn_ = response && (response_turn_ || !own);
   if (response_turn_) {
     responses_.cut(undelivered_, record);
@@ -239,9 +243,9 @@ void RcChannel::fill(std::uint32_t sequence, OutgoingFrame& frame) {
     case RcKind::ack:
       break;
   }
-  // The last frame asks for an ACK, because nothing else ends the receiver's ACK delay; four others
-  // per window ask so that the window does not run dry. Asking more often, while the window holds
-  // frames up, would make every ACK release frames that each ask for another.
+  // The last frame requests an ACK, because nothing else ends the receiver's ACK delay; so do four
+  // others per window, so that the window does not run dry. If more frames did, every ACK would
+  // release frames that each request another ACK.
   const std::uint32_t spacing = std::min(send_.window_frames() / 4, DelayedAck::kEvery);
   const bool last = !held_up();
   out.acknowledge_now = last || out.kind == RcKind::empty || ++since_ack_request_ >= spacing;
@@ -251,7 +255,8 @@ void RcChannel::fill(std::uint32_t sequence, OutgoingFrame& frame) {
   out.resent = send_.resent(sequence);
   frame.header_bytes = encode(out, frame.header.data());
   if (out.kind == RcKind::read_request) works_.add_ranges(record, frame);
-  if (!gap) receiver_.ack().on_sent();  // the cumulative number in this frame says everything
+  // Without a gap, the frame's cumulative number is a full ACK.
+  if (!gap) receiver_.ack().on_sent();
 }
 
 void RcChannel::fill_acknowledgement(OutgoingFrame& frame, bool ask) {

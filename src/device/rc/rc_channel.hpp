@@ -1,20 +1,21 @@
 // The reliable connection to one peer over unreliable datagrams: SEND, WRITE, WRITE with immediate
 // and READ with the semantics of a verbs RC queue pair.
 //
-// It uses no sockets, clocks or threads: datagram payloads and instants go in, datagram payloads
-// and completions come out. The caller verifies and removes the outer header, and calls
+// A channel uses no sockets, clocks or threads: datagram payloads and instants go in, datagram
+// payloads and completions come out. The caller verifies and removes the wire header, and calls
 //   on_frame   for each datagram of this peer, then
 //   next_frame until it returns false, sending each frame, and
 //   on_timer   at next_deadline.
 //
 // Order: requests start and complete in the order posted. Messages and immediates arrive in order,
-// after the data of every earlier WRITE. A READ sees every earlier WRITE; a later WRITE may
-// overtake it unless the READ's completion is awaited (verbs: the fence). An operation of zero
-// bytes touches no memory, and its key is not checked.
+// after the data of every earlier WRITE. A READ sees every earlier WRITE. A later WRITE may
+// overtake the READ unless the READ's completion is awaited (verbs: the fence). An operation of
+// zero bytes touches no memory, and its key is not checked.
 //
-// Memory: buffers named by a request must stay valid until its completion or, for unsignaled work,
-// that of a later request. `post` copies SENDs of up to kInlineSendBytes. The answer to a READ is
-// sent and retransmitted from the registered region; deregistering the region refuses the READ.
+// Memory: the buffer of a request must stay valid until the request completes or, if the request is
+// unsignaled, until a later request completes. `post` copies SENDs of up to kInlineSendBytes. The
+// answer to a READ is sent and retransmitted from the registered region; deregistering the region
+// refuses the READ.
 #pragma once
 
 #include <cstddef>
@@ -40,65 +41,68 @@ namespace tutti::device::rc {
 
 class RcChannel {
  public:
-  /// `memory` and `counters` outlive the channel; `config` has passed `check`.
+  /// `memory` and `counters` must outlive the channel; `config` must be valid according to `check`.
   RcChannel(Rank peer, const RcConfig& config, const MemoryTable& memory, RcCounters& counters);
   RcChannel(const RcChannel&) = delete;
   RcChannel& operator=(const RcChannel&) = delete;
 
-  /// Queues work. Fails for a message too long or an opcode that cannot be posted
+  /// Queues work. Fails for a message that is too long or an opcode that cannot be posted
   /// (invalid_argument), a full queue (resource_exhausted) or a failed channel (peer_failed).
   Status post(Instant now, const WorkRequest& request);
 
-  /// Handles a datagram of this peer, without the wire header.
+  /// Handles a datagram from this peer; `bytes` begin after the wire header.
   void on_frame(Instant now, std::span<const std::byte> bytes, CompletionSink& sink);
   /// Fills in the next datagram to send; false if nothing is to be sent. Frames of bulk data have
   /// exactly max_frame_bytes, except the last of an operation.
   bool next_frame(Instant now, OutgoingFrame& frame);
-  /// Returns a frame that could not be sent: it is offered again and does not count as lost. Only
-  /// before the next on_* call; a frame dropped without this is a loss.
+  /// Takes a frame back that could not be sent: next_frame returns it again, and it does not count
+  /// as lost. Must be called before the next on_* call; a frame that is not taken back counts as
+  /// sent.
   void take_back(const OutgoingFrame& frame);
   /// True if next_frame would return a frame.
   bool has_output(Instant now) const;
 
   void on_timer(Instant now, CompletionSink& sink);
-  /// Time at which on_timer, or next_frame for a delayed ACK, has work.
+  /// Time at which on_timer has something to do, or next_frame has a delayed ACK to send.
   Instant next_deadline() const;
 
   /// While on, few frames may be in flight, so that multicast has priority.
   void hold_back(bool on) { send_.hold_back(on); }
-  /// True if frames wait for the window or for `hold_back`.
+  /// True if frames wait because the window is full or because of `hold_back`.
   bool held_up() const;
-  /// While on, a silent peer is pinged and, after peer_timeout, the channel fails. The same holds
-  /// without it as long as anything of this side waits for the peer.
+  /// While on, the channel pings a silent peer, and fails after peer_timeout. While off, it does
+  /// the same as long as anything on this side waits for the peer.
   ///
   /// A peer that answers, but does not acknowledge the oldest frame within peer_timeout and many
   /// retransmissions, is reported once by a `failure` completion with `undelivered_bytes`. The
-  /// channel continues with short frames: READs by the peer are refused with Code::peer_failed.
+  /// channel continues with short frames, and refuses READs of the peer with Code::peer_failed.
   void watch(bool on, Instant now);
-  /// Sends a frame of full length soon: without other long frames it shows a path that loses them.
+  /// Makes the channel send a frame of full length soon. It reveals a path that loses long frames,
+  /// even if no other long frame is sent.
   void test_path() { path_test_wanted_ = true; }
-  /// Gives the peer up: pending requests complete with `code`, then one `failure` is raised.
+  /// Declares the peer lost: pending requests complete with `code`, then one `failure` completion
+  /// follows.
   void fail(Code code, CompletionSink& sink);
   /// Releases the callers' memory: work that was not copied has no further effect
   /// (Endpoint::abandon).
   void abandon() { works_.abandon(receiver_.ack()); }
   bool failed() const { return failed_; }
   bool watched() const { return watched_; }
-  /// True if nothing is queued, unacknowledged or being answered and no ACK is due: the channel may
-  /// be closed.
+  /// True if the channel may be closed: nothing is queued, unacknowledged or being answered, and no
+  /// ACK is due.
   bool quiet() const;
-  /// True if progress needs an ACK of the peer: frames wait for the window or for room in a ring,
-  /// or the poster may wait for a WRITE or READ.
+  /// True if this side needs an ACK of the peer: frames wait for the window or for room in a ring,
+  /// or the poster may wait for a WRITE or READ to complete.
   bool awaits_peer() const;
   std::uint32_t window_frames() const { return send_.window_frames(); }
   Nanoseconds smoothed_round_trip() const { return send_.smoothed_round_trip(); }
 
  private:
-  /// Timeouts in a row after which a short frame that asks for an ACK follows each retransmission:
-  /// it distinguishes a path that loses long frames from a silent peer.
+  /// Number of timeouts in a row after which a short frame that requests an ACK follows each
+  /// retransmission. The answer distinguishes a path that loses long frames from a silent peer.
   static constexpr std::uint32_t kAskAfterTimeouts = 3;
-  /// The longest frame that leaves twice: what it costs the link stays below what a loss costs on
-  /// average, a hundredth of a timeout.
+  /// Largest frame in bytes that is sent twice as a tail probe. Sending a longer one twice would
+  /// cost more than a loss costs on average, a hundredth of a timeout.
   static constexpr std::size_t kRepeatedTailBytes = 2048;
 
   bool has_new_frame() const;
@@ -125,15 +129,17 @@ class RcChannel {
   SendWindow send_;
   FrameReceiver receiver_;
 
-  bool response_turn_ = true;  ///< the next new frame is one of responses_, if there is any
-  std::uint32_t since_ack_request_ = 0;  ///< frames sent since one asked for an ACK
-  bool ask_wanted_ = false;              ///< an ACK that asks for one is to be sent
+  /// True: the next new frame comes from responses_, unless that is empty.
+  bool response_turn_ = true;
+  std::uint32_t since_ack_request_ = 0;  ///< frames sent since the last one that requested an ACK
+  bool ask_wanted_ = false;              ///< a frame that only requests an ACK is to be sent
   std::optional<std::uint32_t> tail_to_probe_;
 
   bool path_test_wanted_ = false;
-  std::vector<std::byte> padding_;        ///< of path tests, allocated with the first
-  std::uint32_t oldest_frame_bytes_ = 0;  ///< as last sent, of the oldest unacknowledged frame
-  bool undelivered_ = false;              ///< reported: long frames do not arrive
+  std::vector<std::byte> padding_;  ///< payload of path tests, allocated with the first test
+  /// Size of the oldest unacknowledged frame when last sent.
+  std::uint32_t oldest_frame_bytes_ = 0;
+  bool undelivered_ = false;  ///< the loss of long frames has been reported
 
   bool watched_ = false;
   PeerTimeout peer_timeout_;

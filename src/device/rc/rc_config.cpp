@@ -7,7 +7,7 @@ namespace tutti::device::rc {
 Status check(const RcConfig& config) {
   if (config.max_frame_bytes < kMinFrameBytes) {
     return failure(Code::invalid_argument,
-                   "reliable frames of {} bytes are too short: use {} or more",
+                   "reliable frames of {} bytes are too short: use {} bytes or more",
                    config.max_frame_bytes, kMinFrameBytes);
   }
   if (config.rto_min.count() <= 0 || config.rto_max < config.rto_min) {

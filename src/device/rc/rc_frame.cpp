@@ -28,7 +28,7 @@ const std::byte* get(const std::byte* in, T& value) {
   return in + sizeof value;
 }
 
-/// Size of the header before data, words or ranges; 0 for an unknown kind.
+/// Bytes of the header before the data, ACK words or READ ranges; 0 for an unknown kind.
 std::size_t header_bytes(RcKind kind) {
   switch (kind) {
     case RcKind::ack:

@@ -42,14 +42,15 @@
 namespace tutti::device::rc {
 
 enum class RcKind : std::uint8_t {
-  ack = 1,              ///< ACK alone; the only kind without a sequence number
-  empty = 2,            ///< ping, or replacement of a frame whose operation was refused
-  send = 3,             ///< message, or part of one
-  write = 4,            ///< one-sided write, or part of one
-  write_immediate = 5,  ///< last part of a write that raises a completion at the receiver
-  read_request = 6,     ///< request for ranges of registered memory
-  read_response = 7,    ///< answer, or part of one
-  refused = 8,          ///< failure of the peer's operation: invalid key or range
+  ack = 1,    ///< ACK without data; the only kind without a sequence number
+  empty = 2,  ///< ping, or substitute for a frame whose operation was refused
+  send = 3,   ///< message of a SEND, or part of a message
+  write = 4,  ///< data of a WRITE, or part of the data
+  /// Last part of a WRITE with immediate, which raises a completion at the receiver.
+  write_immediate = 5,
+  read_request = 6,   ///< request for ranges of registered memory
+  read_response = 7,  ///< answer to a READ, or part of an answer
+  refused = 8,        ///< refusal of the peer's operation: invalid key or range
 };
 
 inline constexpr std::size_t kRcCommonBytes = 20;
@@ -59,15 +60,16 @@ inline constexpr std::size_t kRcWriteImmediateHeaderBytes = kRcWriteHeaderBytes 
 inline constexpr std::size_t kRcReadResponseHeaderBytes = kRcCommonBytes + 12;
 inline constexpr std::size_t kRcRefusedHeaderBytes = kRcCommonBytes + 4;
 inline constexpr std::size_t kRcReadRangeBytes = 28;
-inline constexpr std::size_t kRcMaxReadRanges = 8;  ///< ranges of one read_request
+/// Largest number of ranges in one read_request.
+inline constexpr std::size_t kRcMaxReadRanges = 8;
 inline constexpr std::size_t kRcWordBytes = 8;
 
-/// Frames that a receiver tracks from the first missing one on, and therefore the largest number of
-/// unacknowledged frames.
+/// Number of frames that a receiver tracks from the first missing one on, and so the largest number
+/// of unacknowledged frames.
 inline constexpr std::size_t kRcReceiveWindowFrames = 1024;
 inline constexpr std::size_t kRcMaxWords = kRcReceiveWindowFrames / 64;
 
-/// Largest part of a frame that is not data: a full read_request.
+/// Bytes of the longest header, that of a read_request with all its ranges.
 inline constexpr std::size_t kRcHeaderMax = kRcCommonBytes + kRcMaxReadRanges * kRcReadRangeBytes;
 static_assert(kRcHeaderMax >= kRcCommonBytes + kRcMaxWords * kRcWordBytes);
 static_assert(kRcHeaderMax >= kRcWriteImmediateHeaderBytes);
@@ -86,10 +88,12 @@ struct RcReadRange {
 struct RcFrame {
   RcKind kind = RcKind::empty;
   bool acknowledge_now = false;
-  bool fresh = false;           ///< acknowledges an arrival without delay, so it times a round trip
-  bool resent = false;          ///< retransmission
-  bool answers_resent = false;  ///< the newest arrival at the sender of this frame was `resent`
-  std::uint16_t count = 0;      ///< ack: words; read_request: ranges; refused: the Code's number
+  bool fresh = false;   ///< acknowledges an arrival without delay, so that it measures a round trip
+  bool resent = false;  ///< retransmission
+  /// The newest frame that the sender of this frame received was `resent`.
+  bool answers_resent = false;
+  /// Number of words (ack) or ranges (read_request); error code (refused).
+  std::uint16_t count = 0;
   std::uint32_t source_incarnation = 0;
   std::uint32_t destination_incarnation = 0;
   std::uint32_t sequence = 0;
@@ -101,48 +105,51 @@ struct RcFrame {
   std::uint64_t offset = 0;
   std::uint64_t remaining = 0;
   std::uint64_t immediate = 0;
-  std::span<const std::byte> payload;  ///< data, or words or ranges still encoded
+  /// Data; for ack and read_request the encoded words or ranges.
+  std::span<const std::byte> payload;
 };
 
-/// The data needed to build a frame again; payload stays in place.
+/// The values from which a frame is built again for a retransmission; the payload is not copied.
 struct FrameRecord {
   RcKind kind = RcKind::empty;
-  std::uint8_t ranges = 0;      ///< read_request
-  std::uint32_t operation = 0;  ///< own request, or the peer's for read_response and refused
-  std::uint32_t bytes = 0;      ///< size of the data
-  std::uint64_t position = 0;   ///< offset of the data in the operation
-  std::uint64_t key = 0;        ///< read_response
-  std::uint64_t offset = 0;     ///< read_response: offset of the operation in the region
+  std::uint8_t ranges = 0;  ///< read_request
+  /// Number of this rank's request; for read_response and refused, of the peer's.
+  std::uint32_t operation = 0;
+  std::uint32_t bytes = 0;     ///< size of the data in bytes
+  std::uint64_t position = 0;  ///< offset of the data in the operation
+  std::uint64_t key = 0;       ///< read_response
+  std::uint64_t offset = 0;    ///< read_response: offset of the READ in the region
 };
 
-/// One datagram behind the wire header: `header`, then `payload`.
+/// One frame to be sent: `header`, then `payload`.
 struct OutgoingFrame {
   std::array<std::byte, kRcHeaderMax> header;
   std::size_t header_bytes = 0;
-  std::span<const std::byte> payload;  ///< user memory, valid until the channel's next on_* call
+  /// Data in user memory, valid until the channel's next on_* call.
+  std::span<const std::byte> payload;
   std::uint32_t sequence = 0;
   bool sequenced = false;
-  bool repeated = false;  ///< this is a tail probe
+  bool repeated = false;  ///< true if the frame is a tail probe
 
   std::size_t size() const { return header_bytes + payload.size(); }
 };
 
-/// Writes the header before data, words or ranges and returns its size. `out` has room for
-/// kRcHeaderMax bytes.
+/// Writes the header that precedes the data, ACK words or READ ranges, and returns its size. `out`
+/// must have room for kRcHeaderMax bytes.
 std::size_t encode(const RcFrame& frame, std::byte* out);
 /// Writes one range (kRcReadRangeBytes).
 void encode_range(const RcReadRange& range, std::byte* out);
 /// Writes one word of an ack (kRcWordBytes).
 void encode_word(std::uint64_t word, std::byte* out);
 
-/// Decodes a frame. Nothing if a field contradicts the kind or the size; a decoded frame may still
-/// name operations and memory that do not exist. `payload` refers to `bytes`.
+/// Decodes a frame. Returns nothing if a field contradicts the kind or the size; a decoded frame
+/// may still name operations and memory that do not exist. `payload` refers to `bytes`.
 std::optional<RcFrame> decode_rc(std::span<const std::byte> bytes);
-/// Range `index` of a decoded read_request, index < count.
+/// Range `index` of a decoded read_request; `index` must be below `count`.
 RcReadRange range_at(const RcFrame& frame, std::size_t index);
-/// Word `index` of a decoded ack, index < count.
+/// Word `index` of a decoded ack; `index` must be below `count`.
 std::uint64_t word_at(const RcFrame& frame, std::size_t index);
-/// The code of a decoded `refused`.
+/// The error code of a decoded `refused` frame.
 Code refusal_code(const RcFrame& frame);
 
 const char* to_string(RcKind kind);

@@ -101,7 +101,8 @@ bool FrameReceiver::accept_early(const RcFrame& frame, std::span<const std::byte
       break;
     case RcKind::write:
     case RcKind::write_immediate:
-      // A bad key is refused when the frame is retransmitted in its turn.
+      // A frame with a bad key is dropped here; its operation is refused when the frame is
+      // retransmitted and is the expected one.
       if (!accept_write(frame, added.placed)) return false;
       added.placed_bytes = static_cast<std::uint32_t>(frame.payload.size());
       added.operation = frame.operation;
@@ -139,7 +140,8 @@ void FrameReceiver::run_early(CompletionSink& sink) {
 
 bool FrameReceiver::accept_write(const RcFrame& frame, std::byte*& placed) {
   if (frame.remaining == 0) return true;
-  // The rest of the operation must fit, not only this frame: it is written whole or not at all.
+  // Not only this frame's data must fit into the region, but the rest of the operation: an
+  // operation is written completely or not at all.
   const auto region = memory_.resolve(frame.key, frame.offset, frame.remaining);
   if (!region) return false;
   placed = region->data();
@@ -154,7 +156,8 @@ bool FrameReceiver::accept_write(const RcFrame& frame, std::byte*& placed) {
 
 void FrameReceiver::place_under_later(std::span<const std::byte> data, std::byte* to,
                                       std::uint32_t later) {
-  // Data of later frames that arrived earlier must not be overwritten.
+  // Frames with later sequence numbers may have arrived earlier; their data must not be
+  // overwritten.
   for (; later != window_.end() && !data.empty(); ++later) {
     if (!window_.received(later)) continue;
     const Early& top = early(later);

@@ -1,5 +1,6 @@
-// Takes the peer's frames: each is executed once, in order of sequence, and counts for an ACK. WRITE
-// data and answers to READs that arrive early are placed at once; messages and READs are kept.
+// Takes the peer's frames, executes each once in order of sequence, and makes an ACK due. The data
+// of WRITEs and answers to READs that arrive early are placed at once; early messages and READs are
+// kept.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +23,8 @@ namespace tutti::device::rc {
 
 class FrameReceiver {
  public:
-  /// All but `peer` outlive the receiver. `works` takes the peer's answers, `responses` its READs.
+  /// All arguments but `peer` must outlive the receiver. `works` takes the peer's answers, and
+  /// `responses` takes its READs.
   FrameReceiver(Rank peer, const RcConfig& config, const MemoryTable& memory, RcCounters& counters,
                 WorkQueue& works, ResponseQueue& responses)
       : peer_(peer),
@@ -35,8 +37,8 @@ class FrameReceiver {
         early_buffers_(config.max_frame_bytes, config.unexpected_buffers),
         ack_(config.ack_delay) {}
 
-  /// Takes a frame that has a sequence number, decoded from `bytes`. True if it opens a gap: a frame
-  /// before it is missing.
+  /// Takes a frame that has a sequence number, decoded from `bytes`. Returns true if the frame
+  /// opens a gap, because a frame before it is missing.
   bool on_frame(Instant now, const RcFrame& frame, std::span<const std::byte> bytes,
                 CompletionSink& sink);
 
@@ -47,10 +49,10 @@ class FrameReceiver {
   bool newest_was_resent() const { return newest_was_resent_; }
 
  private:
-  /// A frame that arrived out of order, by sequence.
+  /// A frame that arrived before the frames that precede it.
   struct Early {
     RcKind kind = RcKind::empty;
-    std::byte* kept = nullptr;  ///< send, read_request: copy of the frame, executed in its turn
+    std::byte* kept = nullptr;  ///< send, read_request: copy of the frame until it is executed
     std::uint32_t kept_bytes = 0;
     std::byte* placed = nullptr;  ///< write: destination of its data, already written
     std::uint32_t placed_bytes = 0;
@@ -76,10 +78,11 @@ class FrameReceiver {
   ResponseQueue& responses_;
 
   ReceiveWindow window_;
-  std::vector<Early> early_;  ///< allocated with the first frame out of order
+  std::vector<Early> early_;  ///< early frames by sequence number, allocated with the first
   BufferPool early_buffers_;
-  std::vector<std::byte> message_;  ///< message of several frames, in assembly
-  bool refusing_ = false;  ///< the expected frame belongs to refused_operation_, not voided yet
+  std::vector<std::byte> message_;  ///< arrived part of a message of several frames
+  /// The expected frame belongs to refused_operation_, and an empty frame will replace it.
+  bool refusing_ = false;
   bool refused_any_ = false;
   std::uint32_t refused_operation_ = 0;
   bool newest_was_resent_ = false;

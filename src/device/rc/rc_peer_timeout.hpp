@@ -1,5 +1,5 @@
-// Decides by the silence of a peer when to ping it, and when it is lost. The caller asks only while
-// something depends on the peer.
+// Decides from the silence of a peer when to ping it, and when it is lost. The caller asks only
+// while something waits for the peer.
 #pragma once
 
 #include <algorithm>
@@ -13,15 +13,15 @@ class PeerTimeout {
  public:
   explicit PeerTimeout(Nanoseconds timeout) : timeout_(timeout) {}
 
-  /// Something depends on the peer from now on: earlier silence does not count.
+  /// Records that something waits for the peer from now on; earlier silence does not count.
   void begin(Instant now) { begun_ = now; }
   void on_heard(Instant now) {
     last_heard_ = now;
     ping_wanted_ = false;
   }
-  /// A frame left that the peer must acknowledge, which serves as a ping.
+  /// Records that a frame was sent that the peer must acknowledge; it serves as a ping.
   void on_pinged() { ping_wanted_ = false; }
-  /// Asks for a ping after a part of the timeout.
+  /// Requests a ping once the peer has been silent for a part of the timeout.
   void on_timer(Instant now) {
     if (now - silent_since() >= timeout_ / kPings) ping_wanted_ = true;
   }

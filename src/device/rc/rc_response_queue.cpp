@@ -16,7 +16,7 @@ void ResponseQueue::add_reads(const RcFrame& request) {
       response.kind = RcKind::refused;
       ++counters_.refused_operations;
     }
-    // Full only if a peer opens more READs than the protocol allows.
+    // The queue is full only if a peer opens more READs than the protocol allows.
     if (!push(response)) ++counters_.rejected_malformed;
   }
 }
@@ -68,7 +68,7 @@ void ResponseQueue::fill(bool undelivered, FrameRecord& record, RcFrame& out,
       frame.payload = *data;
       return;
     }
-    record.kind = RcKind::refused;  // permanently, because keys never repeat
+    record.kind = RcKind::refused;  // refused for good: an invalid key never becomes valid again
     out.kind = RcKind::refused;
     out.offset = 0;
   }

@@ -13,7 +13,7 @@ namespace tutti::device::rc {
 
 class ResponseQueue {
  public:
-  /// `memory` and `counters` outlive the queue.
+  /// `memory` and `counters` must outlive the queue.
   ResponseQueue(std::uint32_t max_frame_bytes, const MemoryTable& memory, RcCounters& counters)
       : max_frame_bytes_(max_frame_bytes), memory_(memory), counters_(counters) {}
 
@@ -25,13 +25,16 @@ class ResponseQueue {
   /// True if no answer waits to be cut into frames.
   bool empty() const { return first_ == end_; }
 
-  /// Cuts the next frame. `undelivered`: long frames do not arrive, so READs are refused.
+  /// Describes the next frame of the oldest answer in `record`. If `undelivered`, long frames do
+  /// not reach the peer, so READs are refused.
   void cut(bool undelivered, FrameRecord& record);
-  /// Adds what a frame of this queue carries, at its first transmission and at later ones.
+  /// Fills in the contents of a frame that this queue has cut, for its first transmission and for
+  /// retransmissions.
   void fill(bool undelivered, FrameRecord& record, RcFrame& out, OutgoingFrame& frame) const;
 
  private:
-  /// Open READs of the peer, and as many refusals of WRITEs.
+  /// Number of answers in the queue: one for each open READ of the peer, and as many refusals of
+  /// WRITEs.
   static constexpr std::uint32_t kSlots = 2 * kMaxOpenReads;
 
   struct Response {
@@ -40,7 +43,7 @@ class ResponseQueue {
     std::uint64_t key = 0;
     std::uint64_t offset = 0;
     std::uint64_t length = 0;
-    std::uint64_t position = 0;  ///< bytes cut into frames
+    std::uint64_t position = 0;  ///< bytes already cut into frames
   };
 
   bool push(const Response& response);
@@ -48,7 +51,7 @@ class ResponseQueue {
   std::uint32_t max_frame_bytes_;
   const MemoryTable& memory_;
   RcCounters& counters_;
-  std::vector<Response> slots_;  ///< ring, allocated on first use
+  std::vector<Response> slots_;  ///< ring of answers, allocated on first use
   std::uint32_t first_ = 0;
   std::uint32_t end_ = 0;
 };

@@ -14,19 +14,22 @@ constexpr std::size_t kFirstWorks = 32;
 
 Status WorkQueue::push(const WorkRequest& request) {
   if (request.opcode > Opcode::read) {
-    return failure(Code::invalid_argument, "opcode {} to rank {} cannot be posted",
-                   static_cast<int>(request.opcode), index(peer_));
+    return failure(
+        Code::invalid_argument,
+        "opcode {} to rank {} cannot be posted: use send, write, write_immediate or read",
+        static_cast<int>(request.opcode), index(peer_));
   }
   const bool is_send = request.opcode == Opcode::send;
   if (is_send && request.local.size() > config_.max_message_bytes) {
     return failure(Code::invalid_argument,
-                   "a message of {} bytes to rank {} exceeds {}: use a WRITE", request.local.size(),
-                   index(peer_), config_.max_message_bytes);
+                   "a message of {} bytes to rank {} is longer than {} bytes: use a WRITE",
+                   request.local.size(), index(peer_), config_.max_message_bytes);
   }
   if (end_ - first_ >= config_.max_queued_requests) {
-    return failure(Code::resource_exhausted,
-                   "{} requests to rank {} are queued: await completions before posting more",
-                   config_.max_queued_requests, index(peer_));
+    return failure(
+        Code::resource_exhausted,
+        "the limit of {} requests to rank {} is reached: await completions before posting more",
+        config_.max_queued_requests, index(peer_));
   }
   if (end_ - first_ == works_.size()) grow();
   Work& added = work(end_++);
@@ -34,7 +37,8 @@ Status WorkQueue::push(const WorkRequest& request) {
   added.request = request;
   if (request.opcode == Opcode::read) added.answer_bytes = request.local.size();
   if (is_send && !request.local.empty() && request.local.size() <= kInlineSendBytes) {
-    added.inline_copy = inline_buffers_.take();  // never null: there is one for each request
+    // Never null: the pool has a buffer for each request.
+    added.inline_copy = inline_buffers_.take();
     std::memcpy(added.inline_copy, request.local.data(), request.local.size());
     added.request.local = {added.inline_copy, request.local.size()};
   }
@@ -42,7 +46,8 @@ Status WorkQueue::push(const WorkRequest& request) {
   return {};
 }
 
-/// False for a SEND, whose poster does not wait for its arrival.
+/// True if the poster may wait for the completion of the request. The poster of a SEND does not
+/// wait for its arrival.
 bool WorkQueue::awaited(const WorkRequest& request) {
   return request.opcode == Opcode::read || (request.opcode != Opcode::send && request.signaled);
 }
@@ -111,7 +116,8 @@ void WorkQueue::fill(const FrameRecord& record, RcFrame& out, OutgoingFrame& fra
     return;
   }
   const Work& source = work(record.operation);
-  if (source.code != Code::ok) {  // refused: the peer needs only its sequence number
+  // Work that failed: the peer needs only the frame's sequence number.
+  if (source.code != Code::ok) {
     out.kind = RcKind::empty;
     return;
   }
@@ -164,7 +170,8 @@ void WorkQueue::accept_refusal(const RcFrame& frame, DelayedAck& ack) {
     finish_read(*refused, ack);
     return;
   }
-  if (refused->frames == 0) return;  // not sent yet, or completely acknowledged
+  // The work was not sent yet, or all its frames are acknowledged.
+  if (refused->frames == 0) return;
   refused->code = refusal_code(frame);
   end_cutting(*refused);
 }
@@ -175,7 +182,7 @@ void WorkQueue::finish_read(Work& read, DelayedAck& ack) {
   ack.send_at_once();
 }
 
-// The rest of work that is being cut is not sent.
+// Ends the cutting of work into frames: the rest of the work is not sent.
 void WorkQueue::end_cutting(Work& cut) {
   if (cut.all_cut) return;
   cut.all_cut = true;
@@ -193,7 +200,7 @@ void WorkQueue::complete_head(Code code, CompletionSink& sink) {
   completion.code = code;
   completion.peer = peer_;
   completion.work_id = request.work_id;
-  // Refused by a peer whose answers of full length do not arrive here.
+  // The peer refused the request because its frames of full length do not arrive here.
   if (done.code == Code::peer_failed) {
     completion.undelivered_bytes = config_.overhead_bytes + config_.max_frame_bytes;
   }
@@ -203,7 +210,7 @@ void WorkQueue::complete_head(Code code, CompletionSink& sink) {
 void WorkQueue::fail(Code code, CompletionSink& sink) {
   next_ = end_;
   while (first_ != end_) {
-    // Work that the peer refused keeps that code.
+    // Work that the peer refused completes with the code of the refusal.
     const Code own = work(first_).code;
     complete_head(own == Code::ok ? code : own, sink);
   }
@@ -217,8 +224,8 @@ void WorkQueue::abandon(DelayedAck& ack) {
   }
 }
 
-// Frames of failed work are sent empty, because the peer needs only their sequence numbers. The
-// answer to a READ that is marked as answered is ignored.
+// Frames of abandoned work are sent empty, because the peer needs only their sequence numbers. An
+// answer to a READ that is already marked as answered is ignored.
 void WorkQueue::abandon(Work& left, DelayedAck& ack) {
   if (left.code == Code::ok) left.code = Code::aborted;
   const bool begun = left.cut_bytes > 0 || left.all_cut;

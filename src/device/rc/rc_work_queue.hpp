@@ -1,4 +1,4 @@
-// The work posted to one peer, in order, from `push` to its completion: it is cut into frames, which
+// The work posted to one peer, in order, from `push` to completion. It is cut into frames, which
 // are filled from the poster's memory at each transmission.
 #pragma once
 
@@ -16,12 +16,12 @@
 
 namespace tutti::device::rc {
 
-/// Largest SEND that is copied when posted.
+/// Largest SEND in bytes that is copied when posted.
 inline constexpr std::size_t kInlineSendBytes = 256;
 
 class WorkQueue {
  public:
-  /// `config` outlives the queue.
+  /// `config` must outlive the queue.
   WorkQueue(Rank peer, const RcConfig& config)
       : peer_(peer),
         config_(config),
@@ -31,36 +31,37 @@ class WorkQueue {
   Status push(const WorkRequest& request);
   /// True if all work is completed.
   bool empty() const { return first_ == end_; }
-  /// True if the poster may wait for a WRITE or READ.
+  /// True if the poster may wait for a WRITE or READ to complete.
   bool awaited() const { return awaited_ > 0; }
 
   /// True if some work is not completely cut into frames.
   bool uncut() const { return next_ != end_; }
-  /// True if a frame can be cut: too many open READs hold up the next one.
+  /// True if a frame can be cut. A READ at the front must wait while too many READs are open.
   bool may_cut() const {
     if (next_ == end_) return false;
     return work(next_).request.opcode != Opcode::read || open_reads_ < kMaxOpenReads;
   }
-  /// Cuts the next frame. Requires may_cut().
+  /// Describes the next frame of the oldest uncut work in `record`. Requires may_cut().
   void cut(FrameRecord& record);
-  /// Adds what a frame of this queue carries, at its first transmission and at later ones.
+  /// Fills in the contents of a frame that this queue has cut, for its first transmission and for
+  /// retransmissions.
   void fill(const FrameRecord& record, RcFrame& out, OutgoingFrame& frame) const;
   /// Encodes the ranges of a read_request behind its header.
   void add_ranges(const FrameRecord& record, OutgoingFrame& frame) const;
 
-  /// The peer has a frame of this work.
+  /// Records that the peer has acknowledged a frame of this work.
   void on_acknowledged(std::uint32_t operation) { --work(operation).frames; }
-  /// Places the data of a read_response. The end of a READ makes an ACK due, here and below.
+  /// Places the data of a read_response. The end of a READ makes an ACK due.
   void accept_answer(const RcFrame& frame, DelayedAck& ack);
-  /// Fails the work that the peer refused.
+  /// Marks the work that the peer refused as failed. The end of a READ makes an ACK due.
   void accept_refusal(const RcFrame& frame, DelayedAck& ack);
-  /// Completes the finished work at the head.
+  /// Completes the finished work at the head of the queue.
   void complete(CompletionSink& sink) {
     while (first_ != next_ && finished(work(first_))) complete_head(work(first_).code, sink);
   }
   /// Completes all work with `code`.
   void fail(Code code, CompletionSink& sink);
-  /// Releases the posters' memory, as RcChannel::abandon.
+  /// Releases the posters' memory, as RcChannel::abandon does.
   void abandon(DelayedAck& ack);
 
  private:
@@ -69,7 +70,7 @@ class WorkQueue {
     WorkRequest request;
     std::byte* inline_copy = nullptr;
     std::uint64_t cut_bytes = 0;     ///< bytes put into frames so far
-    std::uint64_t answer_bytes = 0;  ///< READ: bytes still missing
+    std::uint64_t answer_bytes = 0;  ///< READ: bytes of the answer still missing
     std::uint32_t frames = 0;        ///< unacknowledged frames
     bool all_cut = false;
     bool answered = false;  ///< READ: the whole answer has arrived
@@ -98,9 +99,9 @@ class WorkQueue {
 
   Rank peer_;
   const RcConfig& config_;
-  std::vector<Work> works_;  ///< ring: a power of two, grown up to max_queued_requests
-  std::uint32_t first_ = 0;  ///< first work not completed
-  std::uint32_t next_ = 0;   ///< first work not completely put into frames
+  std::vector<Work> works_;  ///< ring whose size is a power of two and grows on demand
+  std::uint32_t first_ = 0;  ///< number of the first work that is not completed
+  std::uint32_t next_ = 0;   ///< number of the first work that is not completely cut into frames
   std::uint32_t end_ = 0;
   std::uint32_t open_reads_ = 0;  ///< READs requested and not answered
   std::uint32_t awaited_ = 0;

@@ -13,7 +13,7 @@ using protocol::MessageKind;
 
 namespace {
 
-// Contribution bytes to which a factor is applied at a time.
+// Number of contribution bytes that are multiplied by the factor in one step.
 constexpr std::size_t kJoinBytes = 4096;
 
 Description describe_call(const InNetworkCall& call, std::uint64_t bytes) {
@@ -28,7 +28,7 @@ Description describe_call(const InNetworkCall& call, std::uint64_t bytes) {
   return {"reduce", "in_network", call.root, bytes};
 }
 
-/// Casts away const for a work request, which names writable memory although a WRITE only reads it.
+/// Casts away const, because a work request takes writable memory although a WRITE only reads it.
 std::span<std::byte> readable(std::span<const std::byte> bytes) {
   return {const_cast<std::byte*>(bytes.data()), bytes.size()};
 }
@@ -58,7 +58,8 @@ void ContributeOperation::start(Instant now, bool) {
 
 Rank ContributeOperation::aggregator() const { return rank_of(context().size() - 1); }
 
-// The aggregator's results must not overwrite the contribution that is still to be added to them.
+// Registers the memory for results. It is separate memory if the results would otherwise overwrite
+// the contribution that this rank must still add to them.
 bool ContributeOperation::open_placement() {
   landing_ = buffers_.result;
   const std::byte* own = buffers_.input.data() + index(context().rank()) * buffers_.block_bytes +
@@ -134,7 +135,8 @@ bool ContributeOperation::post_segment(Instant now, std::uint32_t segment) {
 
 bool ContributeOperation::post_some(Instant now) {
   bool worked = false;
-  // Only one segment is sent per poll, so that other ranks on this core can start.
+  // If the ranks should start together, a poll sends one segment only, so that other ranks on this
+  // core can start, too.
   const std::uint32_t end = begins_together() ? std::min(granted_, next_ + 1) : granted_;
   while (next_ <= last_ && next_ < end) {
     if (!record_posted_ && !post_record(now)) return worked;
@@ -175,7 +177,8 @@ void ContributeOperation::on_immediate(Instant, Rank from, std::uint32_t count) 
   completion()->chunks_present.store(results_, std::memory_order_relaxed);
 }
 
-// The fold of all other contributions has arrived; this rank adds its own last.
+// Adds this rank's contribution to the result of the aggregator, which has folded the contributions
+// of all other ranks.
 void ContributeOperation::join(std::uint32_t in_block) {
   const std::uint32_t segment = in_block * (context().size() - 1) + index(context().rank());
   const std::uint64_t offset = plan_.offset_bytes(segment);
@@ -209,7 +212,8 @@ void ContributeOperation::on_completion(Instant, const device::Completion& compl
 }
 
 bool ContributeOperation::locally_complete() const {
-  // The Broadcasts that carry an Allreduce's results must be able to begin at once.
+  // An Allreduce's results arrive by Broadcasts, which are later operations. They can begin only if
+  // this one counts as locally complete.
   return call_.kind == InNetworkKind::allreduce || done();
 }
 

@@ -1,10 +1,10 @@
-// A rank's side of a reduction by an aggregator: the rank writes its contributions into the
-// aggregator's window as credits allow, and receives its results. The aggregator is the last rank
-// of the communicator.
+// The contribute operation: a rank's side of a reduction by an aggregator. The rank writes its
+// contributions into the aggregator window as credits allow, and receives its results. The
+// aggregator is the last rank of the communicator.
 //
-// Results of a Reduce-Scatter and of a Reduce are written to this rank. Those of an Allreduce are
-// multicast by Broadcasts, which are operations of their own and run beside this one, so that
-// uplink and downlink overlap.
+// The aggregator writes the results of a Reduce-Scatter or a Reduce to the ranks that need them. It
+// multicasts those of an Allreduce by Broadcasts, which are separate operations and run at the same
+// time as this one, so that uplink and downlink overlap.
 #pragma once
 
 #include <array>
@@ -20,34 +20,36 @@
 
 namespace tutti::engine {
 
-/// The buffers of one call at one rank; they belong to the caller until completion.
+/// The buffers of one call at one rank. The caller keeps them valid until the call completes.
 struct InNetworkBuffers {
-  /// The vector, as consecutive blocks. The plan covers one part of each block, which begins
-  /// `part_offset_bytes` into the block.
+  /// The whole vector as consecutive blocks. The aggregator reduces one part of each block, which
+  /// begins at the offset `part_offset_bytes` of the block.
   std::span<const std::byte> input{};
   std::uint64_t block_bytes = 0;
   std::uint64_t part_offset_bytes = 0;
-  /// Destination of this rank's results, as long as the part: the part of its block in a
-  /// Reduce-Scatter, the root's part in a Reduce, otherwise empty. It may be the same part of the
-  /// input but must not overlap the input otherwise.
+  /// Destination of this rank's results: in a Reduce-Scatter the aggregator's part of this rank's
+  /// block, at the root of a Reduce the aggregator's part of the vector, otherwise empty. It may be
+  /// the same memory as that part of `input`, but must not overlap `input` in any other way.
   std::span<std::byte> result{};
   std::array<std::byte, 8> factor{};  ///< factor of this rank for premultiplied_sum, one element
 };
 
 class ContributeOperation final : public Operation {
  public:
-  /// `call` has passed `check` and has elements; `reducer` has its operation and type.
+  /// `call` must be valid (`check`) and have at least one element. `reducer` must be for the
+  /// operation and the element type of `call`.
   ContributeOperation(const InNetworkCall& call, const WindowConfig& terms,
                       const InNetworkBuffers& buffers, const reduction::Reducer& reducer);
 
-  /// True: contributions reach the aggregator only from ranks that have begun this call.
+  /// This operation confirms the end of earlier ones, because the aggregator receives contributions
+  /// only from ranks that have begun this call.
   bool confirms_earlier() const override { return true; }
   void on_message(Instant now, Rank from, const protocol::Message& message) override;
   void on_immediate(Instant now, Rank from, std::uint32_t count) override;
   void on_completion(Instant now, const device::Completion& completion) override;
   bool poll(Instant now) override;
-  /// False for Reduce-Scatter: beside an Allgather, to which it leaves the uplink, starting
-  /// together would slow it.
+  /// False for a Reduce-Scatter, which leaves the uplink to an Allgather that runs at the same time
+  /// and would be slower if the ranks started together.
   bool begins_together() const override { return call_.kind != InNetworkKind::reduce_scatter; }
   bool locally_complete() const override;
   bool done() const override;
@@ -77,21 +79,24 @@ class ContributeOperation final : public Operation {
   reduction::Reducer reducer_;
   InNetworkPlan plan_;
   std::array<std::byte, CallRecord::kBytes> record_{};
-  std::vector<std::byte> scratch_;  ///< memory for results that must not overwrite the contribution
-  std::span<std::byte> landing_;    ///< memory into which the aggregator writes the results
+  /// Memory for results while the caller's result buffer still holds the contribution.
+  std::vector<std::byte> scratch_;
+  std::span<std::byte> landing_;  ///< memory into which the aggregator writes the results
   device::MemoryKey landing_key_;
   bool registered_ = false;
   std::uint64_t window_key_ = 0;
-  std::uint32_t granted_ = 0;   ///< segments that this rank may have written in all
-  std::uint32_t next_ = 0;      ///< first segment that is not written yet
-  std::uint32_t last_ = 0;      ///< last segment that this rank sends
-  std::uint32_t results_ = 0;   ///< results received so far
+  /// Total number of segments that the credits so far let this rank write.
+  std::uint32_t granted_ = 0;
+  std::uint32_t next_ = 0;      ///< number of the first segment that this rank has not written yet
+  std::uint32_t last_ = 0;      ///< number of the last segment that this rank sends
+  std::uint32_t results_ = 0;   ///< number of results received so far
   bool record_posted_ = false;  ///< true: the call record was posted
   bool acknowledged_ = false;   ///< true: the aggregator has acknowledged every write
   Instant stalled_since_{};
 };
 
-/// Tells the aggregator that this rank makes no more calls; done once no rank makes any.
+/// Tells the aggregator that this rank makes no further calls. The operation is done when every
+/// rank has said so.
 class InNetworkLeave final : public Operation {
  public:
   InNetworkLeave() : Operation({"leave", "in_network", kNoRank, 0}) {}

@@ -33,8 +33,8 @@ std::uint64_t InNetworkWindow::memory_bytes(std::uint32_t ranks, const WindowCon
   return (std::uint64_t{ranks} + 1) * slots + std::uint64_t{ranks} * CallRecord::kBytes;
 }
 
-// The call record between the slots of consecutive ranks also keeps the operands of one segment in
-// different cache sets.
+// The part of each rank begins with its call record. The record also shifts the window slots of
+// consecutive ranks, so that the operands of one segment lie in different cache sets.
 std::uint64_t InNetworkWindow::part_bytes() const {
   return CallRecord::kBytes + std::uint64_t{terms_.slots} * terms_.segment_bytes;
 }
@@ -90,8 +90,8 @@ void ReduceOperation::start(Instant now, bool) {
   protocol::Outbox outbox;
   for (std::uint32_t r = 0; r < window_->ranks(); ++r) {
     if (window_->left[r]) continue;
-    // Ranks are watched between calls, too, because a job that has died must not hold its window
-    // for ever.
+    // Ranks are watched between calls, too, because otherwise a job that has died would occupy its
+    // aggregator window for ever.
     context().peers().watch(rank_of(r));
     outbox.send(rank_of(r), MessageKind::window, epoch(), window_->key(r).key);
   }
@@ -116,8 +116,8 @@ void ReduceOperation::on_message(Instant now, Rank from, const Message& message)
   }
 }
 
-// The aggregator closes only after all ranks have left, because a rank must be able to acknowledge
-// the others' last messages.
+// Ends the communicator when every rank has left. Until then each rank stays open, so that it can
+// acknowledge the last messages of the others.
 void ReduceOperation::all_left() {
   over_ = true;
   protocol::Outbox outbox;
@@ -181,8 +181,8 @@ void ReduceOperation::adopt(const CallRecord& record) {
   if (call_->kind != InNetworkKind::allreduce) submit_successor();
 }
 
-// Refuses the call. The ranks must learn the reason before they learn that the communicator has
-// failed.
+// Refuses the call. The message with the reason must reach the ranks before the notice that the
+// communicator has failed.
 void ReduceOperation::refuse(Refusal refusal, std::uint32_t rank) {
   if (refused_) return;
   refused_ = true;
@@ -216,7 +216,8 @@ bool ReduceOperation::poll(Instant now) {
 
 bool ReduceOperation::present(std::uint32_t segment) const {
   for (std::uint32_t r = 0; r < window_->ranks(); ++r) {
-    // An owner that adds its own contribution last need only have sent the key for its results.
+    // If the owner of a block adds its own contribution itself, it does not send that segment. The
+    // aggregator only needs the key under which it writes the owner's results.
     const std::uint32_t needed = plan_.stays(segment, rank_of(r)) ? 1 : segment + 1;
     if (arrived_[r] < needed) return false;
   }
@@ -250,8 +251,8 @@ void ReduceOperation::gather_operands(std::uint32_t segment) {
 
 void ReduceOperation::fold(std::byte* to, std::uint32_t segment) const {
   const std::size_t count = plan_.elements(segment);
-  // An owner that adds its contribution last also finishes the average, so the aggregator only
-  // combines.
+  // In ring order the owner of a block adds its contribution last and then divides by the number of
+  // ranks. So the aggregator only adds up the other contributions.
   if (call_->order == FoldOrder::ring && call_->operation == reduction::Operation::average) {
     reducer_->combine(to, operands_, count);
     return;
@@ -304,7 +305,8 @@ bool ReduceOperation::collect_group(std::uint32_t segment) {
     full_ = false;
     window_->take(first_cell, size);
   }
-  // Segments of a group are stored contiguously even if they are shorter than a cell.
+  // The segments of a group are stored without gaps, even if they are shorter than a result cell,
+  // because one Broadcast sends the group.
   const std::uint64_t at = plan_.offset_bytes(segment) - plan_.group_offset_bytes(group);
   fold(window_->cells(first_cell, size).data() + at, segment);
   if (in_group + 1 == size || segment + 1 == plan_.segments()) broadcast(group, first_cell);

@@ -1,11 +1,11 @@
-// The aggregator's side of a reduction: a window into which the ranks write their contributions, a
-// fold of each segment in a fixed order once every contribution to it is there, and the delivery of
-// results to the ranks that need them.
+// The reduce operation: the aggregator's side of a reduction. The ranks write their contributions
+// into the aggregator window. When all contributions to a segment are present, the aggregator folds
+// them in a fixed order and sends the result to the ranks that need it.
 //
-// An aggregator serves the calls of its communicator one after the other, each by an operation that
-// waits for the first rank to announce the call. A window cannot be overrun: a rank writes only
-// with credit, which returns in batches as segments are reduced ([Xu25] 1.3). A rank that writes
-// more ends the communicator with an error that names it.
+// An aggregator serves the calls of its communicator one after the other. Each call has its own
+// operation, which waits until the first rank announces the call. A rank may write only as many
+// segments as its credits allow; credits return in batches as segments are reduced ([Xu25] 1.3). If
+// a rank writes more, the communicator fails with an error that names this rank.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@
 
 namespace tutti::engine {
 
-/// Memory that the operating system zeroes when it is first touched. Filling 64 MiB for one job
-/// would stall the others, and data of another job must not be visible.
+/// Memory that the operating system zeroes at the first access, so that no job sees data of another
+/// one. Zeroing a whole window at once would delay the other jobs.
 struct FreeBytes {
   void operator()(std::byte* bytes) const { std::free(bytes); }
 };
@@ -34,13 +34,14 @@ using ZeroedBytes = std::unique_ptr<std::byte[], FreeBytes>;
 /// Only the owner of the engine uses them.
 class InNetworkWindow {
  public:
-  /// Bytes of a window for this many ranks, the aggregator not counted.
+  /// Bytes of the window and the result buffer for this many ranks, the aggregator not counted.
   static std::uint64_t memory_bytes(std::uint32_t ranks, const WindowConfig& terms);
 
-  /// `terms` has passed `check`.
+  /// `terms` must be valid (`check`).
   InNetworkWindow(std::uint32_t ranks, const WindowConfig& terms);
 
-  /// Registers each rank's part, writable under a key of its own.
+  /// Registers each rank's part of the window under a separate memory key, so that only this rank
+  /// can write there.
   Status open(device::Endpoint& endpoint);
   void close(device::Endpoint& endpoint);
 
@@ -56,7 +57,7 @@ class InNetworkWindow {
     return part(rank).data() + CallRecord::kBytes + slot * terms_.segment_bytes;
   }
 
-  /// The memory of outgoing results, in cells of one segment each.
+  /// Memory for `count` outgoing results from cell `first` on. A cell holds one segment.
   std::span<std::byte> cells(std::uint32_t first, std::uint32_t count) {
     return {results_.get() + std::uint64_t{first} * terms_.segment_bytes,
             std::size_t{count} * terms_.segment_bytes};
@@ -78,8 +79,8 @@ class InNetworkWindow {
 
   std::uint32_t ranks_;
   WindowConfig terms_;
-  ZeroedBytes memory_;   ///< by rank: call record, then window slots
-  ZeroedBytes results_;  ///< result cells, as many as window slots
+  ZeroedBytes memory_;   ///< by rank: the call record and the window slots
+  ZeroedBytes results_;  ///< result cells, as many as each rank has window slots
   std::vector<bool> busy_;
   std::vector<device::MemoryKey> keys_;
 };
@@ -121,14 +122,16 @@ class ReduceOperation final : public Operation {
   std::optional<InNetworkCall> call_;
   std::optional<reduction::Reducer> reducer_;
   InNetworkPlan plan_;
-  std::vector<std::uint32_t> arrived_;  ///< by rank: segments that the rank has written
+  std::vector<std::uint32_t> arrived_;  ///< by rank: number of segments that the rank has written
   std::vector<std::uint64_t> result_keys_;
-  std::vector<std::byte> factors_;  ///< by rank, twice, because a fold may start at any rank
+  /// Factors by rank, stored twice in a row because a fold may start at any rank.
+  std::vector<std::byte> factors_;
   std::vector<const std::byte*> operands_;
-  std::size_t first_operand_ = 0;  ///< rank whose contribution is the first operand
-  std::uint32_t granted_ = 0;      ///< segments that each rank may have written in all
+  std::size_t first_operand_ = 0;  ///< rank whose contribution is the first operand of a fold
+  /// Total number of segments that the credits so far let each rank write.
+  std::uint32_t granted_ = 0;
   std::uint32_t reduced_ = 0;
-  std::uint32_t posted_ = 0;  ///< results sent and not yet acknowledged
+  std::uint32_t posted_ = 0;  ///< number of results sent but not yet acknowledged
   Instant now_{};
   bool refused_ = false;
   bool full_ = false;  ///< true: the fold waits for free result cells

@@ -13,7 +13,7 @@ namespace {
 constexpr std::uint64_t kMinSegments = 16;
 constexpr std::uint64_t kSegmentGrain = 4096;
 constexpr std::uint64_t kMinGroups = 32;
-// Segments start at multiples of a vector register's size.
+// Every segment starts at a multiple of this number of bytes, the size of a vector register.
 constexpr std::uint64_t kSegmentAlignment = 64;
 constexpr std::uint64_t kMaxSegments = 0xffff'fff0u;
 
@@ -23,7 +23,7 @@ constexpr std::uint32_t block_count(const InNetworkCall& call, std::uint32_t ran
   return call.kind == InNetworkKind::reduce_scatter ? ranks : 1;
 }
 
-/// The largest piece length of at most `longest` for which the last piece is about as long as the
+/// The length of pieces, at most about `longest`, for which the last piece is about as long as the
 /// others.
 std::uint64_t evenly(std::uint64_t bytes, std::uint64_t longest) {
   const std::uint64_t even = divide_up(bytes, divide_up(bytes, longest));
@@ -35,7 +35,7 @@ std::uint64_t evenly(std::uint64_t bytes, std::uint64_t longest) {
 Status check(const WindowConfig& terms) {
   const auto outside = [](const char* field, std::uint64_t value, std::uint64_t low,
                           std::uint64_t high) {
-    return failure(Code::invalid_argument, "aggregator {} {} is outside {} to {}", field, value,
+    return failure(Code::invalid_argument, "the aggregator's {} is {}: use {} to {}", field, value,
                    low, high);
   };
   if (terms.segment_bytes < kSegmentGrain || terms.segment_bytes > (1u << 20) ||
@@ -56,7 +56,8 @@ Status check(const WindowConfig& terms) {
 
 Status check(const InNetworkCall& call, std::uint32_t ranks) {
   if (!reduction::is_supported(call.operation, call.type)) {
-    return failure(Code::unsupported, "{} is not defined for {}: use an integer type",
+    return failure(Code::unsupported,
+                   "{} is not defined for elements of type {}: use an integer type",
                    to_string(call.operation), to_string(call.type));
   }
   if (index(call.root) >= ranks) {
@@ -64,7 +65,7 @@ Status check(const InNetworkCall& call, std::uint32_t ranks) {
                    ranks - 1);
   }
   const std::uint64_t blocks = block_count(call, ranks);
-  // The numbers of segments must fit 32 bits even with the smallest segments.
+  // Segment numbers must fit into 32 bits even if all segments have the smallest size.
   const std::uint64_t most =
       kMaxSegments * kSegmentGrain / reduction::element_bytes(call.type) / blocks;
   if (call.elements > most) {
@@ -148,8 +149,8 @@ std::optional<CallRecord> decode_call_record(std::span<const std::byte> bytes,
   std::memcpy(&record.call.elements, bytes.data() + 8, 8);
   std::memcpy(&record.result_key, bytes.data() + 16, 8);
   std::memcpy(record.factor.data(), bytes.data() + 24, record.factor.size());
-  // An empty call is never sent, and only in a Reduce-Scatter of several ranks do owners add their
-  // own contribution.
+  // A record of a call without elements is invalid, because such a call is never sent. Ring order
+  // is valid only for a Reduce-Scatter of several ranks.
   const bool ring = record.call.order == FoldOrder::ring;
   if (record.call.elements == 0) return std::nullopt;
   if (ring && (record.call.kind != InNetworkKind::reduce_scatter || ranks < 2)) return std::nullopt;

@@ -1,11 +1,10 @@
-// How a reduction by an aggregator is cut into segments, computed identically by the ranks and the
-// aggregator, and the record by which a rank announces its call.
+// How a reduction by an aggregator is cut into segments. The ranks and the aggregator compute this
+// identically; a rank announces its call by a call record.
 //
-// A vector of `blocks` equal blocks (one, or one for each rank) is cut into segments, numbered in
-// the order in which they are sent: the first segments of all blocks, then the second ones, and so
-// on, so that all owners' links carry results all the time. Segment s of rank r occupies window
-// slot (r, s modulo slots), so that a fold does not depend on the order of arrival ([Xu25] 1.2,
-// 1.3).
+// The vector has one block, or one for each rank. The segments are numbered in the order in which
+// they are sent: the first segments of all blocks, then the second ones, and so on, so that all
+// owners' links carry results all the time. Segment s of rank r occupies window slot (r, s modulo
+// slots), so that a fold does not depend on the order of arrival ([Xu25] 1.2, 1.3).
 #pragma once
 
 #include <array>
@@ -27,24 +26,24 @@ enum class InNetworkKind : std::uint8_t { allreduce, reduce_scatter, reduce };
 /// The order in which the contributions to one element are folded. Either order gives the same bits
 /// on every run, whatever the order of arrival.
 enum class FoldOrder : std::uint8_t {
-  rank,  ///< in rank order: 0, 1, ... P-1
-  /// From the rank after the owner around to the owner: the order and the bits of a ring. The owner
-  /// of a block of a Reduce-Scatter adds its own contribution itself and does not send it, which
-  /// takes N (P-1) bytes instead of N P.
+  rank,  ///< from rank 0 to the last rank
+  /// From the rank after the block's owner, cyclically, to the owner. This gives the same bits as a
+  /// ring. In a Reduce-Scatter the owner of a block adds its own contribution itself and does not
+  /// send it, which saves traffic.
   ring,
 };
 
-/// The window that an aggregator offers to one communicator, with its credits ([Xu25] 1.3). All
-/// members must use the same values.
+/// The dimensions of the aggregator window of one communicator, and of its credits ([Xu25] 1.3).
+/// All members must use the same values.
 struct WindowConfig {
   /// Size of the largest segment in bytes, a multiple of 64. With its headers such a segment leaves
   /// in one system call and one kernel packet; 4 KiB more would need two.
   std::uint32_t segment_bytes = 60 * 1024;
-  /// Window slots of one rank, enough for the distance by which other ranks run ahead while one
-  /// rank's link carries its Allgather block.
+  /// Number of window slots of one rank. It must suffice for the segments that the other ranks send
+  /// while the link of one rank is busy with its Allgather block.
   std::uint32_t slots = 128;
-  std::uint32_t pulses = 4;  ///< credit batches in a window ([Xu25] 1.3)
-  /// Bytes of an Allreduce's result that are multicast together.
+  std::uint32_t pulses = 4;  ///< number of credit batches in a window ([Xu25] 1.3)
+  /// Bytes of an Allreduce's result that one Broadcast multicasts.
   std::uint32_t group_bytes = 256 * 1024;
 
   friend bool operator==(const WindowConfig&, const WindowConfig&) = default;
@@ -52,49 +51,49 @@ struct WindowConfig {
 
 inline constexpr std::uint32_t kMaxInNetworkRanks = 4096;
 
-/// Ok if an aggregator can work with these values; otherwise names the field and its range.
+/// Checks the values. An error names the invalid field and its range.
 Status check(const WindowConfig& terms);
 
-/// One call of a reduction, on which all ranks must agree.
+/// One call of a reduction. All ranks must pass the same values.
 struct InNetworkCall {
   InNetworkKind kind = InNetworkKind::allreduce;
   reduction::ElementType type = reduction::ElementType::float32;
   reduction::Operation operation = reduction::Operation::sum;
   FoldOrder order = FoldOrder::rank;
   Rank root = rank_of(0);      ///< root of a Reduce, otherwise 0
-  std::uint64_t elements = 0;  ///< elements of each block that this aggregator reduces
+  std::uint64_t elements = 0;  ///< number of elements of each block that this aggregator reduces
 
   friend bool operator==(const InNetworkCall&, const InNetworkCall&) = default;
 };
 
-/// Ok if the call is valid for this many ranks.
+/// Checks that the call is valid for this many ranks.
 Status check(const InNetworkCall& call, std::uint32_t ranks);
 
-/// The call record, which a rank writes before its contributions: the call and the rank's own
-/// values.
+/// The call record, by which a rank announces its call. The rank writes it to the aggregator before
+/// its contributions.
 struct CallRecord {
   static constexpr std::size_t kBytes = 64;
 
   InNetworkCall call;
-  /// Key of the memory for the rank's results; 0: it receives none.
+  /// Memory key under which the aggregator writes the rank's results; 0: the rank receives none.
   std::uint64_t result_key = 0;
   std::array<std::byte, 8> factor{};  ///< factor of the rank for premultiplied_sum, one element
 };
 
 std::array<std::byte, CallRecord::kBytes> encode(const CallRecord& record);
-/// Decodes a call record; nothing if a field is invalid. `ranks` bounds the root.
+/// Decodes a call record; nothing if a field is invalid, such as a root that is not below `ranks`.
 std::optional<CallRecord> decode_call_record(std::span<const std::byte> bytes, std::uint32_t ranks);
 
 /// The segments into which one call is cut.
 class InNetworkPlan {
  public:
   InNetworkPlan() = default;
-  /// `call` and `terms` have passed `check`.
+  /// `call` and `terms` must be valid (`check`).
   InNetworkPlan(const InNetworkCall& call, std::uint32_t ranks, const WindowConfig& terms);
 
   std::uint32_t segments() const { return segments_; }
   std::uint32_t segments_per_block() const { return blocks_ == 0 ? 0 : segments_ / blocks_; }
-  /// Bytes of each block that this aggregator reduces.
+  /// Size in bytes of the part of each block that this aggregator reduces.
   std::uint64_t part_bytes() const { return part_bytes_; }
   std::uint32_t block(std::uint32_t segment) const { return segment % blocks_; }
   std::uint32_t in_block(std::uint32_t segment) const { return segment / blocks_; }
@@ -112,7 +111,8 @@ class InNetworkPlan {
     return call_.order == FoldOrder::ring && owner(segment) == rank;
   }
 
-  /// For Allreduce: results are multicast in groups of this many segments; the last may be shorter.
+  /// Number of consecutive segments of an Allreduce whose results are multicast together. The last
+  /// group may have fewer.
   std::uint32_t group_segments() const { return group_segments_; }
   std::uint32_t groups() const { return (segments_ + group_segments_ - 1) / group_segments_; }
   std::uint64_t group_offset_bytes(std::uint32_t group) const {
@@ -129,15 +129,15 @@ class InNetworkPlan {
   std::uint32_t group_segments_ = 1;
 };
 
-/// The reason why an aggregator ended a call. The message to the ranks has it as reason << 32 |
-/// rank at fault.
+/// The reason why an aggregator ended a call. The argument of the message to the ranks is reason <<
+/// 32 | rank at fault.
 enum class Refusal : std::uint32_t {
   none,
   record,     ///< the rank's call record is invalid
   mismatch,   ///< the rank called a different operation from the others
   overrun,    ///< the rank wrote without credit
   left,       ///< the rank has closed its communicator while others still call
-  reduction,  ///< the operation that the rank called is not defined for the type
+  reduction,  ///< the operation of the rank's call is not defined for its element type
   last = reduction,
 };
 

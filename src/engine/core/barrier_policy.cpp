@@ -6,8 +6,8 @@ namespace tutti::engine {
 
 namespace {
 
-// Window bytes that a short multicast counts for: a datagram fills more of a receive queue than
-// its payload.
+// A multicast counts for at least this many bytes of the credit window, because a datagram occupies
+// more of a receive queue than its payload.
 constexpr std::uint64_t kMinUnconfirmedBytes = 2048;
 
 }  // namespace

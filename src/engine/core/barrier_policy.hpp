@@ -1,6 +1,6 @@
-// Decides which collectives begin with a ready barrier. Bytes that ranks were sent stay unconfirmed
-// until a later collective, or a barrier, proves that every rank has consumed them; unconfirmed
-// bytes never exceed what a rank that has called nothing yet can hold.
+// Decides which collectives begin with a ready barrier. Bytes sent to a rank count as unconfirmed
+// until a later collective, or a ready barrier, proves that every rank has consumed them. The
+// unconfirmed bytes never exceed what a rank can store for collectives that it has not called.
 #pragma once
 
 #include <cstdint>
@@ -12,19 +12,20 @@ namespace tutti::engine {
 
 class BarrierPolicy {
  public:
-  /// Most bytes that a rank may be sent for collectives that it has not begun; more waits for a
-  /// ready barrier.
+  /// Most message bytes that a rank may receive for collectives that it has not begun. A collective
+  /// that would exceed this limit begins with a ready barrier.
   static constexpr std::uint64_t kMaxUnexpectedBytes = 4 << 20;
 
-  /// `lossless`: no credits bound what is sent, so that every multicast waits for its receivers.
+  /// `lossless`: the device loses nothing and credits do not limit the senders, so every multicast
+  /// begins with a ready barrier.
   BarrierPolicy(const Settings& settings, bool lossless)
       : always_(settings.always_barrier),
         lossless_(lossless),
         window_bytes_(settings.window_bytes) {}
 
-  /// Decides whether `operation` begins with a barrier, and counts its bytes; called once for each
-  /// collective, in their order. The decision is the same on all ranks because it depends on the
-  /// sequence of collectives alone. `votes`: a vote rides on the barrier.
+  /// Decides whether `operation` begins with a ready barrier, and counts its bytes. Called once for
+  /// each collective, in order; all ranks decide alike, because only the sequence of collectives
+  /// matters. `votes`: the barrier must carry a rate vote.
   bool decide(const Operation& operation, bool votes);
 
  private:

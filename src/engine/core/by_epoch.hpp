@@ -1,6 +1,6 @@
 // A store, by epoch, of items that arrived for collectives that this rank has not begun. A root may
-// be thousands of short Broadcasts ahead of a rank that computes, so taking one collective's items
-// must not visit the others.
+// be thousands of short Broadcasts ahead of this rank, so removing the items of one collective must
+// not visit those of the others.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 
 namespace tutti::engine {
 
-/// Items by epoch. Epochs wrap; those held at one time lie less than 2^31 apart.
+/// Items by epoch. Epochs wrap at 2^32, so all stored epochs must lie less than 2^31 apart.
 template <typename Item>
 class ByEpoch {
  public:

@@ -12,7 +12,8 @@ namespace tutti::engine {
 namespace {
 
 constexpr Rank kReference{0};
-// Later than any clock, and small enough that sums of a few instants do not overflow.
+// Bound of plausible clock values: larger than any real one, and small enough that a sum of a few
+// instants does not overflow.
 constexpr Instant kLatest{std::int64_t{1} << 61};
 
 bool is_plausible(Instant time) { return Instant{-kLatest.nanoseconds} < time && time < kLatest; }

@@ -1,9 +1,9 @@
 // The clock exchange: compares every rank's clock with rank 0's, for traces. Each rank asks rank 0
 // for its clock a few times, in a collective that runs once when a traced communicator is created.
 //
-// All ranks ask at the same time, so that the exchange takes a few round trips whatever their
-// number. A busy rank 0 answers late, which widens the bounds and thus shows in their error; drift
-// after the exchange is not corrected.
+// All ranks ask at the same time, so that the exchange takes a few round trips for any number of
+// ranks. A busy rank 0 answers late, which makes the bounds wider and the reported error larger.
+// Clock drift after the exchange is not corrected.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@ class ClockExchange final : public Operation {
 
   /// `clock` is read at each send and receive, because the instant of a poll may be older than the
   /// message that the poll found. `identity` is equal for ranks that read the same clock; 0:
-  /// unknown. `outcome` is written before the operation ends and must outlive it.
+  /// unknown. `outcome` receives the result and must outlive the operation.
   ClockExchange(observe::TraceLog::Clock clock, std::uint64_t identity, ClockComparison& outcome);
 
   std::uint64_t unexpected_bytes() const override { return 0; }
@@ -62,10 +62,10 @@ class ClockExchange final : public Operation {
   observe::TraceLog::Clock clock_;
   std::uint64_t identity_;
   ClockComparison& outcome_;
-  std::uint32_t asked_ = 0;  ///< questions of this rank that rank 0 has answered
+  std::uint32_t asked_ = 0;  ///< number of questions of this rank that rank 0 has answered
   Instant asked_at_{};
-  std::vector<std::uint32_t> answered_;  ///< at rank 0: questions answered, by rank
-  std::uint64_t unanswered_ = 0;         ///< at rank 0: questions not answered yet
+  std::vector<std::uint32_t> answered_;  ///< at rank 0, by rank: number of questions answered
+  std::uint64_t unanswered_ = 0;         ///< at rank 0: number of questions not answered yet
   bool sent_ = false;                    ///< true: something was sent since the last poll
   bool over_ = false;
 };

@@ -47,13 +47,15 @@ bool CommunicatorContext::poll(Instant now) {
     begin_operations(now);
   }
   if (failures_.settled()) {
-    // The failure notices still have to reach the other ranks.
+    // A failed communicator is still polled, because its failure notices have to reach the other
+    // ranks.
     endpoint_->poll(now, completions_);
     messages_.post_deferred(now);
     receiver_.discard();
     return false;
   }
-  // Other messages are handled in every kSlotOnlyRounds-th round only.
+  // While a slot exchange is the only work, other messages are handled in every kSlotOnlyRounds-th
+  // round only.
   constexpr std::uint32_t kSlotOnlyRounds = 16;
   const bool briefly = only_slot_exchange_active() && ++rounds_slot_only_ % kSlotOnlyRounds != 0;
   if (briefly && poll_inline(now)) return operations_.active().empty();
@@ -73,8 +75,8 @@ bool CommunicatorContext::poll(Instant now) {
   return worked;
 }
 
-/// Running the rest of the engine, whose code is cold by then, would cost more than the short
-/// collective itself.
+/// If this is true, only the slot exchange is polled. Running the rest of the engine, whose code is
+/// no longer cached, would take longer than the short collective itself.
 bool CommunicatorContext::only_slot_exchange_active() const {
   return operations_.only_slot_exchange() && !messages_.has_deferred() && !failures_.noted() &&
          !receiver_.has_workers();
@@ -113,7 +115,7 @@ void CommunicatorContext::begin(Instant now, std::unique_ptr<Operation> begun) {
   Operation& operation = operations_.activate(std::move(begun));
   const Description& what = operation.description();
   recorder_.begin(epoch, what.operation, what.algorithm, what.root, what.bytes, now);
-  // A slot exchange starts failure detection itself, once it takes long.
+  // A slot exchange starts to watch peers itself if it takes long.
   if (!operation.meets()) peers_.watch_neighbours();
   const bool votes = operation.prepare(*this);
   operation.begin(now, epoch, barriers_.decide(operation, votes), *this, router_);
@@ -135,13 +137,13 @@ bool CommunicatorContext::poll_operations(Instant now) {
     worked = true;
   }
   begin_operations(now);
-  // Work that the operations posted leaves now rather than in the next round.
+  // Sends the work that the operations have just posted now rather than in the next round.
   if (worked && !failures_.noted())
     take_completions(now, endpoint_->poll_posted(now, completions_));
   return worked;
 }
 
-/// Ends the active operation at `position`, which is done.
+/// Ends the operation with index `position` among the active ones. That operation must be done.
 void CommunicatorContext::end(Instant now, std::size_t position) {
   std::unique_ptr<Operation> over = operations_.take(position);
   recorder_.enter(over->epoch(), observe::Phase::done, now);
@@ -166,7 +168,7 @@ void CommunicatorContext::settle_failure(Instant now) {
   // An operation that is already done completes successfully, even if its last message arrived in
   // the same poll as the failure.
   const std::vector<std::unique_ptr<Operation>> over = operations_.take_done();
-  // The callers get their buffers back: no device may read or write them any more.
+  // From now on no device may read or write the buffers, because they go back to the callers.
   endpoint_->abandon();
   std::vector<Status> reasons;
   for (const auto& operation : operations_.active()) {
@@ -174,7 +176,8 @@ void CommunicatorContext::settle_failure(Instant now) {
     reasons.push_back(failures_.status_of(now, *operation));
     operation->finish();
   }
-  // The hook runs before any waiter is released, because a waiter may end the process.
+  // The failure hook runs before any waiting thread is released, because that thread may end the
+  // process.
   failures_.call_hook(reasons.empty() ? failures_.status() : reasons.front());
   for (const auto& operation : over) {
     recorder_.enter(operation->epoch(), observe::Phase::done, now);

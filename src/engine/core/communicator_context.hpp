@@ -1,6 +1,6 @@
-// One communicator at one rank, as the engine runs it: its endpoint, and the parts between which
-// `poll` moves what arrives, what is sent and what has ended. Poll-driven: it never blocks, sleeps
-// or reads a clock.
+// One communicator at one rank, as the engine runs it: its endpoint, and the parts that handle its
+// operations, messages, chunks and failures. It is driven by `poll`, and never blocks, sleeps or
+// reads a clock.
 #pragma once
 
 #include <array>
@@ -36,22 +36,22 @@ class CommunicatorContext {
   CommunicatorContext(Rank rank, std::uint32_t size, const Settings& settings,
                       std::unique_ptr<device::Endpoint> endpoint, std::vector<std::string> names);
 
-  /// Starts a collective at once and polls it, if no other work has to come first; otherwise leaves
-  /// it to the caller to submit. Called by the owner.
+  /// Starts a collective at once and polls it. If other work has to come first, leaves `operation`
+  /// to the caller, which then submits it. Only the owner may call this.
   void try_start_inline(Instant now, std::unique_ptr<Operation>& operation);
-  /// Polls the active slot exchange and nothing else; false: the full `poll` is needed. Called by
-  /// the owner.
+  /// Polls the active slot exchange and nothing else; false if the full `poll` is needed. Only the
+  /// owner may call this.
   bool poll_inline(Instant now);
   /// Whether a slot exchange is the only work in progress.
   bool only_slot_exchange_active() const;
-  /// One round of work; returns whether there was any.
+  /// Does one round of work; returns whether there was any work.
   bool poll(Instant now);
-  /// When `poll` must be called even if nothing arrives.
+  /// The time at which `poll` must be called even if nothing arrives.
   Instant next_deadline() const;
   /// Whether every message of this rank has reached its peer.
   bool quiet() const;
 
-  /// Traces collectives from now on; those in progress only in part.
+  /// Traces collectives from now on. Of a collective in progress only the rest is traced.
   void trace_to(std::unique_ptr<observe::CommunicatorTrace> trace) {
     trace_ = std::move(trace);
     recorder_.trace_to(trace_.get());
@@ -59,7 +59,7 @@ class CommunicatorContext {
 
   Rank rank() const { return rank_; }
   std::uint32_t size() const { return size_; }
-  /// With the chunk and window sizes in effect.
+  /// The settings, with the chunk and window sizes that are in effect.
   const Settings& settings() const { return settings_; }
   device::Endpoint& endpoint() { return *endpoint_; }
   observe::Counters& counters() { return counters_; }
@@ -99,7 +99,7 @@ class CommunicatorContext {
   observe::Counters counters_;
   observe::FlightRecorder recorder_;
   std::unique_ptr<observe::CommunicatorTrace> trace_;
-  // A part refers to earlier ones.
+  // The order matters: these members may refer to members above them.
   RankNames names_;
   OperationQueue operations_;
   BarrierPolicy barriers_;
@@ -113,7 +113,8 @@ class CommunicatorContext {
   MessageRouter router_;
   ChunkReceiver receiver_;
   std::array<device::Completion, 64> completions_;
-  std::uint32_t rounds_slot_only_ = 0;  ///< polls with nothing but a slot exchange active
+  /// Number of polls during which a slot exchange was the only work.
+  std::uint32_t rounds_slot_only_ = 0;
 };
 
 }  // namespace tutti::engine

@@ -1,5 +1,5 @@
-// Estimates of the network of a communicator, measured by its collectives: an estimate outlives the
-// operation that measured it, because the next ones use it.
+// Estimates of the network, measured by the collectives of a communicator. An estimate outlives the
+// operation that measured it, because later operations use it.
 #pragma once
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace tutti::engine {
 
 class NetworkEstimates {
  public:
-  /// `assumed_bytes_per_second`: the arrival rate until one is measured.
+  /// `assumed_bytes_per_second`: the arrival rate that is assumed until one is measured.
   explicit NetworkEstimates(std::uint64_t assumed_bytes_per_second)
       : bytes_per_second_(assumed_bytes_per_second) {}
 
@@ -35,13 +35,13 @@ class NetworkEstimates {
   }
   /// How the senders of this communicator's Allgathers share the network.
   protocol::SendSchedule& send_schedule() { return send_schedule_; }
-  /// This rank's vote on that schedule, filled in by the operations.
+  /// This rank's rate vote for the send schedule, filled in by the operations.
   protocol::RateVote& vote() { return vote_; }
 
  private:
   protocol::Jitter jitter_;
   std::uint64_t bytes_per_second_;
-  std::uint32_t loss_memory_ = 0;  ///< collectives for which the last loss is still remembered
+  std::uint32_t loss_memory_ = 0;  ///< number of further collectives for which the last loss counts
   protocol::SendSchedule send_schedule_;
   protocol::RateVote vote_;
 };

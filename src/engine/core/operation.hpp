@@ -32,12 +32,12 @@ struct Completion {
       callback;  ///< function that the owner of the engine calls once, at the end
   std::atomic<std::uint64_t> chunks_present{0};
   std::atomic<std::uint64_t> chunks_total{0};
-  /// Context whose slot exchange completes this request, so that a waiter need poll only that; null
-  /// if the full engine must run. Set before the operation begins.
+  /// The context whose slot exchange completes this request, so that a waiting thread need poll
+  /// only that exchange. Null if the full engine must run; set before the operation begins.
   std::atomic<CommunicatorContext*> inline_poll_context{nullptr};
 };
 
-/// The names of an operation in messages and records.
+/// The name and arguments of an operation in error texts and records.
 struct Description {
   const char* operation = "";  ///< name of the collective, such as "allgather"
   const char* algorithm = "";  ///< name of the algorithm, such as "multicast"
@@ -57,8 +57,8 @@ class RejectionSink {
   ~RejectionSink() = default;
 };
 
-/// Base of all operations: the engine feeds them messages, chunks and completions, and polls them.
-/// Only the owner of the engine uses them.
+/// Base of all operations. The engine hands messages, chunks and completions to an operation, and
+/// polls it; only the owner of the engine uses it.
 class Operation {
  public:
   explicit Operation(Description description)
@@ -75,17 +75,18 @@ class Operation {
   /// Payload bytes that all ranks together multicast; they decide whether a ready barrier runs.
   /// Must be the same on all ranks.
   virtual std::uint64_t multicast_bytes() const { return 0; }
-  /// Upper bound of the message bytes that other ranks may send to a rank before it has called this
-  /// collective. Must be the same on all ranks; larger amounts wait for a ready barrier.
+  /// Upper bound of the message bytes that other ranks may send to a rank that has not called this
+  /// collective yet. Must be the same on all ranks; if the bound is too large, a ready barrier runs
+  /// first.
   virtual std::uint64_t unexpected_bytes() const { return 0; }
-  /// True if the end of this operation proves that every rank had finished all earlier ones.
+  /// True if the end of this operation proves that every rank had finished all earlier operations.
   virtual bool confirms_earlier() const { return false; }
 
   /// True if the end of this operation at this rank proves that every rank had begun it.
   bool begun_by_all() const { return begun_by_all_; }
 
-  /// Chooses, before `begin`, how to run. Returns true if the ready barrier must run because it
-  /// carries a rate vote. Must be the same on all ranks.
+  /// Called before `begin`: chooses how the operation runs. Returns true if the ready barrier must
+  /// run because it carries a rate vote; the result must be the same on all ranks.
   virtual bool prepare(CommunicatorContext&) { return false; }
   /// Begins the operation. `barrier`: the ready barrier must run before data is sent.
   void begin(Instant now, std::uint32_t epoch, bool barrier, CommunicatorContext& context,
@@ -99,10 +100,10 @@ class Operation {
   }
   /// Handles a message of this collective's protocol; rejects it by default.
   virtual void on_message(Instant now, Rank from, const protocol::Message& message);
-  /// Handles a schedule's data in a message; `payload` is valid during the call.
+  /// Handles a message that carries data of a schedule; `payload` is valid only during the call.
   virtual void on_data(Instant now, Rank from, std::uint32_t slot,
                        std::span<const std::byte> payload);
-  /// Handles the news that a schedule's data was written to the memory that this rank named.
+  /// Handles an immediate: data of a schedule has been written to memory that this rank named.
   virtual void on_immediate(Instant now, Rank from, std::uint32_t slot);
   /// Handles a chunk of this collective.
   virtual void on_chunk(Instant now, const device::ReceivedChunk& chunk,
@@ -113,8 +114,8 @@ class Operation {
   /// Handles a verified chunk that arrived before `begin`.
   virtual void on_unexpected_chunk(Instant now, std::uint32_t psn, Rank source,
                                    std::span<const std::byte> payload);
-  /// Returns the view by which receive workers place the chunks of this collective; called once it
-  /// has begun.
+  /// Returns the view by which receive workers place the chunks of this collective; called after
+  /// `begin`.
   virtual ReceiveView receive_view();
   /// Handles the news that receive workers have placed chunks of this collective.
   virtual void on_arrivals(Instant now, const std::vector<Arrival>& arrivals);
@@ -132,8 +133,8 @@ class Operation {
   /// True if `poll` has data to send that the send queue did not take.
   virtual bool blocked() const { return false; }
 
-  /// True if everything that this rank receives has arrived and everything that it sends was sent.
-  /// The next operation may then begin while this one still serves the neighbours.
+  /// True if this rank has received all its data and sent all its data. The next operation may then
+  /// begin while this one still serves the neighbours.
   virtual bool locally_complete() const = 0;
   virtual bool done() const = 0;
   /// Releases registered memory when the operation ends, successfully or not.

@@ -56,7 +56,8 @@ void OperationQueue::fail_all(std::span<const Status> reasons, const Status& fai
   active_.clear();
   for (auto& operation : queued_) {
     complete(*operation,
-             failure(Code::aborted, "not begun, because the communicator has failed: {}",
+             failure(Code::aborted,
+                     "the collective was not begun, because the communicator has failed: {}",
                      failed.message()));
   }
   queued_.clear();

@@ -1,8 +1,9 @@
 // The collectives of one communicator at one rank, from submission to completion. They begin in the
-// order of submission, which is the same on all ranks and numbers them (the epoch).
+// order of submission, which is the same on all ranks and determines their epochs.
 //
-// The data phases of two collectives never overlap at one rank: the next begins when all active
-// ones are locally complete, while their handshakes and their neighbours' fetches continue.
+// The data phases of two collectives never overlap at one rank: a collective begins only when all
+// active ones are locally complete. The handshakes of the active ones, and the READs by neighbours,
+// continue meanwhile.
 #pragma once
 
 #include <algorithm>
@@ -28,14 +29,16 @@ class OperationQueue {
   OperationQueue(std::uint32_t first_epoch, observe::Counters& counters)
       : counters_(counters), next_epoch_(first_epoch) {}
 
-  /// Hands over a collective. Any thread; lock-free.
+  /// Hands a collective to the engine. Any thread may call this; it takes no lock.
   void submit(std::unique_ptr<Operation> operation) { submitted_.push(std::move(operation)); }
   bool has_submissions() const { return !submitted_.empty(); }
   /// Whether a collective is submitted, queued or active.
   bool busy() const { return has_submissions() || !idle(); }
 
-  // Called by the owner of the engine.
-  /// Queues what was submitted or, if the communicator has failed, completes it with an error.
+  // Only the owner of the engine calls the functions below.
+
+  /// Queues the submitted collectives. If the communicator has failed, completes them with an error
+  /// instead.
   void take_submissions(const Status& failed);
   bool has_queued() const { return !queued_.empty(); }
   /// Whether nothing is queued or active.
@@ -47,7 +50,7 @@ class OperationQueue {
   }
   /// Moves out the oldest queued collective.
   std::unique_ptr<Operation> take_queued();
-  /// Makes a collective active; its epoch is `next_epoch` as it was before the call.
+  /// Makes a collective active. Its epoch is the value that `next_epoch` had before the call.
   Operation& activate(std::unique_ptr<Operation> operation);
   std::uint32_t next_epoch() const { return next_epoch_; }
   bool has_begun(std::uint32_t epoch) const { return circular_before(epoch, next_epoch_); }
@@ -60,13 +63,14 @@ class OperationQueue {
     }
     return nullptr;
   }
-  /// Moves out the active collective at `position`.
+  /// Moves out the active collective with index `position`.
   std::unique_ptr<Operation> take(std::size_t position);
   /// Moves out the active collectives that are done.
   std::vector<std::unique_ptr<Operation>> take_done();
   /// Tells the application that a collective has ended.
   void complete(Operation& operation, const Status& status);
-  /// Ends all collectives because of a failure: the active ones each with its entry of `reasons`.
+  /// Ends all collectives because of a failure: the active ones with their entries of `reasons`,
+  /// the queued ones with an error that quotes `failed`.
   void fail_all(std::span<const Status> reasons, const Status& failed);
 
   /// Whether a slot exchange is active and no other collective is queued or active.
@@ -79,7 +83,7 @@ class OperationQueue {
              return one->multicast_bytes() > 0;
            });
   }
-  /// Whether an active operation asks for it (`Operation::begins_together`).
+  /// Whether an active operation wants the ranks to start together (`Operation::begins_together`).
   bool begins_together() const {
     return std::any_of(active_.begin(), active_.end(),
                        [](const auto& one) { return one->begins_together(); });
@@ -89,9 +93,9 @@ class OperationQueue {
     return std::any_of(active_.begin(), active_.end(),
                        [](const auto& one) { return one->blocked(); });
   }
-  /// When an active collective must be polled even if nothing arrives.
+  /// The time at which an active collective must be polled even if nothing arrives.
   Instant next_deadline() const;
-  /// A number that changes whenever a collective begins, receives or completes.
+  /// A number that changes whenever a collective begins, receives data or completes.
   std::uint64_t progress() const;
 
  private:

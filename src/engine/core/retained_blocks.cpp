@@ -10,8 +10,7 @@ namespace tutti::engine {
 namespace {
 
 constexpr std::size_t kMaxRequests = 4096;
-// Number of free blocks kept for reuse, enough for a loop of short Broadcasts; the storage of more
-// is freed.
+// Number of released blocks whose storage is kept for reuse, enough for a loop of short Broadcasts.
 constexpr std::size_t kMaxFree = 64;
 
 }  // namespace

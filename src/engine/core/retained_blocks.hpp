@@ -1,8 +1,9 @@
 // Retained blocks: copies of the short blocks that this rank has multicast
-// (Settings::retain_bytes). The root's call ends when its block has left, and a receiver's when the
-// block has arrived, without a handshake. A rank that lost chunks asks the root and READs them from
-// the copy ([Khalilov24] 3.3 with a ring of one), which is released when every rank has
-// acknowledged the block.
+// (Settings::retain_bytes). A Broadcast of such a block needs no handshake: the root's call ends
+// when the block has been sent, a receiver's call when the block has arrived.
+//
+// A rank that lost chunks asks the root and READs them from the copy ([Khalilov24] 3.3 with a ring
+// of one rank). The root releases the copy when every rank has acknowledged the block.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +21,8 @@ namespace tutti::engine {
 
 class RetainedBlocks {
  public:
-  /// `endpoint` serves the READs and outlives this object. A chunk requested before its block was
-  /// sent counts as lost once `grace` has passed after the sending.
+  /// `endpoint` serves the READs and must outlive this object. A chunk that was requested before
+  /// its block was sent counts as lost when the time `grace` has passed since the block was sent.
   RetainedBlocks(Rank me, device::Endpoint& endpoint, Nanoseconds grace)
       : me_(me), endpoint_(endpoint), grace_(grace) {}
 
@@ -34,9 +35,9 @@ class RetainedBlocks {
     return blocks_.empty() || acks.has(rank, blocks_.back().epoch);
   }
 
-  /// Handles a request of `from`, which misses chunks; false if too many requests are pending. For
-  /// a block that was sent already the answer is immediate. Otherwise it is given later, and only
-  /// if the block has not arrived by then: `from` was waiting for this rank and has lost nothing.
+  /// Handles a request of rank `from`, which misses chunks; false if too many requests are pending.
+  /// If the block was sent already, the answer is immediate. Otherwise `from` may have been early:
+  /// it is answered later, and only if it has not received the block by then.
   bool ask(Rank from, const protocol::Message& request, protocol::Outbox& outbox);
   /// Answers requests that are due; returns the number of ranges served.
   std::uint64_t serve(Instant now, const protocol::DeliveryAcks& acks, protocol::Outbox& outbox);

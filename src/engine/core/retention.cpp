@@ -14,7 +14,8 @@ Retention::Retention(Rank me, std::uint32_t size, const Settings& settings,
       blocks_(me, endpoint, 2 * settings.ack_delay) {}
 
 bool Retention::covers(std::uint64_t broadcast_bytes) const {
-  // Every receiver's ACK goes to the root itself.
+  // Limits the delivery ACKs that a root gets, because every receiver sends its ACK to the root
+  // itself.
   constexpr std::uint32_t kMaxReceivers = 64;
   return broadcast_bytes <= max_bytes_ && size_ > 1 && size_ <= kMaxReceivers;
 }
@@ -27,7 +28,7 @@ void Retention::send_acks(Instant now) {
 void Retention::keep(Instant now, std::uint32_t epoch, std::span<const std::byte> block) {
   blocks_.keep(now, epoch, block);
   ++counters_.blocks_retained;
-  // All ACKs may have arrived before the last chunk left here.
+  // If all ACKs arrived before the last chunk had left this host, the copy is released at once.
   blocks_.release(acks_);
 }
 

@@ -22,31 +22,34 @@ namespace tutti::engine {
 
 class Retention {
  public:
-  /// The references outlive this.
+  /// The referenced objects must outlive this one.
   Retention(Rank me, std::uint32_t size, const Settings& settings, device::Endpoint& endpoint,
             MessageSender& messages, NetworkEstimates& network, observe::Counters& counters);
 
-  /// Whether a Broadcast of this size runs without a handshake, its root retaining a copy. The same
-  /// on all ranks.
+  /// Whether a Broadcast of this size runs without a handshake because its root retains a copy. The
+  /// same on all ranks.
   bool covers(std::uint64_t broadcast_bytes) const;
 
-  // As receiver.
+  // Functions for a receiver.
+
   /// Schedules a delivery ACK to `root`, which retains a copy of the block received.
   void schedule_ack(Instant now, Rank root, std::uint32_t epoch) {
     acks_.schedule(now, root, epoch);
   }
-  /// Sends the scheduled ACKs before they are due.
+  /// Sends the scheduled ACKs at once, even if they are not due yet.
   void send_acks(Instant now);
 
-  // As root.
+  // Functions for a root.
+
   /// Retains a copy of the block that this rank has sent in a collective.
   void keep(Instant now, std::uint32_t epoch, std::span<const std::byte> block);
-  /// Answers a rank that misses chunks of a block that this rank retains or is about to.
+  /// Answers a rank that misses chunks of a block that this rank retains, or will retain soon.
   void answer(Instant now, Rank from, const protocol::Message& request);
-  /// Answers a rank that misses chunks of a collective that is over here.
+  /// Answers a rank that misses chunks of a collective that has ended at this rank.
   void answer_late(Instant now, Rank from, const protocol::Message& request);
   void on_ack(Rank from, std::uint32_t epoch);
-  /// Every rank has begun `epoch`, which acknowledges all earlier blocks.
+  /// Records that every rank has begun the collective `epoch`, which acknowledges all earlier
+  /// blocks.
   void begun_by_all(std::uint32_t epoch);
   bool empty() const { return blocks_.empty(); }
   /// Whether `rank` has acknowledged every retained block.
@@ -54,12 +57,12 @@ class Retention {
 
   /// Sends due delivery ACKs, and answers requests that arrived before the block was retained.
   void serve(Instant now);
-  /// When `serve` must be called.
+  /// The time at which `serve` must be called.
   Instant next_deadline() const { return std::min(acks_.due(), blocks_.next_deadline()); }
 
  private:
   std::uint32_t size_;
-  std::uint64_t max_bytes_;  ///< size of the largest Broadcast whose root retains it
+  std::uint64_t max_bytes_;  ///< size in bytes of the largest Broadcast whose root retains a copy
   MessageSender& messages_;
   NetworkEstimates& network_;
   observe::Counters& counters_;

@@ -10,25 +10,27 @@
 namespace tutti::engine {
 
 struct Settings {
-  std::uint32_t chains = 0;       ///< chains of the sequencer ([Khalilov24] 4.1); 0: learned
+  /// Number of chains of the sequencer ([Khalilov24] 4.1); 0: chosen by measurement.
+  std::uint32_t chains = 0;
   std::uint32_t chunk_bytes = 0;  ///< bytes of a chunk; 0: the largest that the device sends
   /// Bytes of the credit window; 0: the smallest receive window of all ranks.
   std::uint64_t window_bytes = 0;
   std::uint32_t pulses_in_flight = 4;  ///< credit batches that may be in flight ([Xu25] 1.3)
   bool always_barrier = false;         ///< true: the ready barrier runs before every collective
-  /// Tolerated reordering, after which a chunk counts as lost.
+  /// Time for which a missing chunk may be merely reordered; after it the chunk counts as lost.
   Nanoseconds reorder_delay{1'000'000};
   protocol::Cutoff::Settings cutoff;
   protocol::FetchRing::Settings fetch;
-  /// Link rate until one is measured: 1 Gbit/s.
+  /// Link rate that is assumed until one is measured; the default is 1 Gbit/s.
   std::uint64_t assumed_bytes_per_second = 125'000'000;
-  std::uint32_t first_epoch = 1;  ///< epoch of the first collective; wraps at 2^32
-  /// Size in bytes of the largest Broadcast without a handshake, of which the root retains a copy
-  /// (RetainedBlocks).
+  std::uint32_t first_epoch = 1;  ///< epoch of the first collective; epochs wrap at 2^32
+  /// Size in bytes of the largest Broadcast that runs without a handshake because its root retains
+  /// a copy (RetainedBlocks).
   std::uint64_t retain_bytes = 0;
-  Nanoseconds path_test_interval{0};     ///< time without progress before a path test; 0: no test
-  Nanoseconds ack_delay{1'000'000};      ///< longest delay of a delivery ACK
-  Nanoseconds activation_lead{300'000};  ///< time by which a sender activates its successor early
+  Nanoseconds path_test_interval{0};  ///< time without progress before a path test; 0: no test
+  Nanoseconds ack_delay{1'000'000};   ///< longest delay of a delivery ACK
+  /// A sender activates its successor this long before its own last byte leaves.
+  Nanoseconds activation_lead{300'000};
 };
 
 }  // namespace tutti::engine

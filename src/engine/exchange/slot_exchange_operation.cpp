@@ -13,15 +13,15 @@ namespace {
 using Flow = device::ExchangeHeader::Flow;
 
 constexpr const char* kAlgorithm = "linear";
-// Time after which missing ranks are watched. Watching takes messages, and an exchange takes longer
-// than this only if a rank computes or has died.
+// Time after which the ranks whose entries are missing are watched. Watching costs messages, and an
+// exchange takes this long only if a rank still computes or has died.
 constexpr Nanoseconds kWatchAfter{1'000'000};
-// A root that is several exchanges ahead polls until slow ranks have read its slots, because no
-// event reports that.
+// Interval at which a root that is several exchanges ahead checks whether slow ranks have read its
+// slots, because no event reports that.
 constexpr Nanoseconds kSlotBusyRetry{20'000};
 constexpr Nanoseconds kUnsentRetry{200'000};
-// In a lossy exchange an entry is requested after this time, which is longer than a rank on a busy
-// core is usually late.
+// In a lossy exchange a missing entry is requested after this time. It is longer than the usual
+// delay of a rank on a busy core.
 constexpr Nanoseconds kRequestAfter{2'000'000};
 constexpr Nanoseconds kRequestIntervalMax{100'000'000};
 
@@ -36,8 +36,8 @@ constexpr Flow flow_of(Collective collective) {
   }
 }
 
-/// The call that an exchange header describes, in words. A peer sent the header, so it may hold any
-/// value.
+/// Describes in words the call that an exchange header names. A peer sent the header, so its fields
+/// may have any value.
 std::string text_of(const device::ExchangeHeader& header) {
   const char* const name = header.purpose < kCollectives
                                ? to_string(static_cast<Collective>(header.purpose))
@@ -91,7 +91,8 @@ void SlotExchangeOperation::start(Instant now, bool) {
     request_after_ = kRequestAfter;
     request_at_ = slot_exchange_->slot_busy() ? now : now + request_after_;
   }
-  // The blocks lie in rank order, with this rank's own block among them.
+  // The receive buffer holds the blocks of all ranks in rank order, so this rank's block is copied
+  // to its position there.
   if (collective() == Collective::broadcast || receive_.empty()) return;
   std::byte* const place = &receive_[index(context().rank()) * own_.size()];
   if (place != own_.data()) std::memcpy(place, own_.data(), own_.size());
@@ -139,8 +140,8 @@ void SlotExchangeOperation::request_missing(Instant now) {
     if (!context().slots().has_closed(rank)) continue;
     return context().failures().fail(
         failure(Code::peer_failed,
-                "{} has closed its side, but its entry is missing: call the same "
-                "collectives on all ranks before closing",
+                "{} has closed its communicator, but its data of this collective is missing: "
+                "call the same collectives on all ranks before closing",
                 context().names().of(rank)));
   }
   request_at_ = now + request_after_;
@@ -153,8 +154,8 @@ void SlotExchangeOperation::watch_missing() {
   watch_at_ = kNever;
   for (const Rank rank : slot_exchange_->missing()) context().peers().watch(rank);
   if (!slot_exchange_->slot_busy()) return;
-  // A rank that has not left an earlier exchange keeps the slot busy, and only this rank may notice
-  // that it is dead.
+  // A rank that has not left an earlier exchange keeps this rank's slot busy. If that rank is dead,
+  // possibly no other rank notices it.
   context().peers().watch_all();
 }
 
@@ -162,8 +163,8 @@ Instant SlotExchangeOperation::next_deadline() const {
   if (over_) return kNever;
   const Instant deadline = std::min(watch_at_, request_at_);
   if (slot_exchange_->loses()) {
-    // In a lossy exchange messages report that the slot is free. But no event reports that the send
-    // queue has room again for the rest of the entry.
+    // In a lossy exchange a message reports when the slot becomes free. But no event reports when
+    // the send queue has room again for the rest of the entry.
     const bool unsent = !slot_exchange_->slot_busy() && slot_exchange_->missing().empty();
     return unsent ? std::min(deadline, polled_at_ + kUnsentRetry) : deadline;
   }

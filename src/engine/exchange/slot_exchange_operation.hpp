@@ -18,8 +18,8 @@ class SlotExchangeOperation final : public Operation {
  public:
   /// True for a collective of a single round in which a rank sends the same block to all others.
   static bool serves(Collective collective);
-  /// Creates the operation for a checked call of a served collective at rank `me`, whose endpoint
-  /// has a slot exchange for blocks of this size.
+  /// Creates the operation for a call at rank `me`. The call must have passed its checks and be of
+  /// a served collective; the endpoint must have a slot exchange for blocks of its size.
   static std::unique_ptr<SlotExchangeOperation> create(const CollectiveCall& call, Rank me);
 
   /// True for an all-to-all exchange, which no rank leaves before every rank has entered it.
@@ -46,7 +46,7 @@ class SlotExchangeOperation final : public Operation {
   void watch_missing();
   void request_missing(Instant now);
 
-  /// Slot exchange of the endpoint, once the operation has begun.
+  /// Slot exchange of the endpoint; null until the operation begins.
   device::SlotExchange* slot_exchange_ = nullptr;
   device::ExchangeHeader header_;
   std::span<const std::byte> own_;

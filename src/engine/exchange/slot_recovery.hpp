@@ -1,6 +1,6 @@
-// Recovery of a slot exchange whose device loses entries: a rank asks for entries that it misses,
-// and a sender asks which of its own were read before it reuses their slot. Without such a device
-// nothing is sent.
+// Recovery of slot exchanges on a device that loses entries. A rank asks for the entries that it
+// misses. Before a rank reuses a slot, it asks which ranks have read the slot's last entry. On any
+// other device nothing is sent.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,8 @@ namespace tutti::engine {
 
 class SlotRecovery {
  public:
-  /// `slots`: the device's slot exchange; null: none. The references outlive this.
+  /// `slots` is the endpoint's slot exchange, or null if it has none. The referenced objects must
+  /// outlive this one.
   SlotRecovery(Rank me, std::uint32_t size, device::SlotExchange* slots, MessageSender& messages,
                PeerWatch& peers, observe::Counters& counters)
       : me_(me),
@@ -28,16 +29,17 @@ class SlotRecovery {
         peers_(peers),
         counters_(counters) {}
 
-  /// False: the message does not concern a slot exchange.
+  /// Handles a message; false if it does not concern a slot exchange.
   bool on_message(Instant now, Rank from, const protocol::Message& message);
-  /// Asks ranks for their missing entries of the current exchange, whose device loses entries.
+  /// Asks these ranks for their entries of the current exchange, which have not arrived. Called
+  /// only for a device that loses entries.
   void request_entries(Instant now, std::span<const Rank> ranks);
-  /// Asks ranks that have not acknowledged an exchange which ones they have left.
+  /// Asks the ranks whose ACKs are missing which exchange they have left last.
   void request_acks(Instant now);
   /// Ranks that may miss an entry of this rank; a rank that has closed needs none.
   std::vector<Rank> unacked() const;
 
-  /// Tells the ranks that may still ask that this one closes and answers no more.
+  /// Tells the ranks that may still request entries that this rank closes and answers no more.
   void announce_close(Instant now);
   /// Whether a rank has announced that it closes.
   bool has_closed(Rank rank) const;
@@ -45,7 +47,7 @@ class SlotRecovery {
  private:
   Rank me_;
   std::uint32_t size_;
-  device::SlotExchange* slots_;  ///< null unless entries can be lost
+  device::SlotExchange* slots_;  ///< slot exchange of the endpoint; null unless it can lose entries
   MessageSender& messages_;
   PeerWatch& peers_;
   observe::Counters& counters_;

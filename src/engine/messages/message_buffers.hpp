@@ -18,7 +18,8 @@ class MessageBuffers {
  public:
   explicit MessageBuffers(std::size_t buffer_bytes) : buffer_bytes_(buffer_bytes) {}
 
-  /// Takes a buffer, whose address is stable until the buffer is given back.
+  /// Takes a buffer and returns its number. The buffer's address does not change until the buffer
+  /// is given back.
   std::uint64_t take() {
     if (free_.empty()) {
       buffers_.push_back(std::make_unique_for_overwrite<std::byte[]>(buffer_bytes_));

@@ -12,7 +12,7 @@ using protocol::MessageKind;
 namespace {
 
 constexpr std::size_t kMaxUnexpectedMessages = 1 << 16;
-// Ranks that make the same calls stay below this.
+// Limit on stored data of later collectives. Ranks that call the same collectives never reach it.
 constexpr std::uint64_t kMaxUnexpectedBytes = 2 * BarrierPolicy::kMaxUnexpectedBytes;
 
 }  // namespace
@@ -33,7 +33,8 @@ void MessageRouter::on_completion(Instant now, const device::Completion& complet
       failures_.on_peer_failure(completion);
       return;
     default:
-      // Work to a lost peer ends before the loss itself is reported; the cause is the same.
+      // Work for a lost peer may end with an error before the device reports the loss itself. Such
+      // an error is handled as the loss.
       if (completion.code == Code::peer_failed) {
         failures_.on_peer_failure(completion);
       } else if (Operation* operation =
@@ -43,7 +44,8 @@ void MessageRouter::on_completion(Instant now, const device::Completion& complet
   }
 }
 
-// An immediate carries no message: its data was written to memory that this rank has named.
+// A completion without payload is an immediate: its data was written to memory that this rank has
+// named.
 void MessageRouter::on_arrival(Instant now, const device::Completion& completion) {
   if (completion.payload.empty()) {
     on_immediate(now, completion.peer, completion.immediate);
@@ -80,11 +82,11 @@ void MessageRouter::on_data(Instant now, Rank from, std::span<const std::byte> b
   }
   unexpected_data_bytes_ += bytes.size();
   if (unexpected_data_bytes_ > kMaxUnexpectedBytes) {
-    failures_.fail(failure(
-        Code::peer_failed,
-        "{} sent data for collective #{}, which this rank has not called: at most {} bytes may be "
-        "unexpected",
-        names_.of(from), message->epoch, kMaxUnexpectedBytes));
+    failures_.fail(failure(Code::peer_failed,
+                           "{} sent data for collective #{}, which this rank has not called, and "
+                           "more than {} bytes of "
+                           "such data: call the same collectives in the same order on all ranks",
+                           names_.of(from), message->epoch, kMaxUnexpectedBytes));
     return;
   }
   unexpected_data_.keep(message->epoch,
@@ -94,11 +96,11 @@ void MessageRouter::on_data(Instant now, Rank from, std::span<const std::byte> b
 void MessageRouter::reject_data(const Operation& operation, Rank from, std::uint32_t slot) {
   reject_message();
   const Description& what = operation.description();
-  failures_.fail(
-      failure(Code::invalid_argument,
-              "{} sent data in slot {}, which {} by {} does not have: call the same collective "
-              "with the same algorithm on all ranks",
-              names_.of(from), slot, what.operation, what.algorithm));
+  failures_.fail(failure(
+      Code::invalid_argument,
+      "{} sent data in match slot {}, which {} by {} does not have: call the same collective "
+      "with the same algorithm on all ranks",
+      names_.of(from), slot, what.operation, what.algorithm));
 }
 
 void MessageRouter::on_message(Instant now, Rank from, std::span<const std::byte> bytes) {
@@ -119,8 +121,8 @@ void MessageRouter::on_message(Instant now, Rank from, std::span<const std::byte
     operation->on_message(now, from, *message);
   } else if (operations_.has_begun(message->epoch)) {
     if (message->kind == MessageKind::fetch_request) retention_.answer_late(now, from, *message);
-    // An aggregator may refuse a call that is already over at this rank, because it learns late
-    // what was called.
+    // An aggregator may refuse a call that has already ended at this rank, because it learns later
+    // than this rank which call the other ranks made.
     if (message->kind == MessageKind::refused)
       failures_.fail(refusal_status(names_.of(from), *message));
   } else if (unexpected_.size() < kMaxUnexpectedMessages) {

@@ -1,6 +1,6 @@
-// Hands what the endpoint reports - messages, data, probes, ended work - to the operation or part
-// of the context that it concerns, keeps messages of collectives that this rank has not begun, and
-// rejects the rest.
+// Hands the messages, data, probes and completions that the endpoint reports to the operation, or
+// to the part of the context, that they concern. Stores messages of collectives that this rank has
+// not begun, and rejects all other messages.
 #pragma once
 
 #include <cstddef>
@@ -32,7 +32,7 @@ class MessageRouter final : public RejectionSink {
     std::uint32_t subgroup;
   };
 
-  /// The references outlive this.
+  /// The referenced objects must outlive this one.
   MessageRouter(const RankNames& names, OperationQueue& operations, FailureCoordinator& failures,
                 MessageSender& messages, Retention& retention, SlotRecovery& slots,
                 observe::Counters& counters)
@@ -55,7 +55,7 @@ class MessageRouter final : public RejectionSink {
   void reject_data(const Operation& operation, Rank from, std::uint32_t slot) override;
 
  private:
-  // Of collectives that this rank has not begun.
+  // Messages and data of collectives that this rank has not begun.
   struct UnexpectedMessage {
     Rank from;
     protocol::Message message;

@@ -28,10 +28,10 @@ void MessageSender::post_or_defer(Instant now, const Message& message) {
   if (has_deferred() || !post(now, message)) deferred_.push_back(message);
 }
 
-/// False: the send queue is full. A lost connection takes no message and reports it by a
-/// completion.
+/// Posts a message; false if the send queue is full. A message to a lost peer is dropped, and a
+/// completion reports the loss.
 bool MessageSender::post(Instant now, const Message& message) {
-  // The device copies messages up to the size of the protocol's own.
+  // The device copies messages of up to kMaxMessageBytes when they are posted.
   const bool copied = message.bytes <= protocol::kMaxMessageBytes;
   const Status posted = endpoint_.post(now, {.opcode = device::Opcode::send,
                                              .peer = message.to,

@@ -18,7 +18,7 @@ namespace tutti::engine {
 
 class MessageSender {
  public:
-  /// `endpoint` and `counters` outlive this.
+  /// `endpoint` and `counters` must outlive this object.
   MessageSender(device::Endpoint& endpoint, observe::Counters& counters)
       : endpoint_(endpoint), counters_(counters), buffers_(endpoint.max_message_bytes()) {}
 
@@ -32,7 +32,7 @@ class MessageSender {
     return endpoint_.max_message_bytes() - protocol::kDataHeaderBytes;
   }
 
-  /// The device has sent the message of this work request.
+  /// Frees the buffer of a message that the device has sent.
   void on_sent(std::uint64_t work_id) {
     if (work_id != kCopied) buffers_.give_back(work_id);
   }
@@ -40,7 +40,8 @@ class MessageSender {
   void post_deferred(Instant now) {
     while (has_deferred() && post(now, deferred_.front())) deferred_.pop_front();
   }
-  /// After a failure the notices must not wait behind data that no operation needs any more.
+  /// Drops the deferred messages after a failure. The failure notices must not wait behind data
+  /// that no operation needs any more.
   void drop_deferred();
 
  private:

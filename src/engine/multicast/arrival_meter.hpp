@@ -27,8 +27,8 @@ class ArrivalMeter {
     last_ = now;
     if (in_turns_ && bytes_ >= kMeasuredBytes) rates_[block_index] = rate(bytes_, now - since_);
   }
-  /// Bytes per second: in turns the median over the blocks, otherwise the rate of all blocks
-  /// together; 0 if no block was long enough to be measured.
+  /// The measured rate in bytes per second: if ranks send in turns, the median over the blocks,
+  /// otherwise the rate of all blocks together. 0 if no block was long enough to be measured.
   std::uint64_t bytes_per_second() {
     if (!in_turns_) return bytes_ < kMeasuredBytes ? 0 : rate(bytes_, last_ - since_);
     std::erase(rates_, 0);
@@ -37,7 +37,8 @@ class ArrivalMeter {
     std::nth_element(rates_.begin(), middle, rates_.end());
     return *middle;
   }
-  /// The time over which `bytes_per_second` was measured; only meaningful if not in turns.
+  /// The time over which `bytes_per_second` was measured; only meaningful if ranks do not send in
+  /// turns.
   Nanoseconds measured_time() const { return last_ - since_; }
   static std::uint64_t rate(std::uint64_t bytes, Nanoseconds time) {
     if (time.count() <= 0) return 0;

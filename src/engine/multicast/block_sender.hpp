@@ -18,13 +18,13 @@ namespace tutti::engine {
 
 class BlockSender {
  public:
-  /// `data` are the bytes of the block, which the caller keeps until they have left this host. The
-  /// other references outlive the sender.
+  /// `data` is the block, which the caller must keep until it has left this host. The other
+  /// referenced objects must outlive the sender.
   BlockSender(const protocol::BlockLayout& layout, std::uint32_t block_index,
               std::span<const std::byte> data, std::uint32_t epoch, device::Endpoint& endpoint,
               observe::Counters& counters);
 
-  /// From now on sends batches of at most `batch_bytes` at this pace.
+  /// Sets the pace. From now on a batch has at most `batch_bytes`.
   void set_pace(const protocol::Pace& pace, std::uint64_t batch_bytes);
 
   /// Posts chunks below the PSN `limit`; returns true if any was posted.
@@ -34,7 +34,7 @@ class BlockSender {
   /// Requests that chunks of this rank's block be retransmitted.
   void again(Range psns) { again_.push_back(psns); }
   bool has_again() const { return !again_.empty(); }
-  /// Retransmits the last chunk that each subgroup has sent, as tail probe.
+  /// Sends the last chunk of each subgroup once more, as a tail probe.
   void send_tail_probe();
 
   bool posted_all() const { return lowest_unsent() >= block().psns.last; }
@@ -45,11 +45,11 @@ class BlockSender {
   /// True if a send queue still reads the bytes of the block.
   bool reads_posted() const;
 
-  /// True if a send queue was full. A device that reports free room must be asked to report it; for
-  /// others `retry_after` tells when to poll again.
+  /// True if a send queue was full. If the device can report free room, it must be asked to do so;
+  /// otherwise `retry_after` tells when to poll again.
   bool blocked() const { return blocked_; }
-  /// Waits until posted chunks have left the send queue. No device reports that, so `poll` must run
-  /// again after `retry_after`.
+  /// Makes the sender wait until posted chunks have left the send queue. No device reports that, so
+  /// the sender must be polled again after `retry_after`.
   void drain(Nanoseconds retry_after);
   /// Time from the last round until more can be sent; nothing if something can be sent now.
   std::optional<Nanoseconds> retry_after() const { return retry_after_; }
@@ -64,7 +64,7 @@ class BlockSender {
 
  private:
   const protocol::Block& block() const { return layout_.blocks()[block_index_]; }
-  /// Posts a run of chunks of one slice; returns the number accepted.
+  /// Posts a run of chunks of one slice; returns the number that the send queue accepted.
   std::uint32_t post(std::uint32_t subgroup, Range psns);
   Range next_run(std::uint32_t subgroup, std::uint32_t limit) const;
   void advance(std::uint32_t subgroup, std::uint32_t accepted);

@@ -1,5 +1,5 @@
 // State that the sender, the receiver and the recovery of one multicast collective share: the call,
-// its plan, and the machines that more than one of them use.
+// its plan, and the protocol machines that more than one of them use.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +18,13 @@
 
 namespace tutti::engine {
 
-/// The progress of reception, apart from the chunk map.
+/// The progress of reception that the chunk map does not show.
 struct MulticastArrivals {
   std::vector<bool> first_chunk_seen;  ///< by block: true if a chunk has arrived
   std::uint32_t ends_seen = 0;         ///< number of blocks whose last chunk has arrived
   std::uint32_t ends_expected = 0;
   Instant since{};  ///< start of the data phase
-  Instant last{};   ///< time of the last arrival
+  Instant last{};   ///< time of the latest arrival of a chunk
 };
 
 /// Stands for "no block".
@@ -58,7 +58,7 @@ struct MulticastCall {
 
   std::uint32_t own_block = kNoBlock;  ///< block that this rank sends; kNoBlock: none
   bool ready = false;
-  bool dirty = false;  ///< true: state has changed since the protocol machines last ran
+  bool dirty = false;  ///< true: something has changed since the protocol machines last ran
 
   bool received_all() const { return map && map->complete(); }
   /// True if chunks are missing that may have to be requested.

@@ -57,7 +57,7 @@ bool MulticastOperation::prepare(CommunicatorContext& context) {
       !call_.lossless && !call_.gather && context.retention().covers(call_.data_bytes);
   if (!call_.gather || call_.data_bytes == 0 || context.size() < 2) return false;
   if (call_.lossless && forced == 0) {
-    // Sending at once is faster than taking turns on a lossless device: its ranks share no link,
+    // On a lossless device sending at once is faster than taking turns: the ranks share no link,
     // and a full ring blocks its sender instead of losing data.
     call_.chains = context.size();
     return false;
@@ -67,8 +67,8 @@ bool MulticastOperation::prepare(CommunicatorContext& context) {
     call_.plan = {};
     return false;
   }
-  // Data that exceeds the receive windows needs credits, which work on the single stream of ranks
-  // that take turns.
+  // Data that exceeds the receive windows needs credits. Credits need the single stream of chunks
+  // that arises when ranks take turns.
   if (call_.plan.at_once && call_.plan.bytes_per_second == 0 &&
       call_.data_bytes > context.settings().window_bytes)
     call_.plan = {};
@@ -182,8 +182,8 @@ void MulticastOperation::on_message(Instant now, Rank from, const Message& messa
       }
       break;
     case MessageKind::fetch_ready:
-      // The answer is handled after the multicast chunks that arrived before it, because these need
-      // not be READ.
+      // The answer is handled after the multicast chunks that arrived before it, because chunks
+      // that have arrived need no READ.
       recovery_.add_answer(from, message);
       break;
     case MessageKind::fetch_pending:
@@ -317,7 +317,8 @@ Instant MulticastOperation::next_deadline() const {
 }
 
 bool MulticastOperation::locally_complete() const {
-  // A receiver could go on without the ready barrier, but other ranks may need its messages.
+  // A receiver that has everything still completes the ready barrier, because other ranks may need
+  // its barrier messages.
   return !call_.fetch || (call_.ready && sender_.sent_all() && call_.received_all());
 }
 

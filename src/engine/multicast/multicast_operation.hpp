@@ -23,12 +23,12 @@ class MulticastOperation final : public Operation {
  public:
   /// Broadcasts `buffer` from `root`; the buffer is in use until completion.
   static std::unique_ptr<MulticastOperation> broadcast(std::span<std::byte> buffer, Rank root);
-  /// Gathers every rank's `own` (receive.size() / size bytes) into every rank's `receive`, by rank.
-  /// `own` may be this rank's own block of `receive`.
+  /// Gathers the blocks `own` of all ranks into `receive` at every rank, in rank order. `own` may
+  /// be this rank's block of `receive`.
   static std::unique_ptr<MulticastOperation> allgather(std::span<const std::byte> own,
                                                        std::span<std::byte> receive);
-  /// Gathers blocks of different sizes: that of rank r has `sizes[r]` bytes (possibly none) and
-  /// goes to `offsets[r]` of `receive`. Both spans are copied.
+  /// Gathers blocks of different sizes: the block of rank r has `sizes[r]` bytes, possibly none,
+  /// and goes to the offset `offsets[r]` of `receive`. `sizes` and `offsets` are copied.
   static std::unique_ptr<MulticastOperation> allgatherv(std::span<const std::byte> own,
                                                         std::span<std::byte> receive,
                                                         std::span<const std::uint64_t> sizes,
@@ -59,7 +59,7 @@ class MulticastOperation final : public Operation {
   void start(Instant now, bool barrier) override;
 
  private:
-  /// The place of one rank's block in the buffer.
+  /// The position of one rank's block in the buffer.
   struct BlockExtent {
     std::uint64_t offset_bytes = 0;
     std::uint64_t size_bytes = 0;
@@ -73,7 +73,7 @@ class MulticastOperation final : public Operation {
   bool on_retransmit_request(Instant now, const protocol::Message& message);
   void leave_copy(Instant now);
   void fold_counters();
-  /// True if this rank need neither send nor expect any further message.
+  /// True if this rank has nothing more to send, to receive or to READ.
   bool settled() const;
   void flush(Instant now);
 
@@ -83,7 +83,7 @@ class MulticastOperation final : public Operation {
   MulticastReceiver receiver_{call_, recovery_};
   std::unique_ptr<protocol::ReadyBarrier> barrier_;
   std::unique_ptr<protocol::Handshake> handshake_;
-  /// By rank: place of its block; empty: equal blocks in rank order.
+  /// By rank: position of the rank's block; empty if the blocks are equal and in rank order.
   std::vector<BlockExtent> extents_;
   Instant polled_at_{};
 };

@@ -25,9 +25,9 @@ void MulticastReceiver::on_malformed(Rank source) {
   if (call_.lossless) context().failures().fail_without_slow_path(source);
 }
 
-/// Handles a chunk that does not fit the layout. Its header is damaged or forged, or, if its
-/// payload is intact, its sender called with other sizes, in which case data that this rank misses
-/// would never be sent.
+/// Handles a chunk that does not fit the layout. If its payload is intact, its sender called with
+/// other sizes and will never send data that this rank needs. Otherwise its header is damaged or
+/// forged.
 void MulticastReceiver::on_misfit(const device::ReceivedChunk& chunk,
                                   device::MulticastQueuePair& queue_pair) {
   on_malformed(chunk.source);
@@ -52,11 +52,11 @@ std::optional<MulticastReceiver::ChunkRef> MulticastReceiver::locate(std::uint32
   return ChunkRef{block_hint_, call_.layout.offset_of(block, psn)};
 }
 
-/// The address to which a chunk may be written; null if it may not be written, which is counted if
-/// `counted`.
+/// The address to which a chunk may be written, or null. If `counted`, a chunk that may not be
+/// written is counted as a duplicate.
 std::byte* MulticastReceiver::writable(const ChunkRef& chunk, std::uint32_t psn, bool counted) {
-  // A chunk being READ may be in place in part, already verified, so a damaged datagram must not
-  // overwrite it.
+  // A READ of this chunk may already have written verified bytes, which a damaged datagram must not
+  // overwrite.
   if (call_.map->has(chunk.block, psn) || call_.fetch->reading(psn)) {
     if (counted) ++context().counters().chunks_duplicate;
     return nullptr;
@@ -67,8 +67,8 @@ std::byte* MulticastReceiver::writable(const ChunkRef& chunk, std::uint32_t psn,
 device::Placement MulticastReceiver::landing(const device::MessageHead& chunk, bool begins) {
   const auto at = locate(chunk.psn, chunk.source, chunk.bytes);
   if (!at) {
-    // A message of unknown place goes to staging; `on_misfit` examines it after its integrity
-    // check.
+    // A message whose position is unknown goes to staging; `on_misfit` examines it after its
+    // integrity check.
     if (!call_.lossless) return {device::Placement::Where::staging};
     if (begins) on_malformed(chunk.source);
     return {};
@@ -131,15 +131,15 @@ void MulticastReceiver::on_marked(Instant now, std::uint32_t block_index) {
   if (!begun) begin_block(block_index);
   call_.dirty = true;
   if (now == call_.arrivals.last) return;
-  // The wait for the first chunk of a block is not counted as jitter: it measures how late the
-  // sender was.
+  // The wait for the first chunk of a block is not counted as jitter, because it depends on how
+  // late the sender was.
   if (begun) context().network().jitter().observe(now - call_.arrivals.last);
   call_.arrivals.last = now;
   call_.cutoff->progress(now);
 }
 
-// Once every block's last chunk has arrived, missing chunks are lost or reordered. They are
-// requested as soon as reordering is ruled out, because nothing else then delays the end.
+// When every block's last chunk has arrived, missing chunks are lost or reordered. They are
+// requested as soon as reordering is ruled out, because only they still delay the end.
 void MulticastReceiver::on_block_end(Instant now) {
   if (++call_.arrivals.ends_seen < call_.arrivals.ends_expected || call_.received_all() ||
       !call_.ready)
@@ -153,8 +153,8 @@ void MulticastReceiver::begin_block(std::uint32_t block_index) {
   end_blocks_before(block_index);
 }
 
-/// Marks the blocks of all predecessors as sent. A sender is activated only when its predecessor
-/// has sent its whole block, which may be empty.
+/// Records that the nearest predecessor with a block that is not empty has sent all of it: a sender
+/// is activated only when its predecessor has sent its whole block.
 void MulticastReceiver::end_blocks_before(std::uint32_t block_index) {
   for (Rank before = call_.sequencer->predecessor(rank_of(block_index)); before != kNoRank;
        before = call_.sequencer->predecessor(before)) {
@@ -165,11 +165,12 @@ void MulticastReceiver::end_blocks_before(std::uint32_t block_index) {
 }
 
 void MulticastReceiver::cast_vote(Instant now, bool queue_filled) {
-  // A share of lost chunks above 1 / kLossyShare marks the network lossy; below 1 / kCongestedShare
-  // the pace is not the cause of losses.
+  // The network counts as lossy if more than one chunk in kLossyShare was lost. If fewer than one
+  // in kCongestedShare was lost, the pace is not the cause of the losses.
   constexpr std::uint64_t kLossyShare = 20;
   constexpr std::uint64_t kCongestedShare = 50;
-  // In a short collective, one lost chunk of a few is no evidence of an overflowing queue.
+  // A short collective has few chunks, so that one lost chunk is no evidence of an overflowing
+  // queue.
   if (call_.data_bytes <= protocol::SendSchedule::kSmallBytes) return;
   protocol::RateVote& vote = context().network().vote();
   if (call_.fetch->counters().chunks_lost * kLossyShare > call_.layout.chunk_count())
@@ -178,8 +179,8 @@ void MulticastReceiver::cast_vote(Instant now, bool queue_filled) {
   const bool paced = call_.plan.bytes_per_second > 0;
   if (call_.chains != 1 && !paced) return;
   std::uint64_t rate = meter_->bytes_per_second();
-  // If every block is too short to be measured alone, all of them together are measured: in turns
-  // they take P N / B.
+  // If every block is too short to be measured alone, the rate is measured over all blocks
+  // together, from the start of the data phase until now.
   if (rate == 0) rate = ArrivalMeter::rate(call_.data_bytes, now - call_.arrivals.since);
   if (paced && rate > 0) {
     rate = protocol::learned_rate(
@@ -188,8 +189,8 @@ void MulticastReceiver::cast_vote(Instant now, bool queue_filled) {
   }
   const auto kib = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(rate / 1024, protocol::RateVote::kNoRate - 1));
-  // The vote is the maximum over several collectives, because disturbances make a measurement
-  // slower, never faster.
+  // The vote carries the highest rate of several collectives, because a disturbance can only lower
+  // a measured rate.
   vote.rate_kib = vote.rate_kib == protocol::RateVote::kNoRate ? kib : std::max(vote.rate_kib, kib);
 }
 
@@ -198,7 +199,8 @@ void MulticastReceiver::on_arrivals(Instant now, const std::vector<Arrival>& arr
   call_.dirty = true;
   for (const Arrival& arrival : arrivals) {
     if (arrival.epoch != call_.epoch) continue;
-    // Workers read their clocks independently, so an earlier time is raised to keep time monotonic.
+    // Workers read their clocks independently, so that an arrival may seem older than the one
+    // before it. Its time is then raised to that of the one before it.
     const Instant at = std::max(arrival.at, call_.arrivals.last);
     const std::uint32_t b = arrival.block_index;
     if (call_.gather) meter_->arrived(at, b, arrival.bytes, !call_.arrivals.first_chunk_seen[b]);

@@ -56,9 +56,9 @@ class MulticastReceiver {
   MulticastCall& call_;
   MulticastRecovery& recovery_;
   std::unique_ptr<ArrivalMeter> meter_;
-  /// Block of the last chunk, tried first because most chunks are consecutive.
+  /// Index of the last chunk's block. It is tried first, because most chunks arrive in order.
   std::uint32_t block_hint_ = 0;
-  /// With workers: blocks whose last chunk has not arrived.
+  /// With receive workers: indexes of the blocks whose last chunk has not arrived.
   std::vector<std::uint32_t> open_blocks_;
 };
 

@@ -12,7 +12,7 @@ namespace {
 constexpr double kScansPerCollective = 3;
 constexpr std::int64_t kMaxTickFactor = 8;
 // Number of silence timeouts to wait before the root is asked for a short block of which nothing
-// has arrived. The root is then probably just late, and a request would disturb its computation.
+// has arrived. Such a root is probably just late, and a request would disturb its computation.
 constexpr std::uint32_t kPatientSilences = 5;
 
 }  // namespace
@@ -57,8 +57,8 @@ void MulticastRecovery::tick(Instant now) {
   declare(now);
 }
 
-// While data flows, losses are collected and requested only a few times in all: each request costs
-// a round of messages, and only the last one can delay the end.
+// While chunks still arrive, losses are collected and requested only a few times. Each request
+// costs messages, and only the last one can delay the end of the collective.
 Nanoseconds MulticastRecovery::tick_interval() const {
   const Nanoseconds floor = context().settings().reorder_delay;
   if (right_neighbour_done_) return floor;
@@ -100,8 +100,8 @@ void MulticastRecovery::cut_off(Instant now, protocol::CutoffReason reason) {
     gate_.judge_ends(*scanner_);
     return;
   }
-  // A block of which nothing has arrived may belong to a late rank. Either that rank sends tail
-  // probes until this rank has the block, or it retains a copy and is asked after a while.
+  // If nothing of a block has arrived, its sender may just be late, so the block is not requested
+  // yet. The sender repeats tail probes, or it retains a copy and is asked after some more silence.
   const bool enquires =
       call_.retains_copy && ++silences_ >= (context().network().lossy() ? 1 : kPatientSilences);
   bool any = false;
@@ -123,8 +123,8 @@ void MulticastRecovery::cut_off(Instant now, protocol::CutoffReason reason) {
   declare(now);
 }
 
-/// Fails the communicator, because the root, which must serve every request, no longer has the
-/// chunks.
+/// Fails the communicator, because the root no longer has the chunks although it must serve every
+/// request.
 void MulticastRecovery::fail_unserved(Rank root) {
   context().failures().fail(
       failure(Code::peer_failed,

@@ -1,5 +1,5 @@
 // The slow path of a multicast collective: decides which chunks are lost and when to stop waiting
-// for them, and READs them from a peer ([Khalilov24] 3.3).
+// for them, and READs the missing chunks from a peer ([Khalilov24] 3.3).
 #pragma once
 
 #include <cstdint>
@@ -23,20 +23,21 @@ class MulticastRecovery {
   void start();
   void become_ready(Instant now) { next_tick_ = now + tick_interval(); }
 
-  /// Scans for losses and judges silence, if either is due.
+  /// Scans for lost chunks when a scan is due, and checks whether the cutoff has expired.
   void poll(Instant now) {
     tick(now);
     check_cutoff(now);
   }
   Instant next_deadline() const;
-  /// Records that a block was sent completely, so that its missing chunks are lost.
+  /// Records that a block was sent completely, so that its missing chunks count as lost.
   void block_ended(std::uint32_t block_index);
-  /// Called when every block's last chunk has arrived: scans as soon as reordering is ruled out.
+  /// Called when every block's last chunk has arrived: the next scan comes as soon as reordering is
+  /// ruled out.
   void hasten(Instant now);
   void cut_off(Instant now, protocol::CutoffReason reason);
 
-  /// Stores a peer's offer of ranges. They are READ later, by `order_reads`, except chunks that
-  /// have arrived until then.
+  /// Stores a peer's answer that offers chunk ranges. `order_reads` later READs those chunks that
+  /// have not arrived by then.
   void add_answer(Rank from, const protocol::Message& message) {
     answers_.push_back({from, message});
   }
@@ -48,11 +49,11 @@ class MulticastRecovery {
   /// Handles the end of a READ; returns the block whose chunks it brought.
   std::optional<std::uint32_t> on_completion(const device::Completion& completion);
   std::uint32_t open_reads() const { return open_reads_; }
-  /// Fails the communicator, because the root, which must serve every request, no longer has the
-  /// chunks.
+  /// Fails the communicator, because the root no longer has the chunks although it must serve every
+  /// request.
   void fail_unserved(Rank root);
 
-  /// The memory key of the receive buffer, which the first call registers.
+  /// The memory key of the receive buffer; the first call registers the buffer.
   std::uint64_t key();
   void release_key();
 
@@ -77,7 +78,7 @@ class MulticastRecovery {
   /// True: the right neighbour is done, so every chunk has left its sender.
   bool right_neighbour_done_ = false;
   Instant next_tick_ = kNever;
-  std::uint32_t silences_ = 0;  ///< times that the silence timeout has expired
+  std::uint32_t silences_ = 0;  ///< number of times that the silence timeout has expired
   std::vector<protocol::LostRun> lost_;
   std::vector<FetchAnswer> answers_;
   std::vector<protocol::ReadOrder> orders_;

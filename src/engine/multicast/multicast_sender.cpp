@@ -14,12 +14,12 @@ namespace {
 constexpr std::uint64_t kCatchUpBytes = 128 * 1024;
 // Bytes that all paced senders together may put into a switch's queue at the start.
 constexpr std::uint64_t kPacedBurstBytes = 448 * 1024;
-// Paced senders exceed the measured link rate by an eighth, but by at most kExcessBytes in all,
-// which a switch's queue absorbs. So the link does not idle while a sender's host is busy or the
-// estimate is low.
+// The paced senders together exceed the measured link rate by 1 / kExcessDivisor, but send at most
+// kExcessBytes too much, which a switch's queue absorbs. So the link stays busy even if one host is
+// late or the estimate is too low.
 constexpr std::uint64_t kExcessDivisor = 8;
 constexpr std::uint64_t kExcessBytes = 256 * 1024;
-constexpr std::uint32_t kLongBlock = 64;  // chunks of a block to which one more adds little
+constexpr std::uint32_t kLongBlock = 64;  // chunks in the shortest block that counts as long
 
 }  // namespace
 
@@ -39,7 +39,7 @@ void MulticastSender::start() {
     place_own_up_to(block.psns.last);
     return;
   }
-  sent_all_ = false;  // an empty block also takes its turn and passes it on
+  sent_all_ = false;  // a rank with an empty block also takes a turn
   call_.fetch->withhold(block.psns);
   block_ = std::make_unique<BlockSender>(call_.layout, call_.own_block, call_.own, call_.epoch,
                                          context().endpoint(), context().counters());
@@ -88,8 +88,9 @@ bool MulticastSender::send_block(Instant now) {
   return worked;
 }
 
-/// Copies the sent part of this rank's block to its place in the receive buffer, from which
-/// neighbours fetch. Copying after sending keeps the sender busy and finds the data in the cache.
+/// Copies the part of this rank's block that was sent to its position in the receive buffer, from
+/// which neighbours READ. Copying after sending does not delay the sending, and finds the data in
+/// the cache.
 void MulticastSender::place_own_up_to(std::uint32_t psn) {
   const Block& block = call_.layout.blocks()[call_.own_block];
   std::byte* const place = call_.buffer.data() + block.offset_bytes;
@@ -100,8 +101,9 @@ void MulticastSender::place_own_up_to(std::uint32_t psn) {
   own_placed_bytes_ = end;
 }
 
-/// Watches receivers when a full ring blocks this sender: one of them does not read. Without a
-/// handshake no other rank need wait for that rank, so only this one would notice that it is dead.
+/// Watches all receivers when a full ring blocks this sender, because one of them does not read.
+/// Without a handshake no other rank waits for that receiver, so only this sender can notice its
+/// death.
 void MulticastSender::watch_readers() {
   if (std::exchange(readers_watched_, true)) return;
   context().peers().watch_all();
@@ -129,9 +131,9 @@ std::uint64_t MulticastSender::activation_threshold_bytes() const {
 
 void MulticastSender::finish_sending(Instant now) {
   const std::uint64_t unsent = block_->unsent_bytes();
-  // The successor is activated while some data is still queued in this host, which keeps the link
-  // busy while the activation travels. More than that would pile up in the switch with every turn
-  // of the chain.
+  // The successor is activated while a little data is still queued in this host, so that the link
+  // is busy while the activation travels. With more data left, every turn would lengthen the
+  // switch's queue.
   const std::uint64_t threshold = activation_threshold_bytes();
   if (unsent > threshold) {
     const double seconds = static_cast<double>(unsent - threshold) /
@@ -151,14 +153,14 @@ void MulticastSender::finish_sending(Instant now) {
   sent_all_ = call_.dirty = true;
   if (call_.lossless) return;
   if (call_.retains_copy) {
-    // A retained block has no handshake, so no receiver reports a lost last chunk before its
-    // cutoff.
+    // A retained block has no handshake, so a receiver that lost the last chunk notices it only at
+    // its cutoff. On a lossy network a tail probe avoids that wait.
     if (context().network().lossy()) block_->send_tail_probe();
     return;
   }
   repeat_after_ = call_.cutoff->silence_timeout();
-  // On a lossy network the last chunk of a long block is sent twice: its loss costs a cutoff, a
-  // duplicate costs little.
+  // On a lossy network the last chunk of a long block is sent twice, because its loss would cost a
+  // whole cutoff and a duplicate costs little.
   const bool twice = context().network().lossy() &&
                      call_.layout.blocks()[call_.own_block].psns.size() >= kLongBlock;
   next_repeat_ = twice ? now : now + repeat_after_;
@@ -166,9 +168,9 @@ void MulticastSender::finish_sending(Instant now) {
 
 void MulticastSender::probe_tail(Instant now) {
   if (now < next_repeat_ || !block_) return;
-  // While other blocks still arrive, no rank can have finished, so the loss of this block's tail
-  // delays none of them yet. After the last of them, the message that all ranks have the tail is
-  // probably on its way.
+  // While other blocks still arrive, no rank can have finished, so a lost tail of this block delays
+  // no rank yet. Soon after these blocks, the right neighbour's message that it has everything
+  // should arrive.
   if (sent_all_ && !context().network().lossy()) {
     const Instant quiet = call_.cutoff->last_progress() + call_.cutoff->silence_timeout();
     if (now < quiet) {
@@ -183,7 +185,7 @@ void MulticastSender::probe_tail(Instant now) {
 
 Instant MulticastSender::next_deadline(Instant polled_at) const {
   if (!block_) return kNever;
-  // A full send queue is polled again soon, because no event reports that it has drained.
+  // A full send queue is polled again soon, because no event reports that it has room.
   if (const auto retry = block_->retry_after()) return polled_at + *retry;
   return call_.ready && activated_ && !sent_all_ ? block_->next_send() : kNever;
 }

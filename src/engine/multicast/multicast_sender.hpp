@@ -16,24 +16,23 @@ class MulticastSender {
  public:
   explicit MulticastSender(MulticastCall& call) : call_(call) {}
 
-  /// Prepares the sender and marks this rank's block as received; called once the shared machines
-  /// exist.
+  /// Prepares the sender and marks this rank's block as received. The layout, chunk map, sequencer
+  /// and fetch ring of the call must exist already.
   void start();
   /// Records that data may be sent from now on.
   void become_ready(Instant now);
-  /// Handles the activation by the predecessor, which has sent everything; false if another rank
-  /// sent it.
+  /// Handles an activation; false if `from` is not this rank's predecessor.
   bool on_activation(Rank from);
   /// Retransmits chunks of this rank's block.
   void again(Range psns) { block_->again(psns); }
 
   /// Sends what credits and pace allow; returns true if anything was sent.
   bool poll(Instant now);
-  /// Repeats the last chunk from time to time until the right neighbour has everything, so that a
-  /// rank that lost the tail of this block, or all of it, learns that it was sent.
+  /// Repeats the last chunk from time to time until the right neighbour has everything. A rank that
+  /// lost the tail of this block, or all of it, thus learns that the block was sent.
   void probe_tail(Instant now);
   Instant next_tail_probe() const { return next_repeat_; }
-  /// The time at which `poll` must run; `polled_at` is the time when it ran last.
+  /// The time at which `poll` must run next; `polled_at` is the time when it ran last.
   Instant next_deadline(Instant polled_at) const;
 
   bool has_block() const { return block_ != nullptr; }
@@ -58,7 +57,7 @@ class MulticastSender {
   /// Sender of this rank's block; null if this rank sends none.
   std::unique_ptr<BlockSender> block_;
   std::unique_ptr<protocol::CreditWindow> credits_;
-  /// Bytes of this rank's block that were copied to their place.
+  /// Number of bytes of this rank's block that were copied to the receive buffer.
   std::uint64_t own_placed_bytes_ = 0;
   bool activated_ = false;
   bool sent_all_ = true;

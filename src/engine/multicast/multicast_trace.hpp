@@ -19,7 +19,8 @@ class MulticastTrace {
   void start(observe::CommunicatorTrace* trace, std::uint32_t epoch,
              const protocol::BlockLayout& layout);
 
-  /// Records that more of this rank's block is about to be sent; the first call begins its span.
+  /// Records that more of this rank's block is about to be sent; the first call begins the block's
+  /// span.
   void sending() {
     if (trace_ != nullptr && sending_since_ == Instant{}) sending_since_ = trace_->now();
   }
@@ -36,7 +37,7 @@ class MulticastTrace {
     if (trace_ != nullptr) add_collected(block_index);
   }
   void collected_all();
-  /// Records that the READ with this number was posted (`reading`) or has ended (`read`).
+  /// `reading` records that the READ with this number was posted, `read` that it has ended.
   void reading(std::uint32_t number) {
     if (trace_ != nullptr) begin_read(number);
   }
@@ -58,9 +59,9 @@ class MulticastTrace {
   const protocol::BlockLayout* layout_ = nullptr;
   std::uint32_t epoch_ = 0;
   Instant sending_since_{};
-  /// By block: time of its first chunk; 0: not begun, or ended.
+  /// By block: time when its first chunk arrived; 0 before that, and after its last chunk.
   std::vector<Instant> collecting_since_;
-  std::vector<Instant> reading_since_;  ///< by number of the READ: time when it was posted
+  std::vector<Instant> reading_since_;  ///< by READ number: time when the READ was posted
 };
 
 }  // namespace tutti::engine

@@ -1,6 +1,6 @@
-// Coordinates a multicast collective with receive workers. Lets them poll before silence or the end
-// of a block counts as loss, and locks chunks against them while these are READ. Does nothing
-// without workers.
+// Coordinates a multicast collective with its receive workers. They poll once more before silence,
+// or the end of a block, counts as loss. Chunks that are being READ are locked, so that no worker
+// writes them. Without workers this class does nothing.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@
 
 namespace tutti::engine {
 
-/// A peer's offer of ranges that may be READ.
+/// A peer's answer with chunk ranges that may be READ.
 struct FetchAnswer {
   Rank from;
   protocol::Message message;
@@ -32,35 +32,37 @@ class WorkerGate {
   }
   const SharedBitmap& read_locked() const { return read_locked_; }
 
-  /// Records that a block was sent completely: its missing chunks are lost once every queue has
-  /// been read.
+  /// Records that a block was sent completely. Its missing chunks count as lost when every queue
+  /// has been read.
   void sender_done(std::uint32_t block_index) { sender_done_.push_back(block_index); }
-  /// Reports these blocks to the scanner when all workers have polled since then.
+  /// Reports the completely sent blocks to the scanner when all workers have polled since
+  /// `sender_done`.
   void judge_ends(protocol::LossScanner& scanner);
-  /// True if silence must not be judged yet, because it has not lasted long enough or a queue is
-  /// unread.
+  /// True if silence does not count as loss yet, because the cutoff has not expired or a queue may
+  /// hold unread chunks.
   bool unread(Instant now);
-  /// Locks the chunks that `answers` offer for READ; true once no worker can place any of them. The
-  /// call does not wait; if a worker is in the middle of a batch, the end of that batch wakes the
+  /// Locks the chunks that `answers` offer for READ; true once no worker can place any of these
+  /// chunks. The call does not wait: when a worker ends a batch that was in progress, it wakes the
   /// owner.
   bool lock(const std::vector<FetchAnswer>& answers);
-  /// Number of answers, from the first on, that `lock` has covered.
+  /// Number of answers, from the first one on, whose chunks `lock` has locked.
   std::size_t locked_answers() const { return locked_answers_; }
   void forget_answers() { locked_answers_ = 0; }
-  /// Unlocks those chunks that are not being READ.
+  /// Unlocks the chunks of `psns` that are not being READ.
   void unlock(Range psns);
 
  private:
   MulticastCall& call_;
-  SharedBitmap read_locked_;  ///< by PSN: true while the chunk is locked because it is READ
+  SharedBitmap read_locked_;  ///< by PSN: true while the chunk is locked because it is being READ
   std::size_t locked_answers_ = 0;
-  ReceiveTeam::GracePeriod grace_;  ///< grace period that began with the lock
+  ReceiveTeam::GracePeriod grace_;  ///< grace period that began when the chunks were locked
   std::vector<std::uint32_t> sender_done_;
-  std::vector<std::uint32_t> pending_done_;  ///< blocks sent completely that wait for `ends_drain_`
+  /// Completely sent blocks that wait until the workers have polled.
+  std::vector<std::uint32_t> pending_done_;
   std::optional<std::uint64_t> ends_drain_;
   std::optional<std::uint64_t> cutoff_drain_;
   std::optional<std::uint64_t> answers_drain_;
-  Instant cutoff_at_{};  ///< time of the last arrival when the silence was noticed
+  Instant cutoff_at_{};  ///< time of the last arrival before the cutoff expired
 };
 
 }  // namespace tutti::engine

@@ -1,5 +1,5 @@
-// How a rank closes: it keeps serving until no other rank may need something of it, and asks those
-// that may until they answer.
+// How a rank closes its communicator: it serves its peers until none can need a retained block or a
+// slot entry of this rank, and asks the peers whose slot ACKs are missing.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +13,17 @@ namespace tutti::engine {
 
 class CloseProtocol {
  public:
-  /// The references outlive this.
+  /// The referenced objects must outlive this one.
   CloseProtocol(std::uint32_t size, Retention& retention, SlotRecovery& slots, PeerWatch& peers)
       : size_(size), retention_(retention), slots_(slots), peers_(peers) {}
 
   /// Begins to close: sends the delivery ACKs that peers wait for, and watches the ranks that may
-  /// still need something of this one (`needed`).
+  /// still need a block or an entry of this rank.
   void begin(Instant now);
   bool begun() const { return begun_; }
-  /// Whether a rank may still ask this one for a block or an entry.
+  /// Whether another rank may still ask this rank for a retained block or a slot entry.
   bool needed() const { return !retention_.empty() || !slots_.unacked().empty(); }
-  /// Asks the ranks that have not acknowledged, until they do.
+  /// Repeats the request for missing slot ACKs from time to time.
   void poll(Instant now);
 
  private:

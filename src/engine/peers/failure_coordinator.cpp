@@ -17,13 +17,13 @@ void FailureCoordinator::abort(const std::string& reason) {
 
 void FailureCoordinator::abort_for(Rank culprit, const std::string& reason) {
   if (!noted()) culprit_ = culprit;
-  fail(failure(Code::aborted, "given up by {}: {}", names_.of(me_), reason));
+  fail(failure(Code::aborted, "{} has ended this communicator: {}", names_.of(me_), reason));
 }
 
 void FailureCoordinator::fail_without_slow_path(Rank source) {
   fail(failure(Code::peer_failed,
-               "{} sent a chunk that fits no collective here, and chunks are sent once: call the "
-               "same collectives in the same order on all ranks",
+               "{} sent a chunk that fits no collective of this rank: call the same collectives in "
+               "the same order on all ranks",
                names_.of(source)));
 }
 
@@ -43,12 +43,13 @@ Status FailureCoordinator::undelivered_status(Rank from, Rank to, std::uint32_t 
   return failure(Code::peer_failed,
                  "packets of {} bytes do not pass between {} and {}, although shorter ones do: set "
                  "the MTU of the ranks' interfaces to what every switch and firewall between them "
-                 "forwards, or raise the MTU of those",
+                 "forwards, or raise the MTU of these switches and firewalls",
                  bytes, names_.of(from), names_.of(to));
 }
 
-// A notice carries the lost rank and, plus one, the culprit in the halves of its argument, and the
-// undelivered bytes in place of an epoch.
+// Handles a failure notice. The lower half of its argument is the lost rank; the upper half is 1 +
+// the culprit's rank in the job, or 0. Its epoch field is the length of the undelivered packets, or
+// 0.
 void FailureCoordinator::on_notice(Rank from, const protocol::Message& notice) {
   const auto lost_index = static_cast<std::uint32_t>(notice.argument);
   const auto culprit_number = static_cast<std::uint32_t>(notice.argument >> 32);
@@ -61,10 +62,11 @@ void FailureCoordinator::on_notice(Rank from, const protocol::Message& notice) {
           ? failure(Code::peer_failed, "rank {} of the job is lost, as reported by {}",
                     index(culprit), names_.of(from))
       : notice.epoch > 0 ? undelivered_status(from, lost, notice.epoch)
-      : lost == from     ? failure(Code::peer_failed, "{} gave up: see its own error for the cause",
-                                   names_.of(lost))
-                     : failure(Code::peer_failed, "{} is lost, as reported by {}", names_.of(lost),
-                               names_.of(from));
+      : lost == from
+          ? failure(Code::peer_failed, "{} gave up: see the error of that rank for the cause",
+                    names_.of(lost))
+          : failure(Code::peer_failed, "{} is lost, as reported by {}", names_.of(lost),
+                    names_.of(from));
   note(status, lost, false);
 }
 

@@ -1,6 +1,7 @@
-// Why a communicator fails, and which ranks are told. The first failure is the cause; later ones
-// are its consequences and are ignored. A failure is noted when it is found and settled, once, when
-// the collectives end because of it.
+// The cause of a communicator's failure, and the ranks that are told. The first failure is the
+// cause; later ones are its consequences and are ignored.
+//
+// A failure is noted when it is found. It is settled, once, when the collectives end because of it.
 #pragma once
 
 #include <cstdint>
@@ -23,35 +24,39 @@ class FailureCoordinator {
   FailureCoordinator(Rank me, std::uint32_t size, const RankNames& names)
       : me_(me), size_(size), names_(names) {}
 
-  /// Ends every collective with an error of this rank's own, at the end of the context's current or
-  /// next `poll`; the other ranks learn that this one has given up.
+  /// Ends every collective with an error of this rank, at the end of the current or next `poll` of
+  /// the context. The other ranks learn that this rank has given up.
   void fail(const Status& status) { note(status, me_, true); }
-  /// Ends every collective here and, with an error that names this rank, at the peers.
+  /// Ends every collective of the communicator, here and at the peers. The error at the peers names
+  /// this rank.
   void abort(const std::string& reason);
-  /// The same because of a rank of the job, `culprit`, that need not be in this communicator.
+  /// Like `abort`, but because of `culprit`, a rank of the job that need not be in this
+  /// communicator.
   void abort_for(Rank culprit, const std::string& reason);
-  /// Ends every collective because of an unusable chunk of `source`, which will not be sent again.
+  /// Ends every collective because of an unusable chunk of `source` that will not be sent again.
   void fail_without_slow_path(Rank source);
-  /// A device reports the loss of a peer, or of the longer packets to it.
+  /// Handles a device's report that a peer is lost, or that longer packets do not reach it.
   void on_peer_failure(const device::Completion& completion);
-  /// A notice, by MessageKind::failed, that `from` has failed.
+  /// Handles the failure notice (MessageKind::failed) of rank `from`.
   void on_notice(Rank from, const protocol::Message& notice);
 
-  /// Whether the communicator has failed or is about to.
+  /// Whether a failure was noted, so that the communicator has failed or is about to fail.
   bool noted() const { return !noted_.ok(); }
-  /// The settled failure: no collective runs any more.
+  /// The settled failure, after which no collective runs; ok if there is none.
   const Status& status() const { return settled_; }
   bool settled() const { return !settled_.ok(); }
-  /// The rank of this communicator whose loss was the cause or, if the cause was outside it,
-  /// `culprit` as a rank of the job. kNoRank: none.
+  /// The rank of this communicator whose loss was the cause; kNoRank: none. If the cause was
+  /// outside this communicator, `culprit` is a rank of the job.
   Rank lost() const { return lost_; }
   Rank culprit() const { return culprit_; }
 
-  /// Settles the noted failure; returns whether the peers have to be told, by `notices`.
+  /// Settles the noted failure. Returns true if the peers have to be told; `notices` then has the
+  /// messages.
   bool settle(protocol::Outbox& notices);
-  /// The settled failure as the error of a collective that it ends.
+  /// The error with which the settled failure ends a collective.
   Status status_of(Instant now, const Operation& operation) const;
-  /// Calls `hook` with the error when every collective ends, before any completion.
+  /// Sets a function that gets the error when a failure ends every collective, before any of them
+  /// completes.
   void on_failure(std::function<void(const Status&)> hook) { hook_ = std::move(hook); }
   void call_hook(const Status& status) const {
     if (hook_) hook_(status);
@@ -67,10 +72,11 @@ class FailureCoordinator {
   Status noted_;
   Status settled_;
   bool notify_peers_ = false;
-  /// Length of the packets that do not reach lost_, while short messages do; 0: lost_ is silent.
+  /// Length in bytes of packets that do not reach lost_ although shorter ones do; 0: lost_ is
+  /// silent.
   std::uint32_t undelivered_bytes_ = 0;
   Rank culprit_ = kNoRank;
-  Rank lost_ = kNoRank;  ///< rank whose loss is the cause; this rank if it gave up
+  Rank lost_ = kNoRank;  ///< rank whose loss is the cause; this rank if it gave up itself
   std::function<void(const Status&)> hook_;
 };
 

@@ -1,6 +1,8 @@
-// The peers from which this rank awaits something. While a peer is watched its silence is a
-// failure, and a path to it on which nothing progresses is tested with a long frame: missing chunks
-// or slots alone make no rank send one, so a path that loses only those would not show.
+// The peers from which this rank awaits something. The silence of a watched peer is a failure.
+//
+// If nothing progresses, the path to a watched peer is tested with a long frame. Without this test
+// a path that loses only long packets would not be noticed, because waiting ranks send only short
+// ones.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +15,8 @@ namespace tutti::engine {
 
 class PeerWatch {
  public:
-  /// `endpoint` outlives this. `path_test_interval`: time without progress before a path test; 0:
-  /// no test.
+  /// `endpoint` must outlive this object. `path_test_interval`: time without progress before a path
+  /// test; 0: no test.
   PeerWatch(Rank me, std::uint32_t size, device::Endpoint& endpoint, Nanoseconds path_test_interval)
       : me_(me),
         size_(size),
@@ -27,16 +29,16 @@ class PeerWatch {
   void watch_all();
   /// Watches the ranks before and after this one.
   void watch_neighbours();
-  /// The silence of this peer is no failure from now on.
+  /// From now on the silence of this peer is no failure.
   void unwatch(Rank peer);
   void unwatch_all();
 
   bool path_test_due(Instant now) const { return now >= path_test_at_; }
-  /// Tests the paths to watched peers if `progress`, a number that every progress of a collective
-  /// changes, is that of the last call.
+  /// Tests the paths to watched peers if no collective has progressed since the last call.
+  /// `progress` is a number that changes whenever a collective progresses.
   void test_paths(Instant now, std::uint64_t progress);
   void stop_path_tests() { path_test_at_ = kNever; }
-  /// When a path test is due.
+  /// The time at which the next path test is due.
   Instant next_deadline() const { return watched_.empty() ? kNever : path_test_at_; }
 
  private:
@@ -46,7 +48,7 @@ class PeerWatch {
   std::vector<Rank> watched_;
   Nanoseconds path_test_interval_;
   Instant path_test_at_;
-  std::uint64_t progress_ = 0;  ///< at the last path test
+  std::uint64_t progress_ = 0;  ///< value of `progress` at the last path test
 };
 
 }  // namespace tutti::engine

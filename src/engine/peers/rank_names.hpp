@@ -12,10 +12,10 @@ namespace tutti::engine {
 
 class RankNames {
  public:
-  /// `hosts`: by rank; may be empty, or have empty entries.
+  /// `hosts` has the host name of each rank; it may be empty, or have empty entries.
   explicit RankNames(std::vector<std::string> hosts) : hosts_(std::move(hosts)) {}
 
-  /// "rank 2 (host b)".
+  /// The name of a rank in errors: "rank 2 (host b)".
   std::string of(Rank rank) const {
     if (index(rank) < hosts_.size() && !hosts_[index(rank)].empty()) {
       return fmt::format("rank {} ({})", index(rank), hosts_[index(rank)]);

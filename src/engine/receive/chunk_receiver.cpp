@@ -29,9 +29,11 @@ void ChunkReceiver::set_resolver() {
 Status ChunkReceiver::use_workers(std::uint32_t workers) {
   const std::uint32_t most = endpoint_.subgroup_count();
   if (workers == 0 || workers > most || team_ || operations_.busy()) {
-    return failure(Code::internal,
-                   "{} receive workers for {} subgroups{}: use 1 to one per subgroup, while idle",
-                   workers, most, operations_.busy() ? ", while collectives run" : "");
+    return failure(
+        Code::internal,
+        "cannot start {} receive workers for {} subgroups{}: start at least 1 and at most one "
+        "per subgroup, while no collective runs",
+        workers, most, operations_.busy() ? ", while collectives run" : "");
   }
   if (Status status = endpoint_.use_receive_workers(true); !status) return status;
   team_ = std::make_unique<ReceiveTeam>(endpoint_, workers, operations_.next_epoch() - 1,
@@ -45,7 +47,7 @@ void ChunkReceiver::stop_workers() {
   team_.reset();
   set_resolver();
   stop_check_ = kNever;
-  // Queue pairs that can no longer be watched are still polled.
+  // An error is ignored: queue pairs that can no longer be watched are still polled.
   (void)endpoint_.use_receive_workers(false);
 }
 
@@ -65,8 +67,8 @@ bool ChunkReceiver::poll_team(Instant now) {
 }
 
 /// Counts a round and returns true if it polls the multicast sockets. If no active operation uses
-/// multicast, incoming chunks can only belong to later collectives, and every 4th round polls,
-/// because each socket costs a system call.
+/// multicast, chunks can only belong to later collectives. Then only every 4th round polls, because
+/// each socket costs a system call.
 bool ChunkReceiver::next_round_polls() {
   constexpr std::uint32_t kRoundsWithoutPoll = 4;
   const bool poll = operations_.expects_chunks() || rounds_without_poll_ + 1 == kRoundsWithoutPoll;
@@ -100,8 +102,8 @@ void ChunkReceiver::discard() {
 
 void ChunkReceiver::on_chunk(Instant now, const device::ReceivedChunk& chunk,
                              device::MulticastQueuePair& pair) {
-  // Chunks after the last one of a collective belong to the next, which may begin now: placing them
-  // directly saves the copy of an unexpected chunk.
+  // A chunk of the next collective may show that the present one is complete here. The next one
+  // then begins now, so that the chunk is placed at once and not copied as an unexpected chunk.
   if (chunk.epoch == operations_.next_epoch()) begin_next_(now);
   if (Operation* operation = operations_.find(chunk.epoch)) {
     operation->on_chunk(now, chunk, pair);
@@ -144,7 +146,8 @@ void ChunkReceiver::end(std::uint32_t epoch) {
   team_->set_eager(false);
 }
 
-// A failed collective leaves chunks unmarked, which a worker may be about to place.
+// A failed collective has unmarked chunks, which a worker may be about to place. So its buffer is
+// given back only when no worker can use the old view.
 bool ChunkReceiver::workers_stopped(Instant now) {
   constexpr Nanoseconds kCheckInterval{1'000'000};
   if (!team_) return true;

@@ -1,6 +1,6 @@
-// Takes the chunks that arrive by multicast and hands them to their collective, in `poll` or by
-// receive workers that the caller's threads run; keeps those of collectives that this rank has not
-// begun.
+// Takes the chunks that arrive by multicast, in `poll` or by receive workers that the caller's
+// threads run. Hands them to their collective, and stores those of collectives that this rank has
+// not begun.
 #pragma once
 
 #include <array>
@@ -23,50 +23,52 @@ namespace tutti::engine {
 
 class ChunkReceiver : private device::PlacementResolver {
  public:
-  /// `begin_next` begins queued collectives if they may begin. `unexpected_bytes`: limit for chunks
-  /// of later collectives. The references outlive this.
+  /// `begin_next` begins queued collectives if they may begin. `unexpected_bytes` limits the stored
+  /// chunks of later collectives. The referenced objects must outlive this one.
   ChunkReceiver(device::Endpoint& endpoint, OperationQueue& operations,
                 FailureCoordinator& failures, observe::Counters& counters,
                 std::uint64_t unexpected_bytes, std::function<void(Instant)> begin_next);
 
   /// Hands the receive sides of the queue pairs to `workers` workers, which the caller's threads
-  /// run from now on; no collective may be in progress. Code::unsupported if the device cannot.
+  /// run from now on; no collective may be in progress. Fails with Code::unsupported if the device
+  /// does not support this.
   Status use_workers(std::uint32_t workers);
-  /// Takes the receive sides back; no thread may run a worker any more.
+  /// Takes the receive sides back from the workers; no thread may run a worker any more.
   void stop_workers();
   /// The receive workers; null without any.
   ReceiveTeam* team() { return team_.get(); }
   bool has_workers() const { return team_ != nullptr; }
-  /// Whether receive workers have news for `poll`.
+  /// Whether the receive workers have placed chunks of which `poll` does not know yet.
   bool has_news() const { return team_ && team_->has_news(); }
   /// Adds the receive workers' counts to the communicator's counters.
   void fold_counts() {
     if (team_) team_->fold(counters_);
   }
 
-  /// Takes what has arrived; returns whether there was any.
+  /// Takes the chunks that have arrived; returns whether there were any.
   bool poll(Instant now);
-  /// Drops what has arrived, after a failure: unread datagrams would keep the wait descriptor
-  /// readable and the owner from sleeping.
+  /// Drops the chunks that have arrived; called after a failure. Unread datagrams would keep the
+  /// wait descriptor readable, so that the owner could not sleep.
   void discard();
-  /// Whether the last poll of the multicast queue pairs found nothing, so that missing chunks are
-  /// not merely unread. With receive workers, `request_drain` asks them and `looked` tells whether
-  /// they have answered.
+  /// True if the last poll of the multicast queue pairs found nothing, so that missing chunks are
+  /// not just unread. With receive workers, `request_drain` asks them to poll, and `looked` tells
+  /// whether all of them have found nothing more.
   bool drained() const { return drained_; }
   std::uint64_t request_drain() { return team_ ? team_->request_drain() : 0; }
   bool looked(std::uint64_t drain) const { return team_ ? team_->looked(drain) : drained_; }
 
-  /// A collective has begun: delivers its chunks that arrived before.
+  /// Called when a collective has begun: delivers its chunks that arrived earlier.
   void begin(Instant now, Operation& operation);
-  /// A collective is over.
+  /// Called when a collective has ended.
   void end(std::uint32_t epoch);
-  /// Destroys a collective that is over once no worker uses it.
+  /// Takes a collective that has ended, and destroys it when no worker uses it any more.
   void retire(std::unique_ptr<Operation> operation) {
     if (team_) team_->retire(std::move(operation));
   }
-  /// After a failure: whether no worker places chunks any more, so that buffers may be given back.
+  /// Called after a failure: true if no worker places chunks any more, so that the buffers may be
+  /// given back.
   bool workers_stopped(Instant now);
-  /// When `workers_stopped` must be asked again.
+  /// The time at which `workers_stopped` must be called again.
   Instant next_deadline() const { return stop_check_; }
 
  private:
@@ -86,10 +88,12 @@ class ChunkReceiver : private device::PlacementResolver {
   UnexpectedChunks unexpected_;
   std::array<device::ReceivedChunk, 256> chunks_;
   bool drained_ = false;
-  std::uint32_t rounds_without_poll_ = 0;  ///< polls since the queue pairs were last polled
+  /// Number of rounds since the queue pairs were last polled.
+  std::uint32_t rounds_without_poll_ = 0;
   std::unique_ptr<ReceiveTeam> team_;
-  ReceiveTeam::GracePeriod stopping_;  ///< while a failure waits for the workers
-  Instant stop_check_ = kNever;        ///< set while it does
+  ReceiveTeam::GracePeriod stopping_;  ///< grace period of the workers after a failure
+  /// Time of the next check whether workers have stopped, else kNever.
+  Instant stop_check_ = kNever;
 };
 
 }  // namespace tutti::engine

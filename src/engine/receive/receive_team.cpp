@@ -64,7 +64,7 @@ bool ReceiveTeam::looked(std::uint64_t drain) const {
 }
 
 void ReceiveTeam::set_eager(bool on) {
-  // Only the owner writes this flag, so it can be compared without ordering.
+  // Only the owner writes this flag, so the owner may read it without memory ordering.
   if (board_.eager.load(std::memory_order_relaxed) == on) return;
   board_.eager.store(on, std::memory_order_seq_cst);
 }

@@ -1,5 +1,6 @@
-// The receive workers of one communicator as its owner sees them: the owner publishes the
-// collective to receive, collects arrivals, and learns when no worker uses an old view any more.
+// The receive workers of one communicator, as the owner of the engine sees them. The owner
+// publishes the collective to receive, collects arrivals, and learns when no worker uses an old
+// view any more.
 #pragma once
 
 #include <cstdint>
@@ -19,9 +20,9 @@ class ReceiveTeam {
   /// The read guards of all workers at one moment.
   using GracePeriod = std::vector<std::uint64_t>;
 
-  /// Distributes the endpoint's queue pairs over `workers` (1 to S) workers. `last_epoch` is that
-  /// of the last collective begun; `unexpected_bytes` limits, for each queue pair, the stored
-  /// chunks of later ones.
+  /// Distributes the endpoint's queue pairs over `workers` workers, at most one for each subgroup.
+  /// `last_epoch` is the epoch of the last collective begun. `unexpected_bytes` limits, for each
+  /// queue pair, the stored chunks of later collectives.
   ReceiveTeam(device::Endpoint& endpoint, std::uint32_t workers, std::uint32_t last_epoch,
               std::uint64_t unexpected_bytes);
 
@@ -30,32 +31,33 @@ class ReceiveTeam {
   /// Sets the function that wakes a sleeping owner; must precede the workers' start.
   void on_news(std::function<void()> wake) { board_.wake_owner = std::move(wake); }
 
-  // Functions for the owner.
+  // Functions for the owner of the engine.
+
   /// Makes the workers use this view from now on; a worker finishes its present batch with the old
-  /// one.
+  /// view.
   void publish(const ReceiveView& view);
-  /// The epoch of the collective in the present view.
+  /// The epoch of the collective in the view that was published last.
   std::uint32_t epoch() const { return view_->epoch; }
-  /// Keeps an object to which old views point until no worker uses one of them.
+  /// Keeps alive an object to which old views point, until no worker uses one of these views.
   void retire(std::shared_ptr<const void> object);
-  /// Notes the workers' batches in progress (`grace`) and tells whether all of these have ended
-  /// (`passed`). The end of such a batch wakes the owner if the team was eager before.
+  /// `grace` notes which workers have a batch in progress, and `passed` tells whether all these
+  /// batches have ended. If `set_eager` was on before, the end of such a batch wakes the owner.
   GracePeriod grace() const;
   bool passed(const GracePeriod& grace) const;
 
-  /// Asks the workers to poll. Afterwards, `polled_once` is true if each has taken a batch from
-  /// each of its queue pairs, and `looked` if each has found nothing more. The workers' answers
-  /// wake the owner.
+  /// Asks the workers to poll, and returns the number of the request. `polled_once` is true once
+  /// each worker has taken a batch from each of its queue pairs, `looked` once each has found
+  /// nothing more. The workers' answers wake the owner.
   std::uint64_t request_drain();
   bool polled_once(std::uint64_t drain) const;
   bool looked(std::uint64_t drain) const;
-  /// If on, every batch wakes the owner; otherwise only the end of a block or of all blocks does.
+  /// If `on`, every batch wakes the owner; otherwise only the end of a block or of all blocks does.
   void set_eager(bool on);
 
   bool has_news() const { return board_.news.load(std::memory_order_seq_cst); }
   /// Returns true if anything has arrived since the last call.
   bool take_news();
-  /// Why the thread of a worker failed the communicator; null if none did.
+  /// The reason why the thread of a worker failed the communicator; null if none did.
   const Status* failure() const;
   /// Returns the arrivals since the last call; they are valid until the next call.
   const std::vector<Arrival>& take_arrivals();
@@ -67,7 +69,7 @@ class ReceiveTeam {
     std::shared_ptr<const void> object;
     GracePeriod grace;
   };
-  /// The counts of one worker that were added to counters already.
+  /// The part of one worker's counts that `fold` has already added.
   struct Folded {
     std::uint64_t batches = 0;
     std::uint64_t received = 0;

@@ -1,15 +1,14 @@
-// The data that the owner of a communicator and its receive workers share ([Khalilov24] 4.3).
+// The data that the owner of the engine and the receive workers of a communicator share
+// ([Khalilov24] 4.3).
 //
 // The owner publishes a ReceiveView: the collective being received and the places of its chunks. A
-// worker takes a read guard (an odd number) before it reads the view, and releases the guard at the
-// end of the batch. In the common case the owner does not wait for that. If no worker may use an
-// older view any more, the owner publishes a new one, notes the guards (a GracePeriod), and goes on
-// once each has changed. It does so before it frees a view and the operation behind it, before it
-// READs a chunk that it has locked against the workers, and before it returns the buffer of a
-// failed collective whose view it has withdrawn.
+// worker takes a read guard, an odd number, before it reads the view, and releases the guard at the
+// end of the batch.
 //
-// A successful collective needs no grace period: each of its chunks is marked, and a worker never
-// writes to the place of a marked chunk.
+// Before the owner frees an old view, READs a locked chunk or returns the buffer of a failed
+// collective, it waits for a grace period: it publishes a new view, notes the guards of all
+// workers, and goes on when each guard has changed. A successful collective needs no grace period,
+// because all its chunks are marked and a worker never writes a marked chunk.
 #pragma once
 
 #include <array>
@@ -40,7 +39,7 @@ struct ReceiveView {
   /// Layout of the chunks; null if nothing is multicast.
   const protocol::BlockLayout* layout = nullptr;
   protocol::ChunkMap* map = nullptr;
-  /// By PSN: true while the chunk is READ and must not be written.
+  /// By PSN: true while the chunk is being READ and no worker may write it.
   const SharedBitmap* read_locked = nullptr;
   std::byte* buffer = nullptr;
 };
@@ -54,8 +53,8 @@ struct Arrival {
   Instant at{};
 };
 
-/// A queue of arrivals from a worker to the owner. A full queue drops them, which costs only a rate
-/// sample.
+/// A queue of arrivals from a worker to the owner. If the queue is full an arrival is dropped,
+/// which costs only a rate sample.
 class ArrivalQueue {
  public:
   void push(const Arrival& arrival) {
@@ -93,12 +92,13 @@ struct ReceiveCounters {
   SingleWriterCounter damaged;
 };
 
-/// The variables that the owner and the workers of one communicator share. A write by one side that
-/// is followed by a read of the other side's variable must be sequentially consistent.
+/// The variables that the owner and the workers of one communicator share. If a thread writes its
+/// variable and then reads one that another thread writes, both accesses must be sequentially
+/// consistent.
 struct ReceiveBoard {
   // Variables that the owner writes.
   alignas(64) std::atomic<const ReceiveView*> view{nullptr};
-  /// Number of changes of `view`, incremented after each.
+  /// Number of views published so far; incremented after each change of `view`.
   std::atomic<std::uint64_t> publications{0};
   std::atomic<std::uint64_t> drains_requested{0};
   std::atomic<bool> eager{false};  ///< true: every batch wakes the owner
@@ -108,8 +108,8 @@ struct ReceiveBoard {
   std::function<void()> wake_owner;
 };
 
-/// True if a chunk's header fits the collective. On entry `block_index` is any block, best that of
-/// the last chunk because most chunks are consecutive; on return it is the block of this chunk.
+/// True if a chunk's header fits the collective. On entry `block_index` is a guess, best the block
+/// of the previous chunk; on return it is the block of this chunk.
 inline bool plausible(const protocol::BlockLayout& layout, std::uint32_t psn, Rank source,
                       std::size_t bytes, std::uint32_t& block_index) {
   if (psn >= layout.chunk_count()) return false;

@@ -57,7 +57,7 @@ bool ReceiveWorker::due() const {
 }
 
 bool ReceiveWorker::poll(Instant now) {
-  // The request is read first, so that the answer covers all chunks that were there when the drain
+  // The request is read first, so that the answer covers all chunks that had arrived when the drain
   // was requested.
   const std::uint64_t asked = board_.drains_requested.load(std::memory_order_seq_cst);
   bool worked = false;
@@ -82,8 +82,8 @@ bool ReceiveWorker::answer(std::atomic<std::uint64_t>& answered, std::uint64_t a
 }
 
 // Takes a batch from one queue pair. A queue pair that places chunks itself asks for addresses
-// while it is polled, so the read guard is held from the first answer until the chunks of that poll
-// are marked.
+// while it is polled, so the read guard is held from the first such address until the chunks of
+// that poll are marked.
 bool ReceiveWorker::receive(Instant now, Stream& stream) {
   bool urgent = false;
   bool held = false;
@@ -105,7 +105,7 @@ bool ReceiveWorker::receive(Instant now, Stream& stream) {
     ++counters_.batches;
     stream.pair->release();
   }
-  // The owner may be waiting for the release of the read guard, so it is told.
+  // The owner may be waiting until this read guard is released, so the owner is notified.
   if (held) tell(urgent);
   return count > 0;
 }
@@ -166,13 +166,14 @@ bool ReceiveWorker::belongs(const ReceiveView& view, Stream& stream, std::uint32
   if (view.map == nullptr || !plausible(*view.layout, psn, source, bytes, stream.last_block)) {
     return false;
   }
-  // Another worker marks the chunks of another subgroup.
+  // A chunk of another subgroup is rejected, because another worker marks the chunks of that
+  // subgroup.
   const Block& block = view.layout->blocks()[stream.last_block];
   return view.layout->subgroup_of(block, psn) == stream.subgroup;
 }
 
-// True if a chunk must not be written: it is present or being READ. In the latter case it may be in
-// place in part, already verified, and a damaged datagram must not overwrite it.
+// True if a chunk must not be written, because it is present or being READ. A READ may already have
+// written verified bytes, which a damaged datagram must not overwrite.
 bool ReceiveWorker::here(const ReceiveView& view, const Stream& stream, std::uint32_t psn) const {
   return view.map->has(stream.last_block, psn) || view.read_locked->test(psn);
 }
@@ -192,13 +193,13 @@ void ReceiveWorker::note(Batch& batch, std::uint32_t subgroup, std::uint32_t blo
   arrival = {view.epoch, block_index, arrival.bytes + bytes, batch.now};
 }
 
-/// Publishes the batch; returns true if the owner has something to do at once.
+/// Publishes the results of a batch; returns true if the owner has something to do at once.
 bool ReceiveWorker::close(Batch& batch, std::uint32_t subgroup) {
   if (batch.fresh == 0) return false;
   arrivals_.push(batch.arrival);
   batch.view->map->count(subgroup, batch.fresh);
-  // The exchange makes sure that of two workers that count their last chunks concurrently, one sees
-  // the other's count.
+  // Two workers may count their last chunks at the same time. The atomic exchange makes sure that
+  // one of them sees the count of the other.
   board_.news.exchange(true, std::memory_order_seq_cst);
   return batch.block_ended || batch.view->map->complete();
 }

@@ -35,6 +35,7 @@ class ReceiveWorker : private device::PlacementResolver {
   std::vector<int> descriptors() const;
 
   // Functions for the worker's thread.
+
   /// Takes a batch from each queue pair; returns true if anything arrived.
   bool poll(Instant now);
   /// Fails the worker's communicator, because `poll` threw. Only the first reason counts.
@@ -46,12 +47,13 @@ class ReceiveWorker : private device::PlacementResolver {
   bool due() const;
 
   // Functions for the owner of the engine.
+
   /// Sets the function that wakes the worker's thread; must precede the thread's start.
   void on_rouse(std::function<void()> rouse) { rouse_ = std::move(rouse); }
   void rouse() const {
     if (rouse_) rouse_();
   }
-  /// Why its thread failed it; null if it did not.
+  /// The reason why the worker's thread failed the communicator; null if it did not.
   const Status* failure() const {
     return failed_.load(std::memory_order_acquire) ? &failure_ : nullptr;
   }
@@ -69,11 +71,11 @@ class ReceiveWorker : private device::PlacementResolver {
     std::uint32_t subgroup;
     device::MulticastQueuePair* pair;
     UnexpectedChunks unexpected;
-    /// Publications for which the stored chunks were examined.
+    /// Number of views published when the stored chunks were last examined.
     std::uint64_t publications_checked = 0;
     std::uint32_t last_block = 0;
   };
-  /// The changes that the chunks of one batch made under one view.
+  /// The changes that one batch of chunks made under one view.
   struct Batch {
     const ReceiveView* view;
     Instant now;
@@ -114,7 +116,7 @@ class ReceiveWorker : private device::PlacementResolver {
   std::array<device::ReceivedChunk, 256> chunks_;
   Stream* polled_ = nullptr;  ///< stream whose queue pair is being polled, else null
   Pin* poll_pin_ = nullptr;   ///< read guard of the poll in progress, else null
-  Status failure_;            ///< constant once `failed_` is set
+  Status failure_;            ///< reason of the failure; constant once `failed_` is set
   std::atomic<bool> failed_{false};
   alignas(64) std::atomic<std::uint64_t> pin_{0};  ///< read guard; odd while the worker uses a view
   std::atomic<std::uint64_t> drains_polled_once_{0};

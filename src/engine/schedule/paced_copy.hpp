@@ -13,14 +13,14 @@
 
 namespace tutti::engine {
 
-/// Copies in slices that take at most a quarter of the time. Copying a rank's own block in one go
-/// delayed the start of a ring by milliseconds. Used by one thread.
+/// Copies in slices that take at most a quarter of the thread's time. Copying a rank's own block in
+/// one piece would delay the start of a ring. Used by one thread.
 class PacedCopy {
  public:
   static constexpr std::size_t kSliceBytes = 64 * 1024;
 
-  /// Begins a copy. Both spans have one size, do not overlap, and belong to the copy until it is
-  /// over.
+  /// Begins a copy. Both spans have the same size, do not overlap, and must stay valid until the
+  /// copy has ended.
   void begin(std::span<const std::byte> source, std::span<std::byte> target) {
     source_ = source;
     target_ = target;
@@ -38,15 +38,15 @@ class PacedCopy {
     slice_began_ = now;
     return true;
   }
-  /// The time at which to call `go_on`: at once after a slice, so that its duration is measured;
-  /// kNever if the copy is over.
+  /// The time at which `go_on` must be called: at once after a slice, to measure its duration;
+  /// kNever after the end of the copy.
   Instant due() const {
     if (!pending()) return kNever;
     return slice_began_ ? Instant{} : due_;
   }
 
  private:
-  static constexpr int kPauses = 3;  ///< pauses after a slice, each as long as the slice
+  static constexpr int kPauses = 3;  ///< number of pauses after a slice, each as long as the slice
 
   std::span<const std::byte> source_;
   std::span<std::byte> target_;

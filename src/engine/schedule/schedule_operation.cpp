@@ -26,8 +26,8 @@ bool executable(TaskKind kind) {
          kind != TaskKind::collect;
 }
 
-/// True if the end at one rank proves that every rank had begun, because each rank needs data of
-/// all others.
+/// True for a collective whose end at one rank proves that every rank has begun it, because each
+/// rank needs data of all others.
 bool needs_every_rank(schedule::Collective collective) {
   switch (collective) {
     case schedule::Collective::barrier:
@@ -46,8 +46,8 @@ bool needs_every_rank(schedule::Collective collective) {
   return false;
 }
 
-/// Upper bound, the same on all ranks, of the bytes that other ranks may send to a rank before it
-/// has called.
+/// Upper bound of the bytes that other ranks may send to a rank that has not called the collective
+/// yet. All ranks compute the same bound.
 std::uint64_t unexpected_bound(const schedule::Schedule& schedule, const schedule::Shape& shape) {
   const schedule::Purpose& purpose = schedule.purpose();
   const schedule::BlockSizes& blocks = shape.of(Buffer::receive);
@@ -72,8 +72,8 @@ Status check_extents(const ScheduleCall& call, const ScheduleWorkspace& space) {
       const std::uint64_t bytes = room[static_cast<std::size_t>(extent->buffer)];
       if (extent->offset_bytes > bytes || extent->size_bytes > bytes - extent->offset_bytes) {
         return failure(Code::invalid_argument,
-                       "{} needs bytes {} to {} of the {} buffer, which has {}: pass a buffer of "
-                       "the size that the counts require",
+                       "{} needs bytes {} to {} of the {} buffer, which has {} bytes: pass a "
+                       "buffer of the size that the counts require",
                        schedule::describe(*call.schedule, t), extent->offset_bytes,
                        extent->offset_bytes + extent->size_bytes, to_string(extent->buffer), bytes);
       }
@@ -129,7 +129,7 @@ Status ScheduleOperation::prepare_call() {
   unexpected_bytes_ = unexpected_bound(schedule, call_.shape);
   confirms_ = needs_every_rank(purpose.collective);
   for (schedule::BlockSizes& blocks : call_.shape.buffers)
-    blocks = {};  // the caller owns the spans, so they are not kept
+    blocks = {};  // the caller may free what these spans refer to, so they are not kept
   space.departures.assign(schedule.tasks().size(), {});
   space.folded.assign(schedule.tasks().size(), 0);
   space.unsent.clear();
@@ -212,7 +212,8 @@ void ScheduleOperation::issue(Instant now, TaskIndex at) {
       complete(at);
       return;
     default:
-      // Not reached: `create` refuses the others, and the task board runs waits and enables.
+      // Not reached: `create` refuses tasks that this executor lacks, and the task board itself
+      // carries out waits and enables.
       return;
   }
 }
@@ -352,8 +353,8 @@ void ScheduleOperation::wait_keys(Instant now, TaskIndex at) {
   fold_arrived_keys(at);
 }
 
-/// Folds the contributions that have arrived in the order that the task names, whatever their order
-/// of arrival.
+/// Folds the arrived contributions in the order of the task's keys, not in the order of their
+/// arrival.
 void ScheduleOperation::fold_arrived_keys(TaskIndex at) {
   const Task& task = call_.schedule->tasks()[at];
   const schedule::FilledTask& filled = space_->filled[at];
@@ -457,7 +458,8 @@ void ScheduleOperation::on_immediate(Instant, Rank from, std::uint32_t slot) {
 
 void ScheduleOperation::reject(Rank from, std::uint32_t slot, const std::string& what) {
   ++context().counters().messages_rejected;
-  context().failures().fail(failure(Code::invalid_argument, "{} sent in slot {} {}",
+  context().failures().fail(failure(Code::invalid_argument,
+                                    "wrong message from {} in match slot {}: {}",
                                     context().names().of(from), slot, what));
 }
 
@@ -480,8 +482,8 @@ void ScheduleOperation::reduce(const Task& task, std::span<const std::byte> sour
   reducer_->combine(target.data(), operands, count);
 }
 
-/// For premultiplied_sum, scales this rank's contribution, which the schedule then uses. In place,
-/// the scaled values replace the contribution, which the result overwrites anyway.
+/// For premultiplied_sum, multiplies this rank's contribution by its factor before the schedule
+/// uses it. In place, the products replace the contribution, which the result overwrites anyway.
 void ScheduleOperation::scale_contribution() {
   if (!reducer_ || reducer_->operation() != ReduceOperation::premultiplied_sum) return;
   const bool in_place = !alias_.name.empty();
@@ -505,8 +507,8 @@ std::span<std::byte> ScheduleOperation::memory(Buffer buffer) {
   switch (buffer) {
     case Buffer::send:
       if (scaled_) return space_->scaled;
-      // The send buffer is written only by a call in place, in which it is also the caller's
-      // receive buffer.
+      // A task writes to the send buffer only in a call in place. The send buffer is then the
+      // caller's receive buffer, which is writable.
       return {const_cast<std::byte*>(call_.send.data()), call_.send.size()};
     case Buffer::receive:
       return call_.receive;

@@ -29,10 +29,10 @@ namespace tutti::engine {
 
 /// One call of a collective at one rank.
 struct ScheduleCall {
-  Description description;  ///< names of the call, as string literals
+  Description description;  ///< names of the collective and the algorithm, as string literals
   std::shared_ptr<const schedule::Schedule> schedule;
-  /// Sizes of the call; only `create` reads their spans. The eager limit must be the same on all
-  /// ranks.
+  /// Sizes of the call. The memory of its spans is needed until `create` returns; the eager limit
+  /// must be the same on all ranks.
   schedule::Shape shape;
   std::span<const std::byte> send;  ///< send buffer, in use until the end
   std::span<std::byte> receive;     ///< receive buffer, in use until the end
@@ -103,11 +103,11 @@ class ScheduleOperation final : public Operation {
   std::shared_ptr<WorkspacePool> pool_;
   std::unique_ptr<ScheduleWorkspace> space_;
   std::optional<reduction::Reducer> reducer_;
-  schedule::Alias alias_;    ///< storage shared by the buffers of a call in place
-  schedule::Extent result_;  ///< result of a reduction, at the ranks that receive one
+  schedule::Alias alias_;    ///< memory that the buffers of a call in place share
+  schedule::Extent result_;  ///< position of a reduction's result, at the ranks that receive one
   std::unique_ptr<protocol::ReadyBarrier> barrier_;
   protocol::Outbox outbox_;
-  PacedCopy copy_;  ///< paced copy under way: the first of the workspace's copies
+  PacedCopy copy_;  ///< the paced copy in progress, which is the first of the workspace's copies
   ScheduleTrace trace_;
   std::uint64_t unexpected_bytes_ = 0;
   bool confirms_ = false;

@@ -48,7 +48,7 @@ void ScheduleTrace::add_task(TaskIndex at) {
   trace_->add(span);
 }
 
-/// Records the arrival of one message of a wait_keys task; the task's own span covers all its
+/// Records the arrival of one message of a wait_keys task; the span of the task covers all its
 /// messages.
 void ScheduleTrace::add_arrival(std::size_t arrival) {
   const Match& match = schedule_->arrivals()[arrival];

@@ -37,7 +37,7 @@ class ScheduleTrace {
   const schedule::Schedule* schedule_ = nullptr;
   const std::vector<schedule::FilledTask>* filled_ = nullptr;
   std::uint32_t epoch_ = 0;
-  std::vector<Instant> issued_at_;  ///< by task: time when it was issued
+  std::vector<Instant> issued_at_;  ///< by task: time when the task was issued
 };
 
 }  // namespace tutti::engine

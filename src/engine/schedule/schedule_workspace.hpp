@@ -19,8 +19,9 @@ namespace tutti::engine {
 
 /// The state of a message that the schedule receives.
 struct ArrivalState {
-  bool posted = false;   ///< true: the receive was issued
-  bool arrived = false;  ///< true: the data is at its place if `posted`, else in `unexpected`
+  bool posted = false;  ///< true: the receive task was issued
+  /// True: the data has arrived, in its target if `posted`, else in `unexpected`.
+  bool arrived = false;
   std::vector<std::byte> unexpected;
 };
 
@@ -32,26 +33,29 @@ struct DepartureState {
 
 struct ScheduleWorkspace {
   schedule::TaskBoard board;
-  std::vector<schedule::FilledTask> filled;  ///< by task: offsets and sizes in this call
-  std::vector<ArrivalState> arrivals;        ///< by index into Schedule::arrivals()
-  std::vector<DepartureState> departures;    ///< by task: state of its rendezvous
+  /// By task: offsets and sizes of its buffer slices in this call.
+  std::vector<schedule::FilledTask> filled;
+  /// State of each message, by index into Schedule::arrivals().
+  std::vector<ArrivalState> arrivals;
+  /// By task: state of the message that the task sends by rendezvous.
+  std::vector<DepartureState> departures;
   /// Tasks that were issued but refused by a full send queue.
   std::vector<schedule::TaskIndex> unsent;
   /// Long copies that were issued and are carried out in slices.
   std::vector<schedule::TaskIndex> copies;
-  /// By task: number of keys that a wait_keys has folded.
+  /// By task: number of contributions that a wait_keys task has folded.
   std::vector<std::uint32_t> folded;
-  /// By arrival: memory for a keyed message by rendezvous.
+  /// By index into Schedule::arrivals(): memory for a keyed message that arrives by rendezvous.
   std::vector<std::vector<std::byte>> keyed;
   std::vector<std::byte> scratch;
   std::vector<std::byte> scaled;  ///< contribution of this rank, multiplied by its factor
   std::array<std::optional<device::MemoryKey>, schedule::kBufferKinds> keys;
-  /// By arrival: memory key for a keyed message by rendezvous.
+  /// By index into Schedule::arrivals(): memory key for a keyed message that arrives by rendezvous.
   std::vector<std::optional<device::MemoryKey>> keyed_keys;
 };
 
-/// A source of workspaces. A call takes one in the caller's thread and gives it back in the
-/// engine's, so an implementation must be thread-safe if these differ.
+/// A source of workspaces. A call takes a workspace in the caller's thread and gives it back in the
+/// engine's thread, so an implementation must be thread-safe if these are two threads.
 class WorkspacePool {
  public:
   virtual ~WorkspacePool() = default;

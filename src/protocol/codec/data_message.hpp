@@ -46,7 +46,7 @@ struct ClearToSend {
 inline constexpr std::size_t kClearToSendBytes = 16;
 
 std::array<std::byte, kClearToSendBytes> encode(const ClearToSend& clear);
-/// Decodes a clear-to-send; nothing unless the bytes are exactly one.
+/// Decodes a clear-to-send; nothing unless the bytes are exactly one clear-to-send.
 std::optional<ClearToSend> decode_clear_to_send(std::span<const std::byte> bytes);
 
 }  // namespace tutti::protocol

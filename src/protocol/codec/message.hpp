@@ -15,37 +15,41 @@ namespace tutti::protocol {
 
 enum class MessageKind : std::uint8_t {
   barrier = 1,    ///< ready barrier; argument: round and rate vote
-  activate,       ///< the receiver, next sender of the chain, may begin
+  activate,       ///< activation: the receiver is the next sender of its chain and may begin
   fetch_request,  ///< chunk ranges that the sender misses
-  fetch_ready,    ///< chunk ranges that may be READ now; argument: key of the sender's buffer
-  /// Chunk ranges that have not arrived at the sender yet; `fetch_ready` follows.
+  fetch_ready,  ///< answer: chunk ranges that may be READ now; argument: key of the sender's buffer
+  /// Answer: chunk ranges that have not arrived at the sender yet; `fetch_ready` follows.
   fetch_pending,
-  fetch_lost,          ///< chunk ranges that the sender lost, too; `fetch_ready` follows
-  fetch_expired,       ///< the sender has ended the collective: ask another rank
+  fetch_lost,          ///< answer: chunk ranges that the sender lost, too; `fetch_ready` follows
+  fetch_expired,       ///< answer: the sender has ended the collective and cannot serve it
   retransmit_request,  ///< to a block's root: chunk ranges that at least two ranks lost
   final,               ///< the sender has every chunk of the collective
-  /// Argument: chain << 32 | batch, which all ranks of the sender's subtree have consumed.
+  /// Report: all ranks of the sender's subtree have consumed a credit batch; argument: chain << 32
+  /// | batch.
   credit,
-  grant,  ///< argument: chain << 32 | batch, which every rank has consumed
-  /// Argument: the lost rank; in the upper half 1 + a rank of the job if the cause is outside this
-  /// communicator, else 0. epoch: length of the packets that do not reach that rank, else 0.
+  grant,  ///< credit: every rank has consumed a credit batch; argument: chain << 32 | batch
+  /// Failure notice. Argument: the lost rank in the lower half; in the upper half 1 + a rank of the
+  /// job if the cause is outside this communicator, else 0. Epoch: length of packets that do not
+  /// reach the lost rank, else 0.
   failed,
-  window,  ///< argument: key of the receiver's part of the sender's aggregator window
-  /// Argument: number of segments of the call that the receiver may have written in all.
+  window,  ///< from an aggregator; argument: key of the receiver's part of the aggregator window
+  /// From an aggregator; argument: total number of segments of the call that the receiver may have
+  /// written.
   credit_batch,
-  refused,           ///< argument: reason << 32 | rank at fault; the sender ends the collective
-  leave,             ///< the sender starts no further collective
-  delivered,         ///< the sender has every block multicast to it up to this epoch
+  refused,  ///< from an aggregator that ends the collective; argument: reason << 32 | rank at fault
+  leave,    ///< the sender starts no further collective
+  /// Delivery ACK: the sender has every block that the receiver multicast up to this epoch.
+  delivered,
   slot_nack,         ///< epoch: a slot exchange in which the sender misses the receiver's entry
-  slot_ack_request,  ///< asks the receiver for its last acknowledged slot exchange
-  /// Epoch: last slot exchange that the sender has finished; argument 1: the sender closes its
-  /// communicator.
+  slot_ack_request,  ///< asks which slot exchange the receiver has finished last
+  /// Epoch: the last slot exchange that the sender has finished. Argument: 1 if the sender closes
+  /// its communicator.
   slot_ack,
   last_kind = slot_ack,
 };
 
-/// Largest number of ranges in a message: it keeps a message short enough for the device to copy it
-/// when it is posted.
+/// Largest number of ranges in a message. It keeps messages short enough for the device to copy
+/// them when they are posted.
 inline constexpr std::size_t kMaxRanges = 28;
 
 struct Message {
@@ -67,7 +71,8 @@ struct Message {
 /// Size of the largest encoded message.
 inline constexpr std::size_t kMaxMessageBytes = 1 + 1 + 2 + 4 + 8 + kMaxRanges * 8;
 
-/// Writes a message to `out`, which has kMaxMessageBytes, and returns the encoded length.
+/// Writes a message to `out`, which must have room for kMaxMessageBytes, and returns the encoded
+/// length.
 std::size_t encode(const Message& message, std::byte* out);
 /// Decodes a message; nothing unless the bytes are exactly one message.
 std::optional<Message> decode(std::span<const std::byte> bytes);
@@ -100,8 +105,8 @@ class Outbox {
   void clear() { used_ = 0; }
 
  private:
-  // Items are reused, not freed, so that an outbox allocates nothing once it has reached its
-  // largest size.
+  // Stored messages are reused, not freed, so that an outbox allocates nothing once it has reached
+  // its largest size.
   Item& next() {
     if (used_ == items_.size()) items_.emplace_back();
     return items_[used_++];

@@ -9,11 +9,11 @@
 
 namespace tutti::runtime {
 
-/// Adds what the environment gives if the options give nothing: TUTTI_AGGREGATORS, a list separated
-/// by commas, and TUTTI_AGGREGATOR_FALLBACK=1.
+/// The given options, completed by the environment: TUTTI_AGGREGATORS is used if `aggregators` is
+/// empty, and TUTTI_AGGREGATOR_FALLBACK=1 sets `aggregator_fallback`.
 CommunicatorOptions with_aggregators_of_environment(CommunicatorOptions options);
 
-/// Splits a list of addresses that commas separate.
+/// Splits a list of addresses at its commas.
 std::vector<std::string> list_of_aggregators(std::string_view text);
 
 /// The options of the side communicator of a job and an aggregator: of `job`, the options that a

@@ -35,8 +35,8 @@ Result<Arranged> arrange(const std::string& address, const ServiceKey& key,
   const Deadline deadline = deadline_after(std::min(kAskTimeout, options.create_timeout));
   auto connection = AggregatorConnection::open(address, deadline);
   if (!connection) return connection.status();
-  // The other ranks share rank 0's network, so they reach rank 0 at the address that the aggregator
-  // sees.
+  // The unique id names rank 0 by the address that the aggregator sees. The other ranks are in the
+  // same network as rank 0, so they can reach it at this address, too.
   const auto id = make_unique_id(connection->local_host());
   if (!id) return id.status();
   const PeerOptions self = make_greeting(options, number);
@@ -81,7 +81,8 @@ AggregationPlan make_aggregation_plan(const CommunicatorOptions& options, std::u
   if (options.aggregators.empty() || options.aggregators.size() > kMaxAggregators ||
       ranks > engine::kMaxInNetworkRanks) {
     plan.status = failure(
-        Code::invalid_argument, "{} aggregators for {} ranks: give 1 to {}, for at most {} ranks",
+        Code::invalid_argument,
+        "cannot use {} aggregators for {} ranks: use 1 to {} aggregators, and at most {} ranks",
         options.aggregators.size(), ranks, kMaxAggregators, engine::kMaxInNetworkRanks);
     return plan;
   }

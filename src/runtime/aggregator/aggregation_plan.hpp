@@ -16,8 +16,8 @@ namespace tutti::runtime {
 /// Largest number of aggregators of a job.
 inline constexpr std::uint32_t kMaxAggregators = 64;
 
-/// The plan as sent over the bootstrap: first by rank 0 with its side communicators, then by every
-/// rank with its own result.
+/// The plan as ranks exchange it over the bootstrap: rank 0 first sends it with the side
+/// communicators, later every rank sends it with its own status.
 struct AggregationPlan {
   struct Side {
     std::string address;
@@ -25,7 +25,7 @@ struct AggregationPlan {
     engine::WindowConfig terms;
   };
 
-  Status status;  ///< reason why no aggregators are used; ok: none
+  Status status;  ///< reason why no aggregators are used; ok if they are used
   bool fallback = false;
   std::vector<Side> sides;
 };
@@ -33,8 +33,8 @@ struct AggregationPlan {
 Bytes encode(const AggregationPlan& plan);
 Result<AggregationPlan> decode_aggregation_plan(std::span<const std::byte> bytes);
 
-/// Asks every aggregator that the options name to join the job. Called by rank 0, whose process
-/// then holds the bootstraps.
+/// Asks every aggregator that the options name to join the job. Only rank 0 calls this; its process
+/// then runs the bootstraps of the side communicators.
 AggregationPlan make_aggregation_plan(const CommunicatorOptions& options, std::uint32_t ranks,
                                       std::uint16_t number);
 

@@ -23,13 +23,13 @@ namespace tutti::runtime {
 
 namespace {
 
-// Shortest part that an aggregator reduces, in bytes: for less, its messages cost more than it
-// gains.
+// Length in bytes of the shortest part that is given to an aggregator. With shorter parts, the
+// messages of more aggregators cost more than they gain.
 constexpr std::uint64_t kMinPartBytes = 64 * 1024;
 // Time for which a leaving rank waits for the other ranks to leave.
 constexpr Nanoseconds kLeavePatience{1'000'000'000};
 
-/// True if every order of contributions gives the same bits: integers wrap, min and max select.
+/// True if every fold order gives the same bits: integers wrap, and min and max select an operand.
 bool order_free(const ReductionCall& call) {
   return !reduction::is_float(call.type) || call.operation == ReduceOperation::min ||
          call.operation == ReduceOperation::max;
@@ -158,8 +158,8 @@ class Aggregation::CompletionGroup {
     ++completion_->chunks_total;
     operation.completion()->callback = [self](const Status& status) { self->ended(status); };
   }
-  /// Says that no operation follows. The last operation to end, or this function, completes the
-  /// call.
+  /// Declares that no further operation will be added. The call completes when all added operations
+  /// have ended.
   void seal() { ended({}); }
 
  private:
@@ -181,7 +181,7 @@ class Aggregation::CompletionGroup {
 };
 
 struct Aggregation::Prepared {
-  engine::InNetworkCall call;  ///< call with the number of elements of a whole block
+  engine::InNetworkCall call;  ///< the call; its `elements` counts a whole block
   engine::InNetworkBuffers buffers;
   std::span<std::byte> output;
   reduction::Reducer reducer;
@@ -266,7 +266,7 @@ Aggregation::Outcome Aggregation::submit(Collective collective, Rank root,
   const std::uint64_t block_bytes = scatters ? output.size() : input.size();
   const bool scaled = call.operation == ReduceOperation::premultiplied_sum;
   if (scaled && call.factor.size() != element) {
-    return failure(Code::invalid_argument, "the factor has {} bytes: give one element of {}",
+    return failure(Code::invalid_argument, "the factor has {} bytes: pass one element of type {}",
                    call.factor.size(), to_string(call.type));
   }
   Prepared prepared{.call = {.kind = kind_of(collective),

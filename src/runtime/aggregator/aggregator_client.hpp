@@ -1,9 +1,9 @@
-// Reductions by aggregators, from the side of a job: the aggregators of a communicator, and the
-// calls that use them.
+// Reductions by aggregators, as the ranks of a job see them: the aggregators of a communicator, and
+// the calls that use them.
 //
-// An aggregator is the last rank of a side communicator of P + 1 ranks; a job with A aggregators
-// has A side communicators. Each aggregator reduces a contiguous part of every block, so that all
-// aggregators and all links work at the same time.
+// Each aggregator is the last rank of a separate side communicator of P + 1 ranks, where P is the
+// number of ranks of the job. It reduces a contiguous part of every block, so that all aggregators
+// and all links work at the same time.
 #pragma once
 
 #include <cstdint>
@@ -38,22 +38,21 @@ class Progress;
 struct ReductionCall {
   DataType type = DataType::float32;
   ReduceOperation operation = ReduceOperation::sum;
-  /// The fold order. Nothing: rank order, or an order with the same bits and less traffic.
-  /// FoldOrder::ring: a Reduce-Scatter with the bits of a ring, which sends N (P-1) bytes instead
-  /// of N P.
+  /// The fold order. If none is given: rank order, or an order with the same bits and less traffic.
+  /// FoldOrder::ring gives a Reduce-Scatter the bits of a ring; each rank then adds its own
+  /// contribution to its block itself, which saves traffic.
   std::optional<engine::FoldOrder> order{};
   /// For premultiplied_sum: this rank's factor, one element of the type.
   std::span<const std::byte> factor{};
-  bool will_wait = false;  ///< the caller waits at once, as CollectiveOptions::will_wait
+  bool will_wait = false;  ///< true: the caller waits at once (CollectiveOptions::will_wait)
 };
 
 /// The route of calls through aggregators.
 class Aggregation final : public CallRoute {
  public:
-  /// Joins the aggregators that the communicator's options name, of which rank 0's count;
-  /// collective. The side communicators share its `progress` and are numbered from `number` on. A
-  /// failure is the same on all ranks and names the aggregator and the remedy; with
-  /// `aggregator_fallback`, the result is instead an object that is not active.
+  /// Joins the aggregators that the communicator's options name at rank 0; every rank must call it.
+  /// The side communicators use `progress`, and have numbers from `number` on. A failure is the same
+  /// on all ranks; with `aggregator_fallback` the result is then an object that is not active.
   static Result<std::shared_ptr<Aggregation>> create(Bootstrap& bootstrap,
                                                      const CommunicatorOptions& options,
                                                      std::shared_ptr<Progress> progress,
@@ -73,17 +72,17 @@ class Aggregation final : public CallRoute {
   /// Counters of all side communicators together.
   CounterList counters() const override;
 
-  /// True for a reduction that names this route, or that leaves the choice: if aggregators are
-  /// configured, they are used.
+  /// True for a reduction that names this route, or that names no algorithm: it then uses the
+  /// configured aggregators.
   bool serves(const CollectiveCall& call) const override;
   Outcome start(const CollectiveCall& call) override;
   Result<std::string> algorithm_of(const CollectiveCall& call) override;
   void abort(const std::string& reason) override;
   void poll() override;
 
-  /// Start reductions like the functions of Communicator with these names; the buffers belong to
-  /// Tutti until the completion. In place: `output` is `input`, or in a Reduce-Scatter this rank's
-  /// block of it.
+  /// These functions start reductions, like those of Communicator with the same names. The buffers
+  /// belong to Tutti until completion. In place: `output` is `input` or, in a Reduce-Scatter, this
+  /// rank's block of `input`.
   Outcome allreduce(std::span<const std::byte> input, std::span<std::byte> output,
                     const ReductionCall& call);
   /// `input` has as many blocks as there are ranks, each as long as `output`.
@@ -118,9 +117,11 @@ class Aggregation final : public CallRoute {
   std::shared_ptr<Progress> progress_;
   std::vector<Side> sides_;
   Status reason_;
-  /// Keeps the calls of several threads in one order on all side communicators.
+  /// Held while a call is submitted, so that the calls of several threads have one order on all
+  /// side communicators.
   std::mutex mutex_;
-  std::uint32_t calls_ = 0;  ///< number of short calls, by which the aggregators take turns
+  /// Number of short calls so far, which selects the next one's aggregator.
+  std::uint32_t calls_ = 0;
 };
 
 }  // namespace tutti::runtime

@@ -16,7 +16,7 @@ Status receive_exactly(const Socket& socket, std::span<std::byte> into, Deadline
   while (!into.empty()) {
     const auto got = receive_some(socket, into, deadline);
     if (!got) return got.status();
-    if (*got == 0) return failure(Code::peer_failed, "the other end closed the connection");
+    if (*got == 0) return failure(Code::peer_failed, "the peer closed the connection");
     into = into.subspan(*got);
   }
   return {};
@@ -69,7 +69,8 @@ Result<AggregatorConnection> AggregatorConnection::open(const std::string& addre
   if (!frame) return unreachable(address, frame.status());
   const auto challenge = nonce_in(frame->payload);
   if (frame->kind != ControlKind::challenge || !challenge) {
-    return unreachable(address, failure(Code::invalid_argument, "it sent an unexpected message"));
+    return unreachable(address, failure(Code::invalid_argument,
+                                        "the process at this address sent an unexpected message"));
   }
   return AggregatorConnection(address, std::move(*socket), *challenge);
 }
@@ -104,17 +105,18 @@ Result<engine::WindowConfig> AggregatorConnection::ask(const ServiceKey& key,
   const auto frame = receive_frame(socket_, deadline);
   if (!frame) return unreachable(address_, frame.status());
   if (frame->kind == ControlKind::stranger) {
-    return failure(Code::invalid_argument,
-                   "aggregator {} has another key: name the same key file at the aggregator and "
-                   "at every rank (TUTTI_AGGREGATOR_KEY_FILE)",
-                   address_);
+    return failure(
+        Code::invalid_argument,
+        "aggregator {} has a different key: name the same key file at the aggregator and "
+        "at every rank (TUTTI_AGGREGATOR_KEY_FILE)",
+        address_);
   }
   const auto plain = frame->kind == ControlKind::reply
                          ? unseal(key, ControlDirection::to_job, challenge_, nonce, frame->payload)
                          : std::nullopt;
   if (!plain) {
     return failure(Code::invalid_argument,
-                   "aggregator {} answered with another key: name the same key file at the "
+                   "aggregator {} answered with a different key: name the same key file at the "
                    "aggregator and at every rank",
                    address_);
   }
@@ -141,14 +143,15 @@ Result<JoinRequest> AggregatorVisitor::receive(const ServiceKey& key, Deadline d
   const auto nonce = nonce_in(frame->payload);
   if (frame->kind != ControlKind::request || !nonce) {
     return failure(Code::invalid_argument,
-                   "the client does not speak the protocol of this version");
+                   "the client has another version of the protocol: use one version of Tutti");
   }
   nonce_ = *nonce;
   const auto plain = unseal(key, ControlDirection::to_aggregator, challenge_, nonce_,
                             std::span(frame->payload).subspan(kControlNonceBytes));
   if (!plain) {
     (void)send_frame(socket_, ControlKind::stranger, {}, deadline);
-    return failure(Code::invalid_argument, "the client has another key");
+    return failure(Code::invalid_argument,
+                   "the client has a different key: give it the key file of this aggregator");
   }
   return decode_join_request(*plain);
 }
@@ -162,7 +165,8 @@ Status AggregatorVisitor::reply(const ServiceKey& key, const JoinReply& reply, D
 Status AggregatorVisitor::wait_for_go(Deadline deadline) {
   const auto frame = receive_frame(socket_, deadline);
   if (frame && frame->kind == ControlKind::go) return {};
-  return failure(Code::peer_failed, "the job did not begin: another aggregator could not join");
+  return failure(Code::peer_failed,
+                 "the job did not begin, probably because another aggregator could not join it");
 }
 
 }  // namespace tutti::runtime

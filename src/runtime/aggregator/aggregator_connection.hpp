@@ -1,4 +1,4 @@
-// The TCP connection over which a job asks an aggregator to join: both ends of the exchange.
+// Both ends of the TCP connection over which a job asks an aggregator to join.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,8 @@ class AggregatorConnection {
 
   /// The address of this host as the aggregator sees it; empty if it is a loopback address.
   std::string local_host() const;
-  /// Sends the request and returns the window that the aggregator offers. A refusal is the
-  /// aggregator's own Status.
+  /// Sends the request and returns the window that the aggregator offers. If the aggregator
+  /// refuses, returns the Status that it sent.
   Result<engine::WindowConfig> ask(const ServiceKey& key, const JoinRequest& request,
                                    Deadline deadline);
   /// Tells the aggregator that the job begins; without this message the aggregator drops the job.
@@ -40,7 +40,7 @@ class AggregatorVisitor {
  public:
   explicit AggregatorVisitor(Socket socket) : socket_(std::move(socket)) {}
 
-  /// Sends the challenge and receives the request. A client with another key receives a notice.
+  /// Sends the challenge and receives the request. A client with a different key is told so.
   Result<JoinRequest> receive(const ServiceKey& key, Deadline deadline);
   /// Answers the request that `receive` returned.
   Status reply(const ServiceKey& key, const JoinReply& reply, Deadline deadline);

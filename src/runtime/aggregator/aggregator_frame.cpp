@@ -55,7 +55,7 @@ DerivedKey derive(const ServiceKey& key, ControlDirection direction, const Contr
   return derived;
 }
 
-// A key serves for one message only, so its initialisation vector may be a constant.
+// Each derived key encrypts one message only, so its initialisation vector may be a constant.
 constexpr std::array<unsigned char, 12> kFirst{};
 
 Bytes pack(const Json& json) {
@@ -66,10 +66,11 @@ Bytes pack(const Json& json) {
 
 Status damaged(const char* what) {
   return failure(Code::invalid_argument,
-                 "the bytes are not a {} of an aggregator: use one version of Tutti", what);
+                 "the message is not a valid aggregator {}: use one version of Tutti", what);
 }
 
-/// Reads a number of the JSON that must lie within a range; throws, and the callers catch.
+/// Reads a number from the JSON object and checks its range. Throws if it is wrong; every caller
+/// catches.
 std::uint64_t number(const Json& json, const char* name, std::uint64_t low, std::uint64_t high) {
   const auto value = whole<std::uint64_t>(json.at(name), name);
   if (value < low || value > high) throw std::out_of_range(name);
@@ -112,13 +113,16 @@ Result<ServiceKey> key_in_file(const std::string& path) {
   }
   if ((info.st_mode & 077) != 0) {
     return failure(Code::invalid_argument,
-                   "the aggregator's key file {} is open to others: chmod 600 {}", path, path);
+                   "the aggregator's key file {} is open to other users: run chmod 600 {}", path,
+                   path);
   }
   std::ifstream file(path, std::ios::binary);
   std::string key(kMaxServiceKeyBytes + 2, '\0');
   file.read(key.data(), static_cast<std::streamsize>(key.size()));
   key.resize(static_cast<std::size_t>(file.gcount()));
-  if (file.bad()) return failure(Code::system, "the key file {} cannot be read", path);
+  if (file.bad())
+    return failure(Code::system, "the aggregator's key file {} cannot be read: give another file",
+                   path);
   return checked(std::move(key), path);
 }
 
@@ -275,7 +279,7 @@ std::optional<Bytes> unseal(const ServiceKey& key, ControlDirection direction,
   const DerivedKey derived = derive(key, direction, challenge, nonce);
   const auto cipher_text = sealed.first(sealed.size() - kTagBytes);
   Bytes tag(sealed.end() - kTagBytes, sealed.end());
-  Bytes plain(cipher_text.size() + 1);  // never empty, because OpenSSL needs a valid address
+  Bytes plain(cipher_text.size() + 1);  // never empty, so that OpenSSL gets a valid address
   const Cipher cipher(EVP_CIPHER_CTX_new(), &EVP_CIPHER_CTX_free);
   int size = 0;
   int rest = 0;

@@ -1,15 +1,15 @@
-// The messages of a job and an aggregator before they share a communicator: one
-// request and one answer over TCP, encrypted and authenticated by the aggregator's service key.
+// The messages of a job and an aggregator before they share a communicator: one request and one
+// answer over TCP, encrypted and authenticated by the aggregator's service key.
 //
 //   aggregator -> job    challenge   32 random bytes
 //   job -> aggregator    request     32 random bytes, JoinRequest sealed
-//   aggregator -> job    reply       JoinReply sealed; or `stranger`, empty: the key is another one
-//   job -> aggregator    go          empty: the other aggregators come, too
+//   aggregator -> job    reply       JoinReply sealed; or `stranger`, empty: the keys differ
+//   job -> aggregator    go          empty: all aggregators join the job
 //
 // A frame is a header of 12 bytes (magic, version, kind, zero, payload length) and its payload; all
-// numbers are little endian. Sealed is AES-256-GCM by a key that HMAC-SHA256 derives from the
-// service key, the direction and both sides' random bytes: it serves for one message, and a request
-// that was recorded is of no use against another challenge.
+// numbers are little endian. "Sealed" means encrypted by AES-256-GCM with a key that HMAC-SHA256
+// derives from the service key, the direction and the random bytes of both sides. Each such key
+// serves for one message, so a recorded request is of no use against another challenge.
 #pragma once
 
 #include <array>
@@ -42,15 +42,15 @@ struct ControlFrame {
 };
 
 Bytes encode_control(ControlKind kind, std::span<const std::byte> payload);
-/// Decodes a frame header: its kind and the payload's length. Nothing if these kControlHeaderBytes
-/// bytes are not a valid header or announce more than kMaxControlPayloadBytes.
+/// The header of a frame. Decoding returns nothing if the bytes are not a valid header, or announce
+/// a payload of more than kMaxControlPayloadBytes.
 struct ControlHeader {
   ControlKind kind = ControlKind::stranger;
   std::size_t payload_bytes = 0;
 };
 std::optional<ControlHeader> decode_control_header(std::span<const std::byte> bytes);
 
-/// The request of a job that an aggregator be the last rank of a communicator.
+/// A job's request that an aggregator join a communicator as its last rank.
 struct JoinRequest {
   std::string unique_id;    ///< unique id of the communicator's bootstrap
   std::string address;      ///< address of the aggregator as the job knows it: "host:port"

@@ -31,14 +31,14 @@ namespace tutti::runtime {
 namespace {
 
 constexpr auto kVisitTimeout = std::chrono::seconds(5);
-// Time for the job to ask the other aggregators.
+// Time that a job has to ask its other aggregators before it must begin.
 constexpr auto kGoTimeout = std::chrono::seconds(30);
 /// Largest number of connections that are not jobs yet.
 constexpr std::uint32_t kMaxVisitors = 64;
 constexpr std::uint32_t kMinSlots = 4;
 constexpr Nanoseconds kSpin{20'000};
 
-/// The end of a job, which the engine or the service sets and the job's thread awaits.
+/// The result of a job. The engine or the service sets it, and the job's thread waits for it.
 class JobEnd {
  public:
   void set(const Status& status) {
@@ -84,14 +84,14 @@ class AggregatorService::Parts {
   std::vector<std::pair<std::string, std::uint64_t>> counters() const;
 
  private:
-  /// One connection, and the job that it leads to.
+  /// One connection, and the job that begins over it.
   struct Visit {
     std::thread thread;
     JobEnd end;
     bool over = false;
     CommunicatorImpl* state = nullptr;  ///< communicator of the job while it is served, else null
   };
-  /// The part of the aggregator's limits that a job uses.
+  /// The window and the memory that the aggregator has granted to a job.
   struct Share {
     engine::WindowConfig terms;
     std::uint64_t bytes = 0;
@@ -193,7 +193,8 @@ void AggregatorService::Parts::accept_one() {
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
-/// Joins the threads of connections that are over; with `all`, ends the others first.
+/// Joins the threads of connections that have ended. If `all`, first ends the other connections,
+/// too.
 void AggregatorService::Parts::reap(bool all) {
   std::vector<std::unique_ptr<Visit>> over;
   {
@@ -249,23 +250,27 @@ void AggregatorService::Parts::receive_job(Visit& visit, AggregatorVisitor& visi
 Result<AggregatorService::Parts::Share> AggregatorService::Parts::admit(
     const JoinRequest& request) {
   const std::lock_guard lock(mutex_);
-  if (stopping_.load()) return failure(Code::resource_exhausted, "the aggregator is stopping");
+  if (stopping_.load())
+    return failure(Code::resource_exhausted, "the aggregator is stopping: use another one");
   if (jobs_ >= options_.jobs) {
-    return failure(Code::resource_exhausted,
-                   "all {} communicators are in use: start another aggregator, or raise --jobs",
-                   jobs_);
+    return failure(
+        Code::resource_exhausted,
+        "the aggregator already serves {} communicators, its limit: start another aggregator, or "
+        "raise --jobs",
+        jobs_);
   }
   Share share{options_.terms, 0};
   const std::uint64_t left = options_.memory_bytes - used_bytes_;
   share.bytes = engine::InNetworkWindow::memory_bytes(request.ranks, share.terms);
-  // A job gets at most a fourth of the free memory, so that later jobs find some.
+  // A job gets a smaller window if it would take more than a fourth of the free memory, so that
+  // some is left for later jobs.
   while (share.bytes > left / 4 && share.terms.slots / 2 >= kMinSlots) {
     share.terms = with_fewer_slots(share.terms);
     share.bytes = engine::InNetworkWindow::memory_bytes(request.ranks, share.terms);
   }
   if (share.bytes > left) {
     return failure(Code::resource_exhausted,
-                   "no memory for a window of {} bytes ({} of {} are in use): start another "
+                   "no memory for a window of {} bytes ({} of {} bytes are in use): start another "
                    "aggregator, or raise --memory-mib",
                    share.bytes, used_bytes_, options_.memory_bytes);
   }

@@ -1,6 +1,6 @@
 // The aggregator: a process near the switch that is a member of its jobs' communicators and reduces
-// the data that their ranks write to it. One thread listens, one thread for each job makes it join
-// and leave, and one progress thread serves all jobs.
+// the data that their ranks write to it. One thread listens, one thread for each job joins and
+// leaves the job's communicator, and one progress thread serves all jobs.
 #pragma once
 
 #include <cstdint>
@@ -22,16 +22,18 @@ class Device;
 namespace tutti::runtime {
 
 struct AggregatorOptions {
-  Endpoint listen;        ///< address; host "" listens at every address, port 0 takes a free one
-  ServiceKey key;         ///< key of the service, as find_service_key returns it
-  std::string interface;  ///< interface of the jobs' traffic; empty: TUTTI_INTERFACE, else chosen
-  std::uint64_t memory_bytes = std::uint64_t{1} << 30;  ///< bytes of all windows together
-  std::uint32_t jobs = 32;                              ///< number of communicators at a time
+  Endpoint listen;  ///< address to listen at; host "": every address, port 0: a free port
+  ServiceKey key;   ///< key of the service, as find_service_key returns it
+  /// Interface of the jobs' traffic; empty: that of TUTTI_INTERFACE, else chosen automatically.
+  std::string interface;
+  /// Largest number of bytes of all windows together.
+  std::uint64_t memory_bytes = std::uint64_t{1} << 30;
+  std::uint32_t jobs = 32;     ///< largest number of communicators at a time
   engine::WindowConfig terms;  ///< window offered to a job; with fewer slots if memory is short
   /// Receives one line of log for each job that joins, ends or fails, and for each refused
   /// connection. Any thread of the service may call it.
   std::function<void(const std::string&)> log;
-  std::shared_ptr<device::Device> device;  ///< used instead of `ip`; for tests
+  std::shared_ptr<device::Device> device;  ///< device to use instead of `ip`, for tests
 };
 
 /// Serves jobs from start() until its destruction. The destructor ends the jobs under way: their

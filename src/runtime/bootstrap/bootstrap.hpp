@@ -17,17 +17,18 @@ namespace tutti::runtime {
 using Bytes = std::vector<std::byte>;
 
 /// The out-of-band exchange of a job: every rank contributes bytes, and every rank gets the
-/// contributions of all. Calls are collective and must come in the same order on all ranks. Used
-/// from one thread.
+/// contributions of all. Calls are collective and must come in the same order on all ranks. Only
+/// one thread may use a Bootstrap.
 class Bootstrap {
  public:
   virtual ~Bootstrap() = default;
   virtual Rank rank() const = 0;
   virtual std::uint32_t size() const = 0;
-  /// The way in which the ranks found each other, for messages: "env:// at 127.0.0.1:29500".
+  /// A text for messages that tells how the ranks found each other, such as "env:// at
+  /// 127.0.0.1:29500".
   virtual std::string description() const = 0;
-  /// Gathers every rank's `mine`, of any length, in rank order. After a timeout the error names the
-  /// ranks that did not take part.
+  /// Returns the bytes `mine` of all ranks, in rank order; each rank may pass another length. After
+  /// a timeout the error names the ranks that did not take part.
   virtual Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine,
                                                Nanoseconds timeout) = 0;
 };

@@ -57,11 +57,14 @@ class CallbackBootstrap : public Bootstrap {
     try {
       return callback_(mine, all, std::max(left, Nanoseconds(0)));
     } catch (const std::exception& exception) {
-      return failure(Code::invalid_argument, "the allgather callback of rank {} threw: {}",
-                     index(rank_), exception.what());
+      return failure(Code::invalid_argument,
+                     "the allgather callback of rank {} threw an exception: {}", index(rank_),
+                     exception.what());
     } catch (...) {
-      return failure(Code::invalid_argument, "the allgather callback of rank {} threw",
-                     index(rank_));
+      return failure(
+          Code::invalid_argument,
+          "the allgather callback of rank {} threw an exception not derived from std::exception",
+          index(rank_));
     }
   }
 
@@ -71,14 +74,14 @@ class CallbackBootstrap : public Bootstrap {
       longest = std::max(longest, lengths[i]);
       if (lengths[i] <= kMaxContributionBytes) continue;
       return failure(Code::invalid_argument,
-                     "the allgather callback says that rank {} contributes {} bytes, but {} are "
-                     "allowed: does it gather equal parts by rank?",
+                     "the allgather callback says that rank {} contributes {} bytes, above the "
+                     "limit of {}: make it gather blocks of equal size in rank order",
                      i, lengths[i], kMaxContributionBytes);
     }
     if (longest * size_ <= kMaxExchangeBytes) return {};
     return failure(Code::resource_exhausted,
-                   "{} ranks with up to {} bytes each are too many for one exchange of the "
-                   "bootstrap",
+                   "{} ranks with up to {} bytes each exceed the limit of one bootstrap exchange: "
+                   "contribute fewer bytes per rank",
                    size_, longest);
   }
 
@@ -96,7 +99,8 @@ Result<std::unique_ptr<Bootstrap>> make_callback_bootstrap(Rank rank, std::uint3
   Status status = check_place(rank, size);
   if (!status.ok()) return status;
   if (!callback) {
-    return failure(Code::invalid_argument, "rank {} has no allgather callback: pass a callable one",
+    return failure(Code::invalid_argument,
+                   "the allgather callback of rank {} is empty: pass a function that can be called",
                    index(rank));
   }
   return std::unique_ptr<Bootstrap>(

@@ -1,4 +1,5 @@
-// The bootstrap over the caller's own allgather, such as MPI_Allgather or a torch store.
+// A bootstrap that exchanges its data by an allgather function of the caller, such as
+// MPI_Allgather.
 #pragma once
 
 #include <functional>
@@ -9,13 +10,15 @@
 
 namespace tutti::runtime {
 
-/// Gathers every rank's equally long `mine`, in rank order, into `all` (size x length). It blocks
-/// and must itself fail after `timeout`, because the library cannot interrupt it.
+/// Gathers the bytes `mine` of all ranks, equally many at each rank, into `all` in rank order. The
+/// callback blocks and must fail by itself after `timeout`, because the library cannot interrupt
+/// it.
 using AllgatherCallback = std::function<Status(std::span<const std::byte> mine,
                                                std::span<std::byte> all, Nanoseconds timeout)>;
 
-/// Each allgather() of the result calls `callback` twice: for the lengths and then, unless all are
-/// zero, for the bytes padded to the longest. An exception of the callback becomes a failure.
+/// Each allgather() of the returned bootstrap calls `callback` twice: first to gather the lengths
+/// and then, unless all lengths are zero, the bytes, padded to the greatest length. If the callback
+/// throws, the allgather() fails.
 Result<std::unique_ptr<Bootstrap>> make_callback_bootstrap(Rank rank, std::uint32_t size,
                                                            AllgatherCallback callback,
                                                            std::string description = "callback");

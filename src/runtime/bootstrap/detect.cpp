@@ -22,7 +22,8 @@ Result<LauncherRank> required_place(const Environment& environment) {
   if (!place.ok()) return place.status();
   if (*place) return **place;
   return failure(Code::invalid_argument,
-                 "TUTTI_BOOTSTRAP={} needs to know which rank this is: set RANK and WORLD_SIZE",
+                 "TUTTI_BOOTSTRAP={} needs the rank of this process and the number of ranks: set "
+                 "RANK and WORLD_SIZE",
                  environment("TUTTI_BOOTSTRAP").value_or(""));
 }
 
@@ -66,7 +67,8 @@ Made from_request(const std::string& request, const Environment& environment, Na
                  request);
 }
 
-/// Open MPI sets rank and size even if PMIx cannot be used; the user must then give the address.
+/// Open MPI sets rank and size even if PMIx cannot be used; the user must then give the address of
+/// rank 0.
 Made from_open_mpi(const Environment& environment, Nanoseconds timeout) {
   const auto place = read_place(environment, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE");
   if (!place.ok()) return place.status();
@@ -80,7 +82,8 @@ Made from_open_mpi(const Environment& environment, Nanoseconds timeout) {
   const auto master = read_master(environment);
   if (!master.ok()) {
     return failure(Code::invalid_argument,
-                   "OMPI_COMM_WORLD_RANK is set but PMIx cannot be used, and {}",
+                   "OMPI_COMM_WORLD_RANK is set, but PMIx cannot be used and the address of rank 0 "
+                   "is missing: {}",
                    master.status().message());
   }
   return bootstrap_at(*master, **place, "OMPI_COMM_WORLD_RANK, store", environment, timeout);

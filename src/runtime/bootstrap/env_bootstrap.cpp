@@ -15,14 +15,14 @@ Result<Endpoint> read_master(const Environment& environment) {
     const auto port = read_number(environment, name, 65535);
     if (!port.ok()) return port.status();
     if (!*port) continue;
-    // torchrun's agent itself listens at MASTER_PORT, so the port after it is used.
+    // The agent of torchrun listens at MASTER_PORT, so Tutti's store uses the next port.
     const bool taken =
         name == std::string("MASTER_PORT") && environment("TORCHELASTIC_USE_AGENT_STORE") == "True";
     const std::uint64_t chosen = **port + (taken ? 1 : 0);
     if (**port == 0 || chosen > 65535) {
       return failure(Code::invalid_argument,
-                     "{}={} leaves no port to listen at: set TUTTI_MASTER_PORT to one from 1 to "
-                     "65535",
+                     "{}={} gives no valid port for the store: set TUTTI_MASTER_PORT to a port "
+                     "from 1 to 65535",
                      name, **port);
     }
     return Endpoint{*host, static_cast<std::uint16_t>(chosen)};

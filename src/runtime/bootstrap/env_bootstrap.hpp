@@ -1,4 +1,5 @@
-// The bootstraps with a given address: env:// by variables, tcp:// by a URL.
+// The bootstraps for which the user gives the address of rank 0: env:// in variables, tcp:// in a
+// URL.
 #pragma once
 
 #include <memory>
@@ -10,16 +11,16 @@
 namespace tutti::runtime {
 
 /// The bootstrap env:// by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. TUTTI_MASTER_PORT
-/// overrides MASTER_PORT; if torchrun uses MASTER_PORT for its own store, the port after it is
-/// used.
+/// overrides MASTER_PORT; if torchrun uses MASTER_PORT for its own store, Tutti uses the next port.
 Result<std::unique_ptr<Bootstrap>> bootstrap_from_env(const Environment& environment,
                                                       Nanoseconds timeout);
 
-/// Reads MASTER_ADDR and the port as bootstrap_from_env does; an error names the variable.
+/// Reads the address of rank 0 from MASTER_ADDR and the port variables, as bootstrap_from_env does.
+/// An error names the faulty variable.
 Result<Endpoint> read_master(const Environment& environment);
 
-/// The bootstrap by a store at an address that all ranks know; rank 0 listens there. `method` is
-/// the beginning of the description.
+/// The bootstrap through a store at an address that all ranks know; rank 0 listens at this address.
+/// The text of description() begins with `method`.
 Result<std::unique_ptr<Bootstrap>> bootstrap_at(const Endpoint& endpoint, const LauncherRank& place,
                                                 const std::string& method,
                                                 const Environment& environment,

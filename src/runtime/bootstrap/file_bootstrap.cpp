@@ -21,8 +21,8 @@ namespace {
 constexpr auto kShortestLook = std::chrono::microseconds(200);
 constexpr auto kLongestLook = std::chrono::milliseconds(20);
 
-/// Writes a file, which gets its name only when it is complete. It contains a gather frame, so that
-/// length and kind are checked like those of a frame from a socket.
+/// Writes a file under a temporary name and renames it when it is complete. The file contains a
+/// gather frame, so that its length and kind are checked like those of a frame from a socket.
 Status write_whole(const std::string& path, std::span<const std::byte> bytes) {
   const std::string draft = path + ".draft";
   const Socket file(open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
@@ -73,7 +73,7 @@ class FileBootstrap : public Bootstrap {
     return fmt::format("file://{} run {}", options_.directory, options_.run_id);
   }
 
-  /// Exchange 0: every rank shows that it has arrived, and which size it expects.
+  /// Exchange 0: every rank shows that it has arrived, and which number of ranks it expects.
   Status arrive();
   Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine,
                                        Nanoseconds timeout) override;
@@ -101,7 +101,8 @@ class FileBootstrap : public Bootstrap {
 FileBootstrap::~FileBootstrap() {
   if (stage_ == Stage::arriving) unlink(part_path(0, index(options_.rank)).c_str());
   if (stage_ != Stage::member) return;
-  // Other ranks may still read the files of the last exchange, so the last rank removes them.
+  // Other ranks may still read the files of the last exchange, so the last rank to end removes
+  // these files.
   if (!write_whole(path("done", index(options_.rank)), {}).ok()) return;
   for (std::uint32_t rank = 0; rank < options_.size; ++rank) {
     if (access(path("done", rank).c_str(), F_OK) != 0) return;
@@ -120,11 +121,10 @@ Status FileBootstrap::arrive() {
   const std::uint32_t me = index(options_.rank);
   for (const std::string& old : {part_path(0, me), path("done", me)}) {
     if (access(old.c_str(), F_OK) != 0) continue;
-    return failure(
-        Code::invalid_argument,
-        "{} exists, because rank {} joined twice or an earlier run had the same id: remove the "
-        "file, or set TUTTI_RUN_ID to something new",
-        old, me);
+    return failure(Code::invalid_argument,
+                   "{} exists, because rank {} joined twice or an earlier run had the same run id: "
+                   "remove the file, or set TUTTI_RUN_ID to a new value",
+                   old, me);
   }
   const std::uint32_t size = options_.size;
   stage_ = Stage::arriving;
@@ -135,11 +135,10 @@ Status FileBootstrap::arrive() {
                        std::as_bytes(std::span(&size, 1)).end());
   for (std::uint32_t rank = 0; rank < size; ++rank) {
     if ((*sizes)[rank] == expected) continue;
-    return failure(
-        Code::invalid_argument,
-        "rank {} expects another number of ranks than rank {}, which expects {}: give all "
-        "ranks the same size",
-        rank, me, size);
+    return failure(Code::invalid_argument,
+                   "rank {} does not expect the same number of ranks as rank {}, which expects {}: "
+                   "give all ranks the same number",
+                   rank, me, size);
   }
   return {};
 }
@@ -198,7 +197,8 @@ Result<std::vector<Bytes>> FileBootstrap::exchange(std::span<const std::byte> mi
     if (last_look) return timed_out(missing, timeout);
     std::this_thread::sleep_for(pause);
   }
-  // Every rank has entered this exchange, so no rank still reads the files of the one before.
+  // Every rank has entered this exchange, so no rank still reads the files of the previous
+  // exchange.
   if (exchange_ > 0) unlink(part_path(exchange_ - 1, me).c_str());
   ++exchange_;
   return parts;

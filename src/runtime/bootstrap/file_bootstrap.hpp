@@ -10,8 +10,8 @@ namespace tutti::runtime {
 
 struct FileOptions {
   std::string directory;  ///< directory, created if missing
-  /// Identifies this run in the directory: the same on all ranks, and new for every run. Letters,
-  /// digits, '.', '_' and '-'; at most 128 characters.
+  /// Identifies this run in the directory: equal on all ranks, and new for every run. It consists
+  /// of letters, digits, '.', '_' and '-', at most 128 characters.
   std::string run_id;
   Rank rank{0};
   std::uint32_t size = 1;

@@ -13,8 +13,8 @@ namespace {
 
 using GatheredParts = std::shared_ptr<const std::vector<Bytes>>;
 
-/// The exchanges of a job, one after the other. The last rank to arrive publishes the result for
-/// the waiting ranks.
+/// Carries out the exchanges of a job one after the other. In each exchange the last rank to arrive
+/// publishes the result for the waiting ranks.
 class Exchange {
  public:
   explicit Exchange(std::uint32_t size) : parts_(size), left_(size, false) {}
@@ -34,7 +34,7 @@ class Exchange {
       fail(failure(Code::timeout, "{} did not join exchange {} of the bootstrap within {}",
                    describe_ranks(missing()), exchange_, describe_duration(timeout)));
     }
-    // A later failure does not affect an exchange that was completed.
+    // A failure does not affect an exchange that was completed before it.
     if (exchange_ != my_exchange) return latest_;
     return failed_;
   }
@@ -84,8 +84,7 @@ class Exchange {
   std::vector<std::optional<Bytes>> parts_;
   std::vector<bool> left_;
   std::uint64_t exchange_ = 0;
-  /// Result of the last exchange; kept until the next one, which needs every rank.
-  GatheredParts latest_;
+  GatheredParts latest_;  ///< result of the last completed exchange, which the next one replaces
   Status failed_;
 };
 

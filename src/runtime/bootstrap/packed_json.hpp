@@ -1,4 +1,4 @@
-// Decodes msgpack that another process wrote, possibly an unauthenticated one.
+// Decodes msgpack from another process, which may be unauthenticated.
 #pragma once
 
 #include <cstddef>

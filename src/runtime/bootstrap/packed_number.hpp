@@ -1,5 +1,5 @@
-// Reads numbers from the packed JSON of another process. The JSON library rounds or wraps a number
-// that its type does not hold; these functions refuse it.
+// Reads numbers from the packed JSON of another process. If a number does not fit the requested
+// type, the JSON library rounds or wraps it, but these functions fail.
 #pragma once
 
 #include <cstdint>
@@ -10,8 +10,8 @@
 
 namespace tutti::runtime {
 
-/// The value as a whole number. Throws std::out_of_range, which names `name`, for any other value
-/// and for a number that `Whole` does not hold.
+/// The value as a whole number. Throws std::out_of_range, with `name` in its text, if the value is
+/// not a whole number or does not fit the type `Whole`.
 template <typename Whole>
 Whole whole(const nlohmann::json& value, const std::string& name) {
   const bool unsigned_number = value.is_number_unsigned();

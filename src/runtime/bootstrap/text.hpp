@@ -1,4 +1,4 @@
-// Text of ranks, durations and numbers in messages of the bootstrap.
+// Formats ranks and durations for messages of the bootstrap, and parses numbers.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ std::string describe_ranks(std::span<const std::uint32_t> ranks);
 /// A duration as text in seconds or milliseconds, such as "1.5 s".
 std::string describe_duration(Nanoseconds duration);
 
-/// Parses a whole decimal number of at most `max`, without sign, blanks or trailing text; else
-/// nothing.
+/// Parses a decimal number from 0 to `max`. Returns nothing if the text has a sign, blanks or any
+/// other character.
 std::optional<std::uint64_t> parse_number(std::string_view text, std::uint64_t max);
 
 /// `count` random bytes from the operating system, in lower-case hexadecimal.

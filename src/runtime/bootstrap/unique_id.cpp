@@ -22,7 +22,8 @@ struct Parts {
   Endpoint endpoint;
 };
 
-/// The stores that wait for their rank 0 to join. An id is plain bytes, so it cannot own its store.
+/// The stores whose rank 0 has not joined yet. A unique id is plain bytes, so it cannot own its
+/// store.
 class Offers {
  public:
   bool put(const std::string& token, std::unique_ptr<BootstrapServer> server) {
@@ -108,8 +109,10 @@ Result<UniqueId> make_unique_id(const std::string& host) {
                    reachable);
   }
   if (!offers().put(token, std::move(*server))) {
-    return failure(Code::resource_exhausted,
-                   "{} unique ids wait for their rank 0: join or discard them first", kMaxOffers);
+    return failure(
+        Code::resource_exhausted,
+        "{} unique ids of this process have not been joined by rank 0: join or discard one first",
+        kMaxOffers);
   }
   return id;
 }
@@ -125,8 +128,8 @@ Result<std::unique_ptr<Bootstrap>> join_unique_id(const UniqueId& id, Rank rank,
     server = offers().take(parts->token);
     if (!server) {
       return failure(Code::invalid_argument,
-                     "rank 0 joins with a unique id that this process did not make, or joined "
-                     "before: make the id in the process of rank 0, one for each job");
+                     "rank 0 joins with a unique id that another process made or an earlier job "
+                     "used: make a new id in the process of rank 0 for each job");
     }
   }
   return connect_store({.endpoint = parts->endpoint,

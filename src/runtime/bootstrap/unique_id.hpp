@@ -14,13 +14,14 @@ namespace tutti::runtime {
 /// token. A process that has the id can join the job.
 using UniqueId = std::array<char, 128>;
 
-/// Makes an id and starts its store in this process, which then joins as rank 0. `host` is the
-/// address under which the other ranks reach this process; empty: the address of the first running
-/// interface. An id that is never joined holds a port and a thread until it is discarded.
+/// Makes an id and starts its store in this process, which must then join as rank 0. The other
+/// ranks reach this process at the address `host`; empty: the address of the first running
+/// interface. If rank 0 never joins, the store occupies a port and a thread until the id is
+/// discarded.
 Result<UniqueId> make_unique_id(const std::string& host = {});
 
 /// Joins as one of `size` ranks; returns when all have joined. Rank 0 must join in the process that
-/// made the id. `method` is the beginning of the description.
+/// made the id. The text of description() begins with `method`.
 Result<std::unique_ptr<Bootstrap>> join_unique_id(const UniqueId& id, Rank rank, std::uint32_t size,
                                                   Nanoseconds timeout,
                                                   const std::string& method = "unique id");

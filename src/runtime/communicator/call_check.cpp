@@ -12,7 +12,7 @@ Status wrong(const CollectiveCall& call, const std::string& what) {
   return failure(Code::invalid_argument, "{}: {}", to_string(call.collective), what);
 }
 
-/// Checks that the buffer `large` holds `size` blocks as long as the buffer `small`.
+/// Checks that the buffer `large` is `size` times as long as the buffer `small`.
 Status holds_blocks(const CollectiveCall& call, const char* name, std::uint64_t large,
                     std::uint64_t small, std::uint32_t size) {
   if (large / size == small && large % size == 0) return {};

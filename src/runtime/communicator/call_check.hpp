@@ -8,15 +8,16 @@
 
 namespace tutti::runtime {
 
-/// Checks a call. An error (invalid_argument) names the collective, the buffer and the size that it
-/// needs.
+/// Checks a call. An error (invalid_argument) names the collective, the buffer and the size that
+/// the buffer needs.
 Status check_call(const CollectiveCall& call, Rank rank, std::uint32_t size);
 
-/// Bytes of a block of a checked call: the whole message for Broadcast, Reduce and Allreduce, the
-/// largest block for Allgatherv, and otherwise the part that one rank sends to another.
+/// Size in bytes of a block of a checked call: for Broadcast, Reduce and Allreduce the whole
+/// message, for Allgatherv the largest block, and otherwise the bytes that one rank sends to
+/// another.
 std::uint64_t block_bytes_of(const CollectiveCall& call, std::uint32_t size);
 
-/// True if send and receive buffer share memory in the way that the collective allows.
+/// True if the send and receive buffers share memory as the collective allows for a call in place.
 bool is_in_place(const CollectiveCall& call, Rank rank, std::uint64_t block_bytes);
 
 }  // namespace tutti::runtime

@@ -15,7 +15,8 @@ namespace tutti::runtime {
 
 namespace {
 
-/// Number of templates that a communicator caches, enough for a few collectives with a few roots.
+/// Number of schedule templates that a communicator caches: enough for a few collectives with a few
+/// roots each.
 constexpr std::size_t kTemplates = 64;
 constexpr std::uint64_t kEagerLimitBytes = 16 * 1024;
 constexpr const char* kMulticast = "multicast";
@@ -42,7 +43,7 @@ Status named(const char* variable, const Status& status) {
   return Status(status.code(), fmt::format("{}: {}", variable, status.message()));
 }
 
-/// Reads a file of algorithm rules as one list; a # begins a comment.
+/// Reads the algorithm rules of a file into one list; a # begins a comment in the file.
 Result<std::string> read_choices(const std::string& path) {
   std::ifstream file(path);
   if (!file)
@@ -119,16 +120,17 @@ Result<CallPlanner::Chosen> CallPlanner::choose(const CollectiveCall& call,
     name = choice.algorithm;
     p = choice.parameters;
   } else if (options.algorithm == kInNetwork || options.algorithm == kInNetworkRing) {
-    return failure(Code::invalid_argument,
-                   "{} {} needs an aggregator, and serves reductions: name aggregators in the "
-                   "communicator's options or in TUTTI_AGGREGATORS (docs/aggregator.md)",
-                   to_string(call.collective), name);
+    return failure(
+        Code::invalid_argument,
+        "{} cannot use the algorithm {}, which reduces in an aggregator: call a reduction and name "
+        "aggregators in the communicator's options or in TUTTI_AGGREGATORS (docs/aggregator.md)",
+        to_string(call.collective), name);
   }
   if (options.algorithm == kHierarchical) {
     return failure(Code::unsupported,
-                   "{} cannot be hierarchical: this works for barrier, broadcast and allgather "
-                   "if several hosts have equally many consecutive ranks, no device is named, "
-                   "and TUTTI_HIERARCHY is not flat",
+                   "{} cannot be hierarchical: call barrier, broadcast or allgather, place equally "
+                   "many consecutive ranks on each of several hosts, name no device, and do not "
+                   "set TUTTI_HIERARCHY=flat",
                    to_string(call.collective));
   }
   auto entry = collectives::find_algorithm(call.collective, name);

@@ -22,14 +22,15 @@
 
 namespace tutti::runtime {
 
-/// Facts about a communicator that hold for all its calls.
+/// Properties of a communicator that are the same for all its calls.
 struct CallerFacts {
   Rank rank{0};
   std::uint32_t size = 1;
   std::uint32_t hosts = 1;
-  std::uint64_t max_data_bytes = 0;  ///< payload bytes of the longest message
-  std::string device{};              ///< name of the device that moves the bytes
-  /// Bytes of the largest block of a slot exchange; nothing if the device has no slots.
+  std::uint64_t max_data_bytes = 0;  ///< largest payload of a message, in bytes
+  std::string device{};              ///< name of the communicator's device
+  /// Size in bytes of the largest block that a slot exchange carries; nothing if the device has no
+  /// slots.
   std::optional<std::uint64_t> max_slot_bytes{};
 };
 
@@ -37,8 +38,8 @@ struct CallerFacts {
 struct PlannedCall {
   CollectiveCall call;
   const char* algorithm_name = "";  ///< name of the algorithm, a string literal
-  bool with_inline_engine = false;  ///< true: runs as a slot exchange
-  /// Schedule to run; null: multicast or slot exchange.
+  bool with_inline_engine = false;  ///< true: the call runs as a slot exchange
+  /// Schedule to run; null if the call runs as a multicast or as a slot exchange.
   std::shared_ptr<const schedule::Schedule> schedule;
   schedule::Shape shape;
   std::uint64_t block_bytes = 0;
@@ -47,24 +48,25 @@ struct PlannedCall {
 /// Plans the calls of one communicator. Thread-safe.
 class CallPlanner {
  public:
-  /// The algorithm table with rules from TUTTI_ALGORITHMS and from the file that
-  /// TUTTI_ALGORITHM_FILE names before the built-in ones. An error (invalid_argument) names the
-  /// variable.
+  /// The algorithm table: the rules from TUTTI_ALGORITHMS and from the file that
+  /// TUTTI_ALGORITHM_FILE names, and after them the built-in rules. An error (invalid_argument)
+  /// names the variable.
   static Result<collectives::ChoiceTable> choices_from_environment();
 
   CallPlanner(const CallerFacts& facts, collectives::ChoiceTable choices);
 
-  /// Checks and plans a call. Fails with invalid_argument for sizes that do not fit, a root or an
-  /// algorithm that does not exist, or an algorithm that does not serve this number of ranks.
+  /// Checks and plans a call. Fails with invalid_argument for wrong sizes, an unknown root or
+  /// algorithm, or an algorithm that cannot run on this number of ranks.
   Result<PlannedCall> plan(const CollectiveCall& call);
   /// Makes the operation for one run of a planned call.
   Result<std::unique_ptr<engine::Operation>> make(const PlannedCall& planned);
-  /// Makes the operation for one run of a call; a short call needs no plan. Fails as `plan` does.
+  /// Makes the operation for one run of a call that is not planned yet: plans it first, unless it
+  /// is a slot exchange. Fails as `plan` does.
   Result<std::unique_ptr<engine::Operation>> make(const CollectiveCall& call);
 
   const collectives::ChoiceTable& choices() const { return choices_; }
-  /// A sentence about rules of the environment that do not apply to this communicator; empty if all
-  /// do.
+  /// A sentence that names the algorithm rules of the environment that do not apply to this
+  /// communicator; empty if all rules apply.
   std::string complaint() const;
 
  private:
@@ -76,7 +78,7 @@ class CallPlanner {
   collectives::Situation situation_of(Collective collective, std::uint64_t block_bytes) const;
   Result<Chosen> choose(const CollectiveCall& call, std::uint64_t block_bytes) const;
   std::uint64_t met_below(Collective collective) const;
-  /// True if a call leaves the choice to the table and is short enough for a slot exchange.
+  /// True if a call names no algorithm and is short enough for a slot exchange.
   bool is_slot_exchange(const CollectiveCall& call) const {
     const std::uint64_t limit_bytes = met_below_[static_cast<std::size_t>(call.collective)];
     return limit_bytes > 0 && call.options.algorithm == Algorithm::automatic &&
@@ -87,7 +89,7 @@ class CallPlanner {
 
   CallerFacts facts_;
   collectives::ChoiceTable choices_;
-  /// By collective: block size in bytes below which slot exchanges are used.
+  /// For each collective, the block size in bytes below which a call becomes a slot exchange.
   std::array<std::uint64_t, kCollectives> met_below_{};
   std::mutex mutex_;  ///< guards templates_
   schedule::TemplateCache templates_;

@@ -1,5 +1,5 @@
-// A route that carries out calls of a communicator: its engine, the leaders of hosts, or
-// aggregators.
+// A route is one of the ways in which a communicator carries out calls: by its own engine, through
+// the leaders of hosts, or through aggregators.
 #pragma once
 
 #include <cstdint>
@@ -15,34 +15,34 @@
 
 namespace tutti::runtime {
 
-/// One route for calls. Thread-safe, except for functions marked "owner of the engine".
+/// One route of a communicator. Thread-safe, except for functions marked "owner of the engine".
 class CallRoute {
  public:
   using Outcome = Result<std::shared_ptr<engine::Completion>>;
-  /// Starts one run of a prepared call. The route outlives it.
+  /// Starts one run of a prepared call. The route must outlive the run.
   using PreparedRun = std::function<Outcome()>;
   using CounterList = std::vector<std::pair<std::string, std::uint64_t>>;
 
   virtual ~CallRoute() = default;
 
-  /// True if the call takes this route. Must be the same on all ranks.
+  /// True if the call takes this route. The result must be the same on all ranks.
   virtual bool serves(const CollectiveCall& call) const = 0;
-  /// Checks and starts a call that this route serves. The buffers belong to Tutti until the
-  /// completion.
+  /// Checks and starts a call that takes this route. Until the call completes, its buffers belong
+  /// to Tutti.
   virtual Outcome start(const CollectiveCall& call) = 0;
-  /// Prepares a call that this route serves for many runs; the call's sizes and offsets outlive the
-  /// runs.
+  /// Prepares a call that takes this route for many runs. The arrays of sizes and offsets that the
+  /// call names must outlive the runs.
   virtual Result<PreparedRun> prepare(const CollectiveCall& call) {
     return PreparedRun([this, call] { return start(call); });
   }
-  /// The name of the algorithm that would carry out a call that this route serves.
+  /// The name of the algorithm with which this route would carry out `call`.
   virtual Result<std::string> algorithm_of(const CollectiveCall& call) = 0;
-  /// Protocol counters, by name, of the communicators that belong to this route.
+  /// The names and values of the protocol counters of the route's side communicators.
   virtual CounterList counters() const = 0;
   /// A line about this route for Communicator::describe; may be empty.
   virtual std::string describe() const = 0;
-  /// Ends the route's calls under way at this rank and, with an error that names this rank, at the
-  /// peers. Owner of the engine only.
+  /// Aborts all calls of this route that are under way, here and at the peers, with an error that
+  /// names this rank. Owner of the engine only.
   virtual void abort(const std::string& reason) = 0;
   /// Polls the route's communicators once. Owner of the engine only.
   virtual void poll() = 0;

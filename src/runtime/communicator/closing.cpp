@@ -8,11 +8,11 @@ namespace tutti::runtime {
 
 namespace {
 
-// Time for which a closing rank serves peers that have not acknowledged its last messages.
+// Longest time for which a closing rank serves peers that have not acknowledged its last messages.
 constexpr Nanoseconds kCloseLinger{2'000'000'000};
 constexpr Nanoseconds kFailedLinger{50'000'000};
 
-/// Polls until nothing waits for a peer, but no longer than `patience`.
+/// Polls until every message of this rank has reached its peer, but no longer than `patience`.
 void linger(engine::CommunicatorContext& context, Nanoseconds patience) {
   const Instant deadline = now() + patience;
   while (!context.quiet() && now() < deadline) {
@@ -29,7 +29,8 @@ void wait_readable(device::Endpoint& endpoint) {
 }
 
 void close_context(engine::CommunicatorContext& context) {
-  // A failure that was only noted is carried out now, so that the peers learn of it.
+  // A failure that was recorded since the last poll is carried out first, so that the peers learn
+  // of it.
   context.poll(now());
   context.closing().begin(now());
   while (context.closing().needed() && !context.failures().settled()) {
@@ -40,7 +41,8 @@ void close_context(engine::CommunicatorContext& context) {
   linger(context, well ? kCloseLinger : kFailedLinger);
   if (!well) return;
   context.slots().announce_close(now());
-  // The wait is short, because a peer that closes at the same moment does not answer.
+  // This wait is short, because a peer that closes at the same time does not acknowledge the
+  // announcement.
   linger(context, kFailedLinger);
 }
 

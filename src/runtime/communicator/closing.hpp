@@ -6,13 +6,12 @@
 
 namespace tutti::runtime {
 
-/// Polls a context that no engine serves any more until its peers have what they need, for a few
-/// seconds at most. Without this, lost messages of this rank would stay lost, because no other rank
-/// repeats them.
+/// Polls a context that its engine has released until the peers need nothing more from it, for a
+/// few seconds at most. This repeats lost messages of this rank, which no other rank can repeat.
 void close_context(engine::CommunicatorContext& context);
 
-/// Sleeps until the endpoint is readable, but at most a millisecond, because the caller has
-/// deadlines.
+/// Sleeps until the endpoint is readable, but at most one millisecond, because the caller must
+/// check its deadlines.
 void wait_readable(device::Endpoint& endpoint);
 
 }  // namespace tutti::runtime

@@ -27,7 +27,7 @@ Status no_request() {
                  "the request is empty: use one that a collective returned");
 }
 
-/// True if a completion callback is the caller: its collective cannot go on while the callback
+/// True if the caller is a completion callback: no collective makes progress while the callback
 /// waits.
 bool waits_for_itself(const runtime::RequestState& request) {
   return !request.completion->done.load(std::memory_order_acquire) &&
@@ -35,10 +35,11 @@ bool waits_for_itself(const runtime::RequestState& request) {
 }
 
 Status cannot_wait(const runtime::RequestState& request) {
-  return failure(Code::invalid_argument,
-                 "rank {}: a completion callback cannot wait for a collective, which makes no "
-                 "progress meanwhile: wait in another thread, or set a callback on it",
-                 index(request.communicator->rank()));
+  return failure(
+      Code::invalid_argument,
+      "rank {}: a completion callback waits for a collective, which makes no progress until the "
+      "callback returns: wait in another thread, or set a callback on that collective",
+      index(request.communicator->rank()));
 }
 
 /// Creates a communicator with the aggregators and algorithm rules that the environment adds.
@@ -58,8 +59,8 @@ Result<std::shared_ptr<runtime::CommunicatorImpl>> create_state(
   return state;
 }
 
-/// Exchanges data for a duplicate's bootstrap by one Allgather. If that times out, its buffers live
-/// until it ends.
+/// Exchanges data for a duplicate's bootstrap by one Allgather. If the Allgather times out, its
+/// buffers stay allocated until it ends.
 Status exchange_over(Communicator& communicator, std::span<const std::byte> mine,
                      std::span<std::byte> all, Nanoseconds timeout) {
   struct Buffers {
@@ -111,7 +112,8 @@ Status Request::wait_for(Nanoseconds timeout) {
     }
     const ProgressReport report = progress();
     return failure(Code::timeout,
-                   "not complete after {:.3f} s at rank {}: {} of {} chunks or tasks are done",
+                   "the collective is not complete after {:.3f} s at rank {}: {} of {} chunks or "
+                   "tasks are done; wait longer, or look for the rank that has not called it",
                    static_cast<double>(timeout.count()) / 1e9, index(state_->communicator->rank()),
                    report.chunks_present, report.chunks_total);
   });
@@ -310,8 +312,8 @@ Status Communicator::on_completion(Request& request, std::function<void(const St
   engine::Completion& completion = *request.state_->completion;
   runtime::Progress* const progress = state_->progress().get();
   return guarded([&]() -> Status {
-    // No thread polls while this one has the engine, so the collective cannot end between the check
-    // and the setting.
+    // While this thread owns the engine no other thread polls, so the collective cannot complete
+    // between the test of `done` and the setting of the callback.
     progress->with_engine([&] {
       if (completion.done.load(std::memory_order_acquire)) {
         progress->call_application(callback, completion.status);
@@ -327,7 +329,8 @@ Status Communicator::on_completion(Request& request, std::function<void(const St
 }
 
 void Communicator::abort(const std::string& reason) {
-  // A completion callback runs within a round of polling, which then also carries out the abort.
+  // If a completion callback calls this, the round of polling that runs the callback carries out
+  // the abort, too.
   const bool within_callback = state_->progress()->caller_owns_engine();
   state_->progress()->with_engine([&] {
     state_->abort(reason);

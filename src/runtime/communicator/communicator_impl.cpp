@@ -10,7 +10,7 @@
 namespace tutti::runtime {
 
 CommunicatorImpl::~CommunicatorImpl() {
-  // Routes are destroyed first, because their own communicators use the same engine.
+  // Routes are destroyed first, because their side communicators use the same engine.
   for (std::shared_ptr<CallRoute>& route : routes_) route.reset();
   if (served_) progress_->remove(*context_);
   if (context_) close_context(*context_);
@@ -38,7 +38,7 @@ Result<std::shared_ptr<RequestState>> CommunicatorImpl::request_of(CallRoute::Ou
 }
 
 void CommunicatorImpl::add_side_counters(CallRoute::CounterList& counters) const {
-  // Replaced by the hierarchy's own count if there is one.
+  // If the communicator has a hierarchy, its route adds its own count to this zero.
   counters.emplace_back("hierarchical_calls", 0);
   for (const std::shared_ptr<CallRoute>& route : routes_) {
     for (const auto& added : route->counters()) {

@@ -27,14 +27,16 @@ struct RequestState {
   std::shared_ptr<CommunicatorImpl> communicator;
 };
 
-/// The properties in which a communicator differs from others of the same ranks and options.
+/// The properties that distinguish a communicator from others with the same ranks and options.
 struct CommunicatorRole {
-  std::uint16_t number = 0;  ///< number of this communicator among those of the same processes
-  /// The algorithm table; that of a side communicator must not depend on its processes'
-  /// environments.
+  /// Number of this communicator among the communicators of the same processes.
+  std::uint16_t number = 0;
+  /// The algorithm table. The table of a side communicator must not depend on the environment
+  /// variables of its processes.
   collectives::ChoiceTable choices = collectives::ChoiceTable::defaults();
-  std::string name{};           ///< name of this rank in messages; empty: name of its host
-  std::vector<Rank> members{};  ///< job ranks of the communicator's ranks; empty: the same numbers
+  std::string name{};  ///< name of this rank in messages; empty: name of its host
+  /// Job rank of each rank of the communicator; empty: both numbers are equal.
+  std::vector<Rank> members{};
   bool traced_by_wish = false;  ///< true: begins a trace if TUTTI_TRACE is set
 };
 
@@ -47,7 +49,8 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
                                                           const CommunicatorOptions& options,
                                                           std::shared_ptr<Progress> progress,
                                                           CommunicatorRole role);
-  /// Closes this rank's side: serves peers that still need data from it, for a few seconds at most.
+  /// Closes the communicator at this rank: serves peers that still need data from it, for a few
+  /// seconds at most.
   ~CommunicatorImpl();
 
   Rank rank() const { return context_->rank(); }
@@ -64,9 +67,9 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   const std::vector<PeerOptions>& peers() const { return greetings_; }
   std::string describe() const;
 
-  /// Adds a route that is asked before the existing ones.
+  /// Adds a route that takes precedence over the existing routes.
   void add_route(std::shared_ptr<CallRoute> route);
-  /// Sets a further line for `describe`; empty: none.
+  /// Sets a line that `describe` adds to its text; empty: no line.
   void set_note(std::string note) { note_ = std::move(note); }
   /// The route that `call` takes.
   CallRoute& route_of(const CollectiveCall& call) const;
@@ -76,10 +79,10 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   }
   /// Makes a request for a collective that has begun; fails if its start failed.
   Result<std::shared_ptr<RequestState>> request_of(CallRoute::Outcome outcome);
-  /// Adds to `counters`, by name, the counts of the routes.
+  /// Adds to each entry of `counters` the values that the routes count under the same name.
   void add_side_counters(CallRoute::CounterList& counters) const;
-  /// Ends every call at this rank and, with an error that names this rank, at the peers. Owner of
-  /// the engine only.
+  /// Aborts every call, here and at the peers, with an error that names this rank. Owner of the
+  /// engine only.
   void abort(const std::string& reason);
   /// Polls every route once. Owner of the engine only.
   void poll_routes();
@@ -92,7 +95,8 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   std::shared_ptr<Progress> progress_;
   std::unique_ptr<engine::CommunicatorContext> context_;
   std::unique_ptr<CallPlanner> calls_;
-  /// Routes in the order of asking; the last one serves every call.
+  /// Routes in order of precedence: a call takes the first that serves it, and the last one serves
+  /// every call.
   std::vector<std::shared_ptr<CallRoute>> routes_;
   bool served_ = false;  ///< true: `progress_` polls the context
   std::uint16_t number_ = 0;

@@ -29,8 +29,8 @@ namespace {
 
 constexpr Nanoseconds kProbeInterval{5'000'000};
 constexpr CoreTimes kOwnCore{.spin = Nanoseconds(100'000)};
-// Times for more ranks than cores. Without a yield, the first rank of a core would send its whole
-// block before the others begin.
+// Polling and yield times for a host with more ranks than cores. Without a yield, the first rank of
+// a core would send its whole block before the other ranks begin.
 constexpr CoreTimes kSharedCore{.spin = Nanoseconds(20'000),
                                 .yield_after = Nanoseconds(500'000),
                                 .first_yield_after = Nanoseconds(100'000)};
@@ -47,7 +47,7 @@ engine::Settings engine_settings(const CommunicatorOptions& options) {
   return settings;
 }
 
-/// The number of receive workers that the options ask for, else the environment.
+/// The number of receive workers: that of the options, else that of the environment.
 Result<std::uint32_t> receive_workers(const CommunicatorOptions& options) {
   std::uint32_t workers = options.receive_workers;
   const char* text = std::getenv("TUTTI_RECEIVE_WORKERS");
@@ -72,7 +72,7 @@ void complain_of(const Status& status) {
 
 }  // namespace
 
-/// The steps of `create`, applied to a communicator that is being made.
+/// The steps of `create`, which build one communicator.
 class CommunicatorImpl::Creation {
  public:
   Creation(CommunicatorImpl& made, Bootstrap& bootstrap, const CommunicatorOptions& options,
@@ -147,7 +147,7 @@ Status CommunicatorImpl::Creation::open() {
   const Rank me = bootstrap_.rank();
   const std::uint32_t size = bootstrap_.size();
   if (options_.subgroups == 0)
-    return failure(Code::invalid_argument, "0 subgroups are not possible: use 1 or more");
+    return failure(Code::invalid_argument, "the number of subgroups is 0: use 1 or more");
   PeerOptions own = make_greeting(options_, made_.number_, role_.choices.preferred());
   if (!role_.name.empty()) own.host = role_.name;
   auto wanted = wanted_device(options_);
@@ -257,8 +257,8 @@ Status CommunicatorImpl::Creation::confirm_membership(Nanoseconds timeout) {
     for (const auto& probe : made_.context_->router().take_probes()) {
       membership.on_probe(probe.source, probe.subgroup);
     }
-    // A rank that has heard every other rank enters the barrier, which ends once all ranks have
-    // entered.
+    // A rank enters the barrier once it has received a probe from every other rank; the barrier
+    // ends once all ranks have entered.
     if (barrier && membership.complete()) made_.context_->operations().submit(std::move(barrier));
     wait_readable(made_.context_->endpoint());
   }
@@ -266,22 +266,22 @@ Status CommunicatorImpl::Creation::confirm_membership(Nanoseconds timeout) {
   std::vector<std::uint32_t> unheard;
   for (const Rank one : membership.missing()) unheard.push_back(index(one));
   if (unheard.empty()) {
-    return failure(
-        Code::timeout,
-        "rank {} hears every rank's multicast, but another rank does not, after {} s: see the "
-        "error of that rank",
-        index(made_.rank()), timeout.count() / 1'000'000'000);
+    return failure(Code::timeout,
+                   "rank {} hears the multicast of every rank, but another rank still does not "
+                   "after {} s: see the error of that rank",
+                   index(made_.rank()), timeout.count() / 1'000'000'000);
   }
-  return failure(Code::timeout,
-                 "rank {} ({}) hears no multicast from rank(s) {} after {} s. Remedies: the switch "
-                 "needs an IGMP querier where it snoops; a firewall must let UDP to 239.192.0.0/14 "
-                 "pass; TUTTI_INTERFACE must name the same network on all hosts (`tutti info`)",
-                 index(made_.rank()), made_.greetings_[index(made_.rank())].host,
-                 fmt::join(unheard, ", "), timeout.count() / 1'000'000'000);
+  return failure(
+      Code::timeout,
+      "rank {} ({}) hears no multicast from rank(s) {} after {} s. Check that a switch with IGMP "
+      "snooping has an IGMP querier, that firewalls let UDP to 239.192.0.0/14 pass, and that "
+      "TUTTI_INTERFACE names the same network on all hosts (`tutti info`)",
+      index(made_.rank()), made_.greetings_[index(made_.rank())].host, fmt::join(unheard, ", "),
+      timeout.count() / 1'000'000'000);
 }
 
-/// Begins the trace of this rank; null if this rank is not traced. If any rank is traced, all ranks
-/// take part in the clock exchange.
+/// Begins the trace of this rank; returns null if this rank is not traced. All ranks take part in
+/// the clock exchange if any rank is traced.
 Result<std::unique_ptr<RankTrace>> CommunicatorImpl::Creation::begin_trace(
     const std::string& directory, Nanoseconds timeout) {
   const bool any = std::any_of(made_.greetings_.begin(), made_.greetings_.end(),
@@ -316,11 +316,13 @@ Result<engine::ClockComparison> CommunicatorImpl::Creation::compare_clocks(Nanos
   }
   if (end->done.load(std::memory_order_acquire) && end->status.ok()) return comparison;
   if (!end->done.load(std::memory_order_acquire)) {
-    // The clock exchange writes to `comparison`, so it must end before this function does.
+    // The clock exchange writes to `comparison`, so the exchange must end before this function
+    // returns.
     made_.context_->failures().abort("the clocks were not compared in time");
     made_.context_->poll(now());
     return failure(Code::timeout,
-                   "TUTTI_TRACE: the ranks' clocks were not compared after {} s at rank {}",
+                   "TUTTI_TRACE: the ranks' clocks were not compared within {} s at rank {}: find "
+                   "the rank that did not answer, or unset TUTTI_TRACE",
                    timeout.count() / 1'000'000'000, index(made_.rank()));
   }
   return end->status;
@@ -332,10 +334,10 @@ Status CommunicatorImpl::Creation::create_progress(std::unique_ptr<RankTrace> tr
   const double cores = std::thread::hardware_concurrency();
   const auto wanted = static_cast<double>(rivals.size());
   CoreTimes times = wanted <= cores ? kOwnCore : kSharedCore;
-  // Half of the cores for all ranks together.
+  // All ranks of this host together may use half of its cores at real-time priority.
   times.realtime_share = 0.5 * std::min(1.0, cores / wanted);
-  // Ranks of one host wait for each other's threads rather than for the network, so they stay at
-  // normal priority.
+  // If a host has several ranks, they wait for each other's threads rather than for the network, so
+  // their threads stay at normal priority.
   const auto neighbours = ranks_sharing(made_.greetings_, me, &PeerOptions::network);
   if (neighbours.size() > 1) priority_.realtime = false;
   auto created = Progress::create(times, priority_, std::move(trace));
@@ -347,7 +349,7 @@ Status CommunicatorImpl::Creation::create_progress(std::unique_ptr<RankTrace> tr
 Status CommunicatorImpl::Creation::serve() {
   made_.routes_.push_back(
       std::make_shared<EngineRoute>(*made_.context_, *made_.calls_, *made_.progress_));
-  // More workers than subgroups are of no use, and a rank without peers needs none.
+  // Each subgroup needs at most one receive worker, and a rank without peers needs none.
   const std::uint32_t subgroups = made_.context_->endpoint().subgroup_count();
   const std::uint32_t useful = made_.size() == 1 ? 0 : std::min(workers_, subgroups);
   if (Status status = made_.progress_->add(*made_.context_, useful); !status) return status;
@@ -364,16 +366,15 @@ void CommunicatorImpl::Creation::join_trace() {
   });
 }
 
-/// Arranges that flight records are written after a failure and on request, if the environment asks
-/// for that.
+/// Arranges flight dumps after a failure and on a signal, if the environment asks for them.
 void CommunicatorImpl::Creation::arrange_dumps() {
   const std::string directory = flight_directory();
   RankTrace* const trace = made_.progress_->trace();
   if (directory.empty() && trace == nullptr) return;
   made_.progress_->with_engine([&] {
     made_.context_->failures().on_failure([made = &made_, directory, trace](const Status& why) {
-      // The trace is written before the application learns of the failure, because it may end the
-      // process.
+      // The trace is written before the application learns of the failure, because the application
+      // may then end the process.
       if (trace != nullptr) complain_of(trace->write());
       if (directory.empty()) return;
       complain_of(write_flight_dump(directory, *made->context_, made->number_, why.to_string()));

@@ -28,7 +28,7 @@ std::shared_ptr<device::Device> make_ip(const CommunicatorOptions& options,
   return std::make_shared<device::ip::IpDevice>(ip);
 }
 
-/// Names two ranks that cannot share memory; empty if all ranks can.
+/// Text that names two ranks that cannot share memory; empty if all ranks can share it.
 std::string apart(const std::vector<PeerOptions>& greetings) {
   for (std::size_t r = 1; r < greetings.size(); ++r) {
     if (greetings[r].memory != greetings[0].memory) {
@@ -91,13 +91,13 @@ Result<std::shared_ptr<device::Device>> choose_device(const CommunicatorOptions&
   const std::string& multicast = greetings[index(me)].multicast;
   if (wanted == "host" && multicast == "uc") {
     return failure(Code::unsupported,
-                   "the device host has no UC multicast: use the device auto or ip, or "
+                   "the device 'host' has no UC multicast: use the device 'auto' or 'ip', or "
                    "TUTTI_MULTICAST=ud");
   }
   if (wanted == "host" && !strangers.empty()) {
     return failure(Code::unsupported,
-                   "the device host needs ranks of one host and user, but {} share no memory: "
-                   "set TUTTI_DEVICE to auto or ip",
+                   "the device 'host' needs all ranks on one host and of one user, but {} cannot "
+                   "share memory: set TUTTI_DEVICE to auto or ip",
                    strangers);
   }
   if (wanted == "host" || (wanted == "auto" && one_network && suits_host(greetings))) {

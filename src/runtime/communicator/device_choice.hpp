@@ -13,12 +13,12 @@
 
 namespace tutti::runtime {
 
-/// The name of the wanted device: the option's, else TUTTI_DEVICE's, else "auto". Fails for a name
-/// that no device has.
+/// The name of the wanted device: from the option, else from TUTTI_DEVICE, else "auto". Fails for a
+/// name that no device has.
 Result<std::string> wanted_device(const CommunicatorOptions& options);
 
-/// The wanted kind of multicast: the option's, else TUTTI_MULTICAST's, else "ud". Fails for an
-/// unknown name.
+/// The wanted kind of multicast: from the option, else from TUTTI_MULTICAST, else "ud". Fails for
+/// an unknown kind.
 Result<std::string> wanted_multicast(const CommunicatorOptions& options);
 
 /// True if options or environment need a network device, because they name an interface, an IP
@@ -30,8 +30,8 @@ bool wants_network(const CommunicatorOptions& options, std::uint32_t receive_wor
 std::vector<Rank> ranks_sharing(const std::vector<PeerOptions>& greetings, Rank me,
                                 std::string PeerOptions::*identity);
 
-/// Chooses the device for these ranks, the same on all ranks, and stores the ranks of this host in
-/// `local_ranks`.
+/// Chooses the device for a communicator of these ranks, with the same result on all of them.
+/// Stores the ranks of this host in `local_ranks`.
 Result<std::shared_ptr<device::Device>> choose_device(const CommunicatorOptions& options,
                                                       const std::vector<PeerOptions>& greetings,
                                                       Rank me, std::vector<Rank>& local_ranks);

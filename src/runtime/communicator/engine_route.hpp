@@ -1,4 +1,4 @@
-// The route that serves every call: the communicator's own engine.
+// The route through the communicator's own engine, which serves every call.
 #pragma once
 
 #include <memory>

@@ -20,18 +20,18 @@ namespace {
 constexpr std::size_t kSecretBytes = 32;
 constexpr std::uint64_t kProtocol = 1;
 
-/// Identifies boot and network namespace: two processes with equal identities reach each other by
-/// loopback.
+/// An identity of the host's boot and of the network namespace. Two processes with equal identities
+/// reach each other by loopback.
 std::string network_identity() { return boot_identity() + namespace_identity("net"); }
 
-/// Identifies boot, process namespace and user: two processes with equal identities may open each
-/// other's memory.
+/// An identity of the host's boot, the process namespace and the user. Two processes with equal
+/// identities may open each other's memory.
 std::string memory_identity() {
   return boot_identity() + namespace_identity("pid") + ":" + std::to_string(::geteuid());
 }
 
-/// Identifies boot and set of cores: processes with equal identities contend for the same cores,
-/// whatever their namespaces.
+/// An identity of the host's boot and of the set of allowed cores. Processes with equal identities
+/// compete for the same cores, even in different namespaces.
 std::string processors_identity() {
   std::string identity = boot_identity();
   cpu_set_t allowed;
@@ -102,8 +102,9 @@ Result<PeerOptions> PeerOptions::decode(std::span<const std::byte> bytes) {
     if (const auto spoken = whole<std::uint64_t>(json.at("protocol"), "protocol");
         spoken != kProtocol) {
       return failure(Code::invalid_argument,
-                     "speaks protocol {}, this rank {}: use one version of Tutti", spoken,
-                     kProtocol);
+                     "its protocol version is {} but that of this rank is {}: use one version of "
+                     "Tutti on all ranks",
+                     spoken, kProtocol);
     }
     json.at("host").get_to(greeting.host);
     json.at("network").get_to(greeting.network);

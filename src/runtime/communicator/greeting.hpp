@@ -1,5 +1,5 @@
-// Peer options: the first message between ranks, over the bootstrap. It has host identities, and
-// the options that must be equal on all ranks.
+// Peer options: the first message between ranks, over the bootstrap. They contain host identities
+// and the options that must be equal on all ranks.
 #pragma once
 
 #include <cstddef>
@@ -15,18 +15,20 @@ namespace tutti::runtime {
 
 struct PeerOptions {
   std::string host;  ///< name of the host, for messages
-  /// Identity of the host's network stack; ranks with equal ones reach each other by loopback.
+  /// Identity of the host's network stack; ranks with equal identities reach each other by
+  /// loopback.
   std::string network;
-  std::string memory;            ///< identity that must be equal for ranks to share memory
+  /// Identity of the host, process namespace and user; ranks with equal ones can share memory.
+  std::string memory;
   std::string processors;        ///< identity of the cores on which the process may run
-  std::string device;            ///< device name of the options
+  std::string device;            ///< device name from the options
   std::string multicast = "ud";  ///< kind of multicast, "ud" or "uc"
-  bool network_wanted = false;   ///< true: some option needs a network device
+  bool network_wanted = false;   ///< true: at least one option needs a network device
   std::uint32_t process = 0;
   std::uint16_t communicator = 0;
   /// The options as given, of which those that must be equal on all ranks are sent.
   CommunicatorOptions options;
-  bool aggregators = false;           ///< true: aggregators are named
+  bool aggregators = false;           ///< true: the options name aggregators
   std::string algorithms;             ///< algorithm rules of the environment
   std::string hierarchy = "leaders";  ///< hierarchical form, as HierarchyShape::text writes it
   bool traced = false;                ///< true: TUTTI_TRACE is set
@@ -37,8 +39,8 @@ struct PeerOptions {
   static Result<PeerOptions> decode(std::span<const std::byte> bytes);
 };
 
-/// The peer options of this process, with fresh random bytes as secret. `algorithms` becomes the
-/// field of that name.
+/// The peer options of this process, with fresh random bytes as secret. `algorithms` contains the
+/// algorithm rules of the environment.
 PeerOptions make_greeting(const CommunicatorOptions& options, std::uint16_t communicator,
                           const std::string& algorithms = {});
 
@@ -46,7 +48,8 @@ PeerOptions make_greeting(const CommunicatorOptions& options, std::uint16_t comm
 /// differ.
 Status check_agreement(const std::vector<PeerOptions>& greetings);
 
-/// Fails if a rank that is to be traced cannot be traced; names the first such rank.
+/// Fails if a rank cannot write the trace that it is asked for; the error names the first such
+/// rank.
 Status check_traces(const std::vector<PeerOptions>& greetings);
 
 }  // namespace tutti::runtime

@@ -1,4 +1,4 @@
-// Adds the routes that a communicator of the application has beside its engine.
+// Adds the routes through host leaders and aggregators to a communicator of the application.
 #pragma once
 
 #include "runtime/bootstrap/bootstrap.hpp"
@@ -8,13 +8,13 @@
 
 namespace tutti::runtime {
 
-/// Joins the ranks of each host in shared memory, and the hosts' leaders, if hosts have several
-/// ranks and no device is named; collective. If that fails, the communicator stays flat, and
+/// Adds the route through host leaders, if hosts have several ranks and no device is named;
+/// collective. If the side communicators cannot be created, the communicator stays flat and
 /// `describe` gives the reason.
 Status join_hosts(CommunicatorImpl& communicator, Bootstrap& bootstrap,
                   const CommunicatorOptions& options);
 
-/// Joins the aggregators that the options name; collective.
+/// Adds the route through the aggregators that the options name, if any; collective.
 Status join_aggregators(CommunicatorImpl& communicator, Bootstrap& bootstrap,
                         const CommunicatorOptions& options);
 

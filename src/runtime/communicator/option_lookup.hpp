@@ -1,4 +1,4 @@
-// Looks up an option and, if it is empty, the environment variable that stands for it.
+// Looks up an option and, if the option is empty, the environment variable that replaces it.
 #pragma once
 
 #include <cstdlib>
@@ -6,8 +6,8 @@
 
 namespace tutti::runtime {
 
-/// The option's text, else the variable's, else "". `source` receives the name of the one used, for
-/// messages.
+/// The text of the option, else of the environment variable, else "". `source` receives the name of
+/// the option or variable used, for messages.
 inline std::string asked_for(const std::string& option, const char* option_name,
                              const char* variable, std::string& source) {
   source = option_name;

@@ -25,7 +25,8 @@ Result<std::shared_ptr<PreparedState>> PreparedState::create(
 Result<std::shared_ptr<RequestState>> PreparedState::start() {
   if (last_ && !last_->done.load(std::memory_order_acquire)) {
     return failure(Code::invalid_argument,
-                   "a prepared {} was started while it runs: wait for its request first",
+                   "a prepared {} was started again while its last run is under way: wait for the "
+                   "request of that run first",
                    to_string(collective_));
   }
   auto request = communicator_->request_of(run_());

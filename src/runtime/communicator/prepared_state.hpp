@@ -14,7 +14,7 @@ class PreparedState {
  public:
   static Result<std::shared_ptr<PreparedState>> create(
       std::shared_ptr<CommunicatorImpl> communicator, const CollectiveCall& call);
-  /// Starts one run. Fails with Code::invalid_argument while the last run is under way.
+  /// Starts one run. Fails with Code::invalid_argument while the previous run is under way.
   Result<std::shared_ptr<RequestState>> start();
 
  private:

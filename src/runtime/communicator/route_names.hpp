@@ -1,4 +1,4 @@
-// Names of the routes beside the engine, as values of CollectiveOptions::algorithm.
+// Names of the routes other than the engine, as values of CollectiveOptions::algorithm.
 #pragma once
 
 #include "tutti/collective.hpp"
@@ -7,9 +7,10 @@ namespace tutti::runtime {
 
 /// The route through the leaders of hosts.
 inline constexpr Algorithm kHierarchical{"hierarchical"};
-/// The route through aggregators, with contributions folded in rank order.
+/// The route through aggregators that folds contributions in rank order.
 inline constexpr Algorithm kInNetwork{"in_network"};
-/// The route through aggregators, with the bits of a ring where that sends less.
+/// The route through aggregators that folds the contributions of a Reduce-Scatter in the order of
+/// the ring algorithm.
 inline constexpr Algorithm kInNetworkRing{"in_network_ring"};
 
 }  // namespace tutti::runtime

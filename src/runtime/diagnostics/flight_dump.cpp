@@ -24,8 +24,9 @@ namespace {
 
 constexpr int kSignal = SIGUSR1;
 
-/// Turns a signal into dumps in a thread of its own, because a signal handler may call few
-/// functions. The object lives as long as the process, since signals may come until its end.
+/// Writes flight dumps when a signal arrives. It does so in a separate thread, because a signal
+/// handler may call only few functions; the object is never destroyed, because signals may arrive
+/// until the process ends.
 class SignalDump {
  public:
   static SignalDump& instance() {

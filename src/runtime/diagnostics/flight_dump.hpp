@@ -24,12 +24,12 @@ std::string flight_path(const std::string& directory, Rank rank, std::uint16_t c
 
 /// Writes a communicator's record, its counters and the reason: {"reason": ..., "communicator": n,
 /// "rank": r, "size": p, "collectives": [...], "counters": {...}}. The file gets its final name
-/// once complete. Owner of the engine only.
+/// when it is complete. Only the owner of the engine may call this.
 Status write_flight_dump(const std::string& directory, const engine::CommunicatorContext& context,
                          std::uint16_t communicator, std::string_view reason);
 
-/// Also dumps this communicator when the process receives SIGUSR1. A handler that the program has
-/// installed itself stays; then only failures cause dumps, and the Status says so.
+/// Also dumps this communicator when the process receives SIGUSR1. If the program has installed a
+/// handler of its own, that one stays: then only failures cause dumps, and the Status says so.
 Status dump_on_signal(std::weak_ptr<CommunicatorImpl> communicator);
 
 }  // namespace tutti::runtime

@@ -11,8 +11,8 @@ std::string host_name();
 /// Identifies the present boot of this machine's kernel; "" if unknown.
 const std::string& boot_identity();
 
-/// Identifies, among those of one boot, the namespace of a kind ("net", "pid", "time") in which
-/// this process is; "" if unknown.
+/// Identifies the namespace of a kind ("net", "pid", "time") in which this process is, among all
+/// namespaces of one boot; "" if unknown.
 std::string namespace_identity(const char* kind);
 
 }  // namespace tutti::runtime

@@ -41,7 +41,8 @@ struct TraceOwner {
 class RankTrace {
  public:
   /// `comparison` is the result of the clock exchange with rank 0 (empty at rank 0), `own_identity`
-  /// identifies this rank's clock. If both ranks read one clock, offset and error are 0.
+  /// identifies this rank's clock. If this rank and rank 0 read the same clock, offset and error
+  /// are 0.
   RankTrace(TraceOwner owner, const engine::ClockComparison& comparison,
             std::uint64_t own_identity);
 

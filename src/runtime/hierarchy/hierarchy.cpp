@@ -74,8 +74,8 @@ Status Hierarchy::open(Bootstrap& bootstrap, const CommunicatorOptions& options,
     return status.ok() ? rest : status;
   };
   const std::uint32_t place = layout_.place_of(rank_);
-  // One exchange serves all hosts, and one serves all local ranks: each rank takes part in its own
-  // subset.
+  // All ranks take part in two exchanges, each within a subset: first the ranks of each host, then
+  // the ranks of equal local rank.
   const Status within =
       join(layout_.ranks_of_host(layout_.host_of(rank_)), kSharedMemory, number, host_);
   const Status between =
@@ -144,7 +144,7 @@ CallRoute::Outcome Hierarchy::start(const CollectiveCall& call) {
 std::size_t Hierarchy::Job::ready() const {
   constexpr std::size_t kNone = HierarchyStage::kNone;
   if (!status.ok()) return kNone;
-  std::optional<HierarchySide> held;  // side whose stages must wait, so that they begin in order
+  std::optional<HierarchySide> held;  // side whose earlier stage waits, so its later ones wait, too
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const Stage& stage = stages[i];
     if (stage.begun || stage.plan.side == held) continue;
@@ -157,7 +157,7 @@ std::size_t Hierarchy::Job::ready() const {
 
 void Hierarchy::run(const std::shared_ptr<Job>& job) { advance(job, std::unique_lock(mutex_)); }
 
-/// Begins every stage that may begin now, and ends the job after its last stage.
+/// Begins every stage that may begin now, and ends the call after its last stage.
 void Hierarchy::advance(const std::shared_ptr<Job>& job, std::unique_lock<std::mutex> lock) {
   if (job->advancing) return;
   job->advancing = true;
@@ -174,7 +174,8 @@ void Hierarchy::advance(const std::shared_ptr<Job>& job, std::unique_lock<std::m
   finish(job);
 }
 
-/// Begins a stage. An exception fails the stage, of which nothing was submitted in that case.
+/// Begins a stage. If this throws an exception, nothing was submitted, and the stage fails with
+/// that error.
 void Hierarchy::begin_contained(const std::shared_ptr<Job>& job, std::size_t stage) {
   try {
     begin(job, stage);
@@ -195,10 +196,10 @@ void Hierarchy::begin(const std::shared_ptr<Job>& job, std::size_t stage) {
     return progress_->with_engine([&] { on_stage_end(job, stage, operation.status()); });
   }
   engine::CommunicatorContext& context = side.context();
-  // A thread that waits for the job may poll the slot exchange of this stage inline.
+  // A thread that waits for the call may poll the slot exchange of this stage inline.
   job->completion->inline_poll_context = (*operation)->meets() ? &context : nullptr;
-  // The reference is weak, because a side communicator owns the callback and this object owns that
-  // communicator.
+  // The reference is weak to avoid a cycle: a side communicator owns the callback, and this object
+  // owns the side communicator.
   (*operation)->completion()->callback = [weak = weak_from_this(), job,
                                           stage](const Status& status) {
     if (const auto self = weak.lock()) self->on_stage_end(job, stage, status);
@@ -243,7 +244,7 @@ void Hierarchy::poll() {
   }
 }
 
-/// The job rank whose loss ended a side communicator; kNoRank if no loss did.
+/// The rank of the job whose loss ended a side communicator; kNoRank if it had another cause.
 Rank Hierarchy::culprit_of(CommunicatorImpl& failed) const {
   const engine::CommunicatorContext& context = failed.context();
   if (context.failures().culprit() != kNoRank || context.failures().lost() == kNoRank)
@@ -253,7 +254,8 @@ Rank Hierarchy::culprit_of(CommunicatorImpl& failed) const {
                                 : layout_.rank_at(lost, layout_.place_of(rank_));
 }
 
-// Only a lost rank's own host notices the loss, so the other hosts are told its job rank.
+// Only the host of a lost rank notices the loss, so the other hosts are told which rank of the job
+// it is.
 void Hierarchy::give_up(Rank culprit, const std::string& reason) {
   for (const auto& side : {host_, across_}) {
     if (side) side->context().failures().abort_for(culprit, reason);

@@ -1,8 +1,9 @@
-// The route through the leaders of hosts: carries out plans (hierarchy_plan.hpp) on the two side
-// communicators of a rank, that of its host and that of equal local ranks on all hosts.
+// The route through the leaders of hosts. It carries out the plans of hierarchy_plan.hpp on a
+// rank's two side communicators: one of the ranks of its host, one of the ranks of equal local rank
+// on all hosts.
 //
-// Calls run one after the other, so that all ranks of a side start their calls on it in the same
-// order.
+// Calls run one after the other, so that all ranks of a side communicator start its calls in the
+// same order.
 #pragma once
 
 #include <atomic>
@@ -31,14 +32,14 @@ class Progress;
 
 class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hierarchy> {
  public:
-  /// Creates the side communicators, numbered from `number` on (`numbers`) and served by
-  /// `progress`; collective over all ranks. `by_choice` lets the route also serve calls that do not
-  /// name it, unless the environment has chosen algorithms. Fails on all ranks or on none.
+  /// Creates the side communicators, which take `numbers` communicator numbers from `number` on;
+  /// every rank must call it, and it fails on all ranks or on none. `by_choice` lets the route also
+  /// serve calls that name no algorithm.
   static Result<std::shared_ptr<Hierarchy>> create(
       Bootstrap& bootstrap, const CommunicatorOptions& options, const HostLayout& layout,
       bool groups, bool by_choice, std::shared_ptr<Progress> progress, std::uint16_t number);
-  /// The number of communicator numbers that the side communicators take: one for the hosts, and
-  /// one for each local rank that has an across side.
+  /// The number of communicator numbers that the side communicators take: one for all hosts, and
+  /// one for each local rank that has an across communicator.
   static std::uint32_t numbers(const HostLayout& layout, bool groups) {
     return 1 + (groups ? layout.ranks_per_host : 1);
   }
@@ -46,7 +47,7 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   Hierarchy(const Hierarchy&) = delete;
   Hierarchy& operator=(const Hierarchy&) = delete;
 
-  /// True for a call that names this route, or that leaves the choice and is no slower by this
+  /// True for a call that names this route, or that names no algorithm and is no slower by this
   /// route.
   bool serves(const CollectiveCall& call) const override;
   Outcome start(const CollectiveCall& call) override;
@@ -55,7 +56,7 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   void poll() override;
   /// The hierarchy in words, such as "2 hosts of 4 ranks each, joined by shared memory".
   std::string describe() const override;
-  /// The counters of both side communicators together, and hierarchical_calls.
+  /// The counters of both side communicators together, and the counter hierarchical_calls.
   CounterList counters() const override;
 
  private:
@@ -64,14 +65,15 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
     bool begun = false;
     bool ended = false;
   };
-  /// One call, as stages in the order in which each side communicator begins its own.
+  /// One call as a list of stages. Each side communicator begins its stages in the order of the
+  /// list.
   struct Job {
     std::vector<Stage> stages;
     std::size_t begun = 0;
     std::size_t ended = 0;
     /// True: a thread is beginning stages; a second one would change their order.
     bool advancing = false;
-    /// Status of the first stage that failed, after which no further one begins.
+    /// Status of the first stage that failed; no stage begins after a failure.
     Status status;
     std::shared_ptr<engine::Completion> completion = std::make_shared<engine::Completion>();
 
@@ -107,9 +109,10 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   Rank rank_;
   std::shared_ptr<Progress> progress_;
   std::shared_ptr<CommunicatorImpl> host_;
-  std::shared_ptr<CommunicatorImpl> across_;  ///< across side; null at a rank that is not a leader
-  std::mutex mutex_;                          ///< guards jobs_
-  std::deque<std::shared_ptr<Job>> jobs_;     ///< calls under way; the first one runs
+  /// Across communicator; null at a rank that is not a leader.
+  std::shared_ptr<CommunicatorImpl> across_;
+  std::mutex mutex_;                       ///< guards jobs_
+  std::deque<std::shared_ptr<Job>> jobs_;  ///< calls under way; the first one runs
   std::atomic<std::uint64_t> calls_{0};
 };
 

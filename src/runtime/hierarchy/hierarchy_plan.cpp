@@ -15,20 +15,20 @@ namespace {
 using Side = HierarchySide;
 using Stages = std::vector<HierarchyStage>;
 
-// Segment size of a long message; larger if there were more than kMaxSegments segments
+// Segment size of a long message. It is larger if there would be more than kMaxSegments segments
 // (docs/results.md).
 constexpr std::size_t kSegmentBytes = 256 * 1024;
 constexpr std::size_t kMaxSegments = 16;
-// Segment size of a Broadcast that is no longer than kSegmentBytes; such a segment fits a host's
-// slots.
+// Segment size of a Broadcast of at most kSegmentBytes. Such a segment fits into the slots of a
+// host's slot exchange.
 constexpr std::size_t kFineSegmentBytes = 64 * 1024;
-// Size of all blocks of a host together from which on an Allgather is cut into segments.
+// An Allgather is cut into segments if all blocks of a host together have at least this size.
 constexpr std::size_t kLongRegionBytes = 1024 * 1024;
-// Size of a block from which on an Allgather uses groups, if groups are enabled.
+// An Allgather uses groups, if these are enabled, for blocks of at least this size.
 constexpr std::size_t kLongBlockBytes = 64 * 1024;
 
-// Longest message for hosts of two ranks. Only one of the two ranks is spared the network, and
-// beyond this size copying costs more than that gains.
+// Longest message that uses the hierarchy on hosts of two ranks. It spares only one of the two
+// ranks the network, and for longer messages the extra copy costs more than this gains.
 constexpr std::size_t kMaxOfPairsBytes = 2 * 1024 * 1024;
 
 struct Segment {
@@ -94,7 +94,7 @@ HierarchyStage Planner::stage(Side side, Collective collective) const {
   HierarchyStage made{.side = side, .call = call_};
   made.call.collective = collective;
   made.call.root = rank_of(0);
-  // The thread that polls the first stage polls the others, too.
+  // The thread that polls the first stage of a call polls the later ones, too.
   made.call.options = {.will_wait = true};
   return made;
 }
@@ -149,8 +149,8 @@ HierarchyStage Planner::share(std::span<std::byte> part) const {
   return down;
 }
 
-/// The Allgather's plan: the blocks of a host to its leader, all blocks among the leaders, and from
-/// each leader to its host.
+/// The Allgather's plan: each leader gathers the blocks of its host, the leaders exchange them, and
+/// each leader shares all blocks with its host.
 Stages Planner::allgather() const {
   HierarchyStage across = stage(Side::across, Collective::allgather);
   across.call.send = region_of(here_);
@@ -158,8 +158,8 @@ Stages Planner::allgather() const {
   return one_after_the_other({gather_at_leader(), across, share(call_.receive)});
 }
 
-/// An exchange of `blocks` blocks, of which each rank contributes one `segment`. The first block is
-/// that of rank `first`, and each next one that of `step` ranks further.
+/// A stage that exchanges the same `segment` of `blocks` blocks. The first block is that of rank
+/// `first`; each further one is that of the rank `step` higher.
 HierarchyStage Planner::exchange(Side side, std::uint32_t blocks, Rank first, std::uint32_t step,
                                  const Segment& segment) const {
   HierarchyStage made = stage(side, Collective::allgatherv);

@@ -1,11 +1,12 @@
-// The plan of one rank for a hierarchical collective: calls on two side communicators, each after
+// The plan of a hierarchical collective at one rank: calls on two side communicators, each after
 // the call on which it depends. A plan is data and runs nothing.
 //
 // The host side has the ranks of this host, the across side the ranks of equal local rank on all
-// hosts. The rank of local rank 0 is the leader of its host and exchanges data for it. By groups,
-// every rank exchanges its own long Allgather block on the across side, and shares the result on
-// its host. Long messages are cut into segments, so that a host shares one segment while the next
-// arrives.
+// hosts. The rank with local rank 0 is the leader of its host and exchanges data for it.
+//
+// With groups, every rank exchanges its own long Allgather block on the across side, and shares the
+// result on its host. Long messages are cut into segments, so that a host shares one segment while
+// the next arrives.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +24,7 @@ namespace tutti::runtime {
 
 /// The way in which ranks of several hosts are joined, as CommunicatorOptions::hierarchy gives it.
 struct HierarchyShape {
-  bool flat = false;  ///< true: no side communicators
+  bool flat = false;  ///< true: no hierarchy and no side communicators
   /// Number of leaders of a host; each leads an equal part of its ranks.
   std::uint32_t leaders_per_host = 1;
   bool groups = false;  ///< true: every rank exchanges long Allgather blocks itself
@@ -45,8 +46,8 @@ struct HierarchyStage {
   static constexpr std::size_t kNone = SIZE_MAX;
 
   HierarchySide side = HierarchySide::host;
-  CollectiveCall call{};                 ///< call, whose sizes and offsets are the next two fields
-  std::vector<std::uint64_t> sizes{};    ///< sizes of an Allgatherv in bytes, else empty
+  CollectiveCall call{};               ///< the call; the next two fields hold its sizes and offsets
+  std::vector<std::uint64_t> sizes{};  ///< sizes of an Allgatherv in bytes, else empty
   std::vector<std::uint64_t> offsets{};  ///< offsets of an Allgatherv in bytes, else empty
   /// Number of the stage that must end before this one begins; kNone: none.
   std::size_t after = kNone;
@@ -54,11 +55,11 @@ struct HierarchyStage {
 
 /// True for collectives that have a hierarchical plan: barrier, Broadcast and Allgather.
 bool goes_by_hosts(Collective collective);
-/// True if a call is no slower by its hierarchical plan than flat.
+/// True if the hierarchical plan of a call is no slower than the flat call.
 bool better_by_hosts(const CollectiveCall& call, const HostLayout& layout);
 
-/// The stages of a call at `rank`, in the order in which each side begins its own. This order is
-/// the same at all ranks of a side.
+/// The stages of a call at `rank`. Each side communicator begins its stages in this order, which is
+/// the same at all its ranks.
 std::vector<HierarchyStage> stages_by_hosts(const CollectiveCall& call, const HostLayout& layout,
                                             bool groups, Rank rank);
 

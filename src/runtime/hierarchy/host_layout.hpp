@@ -9,20 +9,20 @@
 
 namespace tutti::runtime {
 
-/// A partition of all ranks into runs of equal length. A run has the ranks of one host, or of a
-/// part of a host, which then counts as a host.
+/// A partition of all ranks into runs of equal length. Each run has the ranks of one host, or of
+/// one part of a host if hosts are divided; such a part counts as a host.
 struct HostLayout {
   std::uint32_t hosts = 1;
   std::uint32_t ranks_per_host = 1;
   std::uint32_t parts = 1;  ///< number of parts into which each real host is divided
 
-  /// The layout of these ranks. It is one host of one rank if the ranks of a host are not
-  /// consecutive, differ in number, or cannot share memory.
+  /// The layout of the ranks that sent these greetings. It is one host of one rank if the ranks of
+  /// a host are not consecutive, differ in number, or cannot share memory.
   static HostLayout of(const std::vector<PeerOptions>& greetings);
 
   bool hierarchical() const { return hosts > 1 && ranks_per_host > 1; }
-  /// The layout with each host divided into `into` hosts; one host of one rank if a part would have
-  /// fewer than two ranks.
+  /// The layout with each host divided into `into` parts, which count as hosts. It is one host of
+  /// one rank if a part would have fewer than two ranks.
   HostLayout divided(std::uint32_t into) const;
 
   std::uint32_t ranks() const { return hosts * ranks_per_host; }
@@ -33,7 +33,7 @@ struct HostLayout {
   }
   /// The ranks of one host, in rank order.
   std::vector<Rank> ranks_of_host(std::uint32_t host) const;
-  /// The ranks with one local rank, one on each host.
+  /// The ranks with local rank `place`, one on each host.
   std::vector<Rank> ranks_of_place(std::uint32_t place) const;
 };
 

@@ -1,5 +1,5 @@
-// A bootstrap among some ranks of another one. All ranks of the whole bootstrap exchange at the
-// same time, each within its own subset, and all equally often.
+// A bootstrap among a subset of the ranks of another one. All ranks of the whole bootstrap exchange
+// at the same time and equally often, each within its own subset.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ class SubsetBootstrap final : public Bootstrap {
   Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine,
                                        Nanoseconds timeout) override;
 
-  /// Contributes nothing to the rest of `exchanges` exchanges. A rank that has failed, or is not a
-  /// member, must not block the others.
+  /// Takes part in the remaining ones of `exchanges` exchanges without data, so that a rank that
+  /// has failed, or is not a member, does not block the others.
   Status participate_idle(std::uint32_t exchanges, Nanoseconds timeout);
 
  private:

@@ -12,7 +12,8 @@ bool BackgroundPriority::raise_once() {
   raised_ = true;
   if (!request_.nice || request_.demanded) return false;
   const Result<GrantedPriority> granted = apply_priority(request_);
-  if (!granted) return false;  // not demanded by the user, so a refusal is not an error
+  // The user did not demand this priority, so a refusal is not an error.
+  if (!granted) return false;
   granted_ = *granted;
   may_be_realtime_ = granted_.realtime;
   return true;
@@ -31,7 +32,8 @@ std::uint64_t BackgroundPriority::counter() const {
   return granted_.nice < 0 ? static_cast<std::uint64_t>(-granted_.nice) : 0;
 }
 
-/// Sets the priority. A refusal is final: the kernel is not asked again.
+/// Turns real-time priority on or off. If the kernel refuses, this thread never asks for real-time
+/// priority again.
 void BackgroundPriority::set(bool realtime) {
   may_be_realtime_ = set_realtime(granted_.nice, realtime);
   if (may_be_realtime_) granted_.realtime = realtime;

@@ -1,5 +1,4 @@
-// The priority of the progress thread: a nice value and, for a share of the time, real-time
-// priority.
+// The priority of the progress thread: a nice value and, within a budget, real-time priority.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +10,24 @@
 
 namespace tutti::runtime {
 
-/// The priority of one thread. That thread itself calls the methods that change it.
+/// The priority of one thread. Only this thread may call the methods that change its priority.
 class BackgroundPriority {
  public:
   /// `share` is the share of the time, 0 to 1, that the thread may spend at real-time priority.
   BackgroundPriority(const PriorityRequest& request, double share)
       : request_(request), budget_(share, kMaxAtOnce) {}
 
-  /// Called at the start of the thread. Asks only for a nice value that the user demanded, because
-  /// threads above normal priority slow blocking collectives down (docs/decisions/017).
+  /// The thread calls this when it starts. It asks only for a nice value that the user demanded,
+  /// because library threads above normal priority slow blocking collectives down
+  /// (docs/decisions/017).
   Result<GrantedPriority> start();
-  /// Called once the application computes beside a collective: asks for the rest of the priority.
-  /// Returns true if the priority may have changed; a second call does nothing.
+  /// The thread calls this when the application computes during a collective. The first call asks
+  /// for the whole requested priority and returns true if the priority may have changed; later
+  /// calls do nothing.
   bool raise() { return !raised_ && raise_once(); }
   bool may_be_realtime() const { return may_be_realtime_; }
-  /// Turns real-time priority on or off as the budget says, if that priority is allowed. Returns
-  /// true if the budget has run out.
+  /// Turns real-time priority on or off according to the budget. Returns true if the budget has
+  /// just run out.
   bool enforce_budget(Instant now, bool worked);
   template <typename Work>
   void run_at_normal(Work&& work) {
@@ -35,12 +36,12 @@ class BackgroundPriority {
     work();
     if (realtime) set(true);
   }
-  /// The priority as the value of counter background_priority: steps of nice below 0, or 100 for
+  /// The value of the counter background_priority: the number of nice steps below 0, or 100 for
   /// real-time priority.
   std::uint64_t counter() const;
 
  private:
-  /// Longest time at real-time priority without a pause.
+  /// Longest time that the thread works at real-time priority without a pause.
   static constexpr Nanoseconds kMaxAtOnce{5'000'000};
 
   bool raise_once();

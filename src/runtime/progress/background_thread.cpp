@@ -19,13 +19,14 @@ namespace tutti::runtime {
 
 namespace {
 
-// Interval at which a parked thread checks whether the application still makes progress by itself.
+// Shortest and longest interval at which the parked thread checks whether application threads still
+// poll the engine.
 constexpr Nanoseconds kParkMin{1'000'000};
 constexpr Nanoseconds kParkMax{50'000'000};
-// Interval at which a parked thread checks whether the engine has something due. If each collective
-// woke the thread instead, that would cost the collective tens of microseconds.
+// Interval at which the parked thread checks whether the engine must be polled at this time. A
+// wake-up of the thread in each collective would cost the collective more.
 constexpr Nanoseconds kParkPollInterval{4'000'000};
-// Longest wait of the progress thread for an application thread to end an inline step.
+// Longest time for which the progress thread waits until an application thread ends an inline step.
 constexpr std::chrono::milliseconds kInlineStepWait{10};
 
 }  // namespace
@@ -93,7 +94,7 @@ void BackgroundThread::on_watch_disarmed() {
 
 void BackgroundThread::before_application_leaves() {
   if (!left_asleep_) return;
-  // The progress thread still sleeps; it must check the engine soon, but not now.
+  // The progress thread still sleeps. The timer wakes it later, so that it checks the engine again.
   const itimerspec once{.it_interval = {}, .it_value = {0, kParkMin.count()}};
   (void)::timerfd_settime(timer_.get(), 0, &once, nullptr);
 }
@@ -103,9 +104,8 @@ void BackgroundThread::on_application_leaves(Instant due) {
   if (std::exchange(left_asleep_, false)) rounds_left_asleep_ = application_rounds_;
 }
 
-/// Turns watching the engine's descriptor on or off. The descriptor stays in the epoll set while
-/// nothing changes: a system call before each sleep would cost a thread that alone owns the engine
-/// an eighth of its time.
+/// Adds the engine's descriptor to the events that wake this thread, or removes it. If nothing
+/// changes there is no system call, which before each sleep would cost too much time.
 void BackgroundThread::watch_engine(bool on) {
   if (std::exchange(watches_engine_, on) == on) return;
   epoll_event event{.events = on ? std::uint32_t{EPOLLIN} : 0,
@@ -115,13 +115,14 @@ void BackgroundThread::watch_engine(bool on) {
 
 // ---- parking ------------------------------------------------------------------------------------
 
-/// Returns true when the engine is free for this thread to take, and false when the thread must
-/// end. The pauses between checks grow while application threads make progress, and end at once on
-/// request or when something is due.
+/// Sleeps until this thread may take the free engine (true) or must end (false). The pauses between
+/// its checks grow while application threads poll the engine, and end at once on a wake-up or when
+/// work is due.
 bool BackgroundThread::park(EngineOwnership::Lock& lock) {
   auto pause = kParkMin;
   std::uint64_t seen = application_rounds_;
-  // If no application thread has made progress since one left the watch asleep, the pause is over.
+  // If no application thread has polled since one took the engine from this sleeping thread and
+  // released it, the first pause is skipped.
   const bool slept = std::exchange(rounds_left_asleep_, kNone) == seen;
   Instant until = now() + (slept ? Nanoseconds(0) : pause);
   while (!stop_) {
@@ -149,7 +150,7 @@ void BackgroundThread::run() {
     lock.unlock();
     const Instant due = own_contained();
     lock.lock();
-    // An application thread took the engine during the watch.
+    // An application thread took the engine while this thread slept in watch().
     if (ownership_.owner() != Owner::background) continue;
     ownership_.set_owned_by_caller(false);
     due_ = due;
@@ -160,8 +161,8 @@ void BackgroundThread::run() {
 
 // ---- owning the engine --------------------------------------------------------------------------
 
-/// Calls `own`. An exception in it fails all communicators, and the thread goes on; while the
-/// thread watches without owning the engine, nothing throws.
+/// Calls own(). An exception in own() fails all communicators, but the thread continues. Nothing
+/// throws while the thread sleeps without owning the engine.
 Instant BackgroundThread::own_contained() {
   try {
     return own();
@@ -171,8 +172,9 @@ Instant BackgroundThread::own_contained() {
   return now();
 }
 
-/// Polls until an application thread wants or has taken the engine, or, if only due work was the
-/// reason, until that is done. Returns the time at which the engine must be polled again.
+/// Polls until an application thread wants or has taken the engine. If the thread took the engine
+/// only for due work, it polls until this work is done. Returns the time at which the engine must
+/// be polled again.
 Instant BackgroundThread::own() {
   enforce_budget(false);
   observe::BusyTrace busy(log_, observe::TraceKind::owner, "owner: progress thread");
@@ -190,8 +192,8 @@ Instant BackgroundThread::own() {
     {
       const EngineOwnership::Lock lock = ownership_.lock();
       if (stop_) return kNever;
-      // The thread leaves as soon as due work is done; otherwise an application that calls often
-      // would find the engine taken by these checks.
+      // After due work the thread releases the engine at once. Otherwise an application that calls
+      // often would find the engine owned by this thread.
       if (brief_ && !wake_requested_)
         return std::max(engine_.next_deadline(), now() + kParkPollInterval);
       brief_ = wake_requested_ = false;
@@ -204,7 +206,8 @@ Instant BackgroundThread::own() {
   return kNever;
 }
 
-/// Waits for news without owning the engine. Returns true once this thread owns the engine again.
+/// Sleeps until the engine has something to do, without owning the engine. Returns true if this
+/// thread owns the engine again, and false if an application thread has taken it meanwhile.
 bool BackgroundThread::watch() {
   Instant deadline = kNever;
   if (!engine_.prepare_wait(deadline)) return true;
@@ -227,7 +230,7 @@ bool BackgroundThread::watch() {
   }
   {
     EngineOwnership::Lock lock = ownership_.lock();
-    // An inline step of an application thread ends within a moment.
+    // An application thread runs an inline step, which ends soon.
     while (ownership_.state() == EngineState{Owner::application, Watch::armed}) {
       ownership_.await_change(lock, kInlineStepWait,
                               [this] { return ownership_.owner() == Owner::none; });
@@ -248,8 +251,8 @@ void BackgroundThread::report_priority() {
     context->counters().background_priority = level;
 }
 
-/// Applies the budget of real-time priority. Without it this thread could starve the application
-/// threads for which it waits.
+/// Applies the budget of real-time priority. Without the budget this thread could starve the
+/// application threads for which it waits.
 void BackgroundThread::enforce_budget(bool worked) {
   if (!priority_.may_be_realtime() || !priority_.enforce_budget(now(), worked)) return;
   for (engine::CommunicatorContext* context : engine_.contexts())

@@ -1,7 +1,7 @@
 // The progress thread, which owns the engine while no application thread does.
 //
-// Parked, it checks now and then whether application threads still make progress by themselves and
-// whether something is due. Awake, it polls until there is nothing to do, and then watches the
+// While parked, it checks from time to time whether application threads still poll the engine and
+// whether work is due. While awake, it polls until nothing is left to do, and then sleeps on the
 // network without owning the engine (EngineOwnership).
 #pragma once
 
@@ -22,7 +22,8 @@ namespace tutti::runtime {
 
 class BackgroundThread {
  public:
-  /// `ownership` and `engine` must outlive the thread. `log` records its rounds; null: no trace.
+  /// `ownership` and `engine` must outlive the thread. `log` receives its trace spans; null: no
+  /// trace.
   BackgroundThread(EngineOwnership& ownership, EnginePoller& engine,
                    const PriorityRequest& priority, double realtime_share, observe::TraceLog* log)
       : ownership_(ownership), engine_(engine), priority_(priority, realtime_share), log_(log) {}
@@ -30,17 +31,17 @@ class BackgroundThread {
   BackgroundThread(const BackgroundThread&) = delete;
   BackgroundThread& operator=(const BackgroundThread&) = delete;
 
-  /// Starts the thread and returns once the scheduler has answered; fails if a demanded priority is
-  /// refused.
+  /// Starts the thread and returns once its priority is set. Fails if the kernel refuses a priority
+  /// that the user demanded.
   Status start();
   void stop();
 
-  /// Makes the thread poll, because the application computes. Any thread may call it.
+  /// Makes the progress thread poll, because the application computes. Any thread may call it.
   void wake();
-  /// Shows the thread's priority as a counter of each communicator. Owner of the engine only.
+  /// Writes the thread's priority to a counter of each communicator. Owner of the engine only.
   void report_priority();
-  /// Calls `work` at normal priority if this thread has real-time priority, because the
-  /// application's code may wait for its computing threads. Owner of the engine only.
+  /// Calls `work`, which runs code of the application, at normal priority: this code may wait for
+  /// computing threads of the application. Owner of the engine only.
   template <typename Work>
   void run_at_normal_priority(Work&& work) {
     if (std::this_thread::get_id() != thread_.get_id()) return work();
@@ -49,16 +50,17 @@ class BackgroundThread {
 
   // Functions for an application thread that owns the engine or is about to take it.
 
-  /// Notes that an application thread makes progress by itself, so that the pauses between checks
-  /// grow. Needs the lock.
+  /// Counts a poll of the engine by an application thread, after which the parked thread may check
+  /// less often. The caller must hold the lock.
   void count_application_round() { ++application_rounds_; }
-  /// Notes that an application thread has taken the engine from an armed watch, which sleeps on.
+  /// Records that an application thread has taken the engine while this thread slept with the watch
+  /// armed. This thread continues to sleep.
   void on_watch_disarmed();
-  /// Prepares the watch for the time after the application thread has left the engine. Called
-  /// without the lock.
+  /// Sets the timer that wakes a sleeping progress thread after the application thread has released
+  /// the engine. The caller must not hold the lock.
   void before_application_leaves();
-  /// Notes that the application thread leaves and that the engine must be polled again at `due`.
-  /// Needs the lock.
+  /// Records that the application thread releases the engine, which must be polled again at `due`.
+  /// The caller must hold the lock.
   void on_application_leaves(Instant due);
 
  private:
@@ -72,27 +74,29 @@ class BackgroundThread {
 
   EngineOwnership& ownership_;
   EnginePoller& engine_;
-  BackgroundPriority priority_;  ///< priority of this thread; for the owner of the engine
+  BackgroundPriority priority_;  ///< priority of this thread; used by the owner of the engine
   observe::TraceLog* log_;
 
-  /// Epoll set of wake_event_, timer_ and, while armed, the engine.
+  /// Epoll set of wake_event_, timer_ and, while the watch is armed, the engine's descriptor.
   device::Descriptor watch_epoll_;
   device::Descriptor wake_event_;
-  device::Descriptor timer_;  ///< timer that ends a disarmed watch
-  /// True: watch_epoll_ includes the engine; for the owner of the engine.
+  device::Descriptor timer_;  ///< timer that wakes this thread after a watch was disarmed
+  /// True: watch_epoll_ includes the engine's descriptor. Only the owner of the engine uses it.
   bool watches_engine_ = false;
-  /// True: an application thread took the engine from an armed watch; for the owner of the engine.
+  /// True: an application thread took the engine while this thread slept with the watch armed. Only
+  /// the owner of the engine uses it.
   bool left_asleep_ = false;
 
-  // Members that the lock of the ownership guards.
+  // Members that the lock of `ownership_` guards.
   std::condition_variable parked_;
   bool stop_ = false;
   bool wake_requested_ = false;
   bool brief_ = false;    ///< true: own the engine only until due work is done
-  Instant due_ = kNever;  ///< time at which the engine must be polled, as its last owner left it
+  Instant due_ = kNever;  ///< time by which the engine must be polled again, set by its last owner
   std::uint64_t application_rounds_ = 0;
   static constexpr std::uint64_t kNone = UINT64_MAX;
-  /// Value of application_rounds_ when the watch was left asleep.
+  /// Value of application_rounds_ when an application thread released the engine while this thread
+  /// slept.
   std::uint64_t rounds_left_asleep_ = kNone;
 
   std::atomic<bool> application_computes_{false};  ///< true: a nonblocking collective has begun

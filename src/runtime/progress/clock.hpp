@@ -1,4 +1,4 @@
-// The host's monotonic clock: the only place in which the library reads the time.
+// The host's monotonic clock: no other code of the library reads the time.
 #pragma once
 
 #include <ctime>

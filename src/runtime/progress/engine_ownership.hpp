@@ -1,8 +1,10 @@
-// Which thread owns the engine: a state machine under one mutex, with the waiting for it.
+// Which thread owns the engine: a state machine under one mutex, and the waits of threads for the
+// engine.
 //
-// An application thread that waits for a request owns the engine and polls it; the background
-// thread owns it otherwise. Between its rounds the background thread watches the network without
-// owning the engine, so that an application thread takes over without waking it.
+// An application thread that waits for a request owns the engine and polls it; otherwise the
+// progress thread (`background`) owns it. Between its rounds of polling the progress thread sleeps
+// on the network without owning the engine, so that an application thread can take the engine
+// without waking it.
 //
 //            background_takes                 background_watches
 //   (none, off) <--------> (background, off) ----------------> (none, armed) <---> (application,
@@ -17,9 +19,10 @@
 //      +------- watch_ends -------------------------- | ------------------------+
 //   (none, off) <------- watch_ends ------------------+
 //
-// An inline step also leads from (none, off) and (none, disarmed) to application and back: it leaves
-// the watch as it is, since it touches nothing that the watch waits for. All other pairs of state
-// and event are illegal; (background, armed) and (background, disarmed) do not exist.
+// An inline step also leads from (none, off) and (none, disarmed) to `application` and back. It
+// does not change the watch, because it touches nothing for which the progress thread sleeps. All
+// other pairs of state and event are illegal; (background, armed) and (background, disarmed) do not
+// exist.
 #pragma once
 
 #include <atomic>
@@ -35,11 +38,12 @@ namespace tutti::runtime {
 
 enum class Owner : std::uint8_t { none, application, background };
 
-/// The state of the progress thread between its rounds of polling.
+/// Whether the progress thread sleeps on the network, and whether it takes the engine when it
+/// wakes.
 enum class Watch : std::uint8_t {
-  off,      ///< the thread is parked, or owns the engine
-  armed,    ///< the thread sleeps until there is news, and then takes the engine
-  disarmed  ///< the thread still sleeps, but an application thread has taken the engine since
+  off,      ///< the progress thread is parked, or owns the engine
+  armed,    ///< the progress thread sleeps on the network, and takes the engine when it wakes
+  disarmed  ///< the progress thread still sleeps, but an application thread has taken the engine
 };
 
 enum class EngineEvent : std::uint8_t {
@@ -58,7 +62,7 @@ struct EngineState {
   friend bool operator==(const EngineState&, const EngineState&) = default;
 };
 
-/// The state after an event; nothing if the event cannot happen in `state`.
+/// The state that follows `state` after an event; nothing if the event is illegal in `state`.
 constexpr std::optional<EngineState> transition(EngineState state, EngineEvent event) {
   const bool free = state.owner == Owner::none;
   switch (event) {
@@ -89,21 +93,21 @@ constexpr std::optional<EngineState> transition(EngineState state, EngineEvent e
   return std::nullopt;
 }
 
-/// The ownership of one engine, and the threads that wait for it to change. Thread-safe.
+/// The present owner of one engine, and the waits of threads for a change of owner. Thread-safe.
 class EngineOwnership {
  public:
   using Lock = std::unique_lock<std::mutex>;
 
   Lock lock() { return Lock(mutex_); }
 
-  // Functions that need the lock.
+  // Functions whose caller must hold the lock.
 
   EngineState state() const { return state_; }
   Owner owner() const { return state_.owner; }
-  /// Carries out an event; throws std::bad_optional_access if the event cannot happen in this
+  /// Changes the state by an event; throws std::bad_optional_access if the event is illegal in this
   /// state.
   void apply(EngineEvent event) { state_ = transition(state_, event).value(); }
-  /// Waits until the owner has left the engine; calls `notify_owner` to make it leave.
+  /// Calls `notify_owner` to make the owner release the engine, and waits until it has done so.
   template <typename Notify>
   void await_release(Lock& lock, Notify&& notify_owner) {
     wanted_.fetch_add(1);
@@ -112,8 +116,8 @@ class EngineOwnership {
     } while (!changed_.wait_for(lock, kMaxWait, [this] { return state_.owner == Owner::none; }));
     wanted_.fetch_sub(1);
   }
-  /// Waits at most `time` for `condition`, which a change of the owner or a completion may make
-  /// true.
+  /// Waits until `condition` is true, but at most for `time`; tests it after each change of the
+  /// owner and each completion.
   template <typename Rep, typename Period, typename Condition>
   void await_change(Lock& lock, std::chrono::duration<Rep, Period> time, Condition&& condition) {
     waiters_.fetch_add(1);
@@ -123,7 +127,8 @@ class EngineOwnership {
 
   // Functions for any thread.
 
-  /// True if another thread waits for the owner to leave. Only a hint if the lock is not held.
+  /// True if another thread waits until the owner releases the engine. Without the lock the result
+  /// is only a hint.
   bool wanted() const { return wanted_.load(std::memory_order_relaxed) > 0; }
   void notify_all() { changed_.notify_all(); }
   /// Notifies threads that wait for a completion.
@@ -138,8 +143,8 @@ class EngineOwnership {
   bool owned_by_caller() const { return owned_here == this; }
   void set_owned_by_caller(bool owned) { owned_here = owned ? this : nullptr; }
 
-  /// Longest wait for a condition. pthread_cond_signal of glibc 2.25 to 2.40 can lose a wake-up, so
-  /// every wait must end by itself.
+  /// Longest sleep in one wait. In glibc 2.25 to 2.40 pthread_cond_signal can lose a wake-up, so no
+  /// wait may depend on one.
   static constexpr Nanoseconds kMaxWait{1'000'000'000};
 
  private:

@@ -28,7 +28,8 @@ Status EnginePoller::open() {
 }
 
 Status EnginePoller::add(engine::CommunicatorContext& context) {
-  // Reserves first, so that nothing throws once the descriptor is watched.
+  // Memory is reserved first, so that nothing throws after the descriptor has been added to the
+  // epoll set.
   contexts_.reserve(contexts_.size() + 1);
   const int fd = context.endpoint().wait_descriptor();
   epoll_event event{.events = EPOLLIN, .data = {.ptr = &context}};
@@ -114,7 +115,8 @@ bool EnginePoller::prepare_wait(Instant& deadline) {
     for (auto* context : contexts_) context->endpoint().notify_when_sendable(true);
     sendable_watched_ = true;
   }
-  // The flag is set before the check for news, so a worker with later news wakes this thread.
+  // The flag is set before the workers' results are checked, so a worker with a later result wakes
+  // this thread.
   if (workers) asleep_.store(true, std::memory_order_seq_cst);
   bool news = workers && has_news();
   for (auto* context : contexts_) news |= !context->endpoint().prepare_wait();
@@ -130,7 +132,7 @@ void EnginePoller::after_wait() {
 
 void EnginePoller::block(Instant deadline, observe::BusyTrace& busy) {
   const Instant since = busy.falls_asleep();
-  rounds_ = 0;  // all communicators are polled next, since any may have woken the thread
+  rounds_ = 0;  // the next poll includes all communicators, because any may have woken the thread
   if (prepare_wait(deadline)) {
     const timespec timeout = time_left(deadline);
     std::array<epoll_event, 16> events;

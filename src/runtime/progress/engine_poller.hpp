@@ -1,4 +1,4 @@
-// Polls the communicators that one engine serves, and sleeps until one of them has news.
+// Polls the communicators that one engine serves, and sleeps until one of them has something to do.
 #pragma once
 
 #include <atomic>
@@ -23,14 +23,14 @@ class EnginePoller {
   void remove(engine::CommunicatorContext& context);
   const std::vector<engine::CommunicatorContext*>& contexts() const { return contexts_; }
 
-  /// Polls every communicator once; returns true if there was work. A communicator whose step
-  /// throws fails with that reason, and the others go on.
+  /// Polls every communicator once; returns true if there was work. If the step of a communicator
+  /// throws, only this communicator fails.
   bool poll_all();
-  /// Polls the communicators that run collectives, and now and then all of them. Idle communicators
-  /// only answer their peers; a thread that blocks is woken for that.
+  /// Polls the communicators that run collectives, and from time to time all of them. An idle
+  /// communicator must only answer its peers, and a peer's message also wakes a sleeping owner.
   bool poll_busy();
-  /// Runs one step of one communicator and returns true if there was work; an exception fails that
-  /// communicator.
+  /// Runs one step of one communicator and returns true if the step did some work. An exception in
+  /// the step fails the communicator.
   template <typename Step>
   static bool run_contained(engine::CommunicatorContext& context, Step&& step) {
     try {
@@ -38,34 +38,35 @@ class EnginePoller {
     } catch (...) {
       context.failures().fail(status_of_exception());
     }
-    return true;  // work, because the next round carries out the failure
+    return true;  // counts as work, because the next round carries out the failure
   }
-  /// Fails every communicator; the next round carries the failures out.
+  /// Records a failure of every communicator; the next round of polling carries the failures out.
   void fail_all(const Status& status);
 
   /// The time at which some communicator must be polled even if nothing arrives.
   Instant next_deadline() const;
-  /// True if an operation asks that all ranks of a core start together.
+  /// True if an operation asks that all ranks which share a core begin at the same time.
   bool begins_together() const;
   /// True if all running operations are slot exchanges.
   bool only_slot_exchanges() const;
 
-  /// Sleeps until there is news, another thread notifies, or the deadline passes. `busy` records
-  /// the sleep.
+  /// Sleeps until a communicator has something to do, another thread calls notify_owner(), or the
+  /// deadline passes. `busy` records the sleep in the trace.
   void block(Instant deadline, observe::BusyTrace& busy);
-  /// Arms the wake-ups of all communicators; false if there is news or work already. Shortens the
-  /// deadline to the time at which the engine has something due.
+  /// Prepares all communicators to wake a sleeping owner; returns false if there is work already.
+  /// Lowers `deadline` to the time at which the engine must be polled again.
   bool prepare_wait(Instant& deadline);
-  /// Ends what `prepare_wait` began. The next owner, which may be another thread, calls it.
+  /// Undoes prepare_wait(). The next owner of the engine, which may be another thread, calls it.
   void after_wait();
 
-  /// Wakes the owner if it blocks. Any thread.
+  /// Wakes the owner if it sleeps. Any thread.
   void notify_owner();
-  /// Wakes a sleeping owner because receive workers have news. Any thread.
+  /// Wakes a sleeping owner because receive workers have results for it. Any thread.
   void notify_sleeping_owner();
-  /// Clears a notification that came while no thread blocked.
+  /// Clears a notification that arrived while no thread slept.
   void clear_notification();
-  /// A descriptor for another epoll set, readable when a communicator has news. Any thread.
+  /// A descriptor for another epoll set: it is readable when a communicator has something to do.
+  /// Any thread.
   int descriptor() const { return epoll_.get(); }
 
  private:
@@ -73,7 +74,7 @@ class EnginePoller {
 
   device::Descriptor epoll_;
   device::Descriptor owner_event_;
-  /// True while the owner sleeps; maintained only if there are workers.
+  /// True while the owner sleeps; maintained only if there are receive workers.
   std::atomic<bool> asleep_{false};
   std::vector<engine::CommunicatorContext*> contexts_;
   std::uint32_t rounds_ = 0;  ///< rounds since all communicators were polled

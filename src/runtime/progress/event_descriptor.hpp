@@ -30,8 +30,8 @@ inline void clear_event(int event) {
   (void)!::read(event, &count, sizeof count);
 }
 
-/// The time until a deadline, for device::wait_events; at most a second, so that a lost wake-up
-/// costs only time.
+/// The time until a deadline, for device::wait_events; at most one second, so that a lost wake-up
+/// only delays the thread.
 inline timespec time_left(Instant deadline) {
   constexpr Nanoseconds kMaxSleep{1'000'000'000};
   const Nanoseconds left = std::clamp(deadline - now(), Nanoseconds(0), kMaxSleep);

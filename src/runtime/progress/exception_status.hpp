@@ -11,13 +11,13 @@
 
 namespace tutti::runtime {
 
-/// The Status of the exception being handled. Call it only from a handler. The cancellation of a
-/// thread is no error and is thrown again.
+/// The Status of the exception being handled; only a catch block may call this. The cancellation of
+/// a thread is not an error and is rethrown.
 inline Status status_of_exception() {
   try {
     throw;
   } catch (const std::bad_alloc&) {
-    return Status(Code::resource_exhausted, "out of memory");  // short enough to need no allocation
+    return Status(Code::resource_exhausted, "out of memory");  // needs no allocation
   } catch (const std::exception& error) {
     return Status(Code::internal, error.what());
   } catch (const abi::__forced_unwind&) {
@@ -27,7 +27,8 @@ inline Status status_of_exception() {
   }
 }
 
-/// Runs `work`, which returns a Status or a Result; an exception becomes a failure of that type.
+/// Runs `work`, which returns a Status or a Result; an exception becomes a failure of the same
+/// type.
 template <typename Work>
 auto guarded(Work&& work) -> decltype(work()) {
   try {

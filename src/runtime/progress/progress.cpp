@@ -13,15 +13,16 @@ namespace tutti::runtime {
 
 namespace {
 
-// Longest wait of a thread that has handed the engine over for the other thread to take it.
+// Longest time for which a thread that has handed over the engine waits until another thread takes
+// it.
 constexpr std::chrono::milliseconds kHandoverWait{10};
 
 bool is_done(const engine::Completion& completion) {
   return completion.done.load(std::memory_order_acquire);
 }
 
-/// The priority of receive threads: not real-time, because they also serve blocking collectives,
-/// beside which no thread computes.
+/// The priority of receive threads. They do not get real-time priority, because they also serve
+/// blocking collectives, during which no thread computes.
 PriorityRequest of_workers(PriorityRequest priority) {
   priority.realtime = false;
   return priority;
@@ -97,8 +98,8 @@ void Progress::acquire() {
   take(lock);
 }
 
-/// Takes the free engine and unlocks. An armed watch may sleep on, because this thread now handles
-/// the news.
+/// Takes the free engine and unlocks. If the progress thread sleeps on the network, it need not
+/// wake, because this thread now handles what arrives.
 void Progress::take(EngineOwnership::Lock& lock) {
   const bool watched = ownership_.state().watch == Watch::armed;
   ownership_.apply(EngineEvent::application_takes);
@@ -109,8 +110,8 @@ void Progress::take(EngineOwnership::Lock& lock) {
 
 void Progress::release() {
   ownership_.set_owned_by_caller(false);
-  // The time of the next deadline is passed on: the last messages may be lost, and must be sent
-  // again even if the application computes.
+  // The progress thread receives the engine's next deadline: if the last messages are lost, they
+  // must be sent again even while the application computes.
   const Instant due = engine_.next_deadline();
   background_.before_application_leaves();
   {
@@ -123,7 +124,7 @@ void Progress::release() {
 
 class Progress::InlineOwner {
  public:
-  /// The calling thread must have taken the engine already.
+  /// The calling thread must already own the engine.
   explicit InlineOwner(EngineOwnership& ownership) : ownership_(ownership) {
     ownership_.set_owned_by_caller(true);
   }
@@ -142,8 +143,8 @@ class Progress::InlineOwner {
   EngineOwnership& ownership_;
 };
 
-/// Runs a step that touches only one slot exchange and its collective; false if the engine is not
-/// free.
+/// Runs a step that touches only one slot exchange and its collective; returns false if the engine
+/// is not free.
 template <typename Step>
 bool Progress::with_inline_engine(engine::CommunicatorContext& context, Step&& step) {
   {
@@ -172,8 +173,8 @@ void Progress::submit(engine::CommunicatorContext& context,
   }
   if (operation) context.operations().submit(std::move(operation));
   if (will_wait) return;
-  // The first data is sent by this thread, before the progress thread has woken. Not if a callback
-  // might run: the caller may hold a lock that the callback takes.
+  // This thread sends the first data, because the progress thread must wake first. It does not poll
+  // if a callback might run: the caller may hold a lock that the callback takes.
   if (!callbacks_.load(std::memory_order_relaxed)) poll();
   wake();
   if (yields_.yields_after_start()) ::sched_yield();
@@ -187,8 +188,8 @@ void Progress::go_on(engine::CommunicatorContext& context,
 
 // ---- waiting ------------------------------------------------------------------------------------
 
-/// Polls a slot exchange for a moment, as long as there is nothing else to do; returns true if the
-/// collective is over.
+/// Polls a slot exchange for at most kInlineSpin, and only while the engine has nothing else to do.
+/// Returns true if the collective is complete.
 bool Progress::spin_inline(const engine::Completion& completion, Instant deadline) {
   const Instant end = std::min(deadline, now() + YieldPolicy::kInlineSpin);
   for (Instant at = now(); at < end; at = now()) {
@@ -218,16 +219,16 @@ bool Progress::wait(const engine::Completion& completion, Instant deadline) {
   return true;
 }
 
-/// Takes the engine. If another application thread has it or is about to take it, waits for a while
-/// instead.
+/// Takes the engine for an application thread. If another application thread owns it or is about to
+/// take it, waits for a limited time instead.
 Progress::Turn Progress::take_turn(const engine::Completion& completion, Instant deadline) {
   EngineOwnership::Lock lock = ownership_.lock();
   const auto again = [&] { return now() < deadline ? Turn::retry : Turn::expired; };
   if (ownership_.owner() == Owner::background) {
     ownership_.await_release(lock, [this] { engine_.notify_owner(); });
   } else if (ownership_.owner() == Owner::application) {
-    // The owner polls for all communicators, and notifies this thread of completions and of its
-    // leaving.
+    // The owner polls all communicators, and notifies this thread when a collective completes and
+    // when the engine becomes free.
     const auto left = std::max(deadline - now(), Nanoseconds(0));
     ownership_.await_change(lock, std::min(left, EngineOwnership::kMaxWait), [&] {
       return is_done(completion) || ownership_.owner() == Owner::none;
@@ -235,7 +236,7 @@ Progress::Turn Progress::take_turn(const engine::Completion& completion, Instant
     if (ownership_.owner() == Owner::none || is_done(completion)) return Turn::retry;
     return again();
   } else if (ownership_.wanted()) {
-    // This thread has just handed the engine to another one, which has not taken it yet.
+    // This thread has just released the engine for another thread, which has not taken it yet.
     ownership_.await_change(lock, kHandoverWait, [&] {
       return ownership_.owner() != Owner::none || !ownership_.wanted();
     });
@@ -246,8 +247,8 @@ Progress::Turn Progress::take_turn(const engine::Completion& completion, Instant
   return Turn::taken;
 }
 
-/// Polls with the engine taken, until another thread wants the engine: that thread must not wait
-/// for the end of this collective, which may never come.
+/// Polls as owner until the collective is complete, the deadline has passed or another thread wants
+/// the engine. The other thread must not wait for this collective, which may never complete.
 void Progress::own_until(const engine::Completion& completion, Instant deadline) {
   const EngineOwner owner(*this, std::adopt_lock);
   Instant idle_since = now();

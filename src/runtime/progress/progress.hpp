@@ -1,9 +1,9 @@
 // One engine and the threads that share it (docs/glossary.md, "The engine and its threads").
 //
 // One thread at a time owns the engine and polls it (EngineOwnership). An application thread that
-// waits for a request owns the engine itself: on a busy host nothing is faster than the thread that
-// needs the result. The progress thread (BackgroundThread) owns it while the application computes.
-// No thread spins for longer than a few scheduling quanta (YieldPolicy).
+// waits for a request owns the engine itself, because on a busy host a switch to another thread
+// would take longer. The progress thread (BackgroundThread) owns the engine while the application
+// computes. No thread spins for longer than a few scheduling quanta (YieldPolicy).
 #pragma once
 
 #include <atomic>
@@ -27,12 +27,12 @@
 namespace tutti::runtime {
 
 /// Serves any number of communicators. Thread-safe. An exception in a step of a communicator fails
-/// that communicator, and no exception leaves the engine owned.
+/// only this communicator, and the engine becomes free again.
 class Progress {
  public:
-  /// `priority` is that of the library's own threads: the progress thread asks for it with the
-  /// first nonblocking collective, or at once if the user demands it. `trace` is written when the
-  /// engine ends; null: no trace.
+  /// `priority` applies to the library's own threads. The progress thread asks for it at the first
+  /// nonblocking collective, or at once if the user demands it. `trace` is written by the
+  /// destructor; null: no trace.
   static Result<std::shared_ptr<Progress>> create(const CoreTimes& times,
                                                   const PriorityRequest& priority = {},
                                                   std::unique_ptr<RankTrace> trace = nullptr);
@@ -40,12 +40,11 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  /// The trace of this rank; null if it is not traced.
+  /// The trace of this rank; null if the rank is not traced.
   RankTrace* trace() { return trace_.get(); }
 
-  /// Serves a communicator from now on; the communicator must live until `remove`.
-  /// `receive_workers` is the number of threads that receive for it; 0: the owner of the engine
-  /// receives.
+  /// Serves a communicator until `remove`; the communicator must live until then. `receive_workers`
+  /// is the number of receive workers; if it is 0, the owner of the engine receives.
   Status add(engine::CommunicatorContext& context, std::uint32_t receive_workers);
   void remove(engine::CommunicatorContext& context);
 
@@ -55,17 +54,17 @@ class Progress {
               bool will_wait);
   /// Starts an operation from a completion callback; a slot exchange begins within this call.
   void go_on(engine::CommunicatorContext& context, std::unique_ptr<engine::Operation> operation);
-  /// Wakes the progress thread to make progress, because the application does not.
+  /// Wakes the progress thread, because the application computes and does not poll.
   void wake() { background_.wake(); }
-  /// Makes progress, or waits for the thread that does, until the completion is done or the
-  /// deadline has passed; returns true if it is done.
+  /// Waits until the collective of `completion` is complete (true) or the deadline has passed. The
+  /// thread polls the engine itself, unless another application thread does.
   bool wait(const engine::Completion& completion, Instant deadline);
   /// Polls once, if the engine is free.
   void poll();
-  /// Declares that from now on completions may run the application's code.
+  /// Declares that from now on completions may run callbacks of the application.
   void expect_callbacks() { callbacks_.store(true, std::memory_order_relaxed); }
-  /// Calls an application's callback from within a completion, at normal priority. An exception of
-  /// the callback is logged.
+  /// Calls a completion callback of the application at normal priority. If the callback throws, the
+  /// exception is logged.
   void call_application(const std::function<void(const Status&)>& callback, const Status& status);
   /// True if the calling thread owns the engine, as within a completion callback.
   bool caller_owns_engine() const { return ownership_.owned_by_caller(); }
@@ -78,7 +77,8 @@ class Progress {
   }
 
  private:
-  /// Holds the engine for an application thread during its own lifetime.
+  /// Takes the engine for an application thread in its constructor and releases it in its
+  /// destructor.
   class EngineOwner {
    public:
     explicit EngineOwner(Progress& progress) : progress_(progress) { progress_.acquire(); }
@@ -91,7 +91,7 @@ class Progress {
    private:
     Progress& progress_;
   };
-  /// Holds the engine for an inline step, which leaves the progress thread's watch as it is.
+  /// Releases the engine after an inline step, which does not affect the sleeping progress thread.
   class InlineOwner;
   enum class Turn : std::uint8_t { taken, retry, expired };
 
@@ -115,7 +115,8 @@ class Progress {
   EngineOwnership ownership_;
   YieldPolicy yields_;
   std::atomic<bool> callbacks_{false};
-  ReceiveThreads receive_threads_;  ///< threads of the receive workers; for the owner of the engine
+  /// Threads of the receive workers; used by the owner of the engine.
+  ReceiveThreads receive_threads_;
   BackgroundThread background_;
 };
 

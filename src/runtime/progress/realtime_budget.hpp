@@ -7,15 +7,16 @@
 
 namespace tutti::runtime {
 
-/// A budget of real-time priority: a share of the time, saved up to a limit. Once it is spent,
-/// real-time priority is off until half of the limit is saved again. Used by one thread.
+/// A budget for work at real-time priority. It grows by a share of the time, up to a limit, and
+/// shrinks while the thread works; once it is zero, real-time priority stays off until the budget
+/// reaches half of the limit. Used by one thread.
 class RealtimeBudget {
  public:
-  /// `share` is the share of the time, 0 to 1; `most` is the limit of what is saved.
+  /// `share` is the share of the time, 0 to 1, by which the budget grows; `most` is its limit.
   RealtimeBudget(double share, Nanoseconds most) : share_(share), most_(most), left_(most) {}
 
-  /// Notes that the thread has worked, or slept, since the last call; returns true if it may have
-  /// real-time priority from now on. The first call starts the clock.
+  /// Records whether the thread has worked or slept since the last call; returns true if it may
+  /// have real-time priority from now on. The first call starts the clock.
   bool pass(Instant now, bool worked) {
     const Nanoseconds passed = seen_ == kNever ? Nanoseconds(0) : now - seen_;
     seen_ = now;

@@ -17,7 +17,7 @@ namespace tutti::runtime {
 
 namespace {
 
-// Longest sleep, so that a lost wake-up costs only time.
+// Longest sleep of a receive thread, so that a lost wake-up only delays it.
 constexpr Nanoseconds kSleepMax{1'000'000'000};
 
 }  // namespace
@@ -58,7 +58,7 @@ ReceiveThread::~ReceiveThread() {
 Status ReceiveThread::attach(engine::ReceiveWorker& worker) {
   std::unique_lock lock(mutex_);
   wanted_ = workers_;
-  wanted_.push_back(&worker);  // nothing throws once a descriptor is watched
+  wanted_.push_back(&worker);  // precedes the epoll calls, after which nothing may throw
   const std::vector<int> descriptors = worker.descriptors();
   for (std::size_t i = 0; i < descriptors.size(); ++i) {
     epoll_event event{.events = EPOLLIN, .data = {.fd = descriptors[i]}};
@@ -91,17 +91,17 @@ void ReceiveThread::apply(std::unique_lock<std::mutex>& lock) {
   applied_.wait(lock, [this] { return current_; });
 }
 
-/// Takes over the wanted set of workers; false if the thread must end.
+/// Makes `wanted_` the set of workers to poll; returns false if the thread must end.
 bool ReceiveThread::take_changes() {
   const std::lock_guard lock(mutex_);
   changed_.store(false, std::memory_order_seq_cst);
-  workers_.swap(wanted_);  // an assignment could throw
+  workers_.swap(wanted_);  // swapped, because an assignment could throw
   current_ = true;
   applied_.notify_all();
   return !stop_;
 }
 
-/// An exception fails the worker's communicator, and the thread goes on.
+/// Polls a worker. An exception fails the worker's communicator, but the thread continues.
 bool ReceiveThread::poll_contained(engine::ReceiveWorker& worker, Instant at) {
   try {
     return worker.poll(at);
@@ -112,7 +112,7 @@ bool ReceiveThread::poll_contained(engine::ReceiveWorker& worker, Instant at) {
 }
 
 void ReceiveThread::run() {
-  // The progress thread reports a refusal.
+  // The result is ignored here, because the progress thread reports a refused priority.
   (void)guarded([this] { return apply_priority(priority_request_); });
   observe::BusyTrace busy(log_, observe::TraceKind::receive_worker,
                           log_ == nullptr ? "" : log_->name().c_str());
@@ -128,7 +128,8 @@ void ReceiveThread::run() {
 }
 
 void ReceiveThread::wait() {
-  // The flag is set before the check for changes, so a thread with a later change wakes this one.
+  // The flag is set before `changed_` is read, so a thread that makes a later change wakes this
+  // thread.
   asleep_.store(true, std::memory_order_seq_cst);
   bool due = changed_.load(std::memory_order_seq_cst);
   Instant deadline = kNever;

@@ -1,5 +1,5 @@
-// The threads of the receive workers ([Khalilov24] 4.3): each polls its workers, of any number of
-// communicators, batch by batch, and sleeps on their sockets when nothing arrives.
+// The threads of the receive workers ([Khalilov24] 4.3): each thread polls the workers of any
+// number of communicators in turn, and sleeps on their sockets while nothing arrives.
 #pragma once
 
 #include <atomic>
@@ -27,10 +27,10 @@ class ReceiveThread {
   ReceiveThread(const ReceiveThread&) = delete;
   ReceiveThread& operator=(const ReceiveThread&) = delete;
 
-  /// Makes the thread poll a worker from now on.
+  /// Makes the thread poll this worker, too, from now on.
   Status attach(engine::ReceiveWorker& worker);
-  /// Returns once the worker is no longer polled. No effect for a worker that this thread does not
-  /// poll.
+  /// Stops polling a worker and returns once the thread no longer uses it. Does nothing if this
+  /// thread does not poll the worker.
   void detach(engine::ReceiveWorker& worker);
 
  private:
@@ -44,7 +44,7 @@ class ReceiveThread {
   /// Wakes the thread if it sleeps. Any thread may call it.
   void rouse();
   void notify_owner();
-  /// Waits until the thread has taken over `wanted_`.
+  /// Waits until the thread polls the workers in `wanted_`.
   void apply(std::unique_lock<std::mutex>& lock);
 
   observe::TraceLog* log_;
@@ -54,9 +54,9 @@ class ReceiveThread {
   std::atomic<bool> asleep_{false};
   std::atomic<bool> changed_{false};
 
-  std::mutex mutex_;  ///< guards the next four members, and changes of `workers_`
+  std::mutex mutex_;  ///< guards applied_, wanted_, current_ and stop_, and changes of `workers_`
   std::condition_variable applied_;
-  std::vector<engine::ReceiveWorker*> wanted_;  ///< the next value of `workers_`
+  std::vector<engine::ReceiveWorker*> wanted_;  ///< workers that the thread shall poll next
   bool current_ = true;                         ///< true: `workers_` equals `wanted_`
   bool stop_ = false;
 
@@ -72,7 +72,7 @@ class ReceiveThreads {
   ReceiveThreads(RankTrace* trace, const PriorityRequest& precedence)
       : trace_(trace), priority_request_(precedence) {}
 
-  /// Assigns a team's workers to as many threads, and starts missing threads.
+  /// Gives each worker of the team a thread of its own, and starts the threads that are missing.
   Status attach(engine::ReceiveTeam& team);
   /// Returns once no thread polls any of the team's workers.
   void detach(engine::ReceiveTeam& team);

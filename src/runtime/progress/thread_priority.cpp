@@ -24,11 +24,11 @@ namespace {
 constexpr const char* kNiceVariable = "TUTTI_PROGRESS_NICE";
 constexpr int kFirstNice = -20;
 constexpr int kLastNice = 19;
-// Default nice value; lower ones hide no more of a collective behind computing
+// Default nice value: lower values do not make more of a collective overlap with computing
 // (docs/decisions/017).
 constexpr int kDefaultNice = -10;
 
-/// The kernel's struct sched_attr in its first version, which C libraries long did not declare.
+/// The first version of the kernel's struct sched_attr, which older C libraries do not declare.
 struct SchedulingAttributes {
   std::uint32_t size = 48;
   std::uint32_t policy = SCHED_OTHER;
@@ -40,8 +40,9 @@ struct SchedulingAttributes {
   std::uint64_t period_ns = 0;
 };
 
-constexpr std::uint64_t kShortestSliceNs = 100'000;  // the kernel takes no shorter slice
-// Not inherited, because a thread that a completion callback starts belongs to the application.
+constexpr std::uint64_t kShortestSliceNs = 100'000;  // shortest slice that the kernel accepts
+// Threads do not inherit the priority, because a thread that a completion callback starts belongs
+// to the application.
 constexpr std::uint64_t kNotForChildren = 1;  // the kernel's SCHED_FLAG_RESET_ON_FORK
 
 /// Asks the kernel for these attributes; returns 0, or the errno of the refusal.
@@ -97,7 +98,7 @@ Result<GrantedPriority> apply_priority(const PriorityRequest& precedence) {
   (void)::prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
   const int inherited = own_nice();
   const int policy = ::sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
-  // Another policy is the application's choice and stays.
+  // If the application chose another scheduling policy, it stays.
   if (policy != SCHED_OTHER) return GrantedPriority{.nice = inherited};
   const int wanted = precedence.nice.value_or(inherited);
   if (const int refused = ask_for(fair(wanted)); refused != 0) {

@@ -1,6 +1,6 @@
-// The yield policy decides when a waiting thread lets others run: how long it works, how long it
-// polls without work, and whether a start yields. With more ranks than cores a spinning rank delays
-// the rank for which it waits.
+// The yield policy decides when a waiting thread lets other threads run: after how much work, after
+// how long polling without work, and whether at the start of a collective. With more ranks than
+// cores, a spinning rank delays the rank for which it waits.
 #pragma once
 
 #include <algorithm>
@@ -11,17 +11,16 @@
 
 namespace tutti::runtime {
 
-/// Times for which the owner of the engine keeps its core.
+/// Times after which the owner of the engine yields its core or sleeps.
 struct CoreTimes {
-  /// Time of polling an idle network before the thread blocks.
+  /// Time for which a thread polls an idle network before it sleeps.
   Nanoseconds spin{};
-  /// Time of work before the thread yields, once it has slept.
+  /// Time of work before a yield, for a thread that has slept during this wait.
   Nanoseconds yield_after = Nanoseconds::max();
-  /// Time of work before the first yield. At the start of a collective every rank of a core has
-  /// something to send, and the slowest start delays all ranks. Taken as 0 if operations ask to
-  /// begin together.
+  /// Time of work before the first yield, or 0 if operations ask to begin together. At the start of
+  /// a collective every rank of a core has data to send, and the slowest start delays all ranks.
   Nanoseconds first_yield_after = Nanoseconds::max();
-  /// Share of the time, 0 to 1, that may be spent at real-time priority.
+  /// Share of the time, 0 to 1, that the thread may spend at real-time priority.
   double realtime_share = 0;
 };
 
@@ -35,22 +34,22 @@ class YieldPolicy {
     if (slept) return times_.yield_after;
     return engine.begins_together() ? Nanoseconds(0) : times_.first_yield_after;
   }
-  /// Time of polling without work after which a waiting thread blocks. Owner of the engine only.
+  /// Time of polling without work after which a waiting thread sleeps. Owner of the engine only.
   Nanoseconds spin(bool slept, const EnginePoller& engine) const {
     if (engine.only_slot_exchanges()) return kInlineSpin;
     return slept ? std::min(times_.spin, kSpinAfterSleep) : times_.spin;
   }
-  /// Notes that a collective has begun. Returns true if the caller should yield: the application is
-  /// about to compute, and the other ranks of this core should begin before it does.
+  /// Records that a collective has begun. Returns true if the caller should yield: the application
+  /// is about to compute, and the other ranks of this core should begin the collective first.
   bool yields_after_start() { return predictor_.begun(); }
   void on_wait() { predictor_.waits(); }
 
-  /// Time of polling for the peers of a slot exchange, with a yield after each poll.
+  /// Time for which a thread polls for the peers of a slot exchange; it yields after each poll.
   static constexpr Nanoseconds kInlineSpin{200'000};
 
  private:
-  /// Spinning time of a thread that has slept: it waits for a slow rank, whose core more spinning
-  /// might take.
+  /// Longest polling without work for a thread that has slept. It waits for a slow rank, which may
+  /// need the core on which the thread spins.
   static constexpr Nanoseconds kSpinAfterSleep{5'000};
 
   CoreTimes times_;

@@ -16,7 +16,8 @@ namespace {
 /// The queue entries that replace one task of the original list.
 struct Place {
   QueueIndex queue = kNoIndex;
-  std::uint32_t last_entry = 0;  ///< one past the task's last entry in the queue
+  /// Number of entries in the queue up to and including the task's last one.
+  std::uint32_t last_entry = 0;
 };
 
 class Lowering {
@@ -74,15 +75,18 @@ class Lowering {
   CoreDirectOptions options_;
   Builder out_;
   std::vector<Place> places_;
-  std::vector<Queue> queues_;           ///< in the order added; index 0 is the builder's free queue
-  std::vector<std::uint32_t> entries_;  ///< by queue: number of entries added
-  std::vector<std::uint32_t> rounds_;   ///< by queue: round of the last entry
-  std::vector<std::uint32_t> awaited_;  ///< by queue: completions waited for so far
-  std::vector<std::uint32_t> released_;  ///< by queue: entries released so far
+  std::vector<Queue> queues_;           ///< queues by index; index 0 is the builder's free queue
+  std::vector<std::uint32_t> entries_;  ///< by queue: number of entries added so far
+  std::vector<std::uint32_t> rounds_;   ///< by queue: round of the entry added last
+  /// By queue: number of completions for which waits have been added so far.
+  std::vector<std::uint32_t> awaited_;
+  /// By queue: number of entries that enables have released so far.
+  std::vector<std::uint32_t> released_;
   std::vector<bool> early_;  ///< by task: true if the host can carry it out before any message
   std::map<Rank, Ends> to_;
   std::map<Rank, Ends> from_peer_;
-  /// By send task: number of CTS messages up to and including its own.
+  /// For each send task, the number of CTS messages from its peer that must have arrived: its own
+  /// and all before it.
   std::map<TaskIndex, std::uint32_t> cts_awaited_;
   QueueIndex management_ = 0;
   QueueIndex prologue_ = kNoIndex;
@@ -106,14 +110,15 @@ Status Lowering::check() const {
     std::uint32_t& next = (sends ? next_send : next_receive)[task.peer];
     if (task.slot != next++)
       return failure(Code::unsupported,
-                     "{} is out of order, the next slot to that rank is {}: a connection delivers "
-                     "in order, so list its messages by slot",
+                     "{} is out of order, because the next match slot to that rank is {}: list the "
+                     "messages of a connection by ascending slot",
                      describe(from_, t), next - 1);
   }
   return {};
 }
 
-/// A copy can run on the host before any message if all its dependencies are such copies.
+/// True if a copy or reduction can run on the host before any message: it depends only on other
+/// tasks of this kind.
 bool Lowering::is_unexpected(TaskIndex t) const {
   const TaskKind kind = from_.tasks()[t].kind;
   if (kind != TaskKind::copy && kind != TaskKind::reduce) return false;
@@ -130,7 +135,7 @@ QueueIndex Lowering::add_queue(QueueKind kind, Channel channel, bool held, Rank 
 }
 
 void Lowering::make_queues() {
-  queues_.push_back(Queue());  // stands for the builder's free queue, which a lowering leaves empty
+  queues_.push_back(Queue());  // the builder's free queue, which stays empty
   early_.resize(from_.tasks().size());
   std::map<Rank, bool> receives_held;
   for (TaskIndex t = 0; t < from_.tasks().size(); ++t) {
@@ -222,8 +227,8 @@ void Lowering::post(TaskIndex t) {
   places_[t] = {queue, add(task, queue)};
 }
 
-/// Sorts tasks by round, receives before sends, because a peer may wait for our CTS before it sends
-/// its own.
+/// Sorts tasks by round. Within a round receives precede sends, because a peer may wait for this
+/// rank's CTS before it sends its own CTS.
 std::vector<TaskIndex> Lowering::in_order_of_release() const {
   std::vector<TaskIndex> order(from_.tasks().size());
   std::iota(order.begin(), order.end(), 0u);
@@ -236,7 +241,7 @@ std::vector<TaskIndex> Lowering::in_order_of_release() const {
   return order;
 }
 
-/// Releases, in each held queue, the receives at its head that have no dependencies.
+/// Releases the receives at the head of each held queue that have no dependencies.
 void Lowering::release_first_receives() {
   std::map<QueueIndex, bool> stopped;
   for (TaskIndex t = 0; t < from_.tasks().size(); ++t) {

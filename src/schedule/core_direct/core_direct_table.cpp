@@ -44,8 +44,8 @@ class Column {
   }
 
  private:
-  /// One printed line. `order` sorts a round: received CTS, sent CTS, waits for CTS, receives,
-  /// sends, other waits.
+  /// One printed line. `order` sorts the lines of a round by kind: received CTS, sent CTS, waits
+  /// for CTS, receives, sends, other waits.
   struct Line {
     int order;
     std::string text;

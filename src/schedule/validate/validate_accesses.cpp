@@ -1,4 +1,4 @@
-// Phase 4 of the validator: conflicting accesses are ordered.
+// Phase 4 of the validator: checks that conflicting accesses are ordered.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,7 +12,7 @@ namespace tutti::schedule {
 
 namespace {
 
-/// One task's use of one cell, from issue to completion.
+/// An access of one task to one cell, which lasts from issue to completion.
 struct Use {
   std::uint32_t cell;
   GlobalTask task;
@@ -56,7 +56,8 @@ class AccessCheck {
       if (writes_target(task.kind) || writes_remote)
         list(writes_remote ? index(task.peer) : me, task.target, t, true);
     }
-    // Sort by cell, then by issue; the stable sort lets the order of the list break ties.
+    // Sorts by cell, then by the position of the issue; the stable sort keeps tasks issued together
+    // in list order.
     std::stable_sort(uses_.begin(), uses_.end(), [&](const Use& a, const Use& b) {
       return a.cell != b.cell ? a.cell < b.cell : position(a.task) < position(b.task);
     });
@@ -78,8 +79,9 @@ class AccessCheck {
 
   std::uint32_t position(GlobalTask task) const { return graph_.position(graph_.issued(task)); }
 
-  /// Each use must follow the last write, and a write also every read since that write. Because a
-  /// use lasts from issue to completion, this orders all other pairs.
+  /// Each access must follow the last write, and a write must also follow every read since that
+  /// write. An access lasts from issue to completion, so these orders imply the order of all other
+  /// pairs.
   void check_cell(std::span<const Use> uses) {
     std::size_t last_write = uses.size();
     std::size_t since = 0;
@@ -104,8 +106,8 @@ class AccessCheck {
     unsettled_.push_back({earlier, later});
   }
 
-  /// Checks pairs that a rank's own tasks leave unordered: messages through other ranks may order
-  /// them.
+  /// Checks the pairs of accesses that the tasks of their own rank do not order: messages through
+  /// other ranks may order them.
   void check_over_all_ranks() {
     if (unsettled_.empty()) return;
     std::vector<std::pair<Event, Event>> pairs;
@@ -147,8 +149,8 @@ class AccessCheck {
   std::vector<std::pair<GlobalTask, GlobalTask>> reported_;
 };
 
-/// Checks that a one-sided access or multicast comes after the begin and before the end of the
-/// peer's call.
+/// Checks that each one-sided access and multicast happens after the begin and before the end of
+/// the peer's call.
 void check_times(const AllRanks& all, const EventGraph& graph, const Matching& matching,
                  const ValidateOptions& options, Findings& findings) {
   std::vector<std::pair<Event, Event>> pairs;

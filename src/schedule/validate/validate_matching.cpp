@@ -1,5 +1,5 @@
-// Phase 2 of the validator: every message has one sender and one receiver, and every member of a
-// group collects each multicast chunk once.
+// Phase 2 of the validator: checks that every message has one sender and one receiver, and that
+// every member of a group collects each multicast chunk once.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace tutti::schedule {
 
 namespace {
 
-/// One end of a message.
+/// The sending or the receiving end of a message.
 struct End {
   std::uint32_t source;
   std::uint32_t destination;
@@ -73,8 +73,8 @@ class MessageMatch {
     }
   }
 
-  /// Reports messages without a receiver first: if a task names the wrong peer, that task is the
-  /// sender.
+  /// Reports messages without a receiver before those without a sender: if a send names the wrong
+  /// peer, the first finding then names this send.
   void pair() {
     std::vector<const End*> unmatched;
     auto receiver = receivers_.begin();
@@ -120,8 +120,8 @@ class MessageMatch {
                                 by_key ? "takes keyed packets" : "is a posted receive"));
   }
 
-  /// A connection delivers in order: the messages of one send queue must be received in that order
-  /// by one receive queue.
+  /// A connection delivers in order, so one receive queue must receive the messages of one send
+  /// queue in the order of sending.
   void check_queue_order() {
     std::vector<GlobalTask> receiver_of(all_.task_count());
     for (const Delivery& d : deliveries_) receiver_of[d.sender] = d.receiver;
@@ -158,7 +158,7 @@ class MessageMatch {
   std::vector<Delivery> deliveries_;
 };
 
-/// The collects of one rank and group, found by the cells that they cover.
+/// The collect tasks of one rank and group, indexed by the cells into which they receive.
 class CollectMap {
  public:
   CollectMap(const AllRanks& all, const Grid& grid, std::uint32_t rank, std::uint16_t group,
@@ -178,8 +178,8 @@ class CollectMap {
 
   bool member() const { return member_; }
 
-  /// Records that `sender` multicasts into these cells, and appends the collects that receive it to
-  /// `out`.
+  /// Records that `sender` multicasts into its target cells, and appends the collect tasks that
+  /// receive this multicast to `out`.
   void deliver(GlobalTask sender, std::vector<Delivery>& out, Findings& findings) {
     for_each_cell(all_.task(sender).target, [&](std::size_t cell) {
       if (cell_of_collect_[cell] == kNoTask) {

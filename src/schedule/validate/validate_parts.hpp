@@ -1,5 +1,5 @@
-// Shared parts of the validator's phases: the numbering of tasks over all ranks, the grid of cells,
-// the list of findings.
+// Classes that the validator's phases share: the numbering of tasks over all ranks, the grid of
+// cells, and the list of findings.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace tutti::schedule {
 
-/// The number of a task among the tasks of all ranks.
+/// The number of a task, consecutive over the tasks of all ranks.
 using GlobalTask = std::uint32_t;
 
 /// The schedules under validation, with their tasks numbered consecutively.
@@ -58,8 +58,8 @@ class Findings {
   std::size_t most_;
 };
 
-/// The grid of all borders that slices have within a block. Two neighbouring borders bound a cell,
-/// which is always read and written as a whole.
+/// The division of a block into cells by all positions at which slices begin or end. Every task
+/// reads or writes a cell as a whole.
 class Grid {
  public:
   explicit Grid(const AllRanks& all);
@@ -78,20 +78,23 @@ class Grid {
 struct Delivery {
   GlobalTask sender = 0;
   GlobalTask receiver = 0;
-  std::uint32_t key = 0;  ///< index of the key in a wait_keys; 0 for other receivers
+  /// Index of the message among the keys of a wait_keys; 0 for other receivers.
+  std::uint32_t key = 0;
 };
 
-/// All messages and multicasts, with senders and receivers matched.
+/// All messages and multicasts, each with its sender and receiver.
 struct Matching {
-  std::vector<Delivery> messages;    ///< sorted by receiver, then key
-  std::vector<Delivery> multicasts;  ///< one entry for each multicast and collect that it reaches
-  /// Index of the first message of each receiver; task_count() + 1 entries.
+  std::vector<Delivery> messages;  ///< all messages, sorted by receiver, then key
+  /// One entry for each pair of a multicast and a collect that receives it.
+  std::vector<Delivery> multicasts;
+  /// For each task, the index in `messages` of the first message that it receives; task_count() + 1
+  /// entries.
   std::vector<std::uint32_t> first_message;
 };
 
-/// Phase 1 checks places, queues and purpose of each schedule.
+/// Phase 1 checks the buffer slices, queues and purpose of each schedule.
 void check_programs(const AllRanks& all, const ValidateOptions& options, Findings& findings);
-/// Phase 2 matches messages and multicasts over all ranks.
+/// Phase 2 finds the sender and receiver of each message and multicast.
 Matching match(const AllRanks& all, const Grid& grid, Findings& findings);
 
 }  // namespace tutti::schedule

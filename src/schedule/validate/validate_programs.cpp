@@ -1,4 +1,5 @@
-// Phase 1 of the validator: each schedule by itself, and whether all belong to one collective.
+// Phase 1 of the validator: checks each schedule by itself, and that all schedules belong to one
+// collective.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,8 +11,8 @@ namespace tutti::schedule {
 
 namespace {
 
-/// True if the entries of a queue run one after the other, so that its waits and enables have an
-/// order.
+/// True if the entries of a queue are carried out one after the other, so that its waits and
+/// enables have an order.
 bool sequential(const Queue& queue) {
   return queue.kind == QueueKind::management || queue.kind == QueueKind::host;
 }
@@ -57,7 +58,8 @@ class ProgramCheck {
     }
   }
 
-  /// The schedule of the rank whose memory contains a task's place; null if the peer is invalid.
+  /// The schedule of the rank in whose memory the slice of a task lies; null if the peer of the
+  /// task does not exist.
   const Schedule* owner(const Task& task, bool remote) const {
     if (!remote) return &schedule_;
     return index(task.peer) < all_.ranks() ? &all_.at(index(task.peer)) : nullptr;
@@ -117,8 +119,9 @@ class ProgramCheck {
       wrong(Fault::queue, t, "counts entries but its queue is unordered: use a management queue");
   }
 
-  /// Checks that enables release exactly the entries of their queue, that waits count at most the
-  /// completions that are reported, and that each object is counted from one queue only.
+  /// Checks that enables release exactly the entries of their queue and that waits need no more
+  /// completions than tasks report. The waits on a completion queue, or the enables of a held
+  /// queue, must all be in one queue.
   void check_counts() {
     std::size_t objects = schedule_.queues().size();
     for (const Task& task : schedule_.tasks())
@@ -177,7 +180,8 @@ class ProgramCheck {
 
 namespace {
 
-/// Limits the validator's memory: it keeps some bytes for each cell and numbers cells with 32 bits.
+/// Limits the memory of the validator, which needs some bytes for each cell and has cell numbers of
+/// 32 bits.
 constexpr std::uint64_t kMaxBlocks = std::uint64_t{1} << 26;
 
 void check_size(const AllRanks& all, Findings& findings) {

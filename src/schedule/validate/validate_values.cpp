@@ -1,4 +1,4 @@
-// Phase 5 of the validator: the programs run once on symbolic values.
+// Phase 5 of the validator: runs the schedules once on symbolic values.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,9 +11,9 @@ namespace tutti::schedule {
 
 namespace {
 
-/// The content that the collective promises for one block of a rank's receive buffer.
+/// The content that one block of a rank's receive buffer must have after the collective.
 struct Promise {
-  bool folded = false;  ///< true: the fold of every rank's contribution to `block`, each once
+  bool folded = false;  ///< true: the block must be the fold of all ranks' contributions to `block`
   std::uint32_t source = 0;
   std::uint32_t block = 0;
 };
@@ -66,7 +66,8 @@ class ValueRun {
     varying_ = varying;
     give_contributions();
     for (std::uint32_t r = 0; r < all_.ranks() && varying; ++r) note_promises(r);
-    // The order lacks tasks that are issued when their rank begins, but these tasks read nothing.
+    // The order has no issue events of tasks that are issued when their rank's call begins; these
+    // tasks read no memory.
     for (Event event : graph_.order()) {
       if (findings_.full()) return;
       if (event >= 2 * all_.task_count()) continue;
@@ -78,7 +79,8 @@ class ValueRun {
   void compare_with_promise(Validation& validation) {
     validation.rank_ordered = reduces(all_.at(0).purpose().collective);
     validation.same_association = validation.rank_ordered;
-    // By block and cell: the value of the fold, which must be equal at all ranks.
+    // For each block and cell, the value of the fold at the first rank that has it; other ranks are
+    // compared with it.
     std::vector<ValueId> association;
     for (std::uint32_t r = 0; r < all_.ranks(); ++r) {
       const Schedule& schedule = all_.at(r);
@@ -278,15 +280,15 @@ class ValueRun {
   const Matching& matching_;
   Findings& findings_;
   Values values_;
-  std::vector<ValueId> held_;       ///< by cell: value that the cell holds
-  std::vector<GlobalTask> writer_;  ///< by cell: the task that wrote it last
-  /// By cell: value that the cell must have in the end; only if sizes vary.
+  std::vector<ValueId> held_;       ///< by cell: present value of the cell
+  std::vector<GlobalTask> writer_;  ///< by cell: task that wrote the cell last
+  /// For each cell, the value that it must have at the end; used only if block sizes vary.
   std::vector<ValueId> promised_;
-  std::vector<std::vector<ValueId>> captured_;  ///< by task: the values that it sent
+  std::vector<std::vector<ValueId>> captured_;  ///< by task: values that the task sent
   bool varying_ = false;
 };
 
-/// Checks the promise of a barrier: no rank ends before every rank has begun.
+/// Checks a barrier: no rank's call may end before the call of every rank has begun.
 void check_barrier(const AllRanks& all, const EventGraph& graph, Findings& findings) {
   std::vector<std::pair<Event, Event>> pairs;
   for (std::uint32_t from = 0; from < all.ranks(); ++from) {

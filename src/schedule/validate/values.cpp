@@ -23,7 +23,7 @@ Values::Values(std::uint32_t ranks, std::uint32_t blocks)
 
 Result<ValueId> Values::combine(ValueId left, ValueId right) {
   if (left == kUnwritten || right == kUnwritten)
-    return failure(Code::invalid_argument, "combines bytes that nothing has written");
+    return failure(Code::invalid_argument, "combines bytes that no task has written");
   const std::uint64_t pair = std::uint64_t{left} << 32 | right;
   if (const auto known = combined_.find(pair); known != combined_.end()) return known->second;
 
@@ -34,7 +34,7 @@ Result<ValueId> Values::combine(ValueId left, ValueId right) {
   for (std::uint32_t w = 0; w < words_; ++w) {
     const std::uint64_t twice = contributors(left)[w] & contributors(right)[w];
     if (twice != 0)
-      return failure(Code::invalid_argument, "counts rank {}'s contribution twice",
+      return failure(Code::invalid_argument, "counts the contribution of rank {} twice",
                      w * 64 + static_cast<std::uint32_t>(std::countr_zero(twice)));
   }
   const auto value = static_cast<ValueId>(folds_.size());

@@ -1,5 +1,5 @@
 // The symbolic content of a cell: a rank's block, or a fold of several ranks' contributions to one
-// block. Equal values have equal ids, so that values can be compared as integers.
+// block. Equal contents have equal ids, so that contents are compared as integers.
 #pragma once
 
 #include <cstdint>
@@ -21,24 +21,25 @@ class Values {
   /// `blocks` is the number of blocks that each rank contributes.
   Values(std::uint32_t ranks, std::uint32_t blocks);
 
-  /// The value of block `block` of the contribution of rank `source`.
+  /// The value of the block with index `block` that rank `source` contributes.
   ValueId original(std::uint32_t source, std::uint32_t block) const {
     return 1 + source * blocks_ + block;
   }
-  /// The value `left op right`. Fails for different blocks, for a contribution that both have, and
-  /// for unwritten bytes.
+  /// The value `left op right`. Fails if the operands belong to different blocks, share a
+  /// contribution or contain unwritten bytes.
   Result<ValueId> combine(ValueId left, ValueId right);
 
   /// True if the value holds every rank's contribution to `block`.
   bool complete(ValueId value, std::uint32_t block) const;
-  /// True if the value is a fold in rank order, with any association.
+  /// True if the value folds contributions in rank order, with any association.
   bool rank_ordered(ValueId value) const;
-  /// The value in words: "rank 3's block 0", "the fold of ranks 0, 2 and 5 of block 1", "nothing".
+  /// The text of a value, such as "rank 3's block 0", "the fold of ranks 0, 2 and 5 of block 1" or
+  /// "nothing".
   std::string name(ValueId value) const;
 
  private:
-  /// A fold of contributions to one block, and whether these are folded as ranks [first, last) in
-  /// order.
+  /// A fold of contributions to one block. If `ordered`, it is the fold of ranks [first, last) in
+  /// rank order.
   struct Fold {
     std::uint32_t block;
     bool ordered;
@@ -52,8 +53,9 @@ class Values {
   std::uint32_t ranks_;
   std::uint32_t blocks_;
   std::uint32_t words_;
-  std::vector<Fold> folds_;          ///< by value
-  std::vector<std::uint64_t> sets_;  ///< words_ words a value: bit set of the contributing ranks
+  std::vector<Fold> folds_;  ///< by value
+  /// For each value `words_` words: bit set of the contributing ranks.
+  std::vector<std::uint64_t> sets_;
   std::unordered_map<std::uint64_t, ValueId> combined_;
 };
 

@@ -1,7 +1,7 @@
-// Broadcast over a double binary tree: each half of the data goes down its own tree by RDMA writes,
-// on its own port. A child first sends its parent the destination address, which is swapped into
-// the parent's descriptor and also proves that the child is ready. So no write arrives early, and a
-// parent cannot run ahead of its children.
+// Broadcast over a double binary tree: each half of the data goes down a tree of its own, by RDMA
+// writes on a port of its own. A child first sends its parent the address for the data, which is
+// swapped into the parent's descriptor. The address proves that the child is ready, so no write
+// arrives early.
 #include "trigger/build/builder_parts.hpp"
 #include "trigger/build/double_tree.hpp"
 
@@ -11,7 +11,7 @@ namespace {
 constexpr std::uint32_t kReadyStep = 0;
 constexpr std::uint32_t kDataStep = 1;
 
-/// The sequence of one rank for one half of the data.
+/// Builds the sequence of one rank for one half of the data.
 class HalfBroadcast {
  public:
   HalfBroadcast(const CollectiveCall& call, std::uint32_t tree)
@@ -35,22 +35,23 @@ class HalfBroadcast {
       node = double_tree_node(tree_, me, below_root_);
       builder_.send_address(node_at(node.parent), kReadyStep, address_);
     }
-    // True at a forwarding rank, which waits for its data before it sends to the first child.
+    // True at a rank that forwards data: it must wait for the data before it sends to its first
+    // child.
     bool first = me != 0;
     for (const std::uint32_t child : node.children) {
       if (child == 0) continue;
       forward_to(child, first ? &node : nullptr);
       first = false;
     }
-    // For a leaf the data packet itself carries the end mark, which its parent has set.
+    // A leaf of the tree ends with its data packet, in which the parent has set the end flag.
     if (first) builder_.wait(node_at(node.parent), kDataStep);
     if (!first) builder_.end();
     return builder_.finish();
   }
 
  private:
-  /// The position of a rank, counted from the root: 0 is the root, the others are nodes of the
-  /// trees.
+  /// The position of a rank, counted cyclically from the root. Position 0 is the root; positions
+  /// from 1 are nodes of the trees.
   std::uint32_t position_of(std::uint32_t rank) const {
     return (rank + below_root_ + 1 - call_.root) % (below_root_ + 1);
   }

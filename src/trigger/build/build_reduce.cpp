@@ -1,16 +1,13 @@
 // Reduce and Allreduce by vector halving and distance doubling ([Xu25] 1.2).
 //
-// In step t a rank exchanges half of its data with the rank whose number differs in bit t and folds
-// the half that it keeps, so after log2 steps each rank owns one block of the result. Distances
-// double, so operands meet in rank order. Allreduce returns along the same path; Reduce gathers the
-// blocks along the binomial tree towards the root. If P is not a power of two, the first 2 (P -
-// 2^q) ranks form pairs: the lower rank of a pair gives its vector to the upper one and waits for
-// the result.
+// In step t a rank exchanges half of its data with the rank whose number differs in bit t, and
+// folds the other half. After the last step each rank has one block of the result; Allreduce
+// returns the blocks along the same path, and Reduce gathers them at the root along a binomial
+// tree. If the number of ranks is not a power of two, the first ranks form pairs, and the lower
+// rank of a pair takes part only through the upper one.
 //
-// Ranks of a Reduce could run ahead of the root and reuse keys of waiting packets. The root
-// therefore ends the call with triggers down the same tree; the credit of a pulse returns only
-// after them. An Allreduce needs no such triggers, because no rank has the result before every rank
-// has contributed.
+// In a Reduce, ranks could begin the next call before the root has read their packets, and reuse
+// the keys of these packets. The root therefore ends the call with triggers down the same tree.
 #include <bit>
 
 #include "base/error.hpp"
@@ -21,7 +18,7 @@ namespace {
 
 constexpr std::uint32_t kFoldStep = 0;
 
-/// A run of elements of the segment that is reduced.
+/// Consecutive elements [first, last) of the segment that is reduced.
 struct Elements {
   std::uint32_t first = 0;
   std::uint32_t last = 0;
@@ -39,7 +36,8 @@ class Halving {
 
   Result<std::vector<DescriptorList>> build() {
     if (release_step() >= kSequenceIds) {
-      return failure(Code::invalid_argument, "{}: {} ranks need {} steps: use ranks for at most {}",
+      return failure(Code::invalid_argument,
+                     "{}: {} ranks need {} steps, above the limit of {}: use fewer ranks",
                      to_string(call_.kind), ranks_, release_step() + 1, kSequenceIds);
     }
     if (gives_to_neighbour(call_.rank)) {
@@ -59,10 +57,10 @@ class Halving {
 
  private:
   bool is_reduce() const { return call_.kind == CollectiveKind::reduce; }
-  /// True if a rank contributes only through the next rank.
+  /// True if a rank takes part only through the next rank, with which it forms a pair.
   bool gives_to_neighbour(std::uint32_t rank) const { return rank < 2 * surplus_ && rank % 2 == 0; }
   bool has_giver(std::uint32_t rank) const { return rank < 2 * surplus_ && rank % 2 == 1; }
-  /// The number of a rank among the 2^q ranks that double distances; it follows the rank order.
+  /// The number of a rank among the 2^q ranks that exchange halves; numbers follow the rank order.
   std::uint32_t number_of(std::uint32_t rank) const {
     return rank < 2 * surplus_ ? rank / 2 : rank - surplus_;
   }
@@ -86,8 +84,7 @@ class Halving {
   }
   Elements whole() const { return {0, call_.elements}; }
 
-  /// The elements that this rank holds before step t; the functions after this one return its
-  /// halves.
+  /// The elements that this rank still reduces before step t.
   Elements held_before(std::uint32_t t) const {
     Elements held = whole();
     for (std::uint32_t step = 0; step < t; ++step) held = half(held, bit(step));
@@ -110,7 +107,8 @@ class Halving {
     builder_.receive(upper, return_step(), call_.output, bytes(whole()));
   }
 
-  // The contribution is read in place until the first fold copies the half that this rank keeps.
+  // The contribution stays in the input buffer until the first fold stores the half that this rank
+  // keeps.
   void reduce_scatter() {
     Address held = call_.input;
     if (has_giver(call_.rank)) {
@@ -146,13 +144,13 @@ class Halving {
     builder_.send(node(rank), return_step(), call_.output, bytes(whole()));
   }
 
-  /// The number of the rank that gathers the result: the root, or its upper neighbour if the root
-  /// gives its vector to that.
+  /// The number of the rank that gathers the result: the root, or the upper rank of its pair if the
+  /// root is the lower rank of a pair.
   std::uint32_t gatherer() const {
     return number_of(gives_to_neighbour(call_.root) ? call_.root + 1 : call_.root);
   }
-  /// The lowest step in which a number receives blocks; in the step below, that number sends its
-  /// own.
+  /// The lowest step in which the rank with this number receives blocks in the gather; in the step
+  /// below it sends its own blocks.
   std::uint32_t lowest_gather(std::uint32_t number) const {
     return static_cast<std::uint32_t>(std::bit_width(number ^ gatherer()));
   }
@@ -172,8 +170,8 @@ class Halving {
     }
   }
 
-  /// Appends the triggers that end a Reduce, from the root along the gathering tree to the paired
-  /// ranks.
+  /// Appends the triggers that end a Reduce: they go from the root down the tree of the gather, and
+  /// last to the paired ranks.
   void release() {
     const std::uint32_t me = call_.rank;
     const bool root_gives = gives_to_neighbour(call_.root);
@@ -194,8 +192,9 @@ class Halving {
 
   const CollectiveCall& call_;
   std::uint32_t ranks_;
-  std::uint32_t doublings_;  ///< q, with 2^q the largest power of two up to P
-  std::uint32_t surplus_;    ///< P - 2^q
+  /// Number of doubling steps: the integer part of log2 of the number of ranks.
+  std::uint32_t doublings_;
+  std::uint32_t surplus_;  ///< P - 2^q
   std::uint32_t element_bytes_;
   SequenceBuilder builder_;
 };
@@ -211,7 +210,9 @@ Result<std::vector<DescriptorList>> build_reduce_flat(const CollectiveCall& call
   constexpr std::uint32_t kFlatReleaseStep = 1;
   const auto ranks = static_cast<std::uint32_t>(call.nodes.size());
   if (ranks - 1 > kMaxChildren) {
-    return failure(Code::invalid_argument, "{}: one node has {} children: use at most {}",
+    return failure(Code::invalid_argument,
+                   "{}: one node has {} children, above the limit of {}: use fewer ranks or "
+                   "another collective algorithm",
                    to_string(call.kind), ranks - 1, kMaxChildren);
   }
   const auto size_bytes =

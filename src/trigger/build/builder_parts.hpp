@@ -1,5 +1,5 @@
-// Internal to builders.cpp and build_*.cpp: one function for each family of sequences. The caller
-// has checked the call.
+// Functions for builders.cpp and build_*.cpp only, one for each family of collectives. The caller
+// must have checked the call.
 #pragma once
 
 #include <vector>

@@ -21,7 +21,8 @@ Status check(const CollectiveCall& call) {
   const std::uint64_t size_bytes =
       std::uint64_t{call.elements} * reduction::element_bytes(call.type);
   if (size_bytes > kMaxPayloadBytes) {
-    return failure(Code::invalid_argument, "{}: a segment has {} bytes: use at most {}",
+    return failure(Code::invalid_argument,
+                   "{}: a segment of {} bytes is too long: use at most {} bytes",
                    to_string(call.kind), size_bytes, kMaxPayloadBytes);
   }
   if (call.kind != CollectiveKind::barrier && call.kind != CollectiveKind::broadcast &&
@@ -69,7 +70,7 @@ Result<std::vector<DescriptorList>> build_sequences(const CollectiveCall& call) 
       return build_halving(call);
   }
   return failure(Code::invalid_argument,
-                 "collective {} does not exist: use a declared CollectiveKind",
+                 "no collective has the number {}: use a value of CollectiveKind",
                  static_cast<unsigned>(call.kind));
 }
 

@@ -1,15 +1,12 @@
-// Descriptor sequences for the collectives of [Xu25] 1.2: the sequences of one rank for one
-// segment.
+// Builds the descriptor sequences of one rank for one segment of a collective of [Xu25] 1.2.
 //
-// All builders work for any number of ranks within their limits. Each returned sequence completes
-// only when its packets have been consumed or later packets cannot overtake them, so a port may be
-// reused as soon as its sequence has completed at this rank.
+// The number of ranks is free within the limits of each algorithm. A port may be reused as soon as
+// its sequence has completed at this rank: by then its packets have been consumed, or no later
+// packet can overtake them.
 //
-// The builder determines the order of a fold, which is the same in every run:
-//   flat       strictly by rank: ((a0 op a1) op a2) ...; at most 16 other ranks
-//   halving    a fixed tree with operands in rank order: neighbours, then pairs of pairs. If the
-//              number of ranks is not a power of two, the first ranks form pairs before that.
-//              Reduce and Allreduce give the same bits
+// The algorithm determines the order of a fold, which is the same in every run:
+//   flat       in rank order, ((a0 op a1) op a2) ..., for at most 17 ranks
+//   halving    in a fixed binary tree over the ranks; Reduce and Allreduce give the same bits
 #pragma once
 
 #include <cstdint>
@@ -20,9 +17,9 @@
 
 namespace tutti::trigger {
 
-/// Builds the sequences of a call. Fails with invalid_argument or unsupported, and names the
-/// excess: rank or root out of range, more steps than 5 bits count, more than 16 children, an
-/// operation that the type lacks.
+/// Builds the sequences of a call. Fails with invalid_argument or unsupported for a rank or root
+/// out of range, for more than 32 steps or 16 children, or for an operation that the type does not
+/// support.
 Result<std::vector<DescriptorList>> build_sequences(const CollectiveCall& call);
 
 }  // namespace tutti::trigger

@@ -1,4 +1,4 @@
-// A collective call, as the builders of descriptor sequences take it.
+// The description of a collective call from which descriptor sequences are built.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,17 @@
 namespace tutti::trigger {
 
 enum class CollectiveKind : std::uint8_t {
-  barrier,      ///< dissemination barrier; one port
-  broadcast,    ///< double binary tree by RDMA; two ports
-  reduce,       ///< vector halving and distance doubling, then a binomial gather to the root
-  reduce_flat,  ///< all contributions sent to the root, which folds them by rank
-  allreduce,    ///< Rabenseifner: vector halving and distance doubling, then the reverse path
+  barrier,    ///< dissemination barrier; uses one port
+  broadcast,  ///< double binary tree with RDMA writes; uses two ports
+  /// Vector halving and distance doubling, then a gather to the root along a binomial tree.
+  reduce,
+  reduce_flat,  ///< every rank sends its contribution to the root, which folds them in rank order
+  /// Vector halving and distance doubling (Rabenseifner); results return along the reverse path.
+  allreduce,
 };
 
 const char* to_string(CollectiveKind kind);
-/// Number of ports that a segment of this collective uses, counted from its first port.
+/// Number of consecutive ports that one segment of this collective uses.
 std::uint32_t ports_of(CollectiveKind kind);
 
 /// One segment of a collective call at one rank.
@@ -33,8 +35,10 @@ struct CollectiveCall {
   std::uint32_t elements = 0;
   reduction::Operation operation = reduction::Operation::sum;
   reduction::ElementType type = reduction::ElementType::int8;
-  Address input = kNoAddress;   ///< own data, which is only read; not used by a Broadcast
-  Address output = kNoAddress;  ///< result; work space at ranks of a Reduce that get no result
+  /// Address of this rank's data, which is only read; a Broadcast does not use it.
+  Address input = kNoAddress;
+  /// Address for the result; scratch memory at ranks of a Reduce that get no result.
+  Address output = kNoAddress;
 };
 
 }  // namespace tutti::trigger

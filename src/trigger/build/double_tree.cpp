@@ -5,8 +5,9 @@
 namespace tutti::trigger {
 namespace {
 
-// Positions are in-order numbers, and the lowest set bit of a position is its height. The parent is
-// the nearest position one level higher that is still within n.
+// Positions number the tree in order, so the lowest set bit of a position gives its height. The
+// parent is the nearest position one level higher; if this exceeds n, it is the next lower position
+// of greater height.
 std::uint32_t parent_in_order(std::uint32_t position, std::uint32_t n) {
   if (position == std::bit_floor(n)) return 0;
   const std::uint32_t height = position & (~position + 1);
@@ -25,7 +26,8 @@ TreeNode node_in_order(std::uint32_t position, std::uint32_t n) {
   return node;
 }
 
-/// Maps a position of the second tree to the first, and back.
+/// Maps a position of the first tree to its counterpart in the second tree; original() is the
+/// inverse.
 std::uint32_t renamed(std::uint32_t position, std::uint32_t n) {
   if (position == 0) return 0;
   return n % 2 == 0 ? n + 1 - position : position % n + 1;

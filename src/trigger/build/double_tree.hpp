@@ -1,8 +1,9 @@
-// Two binary trees over the same nodes in which no node is an inner node twice, so that each tree
-// can carry half of a Broadcast at full bandwidth ([Xu25] 1.2).
+// Two binary trees over the same nodes, such that no node is an inner node of both. Each tree can
+// then carry half of a Broadcast at full bandwidth ([Xu25] 1.2).
 //
-// The first tree numbers its nodes 1 to n in order, so odd positions are leaves. The second is its
-// mirror image for even n and shifted by one for odd n, so its inner nodes are at odd positions.
+// In the first tree the positions 1 to n are in order, so odd positions are leaves. The second tree
+// is the first one mirrored if n is even and shifted by one if n is odd, so its inner nodes have
+// odd positions.
 #pragma once
 
 #include <array>
@@ -10,7 +11,7 @@
 
 namespace tutti::trigger {
 
-/// The neighbours of a node in one tree, as positions 1 to n; 0 means none.
+/// The parent and the children of a node in one tree, as positions from 1 to n; 0 stands for none.
 struct TreeNode {
   std::uint32_t parent = 0;
   std::array<std::uint32_t, 2> children{};
@@ -18,9 +19,9 @@ struct TreeNode {
   friend bool operator==(const TreeNode&, const TreeNode&) = default;
 };
 
-/// The neighbours of `position` (1 .. n) in tree 0 or 1 of the two trees over n nodes.
+/// Parent and children of `position` (1 to n) in tree 0 or tree 1 over n nodes.
 TreeNode double_tree_node(std::uint32_t tree, std::uint32_t position, std::uint32_t n);
-/// The position of a tree's root; 0 if n is 0.
+/// The position of the root of a tree over n nodes; 0 if n is 0.
 std::uint32_t double_tree_root(std::uint32_t tree, std::uint32_t n);
 
 }  // namespace tutti::trigger

@@ -52,7 +52,9 @@ class Lowering {
       const Task& task = schedule_.tasks()[t];
       if (!has_descriptor(task.kind) ||
           schedule_.queues()[task.queue].kind != schedule::QueueKind::free) {
-        return failure(Code::unsupported, "offload: {} has no descriptor form",
+        return failure(Code::unsupported,
+                       "offload: {} cannot be lowered to a descriptor: use only tasks that trigger "
+                       "units carry out",
                        describe(schedule_, t));
       }
       if (task.slot >= kSequenceIds && task.kind != TaskKind::wait_keys) return too_many(task.peer);
@@ -69,7 +71,7 @@ class Lowering {
         index(schedule_.rank()), index(peer), kSequenceIds);
   }
 
-  /// True if the reduction `reduce` is the only task that reads the data of `recv`.
+  /// True if no task other than the reduction `reduce` reads the data that `recv` receives.
   bool only_reads(TaskIndex recv, TaskIndex reduce) const {
     const schedule::BufferSlice& place = schedule_.tasks()[recv].target;
     for (const TaskIndex t : schedule_.dependents(recv)) {
@@ -109,7 +111,7 @@ class Lowering {
         if (placed[t] || !ready(t, placed)) continue;
         if (!best || comes_before(t, *best)) best = t;
       }
-      if (!best) break;  // cannot occur, because dependencies point backwards
+      if (!best) break;  // cannot occur, because tasks depend only on earlier tasks
       placed[*best] = true;
       ordered.push_back(*best);
     }
@@ -157,7 +159,7 @@ class Lowering {
         emit_wait_keys(t);
         return;
       default:
-        return;  // no other kind reaches this point: check() has refused them
+        return;  // not reached: check() has refused all other kinds
     }
   }
 
@@ -198,7 +200,8 @@ class Lowering {
     builder_.name(self_, slot);
   }
 
-  // Folds outwards from the target: the packets before it one by one, the nearest first.
+  // Folds a wait_keys whose operands lie before the target: one descriptor for each packet,
+  // beginning with the packet nearest to the target.
   void emit_wait_keys(TaskIndex t) {
     const Task& task = schedule_.tasks()[t];
     const Extent& target = filled_[t].target;
@@ -221,8 +224,9 @@ class Lowering {
   const ScheduleCall& call_;
   NodeId self_;
   std::vector<FilledTask> filled_;
-  std::vector<TaskIndex> received_by_;  ///< by reduction: the receive that the reduction replaces
-  std::vector<bool> fused_;             ///< by task: true for a receive that a reduction replaces
+  std::vector<TaskIndex> received_by_;  ///< for each reduction, the receive that it replaces
+  /// For each task, true if it is a receive that a reduction replaces.
+  std::vector<bool> fused_;
   std::uint32_t own_packets_ = 0;
   SequenceBuilder builder_;
 };
@@ -232,9 +236,10 @@ class Lowering {
 Result<DescriptorList> lower_schedule(const schedule::Schedule& schedule,
                                       const schedule::Shape& shape, const ScheduleCall& call) {
   if (call.nodes.size() != schedule.ranks()) {
-    return failure(Code::invalid_argument,
-                   "offload: a schedule of {} ranks is given {} nodes: give one node for each rank",
-                   schedule.ranks(), call.nodes.size());
+    return failure(
+        Code::invalid_argument,
+        "offload: a schedule of {} ranks is lowered with {} nodes: give one node for each rank",
+        schedule.ranks(), call.nodes.size());
   }
   return Lowering(schedule, call).lower(shape);
 }

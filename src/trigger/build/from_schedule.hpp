@@ -1,14 +1,12 @@
 // Lowers one rank's schedule to a sequence of descriptors.
 //
-// A unit runs a sequence strictly in order, so the lowering orders tasks for the shortest waits.
-// Tasks that wait for no peer (sends, signals, copies) come as soon as their dependencies allow; of
-// the others, the lowest round comes first. A receive into scratch that is only reduced becomes a
-// reduction of the packet itself. A reduction of two places in memory first sends one of them to
-// its own node, because a descriptor has one operand of its own.
+// A unit runs a sequence strictly in order, so the lowering chooses an order with short waits.
+// Tasks that wait for no peer come as soon as their dependencies allow; the others follow by round.
+// A receive into scratch and the reduction that alone reads the received data become one
+// descriptor.
 //
-// A message becomes a packet whose step is the message's slot. One-sided tasks, multicasts, counted
-// waits and enables have no descriptor and are refused by name. Averages are lowered to sums, which
-// the host finishes.
+// A message becomes a packet whose step is the message's match slot. One-sided tasks, multicasts,
+// waits and enables cannot be lowered. An average is lowered to a sum, which the host must divide.
 #pragma once
 
 #include <span>
@@ -28,15 +26,14 @@ struct ScheduleCall {
   Port port{};
   Address send = kNoAddress;
   Address receive = kNoAddress;
-  Address scratch = kNoAddress;  ///< memory of schedule::scratch_bytes() bytes
+  Address scratch = kNoAddress;  ///< address of scratch memory of schedule::scratch_bytes() bytes
   reduction::Operation operation = reduction::Operation::sum;
   reduction::ElementType type = reduction::ElementType::int8;
 };
 
 /// Returns the sequence, whose last descriptor ends the collective at this rank. Fails with
-/// unsupported for a task without a descriptor or more messages on a connection than there are
-/// steps, and with invalid_argument for a shape that does not fit the schedule or ranks without
-/// nodes.
+/// unsupported if a task cannot be lowered or two ranks exchange more messages than there are
+/// steps, and with invalid_argument if the shape or the number of nodes does not fit the schedule.
 Result<DescriptorList> lower_schedule(const schedule::Schedule& schedule,
                                       const schedule::Shape& shape, const ScheduleCall& call);
 

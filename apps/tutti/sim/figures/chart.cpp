@@ -18,7 +18,7 @@ constexpr double kTop = 12;
 constexpr double kBottom = 48;
 constexpr int kColours = 8;
 
-/// Maps the values of an axis to coordinates of the drawing.
+/// One axis of a drawing: maps values to coordinates.
 class Ruler {
  public:
   Ruler(const ChartAxis& axis, double low, double high, double from, double to)

@@ -1,6 +1,5 @@
-// Draws small charts as SVG text: lines, dots and bars with axes. Colours are CSS classes of the
-// page, which switches between light and dark. A plotting library would bring its own colours and
-// fonts and a second language for two kinds of chart.
+// Draws line charts and bar charts as SVG text. The colours are CSS classes of the page, so that
+// charts follow its light or dark style; no plotting library is needed.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +9,7 @@
 namespace tutti::app {
 
 enum class Scale : std::uint8_t { linear, log2, log10 };
-/// The number format of an axis.
+/// The format of the numbers on an axis.
 enum class Unit : std::uint8_t { number, bytes, percent };
 
 struct ChartPoint {
@@ -21,7 +20,7 @@ struct ChartPoint {
 struct ChartSeries {
   std::string name;
   std::vector<ChartPoint> points;
-  /// Whether the values are the paper's, which are drawn with dashed lines and open dots.
+  /// Whether the values come from the paper. Such values are drawn with dashed lines and open dots.
   bool of_source = false;
   bool dots_only = false;
 };
@@ -30,7 +29,7 @@ struct ChartAxis {
   std::string label;
   Scale scale = Scale::linear;
   Unit unit = Unit::number;
-  bool from_zero = true;  ///< whether a linear axis starts at zero
+  bool from_zero = true;  ///< whether a linear axis starts at 0 instead of at the smallest value
 };
 
 struct LineChart {
@@ -39,7 +38,7 @@ struct LineChart {
   std::vector<ChartSeries> series;
 };
 
-/// Groups of bars, each with one bar per series.
+/// A bar chart with groups of bars; each series has one bar in every group.
 struct BarChart {
   ChartAxis y;
   std::vector<std::string> groups;
@@ -51,14 +50,14 @@ struct BarChart {
   std::vector<Bars> bars;
 };
 
-/// Draws a chart as <svg> with its legend, in HTML.
+/// Draws a chart as HTML: an <svg> element and a legend.
 std::string draw_chart(const LineChart& chart);
 std::string draw_chart(const BarChart& chart);
 
-/// Draws a table in HTML, whose header is the first row.
+/// Draws a table as HTML. The first row is the header.
 std::string draw_table(const std::vector<std::vector<std::string>>& rows);
 
-/// A value in the number format of an axis, such as "64 KiB", "2.5" or "12 %".
+/// The value as text in the format of an axis, such as "64 KiB", "2.5" or "12 %".
 std::string write_number(double value, Unit unit);
 
 }  // namespace tutti::app

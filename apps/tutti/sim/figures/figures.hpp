@@ -1,5 +1,5 @@
-// Reproduces the figures of [Khalilov24]: each with the paper's value, our value, and the reason
-// for a difference.
+// Reproduces the figures of [Khalilov24] in the simulator. Each shows the paper's value, the value
+// of this program, and the reason if they differ.
 #pragma once
 
 #include <span>
@@ -11,10 +11,11 @@
 namespace tutti::app {
 
 struct FigureOptions {
-  bool quick = false;  ///< whether fewer sizes and ranks are used, for a run of a minute
+  /// Whether fewer sizes and ranks are simulated, so that a run takes about a minute.
+  bool quick = false;
 };
 
-/// A figure by name, with the function that makes it.
+/// The name of a figure and the function that reproduces the figure.
 struct FigureRecipe {
   std::string_view id;
   Result<FigureSection> (*make)(const FigureOptions& options);

@@ -37,7 +37,7 @@ th, td { border-bottom: 1px solid var(--rule); padding: .25rem .7rem; text-align
 th:first-child, td:first-child { text-align: left; }
 )";
 
-/// The CSS classes s0 to s7, each with one colour for lines, dots, bars and the legend.
+/// The CSS classes s0 to s7. Each sets one colour for the lines, dots, bars and legend of a series.
 std::string colour_classes() {
   std::string css;
   for (const char digit : {'0', '1', '2', '3', '4', '5', '6', '7'}) {
@@ -47,7 +47,7 @@ std::string colour_classes() {
            " rect { stroke: " + colour + "; } svg ." + name + " circle, svg ." + name +
            " rect { fill: " + colour + "; } i." + name + " { color: " + colour + "; }\n";
   }
-  // An open dot marks a value of the paper, whatever its colour.
+  // Dots for values of the paper are open: they are filled with the colour of the page.
   return css + "svg g.source circle { fill: var(--paper); }\n";
 }
 

@@ -1,4 +1,5 @@
-// Writes the report as one HTML file without other resources, light or dark as the reader's system.
+// Writes the report on all figures as a single HTML file that loads no other file. It is light or
+// dark as the reader's system asks.
 #pragma once
 
 #include <string>
@@ -6,18 +7,18 @@
 
 namespace tutti::app {
 
-/// One figure or table of [Khalilov24] with our reproduction.
+/// One figure or table of [Khalilov24] and its reproduction by this program.
 struct FigureSection {
-  std::string id;        ///< anchor of the section, such as "fig-2"
-  std::string title;     ///< subject of the figure
-  std::string source;    ///< paper's value, as plain text
-  std::string ours;      ///< our value, as plain text
-  std::string why;       ///< reason for a difference, as plain text
-  std::string pictures;  ///< HTML of draw_chart() and draw_table()
-  std::string command;   ///< command that prints the values of the figure
+  std::string id;        ///< HTML anchor of the section, such as "fig-2"
+  std::string title;     ///< heading of the section, which names figure and subject
+  std::string source;    ///< result that the paper reports, as plain text
+  std::string ours;      ///< result of this program, as plain text
+  std::string why;       ///< reason why the two results differ, as plain text
+  std::string pictures;  ///< charts and tables as HTML, from draw_chart() and draw_table()
+  std::string command;   ///< shell command that prints the values of the figure
 };
 
-/// Writes the whole document. The text `about` describes the run.
+/// The whole HTML document. `about` is its introduction, which describes the run.
 std::string write_page(const std::string& about, const std::vector<FigureSection>& sections);
 
 }  // namespace tutti::app

@@ -18,7 +18,8 @@ using simulation::CollectiveKind;
 using simulation::ExperimentReport;
 using simulation::ExperimentSpec;
 
-// A message costs a rank of another library as much as one of our ranks (docs/simulator.md).
+// Time that a rank of another library takes from one message to the next; the same as for a rank of
+// Tutti (docs/simulator.md).
 constexpr sim::Picoseconds kPeerOverhead = sim::nanoseconds(1250);
 
 Result<ExperimentReport> protocol(CollectiveKind kind, std::uint32_t ranks, std::uint64_t bytes,
@@ -48,7 +49,7 @@ Result<simulation::TrafficReport> peer(const char* algorithm, std::uint32_t rank
   return simulation::run_traffic(spec);
 }
 
-/// The rate at which a rank receives, in Gbit/s.
+/// The rate in Gbit/s at which a rank receives this number of bytes in this time.
 double rate(double bytes, double seconds) { return bytes * 8 / seconds / 1e9; }
 double seconds_of(const ExperimentReport& report) {
   return static_cast<double>(report.times[0].count()) * 1e-9;
@@ -57,7 +58,7 @@ double seconds_of(const simulation::TrafficReport& report) {
   return sim::to_seconds(report.times[0]);
 }
 
-/// The standard deviation divided by the mean, in percent.
+/// The standard deviation of the times divided by their mean, in percent.
 double variation(const std::vector<double>& times) {
   double sum = 0;
   double squares = 0;
@@ -153,7 +154,8 @@ struct Contest {
   std::vector<std::vector<std::string>> table;
   double best_k_nomial = 0;
   double best_binary = 0;
-  /// Lowest ratio of the multicast Allgather's throughput to the ring's, from 128 KiB on.
+  /// Smallest ratio of the throughput of the multicast Allgather to that of the ring Allgather,
+  /// over blocks of at least 128 KiB.
   double worst_parity = HUGE_VAL;
 };
 

@@ -1,4 +1,4 @@
-// Reproduces the figures about the receive datapath on the threads of the network interface.
+// Reproduces the figures about receiving on the threads of a SmartNIC.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,8 @@ namespace {
 using simulation::DatapathReport;
 using simulation::DatapathSpec;
 
-constexpr double kGigabyte = 1e9;  // bytes of a gigabyte as the program of [Khalilov24] counts
+// Number of bytes in a gigabyte, as the program of [Khalilov24] counts them.
+constexpr double kGigabyte = 1e9;
 constexpr double kLink = 200e9 / 8 / kGigabyte;
 
 Result<DatapathReport> datapath(bool staging, std::uint32_t threads, std::uint32_t chunk = 4096,
@@ -74,7 +75,8 @@ Result<FigureSection> one_core(const FigureOptions&) {
                  .groups = {"one host core", "DPA core, UD", "DPA core, UC"},
                  .bars = {{.name = "source", .values = {}, .of_source = true},
                           {.name = "here", .values = {}}}};
-  // [Khalilov24] states half to two thirds of the link, and a quarter more than that.
+  // Values of [Khalilov24]: a host core reaches half to two thirds of the link's rate, for which
+  // 7/12 stands here.
   chart.bars[0].values = {200.0 * 7 / 12, 200, 200};
   chart.bars[1].values = {sim::HostCore{}.bits_per_second(4096) / 1e9};
   for (const bool staging : {true, false}) {
@@ -163,8 +165,8 @@ Result<FigureSection> chunk_rate(const FigureOptions& options) {
   for (const bool staging : {false, true}) {
     ChartSeries series{.name = name_of(staging), .points = {}};
     for (std::uint32_t threads = 1; threads <= 128; threads *= 2) {
-      // The processor is the limit of interest, so the link is eight times faster than needed for
-      // chunks of 64 bytes.
+      // The figure is about the limit of the SmartNIC's processor. The simulated link is therefore
+      // so fast that it is never the limit for chunks of 64 bytes.
       DatapathSpec spec{.staging = staging, .threads = threads, .chunk_bytes = 64};
       spec.buffer_bytes = options.quick ? 1u << 20 : 8u << 20;
       const auto report = simulation::run_datapath(spec);

@@ -1,4 +1,4 @@
-// Reproduces the figures about bytes on links.
+// Reproduces the figures about the number of bytes on network links.
 #include <fmt/format.h>
 
 #include <array>
@@ -16,7 +16,8 @@ namespace {
 using simulation::TrafficReport;
 using simulation::TrafficSpec;
 
-// The tree of the script of [Khalilov24]: 16 hosts a leaf, two leaves a pod and 32 pods.
+// The fat tree in the script of [Khalilov24]: 16 hosts per leaf switch, two leaf switches per pod,
+// and 32 pods.
 constexpr const char* kAuthorsTree =
     "link 200Gbit/s 50ns\nfat-tree down 16 2 32 up 1 16 16 hosts 1024\n";
 
@@ -164,7 +165,7 @@ Result<FigureSection> both_collectives(const FigureOptions& options) {
       {"ranks", "2 - 2/P", "simulated", "rings, us", "offloaded, us"}};
   double worst = 0;
   for (std::uint32_t ranks = 2; ranks <= (options.quick ? 128u : 1024u); ranks *= 2) {
-    // The blocks are long enough for latencies to be negligible.
+    // With blocks this long, latencies are negligible.
     const std::uint64_t bytes = kBlock * std::max<std::uint64_t>(4096 / ranks, 8);
     const auto rings = traffic("rings_together", ranks, bytes);
     const auto offloaded = traffic("offloaded_together", ranks, bytes);

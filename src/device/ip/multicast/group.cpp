@@ -14,7 +14,7 @@ constexpr std::uint32_t kIpv4Base = 0xefc0'0000u;  // the address 239.192.0.0
 constexpr std::uint32_t kIpv4HostMask = 0x0003'ffffu;
 constexpr std::uint16_t kFirstPort = 20000;
 constexpr std::uint16_t kPortCount =
-    12000;  // the ports end below the ephemeral range, which starts at 32768
+    12000;  // all ports are below the ephemeral range, which starts at 32768
 
 std::uint64_t fold(std::span<const std::byte> seed, std::uint64_t salt) {
   std::uint64_t value = mix(salt);

@@ -1,5 +1,6 @@
 // The multicast groups and ports of a communicator, derived from a random seed that its ranks
-// share. Two jobs on one network rarely get the same; if they do, the keyed tag separates them.
+// share. Two jobs on one network rarely derive the same group and port; if they do, the keyed tag
+// separates them.
 #pragma once
 
 #include <cstddef>

@@ -1,9 +1,9 @@
-// Assembly of one source's UC message ([Khalilov24] 5.2): tracks the fragment that must come next,
-// and what a gap voids.
+// Assembly of the UC message that one source rank is sending ([Khalilov24] 5.2). It knows which
+// fragment must come next, and which messages are void because a fragment is missing.
 //
-// A message counts only if all its fragments arrive in order. A missing or reordered fragment, or
-// another message of the same source before its end, voids it; a repeated fragment is ignored. No
-// I/O: the queue pair copies the bytes.
+// A message is valid only if all its fragments arrive in order. A missing or reordered fragment
+// voids it, and so does a new message of the same source rank before its end; a repeated fragment
+// is ignored. This class does no I/O: the queue pair copies the bytes.
 #pragma once
 
 #include <array>
@@ -19,13 +19,13 @@ class MessageAssembly {
  public:
   enum class Verdict : std::uint8_t {
     begins,     ///< first fragment of a message
-    continues,  ///< expected fragment, or the first one again before it was placed
+    continues,  ///< fragment expected next, or the first fragment repeated before it was placed
     repeated,   ///< fragment that was placed already
     dropped,    ///< fragment of a voided or refused message
   };
 
-  /// Judges a fragment whose encoded header is at `header`. Its bytes may be placed only after
-  /// `begins` or `continues`; then call `advance`.
+  /// Judges a fragment whose encoded header is at `header`. Only after the verdict `begins` or
+  /// `continues` may the caller place the fragment's bytes; it must then call `advance`.
   Verdict admit(const std::byte* header, const wire::UcFragment& fragment) {
     const bool same = state_ != State::none && message_bytes_ == fragment.message_bytes &&
                       std::memcmp(header_.data(), header, wire::kHeaderBytes) == 0;
@@ -60,7 +60,7 @@ class MessageAssembly {
 
   /// The encoded header of the present message, valid until the next message begins.
   const std::byte* header() const { return header_.data(); }
-  /// Number of messages that a gap has voided.
+  /// Number of messages voided by a missing or reordered fragment.
   std::uint64_t gaps() const { return gaps_; }
 
  private:

@@ -18,8 +18,8 @@ namespace tutti::device::ip {
 
 namespace {
 
-/// Makes the kernel drop this rank's own datagrams. They arrive because a rank on the same host
-/// needs IP_MULTICAST_LOOP, and the loopback interface delivers them in any case.
+/// Makes the kernel drop this rank's own datagrams. They arrive if another rank on the same host
+/// needs IP_MULTICAST_LOOP, and always on the loopback interface.
 Status drop_own_datagrams(int fd, Rank me) {
   constexpr std::uint32_t kUdpHeaderBytes = 8;
   // The filter loads words in network order, but the header is little-endian.
@@ -50,7 +50,8 @@ Status join_group(int fd, const Interface& interface, const SocketAddress& group
   return system_failure(errno, "joining group {} on {}", group.to_string(), interface.name);
 }
 
-/// Excludes datagrams to groups that only other sockets of this host have joined at the same port.
+/// Excludes datagrams of groups that other sockets of this host have joined at the same port, but
+/// this socket has not.
 Status hear_joined_groups_only(int fd, int family) {
   if (family == AF_INET) return set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0, "IP_MULTICAST_ALL");
   return set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0, "IPV6_MULTICAST_ALL");
@@ -92,8 +93,8 @@ Status IpMulticastQueuePair::open_receive(const Interface& interface, const Sock
 
 Status IpMulticastQueuePair::bind_receive(const SocketAddress& group) {
   const int fd = receive_.get();
-  // A unicast address is possible only on a port of its own: on a port that ranks of a host share,
-  // it could not name one of them.
+  // This rank can receive unicast only if no other rank of its host uses the port: on a shared
+  // port, an address does not identify one rank.
   if (settings_.receive_unicast && !settings_.shared_host) {
     const SocketAddress any = any_address(group.family(), group.port());
     if (::bind(fd, any.get(), any.length()) == 0) {
@@ -219,8 +220,8 @@ void IpMulticastQueuePair::add_to(EndpointCounters& counters) const {
   std::array<std::uint32_t, SK_MEMINFO_VARS> memory{};
   socklen_t length = sizeof memory;
   if (::getsockopt(receive_.get(), SOL_SOCKET, SO_MEMINFO, memory.data(), &length) == 0) {
-    // The kernel also counts datagrams that the filter dropped, this rank's own; these are not
-    // losses.
+    // The kernel's count of drops includes this rank's own datagrams, which the filter dropped;
+    // these are not losses.
     const std::uint64_t own = looped_back_ ? sender_.messages() : 0;
     const std::uint64_t drops = memory[SK_MEMINFO_DROPS];
     counters.kernel_drops += drops > own ? drops - own : 0;

@@ -28,9 +28,9 @@ struct GroupSettings {
   std::uint32_t size = 0;
   std::uint16_t communicator = 0;
   Multicast multicast = Multicast::ud;
-  /// True: the kernel must loop back, since another rank of this host receives.
+  /// True: another rank of this host receives too, so the kernel must loop multicast back.
   bool shared_host = false;
-  /// True: also receive unicast to this rank if its port is not shared.
+  /// True: the queue pair also receives unicast to this rank, if no other rank shares its port.
   bool receive_unicast = false;
   int send_buffer_bytes = 0;
   int receive_buffer_bytes = 0;
@@ -60,7 +60,7 @@ class IpMulticastQueuePair : public MulticastQueuePair {
 
   int receive_descriptor() const override { return receive_.get(); }
   int send_descriptor() const { return send_.get(); }
-  /// Size of the receive buffer granted by the kernel, in bytes by the kernel's accounting.
+  /// Size in bytes of the receive buffer that the kernel granted, as the kernel counts it.
   std::uint64_t receive_buffer_bytes() const { return receive_buffer_bytes_; }
   /// The port on which this rank receives unicast; 0: none.
   std::uint16_t unicast_port() const { return unicast_port_; }
@@ -69,9 +69,10 @@ class IpMulticastQueuePair : public MulticastQueuePair {
     unicast_addresses_.resize(settings_.size);
     unicast_addresses_[index(rank)] = address;
   }
-  /// Sets the payload bytes of a UC fragment on which the ranks agreed; must precede any post.
+  /// Sets the size of UC fragments, in payload bytes, on which the ranks agreed; must precede any
+  /// post.
   virtual void set_fragment_bytes(std::uint32_t bytes) { (void)bytes; }
-  /// Ends the claim to egress priority, because refused chunks will not be posted again.
+  /// Ends the claim to egress priority, because chunks that were refused will not be posted again.
   void release_claim() { claim_.waits(false); }
   /// Returns the probes that have arrived since the last call; either side may call it.
   std::vector<ProbeArrival> take_probes();
@@ -111,12 +112,12 @@ class IpMulticastQueuePair : public MulticastQueuePair {
     return header.communicator == settings_.communicator && header.subgroup == subgroup_ &&
            index(header.source) < settings_.size;
   }
-  /// Decodes the header of a datagram of `kind`. Nothing for a probe, which is kept, and for a
-  /// foreign datagram, which is counted.
+  /// Decodes the header of a datagram of the given kind. Returns nothing for a probe, which is kept
+  /// until take_probes, and for a foreign datagram, which is counted.
   std::optional<wire::Header> accept(wire::PacketKind kind, std::span<const std::byte> datagram);
 
   DatagramSender& sender() { return sender_; }
-  /// Records the end of a post: refused chunks now wait for room in the send queue.
+  /// Records the result of a post: chunks that were refused now wait for room in the send queue.
   std::uint32_t posted(std::uint32_t accepted, bool refused) {
     if (refused) ++counters_.send_queue_full;
     claim_.waits(refused);
@@ -140,14 +141,14 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   DatagramSender sender_;
   EgressClaim claim_;
   std::mutex probes_mutex_;
-  /// True if probes wait; saves taking the lock, since probes are rare.
+  /// True if probes have arrived. It avoids taking the lock, since probes are rare.
   std::atomic<bool> has_probes_{false};
   std::vector<ProbeArrival> probes_;
   std::uint64_t receive_buffer_bytes_ = 0;
   std::uint16_t unicast_port_ = 0;
-  /// Unicast address of each rank, by rank.
+  /// Unicast addresses, indexed by rank; empty for a rank that has none.
   std::vector<std::optional<SocketAddress>> unicast_addresses_;
-  /// True: the kernel delivers this rank's own datagrams, for its filter to drop.
+  /// True: the kernel loops this rank's own datagrams back, and the socket filter drops them.
   bool looped_back_ = false;
   EndpointCounters counters_;
   ReceiveCounts received_;

@@ -11,13 +11,14 @@ namespace tutti::device::ip {
 
 namespace {
 
-// Room for the longest message from the socket behind a datagram of unexpected length.
+// Size of `aside_` in bytes: room for the longest message after the longest run of expected bytes.
 constexpr std::size_t kAsideBytes = 2 * 65536;
 constexpr std::size_t kFlatSlots = 4;
-// The batch is small enough that tags are computed while the bytes are in the second-level cache.
+// Bytes in a batch: few enough that tags are computed while the bytes are in the second-level
+// cache.
 constexpr std::size_t kBatchBytes = 128 * 1024;
-// The number of receives is bounded, so that a flood of unwanted datagrams cannot occupy the
-// thread.
+// The number of receives per poll is bounded, so that a flood of unwanted datagrams cannot keep the
+// thread busy.
 constexpr int kMaxReceives = 1024;
 
 }  // namespace
@@ -33,10 +34,10 @@ UcQueuePair::UcQueuePair(const GroupSettings& settings, std::uint32_t subgroup,
 
 Result<std::uint32_t> UcQueuePair::post(const ChunkRun& run) {
   if (run.chunk_bytes == 0 || run.chunk_bytes > message_bytes_for_fragment(fragment_bytes_)) {
-    return failure(
-        Code::invalid_argument,
-        "chunks of {} bytes in fragments of {} do not fit into UC messages: use a smaller chunk",
-        run.chunk_bytes, fragment_bytes_);
+    return failure(Code::invalid_argument,
+                   "chunks of {} bytes do not fit into a UC message with fragments of {} bytes: "
+                   "use a smaller chunk",
+                   run.chunk_bytes, fragment_bytes_);
   }
   const auto count =
       static_cast<std::uint32_t>((run.data.size() + run.chunk_bytes - 1) / run.chunk_bytes);
@@ -54,7 +55,7 @@ Result<std::uint32_t> UcQueuePair::post(const ChunkRun& run) {
     auto sent = sender().flush(send_fd(), nullptr);
     if (!sent) return sent.status();
     counters().multicast_datagrams_sent += *sent;
-    // A message of which only some fragments were accepted is sent again from its start.
+    // If only some fragments of a message were accepted, the message is sent again from its start.
     const std::size_t a_message = fragments_of(run.chunk_bytes);
     const std::uint32_t whole =
         *sent == fragments ? messages : static_cast<std::uint32_t>(*sent / a_message);
@@ -140,9 +141,9 @@ bool UcQueuePair::receive_in_place(const WaitingMessage& waiting, Batch& batch) 
   return true;
 }
 
-/// Lays out a receive straight to `at`, and returns how many waiting datagrams belong to the
-/// message of `first` if none is missing. Returns 0 if this does not pay: most of the waiting
-/// datagrams belong to something else, or only one small piece of many waits.
+/// Lays out a receive directly to `at`, and returns how many waiting datagrams belong to the
+/// message of `first` if no fragment is missing. Returns 0 if a direct receive does not pay: most
+/// of the waiting datagrams belong to another message, or only one of many fragments is waiting.
 std::size_t UcQueuePair::foresee(const WaitingMessage& waiting, const wire::UcFragment& first,
                                  std::byte* at) {
   const std::size_t left = first.message_bytes - first.offset;
@@ -155,8 +156,8 @@ std::size_t UcQueuePair::foresee(const WaitingMessage& waiting, const wire::UcFr
     vectors_[2 * i] = {headers_[i].data(), wire::kFragmentHeaderBytes};
     vectors_[2 * i + 1] = {at + i * step, std::min(step, left - i * step)};
   }
-  // Bytes beyond the foreseen ones go to `aside_`, to the offset that they would have if all had
-  // been received there.
+  // Bytes after the expected ones go to `aside_`, at the offset that they would have if all bytes
+  // had been received there.
   const std::size_t before =
       (count - 1) * stride + wire::kFragmentHeaderBytes + vectors_[2 * count - 1].iov_len;
   vectors_[2 * count] = {aside_.get() + before, kAsideBytes - before};
@@ -183,9 +184,9 @@ void UcQueuePair::check_foreseen(const WaitingMessage& waiting, const wire::UcFr
   put_aside(right, foreseen, stride, received_bytes);
 }
 
-/// Moves the datagrams from `from` on, which did not match the layout, into `aside_`, to the
-/// offsets that they would have if all had been received there. `take_aside` then handles them like
-/// any others.
+/// Moves the datagrams that did not match the layout, those from index `from` on, to `aside_`. Each
+/// gets the offset that it would have if all had been received there; `take_aside` then handles
+/// them.
 void UcQueuePair::put_aside(std::size_t from, std::size_t foreseen, std::size_t stride,
                             std::size_t received_bytes) {
   for (std::size_t i = from; i < foreseen; ++i) {
@@ -285,7 +286,7 @@ std::byte* UcQueuePair::stage(Source& source, const wire::UcFragment& fragment) 
   return bytes.data();
 }
 
-/// Completes a fragment whose bytes are in place.
+/// Records that the bytes of a fragment are in place; a complete message is added to the batch.
 void UcQueuePair::placed(Source& source, const wire::UcFragment& fragment, Batch& batch) {
   if (!source.assembly.advance(fragment.bytes)) return;
   ++counts_.completed;
@@ -298,7 +299,8 @@ void UcQueuePair::placed(Source& source, const wire::UcFragment& fragment, Batch
                                   {source.at, fragment.message_bytes},
                                   header.data()};
   batch.bytes += fragment.message_bytes;
-  // A staged message ends the batch, because the next message of this source may reuse its staging.
+  // A message in staging ends the batch, because the next message of the same source rank may reuse
+  // its memory.
   batch.over = batch.over || source.staged || batch.bytes >= kBatchBytes ||
                batch.filled == batch.chunks.size();
 }

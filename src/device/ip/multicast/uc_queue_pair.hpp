@@ -1,10 +1,10 @@
 // UC multicast over UDP ([Khalilov24] 5.2): a chunk is one message of several datagrams, its
 // fragments, which are received directly to their destination.
 //
-// A message leaves as one segmented send. The receiver peeks at the first header in the socket,
-// asks the resolver for the message's destination, and scatters payloads there and headers to a
-// side buffer with one receive. Datagrams that do not match this layout, because fragments are
-// missing or another message follows, and small pieces are received into `aside_` and copied.
+// A message leaves as one segmented send. The receiver peeks at the first header in the socket and
+// asks the resolver for the message's destination. One receive then scatters the payloads to that
+// destination and the headers to a side buffer. Small pieces, and datagrams that do not match this
+// layout, are received into a side buffer and then copied.
 //
 // Placed bytes are valid only once the tag of the whole message, computed in place, is verified.
 #pragma once
@@ -44,24 +44,25 @@ class UcQueuePair final : public IpMulticastQueuePair {
   /// Largest number of messages that one poll returns.
   static constexpr std::size_t kMaxMessages = 16;
   static constexpr std::size_t kMaxFragments = DatagramSender::kMaxBatch;
-  /// Number of stagings for incoming messages of collectives that this rank has not begun; a
-  /// further message replaces the oldest.
+  /// Number of staging areas for messages of collectives that this rank has not begun; one more
+  /// message replaces the oldest.
   static constexpr std::size_t kStagings = 16;
 
-  /// The state of receiving from one rank.
+  /// The state of the message that is arriving from one source rank.
   struct Source {
     MessageAssembly assembly;
-    std::byte* at = nullptr;     ///< destination of the message, as decided in poll `asked_in`
+    std::byte* at = nullptr;     ///< destination of the message, decided in poll `asked_in`
     std::uint64_t asked_in = 0;  ///< number of the poll that last asked the resolver
     bool staged = false;
-    /// Index of its staging, valid while that staging's owner is this rank.
+    /// Index of the staging used for this source rank's messages; valid only while the staging's
+    /// `owner` is this source rank.
     std::size_t staging = 0;
   };
   struct Staging {
     Rank owner = kNoRank;
     std::vector<std::byte> bytes;
   };
-  /// The messages that the present poll has returned so far.
+  /// The messages that the present poll has collected so far.
   struct Batch {
     std::span<ReceivedChunk> chunks;
     std::size_t filled = 0;
@@ -109,7 +110,8 @@ class UcQueuePair final : public IpMulticastQueuePair {
   std::size_t next_staging_ = 0;
   std::uint64_t polls_ = 0;
 
-  // Datagrams that were received but not handled yet, in `aside_` or `flat_`; `held_` comes first.
+  // Datagrams that were received but not handled yet. They are in `aside_` or `flat_`; the one that
+  // `held_` refers to is handled first.
   DatagramBatch flat_;
   std::unique_ptr<std::byte[]> aside_;
   std::span<const std::byte> aside_left_{};

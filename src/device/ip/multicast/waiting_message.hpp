@@ -25,10 +25,10 @@ struct WaitingMessage {
   std::span<const std::byte> head() const { return {storage.data(), head_bytes}; }
 };
 
-/// Peeks at the first message of a socket; nothing if none waits.
+/// Peeks at the first waiting message of a socket; returns nothing if no message waits.
 std::optional<WaitingMessage> look(int fd);
-/// Receives the message that `look` showed into `pieces`; returns its length in bytes, 0 if the
-/// message is gone.
+/// Receives into `pieces` the message that `look` has found. Returns the message's length in bytes,
+/// or 0 if the message is gone.
 std::size_t receive_scattered(int fd, std::span<iovec> pieces);
 
 }  // namespace tutti::device::ip

@@ -1,5 +1,5 @@
-// The largest number of frames in flight to one peer: halved once by the losses of one window, and
-// one larger after each window of acknowledged frames (RFC 5681).
+// The largest number of frames in flight to one peer. All losses within one window halve it once,
+// and each window of acknowledged frames makes it one larger (RFC 5681).
 #pragma once
 
 #include <algorithm>
@@ -11,12 +11,12 @@ namespace tutti::device::rc {
 
 class CongestionWindow {
  public:
-  /// Begins at its maximum, 4 .. kRcReceiveWindowFrames.
+  /// The window begins at its maximum of `max_frames`, limited to 4 .. kRcReceiveWindowFrames.
   explicit CongestionWindow(std::uint32_t max_frames)
       : max_frames_(std::clamp<std::uint32_t>(max_frames, kMinFrames, kRcReceiveWindowFrames)),
         frames_(max_frames_) {}
 
-  /// The limit of new frames.
+  /// Number of frames in flight from which on no new frame is sent.
   std::uint32_t frames() const { return hold_back_ ? kMinFrames : frames_; }
   std::uint32_t max_frames() const { return max_frames_; }
   /// While on, new frames are limited to the smallest window.
@@ -32,7 +32,8 @@ class CongestionWindow {
     acknowledged_ = 0;
     frames_ = std::min(frames_ + 1, max_frames_);
   }
-  /// A transmission was lost; `newest` is the last one made. Those of one window count once.
+  /// Records that a transmission was lost; `newest` is the latest transmission so far. All losses
+  /// within one window count once.
   void on_loss(std::uint64_t transmission, std::uint64_t newest) {
     if (transmission <= epoch_end_) return;
     frames_ = std::max(frames_ / 2, kMinFrames);
@@ -40,7 +41,7 @@ class CongestionWindow {
     epoch_end_ = newest;
     allowance_ = kMinFrames;
   }
-  /// One retransmission may exceed the window.
+  /// Allows one retransmission to exceed the window.
   void allow_one() { allowance_ = std::max<std::uint32_t>(allowance_, 1); }
 
  private:
@@ -49,9 +50,9 @@ class CongestionWindow {
   std::uint32_t max_frames_;
   std::uint32_t frames_;
   bool hold_back_ = false;
-  std::uint32_t acknowledged_ = 0;  ///< since the window last changed
+  std::uint32_t acknowledged_ = 0;  ///< frames acknowledged since the window last changed
   std::uint32_t allowance_ = 0;     ///< retransmissions that may exceed the window
-  std::uint64_t epoch_end_ = 0;     ///< losses of transmissions up to this have been counted
+  std::uint64_t epoch_end_ = 0;     ///< number up to which lost transmissions have been counted
 };
 
 }  // namespace tutti::device::rc

@@ -15,9 +15,9 @@ class ReceiveWindow {
  public:
   enum class Arrival {
     next,       ///< the expected frame
-    early,      ///< a frame after a missing one
+    early,      ///< a frame after the expected one
     duplicate,  ///< a frame that has arrived before
-    beyond,     ///< a frame beyond the window
+    beyond,     ///< a frame whose number is beyond the window
   };
 
   explicit ReceiveWindow(std::uint32_t initial_sequence)
@@ -34,7 +34,7 @@ class ReceiveWindow {
     words_[slot(sequence) / 64] |= std::uint64_t{1} << (sequence % 64);
     if (!circular_before(sequence, end_)) end_ = sequence + 1;
   }
-  /// Moves past the expected frame.
+  /// Moves the window past the expected frame, which has arrived.
   void advance() {
     words_[slot(expected_) / 64] &= ~(std::uint64_t{1} << (expected_ % 64));
     ++expected_;
@@ -47,12 +47,12 @@ class ReceiveWindow {
   }
   /// The first missing sequence number.
   std::uint32_t expected() const { return expected_; }
-  /// One past the last number that arrived.
+  /// One past the highest sequence number that has arrived.
   std::uint32_t end() const { return end_; }
-  /// True if a frame is missing before one that arrived.
+  /// True if a frame is missing and a later one has arrived.
   bool gap() const { return end_ != expected_; }
 
-  /// Words of the bitmap that starts behind expected(); 0 without a gap.
+  /// Number of 64-bit words in the bitmap, which starts behind expected(); 0 without a gap.
   std::size_t word_count() const { return gap() ? (end_ - expected_ - 1 + 63) / 64 : 0; }
   std::uint64_t word(std::size_t index) const {
     const std::uint32_t first = expected_ + 1 + static_cast<std::uint32_t>(index) * 64;

@@ -39,7 +39,7 @@ class RetransmissionTimeout {
         std::clamp(round_trip_ + 4 * variation_, limits_.min, limits_.first_max);
     return std::min(base * (std::int64_t{1} << std::min(in_a_row_, kMaxDoublings)), limits_.max);
   }
-  /// Time after which a frame is lost if one sent later has arrived.
+  /// Time after which a frame counts as lost if a frame sent later has arrived.
   Nanoseconds reorder_time() const {
     if (round_trip_.count() == 0) return limits_.min;
     return std::min(round_trip_ + round_trip_ / 4, limits_.first_max / 2) + kReorderTime;
@@ -52,7 +52,7 @@ class RetransmissionTimeout {
   static constexpr Nanoseconds kReorderTime{50'000};
 
   Limits limits_;
-  Nanoseconds round_trip_{0};  ///< smoothed; 0 before the first sample
+  Nanoseconds round_trip_{0};  ///< smoothed round trip; 0 before the first sample
   Nanoseconds variation_{0};
   std::uint32_t in_a_row_ = 0;  ///< timeouts since the last new acknowledgement
 };

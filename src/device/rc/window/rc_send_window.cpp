@@ -13,7 +13,8 @@ SendWindow::SendWindow(const SendWindowLimits& limits)
 
 std::uint32_t SendWindow::send_new(Instant now, const FrameRecord& record) {
   if (slots_.empty()) {
-    // Twice the window, so that one missing frame does not stall those after it at once.
+    // There are slots for two windows, so that one missing frame does not block the frames after it
+    // at once.
     slots_.resize(
         std::min<std::size_t>(std::bit_ceil(2 * congestion_.max_frames()), kRcReceiveWindowFrames));
     mask_ = static_cast<std::uint32_t>(slots_.size()) - 1;
@@ -33,10 +34,11 @@ std::uint32_t SendWindow::resend(Instant now) {
   congestion_.on_resend(flying_.count);
   remove(lost_, at);
   slot.resent = slot.resent || !slot.taken_back;
-  // The slots hold the numbers oldest_ .. oldest_ + size - 1, each at its index modulo size.
+  // The slots store the sequence numbers oldest_ to oldest_ + size - 1, each at the index
+  // `sequence` modulo size.
   const std::uint32_t sequence = oldest_ + ((at - oldest_) & mask_);
   if (sequence == oldest_) {
-    // A transmission that was taken back never left.
+    // A transmission that was taken back was never sent, so it does not count.
     deliveries_missed_ += answered_ && !slot.taken_back ? 1 : 0;
     answered_ = false;
   }
@@ -78,8 +80,8 @@ void SendWindow::append_flying(std::uint32_t at) {
 
 void SendWindow::append_lost(std::uint32_t at) {
   slots_[at].state = State::lost;
-  // Sorted by number, because the receiver can use the oldest frame at once. Losses are found
-  // nearly in that order, so the walk is short.
+  // Lost frames are sorted by sequence number, because the receiver can use the oldest frame at
+  // once. Losses are found nearly in this order, so the search is short.
   const std::uint32_t age = (at - oldest_) & mask_;
   std::uint32_t after = lost_.tail;
   while (after != kNone && ((after - oldest_) & mask_) > age) after = slots_[after].previous;
@@ -115,12 +117,14 @@ void SendWindow::finish_acknowledge(Instant now, const RcFrame& frame, const Evi
   const Slot* once = evidence.latest;
   const Slot* resent = evidence.latest_resent;
   if (once != nullptr) {
-    // Only a fresh ACK times the round trip: after lost ACKs, the next one reports late.
+    // Only an ACK that was sent without delay (`fresh`) measures a round trip: after lost ACKs, the
+    // next ACK reports old arrivals.
     const bool timed = resent == nullptr || resent->transmission < once->transmission;
     if (frame.fresh && timed) timeout_.sample(now - once->sent_at);
     latest_arrived_ = std::max(latest_arrived_, once->transmission);
   }
-  // Else the ACK answers an earlier transmission, and frames sent between the two may still arrive.
+  // Without `answers_resent`, the ACK may answer an earlier transmission of the frame. Frames sent
+  // between the two transmissions may then still arrive.
   if (resent != nullptr && frame.answers_resent) {
     latest_arrived_ = std::max(latest_arrived_, resent->transmission);
   }
@@ -151,8 +155,9 @@ void SendWindow::detect_losses(Instant now) {
 bool SendWindow::on_timer(Instant now) {
   detect_losses(now);
   if (flying_.head == kNone || deadline() > now) return false;
-  // A peer that has no core for a while is silent too. Only a second timeout in a row, or losses
-  // shown by the answer to the first retransmission, shrink the window.
+  // A peer whose thread is not scheduled for a while is silent too, so a first timeout does not
+  // shrink the window. A second timeout in a row does, and so do losses shown by the answer to the
+  // first retransmission.
   if (timeout_.in_a_row() == 0) {
     send_again(timed_frame());
   } else {
@@ -165,7 +170,8 @@ bool SendWindow::on_timer(Instant now) {
 }
 
 std::uint32_t SendWindow::timed_frame() const {
-  // The oldest frame: the receiver accepts it even if it has no room for others.
+  // The timer is that of the oldest frame, which the receiver accepts even if it has no room for
+  // others.
   const std::uint32_t oldest = oldest_ & mask_;
   return slots_[oldest].state == State::flying ? oldest : flying_.head;
 }
@@ -174,7 +180,8 @@ Instant SendWindow::deadline() const {
   if (flying_.head == kNone) return kNever;
   const Slot& slot = slots_[flying_.head];
   if (slot.transmission < latest_arrived_) return slot.sent_at + timeout_.reorder_time();
-  // Frames sent together may queue behind each other for longer than a timeout.
+  // Frames sent together may queue behind each other for longer than a timeout, so the timer
+  // restarts with each progress.
   return std::max(slots_[timed_frame()].sent_at, last_progress_) + timeout_.current();
 }
 

@@ -21,7 +21,7 @@ namespace tutti::device::rc {
 
 struct SendWindowLimits {
   std::uint32_t initial_sequence = 0;
-  std::uint32_t max_frames = 0;  ///< largest number in flight, see CongestionWindow
+  std::uint32_t max_frames = 0;  ///< largest number of frames in flight, see CongestionWindow
   RetransmissionTimeout::Limits timeout;
 };
 
@@ -29,13 +29,13 @@ class SendWindow {
  public:
   explicit SendWindow(const SendWindowLimits& limits);
 
-  /// True if a new frame may be sent. Lost ones go first.
+  /// True if a new frame may be sent; lost frames are sent first.
   bool may_send_new() const {
     return lost_.count == 0 && flying_.count < window_frames() &&
            next_ - oldest_ < kRcReceiveWindowFrames &&
            next_ - oldest_ < 2 * congestion_.max_frames();
   }
-  /// True if a lost frame may be sent.
+  /// True if a frame is lost and may be retransmitted now.
   bool may_resend() const { return lost_.count > 0 && congestion_.may_resend(flying_.count); }
   /// Starts a new frame and returns its sequence number. Requires may_send_new().
   std::uint32_t send_new(Instant now, const FrameRecord& record);
@@ -45,26 +45,28 @@ class SendWindow {
   FrameRecord& record(std::uint32_t sequence) { return slot_of(sequence).record; }
   /// True if `sequence` was transmitted more than once.
   bool resent(std::uint32_t sequence) { return slot_of(sequence).resent; }
-  /// The frame was not sent after all: it will be offered again. False if it is not in flight.
+  /// Records that the frame was not sent after all, so that it is sent again; returns false if it
+  /// is not in flight.
   bool take_back(std::uint32_t sequence);
 
-  /// Applies an ACK: every frame before `acknowledged`, and those in the words of `ack` beyond it.
-  /// Calls acknowledged_frame(FrameRecord&) once for each newly acknowledged frame. False for a
-  /// number that was never sent.
+  /// Applies the ACK in a frame: it covers every sequence number before `acknowledged`, and those
+  /// in the words of an ack frame. Calls acknowledged_frame(FrameRecord&) once for each newly
+  /// acknowledged frame; returns false for a sequence number that was never sent.
   template <typename Callback>
   bool acknowledge(Instant now, const RcFrame& frame, Callback&& acknowledged_frame);
 
-  /// Declares frames lost that meet the criteria by now; true after a retransmission timeout.
+  /// Declares lost all frames that by now meet a criterion for loss; returns true if the
+  /// retransmission timeout has expired.
   bool on_timer(Instant now);
-  /// Time at which on_timer has work.
+  /// Time at which on_timer must be called.
   Instant deadline() const;
 
   bool any_lost() const { return lost_.count > 0; }
   bool unacknowledged() const { return next_ != oldest_; }
-  /// The first number that is not acknowledged.
+  /// The first sequence number that is not acknowledged.
   std::uint32_t oldest() const { return oldest_; }
-  /// When the oldest frame counts as impossible to deliver: it has been the oldest for `patience`,
-  /// and the peer answered kMaxDeliveries transmissions of it without acknowledging it.
+  /// Time at which the oldest frame counts as impossible to deliver: it has been the oldest for
+  /// `patience`, and the peer answered kMaxDeliveries transmissions of it without acknowledging it.
   Instant undelivered_at(Nanoseconds patience) const {
     return deliveries_missed_ >= kMaxDeliveries ? oldest_since_ + patience : kNever;
   }
@@ -74,8 +76,7 @@ class SendWindow {
   Nanoseconds smoothed_round_trip() const { return timeout_.smoothed_round_trip(); }
   std::uint32_t timeouts_in_a_row() const { return timeout_.in_a_row(); }
   void forget_timeouts() { timeout_.restart(); }
-  /// Something was lost on the path, here or on the way back: for a while it counts as one that
-  /// loses.
+  /// Records that a frame was lost in either direction; for a while, the path then counts as lossy.
   void note_loss() { lossy_until_ = transmissions_ + kLossMemoryFrames; }
   bool path_loses() const { return transmissions_ < lossy_until_; }
   /// True if `sequence` is in flight.
@@ -87,7 +88,8 @@ class SendWindow {
   static constexpr std::uint32_t kNone = UINT32_MAX;
   static constexpr std::uint64_t kReorderTolerance = 3;
   static constexpr std::uint64_t kLossMemoryFrames = 1024;
-  /// At 30 % random loss one frame in two million is lost this often.
+  /// Number of failed deliveries of a frame that shows that it cannot be delivered. At 30 % random
+  /// loss one frame in two million is lost this often.
   static constexpr std::uint32_t kMaxDeliveries = 12;
 
   enum class State : std::uint8_t { acknowledged, flying, lost };
@@ -101,7 +103,8 @@ class SendWindow {
     bool resent = false;
     bool taken_back = false;
   };
-  /// Linked slots in order of transmission (flying) or sequence number (lost).
+  /// A linked list of slots: frames in flight in order of transmission, or lost frames in order of
+  /// sequence number.
   struct List {
     std::uint32_t head = kNone;
     std::uint32_t tail = kNone;
@@ -130,18 +133,22 @@ class SendWindow {
   CongestionWindow congestion_;
   RetransmissionTimeout timeout_;
   std::uint32_t mask_ = 0;
-  std::vector<Slot> slots_;  ///< allocated with the first frame; a power of two
+  /// Slots of the frames, a power of two, allocated with the first frame.
+  std::vector<Slot> slots_;
   std::uint32_t oldest_;
   std::uint32_t next_;
   Instant oldest_since_{0};
-  std::uint32_t deliveries_missed_ = 0;  ///< transmissions of the oldest frame, see undelivered_at
-  bool answered_ = false;  ///< the peer was heard since the last transmission of the oldest frame
+  /// Transmissions of the oldest frame that the peer answered without acknowledging it.
+  std::uint32_t deliveries_missed_ = 0;
+  /// True: a frame of the peer arrived after the last transmission of the oldest frame.
+  bool answered_ = false;
   List flying_;
   List lost_;
 
   std::uint64_t transmissions_ = 0;
-  std::uint64_t lossy_until_ = 0;     ///< transmission at which the last loss is forgotten
-  std::uint64_t latest_arrived_ = 0;  ///< latest transmission that arrived, from 1; 0: none
+  /// Number of the transmission from which on the path counts as lossless.
+  std::uint64_t lossy_until_ = 0;
+  std::uint64_t latest_arrived_ = 0;  ///< number of the latest transmission that arrived; 0: none
   Instant last_progress_{INT64_MIN};  ///< time of the last new acknowledgement or timeout
 };
 
@@ -149,7 +156,8 @@ template <typename Callback>
 bool SendWindow::acknowledge(Instant now, const RcFrame& frame, Callback&& acknowledged_frame) {
   const std::uint32_t sent = next_ - oldest_;
   const std::uint32_t cumulative = frame.acknowledged - oldest_;
-  // An ACK that a later one overtook has an old number; its words may still be new.
+  // An ACK that arrives after a later ACK has an old cumulative number, but its words may report
+  // new arrivals.
   const bool stale = static_cast<std::int32_t>(cumulative) < 0;
   if (!stale && cumulative > sent) return false;
   const std::uint32_t oldest = oldest_;

@@ -40,7 +40,8 @@ Result<std::optional<LauncherRank>> read_place(const Environment& environment,
   }
   const LauncherRank place{rank_of(**rank), static_cast<std::uint32_t>(**size)};
   if (!check_place(place.rank, place.size).ok()) {
-    return failure(Code::invalid_argument, "{}={} does not fit {}={}: ranks count from 0 to {} - 1",
+    return failure(Code::invalid_argument,
+                   "{}={} is not a rank of a job with {}={}: use a rank from 0 to {} - 1",
                    rank_name, **rank, size_name, **size, size_name);
   }
   return std::optional<LauncherRank>(place);
@@ -53,7 +54,7 @@ Result<std::optional<LauncherRank>> launcher_place(const Environment& environmen
   if (!place.ok() || *place) return place;
   place = read_place(environment, "PMI_RANK", "PMI_SIZE");
   if (!place.ok() || *place) return place;
-  // A batch script has SLURM_PROCID, too, but is one process, whatever SLURM_NTASKS says.
+  // Slurm sets SLURM_PROCID in a batch script, too, which is one process whatever SLURM_NTASKS is.
   if (!environment("SLURM_STEP_ID")) return std::optional<LauncherRank>();
   return read_place(environment, "SLURM_PROCID", "SLURM_NTASKS");
 }

@@ -1,5 +1,5 @@
-// The environment as the bootstraps read it: tests can replace it, and numbers are checked
-// strictly.
+// The environment variables that the bootstraps read. Tests can replace the environment, and
+// numbers are checked strictly.
 #pragma once
 
 #include <cstdint>
@@ -35,8 +35,8 @@ Result<std::optional<LauncherRank>> read_place(const Environment& environment,
                                                const std::string& rank_name,
                                                const std::string& size_name);
 
-/// Reads the first of RANK, OMPI_COMM_WORLD_RANK, PMI_RANK and, in a step started by srun,
-/// SLURM_PROCID that is set, with its size.
+/// Reads rank and size from the first of these variables that is set: RANK, OMPI_COMM_WORLD_RANK,
+/// PMI_RANK and, in a step started by srun, SLURM_PROCID.
 Result<std::optional<LauncherRank>> launcher_place(const Environment& environment);
 
 /// The identity of this run: TUTTI_RUN_ID, else torch's TORCHELASTIC_RUN_ID with the restart count,

@@ -6,7 +6,7 @@ namespace tutti::runtime {
 enum class MpiPresence {
   absent,
   loaded,   ///< an MPI library is loaded, but not initialised or already finalised
-  running,  ///< MPI is between MPI_Init and MPI_Finalize
+  running,  ///< MPI is initialised and not yet finalised
 };
 
 /// Looks for an MPI library among the global symbols of the process, without linking one.

@@ -41,7 +41,7 @@ std::optional<std::string> from_hex(std::string_view hex) {
   return hex.size() % 2 == 0 ? std::optional(text) : std::nullopt;
 }
 
-/// The id without its padding, because some launchers allow only short values.
+/// The text of the unique id without its padding, because some launchers allow only short values.
 std::string unpadded(const UniqueId& id) {
   std::string text(id.data());
   return text.substr(0, text.rfind('/') + 1);
@@ -66,7 +66,9 @@ Result<UniqueId> exchange_id(PmiClient& client, Rank rank, const Environment& en
   auto value = client.get(kKey);
   if (!value.ok()) return value.status();
   const auto text = from_hex(*value);
-  if (!text) return failure(Code::internal, "PMI returned '{}' instead of a unique id", *value);
+  if (!text)
+    return failure(Code::internal, "the launcher's PMI returned '{}' instead of a unique id",
+                   *value);
   return parse_unique_id(*text);
 }
 
@@ -85,8 +87,8 @@ Result<Socket> take_descriptor(const Environment& environment) {
     return system_failure(errno, "PMI_FD={} is not open: the launcher's connection was closed",
                           number);
   }
-  // The descriptor is copied: if the launcher's own were closed, a second attempt could use an
-  // unrelated one.
+  // The launcher's descriptor stays open, and the client uses a copy: after a close, a second
+  // attempt could find an unrelated descriptor under the same number.
   Socket copy(fcntl(number, F_DUPFD_CLOEXEC, 0));
   if (!copy.open()) return system_failure(errno, "cannot copy PMI_FD={}", number);
   return copy;
@@ -106,7 +108,7 @@ Result<PmiClient::Words> parse_pmi_line(std::string_view line) {
     words[std::string(word.substr(0, equals))] = std::string(word.substr(equals + 1));
   }
   if (!words.contains("cmd"))
-    return failure(Code::internal, "the launcher's PMI answer has no command");
+    return failure(Code::internal, "the launcher's PMI answer has no word that begins with 'cmd='");
   return words;
 }
 
@@ -160,7 +162,9 @@ Status PmiClient::start() {
 
 Status PmiClient::put(std::string_view key, std::string_view value) {
   if (value.size() >= max_value_bytes_) {
-    return failure(Code::unsupported, "PMI of this launcher carries values below {} bytes, not {}",
+    return failure(Code::unsupported,
+                   "the PMI of this launcher stores only values shorter than {} bytes, not one of "
+                   "{}: set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT instead",
                    max_value_bytes_, value.size());
   }
   return ask(fmt::format("cmd=put kvsname={} key={} value={}", space_, key, value), "put_result")
@@ -186,11 +190,11 @@ Result<std::unique_ptr<Bootstrap>> bootstrap_from_pmi(const Environment& environ
                    "pmi:// needs PMI_RANK, PMI_SIZE and PMI_FD, which mpirun of MPICH sets");
   }
   if (mpi_presence() != MpiPresence::absent) {
-    return failure(Code::unsupported,
-                   "rank {} uses MPI, which needs the launcher's PMI connection for itself: give "
-                   "MPI_Allgather as the bootstrap callback, or set TUTTI_BOOTSTRAP to tcp:// or "
-                   "env://",
-                   index((*place)->rank));
+    return failure(
+        Code::unsupported,
+        "rank {} uses MPI, which alone may use the launcher's PMI connection: give MPI_Allgather "
+        "as the bootstrap callback, or set TUTTI_BOOTSTRAP to tcp:// or env://",
+        index((*place)->rank));
   }
   auto socket = take_descriptor(environment);
   if (!socket.ok()) return socket.status();
@@ -199,10 +203,10 @@ Result<std::unique_ptr<Bootstrap>> bootstrap_from_pmi(const Environment& environ
   const Rank rank = (*place)->rank;
   auto id = exchange_id(client, rank, environment);
   if (!id.ok() && id.status().code() == Code::timeout) {
-    return failure(Code::timeout,
-                   "rank {} waited {} in the PMI barrier: at least one of the {} ranks did not "
-                   "come",
-                   index(rank), describe_duration(timeout), (*place)->size);
+    return failure(
+        Code::timeout,
+        "rank {} waited {} in the PMI barrier: at least one of the {} ranks did not enter it",
+        index(rank), describe_duration(timeout), (*place)->size);
   }
   if (!id.ok()) return id.status();
   Status ended = client.finish();

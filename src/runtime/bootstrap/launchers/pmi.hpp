@@ -18,16 +18,18 @@ class PmiClient {
  public:
   using Words = std::map<std::string, std::string>;
 
-  /// Takes over the descriptor, which must not block.
+  /// Takes over the descriptor, which must be nonblocking.
   PmiClient(Socket socket, Deadline deadline) : socket_(std::move(socket)), deadline_(deadline) {}
 
   /// Performs the handshake; reads the limits and the name of the job's key-value space.
   Status start();
   Status put(std::string_view key, std::string_view value);
-  /// Returns when every process of the job has called it; every earlier put is then visible to all.
+  /// The PMI barrier: returns when every process of the job has called this function. Every earlier
+  /// put is then visible to all processes.
   Status barrier();
   Result<std::string> get(std::string_view key);
-  /// Ends the session; a launcher takes an exit without this call for a crash.
+  /// Ends the session. If a process exits without this call, the launcher takes the exit for a
+  /// crash.
   Status finish();
 
  private:
@@ -46,7 +48,7 @@ Result<PmiClient::Words> parse_pmi_line(std::string_view line);
 
 /// Rank 0 publishes the unique id of a store through PMI (PMI_FD, PMI_RANK, PMI_SIZE); all further
 /// data go through that store. This ends the PMI session, so a process that also uses MPI is
-/// refused: it gives MPI's allgather as a callback instead.
+/// refused; its program can pass MPI_Allgather as the bootstrap callback instead.
 Result<std::unique_ptr<Bootstrap>> bootstrap_from_pmi(const Environment& environment,
                                                       Nanoseconds timeout);
 

@@ -93,7 +93,7 @@ class Session {
     if (!value.ok()) return value.status();
     const std::uint32_t size = (*value)->type == PMIX_UINT32 ? (*value)->data.uint32 : 0;
     if (size > 0) return size;
-    return failure(Code::internal, "PMIx does not tell the size of the job");
+    return failure(Code::internal, "PMIx does not give the number of ranks of the job");
   }
 
   Status publish(const std::string& text) {
@@ -105,7 +105,8 @@ class Session {
     return status;
   }
 
-  /// Waits for all processes of the job; fails with Code::timeout if one does not come.
+  /// Waits until all processes of the job have entered the fence; fails with Code::timeout if one
+  /// does not.
   Status fence(int timeout_s) {
     pmix_info_t info[2]{};
     copy_name(info[0].key, sizeof info[0].key, PMIX_COLLECT_DATA);
@@ -192,7 +193,7 @@ Result<std::unique_ptr<Bootstrap>> bootstrap_from_pmix(const Environment& enviro
                    "pmix:// needs PMIX_RANK and PMIX_NAMESPACE, which mpirun of Open MPI, prterun "
                    "and srun --mpi=pmix set");
   }
-  // PMIx_Finalize of this library would close the connection that MPI_Init still needs.
+  // If Tutti called PMIx_Finalize, it would close the connection that MPI_Init still needs.
   if (mpi_presence() == MpiPresence::loaded) {
     return failure(Code::unsupported,
                    "this process uses MPI, which must open the launcher's PMIx connection first: "
@@ -202,7 +203,7 @@ Result<std::unique_ptr<Bootstrap>> bootstrap_from_pmix(const Environment& enviro
   const Deadline deadline = deadline_after(timeout);
   const auto library = load();
   if (!library.ok()) return library.status();
-  Result<UniqueId> id = failure(Code::internal, "PMIx was not asked");
+  Result<UniqueId> id = failure(Code::internal, "no unique id was requested from PMIx");
   std::uint32_t rank = 0;
   std::uint32_t size = 0;
   {
@@ -216,9 +217,10 @@ Result<std::unique_ptr<Bootstrap>> bootstrap_from_pmix(const Environment& enviro
     id = exchange_id(session, environment, timeout);
   }
   if (!id.ok() && id.status().code() == Code::timeout) {
-    return failure(Code::timeout,
-                   "rank {} waited {} in the PMIx fence: at least one of the {} ranks did not come",
-                   rank, describe_duration(timeout), size);
+    return failure(
+        Code::timeout,
+        "rank {} waited {} in the PMIx fence: at least one of the {} ranks did not enter it", rank,
+        describe_duration(timeout), size);
   }
   if (!id.ok()) return id.status();
   return join_unique_id(*id, rank_of(rank), size, deadline - SteadyClock::now(), "pmix://, store");

@@ -7,8 +7,8 @@
 namespace tutti::runtime {
 namespace {
 
-// The ports lie above the registered services and below those that Linux gives to outgoing
-// connections.
+// The range lies above the ports of registered services and below the ports that Linux gives to
+// outgoing connections.
 constexpr std::uint64_t kFirstPort = 20000;
 constexpr std::uint64_t kPorts = 12000;
 

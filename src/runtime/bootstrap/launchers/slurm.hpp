@@ -11,12 +11,12 @@
 
 namespace tutti::runtime {
 
-/// The first host of a Slurm host list, for example "node07" of "node[07-12,20],gpu3".
+/// The first host of a Slurm host list: of "node[07-12,20],gpu3", for example, it is "node07".
 Result<std::string> first_slurm_host(std::string_view list);
 
 /// The bootstrap by SLURM_PROCID, SLURM_NTASKS, SLURM_STEP_NODELIST (or SLURM_JOB_NODELIST). The
-/// port follows from the job and step numbers; MASTER_ADDR, TUTTI_MASTER_PORT and MASTER_PORT
-/// override these.
+/// port is computed from the job and step numbers. MASTER_ADDR, TUTTI_MASTER_PORT and MASTER_PORT
+/// override host and port.
 Result<std::unique_ptr<Bootstrap>> bootstrap_from_slurm(const Environment& environment,
                                                         Nanoseconds timeout);
 

@@ -49,7 +49,7 @@ bool is_loopback(const sockaddr& address) {
          IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
 }
 
-/// Waits for `events` on a descriptor; false if the deadline comes first.
+/// Waits for poll `events` on a descriptor; false if the deadline passes first.
 bool wait_for(int fd, short events, Deadline deadline) {
   while (true) {
     pollfd entry{fd, events, 0};
@@ -87,7 +87,8 @@ Result<Socket> listen_everywhere(const Endpoint& endpoint) {
   auto socket = bind_and_listen(endpoint, AF_INET6, reinterpret_cast<const sockaddr*>(&any6),
                                 sizeof any6, true);
   if (socket.ok()) return socket;
-  // A host without IPv6 may have IPv4. Any other failure will occur again with IPv4.
+  // The host may lack IPv6, so IPv4 is tried next. After any other failure this second attempt
+  // fails, too.
   sockaddr_in any4{};
   any4.sin_family = AF_INET;
   any4.sin_port = htons(endpoint.port);
@@ -95,8 +96,8 @@ Result<Socket> listen_everywhere(const Endpoint& endpoint) {
                          false);
 }
 
-/// True if a connection has both ends in this socket: connecting to a free local port, a socket can
-/// be assigned that very port.
+/// True if the socket is connected to itself: while it connects to a free local port, the kernel
+/// may choose this port as the socket's own.
 bool connected_to_itself(int fd) {
   sockaddr_storage local{};
   sockaddr_storage remote{};
@@ -184,7 +185,8 @@ std::string reachable_host() {
     }
     if (entry->ifa_addr->sa_family != AF_INET6 || !ipv6.empty()) continue;
     const auto* address = reinterpret_cast<const sockaddr_in6*>(entry->ifa_addr);
-    // A link-local address is left out, because it is ambiguous on a host with several interfaces.
+    // Link-local addresses are left out, because they are ambiguous on a host with several
+    // interfaces.
     if (IN6_IS_ADDR_LINKLOCAL(&address->sin6_addr)) continue;
     ipv6 = inet_ntop(AF_INET6, &address->sin6_addr, text, sizeof text);
   }
@@ -217,7 +219,8 @@ Result<std::uint16_t> bound_port(const Socket& socket) {
 Result<Socket> connect_once(const Endpoint& endpoint, Deadline deadline) {
   auto list = resolve(endpoint, 0);
   if (!list.ok()) return list.status();
-  Status last = failure(Code::system, "{} has no address", to_string(endpoint));
+  Status last =
+      failure(Code::system, "the name {} resolves to no address: correct it", to_string(endpoint));
   for (const addrinfo* entry = list->get(); entry != nullptr; entry = entry->ai_next) {
     auto socket = connect_address(*entry, endpoint, deadline);
     if (socket.ok()) return socket;
@@ -236,7 +239,8 @@ Status send_all(const Socket& socket, std::span<const std::byte> bytes, Deadline
     if (errno == EINTR) continue;
     if (errno != EAGAIN)
       return failure(Code::peer_failed, "{}", std::generic_category().message(errno));
-    if (!wait_for(socket.fd(), POLLOUT, deadline)) return failure(Code::timeout, "no answer");
+    if (!wait_for(socket.fd(), POLLOUT, deadline))
+      return failure(Code::timeout, "the peer did not answer in time");
   }
   return {};
 }
@@ -249,7 +253,8 @@ Result<std::size_t> receive_some(const Socket& socket, std::span<std::byte> into
     if (errno == EINTR) continue;
     if (errno != EAGAIN)
       return failure(Code::peer_failed, "{}", std::generic_category().message(errno));
-    if (!wait_for(socket.fd(), POLLIN, deadline)) return failure(Code::timeout, "no answer");
+    if (!wait_for(socket.fd(), POLLIN, deadline))
+      return failure(Code::timeout, "the peer did not answer in time");
   }
 }
 

@@ -17,13 +17,13 @@ namespace tutti::runtime {
 using SteadyClock = std::chrono::steady_clock;
 using Deadline = SteadyClock::time_point;
 
-/// The instant `timeout` from now. A negative timeout counts as zero, one of more than a year as a
-/// year.
+/// The present instant plus `timeout`. A negative timeout counts as zero, and a timeout above one
+/// year as one year.
 Deadline deadline_after(Nanoseconds timeout);
 /// Time until `deadline` in milliseconds, rounded up and never negative.
 int remaining_ms(Deadline deadline);
 
-/// A file descriptor that is closed with its owner.
+/// A file descriptor that the destructor closes.
 class Socket {
  public:
   Socket() = default;
@@ -49,19 +49,22 @@ struct Endpoint {
 
 /// Reads "host:port" or "[::1]:port" with a port from 1 to 65535.
 Result<Endpoint> parse_endpoint(std::string_view text);
-/// Writes an address so that parse_endpoint reads it, with brackets around IPv6 literals.
+/// The text of an address in the form that parse_endpoint reads, with brackets around IPv6
+/// literals.
 std::string to_string(const Endpoint& endpoint);
 
 /// The address of the first running interface that is not the loopback, IPv4 before IPv6; other
 /// hosts can probably reach it. 127.0.0.1 if there is no such interface.
 std::string reachable_host();
 
-/// Listens without blocking. The loopback's name and literal addresses are bound as given; any
-/// other host name, and an empty one, bind every address, IPv4 and IPv6. Port 0 takes a free port.
+/// Opens a nonblocking listener. It binds "localhost" and literal addresses as given; for any other
+/// host name, and for an empty one, it binds every IPv4 and IPv6 address. Port 0 selects a free
+/// port.
 Result<Socket> listen_on(const Endpoint& endpoint);
 Result<std::uint16_t> bound_port(const Socket& socket);
 
-/// Tries every address of the endpoint once; an error is that of the last one.
+/// Connects to an endpoint and tries each of its addresses once. The error is that of the last
+/// address.
 Result<Socket> connect_once(const Endpoint& endpoint, Deadline deadline);
 
 /// Sends all bytes. Fails with Code::timeout at the deadline, and with Code::peer_failed if the

@@ -11,8 +11,8 @@
 namespace tutti::runtime {
 namespace {
 
-/// Extra time after the deadline in which the store can report which ranks are missing: only the
-/// store knows.
+/// Extra time after the deadline in which the store, which alone knows the missing ranks, can
+/// report them.
 constexpr auto kAnswerTime = std::chrono::seconds(2);
 constexpr auto kLongestTry = std::chrono::seconds(5);
 constexpr auto kFirstPause = std::chrono::milliseconds(5);
@@ -79,8 +79,8 @@ class StoreBootstrap : public Bootstrap {
   Result<std::vector<Bytes>> exchange(std::span<const std::byte> mine, Nanoseconds timeout) {
     const Deadline deadline = deadline_after(timeout) + kAnswerTime;
     const Status sent = connection_.send(encode_gather(exchange_, to_ms(timeout), mine), deadline);
-    // A store that gave up has sent the reason before it closed, so the client still reads after a
-    // failed send.
+    // A store that fails sends the reason before it closes the connection, so the client still
+    // reads after a failed send.
     if (sent.code() == Code::timeout) return lost(sent, timeout);
     auto frame = connection_.receive(deadline);
     if (!frame.ok()) return lost(frame.status(), timeout);
@@ -149,14 +149,14 @@ std::optional<StoreConnection> try_to_join(const StoreOptions& options, Deadline
   const Hello hello{index(options.rank), options.size, to_ms(options.timeout),
                     to_ms(deadline - SteadyClock::now()),
                     owner ? options.server->owner_token() : options.token};
-  // After a failed send the receive fails, too, with the store's own reason if there is one.
+  // If the send fails, the receive fails, too, with the reason that the store gave, if any.
   [[maybe_unused]] const Status sent = connection.send(encode(hello), deadline);
   auto frame = connection.receive(deadline + kAnswerTime);
   if (!frame.ok()) {
     const Code code = frame.status().code();
     setback = {false, frame.status()};
-    // A connection that was closed without a frame belongs to a store that has just ended. Other
-    // bytes do not come from a store.
+    // If the connection closes before a frame arrives, the store has just ended. If the bytes that
+    // arrive are no frame, the peer is not a store.
     if (code != Code::peer_failed && code != Code::timeout) {
       setback = {
           true,
@@ -180,8 +180,8 @@ std::optional<StoreConnection> try_to_join(const StoreOptions& options, Deadline
 
 Status unreachable(const StoreOptions& options, const Status& why) {
   return failure(Code::timeout,
-                 "rank {} could not join rank 0 at {} within {} ({}): is rank 0 running, and is "
-                 "this its address?",
+                 "rank {} could not join rank 0 at {} within {} ({}): check that rank 0 is running "
+                 "and has this address",
                  index(options.rank), to_string(options.endpoint),
                  describe_duration(options.timeout), why.message());
 }

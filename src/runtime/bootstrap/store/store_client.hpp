@@ -17,8 +17,8 @@ struct StoreOptions {
   std::string method;  ///< beginning of description(), such as "env://"
   /// Time in which all ranks must join, in any order.
   Nanoseconds timeout = std::chrono::seconds(30);
-  /// A server that listens already, which is kept until the end. Without one, rank 0 starts its
-  /// own.
+  /// A store server that listens already; the bootstrap owns it from now on. Null: rank 0 starts a
+  /// server.
   std::unique_ptr<BootstrapServer> server;
 };
 

@@ -122,7 +122,9 @@ Result<Hello> decode_hello(std::span<const std::byte> payload) {
 
 Result<Gather> decode_gather(std::span<const std::byte> payload) {
   if (payload.size() < Gather::kPrefixBytes) {
-    return failure(Code::invalid_argument, "a bootstrap contribution has only {} bytes",
+    return failure(Code::invalid_argument,
+                   "a bootstrap contribution of {} bytes is too short for its header: use one "
+                   "version of Tutti",
                    payload.size());
   }
   const auto bytes = payload.subspan(Gather::kPrefixBytes);
@@ -135,7 +137,7 @@ Result<std::vector<Bytes>> decode_result(std::span<const std::byte> payload, std
   if (payload.size() < prefix_bytes || get_u32(payload, 0) != exchange) {
     return failure(
         Code::internal,
-        "the bootstrap store answered another exchange than {}: use one version of Tutti",
+        "the bootstrap store answered an exchange other than {}: use one version of Tutti",
         exchange);
   }
   std::vector<Bytes> contributions(size);
@@ -150,7 +152,8 @@ Result<std::vector<Bytes>> decode_result(std::span<const std::byte> payload, std
     rest = rest.subspan(length);
   }
   if (!rest.empty()) {
-    return failure(Code::internal, "the bootstrap store sent {} bytes too many", rest.size());
+    return failure(Code::internal, "the bootstrap store sent {} bytes after the end of its message",
+                   rest.size());
   }
   return contributions;
 }
@@ -174,13 +177,14 @@ Result<std::optional<Frame>> FrameDecoder::take() {
   const bool ours = get_u32(pending_, 0) == kMagic && known(kind) && pending_[6] == std::byte{0} &&
                     pending_[7] == std::byte{0};
   if (!ours)
-    return failure(Code::invalid_argument, "the other side does not speak the bootstrap protocol");
-  if (pending_[4] != std::byte{kVersion}) {
     return failure(
-        Code::unsupported,
-        "the other side speaks version {} of the bootstrap protocol, this side {}: use the "
-        "same build of Tutti on all ranks",
-        std::to_integer<int>(pending_[4]), kVersion);
+        Code::invalid_argument,
+        "the peer does not speak the bootstrap protocol: check the address and port of rank 0");
+  if (pending_[4] != std::byte{kVersion}) {
+    return failure(Code::unsupported,
+                   "the peer speaks version {} of the bootstrap protocol, this process version {}: "
+                   "use the same build of Tutti on all ranks",
+                   std::to_integer<int>(pending_[4]), kVersion);
   }
   const std::size_t length = get_u32(pending_, 8);
   if (length > max_payload_bytes_) {

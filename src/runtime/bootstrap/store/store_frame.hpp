@@ -1,9 +1,8 @@
-// The messages between a bootstrap store and its ranks: defined once, bounded, and decoded
-// defensively.
+// The messages between a bootstrap store and its ranks: bounded in size and decoded defensively.
 //
 // A frame is a header of 12 bytes (magic, version, kind, zero, payload length) and its payload; all
-// numbers are little-endian. Every length is checked against the limit of its kind before anything
-// is stored, and storage grows with the bytes that arrive, never with the length that was claimed.
+// numbers are little-endian. Every length is checked against the limit of its message kind before a
+// byte is stored. Storage grows with the bytes that arrive, never with the length in the header.
 #pragma once
 
 #include <array>
@@ -31,7 +30,7 @@ JobToken make_job_token(std::string_view text);
 
 enum class FrameKind : std::uint8_t {
   hello = 1,    ///< rank to store: its rank, size and token
-  welcome = 2,  ///< store to rank: every rank has come
+  welcome = 2,  ///< store to rank: every rank has joined
   gather = 3,   ///< rank to store: its contribution
   result = 4,   ///< store to rank: all contributions
   failed = 5,   ///< store to rank: a code and a sentence; the store then closes the connection
@@ -49,8 +48,8 @@ struct Hello {
   static constexpr std::size_t kBytes = 16 + sizeof(JobToken);
   std::uint32_t rank = 0;
   std::uint32_t size = 0;
-  std::uint32_t timeout_ms = 0;    ///< time limit of the rank, for messages
-  std::uint32_t remaining_ms = 0;  ///< part of the time limit that remains
+  std::uint32_t timeout_ms = 0;    ///< the rank's timeout, as error texts give it
+  std::uint32_t remaining_ms = 0;  ///< time that is left until the rank's deadline
   JobToken token{};
 };
 
@@ -70,21 +69,23 @@ Bytes encode_failed(const Status& status);
 
 Result<Hello> decode_hello(std::span<const std::byte> payload);
 Result<Gather> decode_gather(std::span<const std::byte> payload);
-/// Decodes the contributions of `exchange`; fails unless there are exactly `size`.
+/// Decodes the contributions to the exchange with number `exchange`; fails unless there are exactly
+/// `size` contributions.
 Result<std::vector<Bytes>> decode_result(std::span<const std::byte> payload, std::uint32_t exchange,
                                          std::uint32_t size);
 /// Decodes the Status of a `failed` frame; never ok.
 Status decode_failed(std::span<const std::byte> payload);
 
-/// Cuts a byte stream into frames. Holds at most one frame's limit plus what append() was given.
+/// Cuts a byte stream into frames. Its memory is at most the limit of one frame plus the bytes of
+/// the last append().
 class FrameDecoder {
  public:
   explicit FrameDecoder(std::size_t max_payload_bytes) : max_payload_bytes_(max_payload_bytes) {}
   /// Sets the limit for frames whose header has not been read yet.
   void set_max_payload_bytes(std::size_t bytes) { max_payload_bytes_ = bytes; }
   void append(std::span<const std::byte> bytes);
-  /// Returns the next whole frame; nothing if more bytes are needed. Fails for another protocol or
-  /// a frame above the limit, after which the stream cannot be used.
+  /// Returns the next whole frame, or nothing if more bytes are needed. If the bytes follow another
+  /// protocol or a frame exceeds the limit, it fails and the stream cannot be used again.
   Result<std::optional<Frame>> take();
 
  private:

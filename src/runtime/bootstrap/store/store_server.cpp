@@ -38,8 +38,9 @@ struct Connection {
   FrameDecoder decoder{Hello::kBytes};
   std::deque<std::shared_ptr<const Bytes>> outgoing;
   std::size_t sent_bytes = 0;  ///< bytes of the first outgoing frame that were sent
-  bool closing = false;        ///< true: read no more, and close once everything is sent
-  bool broken = false;         ///< true: close at once
+  /// True: reading has ended, and the connection closes once all frames are sent.
+  bool closing = false;
+  bool broken = false;  ///< true: the connection closes at once
 
   void tell(std::shared_ptr<const Bytes> frame) { outgoing.push_back(std::move(frame)); }
   void dismiss(Bytes frame) {
@@ -100,7 +101,8 @@ class BootstrapServer::Loop {
 
  private:
   void run();
-  /// Polls the sockets once, until `latest`; with `wakes`, `stop` also ends the poll.
+  /// Polls the sockets once, at most until `latest`. If `wakes` is true, a call of `stop` also ends
+  /// the poll.
   void poll_once(Deadline latest, bool wakes);
   Deadline next_deadline() const;
   void accept_all();
@@ -132,7 +134,7 @@ void BootstrapServer::Loop::run() {
   listener_ = Socket();
   const Deadline end = deadline_after(kLinger);
   while (owes_bytes() && SteadyClock::now() < end) poll_once(end, false);
-  // A rank that has not asked yet must learn why the job failed, not only that the store is gone.
+  // After a failure, a rank that sends its contribution late must still learn why the job failed.
   const Deadline told = deadline_after(kTellFailure);
   while (rendezvous_.failed() && !members_.empty() && SteadyClock::now() < told)
     poll_once(told, false);
@@ -158,8 +160,8 @@ void BootstrapServer::Loop::poll_once(Deadline latest, bool wakes) {
       listener_.open() && SteadyClock::now() >= accept_again_ && strangers < kMaxStrangers;
   std::vector<pollfd> entries;
   entries.reserve(connections_.size() + 2);
-  // While the server stops, its wake-up descriptor stays readable and must not spin the loop.
-  // `stopping_` is not read again, because a stop between the two reads would be missed.
+  // While the server stops, its wake-up descriptor stays readable, so polling it would spin the
+  // loop. The caller decides by `wakes`: a second read of `stopping_` here could miss a stop.
   entries.push_back({wakes ? wake_.fd() : -1, POLLIN, 0});
   entries.push_back({accepting ? listener_.fd() : -1, POLLIN, 0});
   for (const auto& connection : connections_) {
@@ -177,8 +179,8 @@ void BootstrapServer::Loop::poll_once(Deadline latest, bool wakes) {
     const short events = entries[i + 2].revents;
     if ((events & (POLLIN | POLLHUP | POLLERR)) != 0) receive(connection);
     if ((events & POLLOUT) != 0) flush(connection);
-    // An ended connection is removed at once, because the rank's next connection may come later in
-    // the same round.
+    // A connection that has ended is removed at once, because the rank may connect again within the
+    // same round of polling.
     if (connection.ended()) leave(connection);
   }
   sweep();
@@ -223,7 +225,8 @@ void BootstrapServer::Loop::take_frames(Connection& connection) {
   while (!connection.closing && !connection.broken) {
     auto frame = connection.decoder.take();
     if (!frame.ok()) {
-      // A peer that has not joined gets no answer; a member is told its mistake.
+      // If a frame cannot be decoded, a peer that has not joined gets no answer and a member gets
+      // the error.
       connection.broken = !connection.rank;
       if (connection.rank) connection.dismiss(encode_failed(frame.status()));
       return;

@@ -20,9 +20,9 @@ class BootstrapServer {
     Endpoint endpoint;  ///< address; host "" listens at every address, port 0 takes a free one
     std::string name;   ///< name of the store in messages; empty: its endpoint
     JobToken token{};   ///< token of the job; a connection with another token is refused and closed
-    /// Number of ranks; nothing: the first rank to join sets it.
+    /// Number of ranks of the job; if nothing, the hello of the first rank sets it.
     std::optional<std::uint32_t> size;
-    /// Time for a connection to send its hello.
+    /// Longest time from the start of a connection to its hello.
     Nanoseconds hello_timeout = std::chrono::seconds(10);
   };
 
@@ -32,7 +32,7 @@ class BootstrapServer {
   BootstrapServer& operator=(const BootstrapServer&) = delete;
 
   std::uint16_t port() const;
-  /// The token of rank 0's hello: random, and known to this process only.
+  /// The random token that the hello of rank 0 must contain; only this process knows it.
   const JobToken& owner_token() const;
 
  private:

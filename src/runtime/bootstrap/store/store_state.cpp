@@ -52,8 +52,8 @@ Status Rendezvous::check(const Hello& hello) const {
   }
   if (hello.remaining_ms == 0) {
     return failure(Code::timeout,
-                   "rank {} reached {} after its timeout of {} had passed: start it earlier, or "
-                   "give it a longer timeout",
+                   "rank {} connected to {} after its own timeout of {}: start this rank earlier, "
+                   "or give it a longer timeout",
                    hello.rank, where_,
                    describe_duration(std::chrono::milliseconds(hello.timeout_ms)));
   }
@@ -65,7 +65,8 @@ Rendezvous::Verdict Rendezvous::hello(const Hello& hello, Deadline now) {
   if (!status.ok()) return {Admission::refused, std::move(status)};
   if (members_.empty()) members_.resize(hello.size);
   Member& member = members_[hello.rank];
-  // The rank has ended the present job and begins its next one before rank 0 has done so.
+  // The rank has left the present job and joins its next job before rank 0 has left the present
+  // one.
   if (member.presence == Presence::left) return {Admission::busy, {}};
   if (failure_) return {Admission::refused, *failure_};
   if (member.presence == Presence::present) {
@@ -117,7 +118,7 @@ void Rendezvous::wait(Member& member, Nanoseconds timeout, Nanoseconds remaining
 void Rendezvous::leave(std::uint32_t rank) {
   Member& member = members_[rank];
   if (!joined_) {
-    // A rank that waits for the others to join may leave and join again.
+    // While a rank waits for the others to join, it may leave and join again.
     if (member.waiting) --waiting_;
     member = Member();
     return;
@@ -136,8 +137,8 @@ void Rendezvous::complete() {
   }
   if (contributed_bytes_ > kMaxExchangeBytes) {
     return fail(failure(Code::resource_exhausted,
-                        "the ranks contributed {} bytes to one exchange of the bootstrap, {} are "
-                        "allowed: send less to each other",
+                        "the ranks contributed {} bytes to one bootstrap exchange, above the limit "
+                        "of {}: contribute fewer bytes per rank",
                         contributed_bytes_, kMaxExchangeBytes));
   }
   std::vector<Bytes> contributions;
@@ -185,7 +186,7 @@ Status Rendezvous::missing_ranks(Nanoseconds timeout) const {
                    describe_duration(timeout));
   }
   return failure(Code::timeout,
-                 "{} joined at {} but did not wait until all ranks had joined, within {}: give all "
+                 "{} joined at {} but gave up before all ranks had joined, within {}: give all "
                  "ranks the same timeout",
                  describe_ranks(gave_up), where_, describe_duration(timeout));
 }

@@ -13,10 +13,10 @@
 
 namespace tutti::runtime {
 
-/// The state of one job. First every rank says hello and waits for the others; then exchanges
-/// follow one another. A rank whose timeout ends before all have joined fails alone and may join
-/// again. Any other failure is final, as is rank 0's timeout, because the store ends with rank 0:
-/// every rank that waits or joins later gets the same error.
+/// The state of one job. First every rank sends its hello and waits for the others; the exchanges
+/// follow, one at a time. If the timeout of a rank other than 0 passes before all ranks have
+/// joined, only this rank fails, and it may join again. Any other failure is final: every rank that
+/// waits or joins later gets the same error.
 class Rendezvous {
  public:
   struct Message {
@@ -27,26 +27,26 @@ class Rendezvous {
   enum class Admission { joined, busy, refused };
   struct Verdict {
     Admission admission = Admission::refused;
-    Status why;  ///< reason of a refusal
+    Status why;  ///< reason why the rank was refused
   };
 
-  /// `where` names the store in messages. Rank 0 says hello with `owner_token`, which only the
-  /// store's process knows. Without a `size` the first rank to join sets it.
+  /// `where` names the store in messages. The hello of rank 0 must contain `owner_token`, which
+  /// only the store's process knows. If `size` is nothing, the hello of the first rank sets it.
   Rendezvous(std::string where, const JobToken& token, const JobToken& owner_token,
              std::optional<std::uint32_t> size);
 
-  /// Handles the hello of a rank, which from now on waits for the others.
+  /// Handles the hello of a rank, which then waits until all ranks have joined.
   Verdict hello(const Hello& hello, Deadline now);
-  /// Handles the contribution of a rank that has joined. After a failure, because the rank broke
-  /// the protocol or the job has failed, the caller sends the failure to the rank and closes the
-  /// connection.
+  /// Handles the contribution of a rank that has joined. Fails if the rank broke the protocol or
+  /// the job has failed; the caller then sends the failure to the rank and closes the connection.
   Status contribute(std::uint32_t rank, Gather gather, Deadline now);
   /// Handles the end of the connection of a rank that had joined.
   void leave(std::uint32_t rank);
   bool failed() const { return failure_.has_value(); }
-  /// Fails each rank whose deadline has passed, or the job.
+  /// Handles passed deadlines: before all ranks have joined, fails each late rank; after that, or
+  /// if rank 0 is late, fails the job.
   void expire(Deadline now);
-  /// The time at which expire() has something to do; Deadline::max() if never.
+  /// The earliest deadline that expire() must handle; Deadline::max() if there is none.
   Deadline next_deadline() const;
   /// Returns the frames to send since the last call, in order.
   std::vector<Message> take_messages();
@@ -55,7 +55,7 @@ class Rendezvous {
   enum class Presence : std::uint8_t { absent, present, gave_up, left };
   struct Member {
     Presence presence = Presence::absent;
-    /// True: waits for the other ranks to join, or for the exchange to complete.
+    /// True: the rank waits until all ranks have joined, or until the exchange is complete.
     bool waiting = false;
     Deadline deadline = Deadline::max();
     Nanoseconds timeout{0};
