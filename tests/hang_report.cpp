@@ -27,8 +27,8 @@ constexpr auto kThreadPatience = std::chrono::milliseconds(500);
 
 std::atomic<Clock::rep> last_sign{0};
 
-/// The stack of one thread, which writes it in the signal handler. Only one thread at a time is
-/// interrupted.
+/// The stack of one thread, stored by that thread in its signal handler. Only one thread at a time
+/// is interrupted.
 struct Stack {
   std::array<void*, kMaxFrames> frames;
   int depth = 0;
@@ -59,7 +59,7 @@ std::uintptr_t load_address() {
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* to) {
         *static_cast<std::uintptr_t*>(to) = info->dlpi_addr;
-        return 1;  // stops at the first object, which is the program
+        return 1;  // ends the iteration at the first object, which is the program
       },
       &address);
   return address;

@@ -10,7 +10,7 @@ namespace tutti::test {
 /// ends it.
 void report_hang_after(std::chrono::seconds patience);
 
-/// Notes that a test begins or ends, so that the program does not hang.
+/// Reports that a test begins or ends, so that the program does not count as hanging.
 void report_later();
 
 }  // namespace tutti::test

@@ -1,5 +1,5 @@
-// Fuzzes the decoders of an aggregator, which listens on a public port and whose memory ranks write
-// call records into: all bytes decode within the limits, or are refused.
+// Fuzzes the decoders of an aggregator. It listens on a public port, and ranks write call records
+// into its memory. All bytes decode to values within the limits, or are refused.
 #include "runtime/aggregator/aggregator_frame.hpp"
 
 #include <algorithm>

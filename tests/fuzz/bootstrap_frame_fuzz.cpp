@@ -77,7 +77,7 @@ void check_stream(std::span<const std::byte> stream, std::size_t piece) {
   }
 }
 
-/// Valid frames with the input as payloads, which the input then damages.
+/// Valid frames whose payloads come from the input. The input then damages some of their bytes.
 Bytes dress(std::span<const std::byte> input) {
   Bytes stream = encode_gather(1, 1000, input);
   const Bytes hello = encode(Hello{.rank = 1, .size = kSize, .timeout_ms = 9, .remaining_ms = 8});

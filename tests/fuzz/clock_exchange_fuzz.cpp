@@ -67,7 +67,8 @@ class Job {
     poll();
   }
 
-  /// Delivers the messages of proper peers, which must end the exchange whatever came before.
+  /// Delivers the messages of correct peers. They must end the exchange, whichever hostile messages
+  /// came before.
   void check_end() {
     const std::vector<std::byte> answer(index(me_) == 0 ? 0 : kAnswerBytes);
     for (std::uint32_t slot = 0; slot < kExchanges; ++slot) {
@@ -78,14 +79,15 @@ class Job {
       }
     }
     require(outcome_.bounds.exchanges() <= kExchanges);
-    // A trace computes these (observe/trace_export.hpp).
+    // A trace computes these values (observe/trace_export.hpp), so they must not overflow.
     (void)(ticking() + outcome_.bounds.offset() - outcome_.origin);
     (void)outcome_.bounds.error();
     require(ended_->done || context_->failures().settled());
     if (ended_->done && ended_->status.ok() && index(me_) != 0) {
       require(outcome_.bounds.exchanges() == kExchanges);
     }
-    // Each question is sent, and answered, at most once.
+    // Rank 0 answers each question at most once, and each other rank sends each question at most
+    // once.
     const std::uint64_t most = index(me_) == 0 ? (kRanks - 1) * kExchanges : kExchanges;
     require(endpoint_->data_posted() <= most);
   }

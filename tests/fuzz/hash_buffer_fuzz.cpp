@@ -1,4 +1,4 @@
-// Compares the hash buffer with a map under hostile bytes, of which each operation takes three.
+// Compares the hash buffer with a map. Each operation is chosen by three bytes of the input.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

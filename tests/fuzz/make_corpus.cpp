@@ -35,7 +35,7 @@ namespace {
 using namespace tutti;  // NOLINT: a program of its own
 using Bytes = std::vector<std::byte>;
 
-/// Deeper than a recursive decoder's stack.
+/// Nesting depth that would overflow the stack of a recursive decoder.
 constexpr std::size_t kNested = 16 * 1024;
 
 class Corpus {
@@ -89,11 +89,11 @@ void add_addresses(Corpus& corpus) {
   }
   const host::SegmentAddress segment{.token = 7, .process = 100, .memory = 5, .bell = 7};
   corpus.add("shared_memory_fuzz", "address", segment.encode());
-  // A ring's count and its one record of 5 bytes; lengths of valid frames are derived from them,
-  // too.
+  // The number of bytes written to a ring, and its only record, of 5 bytes. The target also derives
+  // the lengths of valid frames from this input.
   corpus.add("shared_memory_fuzz", "frame",
              join(std::array<std::uint64_t, 3>{16, 5, 0x0504030201}));
-  // More written bytes than the ring has, the first record a skip.
+  // The count of written bytes exceeds the size of the ring, and the first record is a skip.
   corpus.add("shared_memory_fuzz", "forged_count",
              join(std::array<std::uint64_t, 2>{std::uint64_t{1} << 63, host::kSkip}));
 }
@@ -134,14 +134,15 @@ void add_messages(Corpus& corpus) {
   const Bytes answer(24, std::byte{1});
   corpus.add("data_message_fuzz", "data", join(header, answer));
   corpus.add("data_message_fuzz", "clear_to_send", encode(ClearToSend{.key = 3, .offset = 64}));
-  // One operation of the target: 24 bytes of data by rank 0 or 1 in the first slot.
+  // Each answer is one operation of the target: a data message of rank 0 or 1 with 24 bytes, in the
+  // first match slot.
   corpus.add("clock_exchange_fuzz", "answer",
              join(std::array<std::uint8_t, 2>{0x82, 0}, answer,
                   std::array<std::uint8_t, 2>{0x86, 0}, answer));
   corpus.add("clock_exchange_fuzz", "end_of_range",
              join(std::array<std::uint8_t, 2>{0x86, 0},
                   std::array<std::int64_t, 3>{INT64_MIN, INT64_MIN, 0}));
-  // Retain, request the first epoch, acknowledge by both ranks.
+  // Retains a block, requests that of the first epoch, and acknowledges it by both ranks.
   corpus.add("retained_blocks_fuzz", "kept_and_asked",
              join(std::array<std::uint8_t, 13>{0, 0, 1, 0, 1, 2, 0, 0, 0, 3, 2, 0, 10}));
 }

@@ -1,5 +1,5 @@
-// Fuzzes the decoder of protocol messages: a decoded message is within bounds and encodes to the
-// same bytes.
+// Fuzzes the decoder of protocol messages: the fields of a decoded message are within their limits,
+// and it encodes to the same bytes.
 #include <algorithm>
 #include <array>
 #include <cstddef>

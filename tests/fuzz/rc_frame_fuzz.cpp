@@ -20,7 +20,7 @@ constexpr std::uint32_t kOwn = 0x0a0a0a0a;
 constexpr std::uint32_t kPeer = 0x0b0b0b0b;
 
 struct Sink : CompletionSink {
-  std::uint8_t digest = 0;  // sum that reads every byte of a completion
+  std::uint8_t digest = 0;  // XOR of all payload bytes, so that each byte is read
   void push(const Completion& completion) override {
     for (const std::byte byte : completion.payload) digest ^= static_cast<std::uint8_t>(byte);
   }

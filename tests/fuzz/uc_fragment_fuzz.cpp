@@ -15,7 +15,7 @@ namespace {
 
 using namespace tutti;
 
-// Bytes of a fragment's header and of its payload's length.
+// Number of input bytes that describe one fragment: its header and the length of its payload.
 constexpr std::size_t kEntryBytes = wire::kFragmentHeaderBytes + 2;
 
 void check(std::span<const std::byte> header, const wire::UcFragment& fragment) {

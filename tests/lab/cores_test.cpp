@@ -11,7 +11,8 @@
 namespace tutti::lab {
 namespace {
 
-/// The number of shares in [first, last) to which each core belongs.
+/// For each core, the number of shares that contain it, among those with an index in [first, last).
+/// A share is the set of cores of one host or aggregator.
 std::vector<int> users_of_cores(const std::vector<cpu_set_t>& shares, std::size_t first,
                                 std::size_t last) {
   std::vector<int> users(CPU_SETSIZE);
@@ -47,7 +48,7 @@ class FewerCores {
   int count_ = 0;
 };
 
-TEST(SharesOfCores, HostsHaveEqualShares) {
+TEST(SharesOfCores, Cores_withoutAggregators_areDividedEvenlyAmongTheHosts) {
   cpu_set_t allowed;
   ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
   const int cores = CPU_COUNT(&allowed);
@@ -70,7 +71,7 @@ TEST(SharesOfCores, HostsHaveEqualShares) {
   }
 }
 
-TEST(SharesOfCores, AggregatorSharesFollowTheirLoad) {
+TEST(SharesOfCores, HostsAndAggregators_onTwoCores_areDividedByTheirLoad) {
   const FewerCores two(2);
   if (two.count() < 2) return test::skip_without("cores", "one core");
   struct Case {

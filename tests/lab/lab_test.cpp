@@ -184,7 +184,8 @@ Lab must_create(const LabOptions& options) {
   Result<Lab> lab = Lab::create(options);
   EXPECT_TRUE(lab) << lab.status().to_string();
   if (!lab)
-    // lab_support() approved this machine, so without a lab every further line would fail.
+    // lab_support() reported that this machine can build labs, so without one every further check
+    // would fail.
     std::abort();
   return std::move(*lab);
 }
@@ -234,7 +235,7 @@ TEST(Lab, MulticastReachesEachMemberOnceAndNoOtherHost) {
   EXPECT_EQ(seen[0].unique().size(), kCount);
   EXPECT_EQ(seen[0].late(), 0);
   EXPECT_TRUE(seen[1].order.empty());
-  // The link of the other host carries at most a few packets of the querier.
+  // The link of the host that is no member carries at most a few packets of the multicast querier.
   EXPECT_LT(after[2].since(before[2]).rx_packets, 50u);
 }
 
@@ -273,7 +274,7 @@ TEST(Lab, Ipv6MulticastReachesMembersOnly) {
   EXPECT_LT(after[2].since(before[2]).rx_packets, 50u);
 }
 
-TEST(Lab, PortCountersMatchTheLinks) {
+TEST(Lab, SwitchPortCounters_countTheBytesOfEachHost) {
   if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   const Lab lab = must_create(small_lab(2));
   const device::Descriptor receiver = receiver_on(lab, 1);
@@ -295,7 +296,7 @@ TEST(Lab, PortCountersMatchTheLinks) {
   EXPECT_LE(downlink.tx_bytes, 2000u);
 }
 
-TEST(Lab, BothEndsOfEachLinkAreShaped) {
+TEST(Lab, RateLimit_appliesToBothEndsOfEachLink) {
   if (!support().shaping) return test::skip_without("netadmin", support().shaping.message());
   LabOptions options = small_lab(2);
   options.rate_bits_per_second = 1'000'000'000;
@@ -304,7 +305,8 @@ TEST(Lab, BothEndsOfEachLinkAreShaped) {
     ASSERT_TRUE(shown);
     const nlohmann::json queue = nlohmann::json::parse(shown->output).at(0);
     EXPECT_EQ(queue.at("kind"), "tbf");
-    EXPECT_EQ(queue.at("options").at("rate"), 125'000'000);  // rate in bytes per second
+    // The rate of the link, in bytes per second.
+    EXPECT_EQ(queue.at("options").at("rate"), 125'000'000);
     EXPECT_GE(queue.at("options").at("burst"), 128 * 1000);
   };
   for (int host = 0; host < 2; ++host) {
@@ -314,7 +316,7 @@ TEST(Lab, BothEndsOfEachLinkAreShaped) {
   }
 }
 
-TEST(Lab, ImpairmentsDisableSegmentation) {
+TEST(Lab, LabWithImpairments_turnsSegmentationOffloadOff) {
   if (!support().offload) return test::skip_without("netadmin", support().offload.message());
   if (!support().loss) return test::skip_without("netadmin", support().loss.message());
   LabOptions options = small_lab(1);
@@ -333,7 +335,8 @@ TEST(Lab, ImpairmentsDisableSegmentation) {
 class ImpairedLab : public testing::Test {
  protected:
   static constexpr std::uint32_t kCount = 2000;
-  // The bounds are ten percent of kCount, plus or minus six standard deviations.
+  // The bounds on the number of affected datagrams are ten percent of kCount, plus or minus six
+  // standard deviations.
   static constexpr std::size_t kLeast = 120;
   static constexpr std::size_t kMost = 280;
 
@@ -367,7 +370,7 @@ class ImpairedLab : public testing::Test {
   std::vector<device::Descriptor> receivers_;
 };
 
-TEST_F(ImpairedLab, ReceiversLoseIndependently) {
+TEST_F(ImpairedLab, IndependentLoss_dropsOtherDatagramsAtEachReceiver) {
   ASSERT_TRUE(lab_->set_loss(10));
   const std::vector<Seen> seen = send_all();
   for (const Seen& one : seen) {
@@ -380,7 +383,7 @@ TEST_F(ImpairedLab, ReceiversLoseIndependently) {
   for (const Seen& one : send_all()) EXPECT_EQ(one.order.size(), kCount);
 }
 
-TEST_F(ImpairedLab, SharedLossHitsAllReceiversAlike) {
+TEST_F(ImpairedLab, SharedLoss_dropsTheSameDatagramsAtAllReceivers) {
   ASSERT_TRUE(lab_->set_loss(0, 10));
   const std::vector<Seen> seen = send_all();
   EXPECT_GE(kCount - seen[0].order.size(), kLeast);
@@ -388,7 +391,7 @@ TEST_F(ImpairedLab, SharedLossHitsAllReceiversAlike) {
   EXPECT_EQ(seen[0].order, seen[1].order);
 }
 
-TEST_F(ImpairedLab, BurstLossHasRuns) {
+TEST_F(ImpairedLab, BurstLoss_dropsConsecutiveDatagrams) {
   Impairments impairments;
   impairments.burst_loss = {1, 10};
   impair(impairments);
@@ -409,7 +412,7 @@ TEST_F(ImpairedLab, BurstLossHasRuns) {
   EXPECT_GT(lost, 3 * runs);
 }
 
-TEST_F(ImpairedLab, CorruptionChangesOneByteAndDelivers) {
+TEST_F(ImpairedLab, CorruptedDatagram_isDeliveredWithOneByteChanged) {
   Impairments impairments;
   impairments.corrupt_percent = 10;
   impair(impairments);
@@ -421,7 +424,7 @@ TEST_F(ImpairedLab, CorruptionChangesOneByteAndDelivers) {
   }
 }
 
-TEST_F(ImpairedLab, DuplicatesReachTheChosenHostAlone) {
+TEST_F(ImpairedLab, Duplication_limitedToOneHost_duplicatesNoDatagramAtOtherHosts) {
   if (!support().detour) return test::skip_without("netadmin", support().detour.message());
   Impairments impairments;
   impairments.duplicate_percent = 10;
@@ -434,7 +437,7 @@ TEST_F(ImpairedLab, DuplicatesReachTheChosenHostAlone) {
   EXPECT_LE(seen[1].order.size() - kCount, kMost);
 }
 
-TEST_F(ImpairedLab, ReorderingLosesNothing) {
+TEST_F(ImpairedLab, ReorderedDatagrams_allArrive) {
   if (!support().detour) return test::skip_without("netadmin", support().detour.message());
   if (!support().shaping) return test::skip_without("netadmin", support().shaping.message());
   Impairments impairments;
@@ -460,7 +463,7 @@ TEST_F(ImpairedLab, ImpossibleImpairmentsAreRefused) {
   for (const Seen& one : send_all()) EXPECT_EQ(one.order.size(), kCount);
 }
 
-TEST(Lab, LinksGoDownAndComeBack) {
+TEST(Lab, LinkSetDown_losesDatagrams_andWorksAgainWhenSetUp) {
   if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   Lab lab = must_create(small_lab(2));
   const device::Descriptor sender = sender_on(lab, 0, kGroup);
@@ -488,7 +491,7 @@ bool runs_on(const Lab& lab, int host, cpu_set_t cores) {
   return exit.ok() && *exit == 0;
 }
 
-TEST(Lab, ProgramsOfAHostRunOnItsCores) {
+TEST(Lab, ProgramsOfAHost_runOnlyOnTheCoresOfTheHost) {
   if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   LabOptions options = small_lab(3);
   for (const int aggregators : {0, 1}) {
@@ -516,7 +519,7 @@ TEST(Lab, LabsOfOneMachineAreIsolated) {
   EXPECT_FALSE(seen[1].probed);
 }
 
-TEST(Lab, TeardownLeavesNothing) {
+TEST(Lab, TearDown_killsTheProcesses_andRemovesTheNamespaces) {
   if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   Lab lab = must_create(small_lab(2));
   const std::string name = lab.name();
@@ -617,7 +620,7 @@ struct Lines {
   }
 };
 
-TEST(Runner, EachRankHasItsHostAndEnvironment) {
+TEST(Runner, EachRank_runsOnItsHost_withItsEnvironmentVariables) {
   if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   const Lab lab = must_create(small_lab(3));
   Lines lines;
@@ -643,7 +646,7 @@ TEST(Runner, EachRankHasItsHostAndEnvironment) {
   }
 }
 
-TEST(Runner, FirstFailureIsReportedAndEndsTheOthers) {
+TEST(Runner, FirstFailedRank_isReported_andTheOtherRanksAreEnded) {
   if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   const Lab lab = must_create(small_lab(3));
   RunOptions options;
@@ -785,7 +788,7 @@ TEST(Options, ImpossibleLabsAreRefused) {
   EXPECT_TRUE(refused([](LabOptions& o) { o.impairments.burst_loss = {1, 0}; }));
 }
 
-TEST(Options, ShaperBurstHoldsWholePackets) {
+TEST(Options, ShaperBurst_atHighRates_holdsSeveralOfTheLongestPackets) {
   LabOptions options;
   options.rate_bits_per_second = 1'000'000'000;
   EXPECT_GE(burst_bytes_of(options), 128u * 1024);

@@ -1,6 +1,6 @@
-// Two ranks, each the only rank of its host, report the scheduling of their background threads: one
-// line a rank, "rank 0: precedence 100, callback of another thread at policy 0". On an error the
-// program prints it and exits with status 3.
+// Two ranks, each alone on its host, report how their background threads are scheduled. Each rank
+// prints one line, "rank 0: precedence 100, callback of another thread at policy 0". On an error
+// the program prints the error and exits with status 3.
 #include <fmt/format.h>
 #include <sched.h>
 
@@ -53,7 +53,7 @@ tutti::Status call(tutti::Communicator& communicator, std::atomic<int>& policy) 
   return request->wait();
 }
 
-/// Whether `mine` is set at every rank.
+/// True if `mine` is true at every rank. Every rank must call this together with the others.
 tutti::Result<bool> everywhere(tutti::Communicator& communicator, bool mine) {
   const std::byte own{mine};
   std::vector<std::byte> all(communicator.size());
@@ -69,7 +69,8 @@ int main() {
   auto communicator = tutti::Communicator::create();
   if (!communicator) return fail(communicator.status());
   std::atomic<int> policy{-1};
-  // A call that ends before its callback is set runs the callback at once, in the calling thread.
+  // If the collective ends before its callback is set, the callback runs at once in the calling
+  // thread.
   bool seen = false;
   for (int number = 0; number < kMaxCalls && !seen; ++number) {
     if (auto status = call(*communicator, policy); !status) return fail(status);

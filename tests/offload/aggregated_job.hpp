@@ -82,7 +82,8 @@ inline Counters counters_of(const AggregatorService& service) {
 
 inline CommunicatorOptions patient(std::shared_ptr<device::Device> device = nullptr) {
   CommunicatorOptions options;
-  options.peer_timeout = kPatience;  // long, because a peer on a busy machine may answer late
+  // A long timeout, because a peer on a busy machine may answer late.
+  options.peer_timeout = kPatience;
   options.create_timeout = kPatience;
   options.device = std::move(device);
   return options;
@@ -97,7 +98,8 @@ struct Member {
 
   Status finish(const Aggregation::Outcome& outcome) const {
     if (!outcome) return outcome.status();
-    if (!progress->wait(**outcome, now() + kPatience)) return Status(Code::timeout, "hangs");
+    if (!progress->wait(**outcome, now() + kPatience))
+      return Status(Code::timeout, "the call did not complete in time");
     return (*outcome)->status;
   }
   Counters counters() const {
@@ -126,7 +128,8 @@ inline void on_ranks(
   for (std::thread& thread : threads) thread.join();
 }
 
-/// As on_ranks(), for a join that must succeed.
+/// Like on_ranks(), but expects that every rank joins the aggregators, and runs `body` only if it
+/// does.
 inline void on_joined_ranks(std::uint32_t size, CommunicatorOptions options,
                             const std::vector<std::string>& aggregators,
                             const std::function<void(Member&)>& body) {
@@ -196,7 +199,8 @@ inline std::vector<std::byte> folded(DataType type, ReduceOperation operation,
   return result;
 }
 
-/// The order of a fold: 0, 1, ... or, in a ring, from the rank after `owner` around to `owner`.
+/// The order in which the contributions of the ranks are folded: 0, 1, ... or, in a ring, from the
+/// rank after `owner` around to `owner`.
 inline std::vector<std::uint32_t> rank_order(std::uint32_t size) {
   std::vector<std::uint32_t> ranks;
   for (std::uint32_t r = 0; r < size; ++r) ranks.push_back(r);

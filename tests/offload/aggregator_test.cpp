@@ -91,7 +91,7 @@ TEST_F(Aggregator, WrongKeyIsNamedAtEveryRank) {
   const Status status = how_joining_fails(3, address_of(*service));
   EXPECT_EQ(status.code(), Code::invalid_argument);
   EXPECT_TRUE(names(status, address_of(*service))) << status.to_string();
-  EXPECT_TRUE(names(status, "another key")) << status.to_string();
+  EXPECT_TRUE(names(status, "different key")) << status.to_string();
   EXPECT_EQ(service->jobs(), 0u);
 }
 
@@ -108,7 +108,7 @@ TEST_F(Aggregator, AbsentAggregatorIsNamedWithTheRemedy) {
   EXPECT_TRUE(names(status, "tutti aggregator --listen")) << status.to_string();
 }
 
-TEST_F(Aggregator, FallbackReplacesAnAbsentAggregatorVisibly) {
+TEST_F(Aggregator, AbsentAggregator_withFallback_isReplaced_andTheReasonIsShown) {
   const auto present = start_service();
   const std::string absent = silent_address();
   CommunicatorOptions wanted = patient();
@@ -155,7 +155,7 @@ void expect_windows_of(std::uint32_t slots, std::uint32_t ranks, const Aggregato
   });
 }
 
-TEST_F(Aggregator, ScarceMemoryShrinksTheWindowsThenRefuses) {
+TEST_F(Aggregator, ScarceMemory_shrinksTheWindows_andThenRefusesJobs) {
   engine::WindowConfig terms = kLargeSegments;
   terms.slots = 16;
   const auto service = start_service(terms, nullptr, 32, 0, window_bytes(3, 4));
@@ -166,7 +166,7 @@ TEST_F(Aggregator, ScarceMemoryShrinksTheWindowsThenRefuses) {
   EXPECT_TRUE(names(status, "--memory-mib")) << status.to_string();
 }
 
-TEST_F(Aggregator, OneJobLeavesMemoryForLaterJobs) {
+TEST_F(Aggregator, FirstJob_leavesMemoryOfTheAggregatorForLaterJobs) {
   const auto service = start_service(kLargeSegments, nullptr, 32, 0, 4 * window_bytes(2, 16));
   ASSERT_NE(service, nullptr);
   expect_windows_of(16, 2, *service);
@@ -208,7 +208,7 @@ TEST_F(Aggregator, AggregatorThatEndsInACallIsNamedAtEveryRank) {
     check_sum(member);
     std::vector<std::byte> data(100'000);
     // Rank 2 never calls, so that the calls of the other ranks cannot complete.
-    Aggregation::Outcome outcome = Status(Code::internal, "not called");
+    Aggregation::Outcome outcome = Status(Code::internal, "this rank made no call");
     if (member.rank < 2) {
       outcome = member.aggregation->allreduce(data, data, {.will_wait = false});
     }
@@ -278,14 +278,14 @@ TEST_F(Aggregator, DifferentCallsFailWithTheNameOfTheRank) {
     const std::lock_guard lock(mutex);
     said.insert(status.message());
   });
-  // One of two callers differs from the other, so at least one rank names it.
+  // The two ranks call different reductions, so the error of at least one of them says so.
   EXPECT_TRUE(std::any_of(said.begin(), said.end(), [](const std::string& one) {
     return one.find("called a different reduction") != std::string::npos;
   })) << testing::PrintToString(said);
   ASSERT_TRUE(empties(*service));
 }
 
-TEST_F(Aggregator, RequestedAlgorithmIsServedByName) {
+TEST_F(Aggregator, AlgorithmRequestedByName_isServedByTheAggregator) {
   const auto service = start_service();
   on_joined_ranks(2, patient(), {address_of(*service)}, [&](Member& member) {
     std::vector<std::int32_t> ones(2000, 1);
@@ -338,7 +338,7 @@ TEST_F(Aggregator, ImpossibleCallsAreRefusedBeforeAnythingIsSent) {
   });
 }
 
-/// A rank that claims to have written all segments at once, without credit for them.
+/// The operation of a rank that announces all segments as written at once, without credit for them.
 class Greedy final : public engine::Operation {
  public:
   explicit Greedy(const engine::CallRecord& record)
@@ -429,7 +429,7 @@ JoinRequest sample_request() {
           .options = options};
 }
 
-TEST(AggregatorFrame, RequestRoundTripsAndBadLimitsAreRefused) {
+TEST(AggregatorFrame, JoinRequest_decodesAsEncoded_andBadLimitsAreRefused) {
   const auto back = decode_join_request(encode(sample_request()));
   ASSERT_TRUE(back.ok()) << back.status().to_string();
   EXPECT_EQ(back->unique_id, "tutti1/x");
@@ -453,19 +453,19 @@ TEST(AggregatorFrame, RequestRoundTripsAndBadLimitsAreRefused) {
   }
 }
 
-TEST(AggregatorFrame, ReplyCarriesTheTermsOrTheReason) {
+TEST(AggregatorFrame, JoinReply_carriesTheWindowSettingsOrTheReasonOfARefusal) {
   const auto terms = decode_join_reply(encode(JoinReply{{}, kSmall}));
   ASSERT_TRUE(terms.ok());
   EXPECT_EQ(terms->terms, kSmall);
-  const auto reason =
-      decode_join_reply(encode(JoinReply{Status(Code::resource_exhausted, "full"), {}}));
+  const auto reason = decode_join_reply(
+      encode(JoinReply{Status(Code::resource_exhausted, "the aggregator is full"), {}}));
   ASSERT_TRUE(reason.ok());
   EXPECT_EQ(reason->status.code(), Code::resource_exhausted);
-  EXPECT_EQ(reason->status.message(), "full");
+  EXPECT_EQ(reason->status.message(), "the aggregator is full");
   EXPECT_FALSE(decode_join_reply(encode(JoinReply{{}, {.segment_bytes = 7}})).ok());
 }
 
-TEST(AggregatorFrame, SealedFrameOpensOnlyUnchangedWithItsKeyAndConnection) {
+TEST(AggregatorFrame, SealedFrame_opensOnlyUnchanged_withTheSameKeyAndConnection) {
   const ServiceKey key = service_key();
   const ControlNonce challenge = fresh_nonce();
   const ControlNonce nonce = fresh_nonce();
@@ -489,7 +489,7 @@ TEST(AggregatorFrame, SealedFrameOpensOnlyUnchangedWithItsKeyAndConnection) {
   EXPECT_FALSE(opens(key, ControlDirection::to_aggregator, challenge, {}));
 }
 
-TEST(AggregatorFrame, HeaderHasOneValidForm) {
+TEST(AggregatorFrame, ControlHeader_withAChangedByte_isRefused) {
   const Bytes frame = encode_control(ControlKind::reply, Bytes(5));
   ASSERT_EQ(frame.size(), kControlHeaderBytes + 5);
   const auto header = decode_control_header(std::span(frame).first(kControlHeaderBytes));

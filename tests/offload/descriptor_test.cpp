@@ -51,7 +51,7 @@ Descriptor random_descriptor(std::uint64_t seed) {
   return d;
 }
 
-TEST(Descriptor, DecodedWordsEqualTheDescriptor) {
+TEST(Descriptor, Descriptor_decodesAsEncoded) {
   std::vector<std::uint64_t> words;
   for (std::uint64_t seed = 0; seed < 2000; ++seed) {
     const std::size_t before = words.size();
@@ -67,7 +67,7 @@ TEST(Descriptor, DecodedWordsEqualTheDescriptor) {
   EXPECT_TRUE(rest.empty());
 }
 
-TEST(Descriptor, FieldsHaveTheDocumentedPositions) {
+TEST(Descriptor, FieldsOfADescriptor_haveTheDocumentedPositions) {
   Descriptor d;
   d.job = static_cast<JobId>(0xab);
   d.step = static_cast<SequenceId>(0x1f);
@@ -114,7 +114,7 @@ TEST(Descriptor, HostileWordsAreRefused) {
   }
 }
 
-TEST(PacketHeader, WordsRoundTripAndReservedBitsAreRefused) {
+TEST(PacketHeader, Header_decodesAsEncoded_andReservedBitsAreRefused) {
   for (std::uint64_t seed = 0; seed < 500; ++seed) {
     Random random(seed);
     PacketHeader header;
@@ -176,7 +176,7 @@ TEST(Sequence, BadSequencesAreRefusedBeforePosting) {
             Code::unsupported);
 }
 
-TEST(DoubleTree, EveryNodeIsReachedOnceAndIsInnerNodeOfOneTreeOnly) {
+TEST(DoubleTree, EveryNode_isReachedOncePerTree_andIsAnInnerNodeOfOneTreeOnly) {
   for (std::uint32_t n = 1; n <= 130; ++n) {
     std::vector<std::uint32_t> inner(n + 1);
     for (std::uint32_t tree = 0; tree < 2; ++tree) {
@@ -210,7 +210,7 @@ TEST(DoubleTree, EveryNodeIsReachedOnceAndIsInnerNodeOfOneTreeOnly) {
   }
 }
 
-TEST(MemoryMap, AddressIsValidOnlyForItsJobAndRegion) {
+TEST(MemoryMap, Address_isValidOnlyInTheJobAndRegionItWasMadeFor) {
   MemoryMap map;
   std::vector<std::byte> mine(100);
   std::vector<std::byte> yours(100);
@@ -229,7 +229,7 @@ TEST(MemoryMap, AddressIsValidOnlyForItsJobAndRegion) {
   EXPECT_TRUE(map.find(static_cast<JobId>(2), other, 1));
 }
 
-TEST(UnitDirectory, PortStaysBoundUntilItIsIdle) {
+TEST(UnitDirectory, PortWithPacketsOrASequence_staysBoundToItsUnit) {
   UnitDirectory directory(4, 2, 16);
   const auto job = static_cast<JobId>(9);
   const auto port = static_cast<Port>(3);

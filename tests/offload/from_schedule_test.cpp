@@ -31,7 +31,7 @@ UnitNetwork::Settings settings(std::uint32_t ranks) {
   return settings;
 }
 
-/// One schedule at all ranks, with separate buffers for each rank.
+/// Runs one schedule at all ranks, with separate buffers for each rank.
 class LoweredRun {
  public:
   LoweredRun(std::uint32_t ranks, std::uint64_t seed) : network_(settings(ranks), seed) {}
@@ -75,7 +75,8 @@ class LoweredRun {
     std::uint32_t idle_rounds = 0;
     while (network_.stray_completions().size() < ranks) {
       const bool moved = network_.round(idle_rounds >= 4);
-      if (!moved && idle_rounds >= 4) return Status(Code::internal, "stuck");
+      if (!moved && idle_rounds >= 4)
+        return Status(Code::internal, "no packet can move, but not all ranks have completed");
       idle_rounds = moved ? 0 : idle_rounds + 1;
     }
     for (const Completion& completion : network_.stray_completions()) {
@@ -84,7 +85,8 @@ class LoweredRun {
     for (int i = 0; i < 8 && network_.round(true); ++i) {
     }
     for (std::uint32_t rank = 0; rank < ranks; ++rank) {
-      if (network_.bank(rank).close_job(kJob) != 0) return Status(Code::internal, "left over");
+      if (network_.bank(rank).close_job(kJob) != 0)
+        return Status(Code::internal, "packets are left in the buffers");
     }
     return Status();
   }
@@ -158,7 +160,7 @@ TEST(FromSchedule, EveryPointToPointAlgorithmRunsOnTriggerUnits) {
   EXPECT_GT(ran, 150u);
 }
 
-TEST(FromSchedule, RabenseifnerResultHasTheSameBitsForEveryOrderOfArrival) {
+TEST(FromSchedule, RabenseifnerResult_hasTheSameBits_forEveryOrderOfArrival) {
   for (const std::uint32_t ranks : {2u, 5u, 8u, 12u, 16u}) {
     for (std::uint64_t seed = 0; seed < 20; ++seed) {
       const auto purpose = purpose_of(Collective::allreduce, "rabenseifner", ranks, 0);
@@ -171,7 +173,7 @@ TEST(FromSchedule, RabenseifnerResultHasTheSameBitsForEveryOrderOfArrival) {
   }
 }
 
-TEST(FromSchedule, TaskWithoutADescriptorIsNamed) {
+TEST(FromSchedule, TaskThatNoDescriptorCanExpress_isNamedInTheError) {
   LoweredRun run(4, 1);
   const Status status =
       run.run(purpose_of(Collective::allgather, "multicast", 4, 0), ElementType::int8);

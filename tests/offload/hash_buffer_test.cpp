@@ -31,7 +31,7 @@ std::vector<std::byte> payload_of(std::uint64_t value, std::size_t size = sizeof
 
 HashBuffer small() { return HashBuffer({.slots = 64, .slot_bytes = kSlotBytes, .readers = 4}); }
 
-TEST(PacketKey, FieldsHaveTheDocumentedWidths) {
+TEST(PacketKey, FieldsOfAPacketKey_haveTheDocumentedWidths) {
   const PacketKey largest = key_of(255, (1u << 24) - 1, 2047, 31);
   EXPECT_EQ(largest.packed(), (std::uint64_t{1} << 48) - 1);
   EXPECT_EQ(PacketKey::unpack(largest.packed()), largest);
@@ -76,7 +76,7 @@ TEST(HashBuffer, OversizedPacketIsRefused) {
             HashBuffer::Wrote::too_long);
 }
 
-TEST(HashBuffer, ParkedReadWakesAndOthersContinue) {
+TEST(HashBuffer, ParkedRead_isWokenByItsPacket_andOtherReadersContinue) {
   HashBuffer buffer = small();
   EXPECT_EQ(buffer.park(key_of(1, 2), 3), HashBuffer::Parked::parked);
   EXPECT_EQ(buffer.park(key_of(1, 2), 1), HashBuffer::Parked::contested);
@@ -95,7 +95,7 @@ TEST(HashBuffer, ParkedReadWakesAndOthersContinue) {
   EXPECT_EQ(buffer.counters().woke, 1u);
 }
 
-TEST(HashBuffer, CancelledReadLeavesNothingBehind) {
+TEST(HashBuffer, CancelledRead_leavesNoReservedSlot) {
   HashBuffer buffer = small();
   EXPECT_EQ(buffer.park(key_of(1, 2), 3), HashBuffer::Parked::parked);
   buffer.cancel(3);
@@ -115,7 +115,7 @@ std::uint32_t fill(HashBuffer& buffer, std::uint64_t seed) {
   }
 }
 
-TEST(HashBuffer, NominalCapacityFitsBeforePushBack) {
+TEST(HashBuffer, Buffer_storesItsNominalCapacity_beforeItPushesBack) {
   for (const std::uint32_t slots : {256u, 512u, 2048u}) {
     std::uint32_t nominal = 0;
     for (std::uint64_t seed = 0; seed < 50; ++seed) {
@@ -129,8 +129,8 @@ TEST(HashBuffer, NominalCapacityFitsBeforePushBack) {
   }
 }
 
-TEST(HashBuffer, KeysOfARealJobFit) {
-  // The keys are those of 32 jobs, 16 children and one step: neighbouring keys instead of random
+TEST(HashBuffer, PacketsWithTheKeysOfRealJobs_fitIntoTheBuffer) {
+  // The keys are those of 32 jobs with 16 children and one step: consecutive keys instead of random
   // ones.
   HashBuffer buffer({.slots = 640, .slot_bytes = 1, .readers = 1});
   for (std::uint32_t job = 0; job < 32; ++job) {
@@ -141,7 +141,7 @@ TEST(HashBuffer, KeysOfARealJobFit) {
   }
 }
 
-TEST(HashBuffer, AwaitedPacketIsStoredInAFullBuffer) {
+TEST(HashBuffer, PacketOfAParkedRead_isStoredInAFullBuffer) {
   HashBuffer buffer({.slots = 20, .slot_bytes = 8, .readers = 2});
   std::uint32_t node = 0;
   // All slots are filled. Packets whose own windows are full are pushed back, so more packets are
@@ -165,7 +165,7 @@ TEST(HashBuffer, AwaitedPacketIsStoredInAFullBuffer) {
   EXPECT_EQ(buffer.park(key_of(2, 3), 1), HashBuffer::Parked::parked);
 }
 
-TEST(HashBuffer, DiscardsOneJobOnly) {
+TEST(HashBuffer, DiscardOfAJob_keepsThePacketsOfOtherJobs) {
   HashBuffer buffer = small();
   for (std::uint32_t node = 0; node < 10; ++node) {
     static_cast<void>(buffer.write(key_of(1, node), 0, {}));
@@ -250,7 +250,7 @@ class Reference {
     present_.erase(known);
   }
   void park(const PacketKey& key, std::uint32_t reader) {
-    // The reader has a wake-up that next_woken() has not reported yet.
+    // A reader cannot park while next_woken() has not reported its last wake-up.
     if (woken_.contains(reader)) return;
     const auto parked = buffer_.park(key, reader);
     if (present_.contains(key.packed())) {
@@ -259,7 +259,7 @@ class Reference {
       ASSERT_EQ(parked, HashBuffer::Parked::contested);
     } else if (parked == HashBuffer::Parked::parked) {
       reader_key_[reader] = key;
-    }  // otherwise the reader's reserved slot still holds a packet
+    }  // in all other cases the slot that is reserved for the reader still holds a packet
   }
   void cancel(std::uint32_t reader) {
     buffer_.cancel(reader);

@@ -29,7 +29,7 @@ TEST(InNetworkPlan, SegmentsOfABlockHaveOneLength) {
 }
 
 // The length includes the headers of all datagrams, each of the longest kind.
-TEST(InNetworkPlan, SegmentIsOnePacketOfTheKernel) {
+TEST(InNetworkPlan, DatagramsOfASegment_fitIntoOneSegmentedSend) {
   const std::size_t segment = WindowConfig{}.segment_bytes;
   for (std::uint32_t mtu = 1400; mtu <= 9216; mtu += 4) {
     const std::size_t chunk = device::ip::chunk_bytes_for_mtu(mtu, AF_INET);
@@ -70,7 +70,7 @@ TEST(InNetworkPlan, SegmentsCoverEveryBlockExactlyOnce) {
   }
 }
 
-TEST(InNetworkPlan, RecordRoundTripsAndNonsenseIsRefused) {
+TEST(InNetworkPlan, CallRecord_decodesAsEncoded_andInvalidRecordsAreRefused) {
   CallRecord record;
   record.call = {.kind = InNetworkKind::reduce,
                  .type = DataType::bfloat16,
@@ -96,7 +96,7 @@ TEST(InNetworkPlan, RecordRoundTripsAndNonsenseIsRefused) {
   EXPECT_FALSE(decode_call_record(encode(record), 4).has_value());
 }
 
-TEST(WindowConfig, EachFieldIsChecked) {
+TEST(WindowConfig, InvalidValueOfEachField_isRefused) {
   EXPECT_TRUE(check(WindowConfig{}).ok());
   EXPECT_TRUE(check(WindowConfig{16384, 8, 4, 65536}).ok());
   EXPECT_FALSE(check(WindowConfig{.segment_bytes = 100}).ok());

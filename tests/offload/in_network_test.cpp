@@ -121,7 +121,7 @@ class InNetwork : public Aggregated, public testing::WithParamInterface<std::uin
 INSTANTIATE_TEST_SUITE_P(Ranks, InNetwork, testing::Values(1u, 2u, 3u, 4u, 5u, 7u, 8u),
                          [](const auto& one) { return "P" + std::to_string(one.param); });
 
-TEST_P(InNetwork, EveryReductionHasTheBitsOfRankOrder) {
+TEST_P(InNetwork, EveryReduction_hasTheBitsOfAFoldInRankOrder) {
   const auto service = start_service();
   std::atomic<std::uint64_t> calls{0};
   on_joined_ranks(GetParam(), patient(), {address_of(*service)}, [&](Member& member) {
@@ -150,7 +150,7 @@ class InNetworkRing : public InNetwork {};
 INSTANTIATE_TEST_SUITE_P(Ranks, InNetworkRing, testing::Values(2u, 3u, 4u, 5u, 7u, 8u),
                          [](const auto& one) { return "P" + std::to_string(one.param); });
 
-TEST_P(InNetworkRing, RingOrder_givesRingBitsAndSendsNoOwnBlock) {
+TEST_P(InNetworkRing, ReduceScatterInRingOrder_hasTheBitsOfARing_andSendsNoOwnBlock) {
   const auto service = start_service();
   const std::size_t count = 9001;
   on_joined_ranks(GetParam(), patient(), {address_of(*service)}, [&](Member& member) {
@@ -194,7 +194,7 @@ TEST_P(InNetwork, ReductionOfAnyCountIsRightWithAnyNumberOfAggregators) {
   }
 }
 
-TEST_P(InNetwork, ResultsDoNotDependOnNetworkFaults) {
+TEST_P(InNetwork, Results_withNetworkFaults_areThoseWithoutFaults) {
   for (const char* faults :
        {"seed=3; drop receiver chunk rate=3%; drop sender reliable rate=2%",
         "seed=4; reorder receiver chunk rate=10% distance=5; duplicate sender reliable rate=10%",
@@ -250,8 +250,8 @@ TEST_P(InNetwork, CallsStartedBackToBackHaveTheRightResults) {
   });
 }
 
-// A rank that posts segment by segment, so that other ranks can begin, does not wait for credits.
-TEST_F(Aggregated, CallThatFitsTheWindowStallsNoRank) {
+// A rank posts segment by segment, so that the other ranks can begin. It must not wait for credits.
+TEST_F(Aggregated, CallThatFitsIntoTheWindow_stallsNoRank) {
   const auto service = start_service(engine::WindowConfig{});
   on_joined_ranks(3, patient(), {address_of(*service)}, [&](Member& member) {
     for (std::uint64_t call = 0; call < 5; ++call) {
@@ -262,14 +262,14 @@ TEST_F(Aggregated, CallThatFitsTheWindowStallsNoRank) {
   });
 }
 
-TEST_F(Aggregated, BitsAreTheSameForEveryOrderOfArrival) {
+TEST_F(Aggregated, BitsOfTheResult_areTheSame_forEveryOrderOfArrival) {
   const auto network = faulty_network("seed=9; drop sender reliable rate=3%");
   const auto service = start_service(kSmall, network);
   const Case one{DataType::float32, ReduceOperation::sum, 5003, 1};
   const Bytes wanted = folded(one.type, one.operation, one.inputs(5), rank_order(5));
   on_joined_ranks(5, patient(network), {address_of(*service)}, [&](Member& member) {
     for (int run = 0; run < 60; ++run) {
-      // In each run another rank is late.
+      // A different rank is late in each run.
       if (run % 5 == static_cast<int>(member.rank)) member.progress->poll();
       check_allreduce(member, one, false);
     }

@@ -79,7 +79,8 @@ class JobRun {
   std::vector<Bytes> outputs_;
 };
 
-/// Nodes so small that even short calls have several segments, credit batches and units.
+/// Settings of nodes that are so small that even short calls take several segments, credit batches
+/// and trigger units.
 UnitNetwork::Settings small(std::uint32_t ranks, std::uint32_t slots = 64) {
   UnitNetwork::Settings settings;
   settings.ranks = ranks;
@@ -111,7 +112,7 @@ constexpr CollectiveKind kAllKinds[] = {CollectiveKind::barrier, CollectiveKind:
                                         CollectiveKind::reduce, CollectiveKind::reduce_flat,
                                         CollectiveKind::allreduce};
 
-TEST(OffloadCollectives, ResultIsRightForEveryShapeUpToSixteenRanks) {
+TEST(OffloadCollectives, Result_isRightForEveryCollectiveAndSize_upToSixteenRanks) {
   struct Pair {
     Operation operation;
     ElementType type;
@@ -155,7 +156,7 @@ TEST(OffloadCollectives, ResultIsRightForEveryOperationAndType) {
   }
 }
 
-TEST(OffloadCollectives, ResultIsRightForEveryRootOfARankCountThatIsNoPowerOfTwo) {
+TEST(OffloadCollectives, Result_isRightForEveryRoot_ifTheRanksAreNoPowerOfTwo) {
   for (const std::uint32_t ranks : {6u, 7u, 11u}) {
     UnitNetwork network(small(ranks), ranks);
     for (std::uint32_t root = 0; root < ranks; ++root) {
@@ -168,7 +169,7 @@ TEST(OffloadCollectives, ResultIsRightForEveryRootOfARankCountThatIsNoPowerOfTwo
   }
 }
 
-TEST(OffloadCollectives, ResultIsRightForShapesUpToSixtyFourRanks) {
+TEST(OffloadCollectives, Result_isRightForSomeCollectivesAndSizes_upToSixtyFourRanks) {
   for (const std::uint32_t ranks : {17u, 24u, 31u, 32u, 33u, 48u, 63u, 64u}) {
     UnitNetwork network(small(ranks), ranks);
     for (const CollectiveKind kind : {CollectiveKind::barrier, CollectiveKind::broadcast,
@@ -202,11 +203,12 @@ TEST(OffloadCollectives, ResultHasTheSameBitsForAThousandOrdersOfArrival) {
   }
 }
 
-TEST(OffloadCollectives, FullBufferPushesPacketsBackAndLosesNone) {
+TEST(OffloadCollectives, FullBuffer_pushesPacketsBack_andLosesNone) {
   std::uint64_t pushed_back = 0;
   std::uint64_t stalled = 0;
   for (std::uint64_t seed = 0; seed < 40; ++seed) {
-    // Each unit has two slots for the packets of up to 15 peers, and one place in its outbox.
+    // Each trigger unit has only two slots for the packets of up to 15 peers, and one entry in its
+    // outbox.
     UnitNetwork::Settings settings = small(16, 2);
     settings.bank.units = 2;
     settings.bank.unit.outbox_packets = 1;
@@ -306,7 +308,8 @@ TEST(OffloadCollectives, JobThatTimesOutDoesNotAffectOtherJobs) {
   next.expect_right("after it");
 }
 
-// The operations of the other tests commute, so this test checks the order of operands.
+// This operation does not commute, so the test checks the order of operands. The operations of the
+// other tests commute.
 TEST(OffloadCollectives, OperandsAreCombinedInRankOrder) {
   for (const CollectiveKind kind :
        {CollectiveKind::reduce, CollectiveKind::reduce_flat, CollectiveKind::allreduce}) {

@@ -22,7 +22,7 @@ PulsedCredits make(std::uint64_t capacity, std::uint32_t pulses, std::uint32_t c
       .value();
 }
 
-TEST(PulsedCredits, ReductionIsCutIntoPulsesOfAKthOfTheCapacity) {
+TEST(PulsedCredits, Reduction_isCutIntoCreditBatchesOfAFractionOfTheCapacity) {
   PulsedCredits credits = make(100, 4);
   EXPECT_EQ(credits.pulse_elements(), 25u);
   const auto request = credits.open(110);
@@ -52,7 +52,7 @@ TEST(PulsedCredits, ReductionIsCutIntoPulsesOfAKthOfTheCapacity) {
   EXPECT_TRUE(credits.close(request));
 }
 
-TEST(PulsedCredits, IndivisibleCapacityIsNeverExceeded) {
+TEST(PulsedCredits, CapacityNotDivisibleIntoBatches_isNeverExceeded) {
   PulsedCredits credits = make(10, 4);
   EXPECT_EQ(credits.pulse_elements(), 3u);
   EXPECT_EQ(credits.credits(), 3u)
@@ -64,7 +64,7 @@ TEST(PulsedCredits, IndivisibleCapacityIsNeverExceeded) {
   EXPECT_EQ(credits.outstanding_elements(), 9u);
 }
 
-TEST(PulsedCredits, WindowBeginsAtTheOldestPulse) {
+TEST(PulsedCredits, NextCreditBatch_waitsForTheOldestOneInFlight) {
   PulsedCredits credits = make(8, 4);
   const auto request = credits.open(100);
   PulsedCredits::Pulse pulse;
@@ -83,7 +83,7 @@ TEST(PulsedCredits, WindowBeginsAtTheOldestPulse) {
   EXPECT_EQ(credits.next(request, {}, pulse), Answer::wait);
 }
 
-TEST(PulsedCredits, RequestWithoutACreditIsRetriedThenFails) {
+TEST(PulsedCredits, RequestThatGetsNoCredit_isRetried_andThenFails) {
   PulsedCredits credits = PulsedCredits::create({.capacity_elements = 4,
                                                  .pulses = 1,
                                                  .window = 1,
@@ -110,7 +110,7 @@ TEST(PulsedCredits, RequestWithoutACreditIsRetriedThenFails) {
   EXPECT_EQ(credits.next(first, {30}, pulse), Answer::pulse) << "the other request must go on";
 }
 
-TEST(PulsedCredits, WaitingRequestIsServedBeforeOthersTakeMore) {
+TEST(PulsedCredits, WaitingRequest_getsACredit_beforeOthersGetAnotherOne) {
   PulsedCredits credits = make(4, 4);
   PulsedCredits::Pulse pulse;
   const auto greedy = credits.open(100);
@@ -134,7 +134,7 @@ TEST(PulsedCredits, ResponsesWithoutARequestAreRefused) {
   EXPECT_EQ(credits.outstanding_elements(), 2u);
 }
 
-TEST(PulsedCredits, BadSettingsAreRefused) {
+TEST(PulsedCredits, InvalidSettings_areRefused) {
   const auto code = [](std::uint64_t capacity, std::uint32_t pulses, std::uint32_t window,
                        std::uint32_t counters) {
     return PulsedCredits::create({.capacity_elements = capacity,
@@ -166,19 +166,20 @@ struct Model {
   std::uint32_t nodes = 2;
   std::vector<std::uint32_t> jobs;  ///< number of elements of each job
   PulsedCredits::Settings credits;
-  /// Elements that each node can buffer before the credit batch they belong to.
+  /// Number of elements that each node can buffer before it has injected their credit batch.
   std::uint32_t buffer_elements = 0;
 };
 
-/// The state of one node's contribution to one element, at one other node.
+/// The state of the contribution of one node to one element, on its way to another node.
 enum class Fate : std::uint8_t { unsent, in_network, buffered, consumed };
 
-/// A model in which all nodes reduce all jobs and send every contribution to every node. A node
-/// sends its contributions to a credit batch when it injects the batch, and an element's credit
-/// returns when all nodes' contributions to the element have been consumed there.
+/// A model in which every node takes part in every job and sends each contribution to every node. A
+/// node sends its contributions to a credit batch when it injects the batch. The credit of an
+/// element returns to a node when the node has consumed the contributions of all nodes to the
+/// element.
 ///
-/// The network delivers in any order. A node consumes contributions to its own batches in flight at
-/// once, and buffers the rest while there is room.
+/// The network delivers in any order. A node consumes a contribution at once if the node itself has
+/// the credit batch in flight; otherwise the node buffers it while there is room.
 struct Simulation {
   std::vector<PulsedCredits> credits;                         ///< credits, indexed by node
   std::vector<std::vector<PulsedCredits::Request>> requests;  ///< requests, indexed by node and job
@@ -267,7 +268,8 @@ class Explorer {
     PulsedCredits::Pulse pulse;
     PulsedCredits credits = before.credits[node];
     const Answer answer = credits.next(before.requests[node][job], {}, pulse);
-    // Without a batch, only a retry or giving up after retries changes the state.
+    // If no credit batch is injected, the state changes only when the node counts a retry or gives
+    // up.
     if (credits == before.credits[node]) return false;
     Simulation simulation = before;
     simulation.credits[node] = std::move(credits);
@@ -374,7 +376,7 @@ PulsedCredits::Settings settings(std::uint64_t capacity, std::uint32_t pulses,
           .attempts = 2};
 }
 
-TEST(PulsedCreditsModel, SingleReductionEndsInEveryInterleaving) {
+TEST(PulsedCreditsModel, SingleReduction_inEveryOrderOfSteps_completes) {
   struct Case {
     std::uint32_t nodes, elements, capacity, pulses, buffer;
   };
@@ -393,7 +395,7 @@ TEST(PulsedCreditsModel, SingleReductionEndsInEveryInterleaving) {
   }
 }
 
-TEST(PulsedCreditsModel, SeveralReductionsEndIfEachHasACredit) {
+TEST(PulsedCreditsModel, SeveralReductions_withACreditForEach_complete) {
   struct Case {
     std::vector<std::uint32_t> jobs;
     std::uint32_t capacity, pulses, counters, buffer;
@@ -411,18 +413,19 @@ TEST(PulsedCreditsModel, SeveralReductionsEndIfEachHasACredit) {
   }
 }
 
-TEST(PulsedCreditsModel, ReductionsWithoutACreditEachReportTheDeadlock) {
-  // Two credits are too few for two reductions if each node gives both to a different reduction.
+TEST(PulsedCreditsModel, FewerCreditsThanReductionsNeed_endInAnError_notADeadlock) {
+  // Two credits are too few for two reductions: one node may give both to the first, and another
+  // node both to the second.
   Explorer explorer({2, {2, 2}, settings(2, 2, 2, 1), 2});
   explorer.run();
   ASSERT_FALSE(HasFatalFailure());
   EXPECT_GT(explorer.failed_ends(), 0u);
 }
 
-TEST(PulsedCreditsModel, ReductionsWithTooFewCountersReportItInsteadOfHanging) {
+TEST(PulsedCreditsModel, ReductionsWithTooFewCounters_endWithAnError_insteadOfHanging) {
   for (const std::uint32_t counters : {1u, 2u}) {
-    // There are two reductions and one credit, so nodes that begin with different ones would wait
-    // for each other.
+    // There are two reductions and one credit. Two nodes that begin with different reductions would
+    // wait for each other.
     Explorer explorer({2, {1, 1}, settings(counters == 1 ? 2 : 1, 1, counters), 1});
     explorer.run();
     ASSERT_FALSE(HasFatalFailure());
@@ -432,7 +435,7 @@ TEST(PulsedCreditsModel, ReductionsWithTooFewCountersReportItInsteadOfHanging) {
   }
 }
 
-TEST(PulsedCredits, LargeRequestsCompleteForEveryOrderOfResponses) {
+TEST(PulsedCredits, LargeRequests_complete_forRandomOrdersOfResponses) {
   for (std::uint64_t seed = 0; seed < 200; ++seed) {
     Random random(seed);
     const auto pulses = static_cast<std::uint32_t>(1 + random.below(16));

@@ -28,7 +28,7 @@ std::vector<ElementType> types() {
   return all;
 }
 
-/// Every pair of operation and type that the reducer supports.
+/// One reducer for every supported pair of operation and type.
 std::vector<Reducer> reducers() {
   std::vector<Reducer> all;
   for (std::size_t o = 0; o < kOperations; ++o) {
@@ -84,7 +84,8 @@ Bytes elements(ElementType type, std::size_t count, std::uint64_t seed) {
   return made;
 }
 
-/// A copy of a vector at an address that is `offset` bytes off, with guard bytes behind it.
+/// A copy of a vector that begins `offset` bytes behind an aligned address and is followed by guard
+/// bytes.
 class Placed {
  public:
   Placed(const Bytes& content, std::size_t offset)
@@ -150,7 +151,7 @@ TEST(Reducer, AccumulateEqualsTheReferenceForEveryCountAndAlignment) {
   }
 }
 
-TEST(Reducer, CombineEqualsTheChainInTheSameOrder) {
+TEST(Reducer, Combine_equalsFoldingTheOperandsOneByOne) {
   for (const Reducer& reducer : reducers()) {
     for (const std::string_view implementation : Reducer::implementations()) {
       const Reducer tested = reducer.with_implementation(implementation).value();
@@ -184,7 +185,7 @@ TEST(Reducer, CombineEqualsTheChainInTheSameOrder) {
   }
 }
 
-TEST(Reducer, OneOperandIsCopiedAndNoOperandChangesNothing) {
+TEST(Reducer, OneOperandIsCopied_ZeroOperandsLeaveTheResultUnchanged) {
   const Reducer sum = Reducer::create(Operation::sum, ElementType::float32).value();
   const Bytes signalling = bytes_of<std::uint32_t>({0xff80'0001, 0x8000'0000});
   Bytes dst(8);
@@ -195,7 +196,7 @@ TEST(Reducer, OneOperandIsCopiedAndNoOperandChangesNothing) {
   EXPECT_EQ(dst, signalling);
 }
 
-TEST(Reducer, OrderChangesFloatSumsOnly) {
+TEST(Reducer, OrderOfOperands_changesOnlyFloatSums) {
   const Reducer sum = Reducer::create(Operation::sum, ElementType::float32).value();
   const Bytes big = bytes_of({1e8f});
   const Bytes small = bytes_of({3.0f});
@@ -209,7 +210,7 @@ TEST(Reducer, OrderChangesFloatSumsOnly) {
   EXPECT_EQ(fold({big.data(), negative.data(), small.data()}), 3.0f);
 }
 
-TEST(Reducer, UnsupportedPairIsNamed) {
+TEST(Reducer, UnsupportedOperationForAType_isNamedInTheError) {
   for (const Operation operation : {Operation::bit_and, Operation::bit_or, Operation::bit_xor}) {
     for (const ElementType type : types()) {
       const auto reducer = Reducer::create(operation, type);
@@ -238,7 +239,7 @@ void expect_accumulated(Operation operation, ElementType type, Value a, Value b,
   }
 }
 
-TEST(Reducer, IntegersWrap) {
+TEST(Reducer, IntegerSums_wrapOnOverflow) {
   expect_accumulated<std::int8_t>(Operation::sum, ElementType::int8, 127, 1, -128);
   expect_accumulated<std::int16_t>(Operation::prod, ElementType::int16, 300, 300, 24464);
   expect_accumulated<std::uint16_t>(Operation::prod, ElementType::uint16, 65535, 65535, 1);
@@ -247,7 +248,7 @@ TEST(Reducer, IntegersWrap) {
   expect_accumulated<std::uint64_t>(Operation::sum, ElementType::uint64, UINT64_MAX, 2, 1);
 }
 
-TEST(Reducer, IntegersCompareWithTheirSign) {
+TEST(Reducer, SignedIntegers_areComparedWithTheirSign) {
   expect_accumulated<std::int8_t>(Operation::min, ElementType::int8, -128, 127, -128);
   expect_accumulated<std::uint8_t>(Operation::min, ElementType::uint8, 128, 127, 127);
   expect_accumulated<std::int64_t>(Operation::max, ElementType::int64, INT64_MIN, -1, -1);
@@ -302,7 +303,7 @@ TEST(Reducer, ResultWithANanOperandIsTheCanonicalNan) {
   }
 }
 
-TEST(Reducer, ZerosInfinitiesAndDenormalsAreExact) {
+TEST(Reducer, ReductionsOfZerosInfinitiesAndDenormals_areExact) {
   for (const Specials& of : kSpecials) {
     const std::uint64_t minus_infinity = of.infinity | of.sign;
     const std::uint64_t largest = of.infinity - 1;
@@ -377,7 +378,7 @@ TEST(Reducer, BfloatSumsEqualTheReferenceForEveryValue) {
   }
 }
 
-TEST(Reducer, BfloatSumsOfManyEqualTheReferenceAtEverySize) {
+TEST(Reducer, BfloatSumsOfManyOperands_equalTheReferenceAtEverySize) {
   // The operands have exponents from `lowest` on, and include zeros of either sign and equal
   // numbers that cancel.
   const auto numbers = [](std::uint32_t lowest, std::uint32_t exponents, std::uint64_t seed) {
@@ -425,7 +426,7 @@ TEST(Reducer, MultiplyAndAddAreNotFused) {
   }
 }
 
-TEST(Reducer, AverageDividesOnce) {
+TEST(Reducer, Average_dividesTheSumOnce) {
   const auto average = [](ElementType type, Bytes sum, std::uint32_t contributions) {
     const Reducer reducer = Reducer::create(Operation::average, type).value();
     Bytes reference = sum;
@@ -454,7 +455,7 @@ TEST(Reducer, AverageDividesOnce) {
   for (const ElementType type : types()) average(type, elements(type, 1031, 9), 7);
 }
 
-TEST(Reducer, FinishChangesAveragesAndPreparePremultiplied) {
+TEST(Reducer, Finish_changesOnlyAverages_andPrepareOnlyPremultipliedSums) {
   for (const Reducer& reducer : reducers()) {
     const Bytes input = elements(reducer.type(), 77, 3);
     const Bytes factor = elements(reducer.type(), 1, 4);
@@ -474,8 +475,8 @@ TEST(Reducer, FinishChangesAveragesAndPreparePremultiplied) {
   }
 }
 
-TEST(Reducer, ReduceIsPrepareCombineFinish) {
-  constexpr std::size_t kCount = 5003;  // number of elements: more than a block, with an odd rest
+TEST(Reducer, Reduce_equalsPrepareThenCombineThenFinish) {
+  constexpr std::size_t kCount = 5003;  // number of elements, which is odd and larger than a block
   for (const Reducer& reducer : reducers()) {
     const std::size_t bytes = element_bytes(reducer.type());
     const Bytes factors = elements(reducer.type(), 3, 11);
@@ -537,7 +538,8 @@ void expect_nearest_even(std::uint16_t infinity, const Narrow& narrow, const Wid
   for (std::uint16_t below = 0; below < infinity; ++below) {
     const auto above = static_cast<std::uint16_t>(below + 1);
     const float low = widen(below);
-    // The largest number's upper neighbour is infinity, which stands for the next number.
+    // Infinity follows the largest number, so it takes the place of the next number in the
+    // rounding.
     const float high = above == infinity
                            ? low + (low - widen(static_cast<std::uint16_t>(below - 1)))
                            : widen(above);
@@ -550,11 +552,11 @@ void expect_nearest_even(std::uint16_t infinity, const Narrow& narrow, const Wid
   }
 }
 
-TEST(HalfFloat, NarrowingRoundsToNearestEven) {
+TEST(HalfFloat, ConversionToHalf_roundsToNearestEven) {
   expect_nearest_even(0x7c00, float_to_half, half_to_float);
 }
 
-TEST(HalfFloat, BfloatIsTheUpperHalfRoundedToNearestEven) {
+TEST(HalfFloat, Bfloat16_isTheUpperHalfOfAFloat_roundedToNearestEven) {
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
     const auto stored = static_cast<std::uint16_t>(bits);
     const float wide = bfloat_to_float(stored);

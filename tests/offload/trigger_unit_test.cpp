@@ -119,7 +119,7 @@ TEST_F(TriggerUnitTest, DescriptorFiresWhenAllNamedPacketsHaveArrivedInAnyOrder)
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-TEST_F(TriggerUnitTest, OwnDataIsFoldedAtThePositionOfTheDescriptor) {
+TEST_F(TriggerUnitTest, OwnData_isFoldedAtThePositionThatTheDescriptorNames) {
   for (std::uint8_t position = 0; position <= 2; ++position) {
     std::vector<std::byte> own = floats({1.0f});
     std::vector<std::byte> result(4);
@@ -137,7 +137,7 @@ TEST_F(TriggerUnitTest, OwnDataIsFoldedAtThePositionOfTheDescriptor) {
   }
 }
 
-TEST_F(TriggerUnitTest, SequenceRunsStepByStep) {
+TEST_F(TriggerUnitTest, DescriptorsOfASequence_fireInOrder) {
   auto sequence = builder();
   sequence.wait(kLeft, 1);
   sequence.signal(kRight, 2);
@@ -201,7 +201,7 @@ TEST_F(TriggerUnitTest, SwapRemoteDataReplacesTheDataOfTheDescriptor) {
   EXPECT_TRUE(sent().at(0).first.swap_data);
 }
 
-TEST_F(TriggerUnitTest, SwapLocalVpAnswersTheAskingPort) {
+TEST_F(TriggerUnitTest, SwapLocalVp_sendsTheAnswerToThePortThatAsked) {
   for (const bool swap : {false, true}) {
     auto sequence = builder();
     Descriptor& d = sequence.signal(kRight, 2);
@@ -241,7 +241,7 @@ TEST_F(TriggerUnitTest, RdmaPacketIsInMemoryBeforeItsTriggerFires) {
   std::vector<std::byte> memory(64);
   const Address place = bank_.add_memory(kJob, memory).value();
   auto sequence = builder();
-  sequence.send(kRight, 1, place + 8, 4);  // forwards the data that the packet has written
+  sequence.send(kRight, 1, place + 8, 4);  // forwards the data that the received packet has written
   sequence.name(kLeft, 0);
   ASSERT_TRUE(post(sequence).ok());
   PacketHeader header = header_of(kLeft, 0, 4);
@@ -276,7 +276,7 @@ TEST_F(TriggerUnitTest, AddressOfAnotherJobIsRefused) {
   EXPECT_EQ(bank_.deliver(header_of(kLeft, 0, 257), large), Delivered::refused);
 }
 
-TEST_F(TriggerUnitTest, CollectiveEndInAPacketEndsTheSequenceAndSendsNothing) {
+TEST_F(TriggerUnitTest, PacketWithCollectiveEnd_endsTheSequence_andSendsNothing) {
   for (const bool end : {false, true}) {
     auto sequence = builder();
     sequence.signal(kRight, 2);
@@ -290,7 +290,7 @@ TEST_F(TriggerUnitTest, CollectiveEndInAPacketEndsTheSequenceAndSendsNothing) {
   }
 }
 
-TEST_F(TriggerUnitTest, CollectiveEndInADescriptorEndsTheSequenceAtItsDestination) {
+TEST_F(TriggerUnitTest, CollectiveEndOfADescriptor_endsTheSequenceAtTheDestination) {
   auto sequence = builder();
   sequence.signal(kRight, 2).collective_end = true;
   sequence.signal(kSelf, 0).collective_end = true;
@@ -338,7 +338,7 @@ TEST_F(TriggerUnitTest, DescriptorOutsideACollectiveIsSentAtOnce) {
   EXPECT_EQ(bank_.send_point_to_point(d).code(), Code::invalid_argument);
 }
 
-TEST_F(TriggerUnitTest, FullOutboxHoldsTheDescriptorBack) {
+TEST_F(TriggerUnitTest, DescriptorIsHeldBack_whileTheOutboxIsFull) {
   auto sequence = builder();
   for (std::uint32_t step = 0; step < 5; ++step) sequence.signal(kRight, step);
   ASSERT_TRUE(post(sequence).ok());
@@ -351,7 +351,7 @@ TEST_F(TriggerUnitTest, FullOutboxHoldsTheDescriptorBack) {
   }
 }
 
-TEST_F(TriggerUnitTest, PartialResultsFreeTheBufferInOrder) {
+TEST_F(TriggerUnitTest, PacketsAreFoldedInOrder_andThenFreeTheirSlots) {
   std::vector<std::byte> own = floats({1});
   std::vector<std::byte> result(4);
   auto sequence = builder();
@@ -442,8 +442,8 @@ TEST_F(TriggerUnitTest, TimeoutOfASequenceNamesTheMissingPacket) {
   EXPECT_EQ(bank.directory().jobs(), 0u);
 }
 
-TEST_F(TriggerUnitTest, ExcessSequencesArePostedAgainLater) {
-  // The port is bound to one unit, which has places for four sequences.
+TEST_F(TriggerUnitTest, SequenceRefusedByAFullUnit_canBePostedLater) {
+  // The port is bound to one trigger unit, which can hold four sequences.
   for (int i = 0; i < 5; ++i) {
     auto sequence = builder();
     sequence.wait(kLeft, static_cast<std::uint32_t>(i));
@@ -459,7 +459,7 @@ TEST_F(TriggerUnitTest, ExcessSequencesArePostedAgainLater) {
   EXPECT_TRUE(post(sequence).ok());
 }
 
-TEST_F(TriggerUnitTest, PortsAreSpreadOverUnitsAndGetTheirPackets) {
+TEST_F(TriggerUnitTest, Ports_areDistributedOverTheUnits_andGetTheirPackets) {
   for (std::uint32_t port = 0; port < 16; ++port) {
     SequenceBuilder sequence(kJob, static_cast<Port>(port), kSelf);
     sequence.wait(kLeft, 0);

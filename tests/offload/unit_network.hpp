@@ -77,8 +77,8 @@ class UnitNetwork {
   bool run() {
     std::uint32_t idle_rounds = 0;
     while (!all_done()) {
-      // A round tries a part of the possible steps, but all of them once nothing has moved for a
-      // while.
+      // A round tries only some of the possible steps. Once nothing has moved for a few rounds, a
+      // round tries all of them.
       const bool thorough = idle_rounds >= 4;
       const bool moved = round(thorough);
       if (!moved && thorough) return false;
@@ -161,8 +161,8 @@ class UnitNetwork {
     for (const auto& call : host.calls) moved = call->poll(now_) || moved;
     return moved;
   }
-  /// Moves packets from a bank's outboxes into the network, which copies their payload as a wire
-  /// would.
+  /// Moves packets from the outboxes of a node's trigger units into the network, which copies their
+  /// payload as a wire would.
   bool collect(UnitBank& bank, bool all) {
     bool moved = false;
     for (std::uint64_t some = all ? ~std::uint64_t{0} : 1 + random_.below(8); some != 0; --some) {

@@ -4,12 +4,14 @@
 //   aggregated_program allreduce|reduce_scatter|reduce|pair BYTES COUNT [order=rank|ring]
 //                      [warm=N] [apart]
 //
-// BYTES is a rank's vector, in a Reduce-Scatter its block; `pair` is an Allgather by multicast and
-// a Reduce-Scatter of such blocks at the same time ([Khalilov24] appendix B). Elements are float32,
-// small whole numbers, so that every result is known. The environment describes the ranks,
-// TUTTI_AGGREGATORS the aggregators. The ranks begin each call together, except with `apart`. The
-// program prints "running" after the first call, each call's time at rank 0, and "done" at the end;
-// on an error it prints "failed in S s: STATUS" and exits with status 3.
+// BYTES is the size of a rank's vector, or in a Reduce-Scatter of a block. `pair` runs an Allgather
+// by multicast and a Reduce-Scatter of such blocks at the same time ([Khalilov24] appendix B). The
+// elements are small whole numbers of type float32, so that every result is known.
+//
+// The environment describes the ranks, and TUTTI_AGGREGATORS the aggregators. The ranks begin each
+// call together, except with `apart`. The program prints "running" after the first call, the time
+// of each call at rank 0, and "done" at the end. On an error it prints "failed in S s: STATUS" and
+// exits with status 3.
 #include <fmt/format.h>
 
 #include <algorithm>

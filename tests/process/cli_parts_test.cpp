@@ -41,7 +41,7 @@ TEST(Size, PrintedTextParsesToTheSameBytes) {
   EXPECT_EQ(size_text(65536), "64K");
 }
 
-TEST(Pattern, BytesDependOnRankOffsetAndRepetition) {
+TEST(Pattern, TestPattern_differsByRankOffsetAndRepetition) {
   std::vector<std::byte> data(1003);
   bench::fill_pattern(data.data(), data.size(), 3, 7);
   EXPECT_EQ(bench::count_wrong(data.data(), data.size(), 3, 7), 0);
@@ -54,7 +54,7 @@ TEST(Pattern, BytesDependOnRankOffsetAndRepetition) {
   EXPECT_EQ(bench::count_wrong(data.data(), data.size(), 3, 7), 2);
 }
 
-TEST(Percentile, ValueIsThatOfTheNearestRank) {
+TEST(Percentile, EachPercentile_isAMeasuredTime_notAnInterpolatedOne) {
   Measured measured;
   for (int i = 1; i <= 10; ++i) measured.times_ns.push_back(i * 100);
   EXPECT_EQ(measured.percentile_ns(0), 100);
@@ -65,7 +65,7 @@ TEST(Percentile, ValueIsThatOfTheNearestRank) {
   EXPECT_EQ(measured.mean_ns(), 550);
 }
 
-TEST(InterfaceBytes, CountersOfAnInterfaceAreRead) {
+TEST(InterfaceBytes, LoopbackCounters_areRead_andAnUnknownInterfaceIsNamed) {
   EXPECT_TRUE(interface_bytes("lo").ok());
   const auto absent = interface_bytes("nosuch0");
   EXPECT_NE(absent.status().message().find("nosuch0"), std::string::npos);
@@ -87,14 +87,14 @@ HostFacts healthy() {
   return facts;
 }
 
-/// The only finding about these facts; the test fails if there are more or none.
+/// The only finding about these facts; the test fails if there is none or more than one.
 Finding only_finding(const HostFacts& facts) {
   const auto findings = find_faults(facts);
   EXPECT_EQ(findings.size(), 1u);
   return findings.empty() ? Finding{} : findings.front();
 }
 
-TEST(Findings, HealthyHostHasNone) { EXPECT_TRUE(find_faults(healthy()).empty()); }
+TEST(Findings, HealthyHost_hasNoFindings) { EXPECT_TRUE(find_faults(healthy()).empty()); }
 
 TEST(Findings, SmallReceiveBufferIsReportedWithItsFix) {
   HostFacts facts = healthy();
@@ -106,13 +106,13 @@ TEST(Findings, SmallReceiveBufferIsReportedWithItsFix) {
   EXPECT_NE(finding.text.find("212992"), std::string::npos);
 }
 
-TEST(Findings, LittleUdpMemoryIsReportedWithItsFix) {
+TEST(Findings, TooLittleUdpMemory_isReportedWithItsFix) {
   HostFacts facts = healthy();
   facts.limits.udp_mem_pages = {100, 200, 300};
   EXPECT_EQ(only_finding(facts).command, "sysctl -w net.ipv4.udp_mem='32768 49152 65536'");
 }
 
-TEST(Findings, MissingInterfaceForSeveralHostsIsReported) {
+TEST(Findings, HostWithoutAMulticastInterface_isReported) {
   HostFacts facts = healthy();
   facts.chosen.reset();
   facts.chosen_error = "no multicast interface";
@@ -136,7 +136,7 @@ TEST(Findings, SnoopingBridgeWithoutQuerierIsReported) {
   EXPECT_EQ(only_finding(facts).command, "ip link set dev br2 type bridge mcast_querier 1");
 }
 
-TEST(Findings, StrictFilterIsReportedOnlyWithSeveralNetworks) {
+TEST(Findings, StrictReversePathFilter_onSeveralInterfaces_isReported) {
   HostFacts facts = healthy();
   facts.strict_filters = {"eth0"};
   EXPECT_TRUE(find_faults(facts).empty());
@@ -144,7 +144,7 @@ TEST(Findings, StrictFilterIsReportedOnlyWithSeveralNetworks) {
   EXPECT_NE(only_finding(facts).command.find("net.ipv4.conf.eth0.rp_filter=2"), std::string::npos);
 }
 
-TEST(Findings, FirewallIsListedBeforeAMissingLab) {
+TEST(Findings, Firewall_isListedBeforeMissingSupportForLabs) {
   HostFacts facts = healthy();
   facts.lab.temporary = failure(Code::unsupported, "no user namespaces");
   facts.input_policy = InputPolicy::drop;
@@ -174,23 +174,23 @@ TEST(Plan, MulticastSendsEachBlockOnce) {
   EXPECT_EQ(plan->data.max_sent, block);
   EXPECT_EQ(plan->data.max_received, 7 * block);
   EXPECT_EQ(plan->data.total, 64 * block);
-  EXPECT_EQ(plan->messages, 8u + 7u);  // messages of the handshakes and activations
+  EXPECT_EQ(plan->messages, 8u + 7u);  // one handshake message per rank, and seven activations
   EXPECT_EQ(plan->credits, 0u);
   EXPECT_EQ(plan->barrier_messages, 24u);
 }
 
-TEST(Plan, BarrierOfSixRanksHasMessagesOfTheTwoExtraRanks) {
+TEST(Plan, Barrier_ofSixRanks_addsTwoMessagesForEachRankBeyondFour) {
   const auto plan = plan_multicast(plan_input(Operation::broadcast, 6, 1));
   EXPECT_EQ(plan->barrier_messages, 4u * 2 + 2 * 2);
 }
 
-TEST(Plan, LongMessagesNeedCredits) {
+TEST(Plan, LongBroadcast_needsCredits) {
   const auto plan = plan_multicast(plan_input(Operation::broadcast, 3, 10 << 20));
   EXPECT_GT(plan->credits, 0u);
   EXPECT_EQ(plan->credits % 2, 0u);  // each of the root's two children reports once a credit batch
 }
 
-TEST(Plan, RingSendsEveryBlockOverEveryLinkButOne) {
+TEST(Plan, Ring_ofEightRanks_sendsEachBlockSevenTimes) {
   const Plan plan = plan_ring(plan_input(Operation::allgather, 8, 1392));
   EXPECT_EQ(plan.chunk_bytes, 1392u);
   EXPECT_EQ(plan.data.max_sent, 7u * (1392 + 66 + 48));
@@ -221,11 +221,11 @@ TEST(Plan, UcMessagesHaveSeveralDatagrams) {
   EXPECT_EQ(plan->data.total, 64 * plan->data.max_sent);
 }
 
-TEST(Plan, SmallBuffersShortenUcMessages) {
+TEST(Plan, SmallReceiveWindow_shortensUcMessages) {
   PlanInput input = plan_input(Operation::broadcast, 8, 100'000);
   input.multicast = device::ip::Multicast::uc;
   input.window_bytes = 100'000;
-  // Chunk size of which eight fit the window, in steps of 32 bytes.
+  // The expected chunk size is the largest multiple of 32 bytes of which eight fit into the window.
   EXPECT_EQ(plan_multicast(input)->chunk_bytes, 12'480u);
   input.window_bytes = 100;
   EXPECT_EQ(plan_multicast(input)->chunk_bytes, 1440u);
@@ -271,7 +271,7 @@ std::uint64_t multicast_bytes(Operation operation, std::uint64_t bytes) {
   return counted({.operation = operation, .send_bytes = bytes}, {})["device_multicast_bytes_sent"];
 }
 
-TEST(Plan, PlanOfUcMatchesTheCountersOfTheDevice) {
+TEST(Plan, UcPlan_matchesTheCountersOfTheDevice) {
   const auto loopback = device::ip::choose_interface("", true, AF_INET);
   ASSERT_TRUE(loopback.ok()) << loopback.status().to_string();
   const auto device = probe_device(loopback->name, false, 1, "uc");
@@ -303,7 +303,7 @@ TEST(Plan, PlanOfUcMatchesTheCountersOfTheDevice) {
   }
 }
 
-TEST(Choice, ReportedAlgorithmIsThatOfTheCommunicator) {
+TEST(Choice, ReportedAlgorithm_isTheOneThatTheCommunicatorUses) {
   for (const Operation operation : {Operation::allgather, Operation::broadcast}) {
     for (const std::uint64_t bytes : {1ull, 300'000ull}) {
       const bool multicast = choose(operation, 2, bytes)->algorithm == "multicast";

@@ -1,6 +1,6 @@
-// A rank that dies, freezes or is cut off ends the collective at every survivor with an error that
-// names it, within five seconds with default options. The ranks are processes, each on a host of a
-// lab.
+// If a rank dies, freezes or is cut off, the collective ends at every survivor with an error that
+// names the rank. With default options this takes at most five seconds. The ranks are processes,
+// each on a host of a lab.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -26,7 +26,7 @@ using std::chrono::steady_clock;
 
 /// Time from the fault to the end of every survivor, in seconds.
 constexpr double kBoundSeconds = 5.0;
-/// Time after which a rank counts as hanging, which only bounds the time of a failing test.
+/// Time after which a rank counts as hanging; only a failing test waits this long.
 constexpr milliseconds kHang{20'000};
 constexpr milliseconds kStart{40'000};
 constexpr int kFailed = 3;
@@ -226,7 +226,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"broadcast", Fault::killed, 5, 1, "ring"}),
     name_of);
 
-TEST_P(Lost, RankIsNamedByEverySurvivor) {
+TEST_P(Lost, RankThatDiesFreezesOrIsCutOff_isNamedByEverySurvivor) {
   const Case& one = GetParam();
   auto job = Job::start(
       one.ranks, {one.operation, "1048576", "1000000000", std::string("by=") + one.algorithm});
@@ -241,7 +241,7 @@ TEST_P(Lost, RankIsNamedByEverySurvivor) {
   }
   expect_named(*job, one.lost, fault);
   if (one.fault != Fault::cut) return;
-  // To the lost rank all others are gone, so it names the rank that it waited for.
+  // The rank that was cut off has lost all others, so its error names the rank that it waited for.
   std::vector<int> statuses;
   job->await({one.lost}, fault, statuses);
   const std::string text = job->rank(one.lost).text();
@@ -260,7 +260,7 @@ TEST_F(Failure, RankFrozenBetweenCallsIsNamed) {
   expect_named(*job, 1, steady_clock::now());
 }
 
-TEST_F(Failure, ComputingRankIsNotLost) {
+TEST_F(Failure, RankThatComputesForSeconds_isNotReportedLost) {
   auto job = Job::start(4, {"allgather", "1048576", "30", "compute=2:20:8000"});
   ASSERT_NE(job, nullptr);
   std::vector<int> statuses;

@@ -170,7 +170,7 @@ class HostDevice(unittest.TestCase):
                              of_rank=lambda rank: {"TUTTI_DEVICE": "host", "TUTTI_MULTICAST": "uc"}):
             text = rank.end()
             self.assertEqual(rank.process.returncode, 3, text)
-            self.assertIn("the device host has no UC multicast", text)
+            self.assertIn("the device 'host' has no UC multicast", text)
 
     def test_unknown_multicast_kind_is_refused_by_name(self):
         for rank in self.job(2, "allgather", "8", "10",

@@ -3,11 +3,13 @@
 //   loop_program allgather|broadcast BYTES COUNT [stop=RANK:CALL]
 //                [compute=RANK:CALL:MILLISECONDS]... [by=ALGORITHM] [root=RANK]
 //
-// stop: that rank stops itself (SIGSTOP) before that call. compute: it computes for that time
-// before that call, outside any collective. by: multicast by default. root: of every broadcast; by
-// default each rank in turn. The program prints "running" after a few calls, on an error "failed in
-// S s: STATUS" with exit status 3, and on wrong data "wrong data" with exit status 4. SIGTERM at rank 0
-// of an Allgather makes its next call the last one of every rank.
+// stop: the rank stops itself (SIGSTOP) before the call of this number. compute: the rank computes
+// for the given time before the call, outside any collective. by: the algorithm, by default
+// multicast. root: the root of every Broadcast, by default each rank in turn.
+//
+// The program prints "running" after a few calls. On an error it prints "failed in S s: STATUS" and
+// exits with status 3, on wrong data "wrong data" with status 4. SIGTERM at rank 0 of an Allgather
+// makes the next call of rank 0 the last one of every rank.
 #include <fmt/format.h>
 #include <signal.h>
 
@@ -31,7 +33,8 @@ constexpr int kFailed = 3;
 constexpr int kWrongData = 4;
 constexpr int kUsage = 2;
 constexpr std::uint64_t kWarmCalls = 5;
-/// What rank 0 contributes to the last call after SIGTERM; no contribution() has this value.
+/// The byte that rank 0 contributes to the last call after SIGTERM; contribution() never returns
+/// it.
 constexpr std::byte kLastCall{0};
 
 volatile std::sig_atomic_t g_end_requested = 0;
@@ -54,8 +57,8 @@ struct Plan {
   std::uint64_t root = UINT64_MAX;
 };
 
-/// Parses a text such as "1:20:8000" into its numbers; false if their count is not that of
-/// `places`.
+/// Parses a text such as "1:20:8000" into `places`; false if the text does not have exactly one
+/// number for each of them.
 bool read_numbers(std::string_view text, std::vector<std::uint64_t*> places) {
   for (std::size_t i = 0; i < places.size(); ++i) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *places[i]);

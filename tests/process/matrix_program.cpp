@@ -1,13 +1,16 @@
-// A rank of the correctness matrix: runs a covering sample of collectives and checks every byte.
+// A rank of the correctness matrix: it runs a sample of all kinds of collectives and checks every
+// byte.
 //
-//   matrix_program sweep SEED          every root, S and M (0: learned); odd sizes; in place and
-//                                      not; multicast and ring; tag and CRC
-//   matrix_program large BYTES         a broadcast and an allgather of BYTES received bytes
-//   matrix_program together COUNT      that many communicators with collectives under way at once
-//   matrix_program calls COUNT         that many calls back to back, of small and empty messages
+//   matrix_program sweep SEED          every root, number of subgroups and number of chains (0:
+//                                      learned); odd sizes; in place and with two buffers;
+//                                      multicast and ring; keyed tag and CRC-32C
+//   matrix_program large BYTES         a Broadcast and an Allgather that receive BYTES bytes
+//   matrix_program together COUNT      COUNT communicators with collectives under way at once
+//   matrix_program calls COUNT         COUNT calls back to back, of small and empty messages
 //
-// Started once a rank with RANK, WORLD_SIZE, ... as `tutti run` and `tutti lab run` do. Rank 0
-// prints a line of JSON with its results; the exit status is 0 only if all data were right.
+// `tutti run` and `tutti lab run` start the program once per rank, with RANK, WORLD_SIZE, ... in
+// the environment. Rank 0 prints a line of JSON with its results; the exit status is 0 only if all
+// data were right.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -146,7 +149,8 @@ class Matrix {
   Status together(std::size_t count);
   Status calls(std::uint64_t count);
 
-  /// Runs a barrier on each communicator, so that no rank leaves while another still needs it.
+  /// Runs a barrier on each communicator, so that no rank leaves while a peer still needs data from
+  /// it.
   Status leave() {
     for (Communicator& one : communicators_) {
       auto request = one.barrier();
@@ -165,7 +169,8 @@ class Matrix {
     result.subgroups = subgroups;
     result.chains = chains;
     result.authenticate = tag;
-    result.peer_timeout = kPatience;  // long, because a peer on a busy machine may answer late
+    // A long timeout, because a peer on a busy machine may answer late.
+    result.peer_timeout = kPatience;
     return result;
   }
 
@@ -211,8 +216,9 @@ Status Matrix::sizes(Communicator& communicator, std::size_t most) {
   return {};
 }
 
-/// Runs every number of subgroups S with every number of chains M (0: learned), each with every
-/// root and size. The largest sizes and the ring run with learned M, the CRC-32C with M = 1.
+/// Runs every number of subgroups with every number of chains, each with every root and size. The
+/// largest sizes and the ring run only with a learned number of chains (0), the CRC-32C only with
+/// one chain.
 Status Matrix::sweep(std::uint64_t seed) {
   seed_ = seed << 20;
   const std::uint32_t ranks = first().size();

@@ -68,7 +68,7 @@ struct Job {
   int run() { return run_command(options); }
 };
 
-TEST(RunCommand, EveryRankGetsItsVariables) {
+TEST(RunCommand, EveryRank_getsItsEnvironmentVariables) {
   Job job = Job::shell(3,
                        "echo $RANK of $WORLD_SIZE, $LOCAL_RANK of $LOCAL_WORLD_SIZE at "
                        "$MASTER_ADDR; echo oops >&2");
@@ -86,7 +86,7 @@ TEST(RunCommand, OutputWithoutPrefixIsUnchanged) {
   EXPECT_EQ(job.out.text(), "no newline");
 }
 
-TEST(RunCommand, ProbeRanksExchange) {
+TEST(RunCommand, RanksOfTheProbe_exchangeOverTheBootstrap) {
   Job job(4, {TUTTI_BOOTSTRAP_PROBE});
   EXPECT_EQ(job.run(), 0) << job.err.text();
   const auto lines = job.out.sorted_lines();
@@ -94,7 +94,7 @@ TEST(RunCommand, ProbeRanksExchange) {
   EXPECT_TRUE(lines[3].starts_with("[3] rank 3 of 4 by env:// at 127.0.0.1:")) << lines[3];
 }
 
-TEST(RunCommand, FirstFailureIsTheExitStatus) {
+TEST(RunCommand, FirstFailedRank_determinesTheExitStatus) {
   Job job = Job::shell(3, "test $RANK = 1 && exit 7; exec sleep 1000");
   job.options.grace = kSoon;
   EXPECT_EQ(job.run(), 7);
@@ -109,13 +109,13 @@ TEST(RunCommand, RanksThatIgnoreSigtermAreKilled) {
   EXPECT_EQ(job.run(), 1);
 }
 
-TEST(RunCommand, OtherRanksHaveTheirGracePeriod) {
+TEST(RunCommand, OtherRanks_afterAFailure_haveTimeToFinish) {
   Job job = Job::shell(2, "test $RANK = 0 && exit 1; sleep 0.3; echo done");
   EXPECT_EQ(job.run(), 1);
   EXPECT_EQ(job.out.text(), "[1] done\n");
 }
 
-TEST(RunCommand, SignalIsReported) {
+TEST(RunCommand, RankEndedByASignal_isReportedWithTheSignal) {
   Job job = Job::shell(1, "kill -SEGV $$");
   EXPECT_EQ(job.run(), 128 + SIGSEGV);
   EXPECT_NE(job.err.text().find("was ended by signal 11"), std::string::npos);
@@ -143,7 +143,7 @@ TEST(RunCommand, OrphansOfARankAreKilled) {
   EXPECT_TRUE(state[0] == 'Z' || kill(pid, 0) != 0);
 }
 
-TEST(RunCommand, UnstartableProgramIsNamed) {
+TEST(RunCommand, ProgramThatCannotBeStarted_isNamed) {
   Job missing(2, {"/nonexistent/program"});
   EXPECT_EQ(missing.run(), kExitNotStarted);
   EXPECT_EQ(missing.err.text(),
@@ -229,8 +229,8 @@ TEST(LinePrefixer, LinesAreReturnedOnlyWhenComplete) {
 /// Runs the probe under another launcher and expects the description of that bootstrap from each
 /// rank.
 void expect_probe_by(const std::string& launcher, const std::string& method) {
-  // The variables of an outer launcher are unset, because an inner launcher would take itself for
-  // its child.
+  // The variables of an outer launcher are unset. A launcher that finds them would act as a rank of
+  // the outer one.
   Job job = Job::shell(1,
                        "unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT LOCAL_RANK "
                        "LOCAL_WORLD_SIZE TUTTI_RUN_ID; exec " +

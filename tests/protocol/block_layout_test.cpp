@@ -56,7 +56,7 @@ TEST(BlockLayout, ChunksCoverTheBufferExactlyOnce) {
   }
 }
 
-TEST(BlockLayout, BytesOfARunAreTheSumOfItsChunks) {
+TEST(BlockLayout, BytesOfAChunkRun_areTheSumOfItsChunkLengths) {
   const BlockLayout layout = gather({3, 1000, 64, 1, 1000});
   for (const Block& block : layout.blocks()) {
     for (std::uint32_t first = block.psns.first; first < block.psns.last; ++first) {
@@ -70,7 +70,7 @@ TEST(BlockLayout, BytesOfARunAreTheSumOfItsChunks) {
   }
 }
 
-TEST(BlockLayout, SubgroupsTakeContiguousSlicesOfASegmentInTurn) {
+TEST(BlockLayout, ConsecutiveSlicesOfABlock_belongToTheSubgroupsInTurn) {
   for (const Shape& shape : shapes()) {
     const BlockLayout layout = gather(shape);
     ASSERT_EQ(layout.slice_chunks() % 64, 0u);

@@ -45,7 +45,7 @@ TEST(ChunkMap, EachChunkCountsOnceInAnyOrder) {
   }
 }
 
-TEST(ChunkMap, RunsAreMarkedAndCountedAsTheirChunks) {
+TEST(ChunkMap, MarkedRun_countsOnlyChunksThatWereNotMarkedBefore) {
   const BlockLayout layout = layout_of(2, 200, 2);
   ChunkMap map(layout);
   EXPECT_TRUE(mark(map, 205));
@@ -55,7 +55,7 @@ TEST(ChunkMap, RunsAreMarkedAndCountedAsTheirChunks) {
   EXPECT_EQ(map.marked(), 210u);
 }
 
-TEST(ChunkMap, MissingRunsAreFoundWithinAndAcrossWords) {
+TEST(ChunkMap, MissingRuns_withinAndAcrossBitmapWords_areFound) {
   const BlockLayout layout = layout_of(2, 300);
   ChunkMap map(layout);
   map.mark_run(1, layout.blocks()[1].psns);
@@ -79,7 +79,7 @@ TEST(ChunkMap, MissingRunsAreFoundWithinAndAcrossWords) {
   EXPECT_NE(std::find(runs.begin(), runs.end(), Range{119, 200}), runs.end());
 }
 
-TEST(ChunkMap, HorizonsAreKeptByBlockAndSubgroup) {
+TEST(ChunkMap, Horizon_ofEachBlockAndSubgroup_followsItsFurthestArrival) {
   // Layout in which each subgroup has a slice of 128 chunks.
   const BlockLayout layout = layout_of(2, 256, 2);
   ChunkMap map(layout);
@@ -90,13 +90,14 @@ TEST(ChunkMap, HorizonsAreKeptByBlockAndSubgroup) {
   EXPECT_EQ(map.horizon(1, 1), 256u + 131);
   mark(map, 256 + 129);
   EXPECT_EQ(map.horizon(1, 1), 256u + 131);
-  map.mark_run(1, {256, 300});  // READs by this rank do not show how far the sender has come
+  // Chunks that this rank fetched by READ do not show how far the sender has come.
+  map.mark_run(1, {256, 300});
   EXPECT_EQ(map.horizon(1, 0), 256u);
 }
 
 TEST(ChunkMap, WorkersOfDifferentSubgroupsMarkConcurrently) {
-  // The lengths of the blocks are no multiple of a word, so that a word shared by two subgroups
-  // would show.
+  // The block lengths are no multiples of a bitmap word. If two subgroups shared a word, their
+  // workers would race, and the test would fail.
   const BlockLayout layout = layout_of(5, 1000, 4);
   ChunkMap map(layout);
   std::vector<std::thread> workers;

@@ -9,9 +9,9 @@ namespace {
 
 constexpr Instant at(std::int64_t nanoseconds) { return {nanoseconds}; }
 
-TEST(ClockBounds, OffsetAfterOneExchangeIsTheMiddle) {
+TEST(ClockBounds, Offset_afterOneExchange_isTheMiddleOfTheBounds) {
   ClockBounds bounds;
-  bounds.add(at(1'000), at(51'100), at(1'200));  // the other clock is 50'000 ahead
+  bounds.add(at(1'000), at(51'100), at(1'200));  // the other clock is 50'000 nanoseconds ahead
   EXPECT_EQ(bounds.exchanges(), 1u);
   EXPECT_EQ(bounds.offset(), Nanoseconds(50'000));
   EXPECT_EQ(bounds.error(), Nanoseconds(100));
@@ -26,9 +26,9 @@ TEST(ClockBounds, SlowExchangesDoNotWidenTheBounds) {
   EXPECT_TRUE(bounds.may_be_equal());
 }
 
-TEST(ClockBounds, ExchangesSlowInOneDirectionEachNarrowTheBounds) {
-  // Though each exchange takes a thousand, the first bounds the other clock to at most 10 ahead and
-  // the second to at most 10 behind.
+TEST(ClockBounds, TwoExchanges_eachSlowInOneDirection_narrowTheBounds) {
+  // Each exchange takes a thousand nanoseconds. The first shows that the other clock is at most ten
+  // nanoseconds ahead, and the second that it is at most ten nanoseconds behind.
   ClockBounds bounds;
   bounds.add(at(0), at(10), at(1'000));
   bounds.add(at(2'000), at(2'990), at(3'000));

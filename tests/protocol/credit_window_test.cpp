@@ -71,7 +71,7 @@ class Stream {
     std::uint32_t cursor = 0;  ///< PSN of the next chunk to send
     bool active = false;
     std::deque<std::uint32_t> queue;  ///< chunks that arrived and were not polled
-    std::vector<std::uint32_t> lost;  ///< chunks that never arrived and were not declared lost
+    std::vector<std::uint32_t> lost;  ///< chunks that have not arrived and were not declared lost
   };
 
   bool can_send(std::uint32_t r) const {
@@ -101,7 +101,7 @@ class Stream {
     const auto pick = [&](const std::vector<std::uint32_t>& from) {
       return from[pump_.random().below(from.size())];
     };
-    // Senders are preferred to receivers, so that an excess credit would overfill a queue.
+    // Senders run before receivers, so that a credit too many would overfill a receive queue.
     if (pump_.random().chance_ppm(false_cutoff_ppm_)) {
       declare_all(static_cast<std::uint32_t>(pump_.random().below(size_)));
     } else if (!senders.empty() && pump_.random().chance_ppm(600'000)) {
@@ -205,7 +205,7 @@ class Stream {
   std::uint32_t longest_queue_ = 0;
 };
 
-TEST(CreditWindow, QueuesStayWithinTheWindowAndAllChunksArrive) {
+TEST(CreditWindow, ReceiveQueues_neverExceedTheWindow_andAllChunksArrive) {
   for (std::uint32_t size = 2; size <= 17; ++size) {
     for (std::uint32_t chains = 1; chains <= size; ++chains) {
       for (const std::uint32_t loss_ppm : {0u, 100'000u}) {
@@ -221,7 +221,7 @@ TEST(CreditWindow, QueuesStayWithinTheWindowAndAllChunksArrive) {
   }
 }
 
-TEST(CreditWindow, WindowHoldsForManyInterleavings) {
+TEST(CreditWindow, Window_isNotExceeded_inManyRandomOrders) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     for (const std::uint32_t window : {16u, 24u, 40u}) {
       const auto chains = static_cast<std::uint32_t>(1 + seed % 4);
@@ -234,7 +234,7 @@ TEST(CreditWindow, WindowHoldsForManyInterleavings) {
   }
 }
 
-TEST(CreditWindow, WindowHoldsWithFalseCutoffs) {
+TEST(CreditWindow, Window_isNotExceeded_whenCutoffsFireTooEarly) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     Stream stream(5, static_cast<std::uint32_t>(1 + seed % 3), 31, 24, 200'000, seed);
     stream.false_cutoffs(30'000);
@@ -243,7 +243,7 @@ TEST(CreditWindow, WindowHoldsWithFalseCutoffs) {
   }
 }
 
-TEST(CreditWindow, SmallestWindowsAreNeverExceeded) {
+TEST(CreditWindow, SmallWindows_areNeverExceeded) {
   for (const std::uint32_t chains : {1u, 3u, 5u}) {
     for (std::uint32_t window = chains; window < 6 * chains; ++window) {
       Stream stream(5, chains, 31, window, 0, window);
@@ -253,14 +253,14 @@ TEST(CreditWindow, SmallestWindowsAreNeverExceeded) {
   }
 }
 
-TEST(CreditWindow, StreamWithinTheWindowNeedsNoCredits) {
+TEST(CreditWindow, DataThatFitsIntoTheWindow_needsNoCredits) {
   Stream stream(6, 2, 10, 60, 0, 1);
   EXPECT_FALSE(stream.needed());
   EXPECT_TRUE(stream.run());
   EXPECT_EQ(stream.credits(), 0u);
 }
 
-TEST(CreditWindow, BroadcastIsLimitedAndGrantedByItsReceivers) {
+TEST(CreditWindow, BroadcastRoot_getsACreditOnlyWhenEveryReceiverHasConsumed) {
   BlockLayout layout(1, 1, 100);
   ASSERT_TRUE(layout.add(rank_of(1), 0, 100));
   std::vector<std::unique_ptr<ChunkMap>> maps;
@@ -294,7 +294,7 @@ TEST(CreditWindow, BroadcastIsLimitedAndGrantedByItsReceivers) {
   EXPECT_EQ(credits[1]->limit(0), 50u);
 }
 
-TEST(CreditWindow, FalseReportsAreRefused) {
+TEST(CreditWindow, CreditReports_ofAWrongRankChainOrBatch_areRefused) {
   const BlockLayout layout = gather(8, 100);
   const ChunkMap map(layout);
   CreditWindow credits(rank_of(0), 8, kEpoch, map, 1, 40, 4);

@@ -32,7 +32,7 @@ TEST(Cutoff, FiresAfterTheExpectedTimeAndTheSilenceTimeout) {
   EXPECT_TRUE(cutoff.expired(at(152)));
 }
 
-TEST(Cutoff, RestartsOnProgress) {
+TEST(Cutoff, Progress_postponesTheCutoffByTheSilenceTimeout) {
   Cutoff cutoff = with_silence_timeout(2);
   cutoff.arm(at(0), milliseconds(10));
   cutoff.progress(at(5));
@@ -44,7 +44,7 @@ TEST(Cutoff, RestartsOnProgress) {
   EXPECT_TRUE(cutoff.expired(at(13)));
 }
 
-TEST(Cutoff, NextFiringComesASilenceTimeoutLater) {
+TEST(Cutoff, Cutoff_afterFiring_firesAgainAfterTheSilenceTimeout) {
   Cutoff cutoff = with_silence_timeout(4);
   cutoff.arm(at(0), milliseconds(0));
   EXPECT_TRUE(cutoff.expired(at(4)));
@@ -53,7 +53,7 @@ TEST(Cutoff, NextFiringComesASilenceTimeoutLater) {
   EXPECT_TRUE(cutoff.expired(at(8)));
 }
 
-TEST(Cutoff, SilenceTimeoutFollowsTheJitterWithinItsBounds) {
+TEST(Cutoff, SilenceTimeout_isAMultipleOfTheJitter_withinItsBounds) {
   Cutoff::Settings settings;
   settings.silence_timeout_floor = milliseconds(2);
   settings.silence_timeout_ceiling = milliseconds(50);
@@ -66,7 +66,7 @@ TEST(Cutoff, SilenceTimeoutFollowsTheJitterWithinItsBounds) {
   EXPECT_EQ(Cutoff(settings, jitter).silence_timeout(), milliseconds(50));
 }
 
-TEST(Jitter, RisesFastAndFallsSlowly) {
+TEST(Jitter, SmoothedJitter_risesFastAndFallsSlowly) {
   Jitter jitter;
   jitter.observe(milliseconds(8));
   EXPECT_EQ(jitter.smoothed(), milliseconds(4));
@@ -76,7 +76,7 @@ TEST(Jitter, RisesFastAndFallsSlowly) {
   EXPECT_LT(jitter.smoothed(), Nanoseconds(10));
 }
 
-TEST(Cutoff, ReasonsHaveNames) {
+TEST(Cutoff, EveryReasonOfACutoff_hasAName) {
   EXPECT_EQ(std::string(to_string(CutoffReason::silence)), "silence");
   EXPECT_EQ(std::string(to_string(CutoffReason::neighbour_finished)), "neighbour finished");
   EXPECT_EQ(std::string(to_string(CutoffReason::none)), "none");

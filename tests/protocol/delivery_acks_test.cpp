@@ -8,7 +8,7 @@ namespace {
 constexpr Nanoseconds kDelay{1'000};
 constexpr Rank kMe = rank_of(0);
 
-TEST(DeliveryAcks, OneDelayedAckCoversAllBlocks) {
+TEST(DeliveryAcks, DelayedAck_toARoot_coversAllBlocksOfTheRoot) {
   DeliveryAcks acks(4, 1, kDelay);
   EXPECT_EQ(acks.due(), kNever);
   acks.schedule(Instant{100}, rank_of(2), 1);
@@ -38,12 +38,13 @@ TEST(DeliveryAcks, BlockIsDeliveredWhenEveryRankHasAcknowledged) {
   EXPECT_TRUE(acks.all_but(kMe, 1));
   EXPECT_FALSE(acks.all_but(kMe, 2));
   acks.on_ack(rank_of(2), 3);
-  acks.on_ack(rank_of(2), 1);  // this ACK arrives late and must not undo the later one
+  // This ACK of an earlier epoch arrives late and must not undo the later one.
+  acks.on_ack(rank_of(2), 1);
   EXPECT_TRUE(acks.all_but(kMe, 2));
   EXPECT_FALSE(acks.all_but(kMe, 3));
 }
 
-TEST(DeliveryAcks, CollectiveBegunByAllAcknowledgesEarlierBlocks) {
+TEST(DeliveryAcks, CollectiveBegunByAllRanks_acknowledgesAllEarlierBlocks) {
   DeliveryAcks acks(3, 1, kDelay);
   acks.schedule(Instant{0}, rank_of(1), 4);
   acks.schedule(Instant{0}, rank_of(2), 5);
@@ -56,7 +57,8 @@ TEST(DeliveryAcks, CollectiveBegunByAllAcknowledgesEarlierBlocks) {
   acks.schedule(Instant{0}, rank_of(1), 6);
   acks.begun_by_all(7);
   EXPECT_EQ(acks.due(), kNever);
-  acks.begun_by_all(3);  // an older collective ends later and must not undo this
+  // An older collective, which ends later, must not withdraw this acknowledgement.
+  acks.begun_by_all(3);
   EXPECT_TRUE(acks.all_but(kMe, 6));
 }
 

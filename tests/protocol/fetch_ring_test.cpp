@@ -47,7 +47,8 @@ Message message(MessageKind kind, std::vector<Range> ranges, std::uint64_t argum
 
 class FetchRingTest : public testing::Test {
  protected:
-  /// Tests with rank 2 of 5, which has only its own block, at ten chunks a block.
+  /// Tests the fetch ring of rank 2 of 5 ranks. Each block has ten chunks, and rank 2 has only its
+  /// own block.
   FetchRingTest() : layout_(gather(5, 10)), node_(rank_of(2), 5, layout_, {}) {
     node_.map.mark_run(2, {20, 30});
   }
@@ -117,7 +118,7 @@ TEST_F(FetchRingTest, ManyRangesTakeTheFewestMessages) {
   EXPECT_EQ(sent().message.range_count, 20u);
 }
 
-TEST_F(FetchRingTest, ReadyRangesAreReadAndTheRingIsIdle) {
+TEST_F(FetchRingTest, RangesAnsweredReady_areRead_andTheRingIsThenIdle) {
   node_.ring.lost({1, {12, 15}});
   poll(now_);
   outbox_.clear();
@@ -150,7 +151,7 @@ TEST_F(FetchRingTest, NoChunkIsReadTwice) {
   EXPECT_TRUE(answer(rank_of(1), message(MessageKind::fetch_ready, {{10, 20}})).empty());
 }
 
-TEST_F(FetchRingTest, ChunksThatArrivedMeanwhileAreNotRead) {
+TEST_F(FetchRingTest, ChunksThatArrivedSinceTheRequest_areNotRead) {
   node_.ring.lost({1, {10, 14}});
   poll(now_);
   outbox_.clear();
@@ -178,9 +179,10 @@ TEST_F(FetchRingTest, FailedReadIsRetriedAtTheNextRank) {
       << "chunks of a failed READ may be read again";
 }
 
-TEST_F(FetchRingTest, SilentNeighboursAreSkippedUpToTheRootThenAskedAgain) {
+TEST_F(FetchRingTest, SilentRanks_upToTheRoot_areSkippedInTurn_thenAskedAgain) {
   const FetchRing::Settings settings;
-  // Lost chunk of rank 3's block: the left neighbours are 1, 0 and 4, then the root 3.
+  // The lost chunk belongs to the block of rank 3. Rank 2 therefore asks its left neighbours 1, 0
+  // and 4, and then the root, rank 3.
   node_.ring.lost({3, {30, 31}});
   for (const std::uint32_t target : {1u, 0u, 4u, 3u, 1u, 0u}) {
     poll(now_);
@@ -207,7 +209,7 @@ TEST_F(FetchRingTest, PendingAnswerRestartsThePatience) {
   EXPECT_EQ(sent().to, rank_of(0));
 }
 
-TEST_F(FetchRingTest, SharedLossIsReportedToItsRoot) {
+TEST_F(FetchRingTest, LossSharedWithTheNeighbour_isReportedToTheRootOfTheBlock) {
   node_.ring.lost({0, {2, 4}});
   node_.ring.lost({4, {40, 41}});
   node_.ring.lost({4, {44, 45}});
@@ -235,7 +237,7 @@ TEST_F(FetchRingTest, BlockExpiredAtTheNeighbourIsRequestedFromTheNextRank) {
       << "only the block that has expired at rank 1 is requested from rank 0";
 }
 
-TEST_F(FetchRingTest, AnswersOutOfBoundsAreRefused) {
+TEST_F(FetchRingTest, MessagesWithRangesOutsideTheBlocks_areRefused) {
   std::vector<ReadOrder> reads;
   for (const Range range : {Range{48, 51}, Range{50, 51}, Range{8, 12}, Range{0, 0xffff'ffff}}) {
     EXPECT_FALSE(node_.ring.on_answer(now_, rank_of(1), message(MessageKind::fetch_ready, {range}),
@@ -252,7 +254,7 @@ TEST_F(FetchRingTest, AnswersOutOfBoundsAreRefused) {
   EXPECT_FALSE(node_.ring.has_deferred());
 }
 
-TEST_F(FetchRingTest, RequestIsSplitIntoReadyPendingAndLost) {
+TEST_F(FetchRingTest, EachRangeOfARequest_isAnsweredReadyPendingOrLost) {
   node_.map.mark_run(0, {0, 4});
   node_.map.mark_run(0, {8, 10});
   node_.ring.lost({0, {4, 6}});
@@ -265,8 +267,8 @@ TEST_F(FetchRingTest, RequestIsSplitIntoReadyPendingAndLost) {
   EXPECT_EQ(ranges(items[0].message), (Ranges{{1, 4}, {8, 10}}));
   EXPECT_EQ(items[1].message.kind, MessageKind::fetch_pending);
   EXPECT_EQ(items[2].message.kind, MessageKind::fetch_lost);
-  // Lost and late chunks get different answers, so that no retransmit request goes out for chunks
-  // under way.
+  // The answer distinguishes lost chunks from late ones, so that no retransmit request goes out for
+  // chunks that are still under way.
   EXPECT_EQ(ranges(items[1].message), (Ranges{{6, 8}, {12, 13}}));
   EXPECT_EQ(ranges(items[2].message), (Ranges{{4, 6}}));
   for (const auto& item : items) EXPECT_EQ(item.to, rank_of(3));
@@ -298,7 +300,7 @@ TEST_F(FetchRingTest, PendingRequestIsAnsweredLostOnceThisRankFindsTheLoss) {
   EXPECT_EQ(ready, (Ranges{{0, 2}, {2, 4}, {4, 5}, {5, 6}}));
 }
 
-TEST_F(FetchRingTest, SuspectedLossIsRequestedButNotReportedAsLost) {
+TEST_F(FetchRingTest, LossThatIsOnlySuspected_isRequested_butNotReportedAsLost) {
   node_.ring.lost({0, {2, 4}, false});
   EXPECT_FALSE(node_.ring.proven(2));
   poll(now_);
@@ -315,7 +317,7 @@ TEST_F(FetchRingTest, SuspectedLossIsRequestedButNotReportedAsLost) {
   EXPECT_EQ(node_.ring.counters().chunks_lost, 2u);
 }
 
-TEST_F(FetchRingTest, DeferredRangesAreAnsweredOnArrival) {
+TEST_F(FetchRingTest, RequestedRanges_missingHere_areAnsweredWhenTheyArrive) {
   node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{0, 2}, {5, 6}}), 55,
                         outbox_);
   outbox_.clear();
@@ -334,7 +336,7 @@ TEST_F(FetchRingTest, DeferredRangesAreAnsweredOnArrival) {
   EXPECT_FALSE(node_.ring.has_deferred());
 }
 
-TEST_F(FetchRingTest, OwnUnsentChunksComeByMulticast) {
+TEST_F(FetchRingTest, RequestForOwnUnsentChunks_isAnsweredPending) {
   node_.ring.withhold({25, 30});
   node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{23, 27}}), 1, outbox_);
   ASSERT_EQ(outbox_.items().size(), 2u);
@@ -378,8 +380,8 @@ TEST_F(FetchRingTest, RetransmitRequestToANonRootIsRefused) {
   EXPECT_TRUE(again.empty());
 }
 
-/// P ranks that recover by messages and READs alone. Time passes only when no message and no READ
-/// is under way.
+/// Ranks that recover by messages and READs alone. Time passes only when no message and no READ is
+/// under way.
 class Rings {
  public:
   Rings(std::uint32_t size, std::uint32_t chunks, std::uint64_t seed)
@@ -416,7 +418,7 @@ class Rings {
   }
   /// Sets the chance with which each retransmitted chunk reaches each rank.
   void repeats_arrive(std::uint32_t ppm) { repeat_ppm_ = ppm; }
-  /// Silences a rank until no other rank can make progress.
+  /// Makes a rank silent until no other rank can make progress without it.
   void mute(Rank rank) { muted_ = rank; }
   /// Sets the chance with which each READ fails.
   void reads_fail(std::uint32_t ppm) { read_failure_ppm_ = ppm; }
@@ -559,7 +561,7 @@ TEST(FetchRings, IndependentLossIsRecoveredByReadingTheLostBytesOnce) {
   }
 }
 
-TEST(FetchRings, TotalLossWithLostRetransmitsIsRecovered) {
+TEST(FetchRings, LossOfAllChunksAndOfRetransmittedOnes_isRecovered) {
   for (const std::uint32_t size : {2u, 3u, 4u, 7u, 12u}) {
     Rings rings(size, 20, size);
     rings.deliver(1'000'000);
@@ -580,12 +582,12 @@ TEST(FetchRings, SharedLossIsRetransmittedByMulticast) {
   rings.repeats_arrive(1'000'000);
   ASSERT_TRUE(rings.run(milliseconds(90)));
   EXPECT_LE(rings.repeated_chunks(), 12u * 20u) << "each chunk is retransmitted at most once";
-  // Until the retransmit only the right neighbour of a root can read, after the root's own ready
-  // message.
+  // Before the retransmission only the right neighbour of a root can READ a lost chunk, because
+  // only the root has that chunk.
   EXPECT_LT(rings.read_bytes() * 2, rings.lost_bytes());
 }
 
-TEST(FetchRings, SilentRankIsSkipped) {
+TEST(FetchRings, SilentRank_isSkippedByTheOtherRanks) {
   for (const std::uint32_t size : {3u, 5u, 9u}) {
     Rings rings(size, 20, size);
     rings.deliver(200'000);

@@ -9,7 +9,7 @@
 namespace tutti::protocol {
 namespace {
 
-TEST(Handshake, SingleRankIsDoneAtOnce) {
+TEST(Handshake, CommunicatorOfOneRank_isDoneAtOnce) {
   Handshake one(rank_of(0), 1, 3);
   Outbox outbox;
   EXPECT_FALSE(one.done());
@@ -18,7 +18,7 @@ TEST(Handshake, SingleRankIsDoneAtOnce) {
   EXPECT_TRUE(outbox.empty());
 }
 
-TEST(Handshake, LeftIsNotifiedOnceAndRightIsAwaited) {
+TEST(Handshake, LeftNeighbour_isNotifiedOnce_andTheRightOneIsAwaited) {
   Handshake one(rank_of(2), 5, 3);
   Outbox outbox;
   one.finish(outbox);

@@ -45,7 +45,7 @@ class LossScannerTest : public testing::Test {
 
 using Ranges = std::vector<Range>;
 
-TEST_F(LossScannerTest, ChunkIsLostOneTickAfterLaterArrivals) {
+TEST_F(LossScannerTest, MissingChunk_isLostOneTickAfterLaterChunksArrived) {
   build(1, 10);
   arrive(0, 3);
   arrive(5, 7);
@@ -54,7 +54,7 @@ TEST_F(LossScannerTest, ChunkIsLostOneTickAfterLaterArrivals) {
   EXPECT_EQ(tick(), Ranges{}) << "a loss must be reported only once";
 }
 
-TEST_F(LossScannerTest, ReorderingWithinATickIsNoLoss) {
+TEST_F(LossScannerTest, ChunksReorderedWithinATick_areNotLost) {
   build(1, 10);
   arrive(4, 5);
   EXPECT_EQ(tick(), Ranges{});
@@ -63,13 +63,13 @@ TEST_F(LossScannerTest, ReorderingWithinATickIsNoLoss) {
   EXPECT_EQ(tick(), Ranges{});
 }
 
-TEST_F(LossScannerTest, UnreachedChunksAreNotLost) {
+TEST_F(LossScannerTest, ChunksBehindTheLastArrival_areNotLost) {
   build(2, 10);
   arrive(0, 5);
   for (int i = 0; i < 5; ++i) EXPECT_EQ(tick(), Ranges{});
 }
 
-TEST_F(LossScannerTest, TailIsLostAfterTheEndOfItsBlock) {
+TEST_F(LossScannerTest, MissingTailOfABlock_isLostOneTickAfterTheEndOfTheBlock) {
   build(2, 10);
   arrive(0, 5);
   scanner_->ended(0);
@@ -78,16 +78,16 @@ TEST_F(LossScannerTest, TailIsLostAfterTheEndOfItsBlock) {
   EXPECT_EQ(tick(), Ranges{});
 }
 
-TEST_F(LossScannerTest, BlockWithoutArrivalsIsLostAfterItsEnd) {
+TEST_F(LossScannerTest, BlockWithoutArrivals_isLostOneTickAfterItsEnd) {
   build(3, 100);
   scanner_->ended(1);
   EXPECT_EQ(tick(), Ranges{});
   EXPECT_EQ(tick(), (Ranges{{100, 200}}));
 }
 
-TEST_F(LossScannerTest, SubgroupsAreSeparateStreams) {
+TEST_F(LossScannerTest, Arrivals_ofOneSubgroup_proveNoLossInAnother) {
   build(1, 256, 2);  // layout with slices of 128 chunks
-  arrive(128, 256);  // the second subgroup running ahead does not prove losses in the first
+  arrive(128, 256);  // arrivals of the second subgroup do not prove losses in the first
   EXPECT_EQ(tick(), Ranges{});
   EXPECT_EQ(tick(), Ranges{});
   arrive(0, 10);

@@ -36,7 +36,7 @@ TEST(Membership, RanksMissingOnAnySubgroupAreNamed) {
   EXPECT_EQ(membership.missing(), (std::vector<Rank>{rank_of(42), rank_of(69)}));
 }
 
-TEST(Membership, ProbesOutOfRangeAreIgnored) {
+TEST(Membership, ProbesOfUnknownRanksOrSubgroups_areIgnored) {
   Membership membership(rank_of(0), 2, 1);
   membership.on_probe(rank_of(0), 0);
   membership.on_probe(rank_of(2), 0);

@@ -35,7 +35,8 @@ class MessagePump {
     }
     outbox.clear();
   }
-  /// The oldest message of a randomly chosen pair of ranks; nothing if no message is under way.
+  /// The oldest message under way between a randomly chosen pair of ranks; empty if there is no
+  /// message.
   std::optional<Delivery> next() {
     if (pending_ == 0) return std::nullopt;
     std::vector<std::pair<Rank, Rank>> ready;

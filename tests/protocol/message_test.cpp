@@ -21,7 +21,7 @@ Message sample(std::uint32_t ranges) {
   return message;
 }
 
-TEST(Message, DecodesAsEncodedWithAnyNumberOfRanges) {
+TEST(Message, MessageWithAnyNumberOfRanges_decodesAsEncoded) {
   for (std::uint32_t ranges = 0; ranges <= kMaxRanges; ++ranges) {
     Bytes bytes;
     const Message message = sample(ranges);
@@ -102,7 +102,7 @@ TEST(Message, RandomBytesAreRefusedOrEncodeToTheSameBytes) {
   EXPECT_GT(read, 100);
 }
 
-TEST(Outbox, OrderIsKeptAndClearEmptiesIt) {
+TEST(Outbox, Messages_keepTheirOrder_andClearRemovesThemAll) {
   Outbox outbox;
   outbox.send(rank_of(1), sample(5));
   outbox.send(rank_of(2), MessageKind::grant, 7, 9);

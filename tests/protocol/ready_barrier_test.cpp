@@ -83,7 +83,7 @@ TEST(ReadyBarrier, AllRanksAreDoneOnceTheLastHasStarted) {
   }
 }
 
-TEST(ReadyBarrier, OneMessageARankAndRoundAndTwoAFoldedRank) {
+TEST(ReadyBarrier, Barrier_takesOneMessagePerRankAndRound_andTwoPerFoldedRank) {
   for (std::uint32_t size = 1; size <= 40; ++size) {
     Ranks ranks(size, size);
     ranks.run();
@@ -127,7 +127,7 @@ class EveryOrder {
   };
   using History = std::vector<Event>;
 
-  /// The part of a history that matters: the events of each rank, in that rank's order.
+  /// The events of each rank, in the order of that rank; the order between ranks does not matter.
   static std::vector<History> views(const History& history, std::uint32_t size) {
     std::vector<History> all(size);
     for (const Event& event : history) all[event.to].push_back(event);

@@ -9,7 +9,7 @@ constexpr std::uint64_t kPlanned = 120'000'000;
 constexpr Nanoseconds kShort{16'000'000};
 constexpr Nanoseconds kLong{240'000'000};
 
-TEST(LearnedRate, RateRisesToTheMeasuredRate) {
+TEST(LearnedRate, LearnedRate_belowTheMeasuredRate_risesToIt) {
   EXPECT_EQ(learned_rate(kPlanned, kPlanned + 5, kShort, false), kPlanned + 5);
 }
 
@@ -17,7 +17,7 @@ TEST(LearnedRate, ShortDelayOfTheHostDoesNotLowerTheRate) {
   EXPECT_EQ(learned_rate(kPlanned, kPlanned * 95 / 100, kShort, false), kPlanned);
 }
 
-TEST(LearnedRate, RateOnASlowerNetworkFallsInSteps) {
+TEST(LearnedRate, LearnedRate_onASlowerNetwork_fallsInSmallSteps) {
   std::uint64_t rate = kPlanned;
   std::uint64_t before = 0;
   for (int vote = 0; vote < 40; ++vote) {
@@ -36,7 +36,7 @@ TEST(LearnedRate, LossLowersTheRateAtOnce) {
 
 constexpr std::uint64_t kBytes = 8 << 20;
 
-TEST(SendSchedule, TurnsLastUntilTheFirstVote) {
+TEST(SendSchedule, Senders_takeTurnsUntilTheFirstVote) {
   SendSchedule turns;
   EXPECT_FALSE(turns.next(kBytes).at_once);
   EXPECT_FALSE(turns.votes(kBytes)) << "the first collective has no measurement to vote on";
@@ -48,7 +48,7 @@ TEST(SendSchedule, TurnsLastUntilTheFirstVote) {
   EXPECT_EQ(plan.bytes_per_second, 1024'000u);
 }
 
-TEST(SendSchedule, LossRestoresTheTurns) {
+TEST(SendSchedule, VoteThatReportsLoss_makesSendersTakeTurnsAgain) {
   SendSchedule turns;
   turns.next(kBytes);
   turns.adopt({.rate_kib = 1000, .link_bound = true, .lossy = false});
@@ -56,7 +56,7 @@ TEST(SendSchedule, LossRestoresTheTurns) {
   EXPECT_FALSE(turns.next(kBytes).at_once);
 }
 
-TEST(SendSchedule, FastLinksAreNotPaced) {
+TEST(SendSchedule, SendersOnAFastLink_areNotPaced) {
   SendSchedule turns;
   turns.next(kBytes);
   turns.next(kBytes);
@@ -66,14 +66,14 @@ TEST(SendSchedule, FastLinksAreNotPaced) {
   EXPECT_EQ(plan.bytes_per_second, 0u);
 }
 
-TEST(SendSchedule, SmallBlocksAreSentAtOnceAndDoNotCount) {
+TEST(SendSchedule, SmallBlocks_areSentAtOnce_andAreNotMeasured) {
   SendSchedule turns;
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(turns.next(SendSchedule::kSmallBytes).at_once);
   EXPECT_FALSE(turns.votes(SendSchedule::kSmallBytes));
   EXPECT_FALSE(turns.next(kBytes).at_once) << "small blocks must not count as measured collectives";
 }
 
-TEST(RateVote, VoteIsTheMinimumAndFitsItsBits) {
+TEST(RateVote, CombinedVotes_takeTheLowerRateAndAllFlags_andSurvivePacking) {
   const RateVote one{.rate_kib = 5, .link_bound = false, .lossy = true};
   const RateVote other{.rate_kib = 9, .link_bound = true, .lossy = false};
   const RateVote both = RateVote::unpack(one.combined(other).pack());

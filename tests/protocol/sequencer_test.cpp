@@ -7,7 +7,7 @@
 namespace tutti::protocol {
 namespace {
 
-TEST(Sequencer, StepsFollowTheFormula) {
+TEST(Sequencer, StepOfARank_isItsPositionInItsChain) {
   for (std::uint32_t size = 1; size <= 64; ++size) {
     for (std::uint32_t chains = 1; chains <= size; ++chains) {
       SCOPED_TRACE(testing::Message() << size << " ranks in " << chains << " chains");
@@ -19,7 +19,7 @@ TEST(Sequencer, StepsFollowTheFormula) {
         ASSERT_EQ(sequencer.chains(), chains);
       }
       for (std::uint32_t r = 0; r < size; ++r) {
-        // At step i the ranks i, R+i, 2R+i, ... send.
+        // At step i the ranks i, R+i, 2R+i, ... send, where R is the number of steps.
         ASSERT_EQ(sequencer.step_of(rank_of(r)), r % steps);
         ASSERT_EQ(sequencer.chain_of(rank_of(r)), r / steps);
       }
@@ -27,7 +27,7 @@ TEST(Sequencer, StepsFollowTheFormula) {
   }
 }
 
-TEST(Sequencer, ChainsPartitionTheRanksInOrder) {
+TEST(Sequencer, Chains_divideTheRanksIntoConsecutiveRuns) {
   for (std::uint32_t size = 1; size <= 64; ++size) {
     for (std::uint32_t chains = 1; chains <= size; ++chains) {
       SCOPED_TRACE(testing::Message() << size << " ranks in " << chains << " chains");
@@ -51,7 +51,7 @@ TEST(Sequencer, ChainsPartitionTheRanksInOrder) {
   }
 }
 
-TEST(Sequencer, ExcessChainsAreLimitedToOneARank) {
+TEST(Sequencer, MoreChainsThanRanks_areLimitedToOnePerRank) {
   const Sequencer sequencer(5, 9);
   EXPECT_EQ(sequencer.chains(), 5u);
   EXPECT_EQ(sequencer.steps(), 1u);

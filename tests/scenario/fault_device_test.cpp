@@ -41,7 +41,7 @@ TEST(FaultPlan, EveryConditionIsParsed) {
   EXPECT_EQ(read.rules[1].by, Nanoseconds(250'000));
 }
 
-TEST(FaultPlan, TextFormRoundTrips) {
+TEST(FaultPlan, PrintedPlan_parsesToTheSamePlan) {
   for (const char* text :
        {"seed=1", "seed=7; drop receiver chunk rate=1%",
         "seed=1; drop sender chunk psn=17 occurrences=1",
@@ -105,7 +105,7 @@ std::set<std::uint32_t> struck(const FaultPlan& by, std::uint32_t receiver, std:
   return psns;
 }
 
-TEST(FaultDecision, DecisionsFollowTheRateAndTheSeed) {
+TEST(FaultDecision, Decisions_haveTheGivenRate_andDependOnTheSeed) {
   const auto one = struck(plan("seed=1; drop receiver chunk rate=10%"), 1, 100'000);
   EXPECT_NEAR(static_cast<double>(one.size()), 10'000, 400);
   EXPECT_EQ(one, struck(plan("seed=1; drop receiver chunk rate=10%"), 1, 100'000));
@@ -114,7 +114,7 @@ TEST(FaultDecision, DecisionsFollowTheRateAndTheSeed) {
       << "the losses of two receivers must be independent";
 }
 
-TEST(FaultDecision, RuleDoesNotShiftTheDrawsOfAnother) {
+TEST(FaultDecision, SecondRule_doesNotChangeTheRandomDrawsOfTheFirst) {
   const auto alone = struck(plan("drop receiver chunk rate=10%"), 1, 1000);
   const auto second =
       struck(plan("drop receiver chunk rate=10%; drop receiver chunk psn=5"), 1, 1000);
@@ -123,7 +123,7 @@ TEST(FaultDecision, RuleDoesNotShiftTheDrawsOfAnother) {
   EXPECT_EQ(second, expected);
 }
 
-TEST(FaultDecision, RuleStrikesWhenAllConditionsHold) {
+TEST(FaultDecision, Rule_appliesOnlyIfAllItsConditionsHold) {
   const FaultPlan by =
       plan("drop receiver chunk epoch=3-4 psn=5-9 source=4 ranks=0,2 occurrences=2");
   const Subject meets{
@@ -144,7 +144,7 @@ TEST(FaultDecision, RuleStrikesWhenAllConditionsHold) {
   EXPECT_FALSE(with([](Subject& s) { s.occurrence = 2; }));
 }
 
-TEST(OccurrenceCounter, CopiesAreCountedUntilTheirChunkIsOld) {
+TEST(OccurrenceCounter, CopiesOfAChunk_areCounted_untilTheChunkIsOld) {
   OccurrenceCounter counter;
   EXPECT_EQ(counter.of(1, 2, rank_of(3)), 0u);
   counter.count(1, 2, rank_of(3));
@@ -195,7 +195,7 @@ class FakeQueuePair final : public MulticastQueuePair {
            });
   }
   void release() override {
-    // The fake overwrites its staging memory on release, as a device may.
+    // The fake queue pair overwrites its staging memory on release, as a device may.
     for (auto& bytes : current) std::fill(bytes.begin(), bytes.end(), std::byte{0xee});
     current.clear();
   }
@@ -259,7 +259,7 @@ class FaultQueuePairTest : public testing::Test {
   Psns damaged_;
 };
 
-TEST_F(FaultQueuePairTest, RunWithoutFaultsIsPassedOnWhole) {
+TEST_F(FaultQueuePairTest, ChunkRunWithoutFaults_isPassedOnWhole) {
   decorate("drop sender chunk psn=100");
   EXPECT_EQ(post(5, 35), 4u);
   EXPECT_EQ(inner_.posts, 1);
@@ -267,7 +267,7 @@ TEST_F(FaultQueuePairTest, RunWithoutFaultsIsPassedOnWhole) {
   EXPECT_EQ(pair_->unsent_bytes(), 12u);
 }
 
-TEST_F(FaultQueuePairTest, RunIsSplitAroundDroppedChunks) {
+TEST_F(FaultQueuePairTest, ChunkRun_isSplitAroundDroppedChunks) {
   decorate("drop sender chunk psn=6-7; drop sender chunk psn=9; drop sender chunk psn=11");
   EXPECT_EQ(post(5, 65), 7u) << "a dropped chunk must count as accepted";
   EXPECT_EQ(inner_.posted, (Psns{5, 8, 10}));
@@ -278,7 +278,7 @@ TEST_F(FaultQueuePairTest, RunIsSplitAroundDroppedChunks) {
       << "the last chunk must keep its length of five bytes";
 }
 
-TEST_F(FaultQueuePairTest, PartialPostsCountNothingTwice) {
+TEST_F(FaultQueuePairTest, RestOfAPartlyAcceptedRun_isCountedOnce) {
   decorate("drop sender chunk psn=7 occurrences=1");
   inner_.room = 1;
   EXPECT_EQ(post(5, 50), 1u);
@@ -323,7 +323,7 @@ TEST_F(FaultQueuePairTest, PollContinuesAfterADroppedBatch) {
   EXPECT_EQ(poll(), Psns{});
 }
 
-TEST_F(FaultQueuePairTest, DelayedChunksArriveInTime) {
+TEST_F(FaultQueuePairTest, DelayedChunk_arrivesWhenItsDelayHasPassed) {
   decorate("delay receiver chunk psn=1 by=500us");
   EXPECT_EQ(pair_->next_due(), kNever);
   at(1000);
@@ -378,7 +378,7 @@ TEST_F(FaultQueuePairTest, CorruptRuleFlipsOneBitOfACopy) {
   EXPECT_EQ(injected().chunks_corrupted, 200u);
 }
 
-TEST(PlannedFrameTap, FramesAreDroppedAndDuplicatedByConnection) {
+TEST(PlannedFrameTap, FramesOfTheChosenConnections_areDroppedOrDuplicated) {
   const auto counters = std::make_shared<InjectedCounters>();
   PlannedFrameTap tap(plan("drop sender reliable source=0 ranks=1 occurrences=2;"
                            "duplicate sender reliable source=2"),

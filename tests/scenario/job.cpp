@@ -81,15 +81,15 @@ std::uint64_t Outcome::recovered_bytes() const {
 std::uint64_t Outcome::given_up_bytes() const { return of("cutoff_silence") * longest_call_bytes; }
 
 std::uint64_t Outcome::most_tails() const {
-  // On a network that loses, a sender sends two probes at once, then seven at intervals that double
-  // up to the limit.
+  // On a lossy network a sender sends two tail probes at once, then seven more at intervals that
+  // double up to the limit.
   constexpr std::uint64_t kEach = 2 + 7;
   const auto longest_intervals = static_cast<std::uint64_t>(duration.count() / 100'000'000);
   return subgroups * (of("collectives_completed") * kEach + size * longest_intervals);
 }
 
-/// The bytes that arrived by multicast after they had been fetched, because a silent sender was
-/// given up.
+/// The bytes that arrived by multicast after a rank had fetched them, because its cutoff no longer
+/// waited for the silent sender.
 std::uint64_t Outcome::late_bytes() const {
   const std::uint64_t repeated =
       of("tail_probes") * (size - 1) + injected.chunks_duplicated * (size - 1);

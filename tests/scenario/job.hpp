@@ -22,7 +22,7 @@ using Counters = std::map<std::string, std::uint64_t>;
 struct JobSpec {
   std::uint32_t size = 3;
   std::string faults{};  ///< text form of a fault plan
-  /// Frame tap that replaces the plan's rules for reliable frames; may be null.
+  /// Frame tap that replaces the rules of the fault plan for reliable frames; may be null.
   std::shared_ptr<device::FrameTap> tap{};
   /// Wraps the job's device in a device of the test; may be empty.
   std::function<std::shared_ptr<device::Device>(std::shared_ptr<device::Device>)> wrap{};
@@ -39,7 +39,8 @@ struct Outcome {
   std::uint32_t subgroups = 1;    ///< configured number of subgroups
   /// Largest number of bytes that one rank received in one collective.
   std::uint64_t longest_call_bytes = 0;
-  Nanoseconds duration{};  ///< time from the first call to the end of the last
+  /// Time from the start of the first collective to the end of the last one.
+  Nanoseconds duration{};
   Counters total{};
   std::vector<Counters> by_rank{};
   device::fault::Injected injected{};
@@ -48,13 +49,13 @@ struct Outcome {
   /// The bytes that the fault plan took from receivers. A chunk dropped at its sender counts once
   /// for each receiver.
   std::uint64_t lost_bytes() const;
-  /// The bytes that recovery moved, apart from tail probes and from chunks fetched because the
-  /// machine had paused their sender. Those chunks were late, not lost.
+  /// The bytes that recovery moved, without tail probes and without chunks that were fetched
+  /// because the machine had paused their sender. Those chunks were late, not lost.
   std::uint64_t recovered_bytes() const;
   /// The bytes that recovery moved, apart from tail probes.
   std::uint64_t moved_bytes() const;
   /// An upper bound of the bytes that were fetched although they were only late. Each cutoff for
-  /// silence gives up the senders of one collective, which the machine may have paused.
+  /// silence may fetch all data of one collective, because the machine may have paused the senders.
   std::uint64_t given_up_bytes() const;
   /// An upper bound of the number of tail probes: a few in each collective, at intervals that
   /// double up to 100 ms.

@@ -1,9 +1,9 @@
-// Tests the slow path with a rank that falls silent and returns, after [Khalilov24] 3.3: a rank
-// that skipped it completes, its late answer changes nothing, and a READ from a rank past the
-// collective is refused.
+// Tests the slow path with a rank that falls silent and returns, after [Khalilov24] 3.3. A rank
+// that skipped the silent rank completes, and the late answer then changes nothing. A READ from a
+// rank that has left the collective is refused.
 //
-// Of four ranks, rank 3 alone loses one chunk of a Broadcast by rank 0, so it asks rank 2, then 1,
-// then 0. Actions of the ranks, never the time, mute and open the connections.
+// Rank 3 of four ranks loses one chunk of a Broadcast by rank 0, so it asks rank 2, then rank 1,
+// then rank 0. Connections are muted and opened by actions of the ranks, never by time.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -50,7 +50,8 @@ class Connections final : public device::FrameTap {
   std::array<std::array<std::atomic<bool>, kSize>, kSize> muted_{};
 };
 
-/// Polls a condition while the ranks' own threads make progress; false if it does not hold in time.
+/// Polls a condition while the threads of the ranks make progress; false if the condition does not
+/// become true in time.
 bool eventually(const std::function<bool()>& holds) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(100);
   while (!holds()) {
@@ -83,7 +84,7 @@ class Story {
                              << member_->communicator().flight_record();
     EXPECT_TRUE(buffer_ == expected_) << "rank " << rank() << " has wrong bytes";
   }
-  /// Writes to the buffer, which belongs to the caller again after the end.
+  /// Overwrites the buffer, which belongs to the caller again once the Broadcast has ended.
   void scribble() { std::fill(buffer_.begin(), buffer_.end(), kScribble); }
   bool untouched() const { return buffer_ == Bytes(kBytes, kScribble); }
 
@@ -131,8 +132,8 @@ class LateAnswer : public testing::Test {
 
   std::barrier<> everybody_;
   std::shared_ptr<Connections> connections_;
-  // Numbers of messages that ranks posted for the tested Broadcast: the reader's requests and READs
-  // by target, and the answers by sender.
+  // Numbers of messages posted for the tested Broadcast: requests and READs of the reader, indexed
+  // by the rank that they go to, and answers, indexed by the rank that sends them.
   std::array<std::atomic<std::uint32_t>, kSize> asked_{};
   std::array<std::atomic<std::uint32_t>, kSize> read_{};
   std::array<std::atomic<std::uint32_t>, kSize> ready_{};
@@ -157,7 +158,7 @@ class LateAnswer : public testing::Test {
   }
 };
 
-TEST_F(LateAnswer, SkippedNeighboursAnswerChangesNothingAfterTheEnd) {
+TEST_F(LateAnswer, LateAnswerOfASkippedNeighbour_afterTheEnd_changesNothing) {
   run([&](Story& story) {
     if (story.rank() == kReader) connections_->mute_all_from(2);
     everybody_.arrive_and_wait();
@@ -167,7 +168,7 @@ TEST_F(LateAnswer, SkippedNeighboursAnswerChangesNothingAfterTheEnd) {
     if (story.rank() == kReader) connections_->open_all_from(2);
   });
   EXPECT_GE(of(kReader, "fetch_targets_skipped"), 1u) << outcome_.describe();
-  // The answer of rank 2 arrived, because it precedes that rank's part of the Allgather.
+  // The answer of rank 2 has arrived, because rank 2 sent it before its block of the Allgather.
   EXPECT_GE(ready_[2], 1u);
   EXPECT_EQ(read_[2], 0u);
   EXPECT_EQ(served_by(0) + served_by(1), kChunk);
@@ -190,8 +191,8 @@ TEST_F(LateAnswer, UnansweredReadKeepsTheCollectiveOpen) {
         everybody_.arrive_and_wait();
         story.call();
         if (story.rank() == kReader) {
-          // Rank 1 answers that it has the chunk. The READ from rank 2 stays unanswered, so rank 0 is
-          // asked too.
+          // Rank 1 answers that it has the chunk. The READ from rank 2 stays unanswered, so the
+          // reader asks rank 0 too.
           EXPECT_TRUE(eventually([&] { return ready_[1] > 0 && asked_[0] > 0; }));
           EXPECT_FALSE(story.over())
               << "the collective must stay open, because the bytes of rank 2 may still arrive";
@@ -205,7 +206,7 @@ TEST_F(LateAnswer, UnansweredReadKeepsTheCollectiveOpen) {
   EXPECT_EQ(served_by(2), kChunk);
 }
 
-TEST_F(LateAnswer, RanksPastTheCollectiveAnswerExpired) {
+TEST_F(LateAnswer, RanksThatHaveLeftTheCollective_answerExpired) {
   std::atomic<bool> past[2]{};
   run([&](Story& story) {
     if (story.rank() == kReader) {
@@ -237,7 +238,7 @@ TEST_F(LateAnswer, RanksPastTheCollectiveAnswerExpired) {
   EXPECT_EQ(served_by(2), kChunk);
 }
 
-TEST_F(LateAnswer, ReadFromARankPastTheCollectiveIsRefused) {
+TEST_F(LateAnswer, ReadFromARankThatHasLeftTheCollective_isRefused) {
   on_read_ = [&](std::uint32_t from) {
     if (from == 1) connections_->mute(kReader, 1);
   };

@@ -1,5 +1,5 @@
-// A link that loses every long packet while short ones pass, as a switch port with a smaller MTU
-// does: every rank ends with an error that names the rank behind that link.
+// Tests a link that loses every long packet while short ones pass, as a switch port with a smaller
+// MTU does. Every rank must end with an error that names the rank behind that link.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -15,10 +15,10 @@ namespace {
 constexpr std::uint32_t kChunkBytes = 1024;
 constexpr std::uint32_t kRanks = 3;
 constexpr std::uint32_t kBehindTheLink = 2;
-/// Blocks of whole chunks, of which not even the last one passes the link.
+/// Size of blocks that consist of whole chunks, so that not even the last chunk passes the link.
 constexpr std::size_t kWholeChunks = 1 << 20;
-/// Blocks whose last chunk is so short that it passes, so that its receiver fetches the other
-/// chunks by READ.
+/// Size of blocks whose last chunk is so short that it passes the link, so that the receiver
+/// fetches the other chunks by READ.
 constexpr std::size_t kShortLastChunk = kWholeChunks + 100;
 constexpr std::size_t kLongestThatPasses = 600;
 constexpr auto kPeerTimeout = std::chrono::milliseconds(1500);
@@ -82,7 +82,7 @@ void expect_all_name_the_rank_behind(const std::vector<End>& ends) {
   }
 }
 
-TEST(PathMtu, MulticastAllgather_ofWhichNothingPasses_failsAndNamesTheRank) {
+TEST(PathMtu, MulticastAllgather_whoseChunksAllGetLost_failsAndNamesTheRank) {
   expect_all_name_the_rank_behind(allgather_over_the_link(Algorithm::multicast, kWholeChunks));
 }
 
@@ -90,7 +90,7 @@ TEST(PathMtu, MulticastAllgather_whoseLostChunksAreFetched_failsAndNamesTheRank)
   expect_all_name_the_rank_behind(allgather_over_the_link(Algorithm::multicast, kShortLastChunk));
 }
 
-TEST(PathMtu, RingAllgather_failsAndNamesTheRank) {
+TEST(PathMtu, RingAllgather_whoseFramesGetLost_failsAndNamesTheRank) {
   expect_all_name_the_rank_behind(allgather_over_the_link(Algorithm::ring, kWholeChunks));
 }
 

@@ -1,5 +1,5 @@
 // Tests recovery with receive workers on a network with faults. Counters prove that the workers
-// received the chunks, and sanitizers that they raced with no other thread.
+// received the chunks, and sanitizers report any race of a worker with another thread.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -38,8 +38,8 @@ class Workers : public testing::TestWithParam<Shape> {
     return spec;
   }
 
-  /// Runs `body` once all ranks have their workers. Before the first barrier ends, the owner
-  /// receives.
+  /// Runs `body` once the receive workers of all ranks receive. Until the first barrier has ended,
+  /// the owner receives in their place.
   static Outcome run(const JobSpec& spec, const std::function<void(Member&)>& body) {
     return run_job(spec, [&](Member& member) {
       auto request = member.communicator().barrier({.will_wait = true});
@@ -84,11 +84,11 @@ INSTANTIATE_TEST_SUITE_P(Scenario, Workers,
                            return fmt::format("W{}S{}", one.param.workers, one.param.subgroups);
                          });
 
-TEST_P(Workers, NoLossMeansNoRecovery) {
+TEST_P(Workers, JobWithoutLoss_causesNoRecovery) {
   const std::size_t block = 300 * kChunk + 17;
   const Outcome outcome = allgathers(job(3, ""), block, 10);
   expect_received(outcome, 10 * received_by_all(3, block));
-  // A sender that the machine pauses longer than the cutoff is asked for its chunks.
+  // If the machine pauses a sender longer than the cutoff, the receivers ask for its chunks.
   if (outcome.of("cutoff_silence") == 0) {
     EXPECT_EQ(outcome.of("bytes_fetched"), 0u) << outcome.describe();
   }
@@ -121,7 +121,7 @@ TEST_P(Workers, LostChunksAreRecovered) {
   }
 }
 
-TEST_P(Workers, LossUnderCreditsIsRecovered) {
+TEST_P(Workers, LossWhileSendersNeedCredits_isRecovered) {
   JobSpec spec = job(4, "drop receiver chunk rate=2%; drop sender chunk rate=1%");
   spec.options.window_bytes = 64 * kChunk;
   const std::size_t block = 300 * kChunk;
@@ -143,7 +143,8 @@ TEST_P(Workers, BroadcastsFromEveryRootAreRecovered) {
 }
 
 TEST_P(Workers, LastChunkOfEveryBlockIsRecovered) {
-  // No later chunk reveals the loss; the cutoff or the neighbour's end does.
+  // No later chunk reveals the loss. It is found when the cutoff fires or a neighbour ends the
+  // collective.
   const JobSpec spec = job(3,
                            "drop receiver chunk psn=19 occurrences=1; drop receiver chunk "
                            "psn=39 occurrences=1; drop receiver chunk psn=59 occurrences=1");
@@ -156,7 +157,7 @@ TEST_P(Workers, DuplicatesAndStaleChunksAreCounted) {
   const JobSpec spec = job(3, "duplicate receiver chunk rate=20%; duplicate sender chunk rate=10%");
   const Outcome outcome = allgathers(spec, 100 * kChunk, 10);
   expect_received(outcome, 10 * received_by_all(3, 100 * kChunk));
-  // A sender that the machine pauses longer than the cutoff is asked for its chunks.
+  // If the machine pauses a sender longer than the cutoff, the receivers ask for its chunks.
   if (outcome.of("cutoff_silence") == 0) {
     EXPECT_EQ(outcome.of("bytes_fetched"), 0u) << outcome.describe();
   }
@@ -172,7 +173,7 @@ TEST_P(Workers, ReorderedChunksArePlaced) {
   EXPECT_GT(outcome.of("chunks_out_of_order"), 0u);
 }
 
-TEST_P(Workers, DamageIsRepaired) {
+TEST_P(Workers, DamagedChunks_areReplaced) {
   for (const bool authenticate : {false, true}) {
     JobSpec spec = job(3, "corrupt receiver chunk rate=5%");
     spec.options.authenticate = authenticate;
@@ -196,7 +197,7 @@ TEST_P(Workers, ChunksThatArriveDuringTheirReadAreCountedOnce) {
   EXPECT_GT(outcome.of("chunks_fetched"), 0u);
 }
 
-TEST_P(Workers, BackToBackCollectivesSurviveEveryFault) {
+TEST_P(Workers, BackToBackCollectives_withEveryKindOfFault_complete) {
   constexpr std::uint32_t kCollectives = 2000;
   JobSpec spec = job(3,
                      "seed=3; drop receiver chunk rate=0.5%; drop sender chunk rate=0.5%;"
@@ -273,8 +274,8 @@ class TrappedEndpoint final : public device::ForwardingEndpoint {
   std::deque<TrappedPair> pairs_;
 };
 
-/// The status of a broadcast by rank 0 at rank 1, whose receive worker throws; a communicator that
-/// the same thread serves goes on.
+/// The status at rank 1 of a Broadcast by rank 0 during which a receive worker of rank 1 throws.
+/// Expects that another communicator of the same progress thread still works.
 Status with_worker_that_throws(const Trap& throws) {
   std::atomic<const Trap*> trap{nullptr};
   std::atomic<bool> trap_set{false};
@@ -296,8 +297,8 @@ Status with_worker_that_throws(const Trap& throws) {
     options.receive_workers = 1;
     auto other = member.communicator().duplicate(options);
     ASSERT_TRUE(other.ok()) << other.status().to_string();
-    // The root sends once the trap is set, and the trap is set once the broadcast has begun at rank 1,
-    // so that the worker throws during the broadcast.
+    // The trap is set once the Broadcast has begun at rank 1, and the root sends only then, so that
+    // the worker throws during the Broadcast.
     if (member.rank() == 0) trap_set.wait(false);
     Bytes buffer(1000 * kChunk);
     auto request = member.communicator().broadcast(buffer, Rank{0}, {Algorithm::multicast, true});
@@ -322,7 +323,7 @@ TEST(ReceiveThread, WorkerIsOutOfMemory_failsItsCommunicatorOnly) {
   EXPECT_NE(status.message().find("out of memory"), std::string::npos) << status.to_string();
 }
 
-TEST(ReceiveThread, WorkerThrowsNoStandardException_failsItsCommunicatorOnly) {
+TEST(ReceiveThread, WorkerThrowsNonStandardException_failsItsCommunicatorOnly) {
   const Status status = with_worker_that_throws([] { throw 7; });
   EXPECT_EQ(status.code(), Code::internal) << status.to_string();
   EXPECT_NE(status.message().find("std::exception"), std::string::npos) << status.to_string();

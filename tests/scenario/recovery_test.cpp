@@ -13,7 +13,8 @@ namespace tutti::scenario {
 namespace {
 
 constexpr std::uint32_t kChunk = 1024;
-// First epoch of the tested collectives; the one before is the barrier that confirms membership.
+// First epoch of the tested collectives; the epoch before it is that of the barrier that confirms
+// membership.
 constexpr std::uint32_t kFirstEpoch = 2;
 
 /// Block of six chunks, of which the last is short.
@@ -39,8 +40,8 @@ void expect_recovered(const Outcome& outcome, std::uint64_t chunks_to_receive) {
 }
 
 void expect_nothing_recovered(const Outcome& outcome) {
-  // If the machine pauses a sender longer than the cutoff, other ranks serve its chunks, but no
-  // chunk is multicast twice.
+  // If the machine pauses a sender longer than the cutoff, other ranks may serve its chunks, but no
+  // chunk may be multicast twice.
   EXPECT_LE(outcome.of("chunks_lost") * outcome.chunk_bytes, outcome.given_up_bytes())
       << outcome.describe();
   EXPECT_LE(outcome.of("bytes_fetched"), outcome.given_up_bytes()) << outcome.describe();
@@ -65,7 +66,7 @@ JobSpec job(std::uint32_t size, const std::string& faults) {
   return {.size = size, .faults = faults, .options = small_chunks()};
 }
 
-TEST(Recovery, NoLossMeansNoRecovery) {
+TEST(Recovery, JobWithoutLoss_causesNoRecovery) {
   for (const std::uint32_t size : {2u, 3u, 5u}) {
     const Outcome outcome = allgathers(job(size, ""), 30 * kChunk, 20);
     expect_recovered(outcome, 20 * received_by_all(size, 30 * kChunk));
@@ -128,11 +129,11 @@ TEST_P(EachChunk, ChunkLostAtEveryReceiverIsRetransmittedByItsRoot) {
 INSTANTIATE_TEST_SUITE_P(Chains, EachChunk, testing::Values(1u, 2u, 4u),
                          [](const auto& one) { return fmt::format("{}", one.param); });
 
-/// Tests Allgatherv with ranks that have no block: they pass the turn on, and losses before them
-/// are found.
+/// Tests Allgatherv with ranks that have an empty block. Such a rank activates the next sender at
+/// once, and losses in earlier blocks are still found.
 class SomeEmpty : public testing::TestWithParam<std::tuple<std::uint32_t, std::uint32_t>> {};
 
-TEST_P(SomeEmpty, BlocksOfAnySizeAreRecovered) {
+TEST_P(SomeEmpty, LossInBlocksOfAnySize_isRecovered) {
   const std::vector<std::vector<std::uint64_t>> shapes = {{0, kBlock, 0, 0, 2 * kChunk},
                                                           {kBlock, 0, 0, 0, 0},
                                                           {1, 0, 3 * kChunk, 0, 0},
@@ -179,7 +180,7 @@ struct Named {
 
 class Burst : public testing::TestWithParam<Named> {};
 
-TEST_P(Burst, LossIsRecovered) {
+TEST_P(Burst, BurstOfLostChunks_isRecovered) {
   const JobSpec spec = job(3, GetParam().faults);
   const Outcome outcome = allgathers(spec, 20 * kChunk, 3);
   expect_recovered(outcome, 3 * received_by_all(3, 20 * kChunk));
@@ -214,7 +215,7 @@ INSTANTIATE_TEST_SUITE_P(
         Named{"EverythingBeforeTheNetwork", "drop sender chunk occurrences=1"}),
     [](const auto& one) { return std::string(one.param.name); });
 
-TEST(Recovery, BlockLostEverywhereIsReadAlongTheRing) {
+TEST(Recovery, ChunksLostAtEveryReceiver_areReadFromRankToRank) {
   // Every copy of the chunks is lost, retransmitted ones included, so only READs from the root can
   // bring them.
   const Outcome outcome = allgathers(job(4, "drop sender chunk psn=1-3 source=0"), 5 * kChunk, 2);
@@ -224,7 +225,7 @@ TEST(Recovery, BlockLostEverywhereIsReadAlongTheRing) {
 
 class Rate : public testing::TestWithParam<std::string> {};
 
-TEST_P(Rate, LossAtThisRateIsRecovered) {
+TEST_P(Rate, ChunksLostAtTheGivenRate_areRecovered) {
   const std::string faults = "seed=11; drop " + GetParam();
   for (const std::uint32_t size : {3u, 5u}) {
     const std::size_t block = 200 * kChunk + 17;
@@ -274,7 +275,7 @@ TEST(Recovery, LossIsRecoveredInBroadcastsFromEveryRoot) {
   expect_recovered(outcome, 4 * 3 * 200);
 }
 
-TEST(Recovery, LossUnderCreditsIsRecovered) {
+TEST(Recovery, LossWhileSendersNeedCredits_isRecovered) {
   JobSpec spec = job(4, "drop receiver chunk rate=2%; drop sender chunk rate=1%");
   spec.options.window_bytes = 64 * kChunk;
   const std::size_t block = 300 * kChunk;
@@ -283,7 +284,7 @@ TEST(Recovery, LossUnderCreditsIsRecovered) {
   EXPECT_GT(outcome.of("credit_stalls"), 0u);
 }
 
-TEST(Disorder, DuplicatesAreCountedAndChangeNothing) {
+TEST(Disorder, DuplicatedChunks_areCounted_andChangeNoData) {
   for (const char* place : {"sender", "receiver"}) {
     const Outcome outcome =
         allgathers(job(3, fmt::format("duplicate {} chunk rate=20%", place)), 100 * kChunk, 3);
@@ -294,7 +295,7 @@ TEST(Disorder, DuplicatesAreCountedAndChangeNothing) {
   }
 }
 
-TEST(Disorder, ReorderedChunksAreNotRecovered) {
+TEST(Disorder, ReorderedChunks_causeNoRecovery) {
   const Outcome outcome =
       allgathers(job(3, "reorder receiver chunk rate=20% distance=5 by=300us"), 100 * kChunk, 3);
   expect_recovered(outcome, 3 * received_by_all(3, 100 * kChunk));
@@ -340,7 +341,7 @@ INSTANTIATE_TEST_SUITE_P(Recovery, Corruption, testing::Bool(),
 
 class FrameLoss : public testing::TestWithParam<int> {};
 
-TEST_P(FrameLoss, LostFramesOnlyDelayTheSlowPath) {
+TEST_P(FrameLoss, LostFramesOfConnections_onlyDelayTheSlowPath) {
   JobSpec spec =
       job(3, fmt::format("seed=5; drop sender reliable rate={}%; duplicate sender reliable "
                          "rate=5%; drop receiver chunk rate=2%",
@@ -352,7 +353,7 @@ TEST_P(FrameLoss, LostFramesOnlyDelayTheSlowPath) {
   EXPECT_GT(outcome.injected.frames_dropped, 0u);
   EXPECT_GT(outcome.of("device_reliable_frames_resent"), 0u);
   EXPECT_GT(outcome.of("device_reliable_frames_duplicate"), 0u);
-  // At a loss of 1 % it is chance whether a tail probe is needed at all.
+  // At a loss of 1 % a run may need no tail probe.
   if (GetParam() >= 10) {
     EXPECT_GT(outcome.of("device_reliable_tail_probes"), 0u);
   }

@@ -19,7 +19,8 @@ namespace tutti::scenario {
 namespace {
 
 constexpr std::uint32_t kChunk = 1024;
-// First epoch of the tested collectives; the one before is the barrier that confirms membership.
+// First epoch of the tested collectives; the epoch before it is that of the barrier that confirms
+// membership.
 constexpr std::uint32_t kFirstEpoch = 2;
 constexpr std::size_t kBytes = 5 * kChunk + 100;
 constexpr std::uint32_t kChunks = 6;
@@ -39,8 +40,8 @@ Outcome broadcasts(const JobSpec& spec, std::size_t bytes, std::uint32_t count) 
   });
 }
 
-/// Whether no cutoff fired for silence. If the machine pauses a root longer than the cutoff, it is
-/// asked for chunks that are only late.
+/// True if no cutoff fired for silence. If the machine pauses a root longer than the cutoff, the
+/// receivers ask the root for chunks that are only late.
 bool on_time(const Outcome& outcome) { return outcome.of("cutoff_silence") == 0; }
 
 /// Expects that all Broadcasts used retained copies and not the fetch ring, and that each chunk
@@ -57,7 +58,7 @@ void expect_by_copies(const Outcome& outcome, std::uint32_t count, std::uint64_t
   EXPECT_EQ(outcome.of("collectives_failed"), 0u);
 }
 
-TEST(RetainedBlocks, NoLossMeansNoRecovery) {
+TEST(RetainedBlocks, JobWithoutLoss_causesNoRecovery) {
   const Outcome outcome = broadcasts(job(4, ""), kBytes, 40);
   expect_by_copies(outcome, 40, kChunks);
   if (on_time(outcome)) {
@@ -114,7 +115,7 @@ TEST(RetainedBlocks, RandomLossDamageAndDisorderAreRepaired) {
   EXPECT_GT(outcome.of("retained_ranges_served"), 0u);
 }
 
-TEST(RetainedBlocks, LostAcksAndAnswersArriveInTheEnd) {
+TEST(RetainedBlocks, LostAcksAndAnswers_areRetransmittedUntilTheyArrive) {
   const Outcome outcome = broadcasts(
       job(3, "seed=3; drop sender reliable rate=20%; drop receiver chunk rate=10%"), kBytes, 30);
   expect_by_copies(outcome, 30, kChunks);
@@ -130,14 +131,14 @@ TEST(RetainedBlocks, BroadcastsCompleteWhileEpochsWrap) {
   EXPECT_GT(outcome.of("retained_ranges_served"), 0u);
 }
 
-TEST(RetainedBlocks, LongerBroadcastUsesTheHandshake) {
+TEST(RetainedBlocks, BroadcastTooLongToRetain_usesTheHandshake) {
   JobSpec spec = job(3, "");
   spec.options.retain_bytes = kBytes - 1;
   const Outcome outcome = broadcasts(spec, kBytes, 5);
   EXPECT_EQ(outcome.of("blocks_retained") + outcome.of("delivery_acks_sent"), 0u);
 }
 
-TEST(RetainedBlocks, FastRootIsLimitedByTheWindow) {
+TEST(RetainedBlocks, FastRoot_isStoppedByAReadyBarrier_whenTheWindowIsFull) {
   constexpr std::uint32_t kCount = 2'000;
   JobSpec spec = job(3, "drop receiver chunk rate=0.5%");
   spec.options.window_bytes = 64 * kChunk;
@@ -153,7 +154,7 @@ TEST(RetainedBlocks, FastRootIsLimitedByTheWindow) {
 }
 
 /// Tests the answer to a request that arrives before the root has sent.
-TEST(RetainedBlocks, LateRootAnswersPending) {
+TEST(RetainedBlocks, RequestBeforeTheRootHasSent_isAnsweredPending) {
   std::barrier<> asked(3);
   const Outcome outcome = run_job(job(3, ""), [&](Member& member) {
     const Bytes expected = pattern(kBytes, 5);
@@ -215,7 +216,7 @@ TEST(RetainedBlocks, ClosingRootDoesNotWaitForALostRank) {
   const Outcome outcome = run_job(spec, [&](Member& member) {
     together.arrive_and_wait();
     tap->muted = true;
-    if (member.rank() == 2) return;  // makes no call and is silent from now on
+    if (member.rank() == 2) return;  // rank 2 makes no call and is silent from now on
     EXPECT_TRUE(member.broadcast(kBytes, 0, 1));
   });
   EXPECT_EQ(outcome.of("blocks_retained"), 1u);
@@ -225,7 +226,7 @@ TEST(RetainedBlocks, ClosingRootDoesNotWaitForALostRank) {
 /// them.
 class HeldQueue final : public device::MulticastQueuePair {
  public:
-  /// Both references must outlive the queue pair.
+  /// `inner` and `held` must outlive the queue pair.
   HeldQueue(device::MulticastQueuePair& inner, const bool& held) : inner_(inner), held_(held) {}
 
   std::uint64_t unsent_bytes() override {
@@ -250,8 +251,9 @@ class HeldQueue final : public device::MulticastQueuePair {
   const bool& held_;
 };
 
-/// An endpoint that holds its queue pairs until `receipts`, which it counts down, is zero. The
-/// counter must outlive it.
+/// An endpoint whose queue pairs report their chunks as unsent until `receipts` is zero. The
+/// endpoint decrements `receipts` for each delivery ACK that it receives, and the counter must
+/// outlive the endpoint.
 class HeldEndpoint final : public device::ForwardingEndpoint {
  public:
   HeldEndpoint(std::unique_ptr<device::Endpoint> inner, std::atomic<int>& receipts)
@@ -288,7 +290,7 @@ class HeldEndpoint final : public device::ForwardingEndpoint {
 };
 
 /// The root receives all delivery ACKs before it learns that its last chunk has left.
-TEST(RetainedBlocks, RootThatGetsAllAcksBeforeItsChunksLeftCloses) {
+TEST(RetainedBlocks, RootWithAllAcks_closes_evenIfItsChunksCountAsUnsent) {
   JobSpec spec = job(3, "");
   spec.close_together = false;
   std::atomic<int> receipts = 2;  // number of delivery ACKs that the root still expects
@@ -307,9 +309,9 @@ TEST(RetainedBlocks, RootThatGetsAllAcksBeforeItsChunksLeftCloses) {
   EXPECT_EQ(receipts, 0) << "all delivery ACKs must arrive while the queues are held";
 }
 
-/// A root that lost its copy breaks the protocol. Its receiver must neither ask forever nor ask
-/// another rank.
-TEST(RetainedBlocks, RootWithoutItsCopyIsNamed) {
+/// A root that lost its retained copy breaks the protocol. A receiver must neither ask it forever
+/// nor ask another rank.
+TEST(RetainedBlocks, RootThatLostItsRetainedCopy_isNamed) {
   JobSpec spec = job(3, "drop receiver chunk psn=2 ranks=1");
   spec.options.retain_bytes = kBytes;
   std::atomic<int> lies = 0;

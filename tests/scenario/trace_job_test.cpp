@@ -48,12 +48,12 @@ class TraceFolder {
   std::string path_;
 };
 
-TEST(Trace, LostChunksShowCutoffAndFetch) {
+TEST(Trace, TraceOfAJobWithLoss_showsTheCutoffAndTheFetch) {
   // First epoch of the tested collectives, after the membership barrier and the clock exchange.
   constexpr std::uint32_t kFirstEpoch = 3;
   const TraceFolder folder;
   // Rank 1 never gets the tail of the last block by multicast, and no later block reveals the loss.
-  // Silence or the neighbour's end does, and a READ brings the tail.
+  // Silence or the end of the neighbour reveals it, and a READ fetches the tail.
   const Outcome outcome = run_job(
       {.size = 3,
        .faults = "drop receiver chunk psn=15-17 ranks=1 epoch=" + std::to_string(kFirstEpoch),
@@ -78,7 +78,7 @@ TEST(Trace, TraceIsWrittenWhenTheJobFails) {
   const TraceFolder folder;
   std::atomic<bool> called{false};
   run_job({.size = 2, .options = small_chunks()}, [&](Member& member) {
-    if (member.rank() == 0) {  // aborts after the other rank has called
+    if (member.rank() == 0) {  // this rank aborts after the other rank has called
       called.wait(false);
       member.communicator().abort("as planned");
       return;

@@ -77,7 +77,7 @@ INSTANTIATE_TEST_SUITE_P(Registry, EveryAlgorithmInPlace, testing::ValuesIn(with
 
 // P ranks in M chains take ceil(P/M) turns, each activated by the one before ([Khalilov24] appendix
 // A).
-TEST(MulticastAllgather, ChainsTakeTurns) {
+TEST(MulticastAllgather, RanksOfAChain_sendOneAfterTheOther) {
   for (std::uint32_t ranks : {1u, 4u, 7u, 16u}) {
     for (std::uint32_t chains = 1; chains <= ranks; ++chains) {
       Purpose purpose{Collective::allgather, "multicast", ranks, {}, {}, {}};
@@ -97,15 +97,15 @@ TEST(MulticastAllgather, ChainsTakeTurns) {
       EXPECT_EQ(heads, (ranks + turns - 1) / turns) << ranks << " ranks, " << chains << " chains";
       const Validation validation = validate(schedules);
       EXPECT_EQ(validation.rounds, turns);
-      // The longest chain of messages has all activations and the last multicast, which a single
-      // rank does not send.
+      // The longest chain of messages consists of all activations and the last multicast. A single
+      // rank sends no message.
       EXPECT_EQ(validation.longest_chain, ranks == 1 ? 0u : turns);
     }
   }
 }
 
 // With the handshake, no rank ends before its right neighbour has all data.
-TEST(MulticastBroadcast, BufferIsHeldUntilTheRightNeighbourIsDone) {
+TEST(MulticastBroadcast, RankWithTheHandshake_waitsUntilItsRightNeighbourIsDone) {
   Purpose purpose{Collective::broadcast, "multicast", 5, {}, rank_of(2), {}};
   purpose.parameters.handshake = true;
   for (const Schedule& schedule : schedules_for(purpose)) {

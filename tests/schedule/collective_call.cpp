@@ -119,7 +119,7 @@ class Call {
     return sum;
   }
 
-  /// The result that the definition of the collective demands of a rank.
+  /// The bytes that a rank must have at the end, by the definition of the collective.
   Bytes expected(std::uint32_t rank, std::uint32_t block) const {
     switch (purpose_.collective) {
       case Collective::broadcast:

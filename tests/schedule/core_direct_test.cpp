@@ -62,7 +62,7 @@ TEST(CoreDirectTable, RendezvousTableEqualsTableTwoOfThePaper) {
             "          wait (1 recv CQ) from 2  wait (1 recv CQ) from 3\n");
 }
 
-TEST(CoreDirectTable, FullTableShowsTheOmittedTasks) {
+TEST(CoreDirectTable, FullTable_showsTheTasksThatTheShortTableOmits) {
   const auto lowered = lower_all(exchange_of_4(), Transfer::rendezvous);
   ASSERT_TRUE(lowered.ok());
   const std::string table = core_direct_table(std::span(*lowered).first(1), true);
@@ -130,7 +130,7 @@ Schedule with_one_completion_queue(const Schedule& schedule) {
       task.object = shared;
     } else {
       first_wait->count += task.count;
-      task.kind = TaskKind::copy;  // a copy of no bytes, in place of the removed wait
+      task.kind = TaskKind::copy;  // a copy of no bytes replaces the removed wait
       task.object = 0;
       task.count = 0;
     }
@@ -172,7 +172,7 @@ TEST(CoreDirect, SharedQueueIsValidIfAllItsSourcesAreAwaited) {
   EXPECT_EQ(too_early.findings.front().fault, Fault::race) << too_early.status().message();
 }
 
-TEST(CoreDirect, TasksWithoutAManagementQueueFormAreRefused) {
+TEST(CoreDirect, TaskThatAManagementQueueCannotExpress_isRefused) {
   const auto lowered =
       lower_all({Collective::broadcast, "multicast", 4, {}, {}, {}}, Transfer::eager);
   ASSERT_FALSE(lowered.ok());
@@ -185,7 +185,7 @@ class Offloaded : public testing::TestWithParam<AlgorithmEntry> {};
 
 // Every algorithm of messages and local steps can be lowered for both protocols, and the lowered
 // schedules are valid and move the right bytes.
-TEST_P(Offloaded, BothProtocolsAreValidAndMoveTheBytes) {
+TEST_P(Offloaded, LoweredSchedules_forBothProtocols_areValidAndMoveTheBytes) {
   for (std::uint32_t ranks = 1; ranks <= 17; ++ranks) {
     for (const Purpose& purpose : purposes_of(GetParam(), ranks)) {
       for (Transfer transfer : {Transfer::eager, Transfer::rendezvous}) {

@@ -97,33 +97,33 @@ std::vector<Schedule> parse_all(std::initializer_list<const char*> tasks, const 
   return schedules;
 }
 
-TEST(PlantedFault, ForwardsABlockWithoutWaitingForIt) {
+TEST(PlantedFault, SendOfABlockBeforeItHasArrived_isFound) {
   Planted ring(purpose_of(Collective::allgather, "ring", 4));
   ring.change_task(2, 3, forget_dependencies);  // the send of round 1
   ring.expect(Fault::race, 2, 3);
 }
 
-TEST(PlantedFault, SwapsTwoRounds) {
+TEST(PlantedFault, ReceivesOfTwoSwappedRounds_areFound) {
   Planted ring(purpose_of(Collective::allgather, "ring", 4));
   ring.change(1, [](Program& p) { std::swap(p.tasks[4].slot, p.tasks[6].slot); });
-  // Task 6, of round 2, now takes the block of round 1.
+  // Task 6 belongs to round 2, but now receives the block of round 1.
   ring.expect(Fault::result, 1, 6);
 }
 
-TEST(PlantedFault, ReceivesTwoBlocksIntoOneTarget) {
+TEST(PlantedFault, TwoReceivesIntoOneTarget_areFound) {
   Planted ring(purpose_of(Collective::allgather, "ring", 4));
   const BufferSlice place = ring.at(3).tasks()[2].target;
   ring.change_task(3, 6, [&](Task& t) { t.target = place; });
   ring.expect(Fault::race, 3, 6);
 }
 
-TEST(PlantedFault, SendsToTheWrongPeer) {
+TEST(PlantedFault, SendToTheWrongPeer_isFound) {
   Planted ring(purpose_of(Collective::allgather, "ring", 4));
   ring.change_task(0, 5, [](Task& t) { t.peer = rank_of(2); });
   ring.expect(Fault::message, 0, 5);
 }
 
-TEST(PlantedFault, ForgetsAReceive) {
+TEST(PlantedFault, MissingReceive_isFound) {
   Planted ring(purpose_of(Collective::allgather, "ring", 4));
   ring.change_task(1, 6, [](Task& t) {
     t = Task();
@@ -132,38 +132,38 @@ TEST(PlantedFault, ForgetsAReceive) {
   ring.expect(Fault::message, 0, 5);
 }
 
-TEST(PlantedFault, ForgetsItsOwnBlock) {
+TEST(PlantedFault, MissingCopyOfTheOwnBlock_isFound) {
   Planted ring(purpose_of(Collective::allgather, "ring", 4));
   ring.change_task(2, 0, [](Task& t) { t.source = t.target = BufferSlice(); });
   ring.expect(Fault::result, 2, kNoTask);
 }
 
-TEST(PlantedFault, WritesIntoTheCallersSendBuffer) {
+TEST(PlantedFault, WriteIntoTheSendBufferOfTheCaller_isFound) {
   Planted ring(purpose_of(Collective::allgather, "ring", 4));
   ring.change_task(1, 2, [](Task& t) { t.target = block_of(Buffer::send, 0); });
   ring.expect(Fault::place, 1, 2);
 }
 
-TEST(PlantedFault, ReceivesBeyondTheBuffer) {
+TEST(PlantedFault, ReceiveBeyondTheBuffer_isFound) {
   Planted ring(purpose_of(Collective::allgather, "ring", 4));
   ring.change_task(1, 2, [](Task& t) { t.target = block_of(Buffer::receive, 4); });
   ring.expect(Fault::place, 1, 2);
 }
 
-TEST(PlantedFault, SendsTwoMessagesUnderOneSlot) {
+TEST(PlantedFault, TwoMessagesInOneMatchSlot_areFound) {
   Planted ring(purpose_of(Collective::allgather, "ring", 4));
   ring.change_task(3, 5, [](Task& t) { t.slot = 0; });
   ring.expect(Fault::message, 3, 5);
 }
 
-TEST(PlantedFault, ReceivesMoreThanIsSent) {
+TEST(PlantedFault, ReceiveOfMoreBytesThanAreSent_isFound) {
   Planted bruck(purpose_of(Collective::allgather, "bruck", 4));
   const TaskIndex second = bruck.find(0, TaskKind::recv, 3);
   bruck.change_task(0, second, [](Task& t) { t.target.block_count = 1; });
   bruck.expect(Fault::message, 0, second);
 }
 
-TEST(PlantedFault, RotatesByOneTooFew) {
+TEST(PlantedFault, RotationByOneBlockTooFew_isFound) {
   Planted bruck(purpose_of(Collective::allgather, "bruck", 5));
   const TaskIndex rotation = bruck.find(3, TaskKind::copy, 1);
   bruck.change(3, [&](Program& p) {
@@ -173,21 +173,21 @@ TEST(PlantedFault, RotatesByOneTooFew) {
   bruck.expect(Fault::result, 3, rotation);
 }
 
-TEST(PlantedFault, ForgetsTheLastCopy) {
+TEST(PlantedFault, MissingLastCopy_isFound) {
   Planted bruck(purpose_of(Collective::allgather, "bruck", 5));
   const auto last = static_cast<TaskIndex>(bruck.at(2).tasks().size() - 1);
   bruck.change_task(2, last, [](Task& t) { t.source = t.target = BufferSlice(); });
   bruck.expect(Fault::result, 2, kNoTask);
 }
 
-TEST(PlantedFault, RotatesBeforeTheLastRoundHasArrived) {
+TEST(PlantedFault, RotationBeforeTheLastRoundHasArrived_isFound) {
   Planted bruck(purpose_of(Collective::allgather, "bruck", 5));
   const TaskIndex rotation = bruck.find(3, TaskKind::copy, 1);
   bruck.change_task(3, rotation, [](Task& t) { --t.dependency_count; });
   bruck.expect(Fault::race, 3, rotation);
 }
 
-TEST(PlantedFault, CountsAContributionTwice) {
+TEST(PlantedFault, ReductionThatCountsAContributionTwice_isFound) {
   Planted doubling(purpose_of(Collective::allreduce, "recursive_doubling", 4));
   // The second round folds the block that the first round received.
   const TaskIndex first = doubling.find(1, TaskKind::reduce);
@@ -197,7 +197,7 @@ TEST(PlantedFault, CountsAContributionTwice) {
   doubling.expect(Fault::combination, 1, second);
 }
 
-TEST(PlantedFault, LeavesAContributionOut) {
+TEST(PlantedFault, ReductionWithoutOneContribution_isFound) {
   Planted tree(purpose_of(Collective::reduce, "binomial", 8, 3));
   const TaskIndex reduce = tree.find(3, TaskKind::reduce, tree.find(3, TaskKind::reduce) + 1);
   tree.change_task(3, reduce, [](Task& t) {
@@ -207,14 +207,14 @@ TEST(PlantedFault, LeavesAContributionOut) {
   tree.expect(Fault::result, 3, tree.find(3, TaskKind::reduce, reduce));
 }
 
-TEST(PlantedFault, FoldsDifferentBlocksTogether) {
+TEST(PlantedFault, ReductionOfTwoDifferentBlocks_isFound) {
   Planted ring(purpose_of(Collective::reduce_scatter, "ring", 4));
   const TaskIndex reduce = ring.find(2, TaskKind::reduce);
   ring.change_task(2, reduce, [](Task& t) { t.source.first_block ^= 1u; });
   ring.expect(Fault::combination, 2, reduce);
 }
 
-TEST(PlantedFault, OverwritesScratchThatIsStillBeingSent) {
+TEST(PlantedFault, OverwriteOfScratchThatIsStillBeingSent_isFound) {
   Planted ring(purpose_of(Collective::reduce_scatter, "ring", 6));
   // The receive of the third round overwrites the block that the second round still sends.
   const TaskIndex reuse = ring.find(4, TaskKind::recv, ring.find(4, TaskKind::recv, 4) + 1);
@@ -224,7 +224,7 @@ TEST(PlantedFault, OverwritesScratchThatIsStillBeingSent) {
   ring.expect(Fault::race, 4, reuse);
 }
 
-TEST(PlantedFault, SwapsPartsOfABlock) {
+TEST(PlantedFault, ReductionOfTheWrongPartOfABlock_isFound) {
   Planted ring(purpose_of(Collective::allreduce, "ring", 4));
   const TaskIndex reduce = ring.find(1, TaskKind::reduce);
   ring.change_task(1, reduce, [](Task& t) {
@@ -234,7 +234,7 @@ TEST(PlantedFault, SwapsPartsOfABlock) {
   ring.expect(Fault::place, 1, reduce);
 }
 
-TEST(PlantedFault, EveryRankReceivesBeforeSending) {
+TEST(PlantedFault, CycleOfRanksThatReceiveBeforeTheySend_isFound) {
   Planted ring(purpose_of(Collective::allgather, "ring", 3));
   for (std::uint32_t r = 0; r < 3; ++r) {
     ring.change(r, [](Program& p) {
@@ -255,12 +255,12 @@ TEST(PlantedFault, EveryRankReceivesBeforeSending) {
     EXPECT_NE(finding.text.find(rank), std::string::npos) << finding.text;
 }
 
-TEST(PlantedFault, LeavesABarrierTooEarly) {
+TEST(PlantedFault, BarrierThatARankLeavesTooEarly_isFound) {
   Planted barrier(purpose_of(Collective::barrier, "dissemination", 4));
   // The signal of the second round no longer waits for that of the first round.
   const TaskIndex second = barrier.find(2, TaskKind::signal, 1);
   barrier.change_task(2, second, forget_dependencies);
-  // Rank 0 gets a signal from rank 2 although rank 2 has none from rank 1.
+  // Rank 0 gets a signal from rank 2 although rank 2 has received none from rank 1.
   barrier.expect(Fault::result, 0, kNoTask);
 }
 
@@ -289,12 +289,12 @@ TaskIndex find_receive_wait(const Schedule& schedule, TaskIndex from = 0) {
 }
 
 void forget_wait(Program& program, TaskIndex wait) {
-  program.tasks[wait].kind = TaskKind::copy;  // a copy of no bytes, in place of the wait
+  program.tasks[wait].kind = TaskKind::copy;  // a copy of no bytes replaces the wait
   program.tasks[wait].count = 0;
   program.tasks[wait].object = 0;
 }
 
-TEST(PlantedFault, ReleasesTheNextRoundWithoutTheWait) {
+TEST(PlantedFault, EnableOfTheNextRoundWithoutAWait_isFound) {
   Planted exchange = lowered_exchange();
   const TaskIndex wait = find_receive_wait(exchange.at(1));
   exchange.change(1, [&](Program& p) { forget_wait(p, wait); });
@@ -305,14 +305,14 @@ TEST(PlantedFault, ReleasesTheNextRoundWithoutTheWait) {
   EXPECT_EQ(exchange.at(1).tasks()[finding.task].kind, TaskKind::send) << finding.text;
 }
 
-TEST(PlantedFault, WaitsForOneCompletionTooMany) {
+TEST(PlantedFault, WaitForOneCompletionTooMany_isFound) {
   Planted exchange = lowered_exchange();
   const TaskIndex wait = find_receive_wait(exchange.at(3));
   exchange.change_task(3, wait, [](Task& t) { ++t.count; });
   exchange.expect(Fault::queue, 3, wait);
 }
 
-TEST(PlantedFault, EnablesFewerSendsThanAreHeld) {
+TEST(PlantedFault, EnableOfFewerSendsThanAreHeld_isFound) {
   Planted exchange = lowered_exchange();
   TaskIndex enable = exchange.find(0, TaskKind::enable);
   while (exchange.at(0).tasks()[enable].count < 2)
@@ -323,7 +323,7 @@ TEST(PlantedFault, EnablesFewerSendsThanAreHeld) {
   exchange.expect(Fault::deadlock, 0, last);
 }
 
-TEST(PlantedFault, EnablesInACycle) {
+TEST(PlantedFault, CycleOfWaitsAndEnables_isFound) {
   Planted exchange = lowered_exchange(Transfer::rendezvous);
   // Each rank of a pair waits for the other rank's data before it releases its own sends.
   for (std::uint32_t r : {0u, 1u}) {
@@ -343,7 +343,7 @@ TEST(PlantedFault, EnablesInACycle) {
 }
 
 // A wait cannot distinguish messages, so two sources need two completion queues.
-TEST(PlantedFault, CountsTwoSourcesOnOneCompletionQueue) {
+TEST(PlantedFault, WaitThatCountsTwoSourcesOnOneCompletionQueue_isFound) {
   Planted exchange = lowered_exchange();
   const Schedule& at = exchange.at(0);
   const TaskIndex wait = find_receive_wait(at);
@@ -357,14 +357,15 @@ TEST(PlantedFault, CountsTwoSourcesOnOneCompletionQueue) {
     }
     p.tasks[next].object = first;
   });
-  // Rank 2 may be so fast that the first wait counts the block of rank 2.
+  // Rank 2 may be so fast that the first wait counts its block instead of the block of the other
+  // rank.
   const Finding finding = exchange.first_finding();
   EXPECT_EQ(finding.fault, Fault::race) << finding.text;
   EXPECT_EQ(index(finding.rank), 0u) << finding.text;
   EXPECT_EQ(exchange.at(0).tasks()[finding.task].kind, TaskKind::send) << finding.text;
 }
 
-TEST(PlantedFault, PostsReceivesInAnotherOrderThanTheConnectionDelivers) {
+TEST(PlantedFault, ReceivesInAnotherOrderThanTheSends_areFound) {
   Planted exchange = lowered_exchange();
   const Schedule& at = exchange.at(0);
   // The two tasks are both entries of the receive queue from rank 2.
@@ -383,7 +384,7 @@ TEST(PlantedFault, PostsReceivesInAnotherOrderThanTheConnectionDelivers) {
   }());
 }
 
-TEST(PlantedFault, MulticastsBeforeTheReceivesArePosted) {
+TEST(PlantedFault, MulticastBeforeTheReceivesArePosted_isFound) {
   Purpose purpose = purpose_of(Collective::allgather, "multicast", 4);
   purpose.parameters.ready = true;
   Planted multicast(purpose);
@@ -394,15 +395,15 @@ TEST(PlantedFault, MulticastsBeforeTheReceivesArePosted) {
   multicast.expect(Fault::early, 0, task, options);
 }
 
-TEST(PlantedFault, CollectsABlockThatNoRankMulticasts) {
+TEST(PlantedFault, CollectOfABlockThatNoRankMulticasts_isFound) {
   Planted multicast(purpose_of(Collective::allgather, "multicast", 4));
   const TaskIndex collect = multicast.find(1, TaskKind::collect);
-  // The collect now also covers the rank's own block.
+  // The collect task now also covers the rank's own block.
   multicast.change_task(1, collect, [](Task& t) { t.target.block_count = 2; });
   multicast.expect(Fault::message, 1, collect);
 }
 
-TEST(PlantedFault, MulticastsABlockThatAReceiverDoesNotCollect) {
+TEST(PlantedFault, MulticastThatAReceiverDoesNotCollect_isFound) {
   Planted multicast(purpose_of(Collective::allgather, "multicast", 4));
   const TaskIndex collect = multicast.find(2, TaskKind::collect);
   multicast.change_task(2, collect, [](Task& t) { --t.target.block_count; });
@@ -425,19 +426,19 @@ Planted put_broadcast() {
                            kPutHeading));
 }
 
-TEST(PlantedFault, WritesBeforeThePeerHasBegun) {
+TEST(PlantedFault, WriteBeforeThePeerHasBegun_isFound) {
   Planted put = put_broadcast();
   put.change_task(0, 1, forget_dependencies);
   put.expect(Fault::early, 0, 1);
 }
 
-TEST(PlantedFault, WritesAfterThePeerMayHaveLeft) {
+TEST(PlantedFault, WriteAfterThePeerMayHaveLeft_isFound) {
   Planted put = put_broadcast();
   put.change_task(0, 2, forget_dependencies);
   put.expect(Fault::early, 0, 1);
 }
 
-TEST(PlantedFault, ReadsABlockThatAPeerWrites) {
+TEST(PlantedFault, ReadOfABlockThatAPeerIsWriting_isFound) {
   Planted put = put_broadcast();
   put.change(1, [](Program& p) {
     p.scratch_blocks = 1;
@@ -449,20 +450,20 @@ TEST(PlantedFault, ReadsABlockThatAPeerWrites) {
   put.expect(Fault::race, 0, 1);
 }
 
-TEST(PlantedFault, TakesAKeyedPacketByAPostedReceive) {
+TEST(PlantedFault, PostedReceiveOfAKeyedPacket_isFound) {
   Planted keyed(purpose_of(Collective::reduce, "linear_keyed", 3));
   keyed.change_task(1, 0, [](Task& t) { t.keyed = false; });
   keyed.expect(Fault::message, 1, 0);
 }
 
-TEST(PlantedFault, DiffersInTheCollectiveAtOneRank) {
+TEST(PlantedFault, ScheduleOfAnotherCollectiveAtOneRank_isFound) {
   Planted ring(purpose_of(Collective::allgather, "ring", 3));
   ring.change(2, [](Program& p) { p.purpose.parameters.segments = 2; });
   ring.expect(Fault::program, 2, kNoTask);
 }
 
 // The schedule is valid if all blocks have one size, which Allgatherv does not guarantee.
-TEST(PlantedFault, ParksABlockInATargetOfAnotherSize) {
+TEST(PlantedFault, BlockStoredInATargetOfAnotherSize_isFound) {
   Planted ring(purpose_of(Collective::allgatherv, "ring", 3));
   ring.change(1, [](Program& p) {
     Builder b(p.purpose);

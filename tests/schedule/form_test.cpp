@@ -24,7 +24,7 @@ void* counted(std::size_t size) {
 
 }  // namespace
 
-// Counter of the allocations of the code under test.
+// These operators count the allocations of the code under test.
 void* operator new(std::size_t size) { return counted(size); }
 void* operator new[](std::size_t size) { return counted(size); }
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
@@ -86,7 +86,7 @@ TEST(Parts, PartsCoverBlocksNearTheLargestSize) {
   EXPECT_EQ(part_border(kHuge, 4095, 4096), kHuge / 4096 * 4095);
 }
 
-TEST(BufferSlices, PartOfAPartHasTheRightBounds) {
+TEST(BufferSlices, PartOfAPartOfABlock_hasTheRightBounds) {
   const BufferSlice half = block_of(Buffer::receive, 2).part(1, 2);
   EXPECT_EQ(half.part(1, 3).begin(), (Fraction{4, 6}));
   EXPECT_EQ(half.part(0, 2, 3).end(), (Fraction{5, 6}));
@@ -223,7 +223,7 @@ TEST(Fill, BlocksAndPartsHaveTheRightOffsets) {
   EXPECT_EQ(*resolve(third, Shape::uniform(80, 8)), (Extent{Buffer::receive, 80 + 40, 16}));
 }
 
-TEST(Fill, ProtocolDependsOnTheSize) {
+TEST(Fill, MessagesUpToTheEagerLimit_areEager_andLongerOnesRendezvous) {
   const Schedule ring = built({Collective::allgather, "ring", 4, rank_of(0), {}, {}});
   std::vector<FilledTask> filled(ring.tasks().size());
   Shape shape = Shape::uniform(4096);
@@ -248,7 +248,7 @@ TEST(Fill, BlocksOfDifferentSizesHaveTheirOffsets) {
   EXPECT_EQ(filled[4].target, (Extent{Buffer::receive, 0, 5}));
 }
 
-TEST(Fill, CallInPlaceUsesTheReceiveBuffer) {
+TEST(Fill, CallInPlace_usesTheReceiveBufferForBothSides) {
   const Schedule ring = built({Collective::allgather, "ring", 4, rank_of(2), {}, {}});
   std::vector<FilledTask> filled(ring.tasks().size());
   Shape shape = Shape::uniform(64);
@@ -268,7 +268,7 @@ TEST(Fill, UnsuitableShapesAreRefused) {
             std::string::npos)
       << varying.to_string();
   const Status room = fill(bruck, Shape::uniform(8), std::span(filled).first(2));
-  EXPECT_NE(room.message().find("make room"), std::string::npos) << room.to_string();
+  EXPECT_NE(room.message().find("one entry for each task"), std::string::npos) << room.to_string();
   Shape in_place = Shape::uniform(8);
   in_place.in_place = true;
   const Schedule alltoall = built({Collective::alltoall, "linear", 3, rank_of(0), {}, {}});
@@ -276,7 +276,7 @@ TEST(Fill, UnsuitableShapesAreRefused) {
   EXPECT_FALSE(fill(alltoall, in_place, own).ok());
 }
 
-TEST(TemplateCache, EachKeyIsBuiltOnceAndTheLeastRecentIsEvicted) {
+TEST(TemplateCache, EachKey_isBuiltOnce_andTheLeastRecentlyUsedIsEvicted) {
   TemplateCache cache(2, build);
   const TemplateKey ring{Collective::allgather, "ring", 8, rank_of(3), rank_of(0), {}};
   TemplateKey other_root{Collective::broadcast, "binomial", 8, rank_of(3), rank_of(1), {}};
@@ -287,7 +287,8 @@ TEST(TemplateCache, EachKeyIsBuiltOnceAndTheLeastRecentIsEvicted) {
   ASSERT_TRUE(cache.get(other_root).ok());
   other_root.root = rank_of(2);
   ASSERT_TRUE(cache.get(ring).ok());
-  ASSERT_TRUE(cache.get(other_root).ok());  // this entry evicts root 1, not the ring
+  // This entry evicts the schedule for root 1, not the ring.
+  ASSERT_TRUE(cache.get(other_root).ok());
   EXPECT_EQ(cache.size(), 2u);
   EXPECT_EQ(cache.builds(), 3u);
   EXPECT_EQ(cache.get(ring).value().get(), first->get());
@@ -315,16 +316,16 @@ TEST(TemplateCache, FailedBuildIsReturnedAndNotCached) {
   EXPECT_EQ(cache.size(), 0u);
 }
 
-TEST(Builder, DependenciesFollowTheDataAndNoMore) {
+TEST(Builder, DependenciesOfTasks_areOnlyThoseThatTheDataRequires) {
   Builder b({Collective::allreduce, "test", 2, rank_of(0), rank_of(0), {}});
   const BufferSlice own = b.receive_block();
   const BufferSlice theirs = b.scratch();
   b.copy(b.send_block(), own);            // task 0
   b.send(rank_of(1), own.part(0, 2));     // task 1, which reads the bytes written by task 0
   b.recv(rank_of(1), theirs.part(1, 2));  // task 2, which depends on no task
-  // Task 3, which depends on 0 and 2 but not on 1, which reads the other half.
+  // Task 3 depends on tasks 0 and 2, but not on task 1, which reads the other half.
   b.reduce(theirs.part(1, 2), own.part(1, 2));
-  // Task 4, which overwrites the bytes written by 0 and read by 1.
+  // Task 4 overwrites the bytes that task 0 writes and task 1 reads.
   b.recv(rank_of(1), own.part(0, 2));
   b.send(rank_of(1), own);  // task 5, which reads the whole block
   const Schedule schedule = *b.finish();
@@ -337,14 +338,15 @@ TEST(Builder, DependenciesFollowTheDataAndNoMore) {
   EXPECT_EQ(depends(1), Tasks({0}));
   EXPECT_EQ(depends(2), Tasks());
   EXPECT_EQ(depends(3), Tasks({0, 2}));
-  // In place, task 1 reads the caller's buffer itself. Task 4 must wait for task 1 in both cases.
+  // If the call is in place, task 1 reads the caller's buffer itself. Task 4 must wait for task 1
+  // whether the call is in place or not.
   EXPECT_EQ(depends(4), Tasks({0, 1}));
   EXPECT_EQ(depends(5), Tasks({0, 3, 4}));
   const auto waiting = schedule.dependents(0);
   EXPECT_EQ(Tasks(waiting.begin(), waiting.end()), Tasks({1, 3, 4, 5}));
 }
 
-TEST(Registry, UnknownNameListsTheKnownOnes) {
+TEST(Registry, UnknownAlgorithmName_isRefused_andTheKnownOnesAreListed) {
   const auto missing = collectives::find_algorithm(Collective::barrier, "tree");
   ASSERT_FALSE(missing.ok());
   EXPECT_EQ(missing.status().message(),
@@ -352,14 +354,14 @@ TEST(Registry, UnknownNameListsTheKnownOnes) {
             "linear");
 }
 
-TEST(Registry, RestrictionOfAnAlgorithmIsNamed) {
+TEST(Registry, RankCountThatAnAlgorithmCannotServe_isNamedInTheError) {
   const auto refusal = [](Purpose purpose) {
     const Result<Schedule> schedule = build(purpose);
     EXPECT_FALSE(schedule.ok());
     return schedule.status().message();
   };
   EXPECT_NE(refusal({Collective::allgather, "standard_exchange", 6, {}, {}, {}})
-                .find("needs a power of 2 ranks, not 6: choose bruck"),
+                .find("needs a number of ranks that is a power of 2, not 6: choose bruck"),
             std::string::npos);
   EXPECT_NE(refusal({Collective::allgather, "neighbour_exchange", 5, {}, {}, {}})
                 .find("needs an even number of ranks, not 5: choose ring"),
@@ -368,7 +370,8 @@ TEST(Registry, RestrictionOfAnAlgorithmIsNamed) {
             std::string::npos);
   Purpose radix{Collective::broadcast, "k_nomial", 4, {}, {}, {}};
   radix.parameters.radix = 1;
-  EXPECT_NE(refusal(radix).find("radix is 1: choose 2 to 64"), std::string::npos);
+  EXPECT_NE(refusal(radix).find("radix is 1, which is out of range: choose 2 to 64"),
+            std::string::npos);
 }
 
 TEST(Registry, AlgorithmsAreGroupedAndHaveUniqueNames) {

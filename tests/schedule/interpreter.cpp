@@ -32,7 +32,7 @@ Interpreter::Interpreter(std::span<const Schedule> schedules, std::span<const Sh
       std::uint32_t place = 0;
       for (TaskIndex t : schedule.entries(static_cast<QueueIndex>(q))) state.place[t] = place++;
     }
-    left_ += schedule.tasks().size() + 1;  // all tasks of the rank and the rank's beginning
+    left_ += schedule.tasks().size() + 1;  // all tasks of the rank, and one step for its start
   }
 }
 
@@ -118,8 +118,7 @@ void Interpreter::issue(std::uint32_t rank, TaskIndex t) {
   if (sends_message(task.kind)) messages_[{rank, index(task.peer), task.slot}].sender = &state;
   if (task.kind == TaskKind::recv) messages_[{index(task.peer), rank, task.slot}].posted = true;
   if ((moves || task.kind == TaskKind::signal) && !state.late) take(rank, t);
-  // From the issue of the task on its target may hold any bytes, unless the task also reads the
-  // target.
+  // Once the task is issued, its target may hold any bytes, unless the task also reads the target.
   const bool itself = task.kind == TaskKind::copy && filled.target.size_bytes == 0;
   if (task.kind == TaskKind::write) scribble(index(task.peer), filled.target);
   if (writes_target(task.kind) && task.kind != TaskKind::reduce &&
@@ -172,7 +171,7 @@ bool Interpreter::may_complete(std::uint32_t rank, TaskIndex t) {
   }
 }
 
-/// Whether the multicasts of other ranks into parts of the collect's target cover the whole target.
+/// True if the multicasts of the other ranks cover the whole target of the collect task.
 bool Interpreter::all_chunks_here(std::uint32_t rank, TaskIndex t) const {
   const Task& collect = schedules_[rank].tasks()[t];
   std::uint64_t blocks = 0;

@@ -35,7 +35,7 @@ std::vector<CallOptions> calls_of(const Purpose& purpose, bool rank_ordered) {
 
 class MovesTheBytes : public testing::TestWithParam<AlgorithmEntry> {};
 
-TEST_P(MovesTheBytes, ResultEqualsTheDefinition) {
+TEST_P(MovesTheBytes, ResultOfEachAlgorithm_equalsTheDefinitionOfTheCollective) {
   for (std::uint32_t ranks = 1; ranks <= kMaxRanks; ++ranks) {
     for (const Purpose& purpose : purposes_of(GetParam(), ranks)) {
       SCOPED_TRACE(case_name(purpose));
@@ -175,7 +175,7 @@ void compare_verdicts(std::vector<Schedule> schedules, Change change, Random& ra
 
 // An accepted schedule must run right in every order tried, and a schedule that runs wrong must be
 // refused.
-TEST(TheValidator, RefusesEveryChangedScheduleThatFailsInTheInterpreter) {
+TEST(TheValidator, EveryChangedScheduleThatFailsInTheInterpreter_isRefused) {
   constexpr std::uint32_t kChangesEach = 12;
   SingleWriterCounter tally;
   for (const AlgorithmEntry& entry : collectives::algorithms()) {
@@ -197,7 +197,7 @@ TEST(TheValidator, RefusesEveryChangedScheduleThatFailsInTheInterpreter) {
 }
 
 // The changes concern queues that are held, released and counted.
-TEST(TheValidator, RefusesEveryChangedQueueThatFailsInTheInterpreter) {
+TEST(TheValidator, EveryChangedQueueThatFailsInTheInterpreter_isRefused) {
   constexpr std::uint32_t kChangesEach = 40;
   SingleWriterCounter tally;
   for (const AlgorithmEntry& entry : collectives::algorithms()) {

@@ -71,8 +71,8 @@ TEST(QueuePairs, CountsFollowTheFormulasAtEveryRank) {
       EXPECT_EQ(use_of(allgather("ring", ranks), r).queue_pairs, 6u);
     }
   }
-  // At distance P/2 the same rank is source and destination, so Bruck has one peer fewer than
-  // connections.
+  // In the round with distance P/2, a rank sends to and receives from the same rank. Bruck
+  // therefore has one peer fewer than connections.
   EXPECT_EQ(use_of(allgather("bruck", 16)).peers, 7u);
   EXPECT_EQ(use_of(allgather("bruck", 16)).connections, 8u);
 }
@@ -102,8 +102,8 @@ TEST(Rounds, TreesAndBarriersTakeTheExpectedRounds) {
     EXPECT_EQ(rounds_of({Collective::alltoall, "bruck", ranks, {}, {}, {}}), log);
     EXPECT_EQ(rounds_of({Collective::broadcast, "multicast", ranks, {}, {}, {}}), 1u);
     EXPECT_EQ(rounds_of({Collective::allreduce, "ring", ranks, {}, {}, {}}), 2 * (ranks - 1));
-    // If P is no power of two, the ranks beyond the next lower power take one more round at the
-    // begin and one at the end.
+    // If the number of ranks is no power of two, the ranks beyond the next lower power take one
+    // more round at the beginning and one at the end.
     const std::uint32_t power = std::bit_floor(ranks);
     const std::uint32_t folds = power < ranks ? 2 : 0;
     const std::uint32_t low = ceil_log(power, 2);
@@ -123,9 +123,9 @@ TEST(Rounds, TreesAndBarriersTakeTheExpectedRounds) {
   EXPECT_EQ(validated(chain).longest_chain, 5u);
 }
 
-// The longest chain of messages has one message per round if every round forwards the block of the
-// round before.
-TEST(Rounds, RoundsOfPowersAreChainsOfMessages) {
+// If every round forwards the block of the round before, the longest chain of messages has one
+// message per round.
+TEST(Rounds, LongestChainOfMessages_forPowersOfTwo_hasOneMessagePerRound) {
   for (std::uint32_t ranks = 2; ranks <= 64; ranks *= 2) {
     for (const char* algorithm : {"ring", "bruck", "standard_exchange", "recursive_doubling"}) {
       const Validation validation = validated(allgather(algorithm, ranks));
@@ -159,7 +159,7 @@ TEST(Bytes, BytesByDestinationMatchTheAlgorithm) {
             Each({kBlock, 0, kBlock, kBlock}));
 }
 
-TEST(Bytes, ReductionsSendTheMinimum) {
+TEST(Bytes, RingAndRabenseifnerAllreduce_sendTheFewestBytes) {
   constexpr std::uint64_t kWhole = 64 * 8;
   for (const char* algorithm : {"ring", "rabenseifner"}) {
     const Result<Schedule> schedule =
@@ -177,7 +177,7 @@ TEST(Bytes, ScatterAllgatherBroadcastSendsTheMessageOnce) {
               kBlock);
 }
 
-TEST(DoubleTree, RankSendsNoMoreThanItsShare) {
+TEST(DoubleTree, Rank_sendsNoMoreBytesThanItReceives) {
   for (std::uint32_t ranks : {8u, 16u, 31u, 64u}) {
     for (std::uint32_t r = 1; r < ranks; ++r) {
       const RankUse use = use_of({Collective::broadcast, "double_tree", ranks, {}, {}, {}}, r);
@@ -188,7 +188,7 @@ TEST(DoubleTree, RankSendsNoMoreThanItsShare) {
 }
 
 // The validator proves which reductions keep the rank order.
-TEST(RankOrder, OrderedAlgorithmsKeepTheRankOrder) {
+TEST(RankOrder, OrderedReductionAlgorithms_keepTheRankOrder) {
   const auto ordered = [](Collective collective, const char* name, std::uint32_t ranks,
                           std::uint32_t root) {
     const auto schedules = build_all({collective, name, ranks, {}, rank_of(root), {}});
@@ -207,7 +207,7 @@ TEST(RankOrder, OrderedAlgorithmsKeepTheRankOrder) {
 }
 
 // All ranks of an Allreduce must end with the same bits, even if the operator rounds.
-TEST(Association, AllRanksAssociateEqually) {
+TEST(Association, AllRanksOfAnAllreduce_combineOperandsInTheSameOrder) {
   for (const auto& entry : collectives::algorithms_of(Collective::allreduce)) {
     for (std::uint32_t ranks : {2u, 3u, 7u, 16u, 64u}) {
       const auto schedules =

@@ -126,7 +126,7 @@ struct Copies {
   }
 };
 
-TEST(TaskBoard, HeldQueueWaitsForEnableAndWaitForCompletions) {
+TEST(TaskBoard, HeldQueue_waitsForItsEnable_andAWaitForItsCompletions) {
   Copies copies;
   const QueueIndex held = copies.builder.queue(
       {.kind = QueueKind::send, .held = true, .completions = 0, .peer = Rank{0}});

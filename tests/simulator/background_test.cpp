@@ -47,7 +47,7 @@ TEST(Background, LinksHaveTheRequestedLoad) {
   }
 }
 
-TEST(Background, NoiseDependsOnTheSeedAlone) {
+TEST(Background, BackgroundTraffic_dependsOnlyOnTheSeed) {
   const BackgroundSettings settings{.seed = 3, .streams = 20, .load = 0.4};
   BackgroundSettings other = settings;
   other.seed = 4;

@@ -13,7 +13,7 @@ DatapathReport run(const DatapathSpec& spec) {
   return report ? *report : DatapathReport{};
 }
 
-TEST(DatapathRun, EveryByteIsInPlaceAndEveryChunkIsMarked) {
+TEST(DatapathRun, AfterARun_everyByteIsInPlace_andEveryChunkIsMarked) {
   for (const bool staging : {false, true}) {
     for (const std::uint32_t threads : {1u, 3u, 16u, 40u, 256u}) {
       // The sizes have no common factor, so the last chunk is shorter than the others.
@@ -28,8 +28,8 @@ TEST(DatapathRun, EveryByteIsInPlaceAndEveryChunkIsMarked) {
 
 TEST(DatapathRun, StagingNeverExceedsItsSlots) {
   const DatapathReport report = run({.staging = true, .threads = 2, .window_chunks = 16});
-  // The link is faster than two threads, so all staging slots are in use except those of chunks on
-  // the wire.
+  // The link delivers faster than two threads receive, so all staging slots are in use except those
+  // of chunks that are still on the wire.
   EXPECT_LE(report.most_staged, 16u);
   EXPECT_GE(report.most_staged, 14u);
   EXPECT_EQ(report.wrong_bytes, 0u);
@@ -45,8 +45,8 @@ TEST(DatapathRun, ThreadsOfOneCoreMatchTheAnalyticModel) {
   for (const bool staging : {false, true}) {
     const sim::DatapathModel model({}, work_of({.staging = staging}));
     for (const std::uint32_t threads : {2u, 8u, 16u, 64u}) {
-      // The link is never the limit, and so many chunks are sent that both ends of the run are
-      // negligible.
+      // The link is never the limit, and so many chunks are sent that the start and the end of the
+      // run are negligible.
       const DatapathReport report = run({.staging = staging,
                                          .threads = threads,
                                          .chunk_bytes = 64,

@@ -151,7 +151,7 @@ TEST(NicConnection, MessageIsCopiedWhenItIsPosted) {
       << "the NIC must get its payload memory back after the message was polled";
 }
 
-TEST(NicConnection, WorkWithABadKeyFailsAlone) {
+TEST(NicConnection, WorkWithABadKey_fails_andOtherWorkSucceeds) {
   Pair pair(3);
   Bytes local(10'000);
   Bytes region(10'000);
@@ -170,7 +170,7 @@ TEST(NicConnection, WorkWithABadKeyFailsAlone) {
   }
 }
 
-TEST(NicConnection, RegionRemovedDuringAReadRefusesTheRest) {
+TEST(NicConnection, RestOfARead_whoseRegionWasRemoved_isRefused) {
   NicSettings slow;
   slow.window_packets = 2;
   Pair pair(4, {}, slow);

@@ -115,7 +115,7 @@ TEST(SimNetwork, MulticastReachesEveryOtherMemberOnceInOrder) {
   EXPECT_EQ(hosts.network().payloads().live(), 0u);
 }
 
-TEST(SimNetwork, BytesOfAChunkAreReadWhenItDeparts) {
+TEST(SimNetwork, BytesOfAChunk_areReadWhenTheChunkLeavesTheNic) {
   NicSettings nic;
   nic.burst_packets = 1;
   Hosts hosts(2, nic);
@@ -173,7 +173,7 @@ TEST(SimNetwork, ChunksAppearAfterTheReceiveLatency) {
   EXPECT_EQ(hosts.take_chunks(1).size(), 1u);
 }
 
-TEST(SimNetwork, ProbesNameSourceAndSubgroup) {
+TEST(SimNetwork, Probe_isReportedWithItsSourceAndSubgroup) {
   EndpointOptions options;
   options.subgroups = 3;
   Hosts hosts(3, {}, options);
@@ -189,7 +189,7 @@ TEST(SimNetwork, ProbesNameSourceAndSubgroup) {
   }
 }
 
-TEST(SimNetwork, AlteredBytesAreDetected) {
+TEST(SimNetwork, ChunkWithAlteredBytes_failsItsIntegrityCheck) {
   auto plan = fault::FaultPlan::parse("corrupt receiver chunk psn=1");
   ASSERT_TRUE(plan.ok());
   Hosts hosts(2);
@@ -213,7 +213,7 @@ TEST(SimNetwork, AlteredBytesAreDetected) {
   pair.release();
 }
 
-TEST(SimNetwork, OneSidedWorkNeedsNoWorkerAtThePeer) {
+TEST(SimNetwork, ReadFromAPeer_needsNoPollAtThePeer) {
   Hosts hosts(2);
   Bytes region = counted_bytes(20'000, 9);
   const MemoryKey key = *hosts[1].register_memory(region);
@@ -237,7 +237,7 @@ TEST(SimNetwork, OneSidedWorkNeedsNoWorkerAtThePeer) {
   EXPECT_EQ(hosts.woken(1), 0u);
 }
 
-TEST(SimNetwork, HostServicedNicWaitsForItsWorker) {
+TEST(SimNetwork, NicServicedByItsHost_answersOnlyWhenTheHostPolls) {
   NicSettings nic;
   nic.host_serviced = true;
   Hosts hosts(2, nic);

@@ -89,15 +89,15 @@ void compare(const Load& load, std::size_t pending, std::uint64_t seed) {
   EXPECT_TRUE(queue.empty());
 }
 
-TEST(EventQueue, EqualsAPriorityQueueUnderEveryLoad) {
+TEST(EventQueue, QueueUnderEachLoad_equalsAPriorityQueue) {
   for (const Load& load : loads()) {
     for (const std::size_t pending : {1u, 30u, 5'000u}) compare(load, pending, pending + 7);
   }
 }
 
-// The number of events is so large that narrow buckets cover a small part of the time, and most
-// events reach them from coarse buckets.
-TEST(EventQueue, EqualsAPriorityQueueWithManyPending) {
+// So many events are pending that the narrow buckets of the queue cover only a small part of the
+// time. Most events pass through coarse buckets first.
+TEST(EventQueue, QueueWithManyPendingEvents_equalsAPriorityQueue) {
   const Load packets{"packets and timers", [](Random& r) {
                        const std::int64_t timer =
                            r.chance_ppm(100) ? 20'000'000'000 : 1'000'000'000;
@@ -106,7 +106,7 @@ TEST(EventQueue, EqualsAPriorityQueueWithManyPending) {
   compare(packets, 150'000, 11);
 }
 
-TEST(EventQueue, EqualsAPriorityQueueWhenTheLoadChanges) {
+TEST(EventQueue, QueueWhoseLoadChanges_equalsAPriorityQueue) {
   const std::vector<Load> all = loads();
   const Load changing{"changing", [&, calls = std::size_t{0}](Random& random) mutable {
                         return all[calls++ / 20'000 % all.size()].delay(random);
@@ -135,7 +135,7 @@ TEST(EventQueue, OrderDoesNotDependOnTheOrderOfPushes) {
   EXPECT_EQ(digests[0], digests[2]);
 }
 
-TEST(EventQueue, DigestDiffersBetweenRuns) {
+TEST(EventQueue, Digest_isEqualForEqualEvents_andDiffersForOthers) {
   const auto digest = [](std::int64_t time, std::uint32_t target) {
     EventQueue queue;
     queue.push({picoseconds(5), event_key(EventKind::user, 1), 0});
@@ -150,7 +150,7 @@ TEST(EventQueue, DigestDiffersBetweenRuns) {
   EXPECT_NE(digest(9, 2), digest(9, 3));
 }
 
-TEST(EventQueue, KeysCarryKindTargetAndDetail) {
+TEST(EventQueue, EventKey_carriesKindTargetAndDetail) {
   const Event event{{}, event_key(EventKind::background, 0xffff'fffeu, 0x12'3456), 0};
   EXPECT_EQ(kind_of(event), EventKind::background);
   EXPECT_EQ(target_of(event), 0xffff'fffeu);
@@ -169,7 +169,7 @@ TEST(EventQueue, EmptyQueueHasNoNextTime) {
   EXPECT_FALSE(queue.pop(event));
 }
 
-TEST(SimulatedTime, ForeverSurvivesConversion) {
+TEST(SimulatedTime, Forever_convertsToNever_andBack) {
   EXPECT_EQ(from_instant(kNever), kForever);
   EXPECT_EQ(to_instant(kForever), kNever);
   EXPECT_EQ(to_instant(picoseconds(1999)), Instant{1});
@@ -178,7 +178,7 @@ TEST(SimulatedTime, ForeverSurvivesConversion) {
   EXPECT_GE(to_instant(from_instant(deadline)), deadline);
 }
 
-TEST(SimulatedTime, WireSpeedIsExactToThePicosecond) {
+TEST(SimulatedTime, TimeOfAPacketOnTheWire_isExactToThePicosecond) {
   EXPECT_EQ(WireSpeed(200'000'000'000).time_of(4096), picoseconds(163'840));
   EXPECT_EQ(WireSpeed(400'000'000'000).time_of(1), picoseconds(20));
   EXPECT_EQ(WireSpeed(56'000'000'000).time_of(4122).count, 4122 * 8000 / 56);

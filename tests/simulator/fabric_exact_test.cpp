@@ -55,7 +55,7 @@ Load random_load(const Topology& topology, Random& random, std::uint32_t packets
   return load;
 }
 
-/// The result of a run that its sink and its counters show.
+/// The result of a run: its events, counters and digest.
 struct Seen {
   Recorder recorder;
   FabricCounters counters;
@@ -132,7 +132,7 @@ FabricSettings any_settings(Random& random) {
   return settings;
 }
 
-TEST(FabricExact, LeafGroupsChangeNoTimeAndNoCount) {
+TEST(FabricExact, LeafGroups_changeNoTimeAndNoCounter) {
   std::uint64_t shared_events = 0;
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
     Random random(seed);
@@ -151,7 +151,7 @@ TEST(FabricExact, LeafGroupsChangeNoTimeAndNoCount) {
   EXPECT_GT(shared_events, 10'000u) << "the test needs runs with shared leaf events";
 }
 
-TEST(FabricExact, TrainsWithoutConflictsEqualTheirPackets) {
+TEST(FabricExact, PacketTrainsWithoutConflicts_equalSinglePackets) {
   int equal_runs = 0;
   int conflicts = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
@@ -188,7 +188,7 @@ TEST(FabricExact, SameSeedGivesTheSameDigest) {
   }
 }
 
-TEST(FabricExact, AmpleCreditsEqualEndlessQueues) {
+TEST(FabricExact, FabricWithAmpleCredits_equalsOneWithEndlessQueues) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     Random random(seed);
     const Topology topology = small_tree(random);
@@ -210,7 +210,7 @@ TEST(FabricExact, LosslessFabricNeitherDropsNorDeadlocks) {
     const Topology topology = small_tree(random);
     FabricSettings settings = any_settings(random);
     settings.flow_control = FlowControl::lossless;
-    // Credits from none, less than one packet, up to a few packets.
+    // The credits range from zero bytes, less than one packet, to a few packets.
     settings.credit_bytes = random.below(6000);
     Load load = random_load(topology, random, 400, 4000, 3);
     const std::size_t once = load.injections.size();
@@ -235,7 +235,7 @@ TEST(FabricExact, LosslessFabricNeitherDropsNorDeadlocks) {
   EXPECT_GT(blocked, 10'000u);
 }
 
-TEST(FabricExact, EveryCopyIsDeliveredDroppedOrUnderWay) {
+TEST(FabricExact, EveryCopyOfAPacket_isDeliveredDroppedOrUnderWay) {
   for (std::uint64_t seed = 0; seed < 80; ++seed) {
     Random random(seed + 5);
     const Topology topology = small_tree(random);
@@ -257,10 +257,10 @@ TEST(FabricExact, EveryCopyIsDeliveredDroppedOrUnderWay) {
   }
 }
 
-/// The times of equal packets down a chain of switches, by the recurrence of credits: a packet
-/// starts when it has arrived, the link is free, and the packet `room` before it has left the next
-/// switch.
-TEST(FabricExact, CreditsFollowTheirRecurrence) {
+/// Compares the times of equal packets along a chain of switches with a recurrence. A packet starts
+/// on a link when three conditions hold: it has arrived, the link is free, and the packet `room`
+/// places before it has left the next switch.
+TEST(FabricExact, PacketTimesUnderCredits_followTheRecurrence) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     Random random(seed);
     const std::uint64_t rates[] = {100, 25, 50, 200, 40};

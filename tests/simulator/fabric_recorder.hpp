@@ -22,7 +22,7 @@ struct Heard {
 class Recorder : public Sink {
  public:
   std::map<std::uint32_t, std::vector<Heard>> arrivals;  ///< arrivals, indexed by host
-  /// Drops as link, identity and reason.
+  /// The dropped packets, each as link, packet identity and reason.
   std::vector<std::tuple<std::uint32_t, std::uint64_t, int>> drops;
   std::vector<std::pair<Picoseconds, std::uint64_t>> departures;
 

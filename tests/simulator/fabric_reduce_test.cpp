@@ -1,5 +1,5 @@
-// Tests reductions in the network: one packet for each destination, each link used at most once,
-// and the order of turns in which reductions share a network with a multicast Allgather.
+// Tests reductions in the network. Each destination gets one packet, and each link is used at most
+// once. Reductions that share a network with a multicast Allgather follow its order of turns.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -62,7 +62,7 @@ TEST(FabricReduce, DestinationGetsOnePacketAndEachLinkAtMostOne) {
   }
 }
 
-TEST(FabricReduce, ReductionIsTheReverseOfAMulticast) {
+TEST(FabricReduce, Reduction_usesTheLinksOfAMulticastInReverse) {
   const Topology topology = two_levels();
   Reducing reducing(topology);
   Reducing casting(topology);
@@ -77,7 +77,7 @@ TEST(FabricReduce, ReductionIsTheReverseOfAMulticast) {
   }
 }
 
-TEST(FabricReduce, LastContributionDecidesTheTime) {
+TEST(FabricReduce, LastContribution_determinesTheTimeOfAReduction) {
   const Topology topology = two_levels();
   Reducing reducing(topology);
   for (std::uint32_t h = 1; h < 12; ++h) {
@@ -106,13 +106,13 @@ TEST(FabricReduce, ConcurrentReductionsStaySeparate) {
   EXPECT_EQ(reducing.fabric.counters().in_flight, 0u);
 }
 
-TEST(FabricReduce, LostContributionLeavesTheReductionOpen) {
+TEST(FabricReduce, LostContribution_leavesTheReductionIncomplete) {
   const Topology topology = two_levels();
   EventQueue queue;
   const MessagePlan plan = plan_reduce_scatter_in_network(12, 1000);
   TrafficRun run(queue, plan, place(topology, 12, PlacementKind::packed).value(), {});
   Fabric fabric(queue, topology, {}, run);
-  // The first packet of host 3.
+  // Loses the first packet of host 3.
   fabric.toggle_loss(topology.host_up(HostId{3}), std::uint64_t{4} << 40);
   ASSERT_TRUE(run.begin(fabric, {}));
   const Status done = run.run();
@@ -147,7 +147,7 @@ TEST(FabricReduce, ReductionWithAnAllgatherTakesHalfTheTimeOfTwoRings) {
   }
 }
 
-TEST(FabricReduce, PostingAheadChangesNoTime) {
+TEST(FabricReduce, LimitOnMessagesPostedAhead_changesNoTime) {
   for (const NamedPlan& one : plan_catalog()) {
     TrafficSettings settings{.message_overhead = nanoseconds(300)};
     const Picoseconds all = time_of(std::string(one.name).c_str(), 24, 24'000, settings);
@@ -158,7 +158,7 @@ TEST(FabricReduce, PostingAheadChangesNoTime) {
   }
 }
 
-TEST(FabricReduce, CatalogueNamesEveryPlanOnce) {
+TEST(FabricReduce, EveryPlanOfTheCatalogue_hasAUniqueName) {
   for (const NamedPlan& one : plan_catalog()) {
     EXPECT_EQ(plan_by_name(one.name, 8, 800)->ranks(), 8u);
     EXPECT_EQ(std::count_if(plan_catalog().begin(), plan_catalog().end(),

@@ -37,7 +37,7 @@ Packet packet_to(std::uint32_t host, std::uint32_t wire_bytes = 1000) {
   return Packet::to_host(HostId{host}, wire_bytes, wire_bytes - 100);
 }
 
-TEST(Fabric, PacketTakesTheTimeOfItsHops) {
+TEST(Fabric, TimeOfAPacket_isTheSumOfItsHops) {
   const Topology topology = tree(2, 2, 1);
   Bench bench(topology);
   EXPECT_EQ(bench.fabric.inject(nanoseconds(7), HostId{0}, packet_to(3)), nanoseconds(107));
@@ -52,7 +52,7 @@ TEST(Fabric, PacketTakesTheTimeOfItsHops) {
   EXPECT_EQ(bench.fabric.class_total(LinkClass::up1).packets, 1u);
 }
 
-TEST(Fabric, CutThroughCostsOneSerialisation) {
+TEST(Fabric, CutThrough_paysThePacketTimeOnlyOnce) {
   const Topology topology = tree(2, 2, 1);
   FabricSettings settings;
   settings.forwarding = Forwarding::cut_through;
@@ -63,7 +63,7 @@ TEST(Fabric, CutThroughCostsOneSerialisation) {
   EXPECT_EQ(bench.recorder.arrivals.at(3)[0].time, kPacket + 3 * (lead + kSwitch) + 4 * kLatency);
 }
 
-TEST(Fabric, CutThroughIntoAFasterLinkWaitsForTheTail) {
+TEST(Fabric, CutThroughIntoAFasterLink_waitsForTheTailOfThePacket) {
   const Topology topology = std::move(Topology::parse("link 80Gbit/s 50ns\n"
                                                       "switch a b\nhosts a 1\nhosts b 1\n"
                                                       "link 800Gbit/s 50ns\ncable a b\n")
@@ -73,15 +73,15 @@ TEST(Fabric, CutThroughIntoAFasterLinkWaitsForTheTail) {
   Bench bench(topology, settings);
   bench.fabric.inject({}, HostId{0}, packet_to(1));
   bench.run();
-  // The last bit leaves the trunk when it has come in, and host b's link starts after its lead
-  // bytes.
+  // The trunk is faster than the link before it, so it sends the last bit as soon as that bit has
+  // arrived. The link to the receiver starts once the lead bytes have arrived.
   const Picoseconds tail_at_b = kPacket + kLatency + kSwitch + kLatency;
   const Picoseconds lead = WireSpeed(800'000'000'000).time_of(64);
   const Picoseconds head_at_b = tail_at_b - nanoseconds(10) + lead;
   EXPECT_EQ(bench.recorder.arrivals.at(1)[0].time, head_at_b + kSwitch + kPacket + kLatency);
 }
 
-TEST(Fabric, PortsServeInOrderOfArrivalAndCountTheirQueue) {
+TEST(Fabric, Ports_sendInOrderOfArrival_andCountTheirQueuedBytes) {
   const Topology topology = tree(4, 1, 1);
   Bench bench(topology, lossy());
   for (std::uint32_t host : {0u, 1u, 2u}) bench.fabric.inject({}, HostId{host}, packet_to(3));
@@ -139,7 +139,8 @@ TEST(Fabric, HostIsNotifiedWhenABlockedPacketLeaves) {
   EXPECT_EQ(bench.fabric.inject({}, HostId{0}, second), kForever);
   EXPECT_EQ(bench.fabric.port_free(HostId{0}), kForever);
   bench.run();
-  // The first packet leaves the switch after the pause, and its credit returns a latency later.
+  // The first packet leaves the switch after the pause, and its credit returns one link latency
+  // later.
   ASSERT_EQ(bench.recorder.departures.size(), 1u);
   EXPECT_EQ(bench.recorder.departures[0].second, 2u);
   EXPECT_EQ(bench.recorder.departures[0].first, microseconds(10) + kPacket + kLatency + kPacket);
@@ -147,8 +148,8 @@ TEST(Fabric, HostIsNotifiedWhenABlockedPacketLeaves) {
   EXPECT_EQ(bench.fabric.port_free(HostId{0}), bench.recorder.departures[0].first);
 }
 
-/// The time at which the victim flow ends, which shares only the trunk with three senders to one
-/// slow host.
+/// The time at which the victim flow ends. The victim shares only the trunk with three senders to
+/// one slow host.
 Picoseconds victim_done(const FabricSettings& settings, bool congested) {
   const Topology topology = tree(5, 2, 1);
   Bench bench(topology, settings);
@@ -165,7 +166,7 @@ Picoseconds victim_done(const FabricSettings& settings, bool congested) {
   return bench.recorder.arrivals.at(6).back().time;
 }
 
-TEST(Fabric, BackpressureDelaysAnUnrelatedFlowAndDropsDoNot) {
+TEST(Fabric, Backpressure_delaysAnUnrelatedFlow_andDroppingDoesNot) {
   FabricSettings credits;
   credits.credit_bytes = 8000;
   EXPECT_LT(victim_done(credits, false), microseconds(30));
@@ -174,7 +175,7 @@ TEST(Fabric, BackpressureDelaysAnUnrelatedFlowAndDropsDoNot) {
   EXPECT_LT(victim_done(lossy(8000), true), microseconds(30));
 }
 
-TEST(Fabric, EcmpKeepsAFlowInOrderAndAdaptiveRoutingDoesNot) {
+TEST(Fabric, Ecmp_keepsAFlowInOrder_andAdaptiveRoutingDoesNot) {
   const Topology topology = tree(8, 4, 4);
   for (const Routing routing : {Routing::ecmp, Routing::adaptive, Routing::destination}) {
     FabricSettings settings;
@@ -209,7 +210,7 @@ TEST(Fabric, EcmpKeepsAFlowInOrderAndAdaptiveRoutingDoesNot) {
   }
 }
 
-TEST(Fabric, AdaptiveRoutingSpreadsALoadThatCollidesUnderEcmp) {
+TEST(Fabric, AdaptiveRouting_spreadsFlowsThatCollideUnderEcmp) {
   const Topology topology = tree(8, 2, 8);
   const auto finish = [&](Routing routing) {
     FabricSettings settings;
@@ -278,7 +279,7 @@ TEST(Fabric, MulticastReachesEveryOtherMemberOnce) {
   }
 }
 
-TEST(Fabric, TreesHaveTheChosenRoot) {
+TEST(Fabric, MulticastTree_hasTheChosenTopSwitch) {
   const Topology topology = Topology::cluster188();
   const std::vector<HostId> members = place(topology, 188, PlacementKind::even_blocks).value();
   std::set<std::uint32_t> tops;
@@ -304,13 +305,13 @@ TEST(Fabric, ImpossibleGroupsAreRefused) {
   const auto error = [&](std::vector<HostId> members) {
     return bench.fabric.create_group(members).status().message();
   };
-  EXPECT_NE(error({}).find("a group has no member"), std::string::npos);
+  EXPECT_NE(error({}).find("a multicast group has no members"), std::string::npos);
   EXPECT_NE(error({HostId{1}, HostId{1}}).find("host 1 is named twice"), std::string::npos);
-  EXPECT_NE(error({HostId{4}}).find("host 4 of a group does not exist: there are 4"),
+  EXPECT_NE(error({HostId{4}}).find("host 4 of a multicast group does not exist: there are only 4"),
             std::string::npos);
 }
 
-TEST(Fabric, ToggledLossChangesNothingElse) {
+TEST(Fabric, LossToggledForOnePacket_changesNoOtherPacket) {
   const Topology topology = tree(4, 2, 1);
   const auto run = [&](bool toggle, Recorder& result) {
     Bench bench(topology, lossy());
@@ -341,7 +342,7 @@ TEST(Fabric, ToggledLossChangesNothingElse) {
   EXPECT_EQ(lost_after, lost_before);
 }
 
-TEST(Fabric, BitErrorsGrowWithThePacket) {
+TEST(Fabric, ChanceOfABitError_growsWithThePacketSize) {
   LinkSpec noisy = k80G;
   noisy.bit_error_rate = 1e-5;
   const Topology topology = Topology::single_switch(2, noisy);
@@ -358,7 +359,7 @@ TEST(Fabric, BitErrorsGrowWithThePacket) {
   EXPECT_NEAR(lost(1250), 1 - std::pow(1 - 1e-5, 2 * 10'000), 0.01);
 }
 
-TEST(Fabric, DownLinksAreAvoidedOrLose) {
+TEST(Fabric, LinksThatAreDown_areAvoided_orLoseThePacketsOfTheirHosts) {
   const Topology topology = tree(2, 2, 2);
   Bench bench(topology);
   const NextLinks ups = topology.next(SwitchId{0}, HostId{3});
@@ -383,14 +384,14 @@ TEST(Fabric, DownLinksAreAvoidedOrLose) {
   EXPECT_EQ(bench.recorder.arrivals.at(3).size(), 21u);
 }
 
-TEST(Fabric, PausedPortDelaysLaterPackets) {
+TEST(Fabric, PausedPort_delaysPacketsUntilThePauseEnds) {
   const Topology topology = tree(2, 1, 1);
   Bench bench(topology);
   bench.fabric.pause(topology.host_up(HostId{0}), microseconds(5));
   EXPECT_EQ(bench.fabric.inject({}, HostId{0}, packet_to(1)), microseconds(5) + kPacket);
 }
 
-TEST(Fabric, EveryPortIsOneCacheLine) {
+TEST(Fabric, StateOfAPort_takesOneCacheLineOfMemory) {
   const Topology topology = std::move(
       Topology::fat_tree({.down = {32, 32, 16}, .up = {1, 32, 32}, .parallel = {}}).value());
   Bench bench(topology, lossy());

@@ -40,10 +40,10 @@ Outcome run(const Scenario& scenario) {
   return outcome;
 }
 
-// A rank may send a tail probe after the silence timeout, if nothing has arrived since. For some
-// timeout of this sweep, the timeout ends between a rank's last arrival and the end of its
-// neighbour, when no rank has been silent that long.
-TEST(LossFree, NoTailProbeWhileOthersSendOrFinish) {
+// A rank may send a tail probe if nothing has arrived for the silence timeout. In some runs of this
+// sweep that time would end between the last arrival at a rank and the end of its neighbour, while
+// no rank has been silent for so long.
+TEST(LossFree, Rank_sendsNoTailProbe_whileOtherRanksSendOrFinish) {
   const Nanoseconds whole = run(turns(Nanoseconds(10'000'000))).time;
   ASSERT_GT(whole, Nanoseconds(40'000));
   std::uint32_t runs = 0;

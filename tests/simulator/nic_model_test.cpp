@@ -30,13 +30,13 @@ TEST(NicModel, CalibratedThroughputIsWithinTwoPercentOfTableOne) {
   };
   EXPECT_NEAR(as_printed(uc()), 11.9, 11.9 * 0.02);
   EXPECT_NEAR(as_printed(ud()), 5.2, 5.2 * 0.02);
-  // The quotients are the instructions per cycle that the table prints.
+  // Instructions divided by cycles must give the instructions per cycle that the table prints.
   EXPECT_NEAR(kUnreliableConnected.instructions / kUnreliableConnected.printed_cycles, 0.11, 0.005);
   EXPECT_NEAR(kUnreliableDatagram.instructions / kUnreliableDatagram.printed_cycles, 0.10, 0.005);
   EXPECT_EQ(uc().time_per_completion(1).count / 1000, 332);
 }
 
-TEST(NicModel, PrintedCyclesDoNotGiveTheThroughputOfTableOne) {
+TEST(NicModel, PrintedCycles_doNotYieldTheThroughputOfTableOne) {
   CompletionWork printed = kUnreliableConnected;
   printed.cycles = printed.printed_cycles;
   const double connected = DatapathModel({}, printed).bytes_per_second(1, kChunk);
@@ -67,7 +67,7 @@ TEST(NicModel, PredictsTheChunkRateOf1600GbitPerSecondAt128Threads) {
       << "one core alone must not reach the rate";
 }
 
-TEST(NicModel, PredictsThatOneCoreOfSixteenThreadsBeatsAHostCore) {
+TEST(NicModel, OneNicCoreOfSixteenThreads_isFasterThanAHostCore) {
   const HostCore host;
   EXPECT_GE(host.bits_per_second(kChunk), kLink / 2);
   EXPECT_LE(host.bits_per_second(kChunk), kLink * 2 / 3);
@@ -105,7 +105,7 @@ TEST(NicModel, RateRisesWithThreadsUntilTheCoreIsFull) {
   EXPECT_LT(ud().completions_per_second(16), 1.8e9 / 113);
 }
 
-TEST(NicModel, WorkersHandleCompletionsSerially) {
+TEST(NicModel, Worker_handlesOneCompletionAfterTheOther) {
   WorkerPool pool(2);
   EXPECT_EQ(pool.handle(0, nanoseconds(100), nanoseconds(50)), nanoseconds(150));
   EXPECT_EQ(pool.handle(0, nanoseconds(110), nanoseconds(50)), nanoseconds(200));
@@ -114,7 +114,7 @@ TEST(NicModel, WorkersHandleCompletionsSerially) {
   EXPECT_EQ(pool.free_at(1), nanoseconds(160));
 }
 
-TEST(NicModel, BusAddsLatencyAndLimitsTheRate) {
+TEST(NicModel, Bus_addsItsLatency_andLimitsTheRate) {
   BusSettings settings;
   settings.bits_per_second = 80'000'000'000;
   NicModel nic(settings);
@@ -132,8 +132,8 @@ TEST(NicModel, BusAddsLatencyAndLimitsTheRate) {
   EXPECT_EQ(near.delivered({}, 1000), settings.local_latency);
 }
 
-/// Sends a stream at link rate to workers in turn. The backlog must stay bounded exactly if the
-/// model says so.
+/// Sends a stream of chunks at link rate to the workers in turn. The backlog must stay bounded
+/// exactly if the model predicts so.
 TEST(NicModel, SimulatedWorkersKeepUpExactlyAsTheModelPredicts) {
   for (const DatapathModel* model : {&uc(), &ud()}) {
     const std::uint32_t enough = model->threads_for(kLink, kChunk);

@@ -1,5 +1,5 @@
-// Tests the radix sort in virtual time: the runner of its Allgathers, its cost, and how much
-// waiting later can gain.
+// Tests the radix sort in virtual time: the host or network interface that runs its Allgathers, its
+// cost, and the time saved by waiting later.
 #include "studies/radix_sort/sort_run.hpp"
 
 #include <gtest/gtest.h>
@@ -38,12 +38,12 @@ Picoseconds phase(const SortReport& report, SortPhase which) {
   return report.phases[static_cast<std::size_t>(which)];
 }
 
-TEST(SortParts, PartsEqualThoseOfAStableSortOfUniformDigits) {
+TEST(SortParts, SortParts_equalThoseOfAStableSortOfUniformDigits) {
   for (const std::uint32_t ranks : {2u, 5u, 16u}) {
     for (const std::uint64_t keys : {1ull, 7ull, 100ull}) {
       for (const std::uint32_t radix : {2u, 3u, 10u, 16u}) {
         std::vector<std::uint32_t>
-            owners;  // rank that the key at each position of the sorted order comes from
+            owners;  // rank of each key, indexed by position in the sorted order
         for (std::uint64_t digit = 0; digit < radix; ++digit) {
           for (std::uint32_t rank = 0; rank < ranks; ++rank) {
             owners.insert(owners.end(), (digit + 1) * keys / radix - digit * keys / radix, rank);
@@ -66,7 +66,7 @@ TEST(SortParts, PartsEqualThoseOfAStableSortOfUniformDigits) {
   }
 }
 
-TEST(SortRun, TasksAreCountedByTheirRunner) {
+TEST(SortRun, Tasks_areCountedForTheHostOrInterfaceThatRunsThem) {
   for (const bool overlapped : {false, true}) {
     const SortReport host = sort(small(10, ListRunner::host, overlapped));
     EXPECT_EQ(host.passes, 10u);  // ten digits, because 10^9 < 2^32 < 10^10
@@ -78,7 +78,7 @@ TEST(SortRun, TasksAreCountedByTheirRunner) {
     SortReport nic = sort(spec);
     EXPECT_EQ(nic.lists.host_messages, 0u);
     EXPECT_EQ(nic.lists.nic_messages, 10u * 16 * 4);
-    // Waits for enables, sends and arrivals of four messages, and one for the copy.
+    // The waits are for enables, sends and arrivals of four messages, and one for the copy.
     EXPECT_EQ(nic.lists.nic_waits, 10u * 16 * (4 + 4 + 4 + 1));
     spec.buffer_per_block = true;
     nic = sort(spec);
@@ -89,7 +89,7 @@ TEST(SortRun, TasksAreCountedByTheirRunner) {
   EXPECT_EQ(sort(leaders).lists.nic_messages, 10u * 4 * 2);
 }
 
-TEST(SortRun, EveryMisplacedKeyMoves) {
+TEST(SortRun, KeysThatBelongToAnotherRank_areAllMoved) {
   for (const std::uint32_t radix : kRadices) {
     std::uint64_t moved = 0, messages = 0;
     for (std::uint32_t from = 0; from < 16; ++from) {
@@ -104,9 +104,9 @@ TEST(SortRun, EveryMisplacedKeyMoves) {
   }
 }
 
-// The interface works beside the host, so waiting later never costs time, and gains at most a
-// rank's own work in each pass.
-TEST(SortRun, OverlapByInterfacesNeverCostsTime) {
+// The network interface works while the host computes. Waiting later therefore never costs time,
+// and saves at most the time of a rank's own work in each pass.
+TEST(SortRun, Overlap_byTheNetworkInterface_neverCostsTime) {
   for (const bool hierarchical : {false, true}) {
     for (const std::uint32_t radix : kRadices) {
       SortSpec spec = small(radix, ListRunner::nic, false);
@@ -136,7 +136,7 @@ TEST(SortRun, OverlapWithoutWorkChangesNoTime) {
   }
 }
 
-TEST(SortRun, HiddenAllgatherCostsOnlyTheCallAndOnePoll) {
+TEST(SortRun, OverlappedAllgather_costsOnlyTheCallAndOnePoll) {
   SortSpec spec = small(16, ListRunner::nic, true);
   spec.work.local = nanoseconds(1000);
   const SortReport report = sort(spec);
@@ -149,7 +149,7 @@ TEST(SortRun, HiddenAllgatherCostsOnlyTheCallAndOnePoll) {
   EXPECT_EQ(per_pass, posted + copy.time_of(64) + look);
 }
 
-TEST(SortRun, HostsThatPollMoreOftenSpendLessInTheAllgather) {
+TEST(SortRun, HostThatPollsMoreOften_spendsLessTimeInTheAllgather) {
   SortSpec spec = small(4, ListRunner::host, true);
   spec.slice_keys = spec.keys;
   const SortReport once = sort(spec);
@@ -160,7 +160,7 @@ TEST(SortRun, HostsThatPollMoreOftenSpendLessInTheAllgather) {
 }
 
 /// Two ranks exchange in one round, so that every term can be computed by hand.
-TEST(SortRun, AllgatherOfTwoTakesTheSumOfItsTerms) {
+TEST(SortRun, AllgatherOfTwoRanks_takesTheSumOfItsSteps) {
   SortSpec spec = small(16, ListRunner::host, false);
   spec.hosts = 2;
   spec.ranks_per_host = 1;
@@ -186,7 +186,7 @@ TEST(SortRun, AllgatherOfTwoTakesTheSumOfItsTerms) {
                      copy.time_of(2 * 64));
 }
 
-TEST(SortRun, SameSettingsGiveTheSameRun) {
+TEST(SortRun, SameSettings_giveTheSameRun) {
   for (const ListRunner runner : {ListRunner::host, ListRunner::nic}) {
     const SortReport first = sort(small(6, runner, true));
     const SortReport second = sort(small(6, runner, true));
@@ -222,7 +222,7 @@ TEST(SortRun, ImpossibleSortsAreRefused) {
   spec = small(1, ListRunner::nic, true);
   EXPECT_NE(refusal(spec).find("a radix of 2 to 65536"), std::string::npos) << refusal(spec);
   spec = small(65536, ListRunner::nic, true);
-  EXPECT_NE(refusal(spec).find("eager lists only"), std::string::npos) << refusal(spec);
+  EXPECT_NE(refusal(spec).find("only send eager messages"), std::string::npos) << refusal(spec);
   spec.runner = ListRunner::host;
   EXPECT_EQ(refusal(spec), "accepted");
   spec.hosts = spec.ranks_per_host = 1;

@@ -139,7 +139,7 @@ TEST(Topology, OversubscribedAndPartlyPopulatedTreesKeepTheInvariants) {
   check(partly);
 }
 
-TEST(Topology, HundredThousandHostsWithoutTablesOverPairs) {
+TEST(Topology, HundredThousandHosts_areRoutedWithoutATableOfPairs) {
   const Topology topology = std::move(
       Topology::fat_tree({.down = {32, 32, 100}, .up = {1, 32, 32}, .parallel = {}, .hosts = 0})
           .value());
@@ -243,9 +243,9 @@ TEST(Topology, TextErrorsNameTheLineAndTheRemedy) {
   expect("switch a\nhosts a 1\ncable a a", "3", "name another one");
   expect("switch a b\nhosts a 1\ncable a b x0", "3", "x1 to x1024");
   expect("switch a b\nhosts a 1\nlink 1Gbit/s 1ns\nhosts b 1", "4", "same kind of link");
-  expect("fat-tree down 4 up 2", "1", "a host has one link");
+  expect("fat-tree down 4 up 2", "1", "a host must have exactly one link");
   expect("fat-tree up 1", "1", "write 'fat-tree down N...");
-  expect("fat-tree down 4 4 up 1 2 hosts 17", "1", "17 hosts do not fit the 16 places");
+  expect("fat-tree down 4 4 up 1 2 hosts 17", "1", "17 hosts do not fit into a fat tree with 16");
   expect("fat-tree down 4 up 1\nswitch a", "2", "remove this line");
   expect("switch a\nfat-tree down 4 up 1", "2", "remove the switches above");
   expect("dragonfly+ groups 9 leaves 1 spines 1 hosts 1 ports 2", "1", "add spines or ports");

@@ -129,7 +129,7 @@ TEST(Trace, FullTraceReportsDroppedSpans) {
   EXPECT_EQ(show(trace)["a \"quoted\" group"]["t"].size(), 3u);
 }
 
-TEST(Background, BackgroundSlowsACollectiveAndEndsWithIt) {
+TEST(Background, BackgroundTraffic_slowsACollective_andEndsWithIt) {
   ExperimentSpec spec;
   spec.ranks = 60;
   spec.collective.bytes = 256 << 10;

@@ -68,7 +68,7 @@ void expect_same(const Purpose& of, std::uint64_t bytes, const MessagePlan& vouc
   }
 }
 
-TEST(TrafficOfSchedules, AllgathersEqualTheirPlans) {
+TEST(TrafficOfSchedules, AllgatherSchedules_haveTheTrafficOfTheirPlans) {
   constexpr std::uint64_t kBytes = 4000;
   const auto of = [](const char* algorithm, std::uint32_t ranks) {
     return purpose(Collective::allgather, algorithm, ranks);
@@ -81,7 +81,7 @@ TEST(TrafficOfSchedules, AllgathersEqualTheirPlans) {
   expect_same(of("multicast", 188), kBytes, sim::plan_allgather_multicast(188, kBytes, 1));
 }
 
-TEST(TrafficOfSchedules, BroadcastsEqualTheirPlans) {
+TEST(TrafficOfSchedules, BroadcastSchedules_haveTheTrafficOfTheirPlans) {
   constexpr std::uint64_t kBytes = 188 * 100;
   Purpose of = purpose(Collective::broadcast, "binomial", 188);
   expect_same(of, kBytes, sim::plan_broadcast_k_nomial(188, kBytes, 2));
@@ -99,7 +99,7 @@ TEST(TrafficOfSchedules, BroadcastsEqualTheirPlans) {
   expect_same(of, kBytes, sim::plan_broadcast_chain(188, kBytes, 6));
 }
 
-TEST(TrafficOfSchedules, EveryMessageAlgorithmDeliversEnoughBytes) {
+TEST(TrafficOfSchedules, EveryAlgorithmOfMessages_deliversEnoughBytes) {
   constexpr std::uint64_t kBytes = 960;
   constexpr std::uint32_t kRanks = 32;
   int algorithms = 0;
@@ -124,7 +124,7 @@ TEST(TrafficOfSchedules, EveryMessageAlgorithmDeliversEnoughBytes) {
   EXPECT_GE(algorithms, 25);
 }
 
-TEST(TrafficOfSchedules, ScheduleWithoutAPlanIsRefused) {
+TEST(TrafficOfSchedules, ScheduleThatCannotBecomeAPlan_isRefused) {
   Purpose of = purpose(Collective::allgather, "multicast", 4);
   of.parameters.handshake = true;
   const auto made = plan(of, 100);

@@ -70,7 +70,9 @@ Answers parse(const std::string& text) {
   return answers;
 }
 
-/// The subtree numbers of each rank's host. The hosts of a subtree are consecutive.
+/// Asks the oracle for the expected bytes on the links. It gets, for the host of each rank, the
+/// number of the host's subtree at each level. `subtrees` has the number of consecutive hosts in a
+/// subtree of each level.
 Answers ask_oracle(const std::vector<HostId>& hosts, const std::vector<std::uint32_t>& subtrees,
                    std::uint64_t bytes, const std::string& purpose) {
   const auto path = std::filesystem::temp_directory_path() /
@@ -182,11 +184,11 @@ INSTANTIATE_TEST_SUITE_P(
              PlacementKind::random}),
     [](const testing::TestParamInfo<Case>& one) { return one.param.name; });
 
-TEST(Traffic, OracleAgreesWithItsClosedForms) {
+TEST(Traffic, TotalsOfTheOracle_agreeWithClosedForms) {
   EXPECT_NE(run_oracle("--check").find("all totals agree"), std::string::npos);
 }
 
-TEST(Traffic, PaperModelMatchesTheCurvesOfTheAuthors) {
+TEST(Traffic, ModelOfThePaper_matchesTheCurvesOfTheAuthors) {
   for (const std::uint32_t ranks : {2u, 16u, 32u, 128u, 512u}) {
     Answers expected = parse(run_oracle("--paper " + std::to_string(ranks)));
     ASSERT_EQ(expected.size(), 4u);
@@ -236,7 +238,7 @@ TEST(Traffic, MulticastSavingsAt188NodesMatchThePaper) {
   EXPECT_GT(ratio(plan_broadcast_scatter_ring(188, kBytes), cast, CountingRule::link), 1.5);
 }
 
-TEST(Traffic, HeadersCountOnTheWireOnly) {
+TEST(Traffic, Headers_countAsBytesOnTheWire_butNotAsPayload) {
   const Topology topology = Topology::single_switch(4);
   EventQueue queue;
   const MessagePlan plan = plan_broadcast_multicast(4, 10000);
@@ -268,18 +270,20 @@ Picoseconds time_of(const MessagePlan& plan, Picoseconds overhead = {}) {
   return run.finish_time();
 }
 
-TEST(Traffic, TimesFollowDataDependencies) {
+TEST(Traffic, TimesOfPlans_followFromTheirDataDependencies) {
   const Picoseconds packet = nanoseconds(100);  // time of 1000 bytes over one hop
   EXPECT_EQ(time_of(plan_broadcast_multicast(16, 1000)), packet * 2);
   EXPECT_EQ(time_of(plan_broadcast_multicast(16, 8000)), packet * 9);
   EXPECT_EQ(time_of(plan_broadcast_chain(16, 1000, 1)), packet * 30);
   EXPECT_EQ(time_of(plan_broadcast_chain(16, 1000, 1), nanoseconds(10)),
             packet * 30 + nanoseconds(140));
-  // Four pieces travel in a pipeline: 15 ranks of two hops each, and three pieces behind the first.
+  // Four pieces travel in a pipeline: the first piece takes 15 messages of two hops each, and three
+  // pieces follow it.
   EXPECT_EQ(time_of(plan_broadcast_chain(16, 4000, 4)), packet * 33);
   EXPECT_EQ(time_of(plan_broadcast_k_nomial(16, 1000, 2)), packet * 8);
   EXPECT_EQ(time_of(plan_allgather_ring(16, 1000)), packet * 30);
-  // The rounds move 1, 2, 4 and 8 blocks, each round with one hop more than its blocks.
+  // The four rounds move 1, 2, 4 and 8 blocks. Each round takes one packet time per block, and one
+  // more for the second hop.
   EXPECT_EQ(time_of(plan_allgather_bruck(16, 1000)), packet * 19);
   EXPECT_EQ(time_of(plan_allgather_recursive_doubling(16, 1000)), packet * 19);
 }
@@ -300,7 +304,7 @@ TEST(Traffic, ImpossiblePlansAreRefused) {
             std::string::npos);
 }
 
-TEST(Traffic, LostPacketsAreAnError) {
+TEST(Traffic, RunThatLosesPackets_endsWithAnError) {
   const Topology topology = Topology::single_switch(4);
   EventQueue queue;
   const MessagePlan plan = plan_broadcast_chain(4, 1000, 1);

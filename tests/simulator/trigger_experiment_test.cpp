@@ -49,7 +49,7 @@ TEST(TriggerNetwork, FullBuffersPushBackAndNothingIsLostOrOverrun) {
   }
 }
 
-TEST(TriggerNetwork, AmpleBuffersPushNothingBack) {
+TEST(TriggerNetwork, AmpleBuffers_pushNoPacketBack) {
   const auto report =
       run_trigger_network(tianhe_interface(CollectiveKind::allreduce, 32u << 10, 8));
   ASSERT_TRUE(report.ok()) << report.status().to_string();
@@ -70,10 +70,10 @@ TEST(TriggerNetwork, SeedDeterminesTheRun) {
   EXPECT_NE(first->digest, other->digest);
 }
 
-TEST(TriggerNetwork, SingleReduceTakesTheTimeOfItsHops) {
-  // A Reduce of 8 nodes has three steps of halving and three of gathering to the root, each with
-  // L_network, its bytes and up to a tick. Before them come L_CPU and the bus twice, after them the
-  // bus.
+TEST(TriggerNetwork, SingleReduce_takesTheSumOfTheTimesOfItsHops) {
+  // A Reduce of 8 nodes takes three steps of halving and three of gathering to the root, each with
+  // the network latency, the time of its bytes and up to one tick. The processor latency and two
+  // bus latencies come first, and one bus latency comes last.
   TriggerNetworkSpec spec = tianhe_interface(CollectiveKind::reduce, 64, 1);
   spec.nodes = 8;
   spec.start_spread = {};
@@ -83,13 +83,13 @@ TEST(TriggerNetwork, SingleReduceTakesTheTimeOfItsHops) {
       spec.latency.processor + 3 * spec.latency.bus + 6 * spec.latency.network;
   EXPECT_GE(report->root_time, least);
   EXPECT_LE(report->root_time, least + 8 * (spec.tick + sim::nanoseconds(10)));
-  // The final wave goes down three levels to the other nodes, one step of the gathering tree each.
+  // The final wave then goes down the three levels of the gathering tree to the other nodes.
   EXPECT_GE(report->time, least + 3 * spec.latency.network);
   EXPECT_LE(report->time,
             least + 3 * spec.latency.network + 12 * (spec.tick + sim::nanoseconds(10)));
 }
 
-TEST(TriggerNetwork, MoreBytesAndMoreJobsFillTheBuffersMore) {
+TEST(TriggerNetwork, MoreBytesOrMoreJobs_fillTheBuffersMore) {
   std::vector<double> before;
   for (const std::uint64_t bytes : {256u, 4096u, 16384u, 65536u}) {
     std::vector<double> used;
@@ -125,14 +125,15 @@ TEST(TriggerNetwork, ImpossibleSpecsAreRefused) {
             Code::invalid_argument);
 }
 
-TEST(HostNetwork, ChainOfHopsCostsAsFormulaTwo) {
+TEST(HostNetwork, TimeOfAChainOfHops_followsFormulaTwoOfThePaper) {
   HostNetworkSpec spec;
   spec.nodes = 2;
   spec.bytes = 1u << 20;
   spec.start_spread = {};
   const auto report = run_host_network(spec);
   ASSERT_TRUE(report.ok()) << report.status().to_string();
-  // The two nodes exchange and add halves, and the other half of the result goes to the root.
+  // The two nodes exchange halves and add them. Then the half of the result that the root lacks
+  // goes to the root.
   const std::uint64_t half = spec.bytes / 2 + 24;
   const sim::Picoseconds sent =
       spec.latency.message() + sim::WireSpeed(spec.latency.memory_bits_per_second).time_of(half);
@@ -185,7 +186,7 @@ TEST(OffloadSpeedup, SpeedupFallsWithTheSizeOfABroadcastAndGrowsWithThatOfAReduc
   }
 }
 
-TEST(OffloadSpeedup, JobsWithoutSharedNodesAreAsFastAsAlone) {
+TEST(OffloadSpeedup, JobsThatShareNoNode_areAsFastAsASingleJob) {
   const auto alone = run_offload_speedup(tianhe_interface(CollectiveKind::broadcast, 64u << 10, 1));
   const auto many = run_offload_speedup(tianhe_interface(CollectiveKind::broadcast, 64u << 10, 8));
   ASSERT_TRUE(alone.ok() && many.ok());

@@ -31,7 +31,7 @@ std::string explain(const SwarmSummary& summary, const SwarmOptions& options) {
                      small.to_string());
 }
 
-TEST(Swarm, ScenarioOfEverySeedEnds) {
+TEST(Swarm, ScenarioOfEverySeed_ends) {
   const SwarmOptions options;
   const SwarmSummary summary = run_swarm(1, seeds(), options);
   EXPECT_FALSE(summary.found) << explain(summary, options);
@@ -67,7 +67,7 @@ TEST(Swarm, ParsedScenarioGivesTheSameRun) {
   }
 }
 
-TEST(Swarm, PlacesRoundTripThroughTheirText) {
+TEST(Swarm, TextOfATopology_parsesToTheSameTopology) {
   for (const std::string text :
        {"single:7", "tree:4x3x2", "cluster188", "radix:32x3", "radix:32x3x1024"}) {
     const auto place = parse_place(text);
@@ -111,7 +111,7 @@ TEST(Swarm, FailureShrinksToAFewLines) {
 }
 
 /// The regressions are scenarios that failed once.
-TEST(Swarm, RegressionsDoNotFailAgain) {
+TEST(Swarm, ScenariosThatOnceFailed_nowSucceed) {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(TUTTI_REGRESSIONS)) {
     std::stringstream text;

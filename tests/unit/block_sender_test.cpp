@@ -57,7 +57,7 @@ class Sending : public testing::Test {
   std::unique_ptr<BlockSender> sender_;
 };
 
-TEST_F(Sending, FullQueueBlocksUntilTheNextRound) {
+TEST_F(Sending, FullSendQueue_blocksTheSenderUntilTheNextRound) {
   queue().room = 100;
   round();
   EXPECT_EQ(queue().posted, 100u);
@@ -72,8 +72,9 @@ TEST_F(Sending, FullQueueBlocksUntilTheNextRound) {
   EXPECT_FALSE(sender_->retry_after().has_value());
 }
 
-// A queue with room reports that room on every poll, so watching for it would busy-poll the socket.
-TEST_F(Sending, DrainingQueueIsNotWatchedForRoom) {
+// A send queue with room reports the room on every poll, so watching its socket for room would
+// amount to busy-polling.
+TEST_F(Sending, QueueWithRoom_whileItDrains_isNotWatchedForRoom) {
   queue().room = kBlockChunks;
   round();
   ASSERT_TRUE(sender_->posted_all());
@@ -85,7 +86,7 @@ TEST_F(Sending, DrainingQueueIsNotWatchedForRoom) {
   EXPECT_FALSE(sender_->retry_after().has_value());
 }
 
-TEST_F(Sending, DrainingQueueIsPolledSoonOnASlowLink) {
+TEST_F(Sending, DrainingQueue_onASlowLink_isPolledSoon) {
   sender_->drain(Nanoseconds(1'000'000'000));
   ASSERT_TRUE(sender_->retry_after().has_value());
   EXPECT_LE(*sender_->retry_after(), Nanoseconds(200'000));

@@ -39,7 +39,7 @@ bool names(const std::string& message, std::initializer_list<const char*> words)
                      [&](const char* word) { return message.find(word) != std::string::npos; });
 }
 
-TEST(BootstrapDetect, OneProcessWithoutALauncherIsAJob) {
+TEST(BootstrapDetect, ProcessWithoutALauncher_isAJobOfOneRank) {
   const auto made = detected({{"HOME", "/"}});
   ASSERT_TRUE(made.ok());
   EXPECT_EQ((*made)->size(), 1u);
@@ -47,7 +47,7 @@ TEST(BootstrapDetect, OneProcessWithoutALauncherIsAJob) {
   EXPECT_EQ((*made)->allgather(bytes_of("x"), kShort)->at(0), bytes_of("x"));
 }
 
-TEST(BootstrapDetect, FirstLauncherInOrderWins) {
+TEST(BootstrapDetect, VariablesOfSeveralLaunchers_selectTheFirstInTheFixedOrder) {
   const Variables env = {{"RANK", "0"}, {"WORLD_SIZE", "1"}};
   const Variables open_mpi = {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}};
   const Variables slurm = {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}, {"SLURM_STEP_ID", "0"}};
@@ -64,7 +64,7 @@ TEST(BootstrapDetect, FirstLauncherInOrderWins) {
       winner(with({{"TUTTI_BOOTSTRAP", "slurm://"}}, with(env, slurm))).starts_with("slurm://"));
 }
 
-TEST(BootstrapDetect, BatchScriptOutsideAStepIsOneProcess) {
+TEST(BootstrapDetect, SlurmBatchScript_outsideAStep_runsAsASingleProcess) {
   EXPECT_EQ(winner({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "16"}, {"SLURM_JOB_ID", "7"}}),
             "single process (no launcher found)");
 }
@@ -89,7 +89,7 @@ TEST(BootstrapDetect, IncompleteEnvironmentsAreRefused) {
                     {"SLURM_STEP_NODELIST", "set MASTER_ADDR"}));
 }
 
-TEST(BootstrapDetect, BadValuesAreRefused) {
+TEST(BootstrapDetect, BadValuesOfVariables_areRefused) {
   EXPECT_TRUE(names(refusal({{"RANK", "two"}, {"WORLD_SIZE", "2"}}), {"RANK='two'"}));
   EXPECT_TRUE(names(refusal({{"RANK", "2"}, {"WORLD_SIZE", "2"}}), {"RANK=2", "WORLD_SIZE=2"}));
   EXPECT_TRUE(names(refusal({{"RANK", "0"}, {"WORLD_SIZE", "0"}}), {"WORLD_SIZE=0"}));
@@ -103,7 +103,7 @@ TEST(BootstrapDetect, BadValuesAreRefused) {
                     {"TUTTI_BOOTSTRAP_TIMEOUT_S='soon'"}));
 }
 
-TEST(BootstrapDetect, UnknownRequestsAreRefused) {
+TEST(BootstrapDetect, UnknownBootstrapNames_areRefused) {
   for (const char* request : {"mpi://", "env", "file", "env://x", "://", "tcp//h:1"}) {
     EXPECT_TRUE(names(refusal({{"TUTTI_BOOTSTRAP", request}}), {request, "is unknown"}));
   }
@@ -166,7 +166,7 @@ TEST(BootstrapDetect, JobsWithDifferentRunIdsDoNotMix) {
   EXPECT_TRUE(names(messages[1], {"another job", "TUTTI_RUN_ID"})) << messages[1];
 }
 
-TEST(BootstrapEnv, TorchAgentStoreKeepsItsPort) {
+TEST(BootstrapEnv, TorchAgentOnTheMasterPort_makesTheStoreUseTheNextPort) {
   Variables torch = {
       {"MASTER_ADDR", "h"}, {"MASTER_PORT", "29500"}, {"TORCHELASTIC_USE_AGENT_STORE", "True"}};
   EXPECT_EQ(read_master(environment_of(torch))->port, 29501);
@@ -175,7 +175,7 @@ TEST(BootstrapEnv, TorchAgentStoreKeepsItsPort) {
   EXPECT_EQ(read_master(environment_of({{"MASTER_ADDR", "h"}, {"MASTER_PORT", "5"}}))->port, 5);
 }
 
-TEST(BootstrapEnv, RunNameDependsOnRunIdAndRestart) {
+TEST(BootstrapEnv, RunName_dependsOnTheRunIdAndTheRestartCount) {
   EXPECT_EQ(run_identity(environment_of({})), "");
   EXPECT_EQ(run_identity(environment_of({{"TORCHELASTIC_RUN_ID", "j"}})), "j.0");
   EXPECT_EQ(run_identity(environment_of(
@@ -204,7 +204,7 @@ TEST(BootstrapSlurm, FirstHostOfAListIsTheMaster) {
 }
 
 TEST(BootstrapSlurm, RanksOfAStepExchange) {
-  // A number that no other job uses at this moment.
+  // A job number that no other job on this machine uses at this moment.
   const std::string job = std::to_string(free_port());
   EXPECT_EQ(no_problems(3), exchange_problems(3, [&](std::uint32_t rank) {
               return detect(kLong, environment_of({{"SLURM_PROCID", std::to_string(rank)},
@@ -309,7 +309,7 @@ TEST(BootstrapPmi, RanksExchangeThroughTheLauncher) {
   EXPECT_EQ(launcher.finished(), 4u);
 }
 
-TEST(BootstrapPmi, LauncherErrorsAreNamed) {
+TEST(BootstrapPmi, SilentOrFailingLauncher_isReportedAsAnError) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   const Socket ours(ends[0]);

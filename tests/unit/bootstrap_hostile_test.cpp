@@ -77,7 +77,7 @@ TEST(BootstrapFrame, MalformedPayloadsAreRefused) {
   EXPECT_FALSE(decode_result(with_byte(payload, 7, 0xff), 5, 2).ok());
 }
 
-TEST(BootstrapFrame, DamagedFailureIsNotReadAsSuccess) {
+TEST(BootstrapFrame, DamagedFailureMessage_decodesToAnError) {
   EXPECT_EQ(decode_failed(Bytes()).code(), Code::internal);
   EXPECT_EQ(decode_failed(Bytes(1)).code(), Code::internal);
   EXPECT_EQ(decode_failed(Bytes(1, std::byte{200})).code(), Code::internal);
@@ -105,7 +105,7 @@ TEST(BootstrapFrame, RandomBytesAreNoValidFrame) {
   }
 }
 
-TEST(BootstrapRendezvous, ExchangesAreCompletedInOrder) {
+TEST(BootstrapRendezvous, Exchange_completesOnceEveryRankHasContributed) {
   const Deadline now = SteadyClock::now();
   Rendezvous job("here", kToken, kOwner, std::nullopt);
   EXPECT_EQ(job.hello(hello_of(1, 2), now).admission, Rendezvous::Admission::joined);
@@ -119,7 +119,7 @@ TEST(BootstrapRendezvous, ExchangesAreCompletedInOrder) {
   EXPECT_EQ(job.next_deadline(), Deadline::max());
 }
 
-TEST(BootstrapRendezvous, RankOutOfStepEndsTheJob) {
+TEST(BootstrapRendezvous, ContributionToTheWrongExchange_endsTheJob) {
   const Deadline now = SteadyClock::now();
   Rendezvous job("here", kToken, kOwner, 2);
   EXPECT_EQ(job.hello(hello_of(0, 2), now).admission, Rendezvous::Admission::joined);
@@ -131,7 +131,7 @@ TEST(BootstrapRendezvous, RankOutOfStepEndsTheJob) {
   EXPECT_EQ(other.hello(hello_of(1, 2), now).admission, Rendezvous::Admission::joined);
   EXPECT_EQ(other.take_messages().size(), 2u);
   EXPECT_TRUE(other.contribute(0, {0, 1000, {}}, now).ok());
-  // The contribution is one exchange ahead.
+  // The contribution of rank 1 belongs to the next exchange.
   EXPECT_EQ(other.contribute(1, {1, 1000, {}}, now).code(), Code::internal);
   EXPECT_EQ(other.take_messages().size(), 1u);  // rank 0 gets the failure
 }
@@ -149,7 +149,7 @@ TEST(BootstrapRendezvous, ImpossibleRanksAndSizesAreRefused) {
   EXPECT_EQ(job.hello(hello_of(0, 2), now).admission, Rendezvous::Admission::joined);
 }
 
-TEST(BootstrapRendezvous, RendezvousTimesOutByItsOwnClock) {
+TEST(BootstrapRendezvous, RendezvousWithMissingRanks_timesOut_andNamesThem) {
   const Deadline now = SteadyClock::now();
   Rendezvous job("here", kToken, kOwner, 4);
   EXPECT_EQ(job.hello(hello_of(0, 4), now).admission, Rendezvous::Admission::joined);
@@ -163,14 +163,14 @@ TEST(BootstrapRendezvous, RendezvousTimesOutByItsOwnClock) {
   EXPECT_EQ(late.why.message(), "ranks 1-3 did not join at here within 60 s");
 }
 
-TEST(BootstrapRendezvous, Hello_withoutTimeLeft_isRefusedAlone) {
+TEST(BootstrapRendezvous, Hello_afterTheRanksTimeout_isRefused_andTheJobGoesOn) {
   const Deadline now = SteadyClock::now();
   Rendezvous job("here", kToken, kOwner, std::nullopt);
   const auto late = job.hello(hello_of(1, 7, 0), now);
   EXPECT_EQ(late.admission, Rendezvous::Admission::refused);
   EXPECT_EQ(late.why.to_string(),
-            "timeout: rank 1 reached here after its timeout of 60 s had passed: start it earlier, "
-            "or give it a longer timeout");
+            "timeout: rank 1 connected to here after its own timeout of 60 s: start this rank "
+            "earlier, or give it a longer timeout");
   EXPECT_EQ(job.hello(hello_of(0, 2), now).admission, Rendezvous::Admission::joined);
   EXPECT_EQ(job.hello(hello_of(1, 2), now).admission, Rendezvous::Admission::joined);
   EXPECT_EQ(job.take_messages().size(), 2u);
@@ -189,14 +189,14 @@ TEST(BootstrapRendezvous, Hello_asRank0WithTheJobsToken_isRefused) {
   EXPECT_EQ(job.hello(hello_of(0, 2), now).admission, Rendezvous::Admission::joined);
 }
 
-TEST(BootstrapRendezvous, OwnersToken_doesNotAdmitAnotherRank) {
+TEST(BootstrapRendezvous, TokenOfRank0_usedByAnotherRank_isRefused) {
   Rendezvous job("here", kToken, kOwner, 2);
   Hello stranger = hello_of(1, 2);
   stranger.token = kOwner;
   EXPECT_EQ(job.hello(stranger, SteadyClock::now()).admission, Rendezvous::Admission::refused);
 }
 
-TEST(BootstrapRendezvous, RankThatTimesOutBeforeTheJobBegins_failsAloneAndMayComeAgain) {
+TEST(BootstrapRendezvous, RankThatTimesOutBeforeTheJobBegins_failsAlone_andMayRejoin) {
   const Deadline now = SteadyClock::now();
   const auto seconds = [](int count) { return std::chrono::seconds(count); };
   Rendezvous job("here", kToken, kOwner, 4);
@@ -218,7 +218,7 @@ TEST(BootstrapRendezvous, RankThatTimesOutBeforeTheJobBegins_failsAloneAndMayCom
   EXPECT_EQ(job.take_messages().size(), 4u);
 }
 
-TEST(BootstrapRendezvous, Rank0sTimeOut_namesTheRanksThatGaveUp_whereAllCame) {
+TEST(BootstrapRendezvous, TimeoutOfRank0_afterAllRanksJoined_namesTheRanksThatGaveUp) {
   const Deadline now = SteadyClock::now();
   Rendezvous job("here", kToken, kOwner, 3);
   EXPECT_EQ(job.hello(hello_of(1, 3, 1), now).admission, Rendezvous::Admission::joined);
@@ -230,8 +230,8 @@ TEST(BootstrapRendezvous, Rank0sTimeOut_namesTheRanksThatGaveUp_whereAllCame) {
   const auto told = job.take_messages();
   ASSERT_EQ(told.size(), 2u);
   EXPECT_EQ(decode_failed(std::span(*told[0].frame).subspan(kFrameHeaderBytes)).message(),
-            "rank 1 joined at here but did not wait until all ranks had joined, within 60 s: give "
-            "all ranks the same timeout");
+            "rank 1 joined at here but gave up before all ranks had joined, within 60 s: give all "
+            "ranks the same timeout");
 }
 
 /// A running store for `size` ranks, and raw connections to the store.
@@ -303,7 +303,7 @@ TEST_F(LiveStore, ConnectionsWithoutAHelloAreDropped) {
   EXPECT_EQ(answer_to(std::span(hello).first(20)), Bytes());
 }
 
-TEST_F(LiveStore, RefusedRanksGetTheReason) {
+TEST_F(LiveStore, RefusedRanks_receiveTheReason) {
   Hello stranger = hello_of(0, 2);
   stranger.token = make_job_token("another job");
   EXPECT_NE(failure_in(answer_to(encode(stranger))).message().find("another job"),
@@ -319,7 +319,7 @@ TEST_F(LiveStore, OversizedContributionIsRefusedAndDropped) {
   EXPECT_EQ(failure_in(answer_to(bytes)).code(), Code::invalid_argument);
 }
 
-TEST_F(LiveStore, JobIsServedBesideUnknownConnections) {
+TEST_F(LiveStore, Job_besideUnknownConnections_isServed) {
   std::vector<Socket> silent;
   for (int i = 0; i < 50; ++i) {
     auto socket = connect_once({"127.0.0.1", server_->port()}, deadline_after(kLong));
@@ -330,7 +330,7 @@ TEST_F(LiveStore, JobIsServedBesideUnknownConnections) {
   EXPECT_EQ(no_problems(2), problems_of_the_job());
 }
 
-TEST_F(LiveStore, Hello_withoutTimeLeft_doesNotEndTheJob) {
+TEST_F(LiveStore, Hello_afterTheRanksTimeout_doesNotEndTheJob) {
   EXPECT_EQ(failure_in(answer_to(encode(hello_of(1, 2, 0)))).code(), Code::timeout);
   EXPECT_EQ(failure_in(answer_to(encode(hello_of(1, 2, 1)))).message(),
             "rank 0 did not join at the store within 60 s");
@@ -345,7 +345,7 @@ TEST_F(LiveStore, Hello_asRank0FromOutside_doesNotEndTheJob) {
   EXPECT_EQ(no_problems(2), problems_of_the_job());
 }
 
-TEST(BootstrapRank, ServerThatIsNoStoreIsReported) {
+TEST(BootstrapRank, RankConnectedToAWebServer_reportsThatItIsNoStore) {
   const auto listener = listen_on({"127.0.0.1", 0});
   ASSERT_TRUE(listener.ok());
   const std::uint16_t port = *bound_port(*listener);

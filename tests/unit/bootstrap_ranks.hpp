@@ -47,7 +47,7 @@ inline Bytes bytes_of(std::string_view text) {
   return Bytes(bytes.begin(), bytes.end());
 }
 
-/// Runs three exchanges with parts of different lengths; returns "" or the problem.
+/// Runs three exchanges with contributions of different lengths; returns "" or the problem.
 inline std::string exchange_problem(Bootstrap& bootstrap, std::uint32_t rank, std::uint32_t size) {
   if (index(bootstrap.rank()) != rank || bootstrap.size() != size) return "another place";
   for (std::uint32_t round = 0; round < 3; ++round) {

@@ -85,7 +85,7 @@ TEST_P(EverySize, RanksExchangeByUniqueId) {
             }));
 }
 
-TEST_P(EverySize, RanksExchangeThroughFilesAndLeaveNone) {
+TEST_P(EverySize, RanksExchangeThroughFiles_andLeaveNoFile) {
   const std::uint32_t size = GetParam();
   const Directory directory;
   EXPECT_EQ(no_problems(size), exchange_problems(size, [&](std::uint32_t rank) {
@@ -102,13 +102,15 @@ TEST_P(EverySize, RanksExchangeBetweenThreads) {
   EXPECT_EQ(no_problems(size), problems);
 }
 
-/// An allgather of equal parts, as MPI offers it, over another bootstrap.
+/// An allgather callback like that of MPI: it exchanges contributions of equal size, over another
+/// bootstrap.
 AllgatherCallback equal_parts_over(Bootstrap& below) {
   return [&below](std::span<const std::byte> mine, std::span<std::byte> all, Nanoseconds timeout) {
     const auto parts = below.allgather(mine, timeout);
     if (!parts.ok()) return parts.status();
     for (std::size_t i = 0; i < parts->size(); ++i) {
-      if ((*parts)[i].size() != mine.size()) return Status(Code::internal, "unequal parts");
+      if ((*parts)[i].size() != mine.size())
+        return Status(Code::internal, "the contributions differ in size");
       std::copy((*parts)[i].begin(), (*parts)[i].end(),
                 all.begin() + static_cast<std::ptrdiff_t>(i * mine.size()));
     }
@@ -137,7 +139,7 @@ TEST(BootstrapStore, TimeoutNamesTheRanksThatDidNotJoin) {
   }
 }
 
-TEST(BootstrapStore, RankWithAShortTimeOut_failsAlone_andTheOthersNameTheMissing) {
+TEST(BootstrapStore, RankWithAShortTimeout_failsAlone_andOthersNameTheMissingRank) {
   const std::uint16_t port = free_port();
   const auto problems = on_ranks(3, [&](std::uint32_t rank) {
     return connect_store(store_options(port, rank, 4, rank == 1 ? kShort : kPatience)).status();
@@ -178,7 +180,7 @@ TEST(BootstrapStore, RanksExchangeOverIpv6) {
             }));
 }
 
-TEST(BootstrapStore, TakenPortIsReported) {
+TEST(BootstrapStore, PortInUse_isReported) {
   const auto taken = listen_on({"127.0.0.1", 0});
   ASSERT_TRUE(taken.ok());
   const auto made = connect_store(store_options(*bound_port(*taken), 0, 2));
@@ -197,7 +199,7 @@ TEST(BootstrapStore, TimeoutNamesTheRankThatMissesAnExchange) {
   for (const Status& status : joined) ASSERT_TRUE(status.ok()) << status.to_string();
   auto failures = on_ranks(
       2, [&](std::uint32_t rank) { return ranks[rank]->allgather({}, kPatience).status(); });
-  // Rank 2 comes too late and gets the reason.
+  // Rank 2 joins too late and receives the reason.
   failures.push_back(ranks[2]->allgather({}, kLong).status());
   for (const Status& status : failures) {
     EXPECT_EQ(status.code(), Code::timeout);
@@ -232,7 +234,7 @@ TEST(BootstrapStore, SecondProcessWithTheSameRankIsRefused) {
   EXPECT_EQ((problems[1] == twice) + (problems[2] == twice), 1);
 }
 
-TEST(BootstrapStore, RanksOfAnotherSizeOrJobAreRefused) {
+TEST(BootstrapStore, RanksThatExpectAnotherSizeOrJob_areRefused) {
   const std::uint16_t port = free_port();
   const auto problems = on_ranks(3, [&](std::uint32_t rank) {
     StoreOptions options = store_options(port, rank, rank == 1 ? 4 : 3, kPatience);
@@ -311,12 +313,12 @@ TEST(BootstrapUniqueId, DamagedIdIsRefused) {
   EXPECT_FALSE(make_unique_id(std::string(100, 'h')).ok());
 }
 
-TEST(BootstrapUniqueId, IdThatRank0DidNotMakeIsRefused) {
+TEST(BootstrapUniqueId, UniqueId_notMadeByTheProcessOfRank0_isRefused) {
   const UniqueId id = *make_unique_id("127.0.0.1");
   discard_unique_id(id);
   const auto made = join_unique_id(id, Rank{0}, 2, kShort);
   EXPECT_EQ(made.status().code(), Code::invalid_argument);
-  EXPECT_NE(made.status().message().find("did not make"), std::string::npos);
+  EXPECT_NE(made.status().message().find("another process made"), std::string::npos);
 }
 
 TEST(BootstrapFile, TimeoutNamesTheRanksThatDidNotJoin) {
@@ -328,7 +330,7 @@ TEST(BootstrapFile, TimeoutNamesTheRanksThatDidNotJoin) {
   EXPECT_EQ(directory.count(), 0u);
 }
 
-TEST(BootstrapFile, LeftoverAndUnknownFilesAreRefused) {
+TEST(BootstrapFile, LeftoverOrUnknownFiles_inTheDirectory_areRefused) {
   const Directory directory;
   std::filesystem::create_directories(directory.path());
   std::ofstream(directory.path() + "/tutti-r.0.0") << "something else";
@@ -341,7 +343,7 @@ TEST(BootstrapFile, LeftoverAndUnknownFilesAreRefused) {
   EXPECT_TRUE(std::filesystem::exists(directory.path() + "/tutti-r.0.0"));
 }
 
-TEST(BootstrapFile, AnotherSizeAndABadRunIdAreRefused) {
+TEST(BootstrapFile, RanksThatExpectAnotherSizeOrABadRunId_areRefused) {
   const Directory directory;
   const auto problems = on_ranks(2, [&](std::uint32_t rank) {
     return meet_in_directory({directory.path(), "r", rank_of(rank), 2 + rank, kShort}).status();
@@ -369,7 +371,7 @@ TEST(BootstrapLocal, ErrorNamesTheRankThatLeft) {
   EXPECT_EQ(all.status().message(), "rank 1 left before exchange 0 of the bootstrap");
 }
 
-TEST(BootstrapCallback, WrongLengthsAndExceptionsOfACallbackAreFailures) {
+TEST(BootstrapCallback, CallbackWithWrongLengthsOrAnException_isAnError) {
   const auto wild = [](std::span<const std::byte>, std::span<std::byte> all, Nanoseconds) {
     std::fill(all.begin(), all.end(), std::byte{0xff});
     return Status();
@@ -383,7 +385,7 @@ TEST(BootstrapCallback, WrongLengthsAndExceptionsOfACallbackAreFailures) {
   bootstrap = make_callback_bootstrap(Rank{0}, 2, throwing);
   ASSERT_TRUE(bootstrap.ok());
   EXPECT_EQ((*bootstrap)->allgather({}, kShort).status().message(),
-            "the allgather callback of rank 0 threw: no network");
+            "the allgather callback of rank 0 threw an exception: no network");
   EXPECT_FALSE(make_callback_bootstrap(Rank{0}, 2, nullptr).ok());
 }
 
@@ -400,7 +402,7 @@ TEST(BootstrapText, RanksAndDurationsArePrinted) {
   EXPECT_EQ(describe_duration(std::chrono::seconds(30)), "30 s");
 }
 
-TEST(BootstrapText, OnlyWholeNumbersAreParsed) {
+TEST(BootstrapText, TextThatIsNoWholeNumberInRange_isRefused) {
   EXPECT_EQ(parse_number("65535", 65535), 65535u);
   for (const char* text : {"", " 1", "1 ", "-1", "+1", "1x", "65536", "99999999999999999999"}) {
     EXPECT_EQ(parse_number(text, 65535), std::nullopt) << text;

@@ -34,7 +34,7 @@ TEST(Choice, FirstFittingPreferenceDecides) {
   EXPECT_TRUE(table.prefers_anywhere());
 }
 
-TEST(Choice, WhenClauseLimitsThePreferencesAfterIt) {
+TEST(Choice, WhenClause_limitsThePreferencesThatFollowIt) {
   const ChoiceTable table = preferring(
       "when:ranks=4:hosts=1:device=host,allgather=ring,when:ranks=3,allgather=linear,when,"
       "allgather[64]=bruck");
@@ -78,8 +78,9 @@ TEST(Choice, ShortAllgathersOfManyRanksUseMulticast) {
   EXPECT_EQ(table.choose(allgather(8, 17)).algorithm, "multicast");
 }
 
-/// Every collective, device, number of ranks and hosts, and size just at or beyond a rule's bound.
-TEST(Choice, Defaults_everyRule_servesSomeCall) {
+/// Tries every collective and device with several numbers of ranks and hosts, and with sizes at and
+/// just beyond the bounds of the rules.
+TEST(Choice, EveryRuleOfTheDefaultTable_isChosenForSomeCall) {
   const ChoiceTable table = ChoiceTable::defaults();
   std::set<std::uint64_t> sizes{0, ChoiceRule::kAnyBytes};
   std::set<std::uint32_t> counts{1, 64};
@@ -107,7 +108,7 @@ TEST(Choice, Defaults_everyRule_servesSomeCall) {
   }
 }
 
-/// A caller may reuse a choice for all sizes up to this one without asking again.
+/// A caller may reuse a choice for all sizes up to constant_up_to() without asking again.
 TEST(Choice, ChoiceIsConstantUpToTheSizeOfTheNextRule) {
   const ChoiceTable table = preferring("allgather[5]=ring,allgather[7]=bruck,barrier[3]=linear");
   EXPECT_EQ(table.constant_up_to(Collective::allgather, 0), 5u);
@@ -117,7 +118,7 @@ TEST(Choice, ChoiceIsConstantUpToTheSizeOfTheNextRule) {
   EXPECT_EQ(table.constant_up_to(Collective::barrier, 4), ChoiceRule::kAnyBytes);
 }
 
-TEST(Choice, PreferencesForOtherPlacesAreListed) {
+TEST(Choice, PreferencesWhoseWhenClauseDoesNotHold_areListed) {
   const ChoiceTable table = preferring(
       "when:ranks=4:device=ip,allgather=ring,barrier=dissemination,when:ranks=8,allgather=ring");
   EXPECT_EQ(table.misplaced(allgather(1)), "");
@@ -126,13 +127,13 @@ TEST(Choice, PreferencesForOtherPlacesAreListed) {
   EXPECT_EQ(ChoiceTable::defaults().misplaced(allgather(1)), "");
 }
 
-TEST(Choice, WholeTextIsKeptForComparisonBetweenRanks) {
+TEST(Choice, TextOfAllPreferences_isKeptForComparisonBetweenRanks) {
   ChoiceTable table = preferring("when:ranks=4,allgather=ring");
   ASSERT_TRUE(table.prefer("barrier=recursive_doubling").ok());
   EXPECT_EQ(table.preferred(), "barrier=recursive_doubling,when:ranks=4,allgather=ring");
 }
 
-TEST(Choice, UnreadableTextIsNamed) {
+TEST(Choice, MalformedPreference_isRefused_andItsFaultIsNamed) {
   for (const auto& [text, named] :
        {std::pair("when:ranks=x,allgather=ring", "ranks is 'x'"),
         std::pair("when:device=tin", "'tin'"), std::pair("when:depth=3", "'depth'"),

@@ -1,4 +1,4 @@
-// The clock exchange with a reference that answers what no clock shows.
+// Tests the clock exchange with a reference rank that may answer instants that no real clock shows.
 #include "engine/core/clock_exchange.hpp"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,8 @@ std::vector<std::byte> answer(std::int64_t at, std::int64_t origin) {
   return bytes;
 }
 
-/// The comparison of rank 1 after one answer.
+/// The clock comparison at rank 1 after rank 0 has answered once, with the instants `at` and
+/// `origin`.
 ClockComparison compare(std::int64_t at, std::int64_t origin, std::uint64_t& rejected) {
   ClockComparison outcome;
   auto owned = std::make_unique<fuzz::ScriptedEndpoint>();
@@ -42,7 +43,7 @@ ClockComparison compare(std::int64_t at, std::int64_t origin, std::uint64_t& rej
   return outcome;
 }
 
-TEST(ClockExchange, AnswerGivesTheOffset) {
+TEST(ClockExchange, OneAnswer_givesTheOffsetBetweenTheClocks) {
   std::uint64_t rejected = 0;
   const ClockComparison outcome = compare(3 * kNow, kNow, rejected);
   EXPECT_EQ(rejected, 0u);
@@ -50,7 +51,7 @@ TEST(ClockExchange, AnswerGivesTheOffset) {
   EXPECT_EQ(outcome.origin, Instant{kNow});
 }
 
-TEST(ClockExchange, InstantsNearTheEndOfTheirRangeAreRejected) {
+TEST(ClockExchange, InstantsNearTheLimitsOf64Bits_areRejected) {
   for (const std::int64_t far : {INT64_MIN, INT64_MIN / 2, INT64_MAX / 2 + 1, INT64_MAX}) {
     std::uint64_t rejected = 0;
     EXPECT_EQ(compare(far, kNow, rejected).bounds.exchanges(), 0u) << far;

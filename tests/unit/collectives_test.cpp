@@ -232,7 +232,7 @@ class EveryAlgorithm : public testing::TestWithParam<std::uint32_t> {};
 INSTANTIATE_TEST_SUITE_P(Collectives, EveryAlgorithm, testing::Range(1u, 17u),
                          [](const auto& one) { return "P" + std::to_string(one.param); });
 
-TEST_P(EveryAlgorithm, ResultHasTheRightBits) {
+TEST_P(EveryAlgorithm, ResultOfEachCollective_hasTheRightBits) {
   on_ranks(GetParam(), [](Communicator& communicator) {
     const std::uint32_t ranks = communicator.size();
     for (const collectives::AlgorithmEntry& entry : collectives::algorithms()) {
@@ -251,7 +251,7 @@ TEST_P(EveryAlgorithm, ResultHasTheRightBits) {
   });
 }
 
-TEST(Collectives, ParametersAreApplied) {
+TEST(Collectives, AlgorithmsWithParameters_haveTheRightResult) {
   on_ranks(9, [](Communicator& communicator) {
     for (const collectives::AlgorithmEntry& entry : collectives::algorithms()) {
       if ((entry.heeds & collectives::kPorts) != 0) {
@@ -323,8 +323,8 @@ TEST(Collectives, FastRootDoesNotOverrunALateRank) {
   });
 }
 
-// The root is thousands of calls ahead of the forwarding ranks, each of which waits for its own
-// calls only.
+// The root is thousands of calls ahead of the ranks that forward its messages. Each of these waits
+// only for its own calls.
 TEST(Collectives, ShortBroadcastsBackToBackComplete) {
   on_ranks(4, [](Communicator& communicator) {
     for (std::uint32_t call = 0; call < 10'000; ++call) {
@@ -341,8 +341,8 @@ TEST(Collectives, ShortBroadcastsBackToBackComplete) {
 }
 
 // Chunks of the next collective follow those of the previous one, often in the same batch. They
-// must be placed directly, without being kept and copied.
-TEST(Collectives, ChunksOfACollectiveThatCanBeginAreNotKept) {
+// must be placed directly, instead of being kept as unexpected chunks and copied later.
+TEST(Collectives, ChunksOfAQueuedCollective_arePlacedDirectly) {
   std::barrier queued(3);
   on_ranks(3, [&queued](Communicator& communicator) {
     const bool root = index(communicator.rank()) == 0;
@@ -363,9 +363,9 @@ TEST(Collectives, ChunksOfACollectiveThatCanBeginAreNotKept) {
   });
 }
 
-// A rank that does not poll yet gets more messages than a send queue holds. The protocol messages
-// of the ready barrier behind them must not be lost.
-TEST(Collectives, ProtocolMessagesWaitBehindAFullSendQueue) {
+// A rank that does not poll yet is sent more messages than a send queue holds. The protocol
+// messages of the ready barrier, which wait behind them, must not be lost.
+TEST(Collectives, ProtocolMessagesBehindAFullSendQueue_areNotLost) {
   on_ranks(2, [](Communicator& communicator) {
     if (index(communicator.rank()) == 1)
       std::this_thread::sleep_for(std::chrono::milliseconds(300));
@@ -384,7 +384,7 @@ TEST(Collectives, ProtocolMessagesWaitBehindAFullSendQueue) {
   });
 }
 
-TEST(Collectives, AverageAndPremultipliedSumEqualTheReducers) {
+TEST(Collectives, AverageAndPremultipliedSum_haveTheResultsOfTheReducer) {
   on_ranks(5, [](Communicator& communicator) {
     constexpr std::size_t kCount = 7'001;
     const std::uint32_t me = index(communicator.rank());
@@ -482,7 +482,7 @@ void expect_both_heard(const std::vector<std::string>& said) {
   for (const std::string& one : said) EXPECT_EQ(one.find("timeout"), std::string::npos) << one;
 }
 
-TEST(Collectives, DifferentCallsFailAtEveryRank) {
+TEST(Collectives, DifferentAlgorithmsAtTwoRanks_failAtBoth) {
   for (const auto& [first, second] : {std::pair("multicast", "ring"), {"ring", "multicast"}}) {
     const auto said = said_by_two(
         [&, one = first, other = second](Communicator& communicator, std::uint32_t rank) {
@@ -496,11 +496,12 @@ TEST(Collectives, DifferentCallsFailAtEveryRank) {
   }
 }
 
-TEST(Collectives, MulticastOfDifferentSizesFailsAtItsReceiver) {
+TEST(Collectives, MulticastWithDifferentSizesAtTwoRanks_failsAtTheReceiver) {
   constexpr std::size_t kPlace = 100'000;
   struct Case {
     Collective collective;
-    std::vector<std::uint64_t> sizes[2];  ///< sizes that each rank passes
+    /// Block sizes that each rank passes to its call, indexed by rank.
+    std::vector<std::uint64_t> sizes[2];
   };
   const std::vector<Case> cases = {
       {Collective::allgather, {{50'000, 50'000}, {60'000, 60'000}}},
@@ -539,7 +540,7 @@ TEST(Collectives, MulticastOfDifferentSizesFailsAtItsReceiver) {
   }
 }
 
-TEST(Collectives, ImpossibleCallsAreRefusedByName) {
+TEST(Collectives, ImpossibleCalls_areRefusedWithTheReason) {
   on_ranks(2, [](Communicator& communicator) {
     Bytes large(100);
     Bytes small(33);

@@ -36,7 +36,7 @@ inline CommunicatorOptions patient() {
   CommunicatorOptions options;
   options.peer_timeout = kLong;
   options.create_timeout = kLong;
-  options.segment_bytes = 1440;  // fragment size of an Ethernet frame, for chunks by UC
+  options.segment_bytes = 1440;  // size of UC fragments that fit into an Ethernet frame
   return options;
 }
 
@@ -57,14 +57,14 @@ inline void finish(Result<Request> request) {
   ASSERT_TRUE(status.ok()) << status.to_string();
 }
 
-/// The value of an option, or that of the environment if the option is empty.
+/// The value of an option, or of the environment variable if the option is empty.
 inline std::string asked_for(const std::string& option, const char* variable) {
   const char* text = std::getenv(variable);
   return !option.empty() || text == nullptr ? option : text;
 }
 
-/// Checks that a test which runs again with another environment uses the device that the
-/// environment names.
+/// Checks that the communicator uses the device that the environment names, because each test runs
+/// again with other environment variables.
 inline void check_way(const Communicator& communicator, const CommunicatorOptions& options) {
   const std::string device = asked_for(options.device_name, "TUTTI_DEVICE");
   if (options.device || communicator.size() == 1 || (device != "ip" && device != "host")) return;

@@ -23,7 +23,8 @@ using namespace test;
 
 constexpr std::array kAlgorithms{Algorithm::multicast, Algorithm::ring};
 
-/// The first difference between two buffers, reported in one line however many differ.
+/// The index of the first byte in which two buffers differ, so that a failed check prints one
+/// number instead of both buffers.
 std::size_t first_difference(std::span<const std::byte> a, std::span<const std::byte> b) {
   return static_cast<std::size_t>(std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first -
                                   a.begin());
@@ -181,7 +182,7 @@ TEST(Communicator, CallbackRunsOnceAtTheEnd) {
     ASSERT_TRUE(status.ok()) << status.to_string();
     leave(communicator);
     EXPECT_EQ(calls, 1);
-    // A callback that is registered after the end runs at once.
+    // A callback that is registered after the collective has ended runs at once.
     ASSERT_TRUE(communicator.on_completion(*request, count).ok());
     EXPECT_EQ(calls, 2);
   });
@@ -208,7 +209,8 @@ TEST(Communicator, CallbackMayStartACollectiveButNotWait) {
     ASSERT_TRUE(request->wait_for(kLong).ok());
     ASSERT_TRUE(next.has_value());
     EXPECT_EQ(waited.code(), Code::invalid_argument);
-    EXPECT_NE(waited.message().find("cannot wait"), std::string::npos) << waited.message();
+    EXPECT_NE(waited.message().find("waits for a collective"), std::string::npos)
+        << waited.message();
     EXPECT_GT(counters, 40u);
     const Status status = next->wait_for(kLong);
     ASSERT_TRUE(status.ok()) << status.to_string();
@@ -262,7 +264,7 @@ TEST(Communicator, WaitForTimesOutThenCompletes) {
   });
 }
 
-TEST(Communicator, ProgressOfATaskListCountsItsTasks) {
+TEST(Communicator, ProgressOfARequest_countsTheTasksOfItsSchedule) {
   auto others = std::make_shared<std::atomic<int>>(0);
   on_ranks(3, patient(), [&](Communicator& communicator) {
     const std::uint32_t rank = index(communicator.rank());
@@ -276,7 +278,8 @@ TEST(Communicator, ProgressOfATaskListCountsItsTasks) {
     const std::uint64_t tasks = request->progress().chunks_total;
     EXPECT_GE(tasks, 2u * 2) << "sends and receives of two rounds";
     if (rank != 0) {
-      // The first message of a rank depends on no other rank, so the rank sends it alone.
+      // The first message of a rank depends on no other rank, so the rank can send it although rank
+      // 0 has not called yet.
       while (request->progress().chunks_present == 0) {
         EXPECT_EQ(request->wait_for(std::chrono::milliseconds(1)).code(), Code::timeout);
       }
@@ -295,7 +298,7 @@ TEST(Communicator, ProgressOfATaskListCountsItsTasks) {
   });
 }
 
-TEST(Communicator, LoopOfTestsMakesProgress) {
+TEST(Communicator, RequestTestedInALoop_makesProgressAndCompletes) {
   on_ranks(3, patient(), [](Communicator& communicator) {
     const std::uint32_t rank = index(communicator.rank());
     const Bytes own = pattern(20'011, rank);
@@ -410,7 +413,7 @@ TEST_P(Workers, WorkersReceiveAllChunks) {
     EXPECT_NE(communicator.describe().find(std::to_string(GetParam().workers) + " receive worker"),
               std::string::npos)
         << communicator.describe();
-    leave(communicator);  // an earlier chunk may have arrived before the workers started
+    leave(communicator);  // until this barrier, a chunk may have arrived before the workers started
     for (const std::size_t size : {0u, 1u, 1499u, 131'071u, (1u << 20) - 1}) {
       for (std::uint32_t root = 0; root < 3; ++root) {
         check_broadcast(communicator, size, root, Algorithm::multicast);
@@ -474,7 +477,7 @@ TEST(Workers, OwnerReceivesIfThereAreNoWorkers) {
   });
 }
 
-TEST(WorkersByEnvironment, CountIsReadFromTheEnvironment) {
+TEST(WorkersByEnvironment, NumberOfWorkers_isReadFromTheEnvironment) {
   ASSERT_EQ(setenv("TUTTI_RECEIVE_WORKERS", "2", 1), 0);
   CommunicatorOptions options = patient();
   options.subgroups = 2;
@@ -493,7 +496,7 @@ TEST(WorkersByEnvironment, CountIsReadFromTheEnvironment) {
   EXPECT_NE(refused.status().message().find("TUTTI_RECEIVE_WORKERS"), std::string::npos);
 }
 
-TEST(Communicator, WrongArgumentsAreRefusedAndHarmNothing) {
+TEST(Communicator, WrongArguments_areRefused_andTheCommunicatorStillWorks) {
   on_ranks(2, patient(), [](Communicator& communicator) {
     Bytes own(10);
     Bytes all(19);
@@ -514,7 +517,8 @@ TEST(Communicator, WrongArgumentsAreRefusedAndHarmNothing) {
   });
 }
 
-/// Expects an error that names `option` at two ranks, of which the second has other options.
+/// Creates a communicator of two ranks with different options, and expects an error at both that
+/// names `option`.
 void expect_disagreement(const std::string& option,
                          const std::function<void(CommunicatorOptions&)>& change) {
   auto bootstraps = runtime::make_local_bootstraps(2);
@@ -533,13 +537,13 @@ void expect_disagreement(const std::string& option,
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(Communicator, DisagreementIsNamedAtEveryRank) {
+TEST(Communicator, DifferentOptionsAtTwoRanks_areNamedAtBoth) {
   expect_disagreement("subgroups", [](auto& options) { options.subgroups = 2; });
   expect_disagreement("retain_bytes", [](auto& options) { options.retain_bytes = 1000; });
   expect_disagreement("always_barrier", [](auto& options) { options.always_barrier = true; });
 }
 
-TEST(Communicator, UcIsAgreedOnAndUnknownNamesAreRefused) {
+TEST(Communicator, UdAtOneRankAndUcAtAnother_orUnknownNames_areRefused) {
   auto bootstraps = runtime::make_local_bootstraps(2);
   std::vector<std::thread> threads;
   for (std::uint32_t rank = 0; rank < 2; ++rank) {
@@ -564,7 +568,7 @@ TEST(Communicator, UcIsAgreedOnAndUnknownNamesAreRefused) {
       << unknown.status().to_string();
 }
 
-TEST(Communicator, UcChunkIsLongerThanADatagram) {
+TEST(Communicator, ChunkByUc_mayBeLongerThanADatagram) {
   CommunicatorOptions options = patient();
   options.device_name = "ip";
   options.multicast = "uc";
@@ -576,8 +580,8 @@ TEST(Communicator, UcChunkIsLongerThanADatagram) {
       check_allgather(communicator, kBytes, Algorithm::multicast, false);
       leave(communicator);
       const std::uint64_t messages = 2 * ((kBytes + chunk - 1) / chunk);
-      // A slow machine may lose chunks, which are then fetched. All chunks that came by multicast
-      // must have come by UC.
+      // A slow machine may lose chunks, which are then fetched by READ. All chunks that arrived by
+      // multicast must have arrived by UC.
       const std::uint64_t received = counter(communicator, "chunks_received");
       EXPECT_GT(received, 0u);
       EXPECT_GE(counter(communicator, "device_uc_messages_completed"), received);
@@ -651,7 +655,7 @@ TEST(Communicator, Duplicate_withoutABootstrap_exchangesOverTheCommunicatorItsel
   });
 }
 
-TEST(CommunicatorOptions, KeepBytes_oldName_isRetainBytes) {
+TEST(CommunicatorOptions, KeepBytes_isADeprecatedNameOfRetainBytes) {
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
   CommunicatorOptions options;

@@ -1,5 +1,5 @@
-// Tests the states of the engine's owner and of the background thread's watch: every legal
-// transition, and that no other is possible.
+// Tests the state machine of the engine's owner and of the background thread's watch: every legal
+// transition is possible, and no other.
 #include "runtime/progress/engine_ownership.hpp"
 
 #include <gtest/gtest.h>
@@ -46,7 +46,7 @@ constexpr std::array kArrows{
     Arrow{kApplicationBeside, EngineEvent::watch_ends, kApplication},
 };
 
-TEST(EngineOwnership, Transition_everyPairOfStateAndEvent_leadsWhereTheDrawingSays) {
+TEST(EngineOwnership, Transition_ofEveryStateAndEvent_isThatOfTheStateDiagram) {
   for (const Owner owner : {Owner::none, Owner::application, Owner::background}) {
     for (const Watch watch : {Watch::off, Watch::armed, Watch::disarmed}) {
       if (owner == Owner::background && watch != Watch::off) continue;  // does not exist
@@ -64,7 +64,7 @@ TEST(EngineOwnership, Transition_everyPairOfStateAndEvent_leadsWhereTheDrawingSa
   }
 }
 
-TEST(EngineOwnership, Transition_fromTheFreeEngine_reachesNoStateThatDoesNotExist) {
+TEST(EngineOwnership, Transitions_fromTheFreeEngine_reachOnlyTheSevenLegalStates) {
   std::vector<EngineState> reached{kFree};
   for (std::size_t i = 0; i < reached.size(); ++i) {
     for (int e = 0; e <= static_cast<int>(EngineEvent::watch_ends); ++e) {
@@ -110,7 +110,7 @@ TEST(EngineOwnership, AwaitRelease_ownerLeavesWhenNotified_returnsWithTheEngineF
   owner.join();
 }
 
-TEST(EngineOwnership, OwnedByCaller_anotherThreadOrEngine_isFalse) {
+TEST(EngineOwnership, OwnedByCaller_forAnotherThreadOrEngine_isFalse) {
   EngineOwnership ownership;
   const EngineOwnership other;
   ownership.set_owned_by_caller(true);

@@ -31,7 +31,8 @@ struct Watched {
     EXPECT_EQ(::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, event.get(), &wanted), 0);
   }
 
-  /// Returns by value, because epoll_event is packed on x86-64.
+  /// Returns a copy, because epoll_event is packed on x86-64 and no reference to its members is
+  /// possible.
   int first_ready() const { return events[0].data.fd; }
 
   Descriptor event;
@@ -41,7 +42,7 @@ struct Watched {
 
 class EventWaiterRefused : public testing::TestWithParam<EpollPwait2> {};
 
-TEST_P(EventWaiterRefused, wait_systemCallIsMissing_fallsBackAndDoesNotTryAgain) {
+TEST_P(EventWaiterRefused, wait_systemCallIsMissing_fallsBack_andDoesNotCallItAgain) {
   Watched watched;
   EventWaiter waiter(GetParam());
   calls = 0;
@@ -71,7 +72,7 @@ TEST_P(EventWaiterRefused, wait_noTimeLeft_returnsAtOnceWithoutEvents) {
 INSTANTIATE_TEST_SUITE_P(Ways, EventWaiterRefused,
                          testing::Values(EpollPwait2(nullptr), refuse<ENOSYS>, refuse<EPERM>));
 
-TEST(EventWaiter, wait_otherErrors_areReturnedAndKeepTheSystemCall) {
+TEST(EventWaiter, wait_interruptedBySignal_returnsTheError_withoutFallback) {
   Watched watched;
   EventWaiter waiter(refuse<EINTR>);
   EXPECT_EQ(waiter.wait(watched.epoll.get(), watched.events, timespec{0, 0}), -1);

@@ -32,10 +32,10 @@ Packed pack(const Json& json) {
   return {first, first + packed.size()};
 }
 
-/// Values that no count can have, and that a JSON library would round or wrap.
+/// JSON values that are no valid counts, and that a JSON library would round or wrap.
 const Json kNoCounts[] = {1.5, 1e300, -1, "1", nullptr, Json::array({1})};
 
-TEST(PeerOptions, NumberOutsideItsMembersRangeIsRefused) {
+TEST(PeerOptions, NumberOutsideTheRangeOfItsField_isRefused) {
   const Json valid = unpack(runtime::make_greeting({}, 3).encode());
   ASSERT_TRUE(runtime::PeerOptions::decode(pack(valid)).ok());
   for (const char* member : {"protocol", "process", "subgroups", "chains", "chunk_bytes",
@@ -59,7 +59,7 @@ TEST(PeerOptions, NumberOutsideItsMembersRangeIsRefused) {
   }
 }
 
-TEST(AggregationPlan, NumberOutsideItsMembersRangeIsRefused) {
+TEST(AggregationPlan, NumberOutsideTheRangeOfItsField_isRefused) {
   runtime::AggregationPlan plan;
   plan.sides.push_back({.address = "10.0.0.1:7600", .unique_id = "id", .terms = {}});
   const Json valid = unpack(encode(plan));
@@ -113,8 +113,8 @@ TEST(PackedJson, NestedContainers_beyondDepthLimit_areRefused) {
     expect_refused_by_all_decoders(nested_objects(levels), why);
   }
   expect_refused_by_all_decoders(nested_arrays(runtime::kMaxPackedBytes - 1), why);
-  expect_refused_by_all_decoders(nested_arrays(200'000), "it has 200001 bytes");
-  expect_refused_by_all_decoders(nested_objects(200'000), "it has 600001 bytes");
+  expect_refused_by_all_decoders(nested_arrays(200'000), "the packed record has 200001 bytes");
+  expect_refused_by_all_decoders(nested_objects(200'000), "the packed record has 600001 bytes");
 }
 
 TEST(PackedJson, NestedContainers_atDepthLimit_decode) {
@@ -133,11 +133,11 @@ TEST(PackedJson, Size_beyondLimit_isRefused) {
   ASSERT_EQ(at_limit.size(), runtime::kMaxPackedBytes);
   EXPECT_TRUE(runtime::unpack(at_limit).ok());
   const Packed beyond = pack(Json::array({std::string(kLongest - kTextHeaderBytes + 1, 'x')}));
-  expect_refused_by_all_decoders(beyond, "it has 65537 bytes: at most 65536 are allowed");
+  expect_refused_by_all_decoders(beyond, "has 65537 bytes: at most 65536 are allowed");
 }
 
 TEST(PackedJson, DamagedBytes_areRefused) {
-  const std::string why = "it is not msgpack";
+  const std::string why = "the packed record is not valid msgpack";
   Packed trailing = packed_text(5);
   trailing.push_back(std::byte{0xc0});
   expect_refused_by_all_decoders(trailing, why);
@@ -188,7 +188,7 @@ TEST(PeerOptions, AgreedOption_differsAtOneRank_isNamed) {
   }
 }
 
-TEST(PeerOptions, HostileContribution_failsCreation_andNamesItsRank) {
+TEST(PeerOptions, HostileBytesOfAPeer_failTheCreation_andThePeerIsNamed) {
   auto bootstraps = runtime::make_local_bootstraps(2);
   std::thread hostile([&] {
     EXPECT_TRUE(bootstraps[1]->allgather(nested_arrays(60'000), std::chrono::seconds(60)).ok());
@@ -197,7 +197,8 @@ TEST(PeerOptions, HostileContribution_failsCreation_andNamesItsRank) {
   hostile.join();
   ASSERT_FALSE(created.ok());
   EXPECT_EQ(created.status().message(),
-            "rank 1: the peer options are damaged: it nests deeper than 4 levels");
+            "rank 1: the peer options are damaged: the packed record nests deeper than 4 levels: "
+            "use one version of Tutti");
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Tests plans of hierarchical collectives, carried out on plain memory in many orders. The result
-// at every rank must be right whichever rank is slow.
+// Tests plans of hierarchical collectives by carrying them out on plain memory in many orders. The
+// result at every rank must be right, whichever rank is slow.
 #include "runtime/hierarchy/hierarchy_plan.hpp"
 
 #include <fmt/format.h>
@@ -46,8 +46,8 @@ class Job {
     }
   }
 
-  /// Carries out calls on side communicators, in an order drawn from the seed, until no more can
-  /// start.
+  /// Carries out the stages of the call, in an order drawn from the seed, until no stage can start.
+  /// Each stage is a call on a communicator of one host, or of ranks of different hosts.
   void run(std::uint32_t seed) {
     std::mt19937 random(seed);
     std::vector<std::vector<std::uint32_t>> sides;
@@ -102,7 +102,8 @@ class Job {
     return made;
   }
 
-  /// The next stage of a member on a side communicator, if the stage that it waits for has ended.
+  /// The first stage of a rank on `side` that has not ended; kNone if that stage must wait for
+  /// another one.
   static std::size_t next(const Member& member, HierarchySide side) {
     for (std::size_t i = 0; i < member.stages.size(); ++i) {
       const HierarchyStage& stage = member.stages[i];
@@ -113,7 +114,8 @@ class Job {
     return HierarchyStage::kNone;
   }
 
-  /// Carries out one call on a side communicator once all its members have reached it.
+  /// Carries out one stage at `ranks` once all of these ranks have reached it; false if one has
+  /// not.
   bool carry_out(const std::vector<std::uint32_t>& ranks, HierarchySide side) {
     std::vector<const HierarchyStage*> stages;
     std::vector<std::size_t> at;
@@ -225,9 +227,10 @@ INSTANTIATE_TEST_SUITE_P(Layouts, HierarchyPlan,
                                               one.param.groups ? "Groups" : "");
                          });
 
-TEST(HierarchyPlanWays, GroupsUseEveryRankForLongBlocksAndLeadersOne) {
+TEST(HierarchyPlanWays, LongBlocks_leaveAHostByOneLeader_orByEveryRankInGroups) {
   const HostLayout layout{2, 4};
-  constexpr std::size_t kBlock = 600'000;  // three segments; the host's blocks are ten
+  // A block has three segments, and the blocks of a host have ten together.
+  constexpr std::size_t kBlock = 600'000;
   const Job by_leaders(layout, false, Collective::allgather, kBlock, 0);
   EXPECT_EQ(by_leaders.calls(HierarchySide::across, Collective::allgatherv), 2u * 10);
   EXPECT_EQ(by_leaders.calls(HierarchySide::host, Collective::gather), 8u);
@@ -238,7 +241,7 @@ TEST(HierarchyPlanWays, GroupsUseEveryRankForLongBlocksAndLeadersOne) {
   EXPECT_EQ(is_short.calls(HierarchySide::across, Collective::allgather), 2u);
 }
 
-TEST(HierarchyPlanWays, BroadcastOfOneSegmentIsCutFiner) {
+TEST(HierarchyPlanWays, BroadcastOfAtMostOneSegment_isCutIntoParts) {
   const auto shared = [](std::size_t bytes) {
     const Job job({2, 4}, false, Collective::broadcast, bytes, 0);
     return job.calls(HierarchySide::host, Collective::broadcast) / 8;
@@ -252,7 +255,7 @@ TEST(HierarchyPlanWays, BroadcastOfOneSegmentIsCutFiner) {
   EXPECT_EQ(shared(16 * 4 * k64 + 1), 9u);
 }
 
-TEST(HierarchyPlanWays, PairsOfRanksUseNoHierarchyForLongCalls) {
+TEST(HierarchyPlanWays, HostsOfTwoRanks_useNoHierarchyForLongCalls) {
   const Bytes some(64);
   Bytes buffer(2 * 1024 * 1024 + 1);
   CollectiveCall call{.collective = Collective::broadcast, .send = some, .receive = buffer};
@@ -264,7 +267,7 @@ TEST(HierarchyPlanWays, PairsOfRanksUseNoHierarchyForLongCalls) {
   EXPECT_TRUE(better_by_hosts(call, {4, 2}));
 }
 
-TEST(HierarchyPlanWays, WaysHaveNames) {
+TEST(HierarchyPlanWays, NameOfEachHierarchyShape_isParsed_andOtherTextIsRefused) {
   for (const char* text : {"leaders", "leaders=3", "groups", "flat"}) {
     const auto shape = HierarchyShape::parse(text);
     ASSERT_TRUE(shape.ok()) << text;

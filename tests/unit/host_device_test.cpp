@@ -42,7 +42,7 @@ struct Ring {
   FrameReader reader;
 };
 
-TEST(SegmentAddress, PaddingIsSentAsZeros) {
+TEST(SegmentAddress, PaddingOfTheAddress_isSentAsZeros) {
   SegmentAddress address;
   std::memset(static_cast<void*>(&address), 0xff, sizeof address);
   const Bytes sent = address.encode();
@@ -54,7 +54,7 @@ TEST(SegmentAddress, PaddingIsSentAsZeros) {
   EXPECT_EQ(read->bell, address.bell);
 }
 
-TEST(FrameRing, RingBehavesAsAQueueForAllSizesAndWraps) {
+TEST(FrameRing, RingThatWraps_withFramesOfAllSizes_behavesAsAQueue) {
   Ring ring(1024);
   std::deque<Bytes> queue;
   std::uint64_t refused = 0;
@@ -90,7 +90,7 @@ TEST(FrameRing, FrameIsInvisibleBeforeItIsCommitted) {
   EXPECT_TRUE(ring.reader.front().empty());
 }
 
-TEST(FrameRing, ImpossibleLengthBreaksTheRing) {
+TEST(FrameRing, FrameOfImpossibleLength_marksTheRingBroken) {
   for (const std::uint64_t length : {std::uint64_t{0}, std::uint64_t{2000}, kSkip - 1}) {
     Ring ring(1024);
     ASSERT_NE(ring.writer.reserve(100), nullptr);
@@ -101,7 +101,7 @@ TEST(FrameRing, ImpossibleLengthBreaksTheRing) {
   }
 }
 
-TEST(FrameRing, CountBeyondTheRingBreaksIt) {
+TEST(FrameRing, WriteCounterFarBeyondTheRing_marksTheRingBroken) {
   Ring ring(1024);
   std::memcpy(&ring.bytes[sizeof(FrameRingControl)], &kSkip, sizeof kSkip);
   reinterpret_cast<FrameRingControl*>(ring.bytes.data())->written.value = 3 * 1024;
@@ -109,7 +109,7 @@ TEST(FrameRing, CountBeyondTheRingBreaksIt) {
   EXPECT_TRUE(ring.reader.broken());
 }
 
-TEST(ChunkRing, CountBeyondTheRingIsRejected) {
+TEST(ChunkRing, WriteCounterFarBeyondTheRing_isRejected) {
   std::vector<Segment> segments;
   for (int rank = 0; rank < 2; ++rank) {
     auto segment = Segment::create({.ranks = 2, .subgroups = 1});
@@ -255,7 +255,7 @@ TEST_F(Host, WritesAndReadsReachRegisteredMemoryOnly) {
   EXPECT_NE(arrived_[0].back().completion.code, Code::ok);
 }
 
-TEST_F(Host, MulticastReachesAllOnceUnderBackpressure) {
+TEST_F(Host, Multicast_underBackpressure_reachesEveryRankOnce) {
   open(3, 2);
   const std::uint32_t chunk = at(0).capabilities().max_chunk_bytes;
   const Bytes data = pattern(100 * std::size_t{chunk} + 5, 3);
@@ -321,7 +321,7 @@ TEST_F(Host, OnlySleepingRanksAreWoken) {
   ASSERT_TRUE(at(0).post(now_, {.peer = rank_of(1), .local = message}).ok());
   poll(0);
   EXPECT_FALSE(rings(at(1), 0));
-  // A message that has already arrived prevents sleep.
+  // A rank does not sleep while a message that has arrived waits for its poll.
   EXPECT_FALSE(at(1).prepare_wait());
   poll(1);
   EXPECT_EQ(arrived_[1].size(), 1u);
@@ -367,8 +367,9 @@ TEST_F(Host, AckAloneWakesOnlyARankThatAwaitsACompletion) {
   EXPECT_EQ(arrived_[0][0].completion.code, Code::ok);
 }
 
-// Back-to-back broadcasts fill the send window, and their caller sleeps with frames still queued.
-TEST_F(Host, AckWakesARankWithAFullWindow) {
+// Back-to-back broadcasts fill the send window, and their caller sleeps while frames are still
+// queued.
+TEST_F(Host, Ack_wakesASleepingRankWithAFullSendWindow) {
   open(2);
   constexpr std::size_t kMessages = 200;
   Bytes message = pattern(8, 1);
@@ -403,8 +404,8 @@ TEST_F(Host, ReaderThatMakesRoomWakesTheSender) {
   EXPECT_TRUE(rings(at(0), 5000));
 }
 
-// Two ranks with full rings would wake each other for as long as a third rank is slow.
-TEST_F(Host, RankWithAFullRingWakesNoReader) {
+// Otherwise two ranks with full rings would keep waking each other while a third rank is slow.
+TEST_F(Host, SenderWithAFullRing_wakesNoReader) {
   open(3);
   const std::uint32_t chunk = at(0).capabilities().max_chunk_bytes;
   const Bytes data(40 * std::size_t{chunk});
@@ -440,7 +441,7 @@ TEST_F(Host, SilentPeerIsReportedLost) {
   EXPECT_EQ(arrived_[0][0].completion.peer, Rank{1});
 }
 
-TEST(HostDevice, UnreadableMemoryOfARankIsNamedWithTheRemedy) {
+TEST(HostDevice, UnreadableMemoryOfAPeer_isReportedWithTheRemedy) {
   const pid_t child = ::fork();
   if (child == 0) ::_exit(0);
   ASSERT_EQ(::waitpid(child, nullptr, 0), child);

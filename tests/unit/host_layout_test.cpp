@@ -10,7 +10,7 @@
 namespace tutti::runtime {
 namespace {
 
-/// The layout given by one character a rank, which names the rank's host.
+/// The hosts of the ranks, from a text with one character per rank that stands for the rank's host.
 std::vector<PeerOptions> ranks_on(const std::string& hosts) {
   std::vector<PeerOptions> greetings;
   for (const char host : hosts) {
@@ -22,7 +22,7 @@ std::vector<PeerOptions> ranks_on(const std::string& hosts) {
   return greetings;
 }
 
-TEST(HostLayout, HostsWithEqualRunsOfRanksAreRecognised) {
+TEST(HostLayout, HostsWithEqualNumbersOfConsecutiveRanks_areRecognised) {
   const HostLayout layout = HostLayout::of(ranks_on("aaabbbccc"));
   EXPECT_TRUE(layout.hierarchical());
   EXPECT_EQ(layout.hosts, 3u);
@@ -31,14 +31,14 @@ TEST(HostLayout, HostsWithEqualRunsOfRanksAreRecognised) {
   EXPECT_EQ(layout.place_of(Rank{5}), 2u);
 }
 
-TEST(HostLayout, OtherLayoutsAreFlat) {
+TEST(HostLayout, OneHost_unequalHosts_orInterleavedRanks_areFlat) {
   for (const char* hosts :
        {"a", "aaaa", "abcd", "aabbb", "abab", "aabbaa", "aab", "abb", "aabbab"}) {
     EXPECT_FALSE(HostLayout::of(ranks_on(hosts)).hierarchical()) << hosts;
   }
 }
 
-TEST(HostLayout, HostIsDividedOnlyIntoPartsOfTwoOrMoreRanks) {
+TEST(HostLayout, Host_isDividedOnlyIntoEqualPartsOfTwoOrMoreRanks) {
   const HostLayout layout{2, 6};
   EXPECT_EQ(layout.divided(1).hosts, 2u);
   EXPECT_EQ(layout.divided(2).hosts, 4u);

@@ -21,7 +21,7 @@ TEST(EgressPriority, EachInterfaceHasItsOwnPriority) {
   EXPECT_NE(first, EgressPriority::of(2));
 }
 
-TEST(EgressPriority, MulticastWaitsWhileAnyQueuePairWaits) {
+TEST(EgressPriority, MulticastCountsAsWaiting_whileAnyQueuePairWaits) {
   const auto injection = EgressPriority::of(1'000);
   EgressClaim one(injection);
   {
@@ -82,7 +82,7 @@ class TwoEndpoints : public testing::Test {
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
 };
 
-TEST_F(TwoEndpoints, WaitingMulticastLimitsTheFramesOfARound) {
+TEST_F(TwoEndpoints, WaitingMulticast_limitsTheFramesSentPerRound) {
   EgressClaim turn(EgressPriority::of(if_nametoindex("lo")));
   turn.waits(true);
   for (int i = 0; i < 3; ++i) poll(0);
@@ -94,7 +94,7 @@ TEST_F(TwoEndpoints, WaitingMulticastLimitsTheFramesOfARound) {
   EXPECT_EQ(rounds_held_back(), 3u);
 }
 
-TEST_F(TwoEndpoints, HeldBackTransferStillCompletes) {
+TEST_F(TwoEndpoints, TransferHeldBackForMulticast_stillCompletes) {
   EgressClaim turn(EgressPriority::of(if_nametoindex("lo")));
   turn.waits(true);
   std::size_t done = 0;

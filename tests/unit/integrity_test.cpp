@@ -179,7 +179,7 @@ const std::vector<std::size_t> kSampledSizes = {
     0,    1,    31,   32,   33,   64,   1439, 1440, 2047,  2048,
     2049, 4095, 4096, 4097, 6144, 8192, 8999, 9000, 65000, kLargestPayload};
 
-TEST(IntegrityKeyed, EqualsTheConstructionBuiltFromLibcrypto) {
+TEST(IntegrityKeyed, Tag_equalsTheSameConstructionBuiltFromLibcrypto) {
   for (const std::size_t secret_size : {16u, 24u, 32u}) {
     const Bytes secret = random_bytes(secret_size, 40);
     const Integrity integrity = Integrity::keyed(secret, kContext).value();
@@ -193,8 +193,8 @@ TEST(IntegrityKeyed, EqualsTheConstructionBuiltFromLibcrypto) {
   }
 }
 
-// Sums of words that are all zeros or all ones reveal a lost carry first.
-TEST(IntegrityKeyed, EqualsTheConstructionForExtremePayloads) {
+// Sums of words with only zero bits or only one bits are the most likely to reveal a lost carry.
+TEST(IntegrityKeyed, TagOfExtremePayloads_equalsTheConstructionFromLibcrypto) {
   const Bytes secret = random_bytes(32, 41);
   const Integrity integrity = Integrity::keyed(secret, 0).value();
   const Header header{};
@@ -208,7 +208,7 @@ TEST(IntegrityKeyed, EqualsTheConstructionForExtremePayloads) {
 
 // The wire form must not change, because ranks of different builds would silently drop each other's
 // datagrams.
-TEST(IntegrityKeyed, KeepsItsKnownTags) {
+TEST(IntegrityKeyed, TagsOfKnownInputs_neverChange) {
   Bytes secret(16);
   Bytes payload(3000);
   Header header{};
@@ -223,7 +223,8 @@ TEST(IntegrityKeyed, KeepsItsKnownTags) {
 
 /// A header after which the CRC register is all ones again, as at the start of a message.
 Header neutral_header() {
-  std::uint32_t before = ~std::uint32_t{0};  // remainder that the last four bytes must produce
+  // The register value that the last four bytes of the header must produce.
+  std::uint32_t before = ~std::uint32_t{0};
   for (int bit = 0; bit < 32; ++bit) {
     const bool reduced = (before >> 31) != 0;
     before = reduced ? ((before ^ 0x82f63b78u) << 1 | 1u) : before << 1;
@@ -239,7 +240,7 @@ Header neutral_header() {
   return header;
 }
 
-TEST(IntegrityCrc, CheckValueIsThatOfTheStandard) {
+TEST(IntegrityCrc, CheckValue_equalsThatOfTheStandard) {
   const Header header = neutral_header();
   Bytes digits;
   for (char digit = '1'; digit <= '9'; ++digit) digits.push_back(static_cast<std::byte>(digit));
@@ -249,7 +250,7 @@ TEST(IntegrityCrc, CheckValueIsThatOfTheStandard) {
 }
 
 // The inputs of RFC 3720, appendix B.4: 32 bytes of zeros, of ones, and counting up.
-TEST(IntegrityCrc, ValuesEqualThePublishedVectors) {
+TEST(IntegrityCrc, CrcValues_equalThePublishedTestVectors) {
   const auto split = [](const Integrity& integrity, const Bytes& message) {
     return integrity.tag(message.data(), std::span(message).subspan(kIntegrityHeaderBytes));
   };
@@ -262,7 +263,7 @@ TEST(IntegrityCrc, ValuesEqualThePublishedVectors) {
   }
 }
 
-TEST(IntegrityCrc, EqualsTheDefinitionBitByBit) {
+TEST(IntegrityCrc, Crc_equalsAComputationBitByBit) {
   for (const std::size_t size : kSampledSizes) {
     const Bytes payload = random_bytes(size, 21);
     const Header header = header_of(22);
@@ -333,7 +334,7 @@ void expect_exact_copy(const Integrity& integrity, std::size_t size, std::size_t
   EXPECT_TRUE(std::all_of(target + size, destination.data() + destination.size(), is_untouched));
 }
 
-TEST_P(IntegrityOfKind, CopiesExactlyAtEveryMisalignment) {
+TEST_P(IntegrityOfKind, CopyThatComputesTheWord_isExactAtEveryMisalignment) {
   for (const Integrity& each : all_implementations(integrity())) {
     for (std::size_t shift = 0; shift < 32; ++shift) {
       for (const std::size_t size : {0u, 1u, 17u, 63u, 65u, 191u, 193u, 1440u, 2051u, 8187u}) {
@@ -345,7 +346,7 @@ TEST_P(IntegrityOfKind, CopiesExactlyAtEveryMisalignment) {
   }
 }
 
-TEST_P(IntegrityOfKind, EveryFlippedBitChangesTheWord) {
+TEST_P(IntegrityOfKind, EveryFlippedBit_changesTheIntegrityWord) {
   for (const Integrity& each : all_implementations(integrity())) {
     for (const std::size_t size : {0u, 5u, 32u, 100u, 257u, 2100u}) {
       Header header = header_of(8);
@@ -366,7 +367,7 @@ TEST_P(IntegrityOfKind, EveryFlippedBitChangesTheWord) {
   }
 }
 
-TEST_P(IntegrityOfKind, TrailingZerosChangeTheWord) {
+TEST_P(IntegrityOfKind, TrailingZeros_changeTheIntegrityWord) {
   const Bytes zeros(5000);
   const Header header = header_of(10);
   std::set<std::uint64_t> words;
@@ -376,7 +377,7 @@ TEST_P(IntegrityOfKind, TrailingZerosChangeTheWord) {
   EXPECT_EQ(words.size(), zeros.size() + 1);
 }
 
-TEST(IntegrityKeyed, MovedBlocksAndGroupsChangeTheTag) {
+TEST(IntegrityKeyed, SwappedPartsOfThePayload_changeTheTag) {
   const Integrity integrity = keyed_with(1);
   const Header header = header_of(11);
   const Bytes original = random_bytes(8192, 12);
@@ -388,7 +389,7 @@ TEST(IntegrityKeyed, MovedBlocksAndGroupsChangeTheTag) {
   }
 }
 
-TEST(IntegrityKeyed, SecretAndContextBothSelectTheKey) {
+TEST(IntegrityKeyed, Key_dependsOnTheSecretAndOnTheContext) {
   const Header header = header_of(13);
   const Bytes payload = random_bytes(1440, 14);
   std::set<std::uint64_t> tags;
@@ -414,7 +415,7 @@ TEST(IntegrityKeyed, OneFlippedBitOfTheSecretChangesTheTag) {
   EXPECT_EQ(tags.size(), 8 * secret.size() + 1);
 }
 
-TEST(IntegrityKeyed, RefusesSecretsOfOtherSizes) {
+TEST(IntegrityKeyed, SecretOfTheWrongSize_isRefused) {
   for (const std::size_t size : {0u, 1u, 15u, 33u, 64u}) {
     const auto refused = Integrity::keyed(Bytes(size), kContext);
     ASSERT_FALSE(refused.ok()) << size;
@@ -423,7 +424,7 @@ TEST(IntegrityKeyed, RefusesSecretsOfOtherSizes) {
   }
 }
 
-TEST(IntegrityCrc, FitsInThirtyTwoBits) {
+TEST(IntegrityCrc, CrcWord_fitsInThirtyTwoBits) {
   for (std::uint32_t seed = 0; seed < 100; ++seed) {
     const Bytes payload = random_bytes(seed, seed);
     EXPECT_EQ(Integrity::crc().tag(header_of(seed).data(), payload) >> 32, 0u);

@@ -55,8 +55,8 @@ class KeyedDatagrams : public testing::Test {
     return std::move(*pair);
   }
 
-  /// The chunks of rank 1 that count at rank 0, and the number of datagrams refused for their
-  /// integrity word.
+  /// The number of chunks of rank 1 that rank 0 accepted, and the number of datagrams that it
+  /// refused for their integrity word.
   struct Outcome {
     std::uint32_t counted = 0;
     std::uint64_t refused = 0;
@@ -95,19 +95,19 @@ class KeyedDatagrams : public testing::Test {
   SocketAddress group_;
 };
 
-TEST_F(KeyedDatagrams, SameKey_counts) {
+TEST_F(KeyedDatagrams, DatagramsOfTheSameKey_areAccepted) {
   const Outcome outcome = exchange(keyed(1), keyed(1));
   EXPECT_EQ(outcome.counted, kChunks);
   EXPECT_EQ(outcome.refused, 0u);
 }
 
-TEST_F(KeyedDatagrams, GoodCrcWithoutKey_isRefused) {
+TEST_F(KeyedDatagrams, DatagramsWithACrcInsteadOfAKeyedTag_areRefused) {
   const Outcome outcome = exchange(wire::Integrity::crc(), keyed(1));
   EXPECT_EQ(outcome.counted, 0u);
   EXPECT_EQ(outcome.refused, kChunks);
 }
 
-TEST_F(KeyedDatagrams, OtherKey_isRefused) {
+TEST_F(KeyedDatagrams, DatagramsOfAnotherKey_areRefused) {
   const Outcome outcome = exchange(keyed(2), keyed(1));
   EXPECT_EQ(outcome.counted, 0u);
   EXPECT_EQ(outcome.refused, kChunks);

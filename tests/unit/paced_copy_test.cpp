@@ -28,7 +28,8 @@ class PacedCopyOf : public testing::Test {
     target_.assign(bytes, std::byte{0});
     copy_.begin(source_, target_);
   }
-  /// Whether exactly the first `bytes` are copied. The pattern has no slice of zeros.
+  /// True if exactly the first `bytes` are copied and the rest of the target is still zero. The
+  /// copied data has no slice of zeros.
   bool has_come(std::size_t bytes) const {
     const auto end = static_cast<std::ptrdiff_t>(bytes);
     return std::equal(source_.begin(), source_.begin() + end, target_.begin()) &&

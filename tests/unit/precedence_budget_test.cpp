@@ -1,4 +1,5 @@
-// Tests the CPU budget of real-time priority: a share of the time, with a limit on one stretch.
+// Tests the processor time that a thread may spend at real-time priority: a share of the elapsed
+// time, saved up to a limit.
 #include "runtime/progress/realtime_budget.hpp"
 
 #include <gtest/gtest.h>
@@ -28,7 +29,7 @@ class Budget : public testing::Test {
   bool begun_ = false;
 };
 
-TEST_F(Budget, WorkWithinTheShareNeverExhaustsTheBudget) {
+TEST_F(Budget, WorkWithinTheShareOfTime_neverExhaustsTheBudget) {
   for (int i = 0; i < 1000; ++i) {
     ASSERT_TRUE(work(kStep)) << i;
     ASSERT_TRUE(sleep(kStep * 3)) << i;
@@ -41,9 +42,10 @@ TEST_F(Budget, ContinuousWorkExhaustsTheBudget) {
     worked += kStep;
     ASSERT_LT(worked, kMost * 2);
   }
-  // A quarter of the time that is spent is saved again meanwhile.
+  // While the thread works, a quarter of the elapsed time is added to the budget again.
   EXPECT_GE(worked + kStep, kMost * 4 / 3);
-  // The budget is available again once half of the limit is saved, which takes four times as long.
+  // The budget is available again once half of its limit is saved. Saving takes four times as long
+  // as the time saved.
   Nanoseconds slept{0};
   while (!sleep(kStep)) {
     slept += kStep;
@@ -53,13 +55,13 @@ TEST_F(Budget, ContinuousWorkExhaustsTheBudget) {
   EXPECT_TRUE(work(kStep));
 }
 
-TEST_F(Budget, SavingsAreLimited) {
+TEST_F(Budget, SavedTime_neverExceedsTheLimitOfTheBudget) {
   ASSERT_TRUE(sleep(kMost * 1000));
   EXPECT_TRUE(work(kMost));
   EXPECT_FALSE(work(kMost));
 }
 
-TEST_F(Budget, ZeroBudgetIsSpentAtOnce) {
+TEST_F(Budget, BudgetOfZero_isExhaustedAtOnce) {
   RealtimeBudget none(0, Nanoseconds(0));
   const Instant now{1'000'000'000};
   none.pass(now, false);

@@ -30,7 +30,7 @@ CommunicatorOptions patient() {
   return options;
 }
 
-/// Two ranks, of which the first waits in a barrier that the second has not entered.
+/// Two ranks of one process. The first waits in a barrier that the second has not entered yet.
 class HalfABarrier {
  public:
   HalfABarrier() {
@@ -83,7 +83,7 @@ class HalfABarrier {
   std::thread waiter_;
 };
 
-TEST(Progress, CountersCanBeReadWhileAThreadWaits) {
+TEST(Progress, Counters_canBeReadWhileAnotherThreadWaitsInACollective) {
   HalfABarrier barrier;
   for (int i = 0; i < 100; ++i) {
     EXPECT_EQ(HalfABarrier::counters_of(barrier.first())["collectives_failed"], 0u);
@@ -175,7 +175,7 @@ class EngineThatThrows : public testing::Test {
     if (!request) return request.status();
     const engine::Completion& completion = *(*request)->completion;
     if (!communicator.progress()->wait(completion, runtime::now() + kLong))
-      return Status(Code::timeout, "the barrier hangs");
+      return Status(Code::timeout, "the barrier did not complete in time");
     return completion.status;
   }
 
@@ -221,7 +221,7 @@ TEST_F(EngineThatThrows, BackgroundThread_operationThrows_failsTheCommunicatorOn
   expect_failed(*completion);
 }
 
-TEST_F(EngineThatThrows, AnyThread_operationThrowsNoStandardException_failsTheCommunicatorOnly) {
+TEST_F(EngineThatThrows, AnyThread_operationThrowsNonStandardException_failsCommunicatorOnly) {
   for (const bool background : {false, true}) {
     const auto failing = create(first_->progress(), background ? 3 : 2);
     const auto test = std::this_thread::get_id();
@@ -246,7 +246,7 @@ TEST_F(EngineThatThrows, AnyThread_operationThrowsNoStandardException_failsTheCo
   }
 }
 
-TEST_F(EngineThatThrows, Callback_throws_laterCallsGoOn) {
+TEST_F(EngineThatThrows, Callback_throws_laterCallsStillWork) {
   const std::function<void(const Status&)> callbacks[] = {
       [](const Status&) { throw std::bad_alloc(); }, [](const Status&) { throw 7; }};
   for (const auto& callback : callbacks) {

@@ -148,7 +148,7 @@ struct Weather {
 
 class RcTraffic : public testing::TestWithParam<Weather> {};
 
-TEST_P(RcTraffic, AllDataArrivesOnceInOrderAndIntact) {
+TEST_P(RcTraffic, DataOverAFaultyLink_arrivesOnceInOrderAndIntact) {
   for (std::uint64_t seed = 1; seed <= 6; ++seed) {
     SCOPED_TRACE(seed);
     LinkOptions options;
@@ -180,7 +180,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Weather{"reordered", 0, 0.1, 200, 200}, Weather{"storm", 0.3, 0.3, 300, 1000}),
     [](const auto& weather) { return std::string(weather.param.name); });
 
-TEST(RcChannel, GoodLinkCausesNoRetransmission) {
+TEST(RcChannel, LinkWithoutFaults_causesNoRetransmission) {
   Pair pair(3);
   Traffic there(pair, 0, 400);
   Traffic back(pair, 1, 400);
@@ -255,7 +255,7 @@ TEST(RcChannel, ReadsPostedTogetherShareRequestFrames) {
     return true;
   };
   Bytes local(region.size());
-  // More READs than may be open at once are posted, and the rest waits.
+  // More READs are posted than may be open at once, so that some of them must wait.
   for (std::uint64_t i = 0; i < 400; ++i) {
     const auto part = std::span(local).subspan(i * 64, 64);
     ASSERT_TRUE(pair.post(0, one_sided(Opcode::read, part, key, i * 64, i)).ok());
@@ -267,7 +267,7 @@ TEST(RcChannel, ReadsPostedTogetherShareRequestFrames) {
   EXPECT_LE(requests, 400u / 2);
 }
 
-TEST(RcChannel, RequestsWithBadKeysOrRangesFailAlone) {
+TEST(RcChannel, RequestsWithBadKeysOrRanges_fail_andTheOthersSucceed) {
   Pair pair(6);
   Bytes region(5000, std::byte{7});
   const MemoryKey key = pair[1].memory.add(region).value();
@@ -279,7 +279,8 @@ TEST(RcChannel, RequestsWithBadKeysOrRangesFailAlone) {
   Bytes message(3, std::byte{5});
   const WorkRequest requests[] = {
       one_sided(Opcode::write, local, {12345}, 0, 1),
-      one_sided(Opcode::write, local, key, 1001, 2),  // a write whose last frame does not fit
+      // A write whose last frame reaches beyond the region.
+      one_sided(Opcode::write, local, key, 1001, 2),
       one_sided(Opcode::read, local, old, 0, 3),
       one_sided(Opcode::read, local, key, UINT64_MAX, 4),
       one_sided(Opcode::write_immediate, local, key, 4999, 5),
@@ -287,7 +288,8 @@ TEST(RcChannel, RequestsWithBadKeysOrRangesFailAlone) {
       one_sided(Opcode::write, std::span(local).first(10), key, 0, 7),
   };
   for (WorkRequest request : requests) {
-    request.signaled = request.work_id >= 6;  // unsignaled requests complete only if they fail
+    // Unsignaled requests raise a completion only if they fail.
+    request.signaled = request.work_id >= 6;
     ASSERT_TRUE(pair.post(0, request).ok());
   }
   ASSERT_TRUE(pair.run_until_quiet());
@@ -308,7 +310,7 @@ TEST(RcChannel, RequestsWithBadKeysOrRangesFailAlone) {
   EXPECT_FALSE(pair.channel(0).failed());
 }
 
-TEST(RcChannel, RefusalsSurviveABadLink) {
+TEST(RcChannel, Refusals_overALossyReorderingLink_reachTheRequester) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     SCOPED_TRACE(seed);
     LinkOptions options;
@@ -354,7 +356,7 @@ TEST(RcChannel, DeregistrationDuringATransferRefusesItsRest) {
   }
 }
 
-TEST(RcChannel, AbandonedWorkFreesMemoryAndShortMessagesStillLeave) {
+TEST(RcChannel, AbandonedWork_freesItsMemory_andShortMessagesAreStillSent) {
   for (const std::uint64_t begun_us : {0, 30, 200, 2000}) {
     for (const Opcode opcode : {Opcode::write_immediate, Opcode::read, Opcode::send}) {
       LinkOptions options;
@@ -388,7 +390,7 @@ TEST(RcChannel, AbandonedWorkFreesMemoryAndShortMessagesStillLeave) {
   }
 }
 
-TEST(RcChannel, EarlyImmediateIsNotRaisedWhenItsWriteIsRefused) {
+TEST(RcChannel, ImmediateThatArrivesEarly_isNotRaisedIfItsWriteIsRefused) {
   Pair pair(22);
   Bytes region(2000);
   const MemoryKey key = pair[1].memory.add(region).value();
@@ -413,15 +415,15 @@ TEST(RcChannel, EarlyImmediateIsNotRaisedWhenItsWriteIsRefused) {
   EXPECT_EQ(pair[1].completions[0].payload, message);
 }
 
-TEST(RcChannel, DelayedAckDoesNotTimeTheRoundTrip) {
+TEST(RcChannel, DelayedAck_isNoSampleOfTheRoundTripTime) {
   Pair pair(23);
   Bytes message(1);
   ASSERT_TRUE(pair.post(0, send_of(message)).ok());
   pair.filter = [](std::size_t from, const Bytes&) { return from == 0; };
-  pair.run_for(microseconds(1500));  // time in which the ACK is lost
+  pair.run_for(microseconds(1500));  // the time in which the ACK is lost
   pair.filter = nullptr;
   ASSERT_TRUE(pair[0].completions.empty());
-  ASSERT_TRUE(pair.post(1, send_of(message)).ok());  // message on which the ACK rides much later
+  ASSERT_TRUE(pair.post(1, send_of(message)).ok());  // a message that carries the ACK much later
   pair.run_for(microseconds(100));
   EXPECT_EQ(pair[0].of(Opcode::send).size(), 1u);
   EXPECT_EQ(pair.channel(0).smoothed_round_trip().count(), 0);
@@ -431,7 +433,7 @@ TEST(RcChannel, DelayedAckDoesNotTimeTheRoundTrip) {
   EXPECT_LT(pair.channel(0).smoothed_round_trip(), microseconds(45));
 }
 
-TEST(RcChannel, LastOfOverlappingWritesWins) {
+TEST(RcChannel, OverlappingWrites_leaveTheBytesOfTheLastOne) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     LinkOptions options;
     options.loss = 0.2;
@@ -510,7 +512,7 @@ TEST(RcChannel, LossInTheMiddleIsRepairedWithoutATimeout) {
   EXPECT_EQ(pair[0].counters.timeouts, 0u);
 }
 
-TEST(RcChannel, LostWindowIsRepairedAfterOneTimeout) {
+TEST(RcChannel, WindowWhoseFramesAreAllLost_isRepairedAfterOneTimeout) {
   Pair pair(11);
   Bytes region(100'000);
   const MemoryKey key = pair[1].memory.add(region).value();
@@ -524,7 +526,7 @@ TEST(RcChannel, LostWindowIsRepairedAfterOneTimeout) {
   EXPECT_LT(pair.now() - start, 2 * RcConfig{}.rto_min);
 }
 
-TEST(RcChannel, WindowBoundsFramesInFlightAndShrinksOnLoss) {
+TEST(RcChannel, Window_limitsTheFramesInFlight_andShrinksOnLoss) {
   RcConfig config;
   config.window_bytes = 20 * config.max_frame_bytes;
   Pair pair(12, {}, config);
@@ -545,8 +547,9 @@ TEST(RcChannel, WindowBoundsFramesInFlightAndShrinksOnLoss) {
       << "the window must grow again up to its configured size";
 }
 
-// A process without a core looks like a network that loses every frame, until the process answers.
-TEST(RcChannel, PausedReceiverCostsOneFrameAndNotTheWindow) {
+// A paused process looks like a network that loses every frame, until the process runs again and
+// answers.
+TEST(RcChannel, PausedReceiver_causesOneRetransmission_andTheWindowStays) {
   Pair pair(24);
   Bytes region(4 << 20);
   const MemoryKey key = pair[1].memory.add(region).value();
@@ -574,7 +577,7 @@ TEST(RcChannel, PausedReceiverCostsOneFrameAndNotTheWindow) {
   EXPECT_EQ(pair.channel(0).window_frames(), window);
 }
 
-TEST(RcChannel, FramesTakenBackAreSentLaterAndAreNoLoss) {
+TEST(RcChannel, FramesTakenBack_areSentLater_andDoNotCountAsLost) {
   Pair pair(13);
   Bytes message(1000, std::byte{1});
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(pair.post(0, send_of(message)).ok());
@@ -593,7 +596,7 @@ TEST(RcChannel, FramesTakenBackAreSentLaterAndAreNoLoss) {
       << "taken-back frames must not shrink the window";
 }
 
-TEST(RcChannel, AcknowledgementsOfSilentReceiversAreDelayedAndFew) {
+TEST(RcChannel, Acks_ofAReceiverThatSendsNothing_areDelayedAndFew) {
   Pair pair(14);
   Bytes region(1 << 20);
   const MemoryKey key = pair[1].memory.add(region).value();
@@ -604,8 +607,8 @@ TEST(RcChannel, AcknowledgementsOfSilentReceiversAreDelayedAndFew) {
   EXPECT_EQ(pair[1].counters.acks_sent, pair[1].counters.frames_sent);
 }
 
-// ACKs on the peer's own messages open the window a few frames at a time. The last frame of each
-// few, at the edge of the window, must not ask for an ACK of its own.
+// ACKs that ride on the peer's messages open the window by a few frames at a time. The last frame
+// that then fits into the window must not ask for an ACK each time.
 TEST(RcChannel, WindowThatOpensInSmallStepsRequestsFewAcks) {
   RcConfig config;
   config.max_frame_bytes = 8900;
@@ -620,7 +623,8 @@ TEST(RcChannel, WindowThatOpensInSmallStepsRequestsFewAcks) {
     pair.run_for(microseconds(150));  // two frames of the write
   }
   ASSERT_TRUE(pair.run_until_quiet());
-  const std::uint64_t asked = pair[0].counters.frames_sent / 7;  // four times a window of 29
+  // Four ACKs per window of 29 frames.
+  const std::uint64_t asked = pair[0].counters.frames_sent / 7;
   EXPECT_LE(pair[1].counters.acks_sent, asked + 10);
   EXPECT_EQ(pair[0].counters.frames_resent, 0u);
 }
@@ -694,7 +698,7 @@ TEST(RcChannel, ReadWithoutAnswerFailsThoughItsRequestWasAcknowledged) {
   EXPECT_EQ(pair[0].completions[0].completion.code, Code::peer_failed);
 }
 
-TEST(RcChannel, PingsKeepAWatchedIdleConnectionAlive) {
+TEST(RcChannel, Pings_keepAnIdleWatchedConnectionAlive) {
   RcConfig config;
   config.peer_timeout = milliseconds(100);
   LinkOptions options;
@@ -724,7 +728,7 @@ TEST(RcChannel, PeerTimeoutBeginsWhenThePeerIsWatched) {
   Bytes message(1);
   ASSERT_TRUE(pair.post(0, send_of(message)).ok());
   ASSERT_TRUE(pair.run_until_quiet());
-  pair.run_for(milliseconds(5000));  // long silence without a watch
+  pair.run_for(milliseconds(5000));  // a long silence while no end watches its peer
   pair.channel(0).watch(true, pair.now());
   pair.channel(0).on_timer(pair.now(), pair[0]);
   EXPECT_FALSE(pair.channel(0).failed());
@@ -807,7 +811,7 @@ TEST(RcChannel, MutatedFramesNeverReachBeyondRegisteredMemory) {
   }
 }
 
-TEST(MemoryTable, ResolvesOnlyWhatIsRegistered) {
+TEST(MemoryTable, Key_resolvesOnlyBytesOfItsRegisteredMemory) {
   MemoryTable table;
   Bytes memory(100);
   const MemoryKey key = table.add(memory).value();

@@ -47,7 +47,7 @@ void expect_same(const RcFrame& a, const RcFrame& b) {
   EXPECT_EQ(a.immediate, b.immediate);
 }
 
-TEST(RcFrame, EveryKindIsReadBackAsWritten) {
+TEST(RcFrame, FrameOfEveryKind_decodesAsEncoded) {
   RcFrame send = sample(RcKind::send);
   send.acknowledge_now = true;
   send.fresh = true;
@@ -81,7 +81,7 @@ TEST(RcFrame, EveryKindIsReadBackAsWritten) {
   EXPECT_EQ(refusal_code(*decode_rc(bytes_of(refused))), Code::invalid_argument);
 }
 
-TEST(RcFrame, WordsAndRangesAreReadBackAsWritten) {
+TEST(RcFrame, WordsAndRangesOfAFrame_decodeAsEncoded) {
   RcFrame ack = sample(RcKind::ack);
   ack.count = 2;
   Bytes bytes = bytes_of(ack, 2 * kRcWordBytes);
@@ -105,7 +105,7 @@ TEST(RcFrame, WordsAndRangesAreReadBackAsWritten) {
   }
 }
 
-TEST(RcFrame, LayoutIsTheDocumentedOne) {
+TEST(RcFrame, EncodedFrame_hasTheDocumentedLayout) {
   RcFrame write = sample(RcKind::write);
   write.acknowledge_now = true;
   write.operation = 0x01020304;
@@ -120,7 +120,7 @@ TEST(RcFrame, LayoutIsTheDocumentedOne) {
   EXPECT_EQ(bytes.size(), kRcWriteHeaderBytes + 1);
 }
 
-TEST(RcFrame, EveryTruncatedFrameIsRefusedOrShorter) {
+TEST(RcFrame, EveryTruncatedFrame_isRefused) {
   RcFrame write = sample(RcKind::write_immediate);
   write.remaining = 10;
   const Bytes bytes = bytes_of(write, 10);
@@ -167,7 +167,7 @@ TEST(RcFrame, ContradictoryFramesAreRefused) {
   EXPECT_FALSE(decode_rc(flags)) << "unknown flag";
 }
 
-TEST(RcFrame, TextFormNamesTheRelevantFields) {
+TEST(RcFrame, TextOfAFrame_hasTheRelevantFields) {
   RcFrame write = sample(RcKind::write);
   write.operation = 3;
   write.offset = 4096;

@@ -72,12 +72,12 @@ TEST_F(LossyPath, OnlyTheLastFrameOfABurstIsSentTwice) {
   EXPECT_EQ(pair[1].of(Opcode::receive).size(), 10u);
 }
 
-TEST_F(LossyPath, FrameThatFillsTheWindowIsNotSentTwice) {
+TEST_F(LossyPath, LastFrameThatFitsIntoTheWindow_isNotSentTwice) {
   write(1 << 20);  // four windows
   EXPECT_EQ(repeated(0), 1u);
 }
 
-TEST_F(LossyPath, LossIsForgottenAfterAThousandFrames) {
+TEST_F(LossyPath, LossyPath_afterAThousandFramesWithoutLoss_sendsNoFrameTwice) {
   write(2 << 20);
   const std::uint64_t then = repeated(0);
   post_message(0);
@@ -85,7 +85,7 @@ TEST_F(LossyPath, LossIsForgottenAfterAThousandFrames) {
   EXPECT_EQ(repeated(0), then);
 }
 
-TEST_F(LossyPath, UnsentTailProbeDelaysNothing) {
+TEST_F(LossyPath, TailProbeThatIsTakenBack_delaysNoFrame) {
   post_message(0);
   OutgoingFrame first;
   OutgoingFrame second;

@@ -1,4 +1,5 @@
-// The parts of a reliable channel that keep a rule of their own: window, timeouts, ACK and answers.
+// Tests single parts of a reliable channel: congestion window, timeouts, delayed ACK and response
+// queue.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -12,7 +13,7 @@
 namespace tutti::device::rc {
 namespace {
 
-TEST(CongestionWindow, LossesOfOneWindowHalveItOnce) {
+TEST(CongestionWindow, SeveralLossesInOneWindow_halveTheWindowOnce) {
   CongestionWindow window(64);
   window.on_loss(10, 40);
   window.on_loss(40, 45);
@@ -21,7 +22,7 @@ TEST(CongestionWindow, LossesOfOneWindowHalveItOnce) {
   EXPECT_EQ(window.frames(), 16u);
 }
 
-TEST(CongestionWindow, AcknowledgedWindowAddsOneFrameUpToTheMaximum) {
+TEST(CongestionWindow, EachAcknowledgedWindow_addsOneFrame_upToTheMaximum) {
   CongestionWindow window(8);
   window.on_loss(1, 1);
   ASSERT_EQ(window.frames(), 4u);
@@ -45,7 +46,7 @@ TEST(CongestionWindow, FullWindowAllowsFewRetransmissionsAfterALoss) {
   EXPECT_TRUE(window.may_resend(31));
 }
 
-TEST(CongestionWindow, HeldBackWindowLimitsNewFramesOnly) {
+TEST(CongestionWindow, WindowHeldBackForMulticast_limitsOnlyNewFrames) {
   CongestionWindow window(64);
   window.hold_back(true);
   EXPECT_EQ(window.frames(), 4u);
@@ -54,7 +55,7 @@ TEST(CongestionWindow, HeldBackWindowLimitsNewFramesOnly) {
   EXPECT_EQ(window.frames(), 64u);
 }
 
-TEST(RetransmissionTimeout, EachExpiryDoublesItUntilAnAckArrives) {
+TEST(RetransmissionTimeout, EachExpiry_doublesTheTimeout_untilAnAckArrives) {
   RetransmissionTimeout timeout({Nanoseconds(1000), Nanoseconds(8000), Nanoseconds(50'000)});
   EXPECT_EQ(timeout.current(), Nanoseconds(1000));
   timeout.expired();
@@ -67,10 +68,11 @@ TEST(RetransmissionTimeout, EachExpiryDoublesItUntilAnAckArrives) {
   EXPECT_EQ(timeout.current(), Nanoseconds(1000));
 }
 
-TEST(RetransmissionTimeout, SteadyRoundTripBringsItNearToOne) {
+TEST(RetransmissionTimeout, SteadyRoundTrips_bringTheTimeoutNearToOneRoundTrip) {
   RetransmissionTimeout timeout({Nanoseconds(1000), Nanoseconds(800'000), Nanoseconds(1'000'000)});
   timeout.sample(Nanoseconds(100'000));
-  EXPECT_EQ(timeout.current(), Nanoseconds(300'000));  // one sample: half of it is its deviation
+  // After one sample, the deviation is half of it.
+  EXPECT_EQ(timeout.current(), Nanoseconds(300'000));
   for (int i = 0; i < 50; ++i) timeout.sample(Nanoseconds(100'000));
   EXPECT_EQ(timeout.smoothed_round_trip(), Nanoseconds(100'000));
   EXPECT_LT(timeout.current(), Nanoseconds(101'000));
@@ -91,7 +93,7 @@ TEST(DelayedAck, ArrivalIsAcknowledgedAfterTheDelay) {
   EXPECT_EQ(ack.due_at(), kNever);
 }
 
-TEST(DelayedAck, ManyArrivalsOrARequestMakeItDueAtOnce) {
+TEST(DelayedAck, Ack_afterManyArrivalsOrARequest_isDueAtOnce) {
   DelayedAck ack(Nanoseconds(500));
   for (std::uint32_t i = 1; i < DelayedAck::kEvery; ++i) ack.on_arrival(Instant{1}, false);
   EXPECT_FALSE(ack.due(Instant{1}));
@@ -102,14 +104,14 @@ TEST(DelayedAck, ManyArrivalsOrARequestMakeItDueAtOnce) {
   EXPECT_TRUE(ack.due(Instant{2}));
 }
 
-TEST(DelayedAck, AckWithoutAnArrivalTimesNoRoundTrip) {
+TEST(DelayedAck, AckWithoutAnArrival_isNoSampleOfTheRoundTripTime) {
   DelayedAck ack(Nanoseconds(500));
   ack.send_at_once();
   EXPECT_TRUE(ack.due(Instant{0}));
   EXPECT_FALSE(ack.reports_arrival());
 }
 
-TEST(PeerTimeout, SilenceCountsFromTheLastFrameOrTheBegin) {
+TEST(PeerTimeout, Silence_countsFromTheLastFrameOrTheStartOfTheWatch) {
   PeerTimeout timeout(Nanoseconds(1000));
   timeout.on_heard(Instant{100});
   timeout.begin(Instant{5000});
@@ -132,7 +134,7 @@ TEST(PeerTimeout, SilentPeerIsPingedLongBeforeItIsLost) {
   EXPECT_FALSE(timeout.ping_wanted());
 }
 
-/// Responses of frames of 512 bytes from a region of 900 bytes.
+/// A response queue that answers READs of a region of 900 bytes in frames of at most 512 bytes.
 class Responses : public testing::Test {
  protected:
   Responses() : key_(memory_.add(region_).value().key) {}
@@ -178,7 +180,7 @@ TEST_F(Responses, RangeBeyondTheRegionIsRefused) {
   EXPECT_EQ(counters_.refused_operations, 1u);
 }
 
-TEST_F(Responses, PathThatLosesLongFramesRefusesReadsAsPeerFailed) {
+TEST_F(Responses, ReadOverAPathThatLosesLongFrames_isRefusedAsPeerFailed) {
   read(region_.size());
   FrameRecord record = cut(true);
   EXPECT_TRUE(queue_.empty());
@@ -191,7 +193,7 @@ TEST_F(Responses, PathThatLosesLongFramesRefusesReadsAsPeerFailed) {
   EXPECT_EQ(refusal_code(out), Code::peer_failed);
 }
 
-TEST_F(Responses, FrameSentBeforeDeregistrationIsNotRepeatedAfterIt) {
+TEST_F(Responses, RetransmittedAnswer_afterDeregistration_becomesARefusal) {
   read(100);
   FrameRecord record = cut();
   ASSERT_TRUE(memory_.remove(MemoryKey{key_}));

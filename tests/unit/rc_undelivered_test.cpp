@@ -40,7 +40,7 @@ void expect_undelivered(const Completion& failure, std::size_t peer) {
   EXPECT_EQ(failure.undelivered_bytes, kPacketBytes);
 }
 
-TEST(RcUndelivered, LongMessage_toAPeerThatWaitsForNothing_isReported) {
+TEST(RcUndelivered, UndeliveredMessage_toAPeerThatWaitsForNothing_isReported) {
   Pair pair(1, {}, config_of());
   pair.filter = drop_long_frames();
   Bytes message = random_bytes(pair.random(), 5000);
@@ -50,7 +50,7 @@ TEST(RcUndelivered, LongMessage_toAPeerThatWaitsForNothing_isReported) {
   EXPECT_TRUE(pair[1].of(Opcode::failure).empty());
 }
 
-TEST(RcUndelivered, Write_amongShortMessagesBothWays_isReported) {
+TEST(RcUndelivered, UndeliveredWrite_amongShortMessagesBothWays_isReported) {
   Pair pair(2, {}, config_of());
   pair.filter = drop_long_frames();
   Bytes target(1 << 20);
@@ -69,7 +69,7 @@ TEST(RcUndelivered, Write_amongShortMessagesBothWays_isReported) {
   EXPECT_LT(failures[0].at, Instant{1'000'000'000} + kPeerTimeout + kPeerTimeout / 10);
 }
 
-TEST(RcUndelivered, AnswerToARead_isReportedAtBothEnds) {
+TEST(RcUndelivered, UndeliveredAnswerToARead_isReportedAtBothEnds) {
   Pair pair(3, {}, config_of());
   pair.filter = drop_long_frames();
   Bytes source = random_bytes(pair.random(), 1 << 20);
@@ -101,7 +101,7 @@ TEST(RcUndelivered, PathTest_amongShortMessages_isReportedOnlyIfItDoesNotArrive)
   }
 }
 
-TEST(RcUndelivered, AfterAbandon_shortMessagesArriveAtOnce) {
+TEST(RcUndelivered, ShortMessages_afterLongOnesWereAbandoned_arriveAtOnce) {
   Pair pair(4, {}, config_of());
   pair.filter = drop_long_frames();
   Bytes target(1 << 20);
@@ -119,7 +119,7 @@ TEST(RcUndelivered, AfterAbandon_shortMessagesArriveAtOnce) {
   EXPECT_EQ(pair[0].of(Opcode::failure).size(), 1u);
 }
 
-/// Messages, WRITEs and READs in both directions, a few frames each.
+/// Posts messages, WRITEs and READs of a few frames each in both directions.
 void exchange_under_loss(std::uint64_t seed, Nanoseconds peer_timeout) {
   Pair pair(seed, {.loss = 0.3}, config_of(peer_timeout));
   Bytes memory[2] = {Bytes(64 * 1024), Bytes(64 * 1024)};
@@ -140,7 +140,7 @@ void exchange_under_loss(std::uint64_t seed, Nanoseconds peer_timeout) {
         ASSERT_EQ(failure.completion.undelivered_bytes, 0u) << "seed " << seed;
       }
     }
-    // This much loss may also look like a silent peer.
+    // With this much loss, the peer may also appear to be silent.
     if (pair.channel(0).failed() || pair.channel(1).failed()) return;
   }
 }
@@ -194,7 +194,7 @@ TEST(RcUndelivered, LongFramesThatPassAgainInTime_areNotReported) {
   EXPECT_EQ(pair[1].of(Opcode::receive)[0].payload, message);
 }
 
-TEST(RcUndelivered, FramesThatNeverLeft_areNotReported) {
+TEST(RcUndelivered, FramesStillInTheSendQueue_areNotReported) {
   MemoryTable memory;
   RcCounters counters;
   const RcConfig config = config_of();

@@ -1,5 +1,5 @@
-// Tests a receive worker and the owner's side of it step by step. The hook of the queue pair runs
-// the actions of another thread in the middle of a batch.
+// Tests a receive worker and its receive team step by step. A hook of the queue pair runs the
+// actions of another thread in the middle of a batch.
 #include "engine/receive/receive_worker.hpp"
 
 #include <gtest/gtest.h>
@@ -120,13 +120,13 @@ TEST_F(Receiving, ValidChunksArePlacedMarkedAndCounted) {
   team_.publish(view());
   first_.arrive(kEpoch, 5, 0, std::byte{5});
   first_.arrive(kEpoch, 5, 0, std::byte{6});  // duplicate
-  first_.arrive(kEpoch, 3, 0, std::byte{3});  // chunk out of order
+  first_.arrive(kEpoch, 3, 0, std::byte{3});  // chunk that arrives out of order
   // Chunk from a rank other than the block's root.
   first_.arrive(kEpoch, 4, 1, std::byte{4});
   first_.arrive(kEpoch, 200, 0, std::byte{4});               // chunk of another subgroup
   first_.arrive(kEpoch, 600, 1, std::byte{4});               // chunk beyond the last PSN
   first_.arrive(kEpoch - 1, 6, 0, std::byte{4});             // chunk of an earlier collective
-  first_.arrive(kEpoch, kBlockChunks + 1, 1, std::byte{9});  // chunk of the other block
+  first_.arrive(kEpoch, kBlockChunks + 1, 1, std::byte{9});  // chunk of the second block
   EXPECT_TRUE(worker_.poll(kNow));
   EXPECT_FALSE(worker_.poll(kNow));
   EXPECT_EQ(at(5), std::byte{5});
@@ -175,7 +175,7 @@ TEST_F(Receiving, UrgentChunksWakeTheOwner) {
   EXPECT_EQ(owner_wakes_, 3);
 }
 
-TEST_F(Receiving, ReadLockedChunkIsNotPlaced) {
+TEST_F(Receiving, ChunkThatIsBeingRead_isNotPlaced) {
   team_.publish(view());
   read_locked_.set_atomic(8);
   EXPECT_TRUE(team_.passed(team_.grace())) << "a grace period without a batch must pass at once";
@@ -208,7 +208,7 @@ TEST_F(Receiving, ReadWaitsForTheBatchThatMayPlaceTheSameChunk) {
   EXPECT_TRUE(map_->has(0, 8)) << "the batch has placed the chunk, so the READ is not needed";
 }
 
-TEST_F(Receiving, PlacementOfUcMessagesIsResolved) {
+TEST_F(Receiving, PlacementOfAUcMessage_isTheBufferOnlyForAMissingChunk) {
   using Where = device::Placement::Where;
   team_.publish(view());
   map_->mark_run(0, {5, 6});
@@ -241,7 +241,7 @@ TEST_F(Receiving, PlacementOfUcMessagesIsResolved) {
       << "the view must not be used after the poll";
 }
 
-TEST_F(Receiving, PlacementIsHeldUntilTheEndOfItsPoll) {
+TEST_F(Receiving, PlacementInAPoll_delaysTheGracePeriodUntilThePollEnds) {
   team_.publish(view());
   first_.in_poll = [&] {
     EXPECT_TRUE(team_.passed(team_.grace()))
@@ -265,7 +265,7 @@ TEST_F(Receiving, PlacementIsHeldUntilTheEndOfItsPoll) {
   worker_.poll(kNow);
 }
 
-TEST_F(Receiving, DamagedChunkIsNotMarkedAndMayComeAgain) {
+TEST_F(Receiving, DamagedChunk_isNotMarked_andIsAcceptedWhenItArrivesAgain) {
   team_.publish(view());
   first_.in_place = [] { return false; };
   first_.arrive(kEpoch, 8, 0, std::byte{0xbd});
@@ -300,7 +300,7 @@ TEST_F(Receiving, FailedCollectiveReleasesItsBufferAfterTheBatch) {
   EXPECT_FALSE(worker_.holds_unexpected());
 }
 
-TEST_F(Receiving, RetiredOperationLivesUntilTheEndOfTheBatch) {
+TEST_F(Receiving, RetiredOperation_isDestroyedOnlyAfterTheBatch) {
   team_.publish(view());
   auto operation = std::make_shared<int>(1);
   const std::weak_ptr<int> alive = operation;
@@ -345,7 +345,7 @@ TEST_F(Receiving, UnexpectedChunksArePlacedWhenTheirCollectiveBegins) {
   EXPECT_EQ(counters.chunks_stale, 1u) << "the kept chunk is stale once its collective is over";
 }
 
-TEST_F(Receiving, UnexpectedChunksAreLimited) {
+TEST_F(Receiving, UnexpectedChunksBeyondTheLimit_areDropped) {
   for (std::uint32_t psn = 0; psn < 12; ++psn) first_.arrive(kEpoch, psn, 0, std::byte{1});
   worker_.poll(kNow);
   const observe::Counters counters = fold();
@@ -371,7 +371,7 @@ TEST_F(Receiving, DrainRequestIsAnsweredWhenTheQueueIsEmpty) {
   EXPECT_FALSE(worker_.due());
 }
 
-TEST_F(Receiving, DrainRequestDuringABatchIsNotAnsweredByIt) {
+TEST_F(Receiving, DrainRequestDuringABatch_isAnsweredOnlyByTheNextPoll) {
   team_.publish(view());
   std::uint64_t look = 0;
   first_.in_place = [&] {
@@ -388,7 +388,7 @@ TEST_F(Receiving, DrainRequestDuringABatchIsNotAnsweredByIt) {
 
 // A run that a worker is filling must not look empty, or the chunks behind it would count as
 // present.
-TEST(SharedBits, RunFilledConcurrentlyIsNotEmpty) {
+TEST(SharedBits, ClearRunFound_whileAWorkerSetsBits_isNotEmpty) {
   constexpr std::uint32_t kBits = 1 << 16;
   for (int round = 0; round < 20; ++round) {
     SharedBitmap bits(kBits);
@@ -405,7 +405,7 @@ TEST(SharedBits, RunFilledConcurrentlyIsNotEmpty) {
   }
 }
 
-TEST(SharedBits, RunsAreFoundAcrossWords) {
+TEST(SharedBits, RunsOfBits_acrossWords_areFound) {
   SharedBitmap bits(200);
   EXPECT_EQ(bits.first_clear_run({0, 200}), (Range{0, 200}));
   EXPECT_TRUE(bits.set(70));
@@ -428,7 +428,7 @@ class TwoReceiving : public Receiving {
   TwoReceiving() : Receiving(2) {}
 };
 
-TEST_F(TwoReceiving, DrainRequestNeedsEveryWorker) {
+TEST_F(TwoReceiving, DrainRequest_isAnsweredOnceEveryWorkerHasPolled) {
   team_.publish(view());
   const std::uint64_t look = team_.request_drain();
   team_.worker(1).poll(kNow);

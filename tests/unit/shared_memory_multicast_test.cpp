@@ -49,7 +49,7 @@ void expect_no_slow_path(const Counters& counters) {
   }
 }
 
-TEST(SharedMemoryMulticast, BroadcastTakesNoMessage) {
+TEST(SharedMemoryMulticast, Broadcast_inSharedMemory_sendsNoMessage) {
   on_ranks(4, on_host(), [](Communicator& communicator) {
     const Counters before = counters_of(communicator);
     for (std::uint32_t i = 0; i < 12; ++i) broadcast(communicator, kBlock, i % 4, i);
@@ -60,7 +60,7 @@ TEST(SharedMemoryMulticast, BroadcastTakesNoMessage) {
   });
 }
 
-TEST(SharedMemoryMulticast, AllgatherTakesNoMessage) {
+TEST(SharedMemoryMulticast, Allgather_inSharedMemory_sendsNoMessage) {
   on_ranks(4, on_host(), [](Communicator& communicator) {
     const Counters before = counters_of(communicator);
     for (std::uint32_t i = 0; i < 12; ++i) allgather(communicator, kBlock, 100 * i);
@@ -71,7 +71,7 @@ TEST(SharedMemoryMulticast, AllgatherTakesNoMessage) {
   });
 }
 
-TEST(SharedMemoryMulticast, LongBlocksPassAFullRing) {
+TEST(SharedMemoryMulticast, BlocksLongerThanTheRing_areDeliveredWhole) {
   on_ranks(3, on_host(), [](Communicator& communicator) {
     for (std::uint32_t i = 0; i < 3; ++i) {
       broadcast(communicator, 20'000'000, i, i);
@@ -107,7 +107,7 @@ TEST(SharedMemoryMulticast, RootMayCloseBeforeTheOthersBegin) {
   });
 }
 
-TEST(SharedMemoryMulticast, ChunksOfAnotherCollectiveAreAnError) {
+TEST(SharedMemoryMulticast, RootAndReceiversWithDifferentSizes_getAnError) {
   std::atomic<int> named{0};
   on_ranks(3, on_host(), [&](Communicator& communicator) {
     const bool root = index(communicator.rank()) == 0;
@@ -116,7 +116,7 @@ TEST(SharedMemoryMulticast, ChunksOfAnotherCollectiveAreAnError) {
     ASSERT_TRUE(request.ok());
     const Status status = request->wait_for(kLong);
     if (root) return;
-    // A rank that calls after another rank has found the error gets the failure of the
+    // A rank that calls after another rank has detected the mismatch gets the error of the failed
     // communicator.
     EXPECT_TRUE(status.code() == Code::peer_failed || status.code() == Code::aborted)
         << status.to_string();

@@ -1,6 +1,6 @@
-// Tests short collectives by slot exchange: one exchange each in any order of arrival, with ranks
-// that run ahead and other collectives under way. Shared memory takes no message; multicast takes
-// one a rank, and more only for lost entries.
+// Tests short collectives by slot exchange, in any order of arrival, with ranks that run ahead and
+// with other collectives under way. In shared memory an exchange takes no message; by multicast it
+// takes one a rank, and more only for lost entries.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -76,7 +76,7 @@ using Place = std::tuple<const char*, std::uint32_t>;  // device and number of r
 
 class SlotsOfRanks : public testing::TestWithParam<Place> {};
 
-TEST_P(SlotsOfRanks, ShortCollectiveIsOneExchange) {
+TEST_P(SlotsOfRanks, EachShortCollective_takesOneSlotExchange) {
   const std::string device = std::get<0>(GetParam());
   on_ranks(std::get<1>(GetParam()), on(device), [&](Communicator& communicator) {
     const std::uint32_t ranks = communicator.size();
@@ -122,7 +122,7 @@ class SlotExchange : public testing::TestWithParam<const char*> {
 INSTANTIATE_TEST_SUITE_P(Device, SlotExchange, testing::Values("host", "ip"),
                          [](const auto& one) { return std::string(one.param); });
 
-TEST(SharedSlots, DefaultChoiceIsForShortBlocksOnly) {
+TEST(SharedSlots, SlotExchange_isChosenByDefaultForShortBlocksOnly) {
   on_ranks(2, on("host"), [](Communicator& communicator) {
     Bytes buffer(longest("host") + 1);
     const auto algorithm_of = [&](std::size_t bytes) {
@@ -139,7 +139,7 @@ TEST(SharedSlots, DefaultChoiceIsForShortBlocksOnly) {
   });
 }
 
-TEST_P(SlotExchange, LongBlocksUseMessages) {
+TEST_P(SlotExchange, LongBlocks_useMessagesInsteadOfSlots) {
   on_ranks(3, options(), [&](Communicator& communicator) {
     const Counters before = counters_of(communicator);
     broadcast(communicator, longest(GetParam()) + 1, 1, 5);
@@ -151,7 +151,8 @@ TEST_P(SlotExchange, LongBlocksUseMessages) {
   });
 }
 
-/// A root, and in a Gather each other rank, may be this many exchanges ahead of its readers.
+/// The number of exchanges by which a root, or in a Gather each other rank, may be ahead of its
+/// readers.
 void run_ahead(Collective collective, const CommunicatorOptions& options) {
   constexpr std::uint32_t kMeetings = 3 * kSlots;
   constexpr std::size_t kBytes = 700;
@@ -196,14 +197,14 @@ TEST_P(SlotExchange, RootAheadOfReadersIsLimitedByTheSlots) {
   run_ahead(Collective::broadcast, options());
 }
 
-TEST_P(SlotExchange, GatheredRankAheadOfTheRootIsLimitedByTheSlots) {
+TEST_P(SlotExchange, RankOfAGather_aheadOfTheRoot_isLimitedByTheSlots) {
   run_ahead(Collective::gather, options());
 }
 
-TEST_P(SlotExchange, CallEndsWithoutAWaitingThread) {
+TEST_P(SlotExchange, CallForWhichNoThreadWaits_completes) {
   on_ranks(3, options(), [](Communicator& communicator) {
     for (std::uint32_t i = 0; i < 20; ++i) {
-      // Each rank in turn is late, so that the requests of the other ranks wait for it.
+      // Each rank in turn is late, so that the requests of the other ranks must wait for it.
       if (i % 3 == index(communicator.rank())) std::this_thread::sleep_for(milliseconds(3));
       auto request = communicator.barrier(by_slots());
       ASSERT_TRUE(request.ok());
@@ -228,7 +229,7 @@ TEST_P(SlotExchange, CallbackRunsOnceForEachCall) {
   });
 }
 
-TEST_P(SlotExchange, OrderAmongOtherCollectivesIsKept) {
+TEST_P(SlotExchange, SlotExchanges_amongOtherCollectives_keepTheOrderOfCalls) {
   constexpr std::size_t kLongBlock = 300'000;
   constexpr std::size_t kMessage = 40'000;
   on_ranks(4, options(), [](Communicator& communicator) {
@@ -257,7 +258,7 @@ TEST_P(SlotExchange, OrderAmongOtherCollectivesIsKept) {
   });
 }
 
-TEST_P(SlotExchange, DifferentCallsFailWithBothNames) {
+TEST_P(SlotExchange, DifferentCalls_failWithAnErrorThatNamesBoth) {
   std::atomic<int> named{0};
   // Rank 2 calls after the other ranks have finished, because its error ends collectives that have
   // not.
@@ -296,7 +297,7 @@ TEST(SlotExchangeBetweenHosts, ClosedRankIsNamedInTheError) {
     const Status status = request->wait_for(kLong);
     EXPECT_EQ(status.code(), Code::peer_failed) << status.to_string();
     if (status.message().find("rank 1") != std::string::npos &&
-        status.message().find("has closed its side") != std::string::npos) {
+        status.message().find("has closed its communicator") != std::string::npos) {
       ++named;
     }
   });
@@ -340,7 +341,7 @@ TEST_P(SlotExchange, LeavingRankIsNamedInTheError) {
   });
 }
 
-TEST(SharedSlots, FalseBlockLengthIsNotReadBeyondTheSlot) {
+TEST(SharedSlots, EntryWithAFalseLength_isNotReadBeyondItsSlot) {
   device::host::HostDevice device;
   std::vector<std::unique_ptr<device::Endpoint>> endpoints;
   std::vector<std::vector<std::byte>> addresses;
@@ -432,7 +433,7 @@ struct SlotExchanges {
     }
   }
 
-  /// Does the work of the layer above: sends NAKs for missing entries, and the answers to NAKs.
+  /// Does the work of the engine: sends NAKs for missing entries, and answers NAKs.
   void repair() {
     for (std::uint32_t r = 0; r < slot_exchanges.size(); ++r) {
       for (const Rank missing : slot_exchanges[r]->missing()) {
@@ -518,7 +519,7 @@ TEST(LossySlotExchange, EntryIsResentUntilEveryReaderHasIt) {
     EXPECT_TRUE(job.slot_exchanges[0]->complete());
     job.slot_exchanges[0]->leave();
   }
-  // No rank has acknowledged the first exchange, so its slot is still in use.
+  // No rank has acknowledged the first exchange, so the slot of that exchange is still in use.
   job.slot_exchanges[0]->enter(broadcast, block);
   EXPECT_TRUE(job.slot_exchanges[0]->slot_busy());
   EXPECT_EQ(job.slot_exchanges[0]->unacked().size(), 2u);
@@ -539,7 +540,7 @@ TEST(LossySlotExchange, EntryIsResentUntilEveryReaderHasIt) {
   EXPECT_FALSE(job.slot_exchanges[0]->slot_busy());
 }
 
-TEST(LossySlotExchange, ChunksOutsideAnyEntryAreDropped) {
+TEST(LossySlotExchange, ChunksThatFitNoEntry_areDropped) {
   SlotExchanges job(2);
   const Bytes block = pattern(250, 1);
   const auto send = [&](std::uint32_t epoch, std::uint32_t psn, Bytes payload) {
@@ -550,8 +551,9 @@ TEST(LossySlotExchange, ChunksOutsideAnyEntryAreDropped) {
     device::ip::encode(meeting, payload.data());
     return payload;
   };
-  send(1, 0, Bytes(3));                                         // payload without a header
-  send(1, 3, framed(all_to_all(250), 50));                      // one piece too many
+  send(1, 0, Bytes(3));  // payload without a header
+  // A piece behind the last one of the block.
+  send(1, 3, framed(all_to_all(250), 50));
   send(1, 0, framed(all_to_all(250), 99));                      // piece that is too short
   send(1, 0, framed(all_to_all(std::uint64_t{1} << 60), 100));  // block that is too long
   send(1 + kSlots, 0, framed(all_to_all(0), 0));                // exchange too far ahead

@@ -7,7 +7,7 @@
 namespace tutti::runtime {
 namespace {
 
-TEST(OverlapPredictor, OneStartAndAWaitPredictsComputation) {
+TEST(OverlapPredictor, StartFollowedByAWait_predictsComputationBehindTheNextStart) {
   OverlapPredictor habit;
   for (int call = 0; call < 3; ++call) {
     EXPECT_TRUE(habit.begun());
@@ -15,7 +15,7 @@ TEST(OverlapPredictor, OneStartAndAWaitPredictsComputation) {
   }
 }
 
-TEST(OverlapPredictor, TwoStartsPredictTwoStarts) {
+TEST(OverlapPredictor, TwoStartsBeforeTheWaits_predictTwoStartsAgain) {
   OverlapPredictor habit;
   EXPECT_TRUE(habit.begun()) << "there are no calls to predict from";
   EXPECT_FALSE(habit.begun());
@@ -27,7 +27,7 @@ TEST(OverlapPredictor, TwoStartsPredictTwoStarts) {
   }
 }
 
-TEST(OverlapPredictor, ChangedPatternIsLearnedAnew) {
+TEST(OverlapPredictor, PatternOfCalls_thatChanges_isLearnedAnew) {
   OverlapPredictor habit;
   habit.begun();
   habit.begun();
@@ -43,7 +43,7 @@ TEST(OverlapPredictor, StartsWithoutAWaitPredictMoreStarts) {
   for (int call = 0; call < 3; ++call) EXPECT_FALSE(habit.begun());
 }
 
-TEST(OverlapPredictor, WaitForAnEarlierRequestPredictsNothing) {
+TEST(OverlapPredictor, WaitForAnEarlierRequest_predictsNoComputation) {
   OverlapPredictor habit;
   habit.begun();
   habit.begun();

@@ -1,5 +1,6 @@
-// Tests the priority of progress threads: it is raised above computing threads if the process may
-// do so, and counters report it. A nice value in the environment is applied, or refused by name.
+// Tests the priority of progress threads: it is raised above that of computing threads if the
+// process has the right, and counters report it. A nice value in the environment is applied, or
+// refused with an error that names it.
 #include "runtime/progress/thread_priority.hpp"
 
 #include <gtest/gtest.h>
@@ -53,7 +54,7 @@ bool may_go_before_all() {
   return may && nice_of_this_thread() == 0;
 }
 
-/// Takes the right to raise its priority from the calling thread; false if that is impossible on
+/// Revokes the right of the calling thread to raise its priority; false if that is impossible on
 /// this machine.
 bool loses_its_right() {
   __user_cap_header_struct header{.version = _LINUX_CAPABILITY_VERSION_3, .pid = 0};
@@ -84,7 +85,7 @@ TEST_F(ThreadWakeup, InvalidNiceValueIsNamed) {
   }
 }
 
-TEST_F(ThreadWakeup, NiceValueIsRaisedWhenAllowed) {
+TEST_F(ThreadWakeup, PriorityIsRaisedByANiceValue_whenAllowed) {
   if (!may_go_first()) return test::skip_without("priority", "no negative nice values here");
   apart([] {
     const auto precedence = progress_priority();
@@ -115,7 +116,7 @@ std::string notices_of_two_threads(const PriorityRequest& request) {
   return testing::internal::GetCapturedStderr();
 }
 
-// The test runs in a child process, because the notice is written once a process.
+// The test runs in a child process, because each process writes the notice only once.
 TEST_F(ThreadWakeup, GrantedRealtimePriorityIsAnnouncedOnce) {
   if (!may_go_before_all())
     return test::skip_without("priority", "no round-robin scheduling here, or a nice value");
@@ -128,11 +129,11 @@ TEST_F(ThreadWakeup, GrantedRealtimePriorityIsAnnouncedOnce) {
   EXPECT_EXIT(child(), testing::ExitedWithCode(0), "");
 }
 
-TEST_F(ThreadWakeup, NiceValueAloneWritesNoNotice) {
+TEST_F(ThreadWakeup, NiceValueWithoutRealTimePriority_writesNoNotice) {
   EXPECT_EQ(notices_of_two_threads({.nice = 5}), "");
 }
 
-TEST_F(ThreadWakeup, RealTimePriorityIsTakenAndGivenBack) {
+TEST_F(ThreadWakeup, RealTimePriority_isRaisedAndLoweredAgain) {
   if (!may_go_before_all())
     return test::skip_without("priority", "no round-robin scheduling here, or a nice value");
   apart([] {
@@ -151,7 +152,7 @@ TEST_F(ThreadWakeup, RealTimePriorityIsTakenAndGivenBack) {
   });
 }
 
-TEST_F(ThreadWakeup, ProcessWithANiceValueKeepsIt) {
+TEST_F(ThreadWakeup, ProcessWithANiceValue_keepsThatValue) {
   apart([] {
     ASSERT_EQ(::setpriority(PRIO_PROCESS, 0, 7), 0);
     const auto precedence = progress_priority();
@@ -164,7 +165,7 @@ TEST_F(ThreadWakeup, ProcessWithANiceValueKeepsIt) {
   });
 }
 
-TEST_F(ThreadWakeup, RefusalIsAnErrorOnlyForADemandedValue) {
+TEST_F(ThreadWakeup, RefusedNiceValue_isAnErrorOnlyIfItWasDemanded) {
   apart([] {
     if (!loses_its_right())
       return test::skip_without("nicelimit", "RLIMIT_NICE allows negative nice values");
@@ -181,7 +182,7 @@ TEST_F(ThreadWakeup, RefusalIsAnErrorOnlyForADemandedValue) {
   });
 }
 
-TEST_F(ThreadWakeup, BackgroundThreadGetsPriorityOnceAThreadComputes) {
+TEST_F(ThreadWakeup, BackgroundThread_raisesItsPriorityOnceAThreadComputes) {
   if (!may_go_first()) return test::skip_without("priority", "no negative nice values here");
   const Bytes own = pattern(128 * 1024, 1);
   on_ranks(2, patient(), [&](Communicator& communicator) {
@@ -196,7 +197,7 @@ TEST_F(ThreadWakeup, BackgroundThreadGetsPriorityOnceAThreadComputes) {
   });
 }
 
-TEST_F(ThreadWakeup, OnlyRankOfAHostGetsRealTimePriority) {
+TEST_F(ThreadWakeup, RankAloneOnItsHost_getsRealTimePriority) {
   if (!may_go_before_all())
     return test::skip_without("priority", "no round-robin scheduling here, or a nice value");
   const Bytes own = pattern(128 * 1024, 1);

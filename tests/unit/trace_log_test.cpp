@@ -1,5 +1,5 @@
-// Tests the spans of a rank: their number is limited, and they are put on tracks in which none
-// overlap.
+// Tests the trace of a rank: the log keeps a limited number of spans, and the export puts
+// overlapping spans on different tracks.
 #include "observe/trace_log.hpp"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,8 @@ TraceSpan span(std::int64_t begin, std::int64_t end, TraceKind kind = TraceKind:
   return made;
 }
 
-/// The content that a viewer shows: by track, names and times in microseconds, in order.
+/// The content that a trace viewer shows: the spans of each track in order, with name and times in
+/// microseconds.
 using Shown = std::map<std::string, std::vector<std::tuple<double, double, std::string>>>;
 
 Shown show(const TraceLog& log, const TraceClock& clock = {}) {
@@ -56,7 +57,7 @@ Shown show(const TraceLog& log, const TraceClock& clock = {}) {
   return shown;
 }
 
-TEST(TraceLog, FullLogKeepsTheLatestAndCountsTheRest) {
+TEST(TraceLog, FullLog_keepsTheLatestSpans_andCountsTheDroppedOnes) {
   TraceLog log("tasks", 4, hand_clock);
   for (int i = 0; i < 11; ++i) log.add(span(i, i + 1));
   const TraceLog::Content content = log.content();
@@ -78,7 +79,7 @@ TEST(TraceLog, PeersAreNamedByTheirRanksInTheJob) {
   EXPECT_EQ(spans[1].peer, kNoRank);
 }
 
-TEST(TraceLog, RoundsWithWorkAreJoined) {
+TEST(TraceLog, ConsecutivePollsWithWork_becomeOneSpan) {
   TraceLog log("owner", 8, hand_clock);
   {
     BusyTrace busy(&log, TraceKind::owner, "owner: application thread");
@@ -111,7 +112,7 @@ TEST(TraceExport, OverlappingSpansGetSeparateRows) {
   }
 }
 
-TEST(TraceExport, TimesCountFromTheOriginOfRankZero) {
+TEST(TraceExport, ExportedTimes_countFromTheOriginOfRankZero) {
   TraceLog log("tasks", 4, hand_clock);
   log.add(span(1'000'000, 1'500'000));
   const Shown shown =
@@ -119,7 +120,7 @@ TEST(TraceExport, TimesCountFromTheOriginOfRankZero) {
   EXPECT_EQ(shown.at("sends"), (Shown::mapped_type{{-100.0, 400.0, "send to 1"}}));
 }
 
-TEST(FlightRecorder, PhasesStayWithinOverlappingCollectives) {
+TEST(FlightRecorder, PhasesOfOverlappingCollectives_stayWithinTheirCollective) {
   TraceLog log("tasks", 32, hand_clock);
   CommunicatorTrace trace(log, 0, {});
   FlightRecorder recorder;

@@ -148,7 +148,7 @@ class Uc : public testing::Test {
     together ? send_together(datagrams) : send(datagrams);
   }
 
-  /// Receives as the engine does; returns the number of chunks that newly count.
+  /// Receives chunks as the engine does; returns the number of chunks that became complete.
   std::uint32_t receive() {
     std::uint32_t fresh = 0;
     for (;;) {
@@ -194,7 +194,7 @@ std::vector<Bytes> joined(std::vector<Bytes> all, const std::vector<Bytes>& more
   return all;
 }
 
-TEST_F(Uc, PostedRunIsPlacedAndEachMessageCompletesOnce) {
+TEST_F(Uc, PostedChunkRun_isPlaced_andEachMessageCompletesOnce) {
   const auto sender = open(1);
   Bytes data;
   for (std::uint32_t psn = 2; psn < 12; ++psn) {
@@ -229,7 +229,7 @@ TEST_F(Uc, RunWithImpossibleChunkSizeIsRefused) {
   EXPECT_TRUE(longest.ok());
 }
 
-TEST_F(Uc, MessagesThatFillTheirFragmentsShareASend) {
+TEST_F(Uc, MessagesOfFullFragments_shareOneSendCall) {
   const auto sender = open(1);
   constexpr std::uint32_t kFull = 4 * kFragment;
   const Bytes data = pattern(8 * kFull, 5);
@@ -252,13 +252,13 @@ INSTANTIATE_TEST_SUITE_P(Arrival, UcBothWays, testing::Bool(), [](const auto& ar
   return arrival.param ? "AsOneMessage" : "OneByOne";
 });
 
-TEST_P(UcBothWays, WholeMessageCounts) {
+TEST_P(UcBothWays, MessageWithAllFragments_counts) {
   send(fragments(1, 4), together());
   EXPECT_EQ(receive(), 1u);
   EXPECT_EQ(counters().uc_segments_direct, together() ? 6u : 0u);
 }
 
-TEST_P(UcBothWays, MessageWithAGapCountsOnlyWhenSentAgain) {
+TEST_P(UcBothWays, MessageWithAMissingFragment_countsOnlyWhenSentAgain) {
   for (std::uint32_t psn = 0; psn < 6; ++psn) {
     send(without(fragments(1, psn), psn), together());
     send(fragments(2, psn + 10), together());
@@ -272,7 +272,7 @@ TEST_P(UcBothWays, MessageWithAGapCountsOnlyWhenSentAgain) {
   }
 }
 
-TEST_P(UcBothWays, NextMessageOfASourceVoidsAnUnfinishedOne) {
+TEST_P(UcBothWays, NextMessageOfASource_discardsAnUnfinishedOne) {
   send(without(fragments(1, 0), 5), together());
   send(fragments(1, 1), together());
   EXPECT_EQ(receive(), 1u);
@@ -280,7 +280,7 @@ TEST_P(UcBothWays, NextMessageOfASourceVoidsAnUnfinishedOne) {
   EXPECT_TRUE(place_.counted.contains(1));
 }
 
-TEST_P(UcBothWays, ReorderedFragmentsVoidTheMessage) {
+TEST_P(UcBothWays, ReorderedFragments_discardTheMessage) {
   for (std::size_t at = 1; at + 2 < 6; ++at) {
     auto all = fragments(1, static_cast<std::uint32_t>(at));
     std::swap(all[at], all[at + 1]);
@@ -291,7 +291,7 @@ TEST_P(UcBothWays, ReorderedFragmentsVoidTheMessage) {
   EXPECT_EQ(counters().rejected_integrity, 0u);
 }
 
-TEST_P(UcBothWays, RepeatedFragmentsChangeNothing) {
+TEST_P(UcBothWays, RepeatedFragments_changeNothing) {
   auto all = fragments(1, 3);
   for (std::size_t at = 0; at < 10; at += 2) all.insert(all.begin() + at, all[at]);
   send(all, together());
@@ -310,7 +310,7 @@ TEST_P(UcBothWays, CountedChunkIsNeverOverwritten) {
   expect_counted_unchanged();
 }
 
-TEST_P(UcBothWays, DamagedMessageDoesNotCountUntilItComesWhole) {
+TEST_P(UcBothWays, DamagedMessage_countsOnlyWhenItArrivesAgainIntact) {
   for (std::uint32_t at = 0; at < 6; ++at) {
     auto all = fragments(1, at);
     all[at][wire::kFragmentHeaderBytes + at] ^= std::byte{0x10};
@@ -322,7 +322,7 @@ TEST_P(UcBothWays, DamagedMessageDoesNotCountUntilItComesWhole) {
   }
 }
 
-TEST_P(UcBothWays, ForgedMessageBeforeTheRealOneDoesNoHarm) {
+TEST_P(UcBothWays, ForgedMessageBeforeTheRealOne_doesNotPreventTheRealOne) {
   send(fragments(1, 3, pattern(kChunk, 9), true), together());
   EXPECT_EQ(receive(), 0u);
   EXPECT_EQ(counters().rejected_integrity, 1u);
@@ -330,8 +330,8 @@ TEST_P(UcBothWays, ForgedMessageBeforeTheRealOneDoesNoHarm) {
   EXPECT_EQ(receive(), 1u);
 }
 
-TEST_P(UcBothWays, ChunkThatIsHandedOutIsNotOverwritten) {
-  // All three messages wait in the socket when the first is handed out and not yet marked.
+TEST_P(UcBothWays, ChunkThatWasHandedOut_isNotOverwritten) {
+  // All three messages are in the socket when the first one is handed out and not yet marked.
   send(fragments(1, 3), together());
   send(fragments(1, 3, pattern(kChunk, 9), true), together());
   send(fragments(1, 3), together());
@@ -340,7 +340,7 @@ TEST_P(UcBothWays, ChunkThatIsHandedOutIsNotOverwritten) {
   EXPECT_EQ(counters().uc_messages_completed, 1u);
 }
 
-TEST_P(UcBothWays, ForgedFragmentInTheMiddleVoidsAtMostThatMessage) {
+TEST_P(UcBothWays, ForgedFragmentInAMessage_discardsAtMostThatMessage) {
   const auto forged = fragments(1, 3, pattern(kChunk, 9), true);
   for (std::size_t at = 1; at < 6; ++at) {
     auto all = fragments(1, 3);
@@ -354,7 +354,7 @@ TEST_P(UcBothWays, ForgedFragmentInTheMiddleVoidsAtMostThatMessage) {
   EXPECT_EQ(receive(), 1u);
 }
 
-TEST_P(UcBothWays, WrongBytesUnderTheRightHeaderFailTheTag) {
+TEST_P(UcBothWays, FragmentWithWrongBytes_failsTheCheckOfTheTag) {
   auto all = fragments(1, 3);
   auto copy = all[2];
   copy[wire::kFragmentHeaderBytes] ^= std::byte{1};
@@ -377,7 +377,7 @@ TEST_P(UcBothWays, ConsecutiveMessagesAllCount) {
   EXPECT_EQ(counters().uc_messages_gapped, 0u);
 }
 
-TEST_P(UcBothWays, MessageAfterAGapIsFoundInThePreviousPlacement) {
+TEST_P(UcBothWays, MessageReceivedBehindAnIncompleteOne_stillCounts) {
   const std::uint32_t step = kChunk / 4;
   for (std::uint32_t lost = 0; lost < 4; ++lost) {
     const std::uint32_t psn = 2 * lost;
@@ -390,7 +390,7 @@ TEST_P(UcBothWays, MessageAfterAGapIsFoundInThePreviousPlacement) {
   EXPECT_EQ(counters().uc_messages_gapped, 4u);
 }
 
-TEST_P(UcBothWays, UnexpectedMessagesWaitInTheDevice) {
+TEST_P(UcBothWays, UnexpectedMessages_areKeptInStaging) {
   place_.begun = false;
   send(fragments(1, 3), together());
   send(fragments(2, 4), together());
@@ -406,7 +406,7 @@ TEST_P(UcBothWays, UnexpectedMessagesWaitInTheDevice) {
   EXPECT_TRUE(place_.untouched(3) && place_.untouched(4));
 }
 
-TEST_F(Uc, MessageThatBeganUnexpectedContinuesInStaging) {
+TEST_F(Uc, MessageThatWasUnexpectedAtItsStart_staysInStaging) {
   place_.begun = false;
   const auto all = fragments(1, 3);
   send({all[0], all[1]});
@@ -455,7 +455,7 @@ TEST_F(Uc, WithdrawnPlacementIsNotWritten) {
   EXPECT_EQ(counters().uc_messages_gapped, 0u);
 }
 
-TEST_F(Uc, SourcesDoNotDisturbEachOther) {
+TEST_F(Uc, InterleavedMessagesOfSeveralSources_allCount) {
   std::vector<Bytes> mixed;
   for (std::size_t at = 0; at < 6; ++at) {
     for (std::uint32_t source = 1; source < 9; ++source) {
@@ -466,7 +466,7 @@ TEST_F(Uc, SourcesDoNotDisturbEachOther) {
   EXPECT_EQ(receive(), 8u);
 }
 
-TEST_F(Uc, FalseHeadersAreRejected) {
+TEST_F(Uc, FragmentsWithFalseHeaders_areRejected) {
   const auto tell = [&](auto&& change) {
     wire::UcFragment fragment{.message = {.kind = wire::PacketKind::message,
                                           .communicator = kCommunicator,
@@ -540,7 +540,7 @@ TEST_F(Uc, RandomTrafficLeavesCountedChunksUnchanged) {
   EXPECT_GT(counted, 300u) << "the test needs many valid messages";
 }
 
-TEST(MessageAssembly, FirstFragmentIsAdmittedAgainUntilPlaced) {
+TEST(MessageAssembly, FirstFragment_isAdmittedAgainUntilItIsPlaced) {
   using enum MessageAssembly::Verdict;
   wire::UcFragment fragment{
       .message = {.kind = wire::PacketKind::message, .psn = 1}, .bytes = 10, .message_bytes = 25};
