@@ -12,7 +12,7 @@ inline constexpr std::array<std::string_view, 10> kCapabilities = {
     "lab", "netadmin", "root", "ipv6", "priority", "nicelimit", "timens", "cores", "mpi", "pmix"};
 
 /// Marks the running test as skipped for lack of a capability, or as failed if TUTTI_REQUIRE lists
-/// it. The caller returns: `return skip_without("lab", reason);`.
+/// it. Use it in a return statement: `return skip_without("lab", reason);`.
 void skip_without(std::string_view capability, std::string_view reason);
 
 /// Records each skipped test of this process, with its reason, in the file that TUTTI_SKIP_LOG

@@ -37,8 +37,8 @@ inline constexpr int kExitNotStarted = 125;
 ///
 /// Sets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT and TUTTI_RUN_ID
 /// for each process. A rank in its own network namespace counts as the only rank of its host.
-/// SIGINT and SIGTERM are forwarded to the ranks. When a rank ends, its remaining child processes
-/// are killed; when the launcher ends, all ranks are killed.
+/// SIGINT and SIGTERM are forwarded to the ranks. When a rank ends, the rest of its process group
+/// is killed; when the launcher ends, all ranks are killed.
 int run_command(const RunOptions& options);
 
 /// Registers the subcommand. Running the subcommand sets `exit_code`, which must outlive the

@@ -24,7 +24,7 @@ struct TUTTI_EXPORT UniqueId {
   /// Makes an id in the process that will be rank 0 and starts the store in that process. The store
   /// uses a TCP port and a thread until rank 0 has joined or calls discard(). `host` is the address
   /// at which the other ranks reach this process; an empty `host` selects the address of the first
-  /// interface that is up.
+  /// interface that is up and is not the loopback.
   static Result<UniqueId> create(const std::string& host = {});
   /// Parses the text of an id that another process made; padding at the end may be missing. Fails
   /// with Code::invalid_argument if the text is not an id.

@@ -50,7 +50,7 @@ class Algorithm {
  public:
   static const Algorithm automatic;  ///< algorithm that the algorithm table selects for the call
   static const Algorithm multicast;  ///< reliable multicast [Khalilov24]
-  /// Ring of ranks (Allgather), or chain of ranks from the root (Broadcast).
+  /// Ring of ranks; for Broadcast a chain of ranks from the root.
   static const Algorithm ring;
 
   constexpr Algorithm() = default;
@@ -74,10 +74,9 @@ struct CollectiveOptions {
   /// A hint that the caller will wait right after the start, so that the progress thread can stay
   /// asleep.
   bool will_wait = false;
-  // Parameters of the algorithm, equal on all ranks. An algorithm ignores those that it does not
-  // have; 0 lets the library choose.
-  std::uint32_t ports = 0;     ///< number of ports of a k-port algorithm, the k of its name
-  std::uint32_t radix = 0;     ///< radix of a k-nomial tree, the k of its name
+  // Parameters for the algorithms that have them, equal on all ranks; 0 lets the library choose.
+  std::uint32_t ports = 0;     ///< number of ports k of a k-port algorithm
+  std::uint32_t radix = 0;     ///< radix k of a k-nomial tree
   std::uint32_t segments = 0;  ///< number of segments into which a pipelined message is cut
 };
 

@@ -8,8 +8,8 @@
 //   if (auto status = request->wait(); !status) { ... }  // names rank, phase and what is missing
 //
 // Thread safety: several threads may use a communicator at the same time, but all ranks must call
-// its collectives in the same order. Errors are returned as Status; no exception crosses this
-// interface.
+// its collectives in the same order. Errors are returned as Status. No exception crosses this
+// interface, unless the program reads the value of a failed Result (status.hpp).
 #pragma once
 
 #include <cstddef>
@@ -50,7 +50,7 @@ struct ProgressReport {
 
 /// The caller's handle to a collective under way. The collective's buffers belong to Tutti until it
 /// is done; destroying the request does not cancel the collective. Only one thread at a time may
-/// use a request.
+/// use a request, except that any thread may call progress().
 class TUTTI_EXPORT Request {
  public:
   /// Makes an empty request: test() returns true, and wait() fails with Code::invalid_argument.
@@ -66,7 +66,7 @@ class TUTTI_EXPORT Request {
   /// collective then goes on, and the caller may wait again.
   Status wait_for(Nanoseconds timeout);
   /// Reports how far the collective has come, without advancing it. Any thread may call this
-  /// function at any time.
+  /// function, also while another thread uses the request.
   ProgressReport progress() const;
 
  private:
@@ -116,7 +116,7 @@ class TUTTI_EXPORT Communicator {
                                      const CommunicatorOptions& options);
   /// Creates a second communicator of the same ranks. It shares this communicator's progress
   /// thread, but its collectives need no order relative to this communicator's. Every rank must
-  /// call this function, in the same order as its collectives on this communicator.
+  /// call this function, at the same place in the order of this communicator's collectives.
   Result<Communicator> duplicate(const CommunicatorOptions& options = {});
   /// Creates a duplicate through a bootstrap object. Only Tutti's own tools and tests use this
   /// function.
@@ -183,11 +183,11 @@ class TUTTI_EXPORT Communicator {
   /// communicate. The buffers of `call` must outlive the result.
   Result<Prepared> prepare(const CollectiveCall& call);
 
-  /// Sets the callback of a request, which replaces an earlier one. It runs once, in the thread
-  /// that makes progress when the request ends, or at once in this thread if the request is done
-  /// already. The callback may start collectives, read counters and abort. It must not wait for a
-  /// request or destroy the communicator; an exception from it is logged. Fails with
-  /// Code::invalid_argument if the request is empty.
+  /// Sets the callback of a request; a second call before the request is done replaces the first
+  /// callback. The callback runs once: in the thread that makes progress when the request ends, or
+  /// at once in this thread if the request is done already. It may start collectives, read counters
+  /// and abort. It must not wait for a request or destroy the communicator; an exception from it is
+  /// logged. Fails with Code::invalid_argument if the request is empty.
   Status on_completion(Request& request, std::function<void(const Status&)> callback);
 
   /// Ends every collective of the communicator with an error: at this rank with Code::aborted and

@@ -70,8 +70,8 @@ struct CommunicatorOptions {
   /// (docs/aggregator.md). The list of rank 0 applies to all ranks, but either all ranks give a
   /// list or none does. If empty, TUTTI_AGGREGATORS applies, or else there are no aggregators.
   std::vector<std::string> aggregators;
-  /// Whether the ranks reduce by themselves if an aggregator cannot be used; if false, create() or
-  /// the reduction fails.
+  /// Whether create() goes on without aggregators if one of them cannot be used, so that the ranks
+  /// reduce by themselves; if false, create() fails. The value of rank 0 applies to all ranks.
   bool aggregator_fallback = false;
   /// Device object that replaces the one named by device_name; used by the simulator and by tests.
   std::shared_ptr<device::Device> device;

@@ -1,4 +1,5 @@
-// Status and Result: errors as values with context. No exception crosses Tutti's public API.
+// Status and Result: errors as values with context. No exception crosses Tutti's public API, except
+// std::bad_variant_access if a program reads the value of a failed Result.
 #pragma once
 
 #include <optional>
@@ -13,7 +14,7 @@ enum class Code {
   ok,
   invalid_argument,    ///< argument, environment variable or file of the caller that cannot be used
   unsupported,         ///< feature that this device or host lacks
-  resource_exhausted,  ///< lack of memory or file descriptors, or a buffer limit that is too low
+  resource_exhausted,  ///< lack of memory or file descriptors, or a limit that is reached
   timeout,             ///< operation that did not end within its time limit
   peer_failed,         ///< loss of another rank, which died, hung or became unreachable
   aborted,             ///< use of a communicator that was aborted or has failed
@@ -43,8 +44,8 @@ class [[nodiscard]] Status {
   std::string message_;
 };
 
-/// A value, or the error Status if there is no value. Reading the value of a failed Result throws
-/// std::bad_variant_access.
+/// A value, or the error Status if there is no value. Reading the value of a failed Result, also by
+/// * or ->, throws std::bad_variant_access.
 template <typename T>
 class [[nodiscard]] Result {
  public:

@@ -12,14 +12,16 @@
  * Errors: a function that can fail returns a tutti_status_t; tutti_last_error() returns the message
  * of the failure. Bad arguments, and NULL where no comment allows it, give TUTTI_INVALID_ARGUMENT
  * and never undefined behaviour. A function that fails leaves its output arguments unchanged,
- * unless its comment says otherwise.
+ * unless its comment says otherwise; a failed collective may have changed its receive buffer.
  *
- * Structures: the first field is `size`, which the caller sets to the size of the structure, most
- * easily by the _INIT macro. Later versions append fields. A field of an option structure that is 0
- * or NULL has its default; a pointer to options that is NULL selects all defaults.
+ * Structures: the first field, except in tutti_unique_id_t, is `size`, which the caller sets to the
+ * size of the structure, most easily by the _INIT macro. Later versions append fields. A field of
+ * an option structure that is 0 or NULL has its default; a pointer to options that is NULL selects
+ * all defaults.
  *
  * Threads: several threads may use a communicator at the same time, but all ranks must call its
- * collectives in the same order. Only one thread at a time may use a request. */
+ * collectives in the same order. Only one thread at a time may use a request, except that any
+ * thread may call tutti_request_progress. */
 #pragma once
 
 #include <stddef.h>
@@ -51,7 +53,7 @@ enum {
   TUTTI_OK = 0,
   TUTTI_INVALID_ARGUMENT = 1,   /* argument or environment variable that cannot be used */
   TUTTI_UNSUPPORTED = 2,        /* feature that this device or host lacks */
-  TUTTI_RESOURCE_EXHAUSTED = 3, /* lack of memory or file descriptors, or too low a buffer limit */
+  TUTTI_RESOURCE_EXHAUSTED = 3, /* lack of memory or file descriptors, or a limit that is reached */
   TUTTI_TIMEOUT = 4,            /* operation that did not end within its time limit */
   TUTTI_PEER_FAILED = 5,        /* loss of another rank: it died, hung or became unreachable */
   TUTTI_ABORTED = 6,            /* use of a communicator that was aborted or has failed */
@@ -109,8 +111,8 @@ typedef struct tutti_comm_options {
   /* Number of receive workers, at most one per subgroup. Default: TUTTI_RECEIVE_WORKERS, else
    * none. */
   uint32_t receive_workers;
-  /* Not 0: the ranks reduce by themselves if an aggregator cannot be used. Default: creating the
-   * communicator or the reduction fails then. */
+  /* Not 0: the communicator is created without aggregators if one of them cannot be used, so that
+   * the ranks reduce by themselves. Default: its creation fails then. Rank 0's value applies. */
   uint32_t aggregator_fallback;
   /* Addresses "host:port,..." of the aggregators that reduce for this communicator. Default:
    * TUTTI_AGGREGATORS, else no aggregators. */
@@ -154,7 +156,7 @@ typedef struct tutti_unique_id {
 /* Makes an id in the process that will be rank 0 and starts the store in that process. The store
  * uses a TCP port and a thread until rank 0 has joined or the id is discarded. `host` is the
  * address at which the other ranks reach this process; NULL selects the address of the first
- * interface that is up. */
+ * interface that is up and is not the loopback. */
 TUTTI_C_EXPORT tutti_status_t tutti_unique_id_create(const char* host, tutti_unique_id_t* id);
 /* Stops the store of this id if this process made the id and has not joined; otherwise does
  * nothing. */
@@ -183,8 +185,9 @@ TUTTI_C_EXPORT tutti_status_t tutti_comm_create_with_callback(tutti_allgather_fn
                                                               tutti_comm_t** comm);
 
 /* Creates a second communicator of the same ranks. It shares the progress thread of `comm`, but its
- * collectives need no order relative to those of `comm`. Every rank must call this function, in the
- * same order as the collectives of `comm`. The caller frees *duplicate by tutti_comm_destroy. */
+ * collectives need no order relative to those of `comm`. Every rank must call this function, at the
+ * same place in the order of the collectives of `comm`. The caller frees *duplicate by
+ * tutti_comm_destroy. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_duplicate(tutti_comm_t* comm,
                                                    const tutti_comm_options_t* options,
                                                    tutti_comm_t** duplicate);
@@ -210,7 +213,7 @@ TUTTI_C_EXPORT tutti_status_t tutti_comm_abort(tutti_comm_t* comm, const char* r
 enum {
   TUTTI_ALGORITHM_AUTOMATIC = 0, /* chosen from the algorithm table */
   TUTTI_ALGORITHM_MULTICAST = 1, /* reliable multicast */
-  TUTTI_ALGORITHM_RING = 2       /* ring of ranks (Allgather), chain from the root (Broadcast) */
+  TUTTI_ALGORITHM_RING = 2       /* ring of ranks; for Broadcast a chain from the root */
 };
 
 /* Options of one collective; 0 or NULL in a field selects its default. All ranks must pass the same
@@ -218,8 +221,8 @@ enum {
 typedef struct tutti_call_options {
   size_t size;        /* sizeof(tutti_call_options_t) */
   uint32_t algorithm; /* TUTTI_ALGORITHM_... */
-  uint32_t ports;     /* number of ports of a k-port algorithm, the k of its name */
-  uint32_t radix;     /* radix of a k-nomial tree, the k of its name */
+  uint32_t ports;     /* number of ports k of a k-port algorithm */
+  uint32_t radix;     /* radix k of a k-nomial tree */
   uint32_t segments;  /* number of segments into which a pipelined message is cut */
   /* Name that `tutti explain` lists; takes precedence over `algorithm`. */
   const char* algorithm_name;
@@ -395,14 +398,15 @@ typedef struct tutti_progress {
   { sizeof(tutti_progress_t), 0, 0, 0 }
 
 /* Stores in *progress how far the collective has come, without advancing it. Any thread may call
- * this function at any time. */
+ * this function, also while another thread uses the request. */
 TUTTI_C_EXPORT tutti_status_t tutti_request_progress(const tutti_request_t* request,
                                                      tutti_progress_t* progress);
 
 /* A completion callback. It runs once when a request ends, in the thread that makes progress. It
  * gets the status of the collective, the message ("" for success), which is valid during the call,
- * and the context that was set. The callback must be short. It may start collectives, read counters
- * and abort; it must not wait for a request or destroy the communicator. */
+ * and the context that was set. The callback must be short and must not block. It may start
+ * collectives, read counters and abort; it must not wait for a request or destroy the
+ * communicator. */
 typedef void (*tutti_completion_fn)(tutti_status_t status, const char* message, void* context);
 
 /* Sets the callback of a request, which can have only one. If the request is done already, the

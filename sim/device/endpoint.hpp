@@ -27,8 +27,8 @@ class SimEndpoint final : public Endpoint {
 
   const Capabilities& capabilities() const override { return capabilities_; }
   std::vector<std::byte> address() const override;
-  /// Checks that all peers have the same NIC settings as this endpoint. A simulation whose NICs all
-  /// have the same settings need not call it.
+  /// Checks that all peers have the same chunk size and number of staging chunks as this endpoint.
+  /// A simulation whose NICs all have the same settings need not call it.
   Status connect(std::span<const std::vector<std::byte>> addresses) override;
   std::uint32_t subgroup_count() const override {
     return static_cast<std::uint32_t>(groups_.size());

@@ -18,8 +18,9 @@ Status check(const NicSettings& settings) {
       settings.max_send_batch == 0 || settings.burst_packets == 0 || settings.window_packets == 0 ||
       settings.acknowledge_every == 0) {
     return failure(Code::invalid_argument,
-                   "staging_chunks, send_queue_chunks and acknowledge_every of a simulated NIC "
-                   "must be at least 1");
+                   "a simulated NIC has a setting of 0: set staging_chunks, send_queue_chunks, "
+                   "max_send_batch, burst_packets, window_packets and acknowledge_every to 1 or "
+                   "more");
   }
   if (settings.retransmit_timeout.count() <= 0 ||
       settings.retransmit_timeout_max < settings.retransmit_timeout) {

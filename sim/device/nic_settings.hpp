@@ -17,7 +17,7 @@ struct NicSettings {
   std::uint32_t acknowledgement_bytes = 28;
   /// Number of posted receives of each subgroup [Khalilov24] 3.2.
   std::uint32_t staging_chunks = 8192;
-  /// Largest number of chunks queued for multicast in the NIC.
+  /// Largest number of chunks of each subgroup that are queued for multicast in the NIC.
   std::uint32_t send_queue_chunks = 256;
   std::uint32_t max_send_batch = 64;  ///< largest number of chunks that one doorbell hands over
   /// Largest number of packets that one queue pair sends per turn.

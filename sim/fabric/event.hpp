@@ -15,7 +15,7 @@ enum class EventKind : std::uint8_t {
   /// Fabric: the port of a link (the target) that lacked credits may have some now.
   fabric_credit = 2,
   background = 3,  ///< BackgroundTraffic: the next burst of a stream (the target) begins
-  traffic = 4,     ///< TrafficRun: a message has been received, or a packet has left its host
+  traffic = 4,     ///< TrafficRun: a message has been processed, or a packet has left its host
   user = 16,       ///< first kind that users of the fabric may define
 };
 

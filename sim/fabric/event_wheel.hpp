@@ -13,8 +13,8 @@
 
 namespace tutti::sim {
 
-/// The distance from bit `from` upwards to the first set bit of a ring of bits; all bits are set if
-/// the ring has no set bit.
+/// The distance from bit `from` upwards to the first set bit of a ring of bits; all ones if no bit
+/// is set.
 template <std::size_t kWords>
 std::uint64_t first_set(const std::array<std::uint64_t, kWords>& ring, std::uint64_t from) {
   std::uint64_t word = from / 64;
@@ -51,8 +51,7 @@ class EventWheel {
     Chunk& chunk = chunks_[head];
     chunk.events[chunk.count++] = event;
   }
-  /// The distance from `bucket` to the first bucket with events; all bits are set if no bucket has
-  /// events.
+  /// The distance from `bucket` to the first bucket with events; all ones if no bucket has events.
   std::uint64_t distance_from(std::uint64_t bucket) const {
     return first_set(occupied_, bucket % kBuckets);
   }

@@ -211,7 +211,7 @@ class Topology {
   std::uint32_t hosts_ = 0;
   std::uint32_t leaves_ = 0;
   std::uint32_t levels_ = 1;
-  /// Number of hosts of every leaf; 0 if leaves have different numbers.
+  /// Number by which a host's number is divided to give its leaf; 0: the leaf is looked up.
   std::uint32_t hosts_per_leaf_ = 0;
   bool computed_ = false;
   std::vector<Link> links_;
@@ -236,7 +236,7 @@ class Topology {
 
 /// How ranks are placed on hosts.
 enum class PlacementKind : std::uint8_t {
-  packed,       ///< fills one leaf with ranks after the other
+  packed,       ///< fills the leaves one after the other
   even_blocks,  ///< consecutive ranks share a leaf, with equally many ranks per leaf
   spread,       ///< places consecutive ranks on consecutive leaves (round robin)
   random,       ///< places each rank on a host drawn at random without replacement

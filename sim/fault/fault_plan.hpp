@@ -27,7 +27,7 @@ enum class Action : std::uint8_t {
   /// The receiver gets the chunk after `distance` later chunks, but at the latest after the time
   /// `by`.
   reorder,
-  duplicate,  ///< the packet arrives twice; not possible for probes
+  duplicate,  ///< the packet arrives twice: a chunk at either site, a frame at the sender only
   corrupt,    ///< the receiver gets the chunk with one wrong bit in payload or tag
 };
 enum class FaultSite : std::uint8_t { sender, receiver };

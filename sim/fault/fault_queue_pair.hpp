@@ -71,7 +71,7 @@ class FaultQueuePair final : public MulticastQueuePair {
   std::uint32_t probes_sent_ = 0;
   std::uint64_t passed_ = 0;
   std::vector<Held> held_;
-  /// Delayed chunks that poll() has returned, retained until the caller releases them.
+  /// Delayed or corrupted chunks that poll() has returned, retained until they are released.
   std::vector<Held> out_;
   std::atomic<std::int64_t> next_due_ns_{kNever.nanoseconds};
 };

@@ -37,13 +37,13 @@ struct ExperimentSpec {
   /// Whether each arrival of a packet at a host is a separate event. If not, one event may stand
   /// for a train of packets, or for the same packet at several hosts.
   bool per_packet = false;
-  /// Background traffic, with a new seed for each iteration. With 0 streams there is none.
+  /// Background traffic, whose seed is drawn from `seed`. With 0 streams there is none.
   sim::BackgroundSettings background{};
   observe::Trace* trace = nullptr;  ///< trace in which the run is recorded, or null
   HostModel host{.moderation = Nanoseconds(4'000)};
 };
 
-/// Time spent in each phase, in nanoseconds, averaged over the ranks.
+/// Time spent in each phase, in nanoseconds, averaged over the ranks and iterations.
 struct PhaseTimes {
   double ready_ns = 0;
   double data_ns = 0;
@@ -56,7 +56,7 @@ struct ExperimentReport {
   /// Duration of the first iteration at each rank, from the rank's call to its end, indexed by
   /// rank.
   std::vector<Nanoseconds> finish;
-  PhaseTimes phases;  ///< durations of the phases of the first iteration
+  PhaseTimes phases;
   std::array<sim::TrafficCount, sim::kLinkClasses> classes{};
   std::uint64_t links = 0;
   sim::FabricCounters fabric{};

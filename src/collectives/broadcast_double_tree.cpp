@@ -40,8 +40,8 @@ InOrder in_order_links(std::uint32_t at, std::uint32_t count) {
   InOrder links;
   const std::uint32_t low = lowest_bit(at);
   if (low > 1) links.children.push_back(at - low / 2);
-  // If the right child lies beyond `count`, the first position along its left branch that does not
-  // takes the child's place.
+  // If the right child lies beyond `count`, its place is taken by the first position down its left
+  // branch that is at most `count`.
   for (std::uint32_t step = low / 2; step > 0; step /= 2) {
     if (at + step > count) continue;
     links.children.push_back(at + step);

@@ -46,8 +46,9 @@ Result<std::uint64_t> number(std::string_view what, std::string_view text) {
   std::uint64_t value = 0;
   const auto [rest, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc{} && rest == text.data() + text.size() && !text.empty()) return value;
-  return failure(Code::invalid_argument, "{} is '{}', which is not a number: write a number", what,
-                 text);
+  return failure(Code::invalid_argument,
+                 "{} is '{}', which is not a whole number from 0 to 2^64 - 1: write digits only",
+                 what, text);
 }
 
 Status set_parameter(schedule::Parameters& parameters, std::string_view setting) {

@@ -7,8 +7,8 @@ namespace tutti::collectives {
 
 void reduce_scatter_ring(Builder& b) {
   const std::uint32_t ranks = b.ranks();
-  // In an in-place call the receive block is this rank's own block of the send buffer. It is
-  // therefore written only by the last fold.
+  // In an in-place call the receive block is this rank's own block of the send buffer, so nothing
+  // may overwrite it before the last fold.
   if (ranks == 1) {
     b.copy(b.send_block(b.me()), b.receive_block());
     return;

@@ -63,7 +63,7 @@ TraceArguments arguments_of(const TraceSpan& span) {
   return arguments;
 }
 
-/// The rows of spans of one kind. The spans of a row do not overlap.
+/// The rows of one lane, such as "sends". The spans of a row do not overlap.
 class Rows {
  public:
   std::size_t place(const TraceSpan& span) {

@@ -31,8 +31,8 @@ class CreditWindow {
   std::uint32_t limit(std::uint32_t block_index) const;
   /// Reports the batches that this rank has consumed since the last call.
   void consume(const FetchRing& fetch, Outbox& outbox);
-  /// Handle a child's report (`on_credit`) and a grantor's grant (`on_grant`); false if the sender
-  /// may not send this message.
+  /// Handle a child's report (`on_credit`) and a grantor's grant (`on_grant`); false if the
+  /// message is invalid.
   bool on_credit(Rank from, std::uint64_t argument, Outbox& outbox);
   bool on_grant(std::uint64_t argument);
 

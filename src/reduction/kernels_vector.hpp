@@ -10,8 +10,8 @@
 //   float32, float64  the elements; a NaN is made canonical when it is stored
 //   bfloat16          two registers of float32, for the even and the odd elements: no shuffles
 //   float16           one register of float32, rounded back to 11 bits after each step
-//   min and max of    the bits, mapped to integers that sort like the numbers; a NaN sorts below the
-//   floats            smallest or above the largest of them
+//   min and max of    the bits, mapped to integers that sort like the numbers; a NaN sorts below
+//   floats            the smallest or above the largest of them
 #pragma once
 
 #include <cstring>

@@ -15,7 +15,7 @@ namespace tutti::schedule {
 enum class Buffer : std::uint8_t {
   none,     ///< no buffer: the message carries no bytes
   send,     ///< the caller's data, read only
-  receive,  ///< the caller's result; the only buffer of a Broadcast, also at the root
+  receive,  ///< buffer of the result; in a Broadcast, the only buffer of every rank
   scratch,  ///< temporary memory from the engine, with as many blocks as the schedule reserves
 };
 inline constexpr std::uint32_t kBufferKinds = 4;

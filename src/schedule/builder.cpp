@@ -227,7 +227,7 @@ void Builder::note_access(World world, TaskIndex task, const BufferSlice& place,
     in_block.first_block = block;
     in_block.block_count = 1;
     std::vector<Access>& accesses = accesses_[{world, place.buffer, block}];
-    // The older accesses within the written blocks are forgotten: a later task that conflicts with
+    // The older accesses within the written slice are forgotten: a later task that conflicts with
     // one of them conflicts with this write, too.
     if (writes)
       std::erase_if(accesses, [&](const Access& a) { return contains(in_block, a.place); });

@@ -44,7 +44,7 @@ class EventGraph {
   /// The order between events that follows from the tasks of one rank alone.
   class Local;
 
-  /// The number of messages in the longest chain of events in any rank's call.
+  /// The largest number of messages in a chain of events that precede one another.
   std::uint32_t longest_chain() const;
 
  private:

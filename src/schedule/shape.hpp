@@ -84,8 +84,8 @@ Result<Extent> resolve(const BufferSlice& slice, const Shape& shape, const Alias
 
 /// Fills one entry of `out` for each task, without allocating memory; a copy of a slice onto itself
 /// gets size 0. Fails with invalid_argument if `out` is too short, if the schedule needs blocks of
-/// equal size and they are not, or if the collective cannot be called in place and the shape says
-/// so.
+/// equal size but the shape has individual sizes, or if the shape is in place but the collective
+/// cannot be called in place.
 Status fill(const Schedule& schedule, const Shape& shape, std::span<FilledTask> out);
 
 /// Bytes of scratch that a call with the sizes of `shape` needs.

@@ -33,7 +33,7 @@ enum class TaskKind : std::uint8_t {
   wait,       ///< waits for `count` further completions on the completion queue `object`
   /// Folds the messages with the named keys into `target`, in the order of the keys [Xu25] 1.2.
   wait_keys,
-  /// releases the next `count` entries of the held queue `object` (send_enable, recv_enable)
+  /// Releases the next `count` entries of the held queue `object` (send_enable, recv_enable).
   enable,
   /// Combines `target` and `source` by the call's operator and stores the result in `target`.
   reduce,
@@ -61,7 +61,7 @@ enum class QueueKind : std::uint8_t {
   send,  ///< send queue of a connection to `peer`; entries are issued and completed in order
   /// Receive queue of a connection from `peer`; entries are issued and completed in order.
   receive,
-  /// queue of the device; each entry is issued once the previous entry is complete [Inozemtsev12] 3
+  /// Queue of the device; an entry is issued once the previous one is complete [Inozemtsev12] 3.
   management,
   host,  ///< queue of copies and reductions that the host's processor runs one after the other
 };

@@ -2,11 +2,13 @@
 //
 // One unit runs a sequence from its head (CH) to its tail (CT), one descriptor after the other. A
 // descriptor names packets and waits until the unit has read them in the order named. It then
-//   1. replaces its data, destination port or remote address by those of packets (swap flags),
+//   1. takes from packets its data (SwapLocalData, or SwapRemoteData of a packet), its destination
+//      port (SwapLocalVP) or its remote address (SwapRemoteAddr of a packet); if several packets
+//      give one of these, the last packet named counts,
 //   2. with ReduceFlag, folds the data of the packets and its own data,
 //   3. stores the result in memory, if it has a store address,
-//   4. sends the result to `destination` or, if CollEndFlag ends the collective at this node,
-//      notifies the host.
+//   4. sends the result to `destination`. If a packet has CollEndFlag, or if the descriptor has it
+//      and is sent to its own node, the collective ends here, and the host is notified instead.
 //
 // CPCount is here the number of named packets; [Xu25] also describes it as a step to compare with
 // SeqID. The encoding in 64-bit words follows; a number after a field is its width in bits.
@@ -78,7 +80,8 @@ struct Descriptor {
   reduction::ElementType type = reduction::ElementType::int8;
   /// Number of named packets that precede the descriptor's own data in the fold.
   std::uint8_t local_position = kNoLocalOperand;
-  /// Number of ranks by which the result, a sum, is divided to give an average; 0: no division.
+  /// In the last reduction of a collective: number of ranks, by which an average is divided;
+  /// otherwise 0.
   std::uint32_t contributions = 0;
 
   std::uint32_t data_bytes = 0;

@@ -2,7 +2,8 @@
 //
 // A hash table with open addressing, in which a look-up reads at most 32 slots. Nine tenths of the
 // slots are the home area, where a key has two windows of eight slots and takes the emptier window.
-// If both are full, the key uses a window of sixteen slots in the last tenth, the reserve.
+// If both are full, the key uses a window of sixteen slots in the last tenth, the reserve. Freeing
+// a slot moves no other packet, so payloads keep their addresses.
 //
 // A read of a missing packet is parked: it reserves a slot for the packet or, if no slot is free,
 // the landing place of its reader. A full buffer therefore pushes back early packets, but always
@@ -104,7 +105,7 @@ class HashBuffer {
   static constexpr std::uint64_t kFree = ~std::uint64_t{0};
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-  /// Consecutive slots of one area, which continue at the begin of the area after its end.
+  /// Consecutive slots of one area, which continue at the start of the area after its end.
   struct Window {
     std::uint32_t area_begin = 0;
     std::uint32_t area_slots = 1;

@@ -1,15 +1,19 @@
 // Pulsed credits ([Xu25] 1.3): the reductions of a host never have more elements outstanding in the
 // network than its capacity.
 //
-// A reduction is cut into pulses of ceil(capacity / pulses) elements. A pulse in flight uses a
-// counter and a credit, which return once all responses to the pulse have been counted.
+// A reduction is cut into pulses of ceil(capacity / pulses) elements. If `pulses` does not divide
+// the capacity, fewer than `pulses` of them may be in flight. A pulse in flight uses a counter and
+// a credit, which return once all responses to the pulse have been counted.
 //
-// Requests share the credits. Each admitted request owns one credit and one counter until it ends,
-// and only the others may serve further pulses. Otherwise two nodes could each give all credits to
-// a different reduction and wait for each other forever.
+// Requests share the credits. Each of up to `requests` requests owns one credit and one counter
+// from admission to end, and only credits beyond these may serve further pulses. Otherwise two
+// nodes could each give all credits to a different reduction and wait for each other forever.
 //
 // A request that finds no counter or credit tries again after `retry_after`, and fails after
 // `attempts` tries. While a request waits for admission, no request gets further pulses.
+//
+// Pulse p + `window` of a request starts only after pulse p has completed, so p modulo `window`
+// names a free channel.
 //
 // Time is an argument. Copies are independent and comparable, because the tests explore every
 // interleaving.
@@ -76,8 +80,8 @@ class PulsedCredits {
     friend auto operator<=>(const Counters&, const Counters&) = default;
   };
 
-  /// Fails with invalid_argument if a number in `settings` is 0, if there are more pulses than
-  /// elements of capacity, or if the window exceeds kMaxWindow.
+  /// Fails with invalid_argument if the capacity, `pulses`, `requests` or `counters` is 0, if there
+  /// are more pulses than elements of capacity, or if the window is not 1 to kMaxWindow.
   static Result<PulsedCredits> create(const Settings& settings);
 
   /// Opens a request for a reduction of `elements` elements. The request exists until close().

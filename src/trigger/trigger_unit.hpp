@@ -5,8 +5,9 @@
 // operands that have arrived into a partial result, in the order named, so packets leave the buffer
 // early.
 //
-// The unit is driven by polls and uses no clock, I/O or allocation. Outgoing packets go to its
-// outbox; while the outbox is full, descriptors that must send wait.
+// The unit is driven by polls. It uses no clock and no I/O, and only its constructor allocates
+// memory. Outgoing packets go to its outbox; while the outbox is full, descriptors that must send
+// wait.
 #pragma once
 
 #include <array>
@@ -51,7 +52,7 @@ class TriggerUnit {
     std::uint64_t operands = 0;  ///< operands folded, including own data of the node
     /// Passes over a partial result; each pass folds one or more operands.
     std::uint64_t folds = 0;
-    /// Number of times a descriptor had to wait because the outbox was full.
+    /// Number of times a descriptor found the outbox or the completion queue full.
     std::uint64_t stalled = 0;
     std::uint64_t failures = 0;
   };

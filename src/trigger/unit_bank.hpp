@@ -30,7 +30,7 @@ class UnitBank {
     accepted,
     /// The packet is not accepted for lack of room: the network must keep it and deliver it again.
     pushed_back,
-    /// The packet is for another node, too long, or has an address outside the job's memory.
+    /// The packet is misrouted, of wrong length, or has an address outside the job's memory.
     refused,
   };
 

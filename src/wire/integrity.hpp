@@ -9,14 +9,14 @@
 //           Pass t = 0, 1:
 //             N_t = sum over i of (x_i + p_{i+4t} mod 2^32) * (y_i + q_{i+4t} mod 2^32)   mod 2^64
 //           A block's value is the 16 bytes N_0 || N_1; `size` is added to N_1 of the last block.
-//   H       For at most one block: the value of the block, or that of a block of zeros. For more
-//           blocks: Poly1305 of their values in order, with the key r and s = 0.
+//   H       For one block: its value. For an empty payload: 16 zero bytes. For more blocks:
+//           Poly1305 of their values in order, with the key r and s = 0.
 //   tag     The first 8 bytes of AES_k(AES_k(header) xor H): the CBC-MAC of header || H.
 //
 // Two payloads collide in H with probability at most 2^-62 (2^-64 for payloads of one size), and
 // the CBC-MAC of two blocks binds H to the whole header. A forged datagram passes with probability
-// at most 2^-61 per try. No nonce is needed: a header repeated with different payloads leaks nothing
-// unless their H collide. docs/integrity.md has the argument, the measurements and rejected
+// at most 2^-61 per try. No nonce is needed: a header repeated with different payloads leaks
+// nothing unless their H collide. docs/integrity.md has the argument, the measurements and rejected
 // alternatives.
 #pragma once
 

@@ -33,7 +33,7 @@ struct TriggerNetworkSpec {
   trigger::UnitBank::Settings bank{};
   trigger::PulsedCredits::Settings credits{};
   /// Interval at which trigger units process arrivals. Units with a full outbox run again after
-  /// `retry`, when packets that were pushed back are also delivered again.
+  /// `retry`, and packets that were pushed back are delivered again after `retry`.
   sim::Picoseconds tick = sim::nanoseconds(100);
   sim::Picoseconds retry = sim::microseconds(2);
   /// Each process starts at a random instant within this time, which stands for clock offsets and
@@ -52,7 +52,7 @@ struct TriggerNetworkReport {
   double peak_used_percent = 0;
   double mean_waiting_percent = 0;  ///< mean share of slots that hold waiting packets, in percent
   // The next fields are figures over all nodes.
-  /// Largest share of a unit's slots that hold packets at one instant, in percent.
+  /// Largest number of packets in one unit's buffer, in percent of its slots without the reserve.
   double most_full_percent = 0;
   /// Capacity of one unit, in percent of its slots without the reserve: all slots, and one place
   /// per sequence.

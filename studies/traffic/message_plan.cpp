@@ -23,8 +23,8 @@ struct Edge {
   std::uint32_t child;
 };
 
-/// Makes a plan that sends segments down a tree. In `edges`, the edges of a parent are in sending
-/// order, after the edge that leads to the parent.
+/// Makes a plan that sends segments down a tree. In `edges`, the edge into a node
+/// precedes the edges from the node to its children, which are in sending order.
 MessagePlan down_a_tree(std::uint32_t ranks, std::uint64_t bytes, std::uint32_t segments,
                         const std::vector<Edge>& edges) {
   MessagePlan plan(ranks);

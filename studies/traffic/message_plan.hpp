@@ -31,8 +31,9 @@ class MessagePlan {
   explicit MessagePlan(std::uint32_t ranks) : ranks_(ranks), first_needs_(1) {}
 
   /// Adds a message, which its sender sends after it has received all messages of `needs`. These
-  /// must have been added before and be addressed to that sender alone. Messages that are ready are
-  /// sent in the order of addition.
+  /// must have been added before and be addressed to that sender alone; multicasts and
+  /// contributions cannot be needs. Messages that are ready at one time are sent in the order of
+  /// addition.
   MessageIndex add(const Message& message, std::span<const MessageIndex> needs = {});
 
   std::uint32_t ranks() const { return ranks_; }

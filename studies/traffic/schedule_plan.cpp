@@ -18,7 +18,7 @@ using schedule::Task;
 using schedule::TaskIndex;
 using schedule::TaskKind;
 
-/// The number of a message that has no position in the plan yet.
+/// Identifies a message until the message has a position in the plan.
 using Draft = std::uint32_t;
 
 struct Drafted {
@@ -139,8 +139,7 @@ class Planner {
     return {};
   }
 
-  /// Adds all messages to the plan, each after the messages that it needs. Messages of one rank
-  /// stay in the order of its task list.
+  /// Adds all messages to the plan, each after the messages that it needs.
   Result<sim::MessagePlan> in_order() {
     sim::MessagePlan plan(static_cast<std::uint32_t>(schedules_.size()));
     std::deque<Draft> possible;

@@ -8,7 +8,7 @@
 namespace tutti::sim {
 namespace {
 
-/// event detail for "a packet or train has left a rank's host"
+/// Event detail for "a packet or train has left a rank's host".
 constexpr std::uint32_t kLeft = 1;
 /// Number of packets at the end of a multicast that are sent singly instead of in a train. A short
 /// activation that follows may overtake them and must find the ports as single packets leave them.
@@ -75,8 +75,8 @@ Status TrafficRun::check_plan(const Fabric& fabric) const {
       const Message& needed = plan_.messages()[need];
       if (needed.to != plan_.messages()[m].from || needed.reduced) {
         return failure(Code::invalid_argument,
-                       "message {} needs message {}, which must be addressed to the sender of the "
-                       "first message alone",
+                       "message {} needs message {}: let it need only messages to its sender, no "
+                       "multicasts or contributions",
                        m, need);
       }
     }

@@ -115,8 +115,8 @@ TEST(Rounds, TreesAndBarriersTakeTheExpectedRounds) {
     EXPECT_EQ(rounds_of({Collective::allreduce, "rabenseifner", ranks, {}, {}, {}}),
               2 * low + folds);
   }
-  // A chain of P ranks and S segments takes P - 2 + S rounds, but segments do not wait for each
-  // other.
+  // A chain passes S segments along P ranks in P - 2 + S rounds. No segment waits for the one before
+  // it.
   Purpose chain{Collective::broadcast, "chain", 6, {}, {}, {}};
   chain.parameters.segments = 10;
   EXPECT_EQ(validated(chain).rounds, 14u);

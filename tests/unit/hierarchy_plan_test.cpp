@@ -227,7 +227,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, HierarchyPlan,
                                               one.param.groups ? "Groups" : "");
                          });
 
-TEST(HierarchyPlanWays, LongBlocks_leaveAHostByOneLeader_orByEveryRankInGroups) {
+TEST(HierarchyPlanWays, LongBlocks_areSentByOneLeaderOfAHost_withGroupsByEveryRank) {
   const HostLayout layout{2, 4};
   // A block has three segments, and the blocks of a host have ten together.
   constexpr std::size_t kBlock = 600'000;

@@ -85,7 +85,7 @@ TEST_F(ThreadWakeup, InvalidNiceValueIsNamed) {
   }
 }
 
-TEST_F(ThreadWakeup, PriorityIsRaisedByANiceValue_whenAllowed) {
+TEST_F(ThreadWakeup, NiceValue_ifItMayBeLowered_raisesThePriority) {
   if (!may_go_first()) return test::skip_without("priority", "no negative nice values here");
   apart([] {
     const auto precedence = progress_priority();

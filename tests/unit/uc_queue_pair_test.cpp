@@ -366,7 +366,7 @@ TEST_P(UcBothWays, FragmentWithWrongBytes_failsTheCheckOfTheTag) {
       << "the message is complete, but its bytes are wrong";
 }
 
-TEST_P(UcBothWays, ConsecutiveMessagesAllCount) {
+TEST_P(UcBothWays, ConsecutiveMessages_allArrive) {
   // Each message has four fragments, so that several messages can be one send.
   std::vector<Bytes> all;
   for (std::uint32_t psn = 0; psn < 8; ++psn) {

@@ -134,7 +134,7 @@ Result<Measured> Repetitions::result() const {
   if (own_ns_.empty()) {
     return failure(
         Code::timeout,
-        "in none of {} repetitions all ranks started on time: stop other programs on this host",
+        "in none of {} repetitions did all ranks start on time: stop other programs on this host",
         attempts_);
   }
   Measured measured;

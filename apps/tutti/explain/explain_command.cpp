@@ -168,7 +168,7 @@ Result<Multicast> wanted_multicast(const ExplainOptions& options) {
   if (!name) return name.status();
   if (*name == "ud") return Multicast::ud;
   if (options.question.where.device == "host") {
-    return Status(Code::unsupported, "the device host has no UC multicast: use --device ip");
+    return Status(Code::unsupported, "the device 'host' has no UC multicast: use --device ip");
   }
   return Multicast::uc;
 }

@@ -26,8 +26,8 @@ cpu_set_t set_of(const std::vector<int>& cores, std::size_t first, std::size_t l
 }
 
 /// Assigns one core to each host and aggregator place, so that the weights per core are about
-/// equal. It takes the places by decreasing weight and gives each the core with the least weight so
-/// far.
+/// equal. It takes the aggregators, then the hosts, and gives each the core with the least weight
+/// so far.
 std::vector<cpu_set_t> shares_by_weight(const std::vector<int>& cores, int hosts, int aggregators) {
   std::vector<int> load(cores.size());
   const auto put = [&](int weight) {

@@ -61,8 +61,8 @@ std::string bridge_table(const Impairments& impairments, const std::vector<int>&
     receiver += fmt::format("    {}meta l4proto udp {} jump corrupt\n", to,
                             chance(impairments.corrupt_percent));
   }
-  // The rule changes one of two bytes of the payload, chosen at random. A datagram that is too
-  // short to have this byte stays unchanged.
+  // Changes the payload byte with index 48 or 8, chosen at random. Of a datagram without byte 48,
+  // byte 8 is changed; a datagram without byte 8 stays unchanged.
   return fmt::format(
       "table bridge tutti {{\n"
       "  set bad {{ type ifname; size 1024; flags dynamic; }}\n"

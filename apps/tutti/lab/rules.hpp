@@ -25,8 +25,8 @@ std::vector<int> impaired_hosts(const Impairments& impairments, int hosts);
 std::string rules_for(const Impairments& impairments, int hosts);
 
 /// The rate of the detour and the size in bytes that it counts for each datagram. The rate is so
-/// low that later datagrams overtake one on the detour, but high enough for all datagrams to be
-/// reordered.
+/// low that later datagrams overtake one on the detour, but high enough for the share of a link's
+/// datagrams that is to be reordered.
 struct DetourShape {
   std::uint64_t rate_bits_per_second = 0;
   std::uint32_t frame_bytes = 0;

@@ -119,8 +119,8 @@ Status prepare_folder() {
   return {};
 }
 
-/// Writes the record to a temporary file, which the caller renames, so that no process reads a
-/// partly written file.
+/// Writes the record to a temporary file, which the caller links or renames to the final one, so
+/// that no process reads a partly written file.
 Result<std::string> write_atomic(const LabState& state) {
   const std::string path = fmt::format("{}.{}", path_of(state.options.name), getpid());
   device::Descriptor file;

@@ -70,7 +70,7 @@ class Job {
   /// observer, otherwise to the descriptors in `request`.
   Status start(int rank, SpawnRequest request, const std::optional<std::string>& line_prefix);
 
-  /// Waits until every process has ended and all their output has been read.
+  /// Waits until every process has ended and its output has been read.
   void wait();
 
   /// The signal mask that the creating thread had before this object was made.

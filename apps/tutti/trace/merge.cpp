@@ -157,8 +157,8 @@ class Merge {
       came_.emplace_back(key, end);
     } else if (category == "collect") {
       key.from = peer->second;
-      // A collect span begins when the first chunk arrives, so the arrow of the message ends at the
-      // begin of the span.
+      // A collect span begins when the first chunk arrives, so the arrow of the message ends where
+      // the span begins.
       came_.emplace_back(key, MessageEnd{end.track, end.begin, end.begin});
     }
   }

@@ -58,7 +58,7 @@ class LinkCredits {
   /// Returns credits to `link`, and wakes the link's port if packets wait there.
   void release(LinkId link, const Release& room);
 
-  /// Queues a copy of an arrived packet at the port of a link until the link has credits.
+  /// Queues a copy of an arrived or injected packet at the port of a link until it has credits.
   void wait(LinkId link, Incoming& in, const TrainPart& part, Picoseconds ready);
   /// Reports that the `fabric_credit` event of a link is being handled.
   void woken(LinkId link) { credits_[index(link)].wake_at = kForever; }

@@ -19,8 +19,8 @@ constexpr std::uint32_t kUdpBytes = 8;
 constexpr std::uint32_t kIpv4Bytes = 20;
 constexpr std::uint32_t kIpv6Bytes = 40;
 
-// Least number of UC messages that must fit into the receive window, so that flow control by
-// credits can work.
+// UC messages are cut so short that the receive window takes at least this many of them, because
+// credits need several messages to flow. Only a message of one fragment may be longer.
 constexpr std::uint64_t kMinMessages = 8;
 
 constexpr std::uint32_t whole_granules(std::size_t bytes) {

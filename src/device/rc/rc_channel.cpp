@@ -243,9 +243,9 @@ void RcChannel::fill(std::uint32_t sequence, OutgoingFrame& frame) {
     case RcKind::ack:
       break;
   }
-  // The last frame requests an ACK, because nothing else ends the receiver's ACK delay; so do four
-  // others per window, so that the window does not run dry. If more frames did, every ACK would
-  // release frames that each request another ACK.
+  // The last frame requests an ACK, because nothing else ends the receiver's ACK delay; so do at
+  // least four others per window, so that the window does not run dry. If every frame did, every
+  // ACK would release frames that each request another ACK.
   const std::uint32_t spacing = std::min(send_.window_frames() / 4, DelayedAck::kEvery);
   const bool last = !held_up();
   out.acknowledge_now = last || out.kind == RcKind::empty || ++since_ack_request_ >= spacing;

@@ -132,7 +132,7 @@ class RcChannel {
   /// True: the next new frame comes from responses_, unless that is empty.
   bool response_turn_ = true;
   std::uint32_t since_ack_request_ = 0;  ///< frames sent since the last one that requested an ACK
-  bool ask_wanted_ = false;              ///< a frame that only requests an ACK is to be sent
+  bool ask_wanted_ = false;              ///< an ACK that requests an ACK in return is to be sent
   std::optional<std::uint32_t> tail_to_probe_;
 
   bool path_test_wanted_ = false;

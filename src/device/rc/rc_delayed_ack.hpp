@@ -1,5 +1,5 @@
-// The ACK that this side owes its peer. It is sent at once, or after a delay in which a frame with
-// data may carry it (RFC 5681 4.2).
+// The ACK that this side owes its peer. It is sent at once, or after a delay in which another
+// frame of this side may carry it (RFC 5681 4.2).
 #pragma once
 
 #include <algorithm>

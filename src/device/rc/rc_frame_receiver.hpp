@@ -49,7 +49,7 @@ class FrameReceiver {
   bool newest_was_resent() const { return newest_was_resent_; }
 
  private:
-  /// A frame that arrived before the frames that precede it.
+  /// A frame that arrived while an earlier one was missing.
   struct Early {
     RcKind kind = RcKind::empty;
     std::byte* kept = nullptr;  ///< send, read_request: copy of the frame until it is executed

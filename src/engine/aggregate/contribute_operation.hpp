@@ -41,15 +41,15 @@ class ContributeOperation final : public Operation {
   ContributeOperation(const InNetworkCall& call, const WindowConfig& terms,
                       const InNetworkBuffers& buffers, const reduction::Reducer& reducer);
 
-  /// This operation confirms the end of earlier ones, because the aggregator receives contributions
-  /// only from ranks that have begun this call.
+  /// True: the aggregator reduces nothing, and so multicasts nothing, before every rank has begun
+  /// this call.
   bool confirms_earlier() const override { return true; }
   void on_message(Instant now, Rank from, const protocol::Message& message) override;
   void on_immediate(Instant now, Rank from, std::uint32_t count) override;
   void on_completion(Instant now, const device::Completion& completion) override;
   bool poll(Instant now) override;
-  /// False for a Reduce-Scatter, which leaves the uplink to an Allgather that runs at the same time
-  /// and would be slower if the ranks started together.
+  /// False for a Reduce-Scatter: starting the ranks together makes it slower if an Allgather, to
+  /// which it leaves the uplink, runs at the same time.
   bool begins_together() const override { return call_.kind != InNetworkKind::reduce_scatter; }
   bool locally_complete() const override;
   bool done() const override;

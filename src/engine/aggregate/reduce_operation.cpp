@@ -116,8 +116,8 @@ void ReduceOperation::on_message(Instant now, Rank from, const Message& message)
   }
 }
 
-// Ends the communicator when every rank has left. Until then each rank stays open, so that it can
-// acknowledge the last messages of the others.
+// Tells the ranks that every rank has left. Each rank waits for this before it closes, so that it
+// can acknowledge the last messages of the others.
 void ReduceOperation::all_left() {
   over_ = true;
   protocol::Outbox outbox;
@@ -216,8 +216,8 @@ bool ReduceOperation::poll(Instant now) {
 
 bool ReduceOperation::present(std::uint32_t segment) const {
   for (std::uint32_t r = 0; r < window_->ranks(); ++r) {
-    // If the owner of a block adds its own contribution itself, it does not send that segment. The
-    // aggregator only needs the key under which it writes the owner's results.
+    // A rank that adds its contribution to the result of its own block sends no such segment. It
+    // sends only the memory key with which the aggregator writes the block's result.
     const std::uint32_t needed = plan_.stays(segment, rank_of(r)) ? 1 : segment + 1;
     if (arrived_[r] < needed) return false;
   }

@@ -39,8 +39,8 @@ struct WindowConfig {
   /// Size of the largest segment in bytes, a multiple of 64. With its headers such a segment leaves
   /// in one system call and one kernel packet; 4 KiB more would need two.
   std::uint32_t segment_bytes = 60 * 1024;
-  /// Number of window slots of one rank. It must suffice for the segments that the other ranks send
-  /// while the link of one rank is busy with its Allgather block.
+  /// Number of window slots of one rank. It should suffice for the segments that the other ranks
+  /// send while the link of one rank is busy with its Allgather block.
   std::uint32_t slots = 128;
   std::uint32_t pulses = 4;  ///< number of credit batches in a window ([Xu25] 1.3)
   /// Bytes of an Allreduce's result that one Broadcast multicasts.

@@ -75,8 +75,8 @@ bool CommunicatorContext::poll(Instant now) {
   return worked;
 }
 
-/// If this is true, only the slot exchange is polled. Running the rest of the engine, whose code is
-/// no longer cached, would take longer than the short collective itself.
+/// If this is true, most rounds poll only the slot exchange. Running the rest of the engine, whose
+/// code is no longer cached, would take longer than the short collective itself.
 bool CommunicatorContext::only_slot_exchange_active() const {
   return operations_.only_slot_exchange() && !messages_.has_deferred() && !failures_.noted() &&
          !receiver_.has_workers();
@@ -137,7 +137,7 @@ bool CommunicatorContext::poll_operations(Instant now) {
     worked = true;
   }
   begin_operations(now);
-  // Sends the work that the operations have just posted now rather than in the next round.
+  // The work that the operations have just posted is sent now and not in the next round.
   if (worked && !failures_.noted())
     take_completions(now, endpoint_->poll_posted(now, completions_));
   return worked;

@@ -84,8 +84,8 @@ void MessageRouter::on_data(Instant now, Rank from, std::span<const std::byte> b
   if (unexpected_data_bytes_ > kMaxUnexpectedBytes) {
     failures_.fail(failure(Code::peer_failed,
                            "{} sent data for collective #{}, which this rank has not called, and "
-                           "more than {} bytes of "
-                           "such data: call the same collectives in the same order on all ranks",
+                           "the limit of {} bytes for such data is exceeded: call the same "
+                           "collectives in the same order on all ranks",
                            names_.of(from), message->epoch, kMaxUnexpectedBytes));
     return;
   }

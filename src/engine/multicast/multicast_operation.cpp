@@ -67,8 +67,8 @@ bool MulticastOperation::prepare(CommunicatorContext& context) {
     call_.plan = {};
     return false;
   }
-  // Data that exceeds the receive windows needs credits. Credits need the single stream of chunks
-  // that arises when ranks take turns.
+  // Data that exceeds the receive windows needs credits. Ranks without a pace then take turns, so
+  // that their single stream of chunks gets the whole credit window.
   if (call_.plan.at_once && call_.plan.bytes_per_second == 0 &&
       call_.data_bytes > context.settings().window_bytes)
     call_.plan = {};

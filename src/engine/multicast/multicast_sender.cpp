@@ -169,8 +169,8 @@ void MulticastSender::finish_sending(Instant now) {
 void MulticastSender::probe_tail(Instant now) {
   if (now < next_repeat_ || !block_) return;
   // While other blocks still arrive, no rank can have finished, so a lost tail of this block delays
-  // no rank yet. Soon after these blocks, the right neighbour's message that it has everything
-  // should arrive.
+  // no rank yet. The probe then waits for one silence timeout more, in which the right neighbour's
+  // message that it has everything probably arrives.
   if (sent_all_ && !context().network().lossy()) {
     const Instant quiet = call_.cutoff->last_progress() + call_.cutoff->silence_timeout();
     if (now < quiet) {

@@ -102,8 +102,8 @@ void ChunkReceiver::discard() {
 
 void ChunkReceiver::on_chunk(Instant now, const device::ReceivedChunk& chunk,
                              device::MulticastQueuePair& pair) {
-  // A chunk of the next collective may show that the present one is complete here. The next one
-  // then begins now, so that the chunk is placed at once and not copied as an unexpected chunk.
+  // If earlier chunks of this poll have completed the present collective, the next one can begin
+  // now. Its chunk is then placed at once and not copied as an unexpected chunk.
   if (chunk.epoch == operations_.next_epoch()) begin_next_(now);
   if (Operation* operation = operations_.find(chunk.epoch)) {
     operation->on_chunk(now, chunk, pair);

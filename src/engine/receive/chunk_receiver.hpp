@@ -38,7 +38,8 @@ class ChunkReceiver : private device::PlacementResolver {
   /// The receive workers; null without any.
   ReceiveTeam* team() { return team_.get(); }
   bool has_workers() const { return team_ != nullptr; }
-  /// Whether the receive workers have placed chunks of which `poll` does not know yet.
+  /// Whether the receive workers have something to report to `poll`: placed chunks, an answered
+  /// drain, a released read guard or a failure.
   bool has_news() const { return team_ && team_->has_news(); }
   /// Adds the receive workers' counts to the communicator's counters.
   void fold_counts() {

@@ -6,9 +6,10 @@
 // end of the batch.
 //
 // Before the owner frees an old view, READs a locked chunk or returns the buffer of a failed
-// collective, it waits for a grace period: it publishes a new view, notes the guards of all
-// workers, and goes on when each guard has changed. A successful collective needs no grace period,
-// because all its chunks are marked and a worker never writes a marked chunk.
+// collective, it waits for a grace period: it publishes a new view or locks the chunk, notes the
+// guards of all workers, and goes on when each guard that was odd has changed. A successful
+// collective needs no grace period, because all its chunks are marked and a worker never writes a
+// marked chunk.
 #pragma once
 
 #include <array>

@@ -21,7 +21,7 @@ enum class MessageKind : std::uint8_t {
   /// Answer: chunk ranges that have not arrived at the sender yet; `fetch_ready` follows.
   fetch_pending,
   fetch_lost,          ///< answer: chunk ranges that the sender lost, too; `fetch_ready` follows
-  fetch_expired,       ///< answer: the sender has ended the collective and cannot serve it
+  fetch_expired,       ///< answer: the sender has ended the collective and serves no READs
   retransmit_request,  ///< to a block's root: chunk ranges that at least two ranks lost
   final,               ///< the sender has every chunk of the collective
   /// Report: all ranks of the sender's subtree have consumed a credit batch; argument: chain << 32

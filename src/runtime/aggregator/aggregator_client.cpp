@@ -23,8 +23,8 @@ namespace tutti::runtime {
 
 namespace {
 
-// Length in bytes of the shortest part that is given to an aggregator. With shorter parts, the
-// messages of more aggregators cost more than they gain.
+// Length in bytes of the shortest part into which a call is cut for several aggregators. With
+// shorter parts, the messages of more aggregators cost more than they gain.
 constexpr std::uint64_t kMinPartBytes = 64 * 1024;
 // Time for which a leaving rank waits for the other ranks to leave.
 constexpr Nanoseconds kLeavePatience{1'000'000'000};

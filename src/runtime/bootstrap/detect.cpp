@@ -83,7 +83,7 @@ Made from_open_mpi(const Environment& environment, Nanoseconds timeout) {
   if (!master.ok()) {
     return failure(Code::invalid_argument,
                    "OMPI_COMM_WORLD_RANK is set, but PMIx cannot be used and the address of rank 0 "
-                   "is missing: {}",
+                   "is not known: {}",
                    master.status().message());
   }
   return bootstrap_at(*master, **place, "OMPI_COMM_WORLD_RANK, store", environment, timeout);

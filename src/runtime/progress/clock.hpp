@@ -1,4 +1,4 @@
-// The host's monotonic clock: no other code of the library reads the time.
+// The host's monotonic clock. No other code of the library reads the time, except the bootstrap.
 #pragma once
 
 #include <ctime>

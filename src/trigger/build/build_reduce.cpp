@@ -7,7 +7,8 @@
 // rank of a pair takes part only through the upper one.
 //
 // In a Reduce, ranks could begin the next call before the root has read their packets, and reuse
-// the keys of these packets. The root therefore ends the call with triggers down the same tree.
+// the keys of these packets. The root therefore ends the call with triggers down the same tree. In
+// an Allreduce no rank has the result before every rank has contributed.
 #include <bit>
 
 #include "base/error.hpp"
@@ -60,7 +61,7 @@ class Halving {
   /// True if a rank takes part only through the next rank, with which it forms a pair.
   bool gives_to_neighbour(std::uint32_t rank) const { return rank < 2 * surplus_ && rank % 2 == 0; }
   bool has_giver(std::uint32_t rank) const { return rank < 2 * surplus_ && rank % 2 == 1; }
-  /// The number of a rank among the 2^q ranks that exchange halves; numbers follow the rank order.
+  /// The number of a rank among those that exchange halves; numbers follow the rank order.
   std::uint32_t number_of(std::uint32_t rank) const {
     return rank < 2 * surplus_ ? rank / 2 : rank - surplus_;
   }
@@ -194,7 +195,7 @@ class Halving {
   std::uint32_t ranks_;
   /// Number of doubling steps: the integer part of log2 of the number of ranks.
   std::uint32_t doublings_;
-  std::uint32_t surplus_;  ///< P - 2^q
+  std::uint32_t surplus_;  ///< number of ranks above the largest power of two
   std::uint32_t element_bytes_;
   SequenceBuilder builder_;
 };

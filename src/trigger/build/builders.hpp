@@ -6,7 +6,8 @@
 //
 // The algorithm determines the order of a fold, which is the same in every run:
 //   flat       in rank order, ((a0 op a1) op a2) ..., for at most 17 ranks
-//   halving    in a fixed binary tree over the ranks; Reduce and Allreduce give the same bits
+//   halving    in a fixed binary tree with operands in rank order; Reduce and Allreduce give the
+//              same bits
 #pragma once
 
 #include <cstdint>

@@ -200,8 +200,8 @@ class Lowering {
     builder_.name(self_, slot);
   }
 
-  // Folds a wait_keys whose operands lie before the target: one descriptor for each packet,
-  // beginning with the packet nearest to the target.
+  // Operands before the target are folded by one descriptor each, beginning with the nearest;
+  // operands after it share descriptors.
   void emit_wait_keys(TaskIndex t) {
     const Task& task = schedule_.tasks()[t];
     const Extent& target = filled_[t].target;

@@ -3,7 +3,8 @@
 // A unit runs a sequence strictly in order, so the lowering chooses an order with short waits.
 // Tasks that wait for no peer come as soon as their dependencies allow; the others follow by round.
 // A receive into scratch and the reduction that alone reads the received data become one
-// descriptor.
+// descriptor. Any other reduction first sends one operand to its own node, because a descriptor has
+// only one operand of its own.
 //
 // A message becomes a packet whose step is the message's match slot. One-sided tasks, multicasts,
 // waits and enables cannot be lowered. An average is lowered to a sum, which the host must divide.

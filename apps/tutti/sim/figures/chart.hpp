@@ -29,7 +29,7 @@ struct ChartAxis {
   std::string label;
   Scale scale = Scale::linear;
   Unit unit = Unit::number;
-  bool from_zero = true;  ///< whether a linear axis starts at 0 instead of at the smallest value
+  bool from_zero = true;  ///< whether a linear axis starts at 0 if all values are larger
 };
 
 struct LineChart {

@@ -11,7 +11,8 @@ namespace tutti::device::ip {
 
 namespace {
 
-// Size of `aside_` in bytes: room for the longest message after the longest run of expected bytes.
+// Size of `aside_` in bytes. One receive expects less than half of it; the longest message of the
+// socket fits behind the expected bytes.
 constexpr std::size_t kAsideBytes = 2 * 65536;
 constexpr std::size_t kFlatSlots = 4;
 // Bytes in a batch: few enough that tags are computed while the bytes are in the second-level

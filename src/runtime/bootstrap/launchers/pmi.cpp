@@ -164,7 +164,7 @@ Status PmiClient::put(std::string_view key, std::string_view value) {
   if (value.size() >= max_value_bytes_) {
     return failure(Code::unsupported,
                    "the PMI of this launcher stores only values shorter than {} bytes, not one of "
-                   "{}: set RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT instead",
+                   "{}: set TUTTI_BOOTSTRAP to tcp://HOST:PORT with the address of rank 0",
                    max_value_bytes_, value.size());
   }
   return ask(fmt::format("cmd=put kvsname={} key={} value={}", space_, key, value), "put_result")
