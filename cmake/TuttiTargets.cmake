@@ -4,9 +4,10 @@
 add_library(tutti_flags INTERFACE)
 target_include_directories(tutti_flags INTERFACE
   ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR})
+# A section for each function, so that the linker drops the functions that no program of ours calls.
 target_compile_options(tutti_flags INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion
-  -fvisibility=hidden -fno-omit-frame-pointer)
+  -fvisibility=hidden -fno-omit-frame-pointer -ffunction-sections -fdata-sections)
 if(TUTTI_SANITIZE)
   # Optimisation cuts the time of a sanitizer build to a third and finds the same errors.
   target_compile_options(tutti_flags INTERFACE -fsanitize=${TUTTI_SANITIZE} -fno-sanitize-recover=all
