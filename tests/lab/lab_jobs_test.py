@@ -75,7 +75,7 @@ class LabJobs(unittest.TestCase):
                 self.assertEqual({core for share in shares.values() for core in share.split(",")}, own)
             refused = self.lab("cores", "--name", name, "--hosts", "4")
             self.assertEqual(refused.returncode, 2)
-            self.assertIn(f"lab '{name}' has 3 hosts", refused.stderr)
+            self.assertIn(f"lab '{name}' has only 3 hosts", refused.stderr)
         finally:
             self.lab("down", "--name", name)
 
