@@ -410,8 +410,9 @@ TEST_F(TriggerUnitTest, ImpossibleDescriptorsFailTheSequenceWithAReason) {
     s.name(kLeft, 0);
   });
   EXPECT_EQ(length.code(), Code::invalid_argument);
-  EXPECT_NE(length.message().find("job 5 node 2 port 4 step 0 has 4 bytes instead of 8"),
-            std::string::npos)
+  EXPECT_NE(
+      length.message().find("job 5 node 2 port 4 step 0 has 4 bytes, but its reduction needs 8"),
+      std::string::npos)
       << length.message();
   const Status memory = failure_of([&](SequenceBuilder& s) {
     s.reduce(Operation::sum, ElementType::float32, from + 8, from, 4, 0);

@@ -348,7 +348,8 @@ TEST(BootstrapFile, RanksThatExpectAnotherSizeOrABadRunId_areRefused) {
   const auto problems = on_ranks(2, [&](std::uint32_t rank) {
     return meet_in_directory({directory.path(), "r", rank_of(rank), 2 + rank, kShort}).status();
   });
-  EXPECT_NE(problems[0].message().find("the same size"), std::string::npos);
+  EXPECT_NE(problems[0].message().find("give all ranks the same number"), std::string::npos)
+      << problems[0].message();
   EXPECT_FALSE(problems[1].ok());
   EXPECT_FALSE(meet_in_directory({directory.path(), "../r", Rank{0}, 2, kShort}).ok());
   EXPECT_FALSE(meet_in_directory({directory.path(), "", Rank{0}, 2, kShort}).ok());
