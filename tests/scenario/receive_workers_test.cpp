@@ -221,6 +221,24 @@ TEST_P(Workers, BackToBackCollectives_withEveryKindOfFault_complete) {
   EXPECT_EQ(outcome.of("chunks_unexpected_dropped"), 0u);
 }
 
+TEST_P(Workers, CallWithOtherSizes_failsWithTheNameOfTheSender) {
+  run(job(2, ""), [](Member& member) {
+    // Rank 1 waits for a longer block, so that the last chunk of rank 0 does not fit.
+    Bytes buffer(20 * kChunk + 10 + member.rank());
+    auto request = member.communicator().broadcast(buffer, Rank{0}, {Algorithm::multicast, true});
+    ASSERT_TRUE(request.ok()) << request.status().to_string();
+    const Status status = request->wait();
+    ASSERT_FALSE(status.ok());
+    if (member.rank() == 0) return;
+    EXPECT_EQ(status.code(), Code::invalid_argument) << status.to_string();
+    const std::size_t sender = status.message().find(": rank 0 ");
+    ASSERT_NE(sender, std::string::npos) << status.to_string();
+    EXPECT_NE(status.message().find("multicast 10 bytes that do not fit", sender),
+              std::string::npos)
+        << status.to_string();
+  });
+}
+
 /// Runs once, in the next poll of the receive side.
 using Trap = std::function<void()>;
 

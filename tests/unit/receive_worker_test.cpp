@@ -119,12 +119,9 @@ class Receiving : public testing::Test {
 TEST_F(Receiving, ValidChunksArePlacedMarkedAndCounted) {
   team_.publish(view());
   first_.arrive(kEpoch, 5, 0, std::byte{5});
-  first_.arrive(kEpoch, 5, 0, std::byte{6});  // duplicate
-  first_.arrive(kEpoch, 3, 0, std::byte{3});  // chunk that arrives out of order
-  // Chunk from a rank other than the block's root.
-  first_.arrive(kEpoch, 4, 1, std::byte{4});
+  first_.arrive(kEpoch, 5, 0, std::byte{6});                 // duplicate
+  first_.arrive(kEpoch, 3, 0, std::byte{3});                 // chunk that arrives out of order
   first_.arrive(kEpoch, 200, 0, std::byte{4});               // chunk of another subgroup
-  first_.arrive(kEpoch, 600, 1, std::byte{4});               // chunk beyond the last PSN
   first_.arrive(kEpoch - 1, 6, 0, std::byte{4});             // chunk of an earlier collective
   first_.arrive(kEpoch, kBlockChunks + 1, 1, std::byte{9});  // chunk of the second block
   EXPECT_TRUE(worker_.poll(kNow));
@@ -147,9 +144,47 @@ TEST_F(Receiving, ValidChunksArePlacedMarkedAndCounted) {
   EXPECT_EQ(counters.receive_worker_batches, 1u);
   EXPECT_EQ(counters.chunks_duplicate, 1u);
   EXPECT_EQ(counters.chunks_out_of_order, 1u);
-  EXPECT_EQ(counters.chunks_malformed, 3u);
+  EXPECT_EQ(counters.chunks_malformed, 1u);
   EXPECT_EQ(counters.chunks_stale, 1u);
   EXPECT_EQ(fold().chunks_received, 0u) << "counters must be folded only once";
+}
+
+TEST_F(Receiving, IntactChunkThatDoesNotFitTheLayout_isReportedToTheOwner) {
+  team_.publish(view());
+  first_.arrive(kEpoch, 200, 0, std::byte{4});      // chunk of another subgroup
+  first_.arrive(kEpoch - 1, 600, 1, std::byte{4});  // chunk of an earlier collective
+  worker_.poll(kNow);
+  EXPECT_FALSE(team_.take_misfit().has_value());
+  first_.in_place = [] { return false; };
+  first_.arrive(kEpoch, 600, 1, std::byte{4});  // damaged chunk beyond the last PSN
+  worker_.poll(kNow);
+  EXPECT_FALSE(team_.take_misfit().has_value()) << "a damaged header must not fail the collective";
+  EXPECT_EQ(owner_wakes_, 0);
+  first_.in_place = [] { return true; };
+  first_.arrive(kEpoch, 600, 1, std::byte{4});
+  worker_.poll(kNow);
+  EXPECT_EQ(owner_wakes_, 1);
+  const auto misfit = team_.take_misfit();
+  ASSERT_TRUE(misfit.has_value());
+  EXPECT_EQ(misfit->epoch, kEpoch);
+  EXPECT_EQ(misfit->source, Rank{1});
+  EXPECT_EQ(misfit->bytes, kChunk);
+  EXPECT_FALSE(team_.take_misfit().has_value()) << "a misfit must be reported once";
+  EXPECT_EQ(map_->marked(), 0u);
+  EXPECT_EQ(fold().chunks_malformed, 3u);
+}
+
+TEST_F(Receiving, UnexpectedChunkThatDoesNotFit_isReportedAtTheBegin) {
+  first_.arrive(kEpoch, 4, 1, std::byte{4});  // chunk from a rank other than the block's root
+  worker_.poll(kNow);
+  EXPECT_FALSE(team_.take_misfit().has_value());
+  team_.publish(view());
+  worker_.poll(kNow);
+  const auto misfit = team_.take_misfit();
+  ASSERT_TRUE(misfit.has_value());
+  EXPECT_EQ(misfit->epoch, kEpoch);
+  EXPECT_EQ(misfit->source, Rank{1});
+  EXPECT_EQ(fold().chunks_malformed, 1u);
 }
 
 TEST_F(Receiving, UrgentChunksWakeTheOwner) {
@@ -224,17 +259,18 @@ TEST_F(Receiving, PlacementOfAUcMessage_isTheBufferOnlyForAMissingChunk) {
       EXPECT_EQ(right.at, buffer_.data() + 4 * kChunk);
       EXPECT_EQ(where(kEpoch, 5, 0).where, Where::nowhere) << "it is here";
       EXPECT_EQ(where(kEpoch, 8, 0).where, Where::nowhere) << "a READ of the chunk is under way";
-      EXPECT_EQ(where(kEpoch, 4, 1).where, Where::nowhere) << "the sender is not the block's root";
+      EXPECT_EQ(where(kEpoch, 4, 1).where, Where::staging) << "the sender is not the block's root";
       EXPECT_EQ(where(kEpoch, 200, 0).where, Where::nowhere)
           << "the chunk belongs to another subgroup";
-      EXPECT_EQ(where(kEpoch, 4, 0, kChunk + 1).where, Where::nowhere) << "too long";
+      EXPECT_EQ(where(kEpoch, 4, 0, kChunk + 1).where, Where::staging) << "too long";
       EXPECT_EQ(where(kEpoch - 1, 4, 0).where, Where::nowhere) << "stale";
       EXPECT_EQ(where(kEpoch + 1, 4, 0).where, Where::staging) << "early";
     };
     worker_.poll(kNow);
     const observe::Counters counters = fold();
     EXPECT_EQ(counters.chunks_duplicate, begins ? 2u : 0u) << "a message is counted once";
-    EXPECT_EQ(counters.chunks_malformed, begins ? 3u : 0u);
+    EXPECT_EQ(counters.chunks_malformed, begins ? 1u : 0u)
+        << "a chunk in staging is counted when it is complete";
     EXPECT_EQ(counters.chunks_stale, begins ? 1u : 0u);
   }
   EXPECT_EQ(first_.guide->landing({kEpoch, 4, rank_of(0), kChunk}, true).where, Where::nowhere)

@@ -33,15 +33,8 @@ void MulticastReceiver::on_misfit(const device::ReceivedChunk& chunk,
   on_malformed(chunk.source);
   if (call_.lossless || !call_.fetch) return;
   std::vector<std::byte> aside(chunk.payload.size());
-  if (queue_pair.copy_and_verify(chunk, aside.data())) on_other_sizes(chunk.source, aside.size());
-}
-
-void MulticastReceiver::on_other_sizes(Rank source, std::size_t bytes) {
-  context().failures().fail(
-      failure(Code::invalid_argument,
-              "{} multicast {} bytes that do not fit this rank's call: call with the "
-              "same sizes and root on all ranks",
-              context().names().of(source), bytes));
+  if (queue_pair.copy_and_verify(chunk, aside.data()))
+    context().failures().fail_with_other_sizes(chunk.source, aside.size());
 }
 
 std::optional<MulticastReceiver::ChunkRef> MulticastReceiver::locate(std::uint32_t psn, Rank source,
@@ -112,7 +105,8 @@ void MulticastReceiver::on_unexpected_chunk(Instant now, std::uint32_t psn, Rank
   const auto at = locate(psn, source, payload.size());
   if (!at) {
     on_malformed(source);
-    if (!call_.lossless && call_.fetch) on_other_sizes(source, payload.size());
+    if (!call_.lossless && call_.fetch)
+      context().failures().fail_with_other_sizes(source, payload.size());
     return;
   }
   const std::uint32_t b = at->block;

@@ -48,7 +48,6 @@ class MulticastReceiver {
   std::byte* writable(const ChunkRef& chunk, std::uint32_t psn, bool counted);
   void on_malformed(Rank source);
   void on_misfit(const device::ReceivedChunk& chunk, device::MulticastQueuePair& queue_pair);
-  void on_other_sizes(Rank source, std::size_t bytes);
   void begin_block(std::uint32_t block_index);
   void end_blocks_before(std::uint32_t block_index);
   void on_block_end(Instant now);

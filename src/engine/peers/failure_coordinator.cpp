@@ -27,6 +27,13 @@ void FailureCoordinator::fail_without_slow_path(Rank source) {
                names_.of(source)));
 }
 
+void FailureCoordinator::fail_with_other_sizes(Rank source, std::size_t bytes) {
+  fail(failure(Code::invalid_argument,
+               "{} multicast {} bytes that do not fit this rank's call: call with the "
+               "same sizes and root on all ranks",
+               names_.of(source), bytes));
+}
+
 void FailureCoordinator::on_peer_failure(const device::Completion& completion) {
   const Rank peer = completion.peer;
   if (const std::uint32_t bytes = completion.undelivered_bytes; bytes > 0) {

@@ -4,6 +4,7 @@
 // A failure is noted when it is found. It is settled, once, when the collectives end because of it.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -35,6 +36,9 @@ class FailureCoordinator {
   void abort_for(Rank culprit, const std::string& reason);
   /// Ends every collective because of an unusable chunk of `source` that will not be sent again.
   void fail_without_slow_path(Rank source);
+  /// Ends every collective because of an intact chunk of `source`, of `bytes` bytes, that does not
+  /// fit the layout of this rank's call.
+  void fail_with_other_sizes(Rank source, std::size_t bytes);
   /// Handles a device's report that a peer is lost, or that longer packets do not reach it.
   void on_peer_failure(const device::Completion& completion);
   /// Handles the failure notice (MessageKind::failed) of rank `from`.

@@ -59,6 +59,11 @@ bool ChunkReceiver::poll(Instant now) {
 bool ChunkReceiver::poll_team(Instant now) {
   if (!team_->take_news()) return false;
   if (const Status* failure = team_->failure()) failures_.fail(*failure);
+  while (const auto misfit = team_->take_misfit()) {
+    // If the collective has ended at this rank, the chunk is stale.
+    if (operations_.find(misfit->epoch) != nullptr)
+      failures_.fail_with_other_sizes(misfit->source, misfit->bytes);
+  }
   fold_counts();
   const std::vector<Arrival>& arrivals = team_->take_arrivals();
   if (Operation* operation = operations_.find(team_->epoch()))

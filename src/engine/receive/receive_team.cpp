@@ -81,6 +81,13 @@ const Status* ReceiveTeam::failure() const {
   return nullptr;
 }
 
+std::optional<Misfit> ReceiveTeam::take_misfit() {
+  for (const auto& worker : workers_) {
+    if (const auto misfit = worker->take_misfit()) return misfit;
+  }
+  return std::nullopt;
+}
+
 const std::vector<Arrival>& ReceiveTeam::take_arrivals() {
   arrivals_.clear();
   for (const auto& worker : workers_) worker->arrivals().take(arrivals_);

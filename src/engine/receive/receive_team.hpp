@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "device/device.hpp"
@@ -59,6 +60,8 @@ class ReceiveTeam {
   bool take_news();
   /// The reason why the thread of a worker failed the communicator; null if none did.
   const Status* failure() const;
+  /// Moves out a misfit that a worker has reported; nothing if there is none.
+  std::optional<Misfit> take_misfit();
   /// Returns the arrivals since the last call; they are valid until the next call.
   const std::vector<Arrival>& take_arrivals();
   /// Adds the workers' counts since the last call to `sum`.

@@ -54,6 +54,13 @@ struct Arrival {
   Instant at{};
 };
 
+/// An intact chunk that does not fit the collective `epoch`: its sender called with other sizes.
+struct Misfit {
+  std::uint32_t epoch = 0;
+  Rank source = kNoRank;
+  std::size_t bytes = 0;  ///< size of the chunk in bytes
+};
+
 /// A queue of arrivals from a worker to the owner. If the queue is full an arrival is dropped,
 /// which costs only a rate sample.
 class ArrivalQueue {

@@ -117,13 +117,24 @@ ReceiveWorker::Judgement ReceiveWorker::judge(const ReceiveView& view, Stream& s
     return circular_before(chunk.epoch, view.epoch) ? Judgement::stale : Judgement::unexpected;
   }
   if (view.state == ReceiveView::State::over) return Judgement::stale;
-  if (!belongs(view, stream, chunk.psn, chunk.source, chunk.bytes)) return Judgement::malformed;
-  return here(view, stream, chunk.psn) ? Judgement::duplicate : Judgement::place;
+  return judge_current(view, stream, chunk.psn, chunk.source, chunk.bytes);
+}
+
+ReceiveWorker::Judgement ReceiveWorker::judge_current(const ReceiveView& view, Stream& stream,
+                                                      std::uint32_t psn, Rank source,
+                                                      std::size_t bytes) const {
+  if (view.map == nullptr) return Judgement::malformed;
+  if (!plausible(*view.layout, psn, source, bytes, stream.last_block)) return Judgement::misfit;
+  // A chunk of another subgroup is rejected, because another worker marks the chunks of that
+  // subgroup.
+  const Block& block = view.layout->blocks()[stream.last_block];
+  if (view.layout->subgroup_of(block, psn) != stream.subgroup) return Judgement::malformed;
+  return here(view, stream, psn) ? Judgement::duplicate : Judgement::place;
 }
 
 void ReceiveWorker::count(Judgement judgement) {
   if (judgement == Judgement::stale) ++counters_.stale;
-  if (judgement == Judgement::malformed) ++counters_.malformed;
+  if (judgement == Judgement::malformed || judgement == Judgement::misfit) ++counters_.malformed;
   if (judgement == Judgement::duplicate) ++counters_.duplicate;
 }
 
@@ -132,7 +143,8 @@ device::Placement ReceiveWorker::landing(const device::MessageHead& chunk, bool 
   if (poll_pin_ == nullptr) return {};
   const ReceiveView& view = poll_pin_->view();
   const Judgement judgement = judge(view, *polled_, chunk);
-  if (judgement == Judgement::unexpected) return {Where::staging};
+  // A misfit goes to staging, because `on_misfit` examines it after its integrity check.
+  if (judgement == Judgement::unexpected || judgement == Judgement::misfit) return {Where::staging};
   if (judgement == Judgement::place) {
     const Block& block = view.layout->blocks()[polled_->last_block];
     return {Where::buffer, view.buffer + view.layout->offset_of(block, chunk.psn)};
@@ -146,6 +158,7 @@ void ReceiveWorker::on_chunk(Batch& batch, Stream& stream, const device::Receive
   const Judgement judgement =
       judge(view, stream, {chunk.epoch, chunk.psn, chunk.source, chunk.payload.size()});
   if (judgement == Judgement::unexpected) keep(stream, chunk);
+  if (judgement == Judgement::misfit) on_misfit(stream, chunk);
   if (judgement != Judgement::place) {
     count(judgement);
     return;
@@ -161,15 +174,26 @@ void ReceiveWorker::on_chunk(Batch& batch, Stream& stream, const device::Receive
   note(batch, stream.subgroup, b, chunk.psn, chunk.payload.size());
 }
 
-bool ReceiveWorker::belongs(const ReceiveView& view, Stream& stream, std::uint32_t psn, Rank source,
-                            std::size_t bytes) {
-  if (view.map == nullptr || !plausible(*view.layout, psn, source, bytes, stream.last_block)) {
-    return false;
-  }
-  // A chunk of another subgroup is rejected, because another worker marks the chunks of that
-  // subgroup.
-  const Block& block = view.layout->blocks()[stream.last_block];
-  return view.layout->subgroup_of(block, psn) == stream.subgroup;
+/// Reports a chunk that does not fit the layout if its payload is intact. Otherwise its header is
+/// damaged or forged.
+void ReceiveWorker::on_misfit(Stream& stream, const device::ReceivedChunk& chunk) {
+  std::vector<std::byte> aside(chunk.payload.size());
+  if (stream.pair->copy_and_verify(chunk, aside.data()))
+    report({chunk.epoch, chunk.source, aside.size()});
+}
+
+void ReceiveWorker::report(const Misfit& misfit) {
+  if (misfit_reported_.load(std::memory_order_acquire)) return;
+  misfit_ = misfit;
+  misfit_reported_.store(true, std::memory_order_release);
+  tell(true);
+}
+
+std::optional<Misfit> ReceiveWorker::take_misfit() {
+  if (!misfit_reported_.load(std::memory_order_acquire)) return std::nullopt;
+  const Misfit misfit = misfit_;
+  misfit_reported_.store(false, std::memory_order_release);
+  return misfit;
 }
 
 // True if a chunk must not be written, because it is present or being READ. A READ may already have
@@ -257,16 +281,18 @@ void ReceiveWorker::on_unexpected_chunk(Batch& batch, Stream& stream,
   const std::span<const std::byte> payload = chunk.payload();
   if (view.state != ReceiveView::State::receiving) {
     ++counters_.stale;
-  } else if (!belongs(view, stream, chunk.psn, chunk.source, payload.size())) {
-    ++counters_.malformed;
-  } else if (here(view, stream, chunk.psn)) {
-    ++counters_.duplicate;
-  } else {
-    const Block& block = view.layout->blocks()[stream.last_block];
-    std::memcpy(view.buffer + view.layout->offset_of(block, chunk.psn), payload.data(),
-                payload.size());
-    note(batch, stream.subgroup, stream.last_block, chunk.psn, payload.size());
+    return;
   }
+  const Judgement judgement = judge_current(view, stream, chunk.psn, chunk.source, payload.size());
+  if (judgement == Judgement::misfit) report({view.epoch, chunk.source, payload.size()});
+  if (judgement != Judgement::place) {
+    count(judgement);
+    return;
+  }
+  const Block& block = view.layout->blocks()[stream.last_block];
+  std::memcpy(view.buffer + view.layout->offset_of(block, chunk.psn), payload.data(),
+              payload.size());
+  note(batch, stream.subgroup, stream.last_block, chunk.psn, payload.size());
 }
 
 }  // namespace tutti::engine

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -57,6 +58,8 @@ class ReceiveWorker : private device::PlacementResolver {
   const Status* failure() const {
     return failed_.load(std::memory_order_acquire) ? &failure_ : nullptr;
   }
+  /// Moves out the misfit that this worker has reported; nothing if there is none.
+  std::optional<Misfit> take_misfit();
   std::uint64_t pin() const { return pin_.load(std::memory_order_seq_cst); }
   std::uint64_t drains_polled_once() const {
     return drains_polled_once_.load(std::memory_order_seq_cst);
@@ -84,7 +87,15 @@ class ReceiveWorker : private device::PlacementResolver {
     bool block_ended = false;
   };
   /// The decision about an arriving chunk.
-  enum class Judgement : std::uint8_t { place, unexpected, stale, malformed, duplicate, unwanted };
+  enum class Judgement : std::uint8_t {
+    place,
+    unexpected,
+    stale,
+    malformed,
+    misfit,  ///< does not fit the layout of the collective being received
+    duplicate,
+    unwanted,
+  };
   /// A read guard, which protects the view and the objects to which it points.
   class Pin;
 
@@ -96,9 +107,11 @@ class ReceiveWorker : private device::PlacementResolver {
   device::Placement landing(const device::MessageHead& chunk, bool begins) override;
   Judgement judge(const ReceiveView& view, Stream& stream, const device::MessageHead& chunk) const;
   void count(Judgement judgement);
-  /// True if the chunk belongs to this queue pair in the collective of the view.
-  static bool belongs(const ReceiveView& view, Stream& stream, std::uint32_t psn, Rank source,
-                      std::size_t bytes);
+  /// Decides about a chunk of the collective that is being received.
+  Judgement judge_current(const ReceiveView& view, Stream& stream, std::uint32_t psn, Rank source,
+                          std::size_t bytes) const;
+  void on_misfit(Stream& stream, const device::ReceivedChunk& chunk);
+  void report(const Misfit& misfit);
   bool here(const ReceiveView& view, const Stream& stream, std::uint32_t psn) const;
   void keep(Stream& stream, const device::ReceivedChunk& chunk);
   void note(Batch& batch, std::uint32_t subgroup, std::uint32_t block_index, std::uint32_t psn,
@@ -116,7 +129,9 @@ class ReceiveWorker : private device::PlacementResolver {
   std::array<device::ReceivedChunk, 256> chunks_;
   Stream* polled_ = nullptr;  ///< stream whose queue pair is being polled, else null
   Pin* poll_pin_ = nullptr;   ///< read guard of the poll in progress, else null
-  Status failure_;            ///< reason of the failure; constant once `failed_` is set
+  Misfit misfit_;             ///< constant while `misfit_reported_` is set
+  std::atomic<bool> misfit_reported_{false};
+  Status failure_;  ///< reason of the failure; constant once `failed_` is set
   std::atomic<bool> failed_{false};
   alignas(64) std::atomic<std::uint64_t> pin_{0};  ///< read guard; odd while the worker uses a view
   std::atomic<std::uint64_t> drains_polled_once_{0};
