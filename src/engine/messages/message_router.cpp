@@ -128,7 +128,12 @@ void MessageRouter::on_message(Instant now, Rank from, std::span<const std::byte
   } else if (unexpected_.size() < kMaxUnexpectedMessages) {
     unexpected_.keep(message->epoch, {from, *message});
   } else {
-    ++counters_.messages_rejected;
+    // The connection is reliable, so that a dropped message would never be sent again.
+    failures_.fail(failure(Code::peer_failed,
+                           "{} sent a message for collective #{}, which this rank has not called, "
+                           "and the limit of {} such messages is exceeded: call the same "
+                           "collectives in the same order on all ranks",
+                           names_.of(from), message->epoch, kMaxUnexpectedMessages));
   }
 }
 
