@@ -18,6 +18,13 @@ Settings in_effect(Settings settings, const device::Capabilities& device) {
   return settings;
 }
 
+/// Ends the use of the callers' buffers by the device and by peers, because they go back to the
+/// callers.
+void release_buffers(device::Endpoint& endpoint, const OperationQueue& operations) {
+  endpoint.abandon();
+  for (const auto& operation : operations.active()) operation->finish();
+}
+
 }  // namespace
 
 CommunicatorContext::CommunicatorContext(Rank rank, std::uint32_t size, const Settings& settings,
@@ -52,7 +59,11 @@ bool CommunicatorContext::poll(Instant now) {
     endpoint_->poll(now, completions_);
     messages_.post_deferred(now);
     receiver_.discard();
-    return false;
+    // An exception in `settle_failure` may have left collectives that have not ended.
+    if (operations_.idle()) return false;
+    release_buffers(*endpoint_, operations_);
+    operations_.fail_all({}, failures_.status());
+    return true;
   }
   // While a slot exchange is the only work, other messages are handled in every kSlotOnlyRounds-th
   // round only.
@@ -167,24 +178,21 @@ void CommunicatorContext::settle_failure(Instant now) {
   }
   // An operation that is already done completes successfully, even if its last message arrived in
   // the same poll as the failure.
-  const std::vector<std::unique_ptr<Operation>> over = operations_.take_done();
-  // From now on no device may read or write the buffers, because they go back to the callers.
-  endpoint_->abandon();
-  std::vector<Status> reasons;
+  std::vector<Status> results;
+  Status first;  // error of the oldest collective that fails
   for (const auto& operation : operations_.active()) {
-    recorder_.enter(operation->epoch(), observe::Phase::failed, now);
-    reasons.push_back(failures_.status_of(now, *operation));
-    operation->finish();
+    results.push_back(operation->done() ? Status() : failures_.status_of(now, *operation));
+    if (first.ok()) first = results.back();
+  }
+  release_buffers(*endpoint_, operations_);
+  for (std::size_t i = 0; i < results.size(); ++i) {
+    recorder_.enter(operations_.active()[i]->epoch(),
+                    results[i].ok() ? observe::Phase::done : observe::Phase::failed, now);
   }
   // The failure hook runs before any waiting thread is released, because that thread may end the
   // process.
-  failures_.call_hook(reasons.empty() ? failures_.status() : reasons.front());
-  for (const auto& operation : over) {
-    recorder_.enter(operation->epoch(), observe::Phase::done, now);
-    operation->finish();
-    operations_.complete(*operation, {});
-  }
-  operations_.fail_all(reasons, failures_.status());
+  failures_.call_hook(first.ok() ? failures_.status() : first);
+  operations_.fail_all(results, failures_.status());
 }
 
 bool CommunicatorContext::quiet() const { return !messages_.has_deferred() && endpoint_->quiet(); }

@@ -34,15 +34,6 @@ std::unique_ptr<Operation> OperationQueue::take(std::size_t position) {
   return taken;
 }
 
-std::vector<std::unique_ptr<Operation>> OperationQueue::take_done() {
-  std::vector<std::unique_ptr<Operation>> done;
-  for (auto& operation : active_) {
-    if (operation->done()) done.push_back(std::move(operation));
-  }
-  std::erase(active_, nullptr);
-  return done;
-}
-
 void OperationQueue::complete(Operation& operation, const Status& status) {
   ++(status.ok() ? counters_.collectives_completed : counters_.collectives_failed);
   Completion& completion = *operation.completion();
@@ -51,16 +42,19 @@ void OperationQueue::complete(Operation& operation, const Status& status) {
   completion.done.store(true, std::memory_order_release);
 }
 
-void OperationQueue::fail_all(std::span<const Status> reasons, const Status& failed) {
-  for (std::size_t i = 0; i < active_.size(); ++i) complete(*active_[i], reasons[i]);
-  active_.clear();
-  for (auto& operation : queued_) {
-    complete(*operation,
+// A collective is removed only after it has ended, so that after an exception a second call ends
+// those that remain.
+void OperationQueue::fail_all(std::span<const Status> results, const Status& failed) {
+  for (std::size_t i = 0; !active_.empty(); ++i) {
+    complete(*active_.front(), i < results.size() ? results[i] : failed);
+    active_.erase(active_.begin());
+  }
+  for (; !queued_.empty(); queued_.pop_front()) {
+    complete(*queued_.front(),
              failure(Code::aborted,
                      "the collective was not begun, because the communicator has failed: {}",
                      failed.message()));
   }
-  queued_.clear();
 }
 
 Instant OperationQueue::next_deadline() const {

@@ -65,13 +65,11 @@ class OperationQueue {
   }
   /// Moves out the active collective with index `position`.
   std::unique_ptr<Operation> take(std::size_t position);
-  /// Moves out the active collectives that are done.
-  std::vector<std::unique_ptr<Operation>> take_done();
   /// Tells the application that a collective has ended.
   void complete(Operation& operation, const Status& status);
-  /// Ends all collectives because of a failure: the active ones with their entries of `reasons`,
-  /// the queued ones with an error that quotes `failed`.
-  void fail_all(std::span<const Status> reasons, const Status& failed);
+  /// Ends all collectives because of a failure: the active ones with their entries of `results`, or
+  /// with `failed` if they have none, the queued ones with an error that quotes `failed`.
+  void fail_all(std::span<const Status> results, const Status& failed);
 
   /// Whether a slot exchange is active and no other collective is queued or active.
   bool only_slot_exchange() const {

@@ -1,6 +1,9 @@
 #include "engine/peers/failure_coordinator.hpp"
 
+#include <exception>
+
 #include "base/error.hpp"
+#include "observe/log.hpp"
 
 namespace tutti::engine {
 
@@ -101,6 +104,15 @@ Status FailureCoordinator::status_of(Instant now, const Operation& operation) co
   const std::string missing = operation.missing();
   if (!missing.empty()) text += "; missing here: " + missing;
   return Status(settled_.code(), text);
+}
+
+void FailureCoordinator::call_hook(const Status& status) const {
+  if (!hook_) return;
+  try {
+    hook_(status);
+  } catch (const std::exception& error) {
+    observe::complain(fmt::format("the reports of a failure are not written: {}", error.what()));
+  }
 }
 
 }  // namespace tutti::engine

@@ -62,9 +62,8 @@ class FailureCoordinator {
   /// Sets a function that gets the error when a failure ends every collective, before any of them
   /// completes.
   void on_failure(std::function<void(const Status&)> hook) { hook_ = std::move(hook); }
-  void call_hook(const Status& status) const {
-    if (hook_) hook_(status);
-  }
+  /// Calls that function. An exception in it is logged, because the collectives must end anyway.
+  void call_hook(const Status& status) const;
 
  private:
   void note(const Status& status, Rank lost, bool notify_peers);

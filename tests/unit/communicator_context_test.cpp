@@ -1,0 +1,100 @@
+// Tests the end of a failed communicator whose failure is reported by code that throws.
+#include "engine/core/communicator_context.hpp"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <memory>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "base/error.hpp"
+#include "fuzz/scripted_endpoint.hpp"
+
+namespace tutti::engine {
+namespace {
+
+constexpr Instant kNow{1'000'000};
+
+/// An operation that never ends by itself.
+class EndlessOperation final : public Operation {
+ public:
+  explicit EndlessOperation(bool& finished)
+      : Operation({"barrier", "endless"}), finished_(&finished) {}
+
+  bool out_of_memory = false;
+
+  bool poll(Instant) override { return false; }
+  bool locally_complete() const override { return true; }
+  bool done() const override { return false; }
+  observe::Phase phase() const override { return observe::Phase::data; }
+  std::string missing() const override {
+    if (out_of_memory) throw std::bad_alloc();
+    return {};
+  }
+  void finish() override { *finished_ = true; }
+
+ protected:
+  void start(Instant, bool) override {}
+
+ private:
+  bool* finished_;
+};
+
+class FailedContext : public testing::Test {
+ protected:
+  EndlessOperation& begin() {
+    finished_.push_back(false);
+    auto owned = std::make_unique<EndlessOperation>(finished_.back());
+    EndlessOperation& operation = *owned;
+    operation.completion()->callback = [this, &finished = finished_.back()](const Status& status) {
+      EXPECT_TRUE(finished) << "memory must be deregistered before its buffer is given back";
+      ++ends_;
+      end_ = status;
+    };
+    context_.operations().submit(std::move(owned));
+    context_.poll(kNow);
+    return operation;
+  }
+  /// Polls like the owner of the engine, which contains exceptions.
+  void poll() {
+    try {
+      context_.poll(kNow);
+    } catch (const std::exception& error) {
+      context_.failures().fail(failure(Code::internal, "{}", error.what()));
+    }
+  }
+
+  CommunicatorContext context_{
+      Rank{1}, 2, Settings{}, std::make_unique<fuzz::ScriptedEndpoint>(), {"rank 0", "rank 1"}};
+  std::deque<bool> finished_;  ///< by operation: whether it has deregistered its memory
+  int ends_ = 0;               ///< number of ended operations
+  Status end_;                 ///< status of the operation that ended last
+};
+
+TEST_F(FailedContext, HookThrows_operationsEndInTheSamePoll) {
+  begin();
+  context_.failures().on_failure([](const Status&) { throw std::runtime_error("disk is full"); });
+  context_.failures().fail(failure(Code::peer_failed, "rank 0 is lost"));
+  EXPECT_NO_THROW(context_.poll(kNow));
+  EXPECT_EQ(ends_, 1);
+  EXPECT_NE(end_.message().find("barrier #1 (endless"), std::string::npos) << end_.to_string();
+  EXPECT_NE(end_.message().find("rank 0 is lost"), std::string::npos) << end_.to_string();
+}
+
+TEST_F(FailedContext, SettlingThrows_operationsEndInTheNextPoll) {
+  begin();
+  begin().out_of_memory = true;
+  context_.failures().fail(failure(Code::peer_failed, "rank 0 is lost"));
+  poll();
+  poll();
+  EXPECT_EQ(ends_, 2) << "every operation must end once";
+  EXPECT_EQ(end_.code(), Code::peer_failed);
+  EXPECT_NE(end_.message().find("rank 0 is lost"), std::string::npos) << end_.to_string();
+  EXPECT_TRUE(context_.operations().idle());
+}
+
+}  // namespace
+}  // namespace tutti::engine
