@@ -4,6 +4,7 @@
 
 #include <array>
 
+#include "device/rc/completion_queue.hpp"
 #include "device/rc/rc_delayed_ack.hpp"
 #include "device/rc/rc_peer_timeout.hpp"
 #include "device/rc/rc_response_queue.hpp"
@@ -78,6 +79,34 @@ TEST(RetransmissionTimeout, SteadyRoundTrips_bringTheTimeoutNearToOneRoundTrip) 
   EXPECT_LT(timeout.current(), Nanoseconds(101'000));
   timeout.sample(Nanoseconds(10'000'000));
   EXPECT_EQ(timeout.current(), Nanoseconds(800'000));
+}
+
+TEST(CompletionQueue, CompletionInEveryPoll_reusesTheMemory) {
+  CompletionQueue queue;
+  const std::array<std::byte, 100> message{std::byte{7}};
+  std::array<Completion, 4> taken;
+  const std::byte* place = nullptr;
+  for (int poll = 0; poll < 1000; ++poll) {
+    queue.push({.opcode = Opcode::receive, .payload = message});
+    ASSERT_EQ(queue.take(taken), 1u);
+    ASSERT_EQ(taken[0].payload.size(), message.size());
+    ASSERT_EQ(taken[0].payload[0], std::byte{7});
+    if (poll == 0) place = taken[0].payload.data();
+    ASSERT_EQ(taken[0].payload.data(), place) << "poll " << poll;
+  }
+  EXPECT_EQ(queue.take(taken), 0u);
+}
+
+TEST(CompletionQueue, CompletionsThatDoNotFit_areTakenInOrderByLaterPolls) {
+  CompletionQueue queue;
+  std::array<Completion, 2> taken;
+  for (std::uint64_t id = 0; id < 3; ++id) queue.push({.work_id = id});
+  ASSERT_EQ(queue.take(taken), 2u);
+  queue.push({.work_id = 3});
+  ASSERT_EQ(queue.take(taken), 2u);
+  EXPECT_EQ(taken[0].work_id, 2u);
+  EXPECT_EQ(taken[1].work_id, 3u);
+  EXPECT_TRUE(queue.empty());
 }
 
 TEST(DelayedAck, ArrivalIsAcknowledgedAfterTheDelay) {

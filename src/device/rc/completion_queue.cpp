@@ -5,17 +5,16 @@
 namespace tutti::device::rc {
 
 void CompletionQueue::push(const Completion& completion) {
+  if (empty()) {
+    entries_.clear();
+    bytes_.clear();
+    taken_ = 0;
+  }
   entries_.push_back({completion, bytes_.size(), completion.payload.size()});
   bytes_.insert(bytes_.end(), completion.payload.begin(), completion.payload.end());
 }
 
 std::size_t CompletionQueue::take(std::span<Completion> out) {
-  if (taken_ == entries_.size()) {
-    entries_.clear();
-    bytes_.clear();
-    taken_ = 0;
-    return 0;
-  }
   const std::size_t count = std::min(out.size(), entries_.size() - taken_);
   for (std::size_t i = 0; i < count; ++i) {
     const Entry& entry = entries_[taken_++];

@@ -21,7 +21,7 @@ class CompletionSink {
 class CompletionQueue final : public CompletionSink {
  public:
   void push(const Completion& completion) override;
-  /// Moves as many completions as fit to `out`; their payloads stay valid until the next `take`.
+  /// Moves as many completions as fit to `out`; their payloads stay valid until the next `push`.
   std::size_t take(std::span<Completion> out);
   bool empty() const { return taken_ == entries_.size(); }
 
