@@ -30,7 +30,7 @@ class BlockLayout {
 
   /// Appends the block of `root`; its PSNs follow those of the previous block. False if the 32-bit
   /// PSN space is exhausted.
-  bool add(Rank root, std::uint64_t offset_bytes, std::uint64_t size_bytes);
+  [[nodiscard]] bool add(Rank root, std::uint64_t offset_bytes, std::uint64_t size_bytes);
 
   const std::vector<Block>& blocks() const { return blocks_; }
   std::uint32_t chunk_bytes() const { return chunk_bytes_; }

@@ -181,7 +181,7 @@ protocol::BlockLayout make_layout(const DatapathSpec& spec) {
   for (std::uint32_t t = 0; t < spec.threads; ++t) {
     const std::uint64_t first = chunks * t / spec.threads * spec.chunk_bytes;
     const std::uint64_t last = chunks * (t + 1) / spec.threads * spec.chunk_bytes;
-    layout.add(rank_of(t), first, std::min(last, spec.buffer_bytes) - first);
+    (void)layout.add(rank_of(t), first, std::min(last, spec.buffer_bytes) - first);
   }
   return layout;
 }

@@ -39,7 +39,7 @@ class Queue final : public device::MulticastQueuePair {
 class Sending : public testing::Test {
  protected:
   Sending() {
-    layout_.add(rank_of(0), 0, std::uint64_t{kBlockChunks} * kChunk);
+    EXPECT_TRUE(layout_.add(rank_of(0), 0, std::uint64_t{kBlockChunks} * kChunk));
     sender_ = std::make_unique<BlockSender>(layout_, 0, std::span(data_), 1, endpoint_, counters_);
   }
   /// Sends until the queue accepts no more chunks, as one poll of the operation does.

@@ -82,8 +82,8 @@ class Receiving : public testing::Test {
     }
     layout_ = protocol::BlockLayout(kChunk, 2, std::uint64_t{kBlockChunks} * kChunk);
     for (std::uint32_t b = 0; b < 2; ++b) {
-      layout_.add(rank_of(b), std::uint64_t{b} * kBlockChunks * kChunk,
-                  std::uint64_t{kBlockChunks} * kChunk);
+      EXPECT_TRUE(layout_.add(rank_of(b), std::uint64_t{b} * kBlockChunks * kChunk,
+                              std::uint64_t{kBlockChunks} * kChunk));
     }
     map_ = std::make_unique<protocol::ChunkMap>(layout_);
     read_locked_ = SharedBitmap(layout_.chunk_count());

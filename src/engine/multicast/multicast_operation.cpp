@@ -85,15 +85,16 @@ void MulticastOperation::build_layout() {
       std::max<std::uint64_t>(window / context().settings().pulses_in_flight, 1);
   call_.layout = protocol::BlockLayout(context().settings().chunk_bytes, subgroups,
                                        std::min(block_bytes, pulse));
+  // CallPlanner refuses a call with more chunks than PSNs.
   if (!call_.gather) {
-    call_.layout.add(description().root, 0, call_.buffer.size());
+    (void)call_.layout.add(description().root, 0, call_.buffer.size());
     if (description().root == context().rank()) call_.own_block = 0;
     return;
   }
   for (std::uint32_t r = 0; r < context().size(); ++r) {
     const BlockExtent place =
         extents_.empty() ? BlockExtent{r * call_.own.size(), call_.own.size()} : extents_[r];
-    call_.layout.add(rank_of(r), place.offset_bytes, place.size_bytes);
+    (void)call_.layout.add(rank_of(r), place.offset_bytes, place.size_bytes);
   }
   call_.own_block = index(context().rank());
 }

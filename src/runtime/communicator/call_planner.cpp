@@ -151,6 +151,26 @@ bool CallPlanner::fits_slot(Collective collective, std::string_view algorithm,
          engine::SlotExchangeOperation::serves(collective);
 }
 
+Status CallPlanner::check_chunks(const CollectiveCall& call, std::uint64_t block_bytes) const {
+  constexpr std::uint64_t kMaxChunks = 0xffff'ffff;
+  if (facts_.chunk_bytes == 0) return {};
+  const auto chunks_of = [this](std::uint64_t bytes) {
+    return bytes / facts_.chunk_bytes + (bytes % facts_.chunk_bytes != 0 ? 1 : 0);
+  };
+  std::uint64_t chunks = 0;
+  if (call.collective == Collective::allgatherv) {
+    for (const std::uint64_t bytes : call.sizes_bytes) chunks += chunks_of(bytes);
+  } else {
+    chunks = chunks_of(block_bytes) * (call.collective == Collective::allgather ? facts_.size : 1);
+  }
+  if (chunks <= kMaxChunks) return {};
+  return failure(Code::invalid_argument,
+                 "{}: {} bytes are {} chunks of {} bytes, but a multicast has at most {}: set a "
+                 "larger chunk_bytes, or name another algorithm",
+                 to_string(call.collective), call.receive.size(), chunks, facts_.chunk_bytes,
+                 kMaxChunks);
+}
+
 Result<PlannedCall> CallPlanner::plan(const CollectiveCall& call) {
   if (Status status = check_call(call, facts_.rank, facts_.size); !status) return status;
   PlannedCall planned;
@@ -160,7 +180,11 @@ Result<PlannedCall> CallPlanner::plan(const CollectiveCall& call) {
   if (!chosen) return chosen.status();
   planned.algorithm_name = chosen->entry->name.data();
   planned.with_inline_engine = fits_slot(call.collective, chosen->entry->name, planned.block_bytes);
-  if (planned.with_inline_engine || chosen->entry->name == kMulticast) return planned;
+  if (planned.with_inline_engine) return planned;
+  if (chosen->entry->name == kMulticast) {
+    if (Status status = check_chunks(call, planned.block_bytes); !status) return status;
+    return planned;
+  }
 
   const schedule::TemplateKey key{.collective = call.collective,
                                   .algorithm = chosen->entry->name,

@@ -28,6 +28,7 @@ struct CallerFacts {
   std::uint32_t size = 1;
   std::uint32_t hosts = 1;
   std::uint64_t max_data_bytes = 0;  ///< largest payload of a message, in bytes
+  std::uint32_t chunk_bytes = 0;     ///< size of a multicast chunk, in bytes; 0: no multicast
   std::string device{};              ///< name of the communicator's device
   /// Size in bytes of the largest block that a slot exchange carries; nothing if the device has no
   /// slots.
@@ -84,6 +85,8 @@ class CallPlanner {
     return limit_bytes > 0 && call.options.algorithm == Algorithm::automatic &&
            block_bytes_of(call, facts_.size) < limit_bytes;
   }
+  /// Fails if a multicast call has more chunks than there are PSNs.
+  Status check_chunks(const CollectiveCall& call, std::uint64_t block_bytes) const;
   bool fits_slot(Collective collective, std::string_view algorithm,
                  std::uint64_t block_bytes) const;
 

@@ -222,6 +222,7 @@ CallerFacts CommunicatorImpl::Creation::facts() const {
                     .size = made_.size(),
                     .hosts = static_cast<std::uint32_t>(networks.size()),
                     .max_data_bytes = made_.context_->messages().max_data_bytes(),
+                    .chunk_bytes = made_.context_->settings().chunk_bytes,
                     .device = made_.device_};
   if (const device::SlotExchange* slots = made_.context_->endpoint().slot_exchange()) {
     facts.max_slot_bytes = slots->max_block_bytes();
