@@ -129,11 +129,12 @@ bool CreditWindow::on_credit(Rank from, std::uint64_t argument, Outbox& outbox) 
   return true;
 }
 
-bool CreditWindow::on_grant(std::uint64_t argument) {
+bool CreditWindow::on_grant(Rank from, std::uint64_t argument) {
   const auto chain_index = static_cast<std::uint32_t>(argument >> 32);
   const auto batch = static_cast<std::uint32_t>(argument);
   if (chain_index >= chains_.size() || batch >= chains_[chain_index].batch_count) return false;
   Chain& chain = chains_[chain_index];
+  if (from != grantor(chain, batch)) return false;
   chain.granted = std::max(chain.granted, batch + 1);
   return true;
 }

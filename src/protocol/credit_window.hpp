@@ -34,7 +34,7 @@ class CreditWindow {
   /// Handle a child's report (`on_credit`) and a grantor's grant (`on_grant`); false if the
   /// message is invalid.
   bool on_credit(Rank from, std::uint64_t argument, Outbox& outbox);
-  bool on_grant(std::uint64_t argument);
+  bool on_grant(Rank from, std::uint64_t argument);
 
   std::uint32_t batch_chunks() const { return batch_chunks_; }
 

@@ -189,7 +189,7 @@ class Stream {
       pump_.collect(delivery.to, outbox_);
     } else {
       ASSERT_EQ(delivery.message.kind, MessageKind::grant);
-      EXPECT_TRUE(credits.on_grant(delivery.message.argument));
+      EXPECT_TRUE(credits.on_grant(delivery.from, delivery.message.argument));
     }
   }
 
@@ -306,10 +306,22 @@ TEST(CreditWindow, CreditReports_ofAWrongRankChainOrBatch_areRefused) {
       << "the last credit batches are not reported, because no rank waits for them";
   EXPECT_FALSE(credits.on_credit(rank_of(3), 0, outbox)) << "rank 3 is a child of rank 2";
   EXPECT_FALSE(credits.on_credit(rank_of(0), 0, outbox)) << "rank 0 is not a child of itself";
-  EXPECT_FALSE(credits.on_grant(std::uint64_t{7} << 32));
-  EXPECT_FALSE(credits.on_grant(80));
+  EXPECT_FALSE(credits.on_grant(rank_of(0), std::uint64_t{7} << 32));
+  EXPECT_FALSE(credits.on_grant(rank_of(0), 80));
   EXPECT_TRUE(outbox.empty());
   EXPECT_EQ(credits.limit(0), 40u);
+}
+
+TEST(CreditWindow, GrantOfAnotherRankThanTheGrantor_isRefused) {
+  const BlockLayout layout = gather(8, 100);
+  const ChunkMap map(layout);
+  CreditWindow credits(rank_of(1), 8, kEpoch, map, 1, 40, 4);
+  // The credit of batch 5 is for batch 9, which rank 0 sends.
+  EXPECT_FALSE(credits.on_grant(rank_of(3), 5));
+  EXPECT_EQ(credits.limit(0), 40u);
+  EXPECT_TRUE(credits.on_grant(rank_of(0), 5));
+  EXPECT_EQ(credits.limit(0), 100u);
+  EXPECT_FALSE(credits.on_grant(rank_of(7), 79)) << "no sender waits for this credit";
 }
 
 }  // namespace

@@ -208,8 +208,8 @@ void MulticastOperation::on_message(Instant now, Rank from, const Message& messa
       legal = sender_.credits().on_credit(from, message.argument, call_.outbox);
       break;
     case MessageKind::grant:
-      legal = sender_.credits().on_grant(message.argument);
-      ++context().counters().credits_granted;
+      legal = sender_.credits().on_grant(from, message.argument);
+      if (legal) ++context().counters().credits_granted;
       break;
     default:
       legal = false;
