@@ -1,5 +1,5 @@
-// Base class of endpoint decorators. It forwards every call; a decorator overrides the calls that
-// it changes.
+// Base class of endpoint decorators. It forwards every call except `slot_exchange`, because the
+// transfers of a slot exchange would bypass the decorator; a decorator overrides what it changes.
 #pragma once
 
 #include <memory>

@@ -2,8 +2,8 @@
 // fetches missing chunks. It expires no earlier than the expected transfer time plus the silence
 // timeout after the start, and no earlier than the silence timeout after the last arrival.
 //
-// The silence timeout is a floor plus a multiple of the measured jitter. The timer measures time by
-// the clock, not by counting polls.
+// The silence timeout is a multiple of the measured jitter, bounded by a floor and a ceiling. The
+// timer measures time by the clock, not by counting polls.
 #pragma once
 
 #include <cstdint>

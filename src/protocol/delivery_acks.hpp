@@ -15,8 +15,8 @@ namespace tutti::protocol {
 
 class DeliveryAcks {
  public:
-  /// Every epoch before `first_epoch` counts as acknowledged. This rank sends an ACK at most
-  /// `delay` after a block's arrival.
+  /// Every epoch before `first_epoch` counts as acknowledged. This rank sends its ACKs `delay` after
+  /// the last arrival of a block, so that one ACK covers a run of Broadcasts.
   DeliveryAcks(std::uint32_t size, std::uint32_t first_epoch, Nanoseconds delay)
       : size_(size), delay_(delay), acked_by_all_(first_epoch - 1) {}
 

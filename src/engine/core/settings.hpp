@@ -28,7 +28,7 @@ struct Settings {
   /// a copy (RetainedBlocks).
   std::uint64_t retain_bytes = 0;
   Nanoseconds path_test_interval{0};  ///< time without progress before a path test; 0: no test
-  Nanoseconds ack_delay{1'000'000};   ///< longest delay of a delivery ACK
+  Nanoseconds ack_delay{1'000'000};   ///< delay of delivery ACKs after the last block
   /// A sender activates its successor this long before its own last byte leaves.
   Nanoseconds activation_lead{300'000};
 };
