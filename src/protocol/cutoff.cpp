@@ -25,8 +25,7 @@ void Jitter::observe(Nanoseconds gap) {
 }
 
 Cutoff::Cutoff(const Settings& settings, const Jitter& jitter)
-    : settings_(settings),
-      silence_timeout_(std::clamp(jitter.smoothed() * settings.jitter_multiple,
+    : silence_timeout_(std::clamp(jitter.smoothed() * settings.jitter_multiple,
                                   settings.silence_timeout_floor,
                                   settings.silence_timeout_ceiling)) {}
 

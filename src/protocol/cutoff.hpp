@@ -53,7 +53,6 @@ class Cutoff {
   Nanoseconds silence_timeout() const { return silence_timeout_; }
 
  private:
-  Settings settings_;
   Nanoseconds silence_timeout_;
   Instant earliest_{};
   Instant last_progress_{};

@@ -37,8 +37,6 @@ class Handshake {
   bool told() const { return told_; }
   bool heard() const { return heard_; }
   bool done() const { return told_ && heard_; }
-  Rank left() const { return left_; }
-  Rank right() const { return right_; }
 
  private:
   Rank left_;

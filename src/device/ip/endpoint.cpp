@@ -167,7 +167,7 @@ Status IpEndpoint::open_slot_exchange(const GroupSettings& settings) {
 
 Status IpEndpoint::use_receive_workers(bool on) {
   for (std::uint32_t s = 0; s < groups_.size(); ++s) {
-    epoll_event event{.events = EPOLLIN, .data = {.u32 = s + 1}};
+    epoll_event event{.events = EPOLLIN, .data = {}};
     const int operation = on ? EPOLL_CTL_DEL : EPOLL_CTL_ADD;
     if (::epoll_ctl(epoll_.get(), operation, groups_[s]->receive_descriptor(), &event) != 0) {
       return system_failure(errno, "watching a multicast socket");
@@ -190,7 +190,7 @@ Status IpEndpoint::open_unicast() {
   if (::getsockname(unicast_.get(), interface_.address.get(), &length) != 0) {
     return system_failure(errno, "reading the port of the unicast socket");
   }
-  epoll_event event{.events = EPOLLIN, .data = {.u32 = 0}};
+  epoll_event event{.events = EPOLLIN, .data = {}};
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, unicast_.get(), &event) != 0) {
     return system_failure(errno, "watching the unicast socket");
   }
@@ -417,7 +417,7 @@ void IpEndpoint::collect_probes() {
 bool IpEndpoint::prepare_wait() {
   const bool watch = slot_exchange_ && slot_exchange_->waits();
   if (watch == slots_watched_) return true;
-  epoll_event event{.events = EPOLLIN, .data = {.u32 = 0x2000}};
+  epoll_event event{.events = EPOLLIN, .data = {}};
   const int operation = watch ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
   if (::epoll_ctl(epoll_.get(), operation, slot_pair_->receive_descriptor(), &event) == 0)
     slots_watched_ = watch;
@@ -426,7 +426,7 @@ bool IpEndpoint::prepare_wait() {
 
 void IpEndpoint::notify_when_sendable(bool on) {
   for (std::uint32_t s = 0; s < groups_.size(); ++s) {
-    epoll_event event{.events = EPOLLOUT, .data = {.u32 = 0x1000 + s}};
+    epoll_event event{.events = EPOLLOUT, .data = {}};
     const int operation = on ? EPOLL_CTL_ADD : EPOLL_CTL_DEL;
     (void)::epoll_ctl(epoll_.get(), operation, groups_[s]->send_descriptor(), &event);
   }

@@ -8,8 +8,6 @@
 
 namespace tutti::engine {
 
-namespace {}  // namespace
-
 using protocol::Block;
 using protocol::Message;
 using protocol::MessageKind;
