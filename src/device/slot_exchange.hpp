@@ -6,8 +6,10 @@
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
+#include "tutti/status.hpp"
 #include "tutti/units.hpp"
 
 namespace tutti::device {
@@ -69,15 +71,22 @@ class SlotExchange {
 
   /// Size of the largest block, in bytes.
   virtual std::size_t max_block_bytes() const = 0;
-  /// Enters the next exchange. If this rank publishes a block, `own` is copied now or by a later
-  /// `collect`, so it must not change until `leave`.
-  void enter(const ExchangeHeader& header, std::span<const std::byte> own) {
+  /// Enters the next exchange; refuses a block that is longer than a slot. If this rank publishes a
+  /// block, `own` is copied now or by a later `collect`, so it must not change until `leave`.
+  Status enter(const ExchangeHeader& header, std::span<const std::byte> own) {
+    if (own.size() > max_block_bytes()) {
+      return Status(Code::invalid_argument, "a slot of " + std::to_string(max_block_bytes()) +
+                                                " bytes cannot hold a block of " +
+                                                std::to_string(own.size()) +
+                                                ": use an algorithm without slots");
+    }
     header_ = header;
     own_block_ = own;
     ++number_;
     header.list_sources(me_, size_, missing_);
     slot_busy_ = header.has_block_of(me_);
     publish_if_free();
+    return {};
   }
   /// Returns the entries that have arrived since the last call; they are valid until `leave`.
   std::span<const SlotEntry> collect() {

@@ -58,7 +58,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   device::ip::IpSlotExchange slot_exchange(rank_of(0), kRanks, pair, kChunkBytes);
   const std::array<std::byte, 40> own{};
   const device::ExchangeHeader meeting{.purpose = 2, .block_bytes = own.size()};
-  slot_exchange.enter(meeting, own);
+  if (!slot_exchange.enter(meeting, own)) std::abort();
   while (!input.empty()) {
     const std::size_t left = input.size();
     for (const device::SlotEntry& one : slot_exchange.collect()) {
@@ -69,7 +69,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     (void)slot_exchange.resend(static_cast<std::uint32_t>(left));
     if (slot_exchange.complete()) {
       slot_exchange.leave();
-      slot_exchange.enter(meeting, own);
+      if (!slot_exchange.enter(meeting, own)) std::abort();
     }
     if (input.size() == left) break;
   }

@@ -26,6 +26,9 @@ using std::chrono::milliseconds;
 // The number of exchanges by which a rank may be ahead of its readers.
 constexpr std::uint32_t kSlots = 8;
 
+// A length that no slot of any device holds.
+constexpr std::size_t kBeyondAnySlotBytes = 1024 * 1024;
+
 /// The longest block of a slot exchange.
 std::size_t longest(const std::string& device) { return device == "host" ? 64 * 1024 : 16 * 1024; }
 
@@ -284,6 +287,21 @@ TEST_P(SlotExchange, DifferentCalls_failWithAnErrorThatNamesBoth) {
   EXPECT_EQ(named, 1);
 }
 
+TEST_P(SlotExchange, BarrierWithBuffers_ignoresThem) {
+  on_ranks(3, options(), [&](Communicator& communicator) {
+    const Bytes sent(kBeyondAnySlotBytes, std::byte{1});
+    Bytes received(sent.size());
+    const std::span<std::byte> overlapping = std::span(received).subspan(1);
+    finish(communicator.start({.collective = Collective::barrier, .send = sent}));
+    finish(communicator.start(
+        {.collective = Collective::barrier, .send = received, .receive = overlapping}));
+    auto prepared = communicator.prepare({.collective = Collective::barrier, .send = sent});
+    ASSERT_TRUE(prepared.ok()) << prepared.status().to_string();
+    finish(prepared->start());
+    EXPECT_TRUE(received == Bytes(sent.size()));
+  });
+}
+
 TEST(SlotExchangeBetweenHosts, ClosedRankIsNamedInTheError) {
   std::atomic<int> named{0};
   on_ranks(3, on("ip"), [&](Communicator& communicator) {
@@ -341,8 +359,8 @@ TEST_P(SlotExchange, LeavingRankIsNamedInTheError) {
   });
 }
 
-TEST(SharedSlots, EntryWithAFalseLength_isNotReadBeyondItsSlot) {
-  device::host::HostDevice device;
+/// Two connected endpoints in shared memory; fewer if a step fails.
+std::vector<std::unique_ptr<device::Endpoint>> two_endpoints(device::host::HostDevice& device) {
   std::vector<std::unique_ptr<device::Endpoint>> endpoints;
   std::vector<std::vector<std::byte>> addresses;
   for (std::uint32_t r = 0; r < 2; ++r) {
@@ -352,14 +370,34 @@ TEST(SharedSlots, EntryWithAFalseLength_isNotReadBeyondItsSlot) {
     options.local_ranks = {rank_of(0), rank_of(1)};
     options.peer_timeout = kLong;
     auto opened = device.open(options);
-    ASSERT_TRUE(opened.ok()) << opened.status().to_string();
+    EXPECT_TRUE(opened.ok()) << opened.status().to_string();
+    if (!opened) return {};
     addresses.push_back((*opened)->address());
     endpoints.push_back(std::move(*opened));
   }
-  for (auto& one : endpoints) ASSERT_TRUE(one->connect(addresses).ok());
+  for (auto& one : endpoints) EXPECT_TRUE(one->connect(addresses).ok());
+  return endpoints;
+}
+
+TEST(SharedSlots, BlockLongerThanASlot_isRefused) {
+  device::host::HostDevice device;
+  const auto endpoints = two_endpoints(device);
+  ASSERT_EQ(endpoints.size(), 2u);
+  device::SlotExchange& slots = *endpoints[0]->slot_exchange();
+  const Bytes block(slots.max_block_bytes() + 1);
+  const Status refused = slots.enter({.block_bytes = block.size()}, block);
+  EXPECT_EQ(refused.code(), Code::invalid_argument);
+  EXPECT_TRUE(slots.enter({.block_bytes = 8}, std::span(block).first(8)).ok());
+}
+
+TEST(SharedSlots, EntryWithAFalseLength_isNotReadBeyondItsSlot) {
+  device::host::HostDevice device;
+  const auto endpoints = two_endpoints(device);
+  ASSERT_EQ(endpoints.size(), 2u);
   const Bytes block = pattern(8, 1);
-  endpoints[0]->slot_exchange()->enter({.block_bytes = std::uint64_t{1} << 40}, block);
-  endpoints[1]->slot_exchange()->enter({.block_bytes = 8}, block);
+  EXPECT_TRUE(
+      endpoints[0]->slot_exchange()->enter({.block_bytes = std::uint64_t{1} << 40}, block).ok());
+  EXPECT_TRUE(endpoints[1]->slot_exchange()->enter({.block_bytes = 8}, block).ok());
   const auto entries = endpoints[1]->slot_exchange()->collect();
   ASSERT_EQ(entries.size(), 1u);
   EXPECT_EQ(entries[0].header.block_bytes, std::uint64_t{1} << 40);
@@ -467,7 +505,7 @@ TEST(LossySlotExchange, EveryEntryArrivesDespiteLosses) {
     for (std::uint32_t r = 0; r < kRanks; ++r) own.push_back(pattern(bytes, 10 * meeting + r));
     std::set<std::uint32_t> inside;
     for (std::uint32_t r = 0; r < kRanks; ++r) {
-      job.slot_exchanges[r]->enter(all_to_all(bytes), own[r]);
+      EXPECT_TRUE(job.slot_exchanges[r]->enter(all_to_all(bytes), own[r]).ok());
       inside.insert(r);
     }
     for (int round = 0; !inside.empty(); ++round) {
@@ -498,7 +536,8 @@ TEST(LossySlotExchange, GatheredEntriesAreSentToTheRootAlone) {
                                       .purpose = 4,
                                       .root = rank_of(1),
                                       .block_bytes = 250};
-  for (auto& slot_exchange : job.slot_exchanges) slot_exchange->enter(gather, block);
+  for (auto& slot_exchange : job.slot_exchanges)
+    EXPECT_TRUE(slot_exchange->enter(gather, block).ok());
   EXPECT_TRUE(job.network.queues[0].empty());
   EXPECT_TRUE(job.network.queues[2].empty());
   EXPECT_EQ(job.slot_exchanges[1]->collect().size(), 2u);
@@ -515,15 +554,15 @@ TEST(LossySlotExchange, EntryIsResentUntilEveryReaderHasIt) {
     return to == rank_of(2) && chunk.epoch == 1;
   };
   for (std::uint32_t i = 0; i < kSlots; ++i) {
-    job.slot_exchanges[0]->enter(broadcast, block);
+    EXPECT_TRUE(job.slot_exchanges[0]->enter(broadcast, block).ok());
     EXPECT_TRUE(job.slot_exchanges[0]->complete());
     job.slot_exchanges[0]->leave();
   }
   // No rank has acknowledged the first exchange, so the slot of that exchange is still in use.
-  job.slot_exchanges[0]->enter(broadcast, block);
+  EXPECT_TRUE(job.slot_exchanges[0]->enter(broadcast, block).ok());
   EXPECT_TRUE(job.slot_exchanges[0]->slot_busy());
   EXPECT_EQ(job.slot_exchanges[0]->unacked().size(), 2u);
-  job.slot_exchanges[2]->enter(broadcast, {});
+  EXPECT_TRUE(job.slot_exchanges[2]->enter(broadcast, {}).ok());
   EXPECT_TRUE(job.slot_exchanges[2]->collect().empty());
   EXPECT_FALSE(job.slot_exchanges[0]->resend(9))
       << "the entry of this exchange was not published yet";
@@ -560,10 +599,10 @@ TEST(LossySlotExchange, ChunksThatFitNoEntry_areDropped) {
   Bytes unknown = framed(all_to_all(0), 0);
   unknown[0] = std::byte{9};
   send(1, 0, unknown);  // unknown kind of collective
-  job.slot_exchanges[0]->enter(all_to_all(250), block);
+  EXPECT_TRUE(job.slot_exchanges[0]->enter(all_to_all(250), block).ok());
   EXPECT_TRUE(job.slot_exchanges[0]->collect().empty());
   EXPECT_EQ(job.slot_exchanges[0]->rejected(), 6u);
-  job.slot_exchanges[1]->enter(all_to_all(250), block);
+  EXPECT_TRUE(job.slot_exchanges[1]->enter(all_to_all(250), block).ok());
   EXPECT_EQ(job.slot_exchanges[0]->collect().size(), 1u);
 }
 

@@ -86,7 +86,9 @@ void SlotExchangeOperation::start(Instant now, bool) {
   context().recorder().enter(epoch(), observe::Phase::data, now);
   completion()->chunks_total = 1;
   slot_exchange_ = context().endpoint().slot_exchange();
-  slot_exchange_->enter(header_, own_);
+  if (Status entered = slot_exchange_->enter(header_, own_); !entered) {
+    return context().failures().fail(entered);
+  }
   if (slot_exchange_->loses()) {
     request_after_ = kRequestAfter;
     request_at_ = slot_exchange_->slot_busy() ? now : now + request_after_;

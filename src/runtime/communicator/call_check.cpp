@@ -91,13 +91,22 @@ bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
 
 }  // namespace
 
+CollectiveCall without_unused_buffers(CollectiveCall call) {
+  const bool barrier = call.collective == Collective::barrier;
+  if (barrier || call.collective == Collective::broadcast) call.send = {};
+  if (barrier) call.receive = {};
+  return call;
+}
+
 Status check_call(const CollectiveCall& call, Rank rank, std::uint32_t size) {
   if (has_root(call.collective) && index(call.root) >= size)
     return wrong(call, fmt::format("root {} is not one of the {} ranks", index(call.root), size));
   if (Status status = check_sizes(call, rank, size); !status) return status;
   if (Status status = check_elements(call); !status) return status;
   const std::uint64_t block = block_bytes_of(call, size);
-  if (call.collective == Collective::broadcast || is_in_place(call, rank, block)) return {};
+  const bool one_buffer =
+      call.collective == Collective::barrier || call.collective == Collective::broadcast;
+  if (one_buffer || is_in_place(call, rank, block)) return {};
   if (!overlap(call.send, call.receive)) return {};
   return wrong(call, call.collective == Collective::alltoall
                          ? "send and receive buffer overlap: alltoall cannot be called in place"

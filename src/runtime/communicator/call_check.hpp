@@ -8,6 +8,10 @@
 
 namespace tutti::runtime {
 
+/// The call without the buffers that its collective does not use, so that no code reads or fills
+/// them.
+CollectiveCall without_unused_buffers(CollectiveCall call);
+
 /// Checks a call. An error (invalid_argument) names the collective, the buffer and the size that
 /// the buffer needs.
 Status check_call(const CollectiveCall& call, Rank rank, std::uint32_t size);

@@ -174,7 +174,7 @@ Status CallPlanner::check_chunks(const CollectiveCall& call, std::uint64_t block
 Result<PlannedCall> CallPlanner::plan(const CollectiveCall& call) {
   if (Status status = check_call(call, facts_.rank, facts_.size); !status) return status;
   PlannedCall planned;
-  planned.call = call;
+  planned.call = without_unused_buffers(call);
   planned.block_bytes = block_bytes_of(call, facts_.size);
   const auto chosen = choose(call, planned.block_bytes);
   if (!chosen) return chosen.status();
@@ -216,7 +216,7 @@ Result<std::unique_ptr<engine::Operation>> CallPlanner::make(const CollectiveCal
   }
   if (Status status = check_call(call, facts_.rank, facts_.size); !status) return status;
   return std::unique_ptr<engine::Operation>(
-      engine::SlotExchangeOperation::create(call, facts_.rank));
+      engine::SlotExchangeOperation::create(without_unused_buffers(call), facts_.rank));
 }
 
 Result<std::unique_ptr<engine::Operation>> CallPlanner::make(const PlannedCall& planned) {
