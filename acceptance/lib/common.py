@@ -38,7 +38,26 @@ class Verdict:
         self.bars = []
         self.figures = []
         self.lines = []
+        self.parts = parts_done()
         self.start = time.monotonic()
+
+    def part(self, name, measure):
+        """Bars and figures of `measure()`. Under `acceptance/run`, those of an interrupted run of the same commit are kept."""
+        kept = self.parts.get(name)
+        if kept is None:
+            begun = time.monotonic()
+            counts = len(self.bars), len(self.figures), len(self.lines)
+            measure()
+            kept = {"bars": self.bars[counts[0]:], "figures": self.figures[counts[1]:], "lines": self.lines[counts[2]:],
+                    "seconds": time.monotonic() - begun}
+            self.parts[name] = kept
+            write_record({"parts": self.parts})
+            return
+        print(f"{name}: measured earlier on this commit", flush=True)
+        self.bars += kept["bars"]
+        self.figures += kept["figures"]
+        self.lines += map(tuple, kept["lines"])
+        self.start -= kept["seconds"]
 
     def figure(self, text):
         """A measurement that no bar depends on."""
@@ -81,20 +100,28 @@ class Verdict:
         for mark, text in self.lines:
             print(f"  {mark} {text}")
         print(f"{program_name()}: {'holds' if held else 'DOES NOT HOLD'}", flush=True)
-        self._write_json(held, wall_seconds)
+        write_record({"title": self.title, "held": held, "bars": self.bars, "figures": self.figures,
+                      "exit_status": 0 if held else 1, "wall_seconds": round(wall_seconds, 1), "arguments": sys.argv[1:]})
         sys.exit(0 if held else 1)
 
-    def _write_json(self, held, wall_seconds):
-        path = os.environ.get("TUTTI_ACCEPTANCE_JSON")
-        if not path:
-            return
-        record = {"schema": SCHEMA, "program": program_name(), "title": self.title, "held": held, "bars": self.bars,
-                  "figures": self.figures, "exit_status": 0 if held else 1, "wall_seconds": round(wall_seconds, 1),
-                  "machine": machine_facts(), "commit": commit(), "arguments": sys.argv[1:],
-                  "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}
-        with open(path + ".part", "w", encoding="utf-8") as file:
-            json.dump(record, file, indent=1)
-        os.replace(path + ".part", path)
+
+def write_record(content):
+    """Writes the result of this program to the file that TUTTI_ACCEPTANCE_JSON names, if it names one."""
+    path = os.environ.get("TUTTI_ACCEPTANCE_JSON")
+    if not path:
+        return
+    record = {"schema": SCHEMA, "program": program_name(), **content, "machine": machine_facts(), "commit": commit(),
+              "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}
+    with open(path + ".part", "w", encoding="utf-8") as file:
+        json.dump(record, file, indent=1)
+    os.replace(path + ".part", path)
+
+
+def parts_done():
+    """{name: part} of an interrupted run of this program on this commit."""
+    path = os.environ.get("TUTTI_ACCEPTANCE_JSON")
+    record = read_json(path) if path and os.path.exists(path) else {}
+    return record["parts"] if "parts" in record and record["commit"] == commit() else {}
 
 
 def program_name():

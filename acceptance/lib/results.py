@@ -69,7 +69,8 @@ def _cut(text):
 def state(record):
     """One program's result in a few words."""
     if not was_run(record):
-        return "not run" + (f": {record['reason']}" if record and record.get("reason") else "")
+        parts = f", {len(record['parts'])} parts done" if record and record.get("parts") else ""
+        return "not run" + parts + (f": {record['reason']}" if record and record.get("reason") else "")
     missed = sum(1 for bar in record["bars"] if not bar["held"])
     count = len(record["bars"])
     if not count:

@@ -69,15 +69,26 @@ class Run:
         git(self.root, "worktree", "prune")
         git(self.root, "worktree", "add", "--detach", "--force", self.tree, self.commit)
 
+    def take_recorded(self):
+        """Results on this commit that the tree records and this machine lacks: a run can go on elsewhere."""
+        path = os.path.join(self.root, JSON_IN_TREE)
+        stored = common.read_json(path) if os.path.exists(path) else {"commit": None}
+        if stored["commit"] != self.commit:
+            return
+        for name, record in stored["programs"].items():
+            if record is not None and not os.path.exists(self.path(name, ".json")):
+                write_json(self.path(name, ".json"), record)
+
     def path(self, program, suffix):
         path = os.path.join(self.results, program + suffix)
         os.makedirs(os.path.dirname(path), exist_ok=True)
         return path
 
-    def execute(self, program, timeout_s):
-        """Runs one program; its JSON is in place afterwards, also if it did not get to its verdict."""
+    def execute(self, program, timeout_s, again):
+        """Runs one program; its JSON is in place afterwards, also if it did not get to its verdict. Parts that an earlier
+        run finished are kept, unless `again`."""
         target, log_path = self.path(program, ".json"), self.path(program, ".log")
-        with contextlib.suppress(FileNotFoundError):
+        if again and os.path.exists(target):
             os.remove(target)
         environment = {key: value for key, value in os.environ.items() if key != "TUTTI_BUILD"}
         environment.update(TUTTI_ACCEPTANCE_JSON=target,
@@ -92,16 +103,17 @@ class Run:
                 status = None
             finally:
                 end_group(process)
-        record = common.read_json(target) if os.path.exists(target) else None
-        if record is not None and record["exit_status"] == status and record["commit"] == self.commit:
+        record = common.read_json(target) if os.path.exists(target) else {"commit": self.commit}
+        if results.was_run(record) and record["exit_status"] == status and record["commit"] == self.commit:
             return record
         if status is None:
             reason = f"no verdict after {timeout_s / 3600:.1f} h"
-        elif record is not None and record["commit"] != self.commit:
+        elif record["commit"] != self.commit:
             reason = "files in the worktree differ from the commit"
         else:
             reason = f"exit status {status}, {last_line(log_path)}"
         record = {"schema": common.SCHEMA, "program": program, "reason": reason, "exit_status": status,
+                  "parts": record.get("parts", {}) if record["commit"] == self.commit else {},
                   "wall_seconds": round(time.monotonic() - start, 1), "machine": common.machine_facts(), "commit": self.commit,
                   "date": datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")}
         write_json(target, record)
@@ -202,7 +214,7 @@ def execute_all(run, chosen, options):
         record = results.read(run.results, [name])[name]
         if options.again or not results.was_run(record):
             print(f"[{number}/{len(chosen)}] {name} ...", flush=True)
-            record = run.execute(name, options.timeout_hours * 3600)
+            record = run.execute(name, options.timeout_hours * 3600, options.again)
         print(f"[{number}/{len(chosen)}] {name}: {results.state(record)} ({record['wall_seconds']:.0f} s)", flush=True)
 
 
@@ -220,6 +232,7 @@ def main(root, arguments):
     run = Run(root, commit_of(root, options))
     with only_runner(root) if not options.list else contextlib.nullcontext():
         run.prepare()
+        run.take_recorded()
         names = results.programs(run.tree)
         chosen = select(names, options.programs)
         if not options.list and not options.report:

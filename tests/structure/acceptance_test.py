@@ -36,6 +36,14 @@ verdict.finish()
 HOLDS = 'verdict.at_least("speed | of all", 3.25, 2, "GB/s")\nverdict.figure("a figure")'
 MISSES = 'verdict.at_most("time", 9, 5, "s")\nverdict.at_most("other time", None, 5, "s")'
 STOPS = 'verdict.bar("never seen", True)\nsys.exit("no lab on this machine")'
+PARTS = '''
+def measure(name):
+    open("{count}", "a").write(name)
+    verdict.equal(name, 1, 1)
+verdict.part("a", lambda: measure("a"))
+if os.path.exists("{stop}"):
+    sys.exit("interrupted")
+verdict.part("b", lambda: measure("b"))'''
 HANGS = 'import time\ntime.sleep(600)'
 
 
@@ -170,6 +178,27 @@ class Runner(Repository):
             self.run_acceptance(*options)
             with open(count, encoding="utf-8") as file:
                 self.assertEqual(file.read(), runs)
+
+    def test_interrupted_program_keeps_its_parts_also_in_another_clone(self):
+        count, stop = os.path.join(self.root, "..", "count"), os.path.join(self.root, "..", "stop")
+        self.program("one/parts", PARTS.format(count=count, stop=stop))
+        commit = self.commit()
+        with open(stop, "w", encoding="utf-8"):
+            pass
+        self.assertEqual(self.run_acceptance("one").returncode, 1)
+        self.assertEqual(self.run_acceptance("--report").returncode, 1)
+        self.assertIn("not run, 1 parts done: exit status 1, interrupted", self.read("docs/results/acceptance.md"))
+        self.commit()
+        os.remove(stop)
+        shutil.rmtree(os.path.join(self.root, "build"))
+        done = self.run_acceptance("--commit", commit, "one")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertEqual([bar["text"] for bar in self.result(commit, "one/parts")["bars"]], ["a", "b"])
+        with open(count, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "ab")
+        self.run_acceptance("--commit", commit, "--again", "one")
+        with open(count, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "abab")
 
     def test_run_of_some_programs_leaves_the_tables_unchanged(self):
         self.program("one/holds", HOLDS)
