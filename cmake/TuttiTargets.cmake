@@ -64,6 +64,24 @@ function(tutti_layer name)
   endif()
 endfunction()
 
+# Adds to the target the list of the algorithms, one for each file COLLECTIVE_NAME.cpp in src/collectives.
+function(tutti_algorithm_list target)
+  set(collectives "barrier|broadcast|allgather|gather|scatter|alltoall|reduce|allreduce")
+  get_target_property(sources ${target} SOURCES)
+  set(TUTTI_ALGORITHM_DECLARATIONS "")
+  set(TUTTI_ALGORITHM_NAMES "")
+  foreach(source ${sources})
+    get_filename_component(name ${source} NAME_WE)
+    if(name MATCHES "^(${collectives})_")
+      string(APPEND TUTTI_ALGORITHM_DECLARATIONS "AlgorithmEntries ${name}_entries();\n")
+      string(APPEND TUTTI_ALGORITHM_NAMES "      ${name}_entries,\n")
+    endif()
+  endforeach()
+  configure_file(${PROJECT_SOURCE_DIR}/cmake/algorithm_list.cpp.in
+    ${PROJECT_BINARY_DIR}/generated/algorithm_list.cpp @ONLY)
+  target_sources(${target} PRIVATE ${PROJECT_BINARY_DIR}/generated/algorithm_list.cpp)
+endfunction()
+
 # tutti_python_test(NAME SCRIPT file [ARGUMENTS programs ...])
 # A test by a Python script; it has the label of its folder, like a tutti_test.
 function(tutti_python_test name)

@@ -1,53 +1,50 @@
-// The functions that write the schedules of the algorithms, each in a file of its own; one call
-// writes the tasks of one rank. The registry (registry.hpp) lists them with their restrictions and
-// parameters.
+// An algorithm as the registry lists it. Each file of this folder that is named COLLECTIVE_NAME.cpp
+// holds one algorithm and defines COLLECTIVE_NAME_entries(), which returns its entries; the build
+// makes the list of these functions from the names of the files.
 #pragma once
 
+#include <cstdint>
+#include <span>
+#include <string_view>
+
 #include "schedule/builder.hpp"
+#include "schedule/schedule.hpp"
+#include "tutti/status.hpp"
 
 namespace tutti::collectives {
 
 using schedule::Builder;
+using schedule::Collective;
+using schedule::Purpose;
 
-void allgather_bruck(Builder& b);
-void allgather_linear(Builder& b);
-void allgather_multicast(Builder& b);
-void allgather_neighbour_exchange(Builder& b);
-void allgather_recursive_doubling(Builder& b);
-void allgather_ring(Builder& b);
-void allgather_standard_exchange(Builder& b);
+/// The parameters that an algorithm uses, as bits.
+enum Heeds : std::uint32_t {
+  kNothing = 0,
+  kPorts = 1,
+  kRadix = 2,
+  kSegments = 4,
+  kChains = 8,
+  kReady = 16,
+  kHandshake = 32,
+};
 
-void allreduce_rabenseifner(Builder& b);
-void allreduce_recursive_doubling(Builder& b);
-void allreduce_ring(Builder& b);
+struct AlgorithmEntry {
+  Collective collective;
+  std::string_view name;
+  /// One line for the user: number of rounds, and when the algorithm is useful.
+  std::string_view summary;
+  std::uint32_t heeds = kNothing;
+  /// Writes the tasks of one rank.
+  void (*write)(Builder&);
+  /// Function that checks whether the algorithm serves a purpose; null if it serves any number of
+  /// ranks.
+  Status (*restriction)(const Purpose&) = nullptr;
+};
 
-void alltoall_bruck(Builder& b);
-void alltoall_linear(Builder& b);
-void alltoall_pairwise(Builder& b);
+/// The entries of one algorithm: one for each collective or variant that it serves.
+using AlgorithmEntries = std::span<const AlgorithmEntry>;
 
-void barrier_dissemination(Builder& b);
-void barrier_linear(Builder& b);
-void barrier_recursive_doubling(Builder& b);
-
-void broadcast_binary_tree(Builder& b);
-void broadcast_binomial(Builder& b);
-void broadcast_chain(Builder& b);
-void broadcast_double_tree(Builder& b);
-void broadcast_k_nomial(Builder& b);
-void broadcast_linear(Builder& b);
-void broadcast_multicast(Builder& b);
-void broadcast_scatter_allgather(Builder& b);
-
-void gather_binomial(Builder& b);
-void gather_linear(Builder& b);
-void scatter_binomial(Builder& b);
-void scatter_linear(Builder& b);
-
-void reduce_binomial(Builder& b);
-void reduce_binomial_ordered(Builder& b);
-void reduce_linear_keyed(Builder& b);
-
-void reduce_scatter_halving(Builder& b);
-void reduce_scatter_ring(Builder& b);
+/// The generated list.
+std::span<AlgorithmEntries (*const)()> algorithm_files();
 
 }  // namespace tutti::collectives

@@ -8,6 +8,8 @@
 
 namespace tutti::collectives {
 
+namespace {
+
 void allgather_bruck(Builder& b) {
   const std::uint32_t ranks = b.ranks();
   const std::uint32_t ports = b.purpose().parameters.ports;
@@ -33,6 +35,19 @@ void allgather_bruck(Builder& b) {
   const std::uint32_t after_me = ranks - b.me();
   b.copy(held(0, after_me), b.receive_blocks(b.me(), after_me));
   if (b.me() > 0) b.copy(held(after_me, b.me()), b.receive_blocks(0, b.me()));
+}
+
+}  // namespace
+
+AlgorithmEntries allgather_bruck_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::allgather,
+       .name = "bruck",
+       .summary = "ceil(log_{k+1} P) rounds, rotated at the end: short messages, any P",
+       .heeds = kPorts,
+       .write = allgather_bruck},
+  };
+  return kEntries;
 }
 
 }  // namespace tutti::collectives

@@ -9,6 +9,8 @@
 
 namespace tutti::collectives {
 
+namespace {
+
 void allgather_multicast(Builder& b) {
   const std::uint32_t me = b.me();
   const std::uint32_t above = b.ranks() - me - 1;
@@ -36,6 +38,24 @@ void allgather_multicast(Builder& b) {
   if (sequencer.successor(self) != kNoRank) b.after(sent).signal(sequencer.successor(self));
   b.round(sequencer.steps());
   if (parameters.handshake) write_handshake(b, collects);
+}
+
+}  // namespace
+
+AlgorithmEntries allgather_multicast_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::allgather,
+       .name = "multicast",
+       .summary = "each block sent once, in M chains",
+       .heeds = kChains | kReady | kHandshake,
+       .write = allgather_multicast},
+      {.collective = Collective::allgatherv,
+       .name = "multicast",
+       .summary = "each block sent once, in M chains",
+       .heeds = kChains | kReady | kHandshake,
+       .write = allgather_multicast},
+  };
+  return kEntries;
 }
 
 }  // namespace tutti::collectives

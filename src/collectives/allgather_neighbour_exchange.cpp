@@ -2,9 +2,19 @@
 // left neighbour in turn. In the first round the ranks 2m and 2m+1 exchange their blocks; in each
 // later round a rank passes on the two blocks that it received last. The ring algorithm uses the
 // same two connections of a rank but takes about twice as many rounds.
+#include "base/error.hpp"
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {
+
+namespace {
+
+Status needs_even_ranks(const Purpose& purpose) {
+  if (purpose.ranks % 2 == 0 || purpose.ranks == 1) return {};
+  return failure(Code::invalid_argument,
+                 "{} {} needs an even number of ranks, not {}: choose ring, or leave one rank out",
+                 to_string(purpose.collective), purpose.algorithm, purpose.ranks);
+}
 
 void allgather_neighbour_exchange(Builder& b) {
   const std::uint32_t me = b.me();
@@ -31,6 +41,19 @@ void allgather_neighbour_exchange(Builder& b) {
     b.recv(neighbour, pair_blocks(next));
     held = next;
   }
+}
+
+}  // namespace
+
+AlgorithmEntries allgather_neighbour_exchange_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::allgather,
+       .name = "neighbour_exchange",
+       .summary = "P/2 rounds, two connections, even P",
+       .write = allgather_neighbour_exchange,
+       .restriction = needs_even_ranks},
+  };
+  return kEntries;
 }
 
 }  // namespace tutti::collectives

@@ -23,8 +23,6 @@ void for_group(Builder& b, std::uint32_t first, std::uint32_t width, const Move&
   if (upper < b.ranks()) move(b.receive_blocks(upper, std::min(width, b.ranks() - upper)));
 }
 
-}  // namespace
-
 void allgather_recursive_doubling(Builder& b) {
   const std::uint32_t me = b.me();
   const std::uint32_t power = std::bit_floor(b.ranks());
@@ -47,6 +45,18 @@ void allgather_recursive_doubling(Builder& b) {
               [&](const schedule::BufferSlice& blocks) { b.recv(rank_of(partner), blocks); });
   }
   if (carries) b.round(round).send(rank_of(me + power), b.receive_blocks(0, b.ranks()));
+}
+
+}  // namespace
+
+AlgorithmEntries allgather_recursive_doubling_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::allgather,
+       .name = "recursive_doubling",
+       .summary = "log2 P rounds, two more for other P",
+       .write = allgather_recursive_doubling},
+  };
+  return kEntries;
 }
 
 }  // namespace tutti::collectives

@@ -6,6 +6,8 @@
 
 namespace tutti::collectives {
 
+namespace {
+
 void allgather_ring(Builder& b) {
   b.copy(b.send_block(), b.receive_block(b.me()));
   for (std::uint32_t step = 0; step + 1 < b.ranks(); ++step) {
@@ -15,6 +17,22 @@ void allgather_ring(Builder& b) {
     b.send(b.around(1), step == 0 ? b.send_block() : b.receive_block(mine));
     b.recv(b.around(-1), b.receive_block(next));
   }
+}
+
+}  // namespace
+
+AlgorithmEntries allgather_ring_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::allgather,
+       .name = "ring",
+       .summary = "P-1 rounds, two connections: long messages",
+       .write = allgather_ring},
+      {.collective = Collective::allgatherv,
+       .name = "ring",
+       .summary = "P-1 rounds, two connections",
+       .write = allgather_ring},
+  };
+  return kEntries;
 }
 
 }  // namespace tutti::collectives

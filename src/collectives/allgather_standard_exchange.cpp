@@ -6,9 +6,22 @@
 // The text of [Inozemtsev12] computes the number of a partner modulo P. In its tables rank 1
 // exchanges with rank 0 and then with rank 3, so there the modulus applies to the digit. Only the
 // tables are correct.
+#include "base/error.hpp"
 #include "collectives/algorithms.hpp"
+#include "collectives/arithmetic.hpp"
 
 namespace tutti::collectives {
+
+namespace {
+
+Status needs_power_of_ports(const Purpose& purpose) {
+  const std::uint32_t base = purpose.parameters.ports + 1;
+  if (is_power_of(purpose.ranks, base)) return {};
+  return failure(Code::invalid_argument,
+                 "{} {} with {} ports needs a number of ranks that is a power of {}, not {}: "
+                 "choose bruck, which takes any number of ranks, or another number of ports",
+                 to_string(purpose.collective), purpose.algorithm, base - 1, base, purpose.ranks);
+}
 
 void allgather_standard_exchange(Builder& b) {
   const std::uint32_t base = b.purpose().parameters.ports + 1;
@@ -29,6 +42,20 @@ void allgather_standard_exchange(Builder& b) {
       b.recv(rank_of(from), blocks_held_by(from));
     }
   }
+}
+
+}  // namespace
+
+AlgorithmEntries allgather_standard_exchange_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::allgather,
+       .name = "standard_exchange",
+       .summary = "log_{k+1} P rounds between exchange partners, P = (k+1)^n",
+       .heeds = kPorts,
+       .write = allgather_standard_exchange,
+       .restriction = needs_power_of_ports},
+  };
+  return kEntries;
 }
 
 }  // namespace tutti::collectives

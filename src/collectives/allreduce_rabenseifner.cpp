@@ -8,6 +8,8 @@
 
 namespace tutti::collectives {
 
+namespace {
+
 void allreduce_rabenseifner(Builder& b) {
   using schedule::BufferSlice;
   using schedule::Side;
@@ -52,6 +54,18 @@ void allreduce_rabenseifner(Builder& b) {
     pieces /= 2;
   }
   if (folding.paired()) b.round(round).send(folding.pair_partner(), b.receive_block());
+}
+
+}  // namespace
+
+AlgorithmEntries allreduce_rabenseifner_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::allreduce,
+       .name = "rabenseifner",
+       .summary = "2 log2 P rounds, fewest bytes, in rank order",
+       .write = allreduce_rabenseifner},
+  };
+  return kEntries;
 }
 
 }  // namespace tutti::collectives

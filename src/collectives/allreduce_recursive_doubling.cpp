@@ -7,6 +7,8 @@
 
 namespace tutti::collectives {
 
+namespace {
+
 void allreduce_recursive_doubling(Builder& b) {
   using schedule::Side;
   const Folding folding(b.me(), b.ranks());
@@ -30,6 +32,18 @@ void allreduce_recursive_doubling(Builder& b) {
     fold_in(folding.rank(partner), partner < folding.actor() ? Side::before : Side::after);
   }
   if (folding.paired()) b.round(round).send(folding.pair_partner(), b.receive_block());
+}
+
+}  // namespace
+
+AlgorithmEntries allreduce_recursive_doubling_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::allreduce,
+       .name = "recursive_doubling",
+       .summary = "log2 P rounds of the whole block, in rank order: short messages",
+       .write = allreduce_recursive_doubling},
+  };
+  return kEntries;
 }
 
 }  // namespace tutti::collectives

@@ -5,6 +5,8 @@
 
 namespace tutti::collectives {
 
+namespace {
+
 void allreduce_ring(Builder& b) {
   const std::uint32_t ranks = b.ranks();
   b.copy(b.send_block(), b.receive_block());
@@ -25,6 +27,18 @@ void allreduce_ring(Builder& b) {
     b.send(b.around(1), part(b.receive_block(), step));
     b.recv(b.around(-1), part(b.receive_block(), std::int64_t{step} + 1));
   }
+}
+
+}  // namespace
+
+AlgorithmEntries allreduce_ring_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::allreduce,
+       .name = "ring",
+       .summary = "2 (P-1) rounds, fewest bytes: long messages",
+       .write = allreduce_ring},
+  };
+  return kEntries;
 }
 
 }  // namespace tutti::collectives

@@ -23,8 +23,6 @@ std::uint32_t for_each_run(std::uint32_t ranks, std::uint32_t bit, const Visit& 
   return packed;
 }
 
-}  // namespace
-
 void alltoall_bruck(Builder& b) {
   const std::uint32_t ranks = b.ranks();
   const std::uint32_t me = b.me();
@@ -59,6 +57,18 @@ void alltoall_bruck(Builder& b) {
   b.round(round);
   for (std::uint32_t i = 0; i < ranks; ++i)
     b.copy(scratch(i, 1), b.receive_block(index(b.around(-std::int64_t{i}))));
+}
+
+}  // namespace
+
+AlgorithmEntries alltoall_bruck_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::alltoall,
+       .name = "bruck",
+       .summary = "ceil(log2 P) rounds, packed: short messages",
+       .write = alltoall_bruck},
+  };
+  return kEntries;
 }
 
 }  // namespace tutti::collectives

@@ -4,6 +4,8 @@
 
 namespace tutti::collectives {
 
+namespace {
+
 void alltoall_linear(Builder& b) {
   b.copy(b.send_block(b.me()), b.receive_block(b.me()));
   for (std::uint32_t distance = 1; distance < b.ranks(); ++distance) {
@@ -12,6 +14,18 @@ void alltoall_linear(Builder& b) {
     b.send(to, b.send_block(index(to)));
     b.recv(from, b.receive_block(index(from)));
   }
+}
+
+}  // namespace
+
+AlgorithmEntries alltoall_linear_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::alltoall,
+       .name = "linear",
+       .summary = "one round, all at once",
+       .write = alltoall_linear},
+  };
+  return kEntries;
 }
 
 }  // namespace tutti::collectives

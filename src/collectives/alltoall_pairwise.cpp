@@ -5,6 +5,8 @@
 
 namespace tutti::collectives {
 
+namespace {
+
 void alltoall_pairwise(Builder& b) {
   b.copy(b.send_block(b.me()), b.receive_block(b.me()));
   schedule::TaskRef sent;
@@ -19,6 +21,18 @@ void alltoall_pairwise(Builder& b) {
     sent = b.send(to, b.send_block(index(to)));
     received = b.recv(from, b.receive_block(index(from)));
   }
+}
+
+}  // namespace
+
+AlgorithmEntries alltoall_pairwise_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::alltoall,
+       .name = "pairwise",
+       .summary = "P-1 rounds, one sender per receiver",
+       .write = alltoall_pairwise},
+  };
+  return kEntries;
 }
 
 }  // namespace tutti::collectives

@@ -28,6 +28,20 @@ void write_handshake(schedule::Builder& b, const std::vector<schedule::TaskRef>&
   b.recv_signal(b.around(1));
 }
 
+namespace {
+
 void barrier_dissemination(Builder& b) { write_dissemination(b); }
+
+}  // namespace
+
+AlgorithmEntries barrier_dissemination_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::barrier,
+       .name = "dissemination",
+       .summary = "ceil(log2 P) rounds, any P",
+       .write = barrier_dissemination},
+  };
+  return kEntries;
+}
 
 }  // namespace tutti::collectives

@@ -5,6 +5,8 @@
 
 namespace tutti::collectives {
 
+namespace {
+
 void barrier_recursive_doubling(Builder& b) {
   const Folding folding(b.me(), b.ranks());
   if (folding.folded()) {
@@ -25,6 +27,18 @@ void barrier_recursive_doubling(Builder& b) {
   if (!folding.paired()) return;
   for (schedule::TaskRef earlier : heard) b.after(earlier);
   b.round(round).signal(folding.pair_partner());
+}
+
+}  // namespace
+
+AlgorithmEntries barrier_recursive_doubling_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::barrier,
+       .name = "recursive_doubling",
+       .summary = "log2 P rounds between exchange partners, two more for other P",
+       .write = barrier_recursive_doubling},
+  };
+  return kEntries;
 }
 
 }  // namespace tutti::collectives

@@ -8,6 +8,8 @@
 
 namespace tutti::collectives {
 
+namespace {
+
 void broadcast_binary_tree(Builder& b) {
   const FromRoot numbers(b);
   const auto depth = static_cast<std::uint32_t>(std::bit_width(numbers.me() + 1)) - 1;
@@ -17,6 +19,19 @@ void broadcast_binary_tree(Builder& b) {
     if (child < b.ranks()) node.children.push_back({numbers.rank(child), depth});
   }
   pass_down_in_segments(b, node);
+}
+
+}  // namespace
+
+AlgorithmEntries broadcast_binary_tree_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::broadcast,
+       .name = "binary_tree",
+       .summary = "pipelined, two sends per rank and segment",
+       .heeds = kSegments,
+       .write = broadcast_binary_tree},
+  };
+  return kEntries;
 }
 
 }  // namespace tutti::collectives

@@ -7,6 +7,8 @@
 
 namespace tutti::collectives {
 
+namespace {
+
 void broadcast_chain(Builder& b) {
   const FromRoot numbers(b);
   TreeNode node;
@@ -14,6 +16,19 @@ void broadcast_chain(Builder& b) {
   if (numbers.me() + 1 < b.ranks())
     node.children.push_back({numbers.rank(numbers.me() + 1), numbers.me()});
   pass_down_in_segments(b, node);
+}
+
+}  // namespace
+
+AlgorithmEntries broadcast_chain_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::broadcast,
+       .name = "chain",
+       .summary = "pipelined, P - 2 + segments rounds: long messages, few ranks",
+       .heeds = kSegments,
+       .write = broadcast_chain},
+  };
+  return kEntries;
 }
 
 }  // namespace tutti::collectives

@@ -75,8 +75,6 @@ TreeNode node_in(const FromRoot& numbers, std::uint32_t shift) {
   return node;
 }
 
-}  // namespace
-
 void broadcast_double_tree(Builder& b) {
   if (b.ranks() == 1) return;
   const FromRoot numbers(b);
@@ -87,6 +85,19 @@ void broadcast_double_tree(Builder& b) {
     pass_down(b, first, b.receive_block().part(s, 2 * segments), s);
     pass_down(b, second, b.receive_block().part(segments + s, 2 * segments), s);
   }
+}
+
+}  // namespace
+
+AlgorithmEntries broadcast_double_tree_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::broadcast,
+       .name = "double_tree",
+       .summary = "pipelined, two trees, each rank sends about what it receives",
+       .heeds = kSegments,
+       .write = broadcast_double_tree},
+  };
+  return kEntries;
 }
 
 }  // namespace tutti::collectives

@@ -34,8 +34,23 @@ TreeNode k_nomial_node(const Builder& b, std::uint32_t radix) {
   return node;
 }
 
+namespace {
+
 void broadcast_k_nomial(Builder& b) {
   pass_down_in_segments(b, k_nomial_node(b, b.purpose().parameters.radix));
+}
+
+}  // namespace
+
+AlgorithmEntries broadcast_k_nomial_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::broadcast,
+       .name = "k_nomial",
+       .summary = "ceil(log_k P) rounds, k-1 sends in each",
+       .heeds = kRadix | kSegments,
+       .write = broadcast_k_nomial},
+  };
+  return kEntries;
 }
 
 }  // namespace tutti::collectives

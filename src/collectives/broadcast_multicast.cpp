@@ -6,6 +6,8 @@
 
 namespace tutti::collectives {
 
+namespace {
+
 void broadcast_multicast(Builder& b) {
   const schedule::Parameters& parameters = b.purpose().parameters;
   std::vector<schedule::TaskRef> work;
@@ -17,6 +19,19 @@ void broadcast_multicast(Builder& b) {
     work.push_back(b.multicast(b.receive_block(), b.receive_block()));
   }
   if (parameters.handshake) write_handshake(b, work);
+}
+
+}  // namespace
+
+AlgorithmEntries broadcast_multicast_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::broadcast,
+       .name = "multicast",
+       .summary = "sent once by the root",
+       .heeds = kReady | kHandshake,
+       .write = broadcast_multicast},
+  };
+  return kEntries;
 }
 
 }  // namespace tutti::collectives

@@ -34,8 +34,6 @@ std::uint32_t scatter(Builder& b, const FromRoot& numbers, const BinomialNode& n
   return rounds;
 }
 
-}  // namespace
-
 void broadcast_scatter_allgather(Builder& b) {
   const FromRoot numbers(b);
   const std::uint32_t ranks = b.ranks();
@@ -49,6 +47,18 @@ void broadcast_scatter_allgather(Builder& b) {
     if (!holds(right, mine)) b.send(b.around(1), b.receive_block().part(mine, ranks));
     if (!holds(me, next)) b.recv(b.around(-1), b.receive_block().part(next, ranks));
   }
+}
+
+}  // namespace
+
+AlgorithmEntries broadcast_scatter_allgather_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::broadcast,
+       .name = "scatter_allgather",
+       .summary = "binomial scatter, ring allgather: long messages",
+       .write = broadcast_scatter_allgather},
+  };
+  return kEntries;
 }
 
 }  // namespace tutti::collectives

@@ -6,6 +6,8 @@
 
 namespace tutti::collectives {
 
+namespace {
+
 void gather_binomial(Builder& b) {
   using schedule::Buffer;
   using schedule::BufferSlice;
@@ -31,6 +33,18 @@ void gather_binomial(Builder& b) {
                  [&](const BufferSlice& own, const BufferSlice&) {
                    b.send(numbers.rank(me.parent()), me.leaf() ? b.send_block() : own);
                  });
+}
+
+}  // namespace
+
+AlgorithmEntries gather_binomial_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::gather,
+       .name = "binomial",
+       .summary = "ceil(log2 P) rounds: short messages",
+       .write = gather_binomial},
+  };
+  return kEntries;
 }
 
 }  // namespace tutti::collectives

@@ -3,6 +3,8 @@
 
 namespace tutti::collectives {
 
+namespace {
+
 void gather_linear(Builder& b) {
   if (!b.is_root()) {
     b.send(b.purpose().root, b.send_block());
@@ -13,6 +15,18 @@ void gather_linear(Builder& b) {
     const Rank from = b.around(distance);
     b.recv(from, b.receive_block(index(from)));
   }
+}
+
+}  // namespace
+
+AlgorithmEntries gather_linear_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::gather,
+       .name = "linear",
+       .summary = "one round: long messages",
+       .write = gather_linear},
+  };
+  return kEntries;
 }
 
 }  // namespace tutti::collectives

@@ -30,8 +30,6 @@ void reduce_to(Builder& b, std::uint32_t top, const schedule::BufferSlice& resul
   if (me.number != 0) b.round(ceil_log(me.reach, 2)).send(numbers.rank(me.parent()), sum);
 }
 
-}  // namespace
-
 void reduce_binomial(Builder& b) { reduce_to(b, index(b.purpose().root), b.receive_block()); }
 
 void reduce_binomial_ordered(Builder& b) {
@@ -43,6 +41,22 @@ void reduce_binomial_ordered(Builder& b) {
   b.round(ceil_log(b.ranks(), 2));
   if (b.me() == 0) b.send(root, result);
   if (b.is_root()) b.recv(top, b.receive_block());
+}
+
+}  // namespace
+
+AlgorithmEntries reduce_binomial_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::reduce,
+       .name = "binomial",
+       .summary = "ceil(log2 P) rounds; in rank order only for root 0",
+       .write = reduce_binomial},
+      {.collective = Collective::reduce,
+       .name = "binomial_ordered",
+       .summary = "in rank order, one more round for roots but 0",
+       .write = reduce_binomial_ordered},
+  };
+  return kEntries;
 }
 
 }  // namespace tutti::collectives

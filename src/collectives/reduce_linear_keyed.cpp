@@ -5,6 +5,8 @@
 
 namespace tutti::collectives {
 
+namespace {
+
 void reduce_linear_keyed(Builder& b) {
   if (!b.is_root()) {
     b.send_keyed(b.purpose().root, b.send_block());
@@ -19,6 +21,18 @@ void reduce_linear_keyed(Builder& b) {
   b.copy(b.send_block(), b.receive_block());
   if (!lower.empty()) b.wait_keys(lower, b.receive_block(), schedule::Side::before);
   if (!upper.empty()) b.wait_keys(upper, b.receive_block(), schedule::Side::after);
+}
+
+}  // namespace
+
+AlgorithmEntries reduce_linear_keyed_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::reduce,
+       .name = "linear_keyed",
+       .summary = "one round, in rank order by keyed packets: few ranks",
+       .write = reduce_linear_keyed},
+  };
+  return kEntries;
 }
 
 }  // namespace tutti::collectives

@@ -6,6 +6,8 @@
 
 namespace tutti::collectives {
 
+namespace {
+
 void reduce_scatter_halving(Builder& b) {
   using schedule::Buffer;
   using schedule::BufferSlice;
@@ -51,6 +53,18 @@ void reduce_scatter_halving(Builder& b) {
   b.round(round);
   b.copy(sum_of(b.purpose().rank), b.receive_block());
   if (folding.paired()) b.send(folding.pair_partner(), sum_of(folding.pair_partner()));
+}
+
+}  // namespace
+
+AlgorithmEntries reduce_scatter_halving_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::reduce_scatter,
+       .name = "halving",
+       .summary = "log2 P rounds, two more for other P",
+       .write = reduce_scatter_halving},
+  };
+  return kEntries;
 }
 
 }  // namespace tutti::collectives

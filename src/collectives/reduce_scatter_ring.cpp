@@ -5,6 +5,8 @@
 
 namespace tutti::collectives {
 
+namespace {
+
 void reduce_scatter_ring(Builder& b) {
   const std::uint32_t ranks = b.ranks();
   // In an in-place call the receive block is this rank's own block of the send buffer, so nothing
@@ -25,6 +27,18 @@ void reduce_scatter_ring(Builder& b) {
   }
   b.copy(b.send_block(b.me()), b.receive_block());
   b.reduce(partial[ranks % 2], b.receive_block(), schedule::Side::before);
+}
+
+}  // namespace
+
+AlgorithmEntries reduce_scatter_ring_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::reduce_scatter,
+       .name = "ring",
+       .summary = "P-1 rounds, two connections",
+       .write = reduce_scatter_ring},
+  };
+  return kEntries;
 }
 
 }  // namespace tutti::collectives

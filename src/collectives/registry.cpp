@@ -1,136 +1,28 @@
 #include "collectives/registry.hpp"
 
 #include <algorithm>
-#include <array>
+#include <tuple>
 
 #include "base/error.hpp"
-#include "collectives/algorithms.hpp"
-#include "collectives/arithmetic.hpp"
 
 namespace tutti::collectives {
 
 namespace {
 
-using schedule::Collective;
-using schedule::Purpose;
-
-Status needs_even_ranks(const Purpose& purpose) {
-  if (purpose.ranks % 2 == 0 || purpose.ranks == 1) return {};
-  return failure(Code::invalid_argument,
-                 "{} {} needs an even number of ranks, not {}: choose ring, or leave one rank out",
-                 to_string(purpose.collective), purpose.algorithm, purpose.ranks);
+const std::vector<AlgorithmEntry>& table() {
+  static const std::vector<AlgorithmEntry> entries = [] {
+    std::vector<AlgorithmEntry> all;
+    for (const auto entries_of_file : algorithm_files()) {
+      const AlgorithmEntries some = entries_of_file();
+      all.insert(all.end(), some.begin(), some.end());
+    }
+    std::sort(all.begin(), all.end(), [](const AlgorithmEntry& a, const AlgorithmEntry& b) {
+      return std::tie(a.collective, a.name) < std::tie(b.collective, b.name);
+    });
+    return all;
+  }();
+  return entries;
 }
-
-Status needs_power_of_ports(const Purpose& purpose) {
-  const std::uint32_t base = purpose.parameters.ports + 1;
-  if (is_power_of(purpose.ranks, base)) return {};
-  return failure(Code::invalid_argument,
-                 "{} {} with {} ports needs a number of ranks that is a power of {}, not {}: "
-                 "choose bruck, which takes any number of ranks, or another number of ports",
-                 to_string(purpose.collective), purpose.algorithm, base - 1, base, purpose.ranks);
-}
-
-constexpr std::array kAlgorithms = {
-    AlgorithmEntry{Collective::barrier, "dissemination", "ceil(log2 P) rounds, any P", kNothing,
-                   barrier_dissemination, nullptr},
-    AlgorithmEntry{Collective::barrier, "recursive_doubling",
-                   "log2 P rounds between exchange partners, two more for other P", kNothing,
-                   barrier_recursive_doubling, nullptr},
-    AlgorithmEntry{Collective::barrier, "linear",
-                   "one round, P-1 connections; with slot exchange one slot a rank", kNothing,
-                   barrier_linear, nullptr},
-
-    AlgorithmEntry{Collective::broadcast, "binomial", "ceil(log2 P) rounds: short messages",
-                   kSegments, broadcast_binomial, nullptr},
-    AlgorithmEntry{Collective::broadcast, "k_nomial", "ceil(log_k P) rounds, k-1 sends in each",
-                   kRadix | kSegments, broadcast_k_nomial, nullptr},
-    AlgorithmEntry{Collective::broadcast, "binary_tree",
-                   "pipelined, two sends per rank and segment", kSegments, broadcast_binary_tree,
-                   nullptr},
-    AlgorithmEntry{Collective::broadcast, "double_tree",
-                   "pipelined, two trees, each rank sends about what it receives", kSegments,
-                   broadcast_double_tree, nullptr},
-    AlgorithmEntry{Collective::broadcast, "chain",
-                   "pipelined, P - 2 + segments rounds: long messages, few ranks", kSegments,
-                   broadcast_chain, nullptr},
-    AlgorithmEntry{Collective::broadcast, "scatter_allgather",
-                   "binomial scatter, ring allgather: long messages", kNothing,
-                   broadcast_scatter_allgather, nullptr},
-    AlgorithmEntry{Collective::broadcast, "linear",
-                   "one round, P-1 connections; with slot exchange short blocks are written once",
-                   kNothing, broadcast_linear, nullptr},
-    AlgorithmEntry{Collective::broadcast, "multicast", "sent once by the root", kReady | kHandshake,
-                   broadcast_multicast, nullptr},
-
-    AlgorithmEntry{Collective::allgather, "ring", "P-1 rounds, two connections: long messages",
-                   kNothing, allgather_ring, nullptr},
-    AlgorithmEntry{Collective::allgather, "bruck",
-                   "ceil(log_{k+1} P) rounds, rotated at the end: short messages, any P", kPorts,
-                   allgather_bruck, nullptr},
-    AlgorithmEntry{Collective::allgather, "standard_exchange",
-                   "log_{k+1} P rounds between exchange partners, P = (k+1)^n", kPorts,
-                   allgather_standard_exchange, needs_power_of_ports},
-    AlgorithmEntry{Collective::allgather, "recursive_doubling",
-                   "log2 P rounds, two more for other P", kNothing, allgather_recursive_doubling,
-                   nullptr},
-    AlgorithmEntry{Collective::allgather, "neighbour_exchange",
-                   "P/2 rounds, two connections, even P", kNothing, allgather_neighbour_exchange,
-                   needs_even_ranks},
-    AlgorithmEntry{Collective::allgather, "linear",
-                   "one round, P-1 connections: few ranks; with slot exchange short blocks "
-                   "are written once",
-                   kNothing, allgather_linear, nullptr},
-    AlgorithmEntry{Collective::allgather, "multicast", "each block sent once, in M chains",
-                   kChains | kReady | kHandshake, allgather_multicast, nullptr},
-
-    AlgorithmEntry{Collective::allgatherv, "ring", "P-1 rounds, two connections", kNothing,
-                   allgather_ring, nullptr},
-    AlgorithmEntry{Collective::allgatherv, "linear", "one round, P-1 connections", kNothing,
-                   allgather_linear, nullptr},
-    AlgorithmEntry{Collective::allgatherv, "multicast", "each block sent once, in M chains",
-                   kChains | kReady | kHandshake, allgather_multicast, nullptr},
-
-    AlgorithmEntry{Collective::gather, "binomial", "ceil(log2 P) rounds: short messages", kNothing,
-                   gather_binomial, nullptr},
-    AlgorithmEntry{Collective::gather, "linear", "one round: long messages", kNothing,
-                   gather_linear, nullptr},
-
-    AlgorithmEntry{Collective::scatter, "binomial", "ceil(log2 P) rounds: short messages", kNothing,
-                   scatter_binomial, nullptr},
-    AlgorithmEntry{Collective::scatter, "linear", "one round: long messages", kNothing,
-                   scatter_linear, nullptr},
-
-    AlgorithmEntry{Collective::alltoall, "pairwise", "P-1 rounds, one sender per receiver",
-                   kNothing, alltoall_pairwise, nullptr},
-    AlgorithmEntry{Collective::alltoall, "bruck", "ceil(log2 P) rounds, packed: short messages",
-                   kNothing, alltoall_bruck, nullptr},
-    AlgorithmEntry{Collective::alltoall, "linear", "one round, all at once", kNothing,
-                   alltoall_linear, nullptr},
-
-    AlgorithmEntry{Collective::reduce, "binomial",
-                   "ceil(log2 P) rounds; in rank order only for root 0", kNothing, reduce_binomial,
-                   nullptr},
-    AlgorithmEntry{Collective::reduce, "binomial_ordered",
-                   "in rank order, one more round for roots but 0", kNothing,
-                   reduce_binomial_ordered, nullptr},
-    AlgorithmEntry{Collective::reduce, "linear_keyed",
-                   "one round, in rank order by keyed packets: few ranks", kNothing,
-                   reduce_linear_keyed, nullptr},
-
-    AlgorithmEntry{Collective::reduce_scatter, "ring", "P-1 rounds, two connections", kNothing,
-                   reduce_scatter_ring, nullptr},
-    AlgorithmEntry{Collective::reduce_scatter, "halving", "log2 P rounds, two more for other P",
-                   kNothing, reduce_scatter_halving, nullptr},
-
-    AlgorithmEntry{Collective::allreduce, "ring", "2 (P-1) rounds, fewest bytes: long messages",
-                   kNothing, allreduce_ring, nullptr},
-    AlgorithmEntry{Collective::allreduce, "recursive_doubling",
-                   "log2 P rounds of the whole block, in rank order: short messages", kNothing,
-                   allreduce_recursive_doubling, nullptr},
-    AlgorithmEntry{Collective::allreduce, "rabenseifner",
-                   "2 log2 P rounds, fewest bytes, in rank order", kNothing, allreduce_rabenseifner,
-                   nullptr},
-};
 
 /// Largest number of segments. The bound keeps task lists short and the fractions of a block small;
 /// more segments would only add messages.
@@ -159,12 +51,12 @@ Status check_parameters(const Purpose& purpose) {
 
 }  // namespace
 
-std::span<const AlgorithmEntry> algorithms() { return kAlgorithms; }
+std::span<const AlgorithmEntry> algorithms() { return table(); }
 
 std::span<const AlgorithmEntry> algorithms_of(Collective collective) {
   const auto is_of = [&](const AlgorithmEntry& entry) { return entry.collective == collective; };
-  const auto first = std::find_if(kAlgorithms.begin(), kAlgorithms.end(), is_of);
-  return {first, std::find_if_not(first, kAlgorithms.end(), is_of)};
+  const auto first = std::find_if(table().begin(), table().end(), is_of);
+  return {first, std::find_if_not(first, table().end(), is_of)};
 }
 
 std::string known_algorithms(Collective collective) {

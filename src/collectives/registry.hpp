@@ -1,42 +1,18 @@
-// The table of all algorithms: name, summary, restriction and parameters.
+// The table of all algorithms, and the building of a schedule by the name of its algorithm.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "schedule/builder.hpp"
+#include "collectives/algorithms.hpp"
 #include "schedule/schedule.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti::collectives {
 
-/// The parameters that an algorithm uses, as bits.
-enum Heeds : std::uint32_t {
-  kNothing = 0,
-  kPorts = 1,
-  kRadix = 2,
-  kSegments = 4,
-  kChains = 8,
-  kReady = 16,
-  kHandshake = 32,
-};
-
-struct AlgorithmEntry {
-  schedule::Collective collective;
-  std::string_view name;
-  /// One line for the user: number of rounds, and when the algorithm is useful.
-  std::string_view summary;
-  std::uint32_t heeds;
-  void (*write)(schedule::Builder&);
-  /// Function that checks whether the algorithm serves a purpose; null if it serves any number of
-  /// ranks.
-  Status (*restriction)(const schedule::Purpose&);
-};
-
-/// Every algorithm, grouped by collective.
+/// Every algorithm, grouped by collective, in the order of their names.
 std::span<const AlgorithmEntry> algorithms();
 /// The algorithms of one collective.
 std::span<const AlgorithmEntry> algorithms_of(schedule::Collective collective);

@@ -6,6 +6,8 @@
 
 namespace tutti::collectives {
 
+namespace {
+
 void scatter_binomial(Builder& b) {
   using schedule::Buffer;
   using schedule::BufferSlice;
@@ -32,6 +34,18 @@ void scatter_binomial(Builder& b) {
   }
   if (root) b.copy(b.send_block(b.me()), b.receive_block());
   if (!root && !me.leaf()) b.copy(block_of(Buffer::scratch, 0), b.receive_block());
+}
+
+}  // namespace
+
+AlgorithmEntries scatter_binomial_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::scatter,
+       .name = "binomial",
+       .summary = "ceil(log2 P) rounds: short messages",
+       .write = scatter_binomial},
+  };
+  return kEntries;
 }
 
 }  // namespace tutti::collectives

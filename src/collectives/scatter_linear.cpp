@@ -3,6 +3,8 @@
 
 namespace tutti::collectives {
 
+namespace {
+
 void scatter_linear(Builder& b) {
   if (!b.is_root()) {
     b.recv(b.purpose().root, b.receive_block());
@@ -13,6 +15,18 @@ void scatter_linear(Builder& b) {
     const Rank to = b.around(distance);
     b.send(to, b.send_block(index(to)));
   }
+}
+
+}  // namespace
+
+AlgorithmEntries scatter_linear_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::scatter,
+       .name = "linear",
+       .summary = "one round: long messages",
+       .write = scatter_linear},
+  };
+  return kEntries;
 }
 
 }  // namespace tutti::collectives

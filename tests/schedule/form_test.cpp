@@ -312,7 +312,7 @@ TEST(TemplateCache, FailedBuildIsReturnedAndNotCached) {
   TemplateCache cache(2, build);
   const auto missing = cache.get({Collective::allgather, "telepathy", 8, rank_of(0), {}, {}});
   ASSERT_FALSE(missing.ok());
-  EXPECT_NE(missing.status().message().find("choose one of ring, bruck"), std::string::npos);
+  EXPECT_NE(missing.status().message().find("choose one of bruck, linear"), std::string::npos);
   EXPECT_EQ(cache.size(), 0u);
 }
 
@@ -350,8 +350,8 @@ TEST(Registry, UnknownAlgorithmName_isRefused_andTheKnownOnesAreListed) {
   const auto missing = collectives::find_algorithm(Collective::barrier, "tree");
   ASSERT_FALSE(missing.ok());
   EXPECT_EQ(missing.status().message(),
-            "barrier has no algorithm 'tree': choose one of dissemination, recursive_doubling, "
-            "linear");
+            "barrier has no algorithm 'tree': choose one of dissemination, linear, "
+            "recursive_doubling");
 }
 
 TEST(Registry, RankCountThatAnAlgorithmCannotServe_isNamedInTheError) {
