@@ -29,12 +29,13 @@ class ArrivalMeter {
   }
   /// The measured rate in bytes per second: if ranks send in turns, the median over the blocks,
   /// otherwise the rate of all blocks together. 0 if no block was long enough to be measured.
-  std::uint64_t bytes_per_second() {
+  std::uint64_t bytes_per_second() const {
     if (!in_turns_) return bytes_ < kMeasuredBytes ? 0 : rate(bytes_, last_ - since_);
-    std::erase(rates_, 0);
-    if (rates_.empty()) return 0;
-    const auto middle = rates_.begin() + static_cast<std::ptrdiff_t>(rates_.size() / 2);
-    std::nth_element(rates_.begin(), middle, rates_.end());
+    std::vector<std::uint64_t> measured = rates_;
+    std::erase(measured, 0);
+    if (measured.empty()) return 0;
+    const auto middle = measured.begin() + static_cast<std::ptrdiff_t>(measured.size() / 2);
+    std::nth_element(measured.begin(), middle, measured.end());
     return *middle;
   }
   /// The time over which `bytes_per_second` was measured; only meaningful if ranks do not send in
@@ -53,7 +54,7 @@ class ArrivalMeter {
   Instant since_{};
   Instant last_{};
   std::uint64_t bytes_ = 0;
-  std::vector<std::uint64_t> rates_;
+  std::vector<std::uint64_t> rates_;  ///< by block, in bytes per second; 0: not measured
 };
 
 }  // namespace tutti::engine

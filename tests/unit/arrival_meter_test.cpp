@@ -1,0 +1,40 @@
+// Tests the rates that the arrivals of an Allgather's blocks give.
+#include "engine/multicast/arrival_meter.hpp"
+
+#include <gtest/gtest.h>
+
+namespace tutti::engine {
+namespace {
+
+constexpr std::uint64_t kBytes = 1 << 20;
+
+/// Records a block of which kBytes arrive after the first chunk, within `milliseconds`.
+void arrive(ArrivalMeter& meter, Instant& now, std::uint32_t block, std::int64_t milliseconds) {
+  meter.arrived(now, block, 0, true);
+  now = now + Nanoseconds(milliseconds * 1'000'000);
+  meter.arrived(now, block, kBytes, false);
+}
+
+TEST(ArrivalMeter, BlocksInTurns_giveTheMedianOfTheMeasuredBlocks) {
+  Instant now{1'000'000};
+  ArrivalMeter meter(5, true);
+  EXPECT_EQ(meter.bytes_per_second(), 0u);
+  arrive(meter, now, 1, 1);
+  arrive(meter, now, 2, 4);
+  arrive(meter, now, 4, 2);
+  EXPECT_EQ(meter.bytes_per_second(), kBytes * 500);
+}
+
+// With receive workers, arrivals are reported after the rank has everything and has voted.
+TEST(ArrivalMeter, BlockArrivesAfterTheRateWasRead_isMeasuredToo) {
+  Instant now{1'000'000};
+  ArrivalMeter meter(4, true);
+  arrive(meter, now, 2, 1);
+  EXPECT_EQ(meter.bytes_per_second(), kBytes * 1000);
+  arrive(meter, now, 3, 4);
+  arrive(meter, now, 0, 2);
+  EXPECT_EQ(meter.bytes_per_second(), kBytes * 500);
+}
+
+}  // namespace
+}  // namespace tutti::engine
