@@ -231,10 +231,11 @@ bool FetchRing::on_request(Rank from, const Message& message, std::uint64_t key,
         (proven_.test(part.first) ? lost_here : pending).add(part);
         deferred_.push_back({from, run.block_index, part, proven_.test(part.first)});
         ++counters_.ranges_deferred;
-        // If no chunk of the requested block has arrived here, this rank cannot know whether the
+        // If no chunk of another rank's block has arrived here, this rank cannot know whether the
         // block was sent. So it also asks its left neighbour, and requests travel around the ring
-        // ([Khalilov24] 3.3).
-        if (nothing_came(*map_, run.block_index)) lost({run.block_index, part, false});
+        // to the root ([Khalilov24] 3.3).
+        if (root_of(run.block_index) != me_ && nothing_came(*map_, run.block_index))
+          lost({run.block_index, part, false});
       }
     }
   }

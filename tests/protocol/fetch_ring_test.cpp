@@ -355,6 +355,14 @@ TEST_F(FetchRingTest, RequestForOwnUnsentChunks_isAnsweredPending) {
   EXPECT_EQ(ranges(sent().message), (Ranges{{25, 27}}));
 }
 
+TEST_F(FetchRingTest, RequestForOwnUnsentChunks_isNoLossAtTheirRoot) {
+  node_.ring.withhold({20, 30});
+  node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{20, 30}}), 1, outbox_);
+  EXPECT_EQ(sent().message.kind, MessageKind::fetch_pending);
+  EXPECT_EQ(node_.ring.counters().chunks_lost, 0u);
+  EXPECT_TRUE(node_.ring.idle());
+}
+
 TEST_F(FetchRingTest, RootRetransmitsOnceWithinTheLingerTime) {
   const FetchRing::Settings settings;
   std::vector<Range> again;
