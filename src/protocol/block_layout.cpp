@@ -15,7 +15,7 @@ constexpr std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return (a 
 BlockLayout::BlockLayout(std::uint32_t chunk_bytes, std::uint32_t subgroups,
                          std::uint64_t segment_bytes)
     : chunk_bytes_(chunk_bytes), subgroups_(subgroups) {
-  const std::uint64_t chunks = divide_up(segment_bytes, chunk_bytes);
+  const std::uint64_t chunks = chunks_of(segment_bytes, chunk_bytes);
   const std::uint64_t words = divide_up(divide_up(chunks, subgroups), kWordBits);
   slice_chunks_ = static_cast<std::uint32_t>(std::max<std::uint64_t>(words, 1) * kWordBits);
   segment_chunks_ = slice_chunks_ * subgroups_;
@@ -23,8 +23,9 @@ BlockLayout::BlockLayout(std::uint32_t chunk_bytes, std::uint32_t subgroups,
 
 bool BlockLayout::add(Rank root, std::uint64_t offset_bytes, std::uint64_t size_bytes) {
   const std::uint64_t first = chunk_count();
-  const std::uint64_t last = first + divide_up(size_bytes, chunk_bytes_);
-  if (last > 0xffff'ffffu) return false;
+  const std::uint64_t chunks = chunks_of(size_bytes, chunk_bytes_);
+  if (chunks > kMaxChunks - first) return false;
+  const std::uint64_t last = first + chunks;
   blocks_.push_back({root,
                      offset_bytes,
                      size_bytes,

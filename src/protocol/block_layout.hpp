@@ -24,12 +24,19 @@ struct Block {
 
 class BlockLayout {
  public:
+  /// Largest number of chunks of a collective, because PSNs have 32 bits.
+  static constexpr std::uint64_t kMaxChunks = 0xffff'ffff;
+  /// Number of chunks of a block; its last chunk may be shorter than the others.
+  static constexpr std::uint64_t chunks_of(std::uint64_t block_bytes, std::uint32_t chunk_bytes) {
+    return block_bytes / chunk_bytes + (block_bytes % chunk_bytes != 0 ? 1 : 0);
+  }
+
   BlockLayout() = default;
   /// `segment_bytes` is the length after which the pattern of subgroup slices repeats.
   BlockLayout(std::uint32_t chunk_bytes, std::uint32_t subgroups, std::uint64_t segment_bytes);
 
-  /// Appends the block of `root`; its PSNs follow those of the previous block. False if the 32-bit
-  /// PSN space is exhausted.
+  /// Appends the block of `root`; its PSNs follow those of the previous block. False if there
+  /// would be more than kMaxChunks chunks.
   [[nodiscard]] bool add(Rank root, std::uint64_t offset_bytes, std::uint64_t size_bytes);
 
   const std::vector<Block>& blocks() const { return blocks_; }

@@ -60,7 +60,6 @@ struct Header {
 // The fields fill the header exactly, and the limits of the API must fit the width of the fields.
 static_assert(1 + 1 + 2 + 4 + 4 + 4 + 8 == kHeaderBytes);
 inline constexpr std::uint64_t kMaxRanks = std::uint64_t{1} << 31;
-inline constexpr std::uint64_t kMaxChunks = std::uint64_t{1} << 32;
 inline constexpr std::uint32_t kMaxSubgroups = 256;
 
 /// Writes the header, tag included, as 24 bytes to `out`.

@@ -104,5 +104,10 @@ TEST(BlockLayout, MoreChunksThanPsnsAreRefused) {
   EXPECT_EQ(layout.blocks().size(), 2u);
 }
 
+TEST(BlockLayout, BlockOfNearlyAllAddressableBytes_isRefused) {
+  BlockLayout layout(64, 1, 64);
+  EXPECT_FALSE(layout.add(rank_of(0), 0, ~std::uint64_t{0}));
+}
+
 }  // namespace
 }  // namespace tutti::protocol

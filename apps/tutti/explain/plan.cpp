@@ -10,6 +10,7 @@
 #include "device/rc/rc_config.hpp"
 #include "device/rc/rc_frame.hpp"
 #include "engine/core/settings.hpp"
+#include "protocol/block_layout.hpp"
 #include "protocol/sequencer.hpp"
 #include "wire/header.hpp"
 #include "wire/uc_fragment.hpp"
@@ -88,14 +89,14 @@ Result<Plan> plan_multicast(const PlanInput& input) {
   plan.chunk_bytes = shape.chunk_bytes;
   if (input.chunk_bytes != 0) plan.chunk_bytes = std::min(plan.chunk_bytes, input.chunk_bytes);
   plan.datagram_bytes = std::min(shape.datagram_bytes, plan.chunk_bytes);
-  plan.chunks_per_block = divide_up(input.send_bytes, plan.chunk_bytes);
+  plan.chunks_per_block = protocol::BlockLayout::chunks_of(input.send_bytes, plan.chunk_bytes);
   plan.datagrams_per_block = datagrams_of(plan, input.send_bytes);
   plan.chunks = plan.chunks_per_block * blocks;
-  if (plan.chunks >= wire::kMaxChunks) {
+  if (plan.chunks > protocol::BlockLayout::kMaxChunks) {
     return failure(Code::invalid_argument,
                    "a collective of {} chunks has more chunks than the {} that PSNs can number: "
                    "use larger chunks",
-                   plan.chunks, wire::kMaxChunks);
+                   plan.chunks, protocol::BlockLayout::kMaxChunks);
   }
   const protocol::Sequencer sequencer(blocks, std::max(1u, input.chains));
   plan.steps = sequencer.steps();

@@ -9,6 +9,7 @@
 #include "engine/exchange/slot_exchange_operation.hpp"
 #include "engine/multicast/multicast_operation.hpp"
 #include "engine/schedule/schedule_operation.hpp"
+#include "protocol/block_layout.hpp"
 #include "runtime/communicator/route_names.hpp"
 
 namespace tutti::runtime {
@@ -152,10 +153,10 @@ bool CallPlanner::fits_slot(Collective collective, std::string_view algorithm,
 }
 
 Status CallPlanner::check_chunks(const CollectiveCall& call, std::uint64_t block_bytes) const {
-  constexpr std::uint64_t kMaxChunks = 0xffff'ffff;
+  using protocol::BlockLayout;
   if (facts_.chunk_bytes == 0) return {};
   const auto chunks_of = [this](std::uint64_t bytes) {
-    return bytes / facts_.chunk_bytes + (bytes % facts_.chunk_bytes != 0 ? 1 : 0);
+    return BlockLayout::chunks_of(bytes, facts_.chunk_bytes);
   };
   std::uint64_t chunks = 0;
   if (call.collective == Collective::allgatherv) {
@@ -163,12 +164,12 @@ Status CallPlanner::check_chunks(const CollectiveCall& call, std::uint64_t block
   } else {
     chunks = chunks_of(block_bytes) * (call.collective == Collective::allgather ? facts_.size : 1);
   }
-  if (chunks <= kMaxChunks) return {};
+  if (chunks <= BlockLayout::kMaxChunks) return {};
   return failure(Code::invalid_argument,
                  "{}: {} bytes are {} chunks of {} bytes, but a multicast has at most {}: set a "
                  "larger chunk_bytes, or name another algorithm",
                  to_string(call.collective), call.receive.size(), chunks, facts_.chunk_bytes,
-                 kMaxChunks);
+                 BlockLayout::kMaxChunks);
 }
 
 Result<PlannedCall> CallPlanner::plan(const CollectiveCall& call) {
