@@ -23,6 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kMaxFrames = 64;
+constexpr int kSignal = SIGSYS;  // threads of the library block every signal but those of faults
 constexpr auto kThreadPatience = std::chrono::milliseconds(500);
 
 std::atomic<Clock::rep> last_sign{0};
@@ -67,7 +68,7 @@ std::uintptr_t load_address() {
 
 void print_stack(pid_t thread) {
   stack.taken.store(false);
-  if (syscall(SYS_tgkill, getpid(), thread, SIGUSR2) != 0) return;  // the thread has ended
+  if (syscall(SYS_tgkill, getpid(), thread, kSignal) != 0) return;  // the thread has ended
   const auto give_up = Clock::now() + kThreadPatience;
   while (!stack.taken.load(std::memory_order_acquire) && Clock::now() < give_up) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -120,7 +121,7 @@ void report_hang_after(std::chrono::seconds patience) {
   struct sigaction action {};
   action.sa_handler = take_stack;
   action.sa_flags = SA_RESTART;
-  sigaction(SIGUSR2, &action, nullptr);
+  sigaction(kSignal, &action, nullptr);
   report_later();
   std::thread([patience] { watch(patience); }).detach();
 }

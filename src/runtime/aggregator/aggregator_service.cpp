@@ -1,7 +1,6 @@
 #include "runtime/aggregator/aggregator_service.hpp"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -17,6 +16,7 @@
 #include <thread>
 #include <utility>
 
+#include "device/posix/blocked_signals.hpp"
 #include "base/error.hpp"
 #include "engine/aggregate/reduce_operation.hpp"
 #include "runtime/aggregator/aggregation_options.hpp"
@@ -143,6 +143,7 @@ Status AggregatorService::Parts::open() {
   port_ = *port;
   wake_ = Socket(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake_.open()) return system_failure(errno, "creating an event descriptor");
+  const device::BlockedSignals blocked;
   thread_ = std::thread([this] { listen(); });
   return {};
 }
@@ -177,11 +178,7 @@ void AggregatorService::Parts::accept_one() {
   if (visits_.size() >= std::size_t{options_.jobs} + kMaxVisitors) return;
   visits_.push_back(std::make_unique<Visit>());
   Visit& one = *visits_.back();
-  // Signals are blocked, because the program's signal handlers must not run on these threads.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const device::BlockedSignals blocked;
   try {
     one.thread = std::thread([this, &one, taken = std::move(socket)]() mutable {
       receive_visit(one, std::move(taken));
@@ -190,7 +187,6 @@ void AggregatorService::Parts::accept_one() {
     say(fmt::format("connection refused: no thread can be started: {}", error.what()));
     visits_.pop_back();
   }
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 /// Joins the threads of connections that have ended. If `all`, first ends the other connections,

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "device/posix/blocked_signals.hpp"
 #include "observe/log.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
 #include "runtime/progress/clock.hpp"
@@ -58,7 +59,10 @@ class SignalDump {
                      "the program handles SIGUSR1 itself, so flight records are dumped on failures "
                      "only: call Communicator::flight_record from a thread instead");
     }
-    std::thread([this] { serve(); }).detach();
+    {
+      const device::BlockedSignals blocked;
+      std::thread([this] { serve(); }).detach();
+    }
     struct sigaction ours {};
     ours.sa_handler = [](int) { ::sem_post(&instance().arrived_); };
     ours.sa_flags = SA_RESTART;

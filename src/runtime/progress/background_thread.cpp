@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "device/posix/blocked_signals.hpp"
 #include "device/posix/event_wait.hpp"
 #include "runtime/progress/clock.hpp"
 #include "runtime/progress/event_descriptor.hpp"
@@ -48,6 +49,7 @@ Status BackgroundThread::start() {
   }
   std::promise<Status> started;
   std::future<Status> answer = started.get_future();
+  const device::BlockedSignals blocked;
   thread_ = std::thread([this, started = std::move(started)]() mutable {
     started.set_value(priority_.start().status());
     run();

@@ -9,6 +9,7 @@
 #include <cerrno>
 
 #include "base/error.hpp"
+#include "device/posix/blocked_signals.hpp"
 #include "device/posix/event_wait.hpp"
 #include "runtime/progress/clock.hpp"
 #include "runtime/progress/exception_status.hpp"
@@ -37,6 +38,7 @@ Status ReceiveThread::open() {
   if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, owner_event_, &event) != 0) {
     return system_failure(errno, "watching a receive worker's wake-up descriptor");
   }
+  const device::BlockedSignals blocked;
   thread_ = std::thread([this] { run(); });
   return {};
 }

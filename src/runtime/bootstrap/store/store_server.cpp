@@ -1,7 +1,6 @@
 #include "runtime/bootstrap/store/store_server.hpp"
 
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "device/posix/blocked_signals.hpp"
 #include "runtime/bootstrap/store/store_state.hpp"
 #include "runtime/bootstrap/text.hpp"
 
@@ -79,12 +79,8 @@ class BootstrapServer::Loop {
         owner_token_(make_job_token(random_hex(32))),
         rendezvous_(options_.name, options_.token, owner_token_, options_.size) {}
 
-  /// Starts the thread, with signals blocked: the application's handlers must not run on it.
   void start() {
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
+    const device::BlockedSignals blocked;
     thread_ = std::thread([this] { run(); });
     pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }

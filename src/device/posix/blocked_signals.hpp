@@ -1,0 +1,31 @@
+// Blocks signals around the start of a thread of the library. The thread inherits the mask, so that
+// the application's signal handlers run on the application's own threads.
+#pragma once
+
+#include <signal.h>
+
+#include <initializer_list>
+
+namespace tutti::device {
+
+/// Blocks every signal of the calling thread except those of its own faults, and restores the mask
+/// in its destructor.
+class BlockedSignals {
+ public:
+  BlockedSignals() {
+    sigset_t blocked;
+    sigfillset(&blocked);
+    // The kernel ends a process whose thread has blocked the signal of its own fault.
+    for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS})
+      sigdelset(&blocked, fault);
+    pthread_sigmask(SIG_BLOCK, &blocked, &before_);
+  }
+  ~BlockedSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+}  // namespace tutti::device
