@@ -121,5 +121,15 @@ TEST(EngineOwnership, OwnedByCaller_forAnotherThreadOrEngine_isFalse) {
   EXPECT_FALSE(ownership.owned_by_caller());
 }
 
+TEST(EngineOwnership, OwnedByCaller_afterAnotherEngineWasOwnedToo_isStillTrue) {
+  EngineOwnership outer;
+  EngineOwnership inner;
+  outer.set_owned_by_caller(true);
+  inner.set_owned_by_caller(true);
+  EXPECT_TRUE(outer.owned_by_caller());
+  inner.set_owned_by_caller(false);
+  EXPECT_TRUE(outer.owned_by_caller());
+}
+
 }  // namespace
 }  // namespace tutti::runtime

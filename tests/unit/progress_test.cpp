@@ -183,6 +183,15 @@ class EngineThatThrows : public testing::Test {
   std::shared_ptr<runtime::CommunicatorImpl> second_;
 };
 
+TEST_F(EngineThatThrows, WithEngine_whileAnotherEngineIsUsed_keepsItsOwn) {
+  const auto other = create(nullptr, 0);
+  progress().with_engine([&] {
+    EXPECT_TRUE(barrier(*other));
+    EXPECT_TRUE(progress().caller_owns_engine())
+        << "the next use of this engine would wait forever";
+  });
+}
+
 TEST_F(EngineThatThrows, Wait_operationThrows_failsTheCommunicatorOnly) {
   const auto completion = submit(
       false, [] { return true; }, true);

@@ -31,6 +31,7 @@
 #include <cstdint>
 #include <mutex>
 #include <optional>
+#include <thread>
 
 #include "tutti/units.hpp"
 
@@ -140,19 +141,24 @@ class EngineOwnership {
     if (wanted_.load() > 0 || waiters_.load() > 0) changed_.notify_all();
   }
   /// True if the calling thread owns this engine.
-  bool owned_by_caller() const { return owned_here == this; }
-  void set_owned_by_caller(bool owned) { owned_here = owned ? this : nullptr; }
+  bool owned_by_caller() const {
+    return owner_thread_.load(std::memory_order_relaxed) == std::this_thread::get_id();
+  }
+  /// A thread may own several engines: a completion callback of one may use another.
+  void set_owned_by_caller(bool owned) {
+    owner_thread_.store(owned ? std::this_thread::get_id() : std::thread::id(),
+                        std::memory_order_relaxed);
+  }
 
   /// Longest sleep in one wait. In glibc 2.25 to 2.40 pthread_cond_signal can lose a wake-up, so no
   /// wait may depend on one.
   static constexpr Nanoseconds kMaxWait{1'000'000'000};
 
  private:
-  inline static constinit thread_local const EngineOwnership* owned_here = nullptr;
-
   std::mutex mutex_;  ///< guards state_; never held while polling
   std::condition_variable changed_;
   EngineState state_;
+  std::atomic<std::thread::id> owner_thread_{};
   std::atomic<int> wanted_{0};   ///< number of threads in await_release
   std::atomic<int> waiters_{0};  ///< number of threads in await_change
 };
