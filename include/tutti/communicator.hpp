@@ -187,7 +187,8 @@ class TUTTI_EXPORT Communicator {
   /// callback. The callback runs once: in the thread that makes progress when the request ends, or
   /// at once in this thread if the request is done already. It may start collectives, read counters
   /// and abort. It must not wait for a request or destroy the communicator; an exception from it is
-  /// logged. Fails with Code::invalid_argument if the request is empty.
+  /// logged. It is destroyed once it has run. Fails with Code::invalid_argument if the request is
+  /// empty.
   Status on_completion(Request& request, std::function<void(const Status&)> callback);
 
   /// Ends every collective of the communicator with an error: at this rank with Code::aborted and

@@ -1,8 +1,25 @@
 #include "engine/core/operation.hpp"
 
+#include <utility>
+
 #include "engine/receive/receive_view.hpp"
 
 namespace tutti::engine {
+
+void Completion::end(const Status& result) {
+  status = result;
+  // The callback leaves this object before it runs: it may own the object, or set a new callback.
+  while (callback) {
+    auto present = std::exchange(callback, nullptr);
+    try {
+      present(result);
+    } catch (...) {
+      callback = std::move(present);
+      throw;
+    }
+  }
+  done.store(true, std::memory_order_release);
+}
 
 void Operation::on_message(Instant, Rank, const protocol::Message&) {
   rejections_->reject_message();

@@ -35,6 +35,9 @@ struct Completion {
   /// The context whose slot exchange completes this request, so that a waiting thread need poll
   /// only that exchange. Null if the full engine must run; set before the operation begins.
   std::atomic<CommunicatorContext*> inline_poll_context{nullptr};
+
+  /// Ends the collective; only the owner of the engine calls this.
+  void end(const Status& result);
 };
 
 /// The name and arguments of an operation in error texts and records.

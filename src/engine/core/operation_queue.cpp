@@ -36,10 +36,7 @@ std::unique_ptr<Operation> OperationQueue::take(std::size_t position) {
 
 void OperationQueue::complete(Operation& operation, const Status& status) {
   ++(status.ok() ? counters_.collectives_completed : counters_.collectives_failed);
-  Completion& completion = *operation.completion();
-  completion.status = status;
-  if (completion.callback) completion.callback(status);
-  completion.done.store(true, std::memory_order_release);
+  operation.completion()->end(status);
 }
 
 // A collective is removed only after it has ended, so that after an exception a second call ends

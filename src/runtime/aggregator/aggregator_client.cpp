@@ -171,8 +171,7 @@ class Aggregation::CompletionGroup {
     }
     if (open_.fetch_sub(1) != 1) return;
     completion_->chunks_present = completion_->chunks_total.load();
-    if (completion_->callback) completion_->callback(completion_->status);
-    completion_->done.store(true, std::memory_order_release);
+    completion_->end(completion_->status);
   }
 
   std::shared_ptr<engine::Completion> completion_;

@@ -11,6 +11,7 @@
 
 #include "base/error.hpp"
 #include "device/device.hpp"
+#include "device/posix/blocked_signals.hpp"
 #include "engine/core/clock_exchange.hpp"
 #include "observe/log.hpp"
 #include "protocol/membership.hpp"
@@ -22,6 +23,7 @@
 #include "runtime/diagnostics/rank_trace.hpp"
 #include "runtime/hierarchy/hierarchy_plan.hpp"
 #include "runtime/progress/clock.hpp"
+#include "runtime/progress/exception_status.hpp"
 
 namespace tutti::runtime {
 
@@ -70,6 +72,18 @@ void complain_of(const Status& status) {
   if (!status) observe::complain(status.message());
 }
 
+/// Deletes a communicator whose last reference has ended. If that was the reference of a completion
+/// callback, the engine is still polling the communicator, so another thread deletes it.
+void leave(CommunicatorImpl* last) {
+  if (!last->progress() || !last->progress()->caller_owns_engine()) return delete last;
+  const Status started = guarded([last]() -> Status {
+    const device::BlockedSignals blocked;
+    std::thread([last] { delete last; }).detach();
+    return {};
+  });
+  complain_of(started);
+}
+
 }  // namespace
 
 /// The steps of `create`, which build one communicator.
@@ -106,7 +120,7 @@ class CommunicatorImpl::Creation {
 Result<std::shared_ptr<CommunicatorImpl>> CommunicatorImpl::create(
     Bootstrap& bootstrap, const CommunicatorOptions& options, std::shared_ptr<Progress> progress,
     CommunicatorRole role) {
-  std::shared_ptr<CommunicatorImpl> made(new CommunicatorImpl());
+  std::shared_ptr<CommunicatorImpl> made(new CommunicatorImpl(), leave);
   made->number_ = role.number;
   made->bootstrap_ = bootstrap.description();
   made->progress_ = std::move(progress);

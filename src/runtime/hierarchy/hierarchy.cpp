@@ -229,10 +229,7 @@ void Hierarchy::finish(const std::shared_ptr<Job>& job) {
     jobs_.pop_front();
     if (!jobs_.empty()) next = jobs_.front();
   }
-  engine::Completion& completion = *job->completion;
-  completion.status = job->status;
-  if (completion.callback) completion.callback(job->status);
-  completion.done.store(true, std::memory_order_release);
+  job->completion->end(job->status);
   if (next) run(next);
 }
 
