@@ -171,7 +171,8 @@ void Hierarchy::advance(const std::shared_ptr<Job>& job, std::unique_lock<std::m
   job->advancing = false;
   if (!job->over()) return;
   lock.unlock();
-  finish(job);
+  // A thread that began a stage without owning the engine gets here if the stage has ended at once.
+  progress_->with_engine([&] { finish(job); });
 }
 
 /// Begins a stage. If this throws an exception, nothing was submitted, and the stage fails with

@@ -99,6 +99,7 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   void begin(const std::shared_ptr<Job>& job, std::size_t stage);
   void begin_contained(const std::shared_ptr<Job>& job, std::size_t stage);
   void on_stage_end(const std::shared_ptr<Job>& job, std::size_t stage, const Status& status);
+  /// Ends a call and runs the next one. Owner of the engine only.
   void finish(const std::shared_ptr<Job>& job);
   Rank culprit_of(CommunicatorImpl& failed) const;
   void give_up(Rank culprit, const std::string& reason);
