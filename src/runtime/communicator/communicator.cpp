@@ -310,7 +310,8 @@ Result<Request> Communicator::allreduce(std::span<const std::byte> own, std::spa
 Status Communicator::on_completion(Request& request, std::function<void(const Status&)> callback) {
   if (!request.state_) return no_request();
   engine::Completion& completion = *request.state_->completion;
-  runtime::Progress* const progress = state_->progress().get();
+  // The request may be one of another communicator, with an engine of its own.
+  runtime::Progress* const progress = request.state_->communicator->progress().get();
   return guarded([&]() -> Status {
     // While this thread owns the engine no other thread polls, so the collective cannot complete
     // between the test of `done` and the setting of the callback.
