@@ -186,7 +186,8 @@ Result<Communicator> Communicator::duplicate(const CommunicatorOptions& options)
 Result<Communicator> Communicator::duplicate(runtime::Bootstrap& bootstrap,
                                              const CommunicatorOptions& options) const {
   return guarded([&]() -> Result<Communicator> {
-    auto state = create_state(bootstrap, options, state_->progress(), state_->next_number());
+    auto state =
+        create_state(bootstrap, options, state_->progress(), state_->progress()->next_number());
     if (!state) return state.status();
     return Communicator(std::move(*state));
   });

@@ -29,7 +29,8 @@ struct RequestState {
 
 /// The properties that distinguish a communicator from others with the same ranks and options.
 struct CommunicatorRole {
-  /// Number of this communicator among the communicators of the same processes.
+  /// Number of this communicator among the communicators of the same processes; that of rank 0
+  /// counts.
   std::uint16_t number = 0;
   /// The algorithm table. The table of a side communicator must not depend on the environment
   /// variables of its processes.
@@ -56,9 +57,6 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   Rank rank() const { return context_->rank(); }
   std::uint32_t size() const { return context_->size(); }
   std::uint16_t number() const { return number_; }
-  /// The number of the next duplicate, which is the same on all ranks because duplication is
-  /// collective.
-  std::uint16_t next_number() { return static_cast<std::uint16_t>(number_ + 1 + duplicates_++); }
   engine::CommunicatorContext& context() { return *context_; }
   const std::shared_ptr<Progress>& progress() const { return progress_; }
   CallPlanner& calls() { return *calls_; }
@@ -100,7 +98,6 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   std::vector<std::shared_ptr<CallRoute>> routes_;
   bool served_ = false;  ///< true: `progress_` polls the context
   std::uint16_t number_ = 0;
-  std::uint16_t duplicates_ = 0;
   std::string bootstrap_;
   std::string device_;
   std::string note_;

@@ -186,6 +186,7 @@ Status CommunicatorImpl::Creation::open() {
   }
   if (Status status = check_agreement(made_.greetings_); !status) return status;
   if (Status status = check_traces(made_.greetings_); !status) return status;
+  made_.number_ = made_.greetings_[0].communicator;
 
   device::EndpointOptions endpoint_options{.rank = me,
                                            .size = size,

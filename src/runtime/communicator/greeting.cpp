@@ -181,8 +181,6 @@ Status check_agreement(const std::vector<PeerOptions>& greetings) {
           quoted(other.algorithms));
     agree("the hierarchy of hosts (the option hierarchy, or TUTTI_HIERARCHY)", first.hierarchy,
           other.hierarchy);
-    agree("the number of the communicator (created in another order?)", first.communicator,
-          other.communicator);
   }
   return status;
 }

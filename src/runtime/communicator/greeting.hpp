@@ -25,7 +25,7 @@ struct PeerOptions {
   std::string multicast = "ud";  ///< kind of multicast, "ud" or "uc"
   bool network_wanted = false;   ///< true: at least one option needs a network device
   std::uint32_t process = 0;
-  std::uint16_t communicator = 0;
+  std::uint16_t communicator = 0;  ///< number of the communicator; only rank 0's is used
   /// The options as given, of which those that must be equal on all ranks are sent.
   CommunicatorOptions options;
   bool aggregators = false;           ///< true: the options name aggregators

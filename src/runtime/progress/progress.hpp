@@ -43,6 +43,9 @@ class Progress {
   /// The trace of this rank; null if the rank is not traced.
   RankTrace* trace() { return trace_.get(); }
 
+  /// The number of the next duplicate, which no other duplicate with this engine has.
+  std::uint16_t next_number() { return ++duplicates_; }
+
   /// Serves a communicator until `remove`; the communicator must live until then. `receive_workers`
   /// is the number of receive workers; if it is 0, the owner of the engine receives.
   Status add(engine::CommunicatorContext& context, std::uint32_t receive_workers);
@@ -115,6 +118,7 @@ class Progress {
   EngineOwnership ownership_;
   YieldPolicy yields_;
   std::atomic<bool> callbacks_{false};
+  std::atomic<std::uint16_t> duplicates_{0};
   /// Threads of the receive workers; used by the owner of the engine.
   ReceiveThreads receive_threads_;
   BackgroundThread background_;

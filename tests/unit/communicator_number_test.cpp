@@ -1,0 +1,69 @@
+// Tests that communicators of the same processes have numbers of their own.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "communicator_ranks.hpp"
+#include "device/ip/ip_device.hpp"
+#include "runtime/communicator/communicator_impl.hpp"
+
+namespace tutti {
+namespace {
+
+using namespace test;
+
+/// A device that records the numbers of the communicators that open it.
+class RecordingDevice final : public device::Device {
+ public:
+  std::string name() const override { return "ip"; }
+  Result<std::unique_ptr<device::Endpoint>> open(const device::EndpointOptions& options) override {
+    numbers.push_back(options.communicator);
+    return inner_.open(options);
+  }
+
+  std::vector<std::uint16_t> numbers;
+
+ private:
+  static device::ip::IpOptions loopback() {
+    device::ip::IpOptions options;
+    options.local_only = true;
+    return options;
+  }
+
+  device::ip::IpDevice inner_{loopback()};
+};
+
+TEST(CommunicatorNumber, DuplicatesAndTheirDuplicates_haveDifferentNumbers) {
+  const auto device = std::make_shared<RecordingDevice>();
+  CommunicatorOptions options = patient();
+  options.device = device;
+  on_ranks(1, options, [&](Communicator& communicator) {
+    auto first = communicator.duplicate(options);
+    ASSERT_TRUE(first.ok()) << first.status().to_string();
+    auto second = communicator.duplicate(options);
+    ASSERT_TRUE(second.ok()) << second.status().to_string();
+    auto third = first->duplicate(options);
+    ASSERT_TRUE(third.ok()) << third.status().to_string();
+    EXPECT_EQ(device->numbers, (std::vector<std::uint16_t>{0, 1, 2, 3}));
+  });
+}
+
+TEST(CommunicatorNumber, RanksThatProposeDifferentNumbers_useThatOfRank0) {
+  auto bootstraps = runtime::make_local_bootstraps(2);
+  const auto number_of = [&](std::uint32_t rank, std::uint16_t proposed) {
+    auto made = runtime::CommunicatorImpl::create(*bootstraps[rank], patient(), nullptr,
+                                                  {.number = proposed});
+    EXPECT_TRUE(made.ok()) << made.status().to_string();
+    EXPECT_EQ((*made)->number(), 5);
+  };
+  std::thread other([&] { number_of(1, 9); });
+  number_of(0, 5);
+  other.join();
+}
+
+}  // namespace
+}  // namespace tutti
