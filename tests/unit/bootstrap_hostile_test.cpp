@@ -136,6 +136,19 @@ TEST(BootstrapRendezvous, ContributionToTheWrongExchange_endsTheJob) {
   EXPECT_EQ(other.take_messages().size(), 1u);  // rank 0 gets the failure
 }
 
+TEST(BootstrapRendezvous, ContributionBeyondTheLimit_isRefusedBeforeTheOtherRanksContribute) {
+  const Deadline now = SteadyClock::now();
+  Rendezvous job("here", kToken, kOwner, 3, 10);
+  for (const std::uint32_t rank : {0u, 1u, 2u}) {
+    EXPECT_EQ(job.hello(hello_of(rank, 3), now).admission, Rendezvous::Admission::joined);
+  }
+  EXPECT_EQ(job.take_messages().size(), 3u);
+  EXPECT_TRUE(job.contribute(0, {0, 1000, Bytes(10)}, now).ok());
+  EXPECT_EQ(job.contribute(1, {0, 1000, Bytes(1)}, now).code(), Code::resource_exhausted);
+  EXPECT_TRUE(job.failed());
+  EXPECT_EQ(job.take_messages().size(), 1u);  // rank 0 gets the failure
+}
+
 TEST(BootstrapRendezvous, ImpossibleRanksAndSizesAreRefused) {
   const Deadline now = SteadyClock::now();
   Rendezvous job("here", kToken, kOwner, std::nullopt);

@@ -18,10 +18,11 @@ bool same(const JobToken& a, const JobToken& b) {
 }  // namespace
 
 Rendezvous::Rendezvous(std::string where, const JobToken& token, const JobToken& owner_token,
-                       std::optional<std::uint32_t> size)
+                       std::optional<std::uint32_t> size, std::size_t max_exchange_bytes)
     : where_(std::move(where)),
       token_(token),
       owner_token_(owner_token),
+      max_exchange_bytes_(max_exchange_bytes),
       members_(size.value_or(0)) {}
 
 Status Rendezvous::check(const Hello& hello) const {
@@ -93,6 +94,14 @@ Status Rendezvous::contribute(std::uint32_t rank, Gather gather, Deadline now) {
     return status;
   }
   contributed_bytes_ += gather.bytes.size();
+  if (contributed_bytes_ > max_exchange_bytes_) {
+    fail(
+        failure(Code::resource_exhausted,
+                "the ranks contributed {} bytes or more to one bootstrap exchange, above the limit "
+                "of {}: contribute fewer bytes per rank",
+                contributed_bytes_, max_exchange_bytes_));
+    return *failure_;
+  }
   member.contribution = std::move(gather.bytes);
   const Nanoseconds timeout = std::chrono::milliseconds(gather.timeout_ms);
   wait(member, timeout, timeout, now);
@@ -134,12 +143,6 @@ void Rendezvous::complete() {
   if (!joined_) {
     joined_ = true;
     return tell_waiting(std::make_shared<Bytes>(encode_frame(FrameKind::welcome, {})));
-  }
-  if (contributed_bytes_ > kMaxExchangeBytes) {
-    return fail(failure(Code::resource_exhausted,
-                        "the ranks contributed {} bytes to one bootstrap exchange, above the limit "
-                        "of {}: contribute fewer bytes per rank",
-                        contributed_bytes_, kMaxExchangeBytes));
   }
   std::vector<Bytes> contributions;
   contributions.reserve(members_.size());

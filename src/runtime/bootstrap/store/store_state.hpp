@@ -33,7 +33,7 @@ class Rendezvous {
   /// `where` names the store in messages. The hello of rank 0 must contain `owner_token`, which
   /// only the store's process knows. If `size` is nothing, the hello of the first rank sets it.
   Rendezvous(std::string where, const JobToken& token, const JobToken& owner_token,
-             std::optional<std::uint32_t> size);
+             std::optional<std::uint32_t> size, std::size_t max_exchange_bytes = kMaxExchangeBytes);
 
   /// Handles the hello of a rank, which then waits until all ranks have joined.
   Verdict hello(const Hello& hello, Deadline now);
@@ -74,6 +74,7 @@ class Rendezvous {
   std::string where_;
   JobToken token_;
   JobToken owner_token_;
+  std::size_t max_exchange_bytes_;
   std::vector<Member> members_;  ///< members by rank; empty until the size is known
   std::uint32_t waiting_ = 0;
   std::size_t contributed_bytes_ = 0;
