@@ -196,6 +196,8 @@ class TUTTI_EXPORT Communicator {
   /// new communicator to go on.
   void abort(const std::string& reason);
 
+  // If memory runs out, counters(), flight_record() and describe() log it and return nothing.
+
   /// The name and value of every protocol and device counter, counted since the communicator was
   /// created. A renamed counter is also listed under its old name for one release.
   std::vector<std::pair<std::string, std::uint64_t>> counters() const;

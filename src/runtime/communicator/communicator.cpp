@@ -19,6 +19,7 @@
 namespace tutti {
 
 using runtime::guarded;
+using runtime::logged;
 
 namespace {
 
@@ -334,14 +335,19 @@ void Communicator::abort(const std::string& reason) {
   // If a completion callback calls this, the round of polling that runs the callback carries out
   // the abort, too.
   const bool within_callback = state_->progress()->caller_owns_engine();
-  state_->progress()->with_engine([&] {
-    state_->abort(reason);
-    if (!within_callback) state_->poll_routes();
+  logged([&] {
+    state_->progress()->with_engine([&] {
+      runtime::EnginePoller::run_contained(state_->context(), [&] {
+        state_->abort(reason);
+        return true;
+      });
+      if (!within_callback) state_->poll_routes();
+    });
   });
 }
 
 std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() const {
-  return state_->progress()->with_engine([&] {
+  const auto read = [&] {
     state_->context().receiver().fold_counts();
     auto all = observe::list(state_->context().counters());
     const device::EndpointCounters device = state_->context().endpoint().counters();
@@ -374,7 +380,8 @@ std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() cons
     state_->add_side_counters(all);
     runtime::add_old_names(all);
     return all;
-  });
+  };
+  return logged([&] { return state_->progress()->with_engine(read); });
 }
 
 std::uint64_t Communicator::link_bytes_per_second() const {
@@ -383,9 +390,11 @@ std::uint64_t Communicator::link_bytes_per_second() const {
 }
 
 std::string Communicator::flight_record() const {
-  return state_->progress()->with_engine([&] {
-    const auto& context = state_->context();
-    return context.recorder().to_json(context.rank(), context.size(), runtime::now());
+  return logged([&] {
+    return state_->progress()->with_engine([&] {
+      const auto& context = state_->context();
+      return context.recorder().to_json(context.rank(), context.size(), runtime::now());
+    });
   });
 }
 
@@ -395,6 +404,8 @@ Result<std::string> Communicator::algorithm_of(const CollectiveCall& call) {
 
 std::string Communicator::device() const { return state_->device(); }
 
-std::string Communicator::describe() const { return state_->describe(); }
+std::string Communicator::describe() const {
+  return logged([&] { return state_->describe(); });
+}
 
 }  // namespace tutti

@@ -7,6 +7,7 @@
 #include <exception>
 #include <new>
 
+#include "observe/log.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti::runtime {
@@ -36,6 +37,17 @@ auto guarded(Work&& work) -> decltype(work()) {
   } catch (...) {
     return status_of_exception();
   }
+}
+
+/// Runs `work`, whose caller takes no status; an exception is logged, and the result is then empty.
+template <typename Work>
+auto logged(Work&& work) -> decltype(work()) {
+  try {
+    return work();
+  } catch (...) {
+    observe::complain(status_of_exception().message());
+  }
+  return decltype(work())();
 }
 
 }  // namespace tutti::runtime

@@ -291,13 +291,7 @@ void Progress::poll() {
 
 void Progress::call_application(const std::function<void(const Status&)>& callback,
                                 const Status& status) {
-  background_.run_at_normal_priority([&] {
-    try {
-      callback(status);
-    } catch (...) {
-      observe::complain(status_of_exception().message());
-    }
-  });
+  background_.run_at_normal_priority([&] { logged([&] { callback(status); }); });
 }
 
 }  // namespace tutti::runtime
