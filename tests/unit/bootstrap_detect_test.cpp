@@ -1,6 +1,7 @@
 // Tests which bootstrap the environment selects, and the errors for incomplete environments.
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <unistd.h>
@@ -189,6 +190,30 @@ TEST(BootstrapSocket, AddressesAreParsedAndPrinted) {
     ASSERT_TRUE(endpoint.ok()) << text;
     EXPECT_EQ(to_string(*endpoint), text);
   }
+}
+
+TEST(BootstrapSocket, Listener_withoutFreeDescriptors_pausesThenAccepts) {
+  auto socket = listen_on({"127.0.0.1", 0});
+  ASSERT_TRUE(socket.ok());
+  const auto port = bound_port(*socket);
+  ASSERT_TRUE(port.ok());
+  Listener listener(std::move(*socket));
+  const auto peer = connect_once({"127.0.0.1", *port}, deadline_after(std::chrono::seconds(60)));
+  ASSERT_TRUE(peer.ok());
+  const Deadline at = SteadyClock::now();
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit none = before;
+  none.rlim_cur = 0;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  EXPECT_FALSE(listener.accept().open());
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(listener.poll_fd(at), -1) << "polling a listener that cannot accept would spin";
+  const Deadline end = listener.pause_end(at);
+  ASSERT_LT(end, Deadline::max());
+  EXPECT_GE(listener.poll_fd(end), 0);
+  EXPECT_EQ(listener.pause_end(end), Deadline::max());
+  EXPECT_TRUE(listener.accept().open());
 }
 
 TEST(BootstrapSlurm, FirstHostOfAListIsTheMaster) {

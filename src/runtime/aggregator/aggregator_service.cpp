@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -112,7 +111,7 @@ class AggregatorService::Parts {
   }
 
   AggregatorOptions options_;
-  Socket listener_;
+  Listener listener_;
   Socket wake_;
   std::uint16_t port_ = 0;
   std::shared_ptr<Progress> progress_;
@@ -139,7 +138,7 @@ Status AggregatorService::Parts::open() {
   if (!listener) return listener.status();
   auto port = bound_port(*listener);
   if (!port) return port.status();
-  listener_ = std::move(*listener);
+  listener_ = Listener(std::move(*listener));
   port_ = *port;
   wake_ = Socket(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!wake_.open()) return system_failure(errno, "creating an event descriptor");
@@ -162,8 +161,10 @@ void AggregatorService::Parts::wake() {
 
 void AggregatorService::Parts::listen() {
   while (!stopping_.load()) {
-    std::array<pollfd, 2> entries{{{wake_.fd(), POLLIN, 0}, {listener_.fd(), POLLIN, 0}}};
-    if (::poll(entries.data(), entries.size(), -1) < 0) continue;
+    const Deadline at = SteadyClock::now();
+    std::array<pollfd, 2> entries{{{wake_.fd(), POLLIN, 0}, {listener_.poll_fd(at), POLLIN, 0}}};
+    const int timeout_ms = poll_timeout_ms(listener_.pause_end(at));
+    if (::poll(entries.data(), entries.size(), timeout_ms) < 0) continue;
     std::uint64_t wakes = 0;
     (void)!::read(wake_.fd(), &wakes, sizeof wakes);
     if ((entries[1].revents & POLLIN) != 0) accept_one();
@@ -172,7 +173,7 @@ void AggregatorService::Parts::listen() {
 }
 
 void AggregatorService::Parts::accept_one() {
-  Socket socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  Socket socket = listener_.accept();
   if (!socket.open()) return;
   const std::lock_guard lock(mutex_);
   if (visits_.size() >= std::size_t{options_.jobs} + kMaxVisitors) return;

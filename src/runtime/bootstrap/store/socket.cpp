@@ -23,6 +23,7 @@ namespace tutti::runtime {
 namespace {
 
 constexpr int kBacklog = 4096;
+constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
 using AddressList = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
@@ -142,6 +143,10 @@ int remaining_ms(Deadline deadline) {
   return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, INT_MAX));
 }
 
+int poll_timeout_ms(Deadline deadline) {
+  return deadline == Deadline::max() ? -1 : remaining_ms(deadline);
+}
+
 Socket::~Socket() {
   if (fd_ >= 0) close(fd_);
 }
@@ -214,6 +219,14 @@ Result<std::uint16_t> bound_port(const Socket& socket) {
                                  ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
                                  : reinterpret_cast<sockaddr_in&>(address).sin_port;
   return ntohs(port);
+}
+
+Socket Listener::accept() {
+  Socket accepted(accept4(socket_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  const bool exhausted = !accepted.open() && (errno == EMFILE || errno == ENFILE ||
+                                              errno == ENOMEM || errno == ENOBUFS);
+  if (exhausted) again_ = SteadyClock::now() + kAcceptPause;
+  return accepted;
 }
 
 Result<Socket> connect_once(const Endpoint& endpoint, Deadline deadline) {

@@ -22,6 +22,8 @@ using Deadline = SteadyClock::time_point;
 Deadline deadline_after(Nanoseconds timeout);
 /// Time until `deadline` in milliseconds, rounded up and never negative.
 int remaining_ms(Deadline deadline);
+/// The same as poll(2) takes it: -1 for Deadline::max().
+int poll_timeout_ms(Deadline deadline);
 
 /// A file descriptor that the destructor closes.
 class Socket {
@@ -62,6 +64,24 @@ std::string reachable_host();
 /// port.
 Result<Socket> listen_on(const Endpoint& endpoint);
 Result<std::uint16_t> bound_port(const Socket& socket);
+
+/// A listener whose connections a poll loop accepts. If the process has no descriptor or memory for
+/// another connection, it pauses: the waiting connection would end every poll at once.
+class Listener {
+ public:
+  Listener() = default;
+  explicit Listener(Socket socket) : socket_(std::move(socket)) {}
+  /// The descriptor to poll; -1 during a pause, or if there is no socket.
+  int poll_fd(Deadline now) const { return now < again_ ? -1 : socket_.fd(); }
+  /// The end of the present pause; Deadline::max() if there is none.
+  Deadline pause_end(Deadline now) const { return now < again_ ? again_ : Deadline::max(); }
+  /// Accepts one connection; the result is not open if there is none, or if a pause begins.
+  Socket accept();
+
+ private:
+  Socket socket_;
+  Deadline again_ = Deadline::min();
+};
 
 /// Connects to an endpoint and tries each of its addresses once. The error is that of the last
 /// address.

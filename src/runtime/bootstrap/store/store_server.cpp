@@ -24,7 +24,6 @@ namespace {
 
 constexpr auto kLinger = std::chrono::seconds(5);
 constexpr auto kTellFailure = std::chrono::seconds(1);
-constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 constexpr std::size_t kMaxStrangers = 4096;
 constexpr std::size_t kMaxMemberPayloadBytes = Gather::kPrefixBytes + kMaxContributionBytes;
 
@@ -82,7 +81,6 @@ class BootstrapServer::Loop {
   void start() {
     const device::BlockedSignals blocked;
     thread_ = std::thread([this] { run(); });
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
 
   void stop() {
@@ -100,7 +98,7 @@ class BootstrapServer::Loop {
   /// Polls the sockets once, at most until `latest`. If `wakes` is true, a call of `stop` also ends
   /// the poll.
   void poll_once(Deadline latest, bool wakes);
-  Deadline next_deadline() const;
+  Deadline next_deadline(Deadline now) const;
   void accept_all();
   void receive(Connection& connection);
   void take_frames(Connection& connection);
@@ -114,20 +112,19 @@ class BootstrapServer::Loop {
 
   Options options_;
   std::uint16_t port_;
-  Socket listener_;
+  Listener listener_;
   Socket wake_;
   JobToken owner_token_;
   Rendezvous rendezvous_;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::unordered_map<std::uint32_t, Connection*> members_;
-  Deadline accept_again_ = Deadline::min();
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };
 
 void BootstrapServer::Loop::run() {
   while (!stopping_.load()) poll_once(Deadline::max(), true);
-  listener_ = Socket();
+  listener_ = Listener();
   const Deadline end = deadline_after(kLinger);
   while (owes_bytes() && SteadyClock::now() < end) poll_once(end, false);
   // After a failure, a rank that sends its contribution late must still learn why the job failed.
@@ -141,33 +138,30 @@ bool BootstrapServer::Loop::owes_bytes() const {
                      [](const auto& connection) { return !connection->outgoing.empty(); });
 }
 
-Deadline BootstrapServer::Loop::next_deadline() const {
-  Deadline next = rendezvous_.next_deadline();
+Deadline BootstrapServer::Loop::next_deadline(Deadline now) const {
+  Deadline next = std::min(rendezvous_.next_deadline(), listener_.pause_end(now));
   for (const auto& connection : connections_) {
     if (!connection->rank) next = std::min(next, connection->hello_deadline);
   }
-  if (accept_again_ > SteadyClock::now()) next = std::min(next, accept_again_);
   return next;
 }
 
 void BootstrapServer::Loop::poll_once(Deadline latest, bool wakes) {
+  const Deadline now = SteadyClock::now();
   const std::size_t strangers = connections_.size() - members_.size();
-  const bool accepting =
-      listener_.open() && SteadyClock::now() >= accept_again_ && strangers < kMaxStrangers;
   std::vector<pollfd> entries;
   entries.reserve(connections_.size() + 2);
   // While the server stops, its wake-up descriptor stays readable, so polling it would spin the
   // loop. The caller decides by `wakes`: a second read of `stopping_` here could miss a stop.
   entries.push_back({wakes ? wake_.fd() : -1, POLLIN, 0});
-  entries.push_back({accepting ? listener_.fd() : -1, POLLIN, 0});
+  entries.push_back({strangers < kMaxStrangers ? listener_.poll_fd(now) : -1, POLLIN, 0});
   for (const auto& connection : connections_) {
     const int events =
         (connection->closing ? 0 : POLLIN) | (connection->outgoing.empty() ? 0 : POLLOUT);
     entries.push_back({connection->socket.fd(), static_cast<short>(events), 0});
   }
-  const Deadline deadline = std::min(latest, next_deadline());
-  const int timeout_ms = deadline == Deadline::max() ? -1 : remaining_ms(deadline);
-  if (poll(entries.data(), entries.size(), timeout_ms) < 0) return;
+  const Deadline deadline = std::min(latest, next_deadline(now));
+  if (poll(entries.data(), entries.size(), poll_timeout_ms(deadline)) < 0) return;
   // Connections are handled before the listener: if a rank leaves and comes back, the store must
   // first see that it left.
   for (std::size_t i = 0; i + 2 < entries.size(); ++i) {
@@ -189,13 +183,8 @@ void BootstrapServer::Loop::poll_once(Deadline latest, bool wakes) {
 
 void BootstrapServer::Loop::accept_all() {
   while (connections_.size() - members_.size() < kMaxStrangers) {
-    Socket socket(accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
-    if (!socket.open()) {
-      const bool exhausted =
-          errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS;
-      if (exhausted) accept_again_ = SteadyClock::now() + kAcceptPause;
-      return;
-    }
+    Socket socket = listener_.accept();
+    if (!socket.open()) return;
     connections_.push_back(
         std::make_unique<Connection>(std::move(socket), deadline_after(options_.hello_timeout)));
   }
