@@ -15,8 +15,8 @@
 #include <thread>
 #include <utility>
 
-#include "device/posix/blocked_signals.hpp"
 #include "base/error.hpp"
+#include "device/posix/blocked_signals.hpp"
 #include "engine/aggregate/reduce_operation.hpp"
 #include "runtime/aggregator/aggregation_options.hpp"
 #include "runtime/aggregator/aggregator_connection.hpp"
@@ -49,7 +49,8 @@ class JobEnd {
   }
   Status wait() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [this] { return ended_; });
+    while (!changed_.wait_for(lock, EngineOwnership::kMaxWait, [this] { return ended_; })) {
+    }
     return status_;
   }
 

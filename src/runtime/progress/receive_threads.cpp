@@ -90,7 +90,7 @@ void ReceiveThread::apply(std::unique_lock<std::mutex>& lock) {
   current_ = false;
   changed_.store(true, std::memory_order_seq_cst);
   notify_owner();
-  applied_.wait(lock, [this] { return current_; });
+  while (!applied_.wait_for(lock, kSleepMax, [this] { return current_; })) notify_owner();
 }
 
 /// Makes `wanted_` the set of workers to poll; returns false if the thread must end.
