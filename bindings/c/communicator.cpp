@@ -188,7 +188,7 @@ tutti_status_t tutti_comm_counters(const tutti_comm_t* comm, tutti_counter_fn vi
     if (visit == nullptr) return null_argument("tutti_comm_counters", "visit");
     const auto counters = comm->communicator->counters();
     if (counters.empty())
-      return tutti::failure(Code::resource_exhausted,
+      return tutti::failure(tutti::Code::resource_exhausted,
                             "no memory for the counters: free some memory");
     for (const auto& [name, value] : counters) {
       visit(name.c_str(), value, context);
