@@ -101,10 +101,10 @@ MessagePlan plan_offloaded_together(std::uint32_t ranks, std::uint64_t bytes);
 
 // ---- [Khalilov24] fig. 2 as its authors computed it ----
 
-/// The number of link uses that the script of the authors of [Khalilov24] counts for a plan, in
-/// units of `block_bytes`, on a tree of 16 hosts per leaf and two leaves per pod. Unlike routing,
-/// the script takes the signed distance of two ranks, so a message to a lower rank stays within a
-/// leaf. It also lets a multicast descend into the pod from which it came.
+/// Counts the link uses of a plan, in units of `block_bytes`, as the script by the authors of
+/// [Khalilov24] does, on a tree with 16 hosts per leaf and two leaves per pod. The script differs
+/// from routing: it treats every message to a lower rank as one within a leaf, and it lets a
+/// multicast descend again into the pod from which it came.
 std::uint64_t paper_link_units(const MessagePlan& plan, std::uint64_t block_bytes);
 
 }  // namespace tutti::sim

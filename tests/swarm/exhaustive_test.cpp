@@ -46,7 +46,7 @@ TEST(Exhaustive, BroadcastWithAWrappingEpochEnds) {
   expect_all_seen(explore(spec));
 }
 
-TEST(Exhaustive, RetainedBlocksEndWithAnyLossInAnyOrder) {
+TEST(Exhaustive, RetainedBlocks_withAnyLossInAnyOrder_areReceivedByAllRanks) {
   ExplorerSpec spec = three_ranks(CollectiveKind::broadcast, 1);
   spec.retain_bytes = kChunk;
   spec.collectives.push_back(spec.collectives[0]);

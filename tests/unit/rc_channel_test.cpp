@@ -607,8 +607,8 @@ TEST(RcChannel, Acks_ofAReceiverThatSendsNothing_areDelayedAndFew) {
   EXPECT_EQ(pair[1].counters.acks_sent, pair[1].counters.frames_sent);
 }
 
-// ACKs that ride on the peer's messages open the window by a few frames at a time. The last frame
-// that then fits into the window must not ask for an ACK each time.
+// ACKs on the peer's messages open the window by a few frames at a time, and the next frames fill
+// it again. Not every frame that fills it may request an ACK.
 TEST(RcChannel, WindowThatOpensInSmallStepsRequestsFewAcks) {
   RcConfig config;
   config.max_frame_bytes = 8900;

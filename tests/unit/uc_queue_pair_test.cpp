@@ -214,7 +214,7 @@ TEST_F(Uc, PostedChunkRun_isPlaced_andEachMessageCompletesOnce) {
   EXPECT_EQ(place_.began, 10u);
 }
 
-TEST_F(Uc, RunWithImpossibleChunkSizeIsRefused) {
+TEST_F(Uc, ChunkRunWithImpossibleChunkSizeIsRefused) {
   const Bytes data(2 * 65536);
   for (const std::uint32_t chunk_bytes : {0u, message_bytes_for_fragment(kFragment) + 1, 65536u}) {
     const auto posted = receiver_->post(

@@ -25,7 +25,7 @@ struct ExerciseOptions {
   Reduction reduction{};  ///< element type and operation of a reduction
 };
 
-/// Whether the size that reports give for a collective is that of all ranks' blocks together.
+/// True if the size shown in reports for a collective is the total of the blocks of all ranks.
 constexpr bool counts_all_blocks(Operation operation) {
   return operation == Operation::allgather || operation == Operation::allgatherv ||
          operation == Operation::gather || operation == Operation::scatter ||

@@ -49,8 +49,8 @@ std::string bridge_table(const Impairments& impairments, const std::vector<int>&
     receiver += fmt::format("    {}{} {} drop\n", to, lossy, chance(impairments.loss_percent));
   }
   if (impairments.burst_loss.enter_percent > 0) {
-    // The nftables set "bad" holds the ports in the bad state of burst loss. The datagram that ends
-    // the state is delivered.
+    // The nftables set "bad" holds the ports that are in the bad state of burst loss. The datagram
+    // that ends the state is delivered.
     receiver += fmt::format("    {}{} oifname @bad {} delete @bad {{ oifname }} accept\n", to,
                             lossy, chance(impairments.burst_loss.leave_percent));
     receiver += fmt::format("    {}{} oifname @bad drop\n", to, lossy);

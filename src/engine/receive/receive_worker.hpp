@@ -107,7 +107,7 @@ class ReceiveWorker : private device::PlacementResolver {
   device::Placement landing(const device::MessageHead& chunk, bool begins) override;
   Judgement judge(const ReceiveView& view, Stream& stream, const device::MessageHead& chunk) const;
   void count(Judgement judgement);
-  /// Decides about a chunk of the collective that is being received.
+  /// Decides whether to accept a chunk of the collective that this worker receives.
   Judgement judge_current(const ReceiveView& view, Stream& stream, std::uint32_t psn, Rank source,
                           std::size_t bytes) const;
   void on_misfit(Stream& stream, const device::ReceivedChunk& chunk);

@@ -12,7 +12,7 @@ namespace tutti::runtime {
 /// reaches half of the limit. Used by one thread.
 class RealtimeBudget {
  public:
-  /// `share` is the share of the time, 0 to 1, by which the budget grows; `most` is its limit.
+  /// The budget grows by `share` (0 to 1) times the elapsed time, up to `most`.
   RealtimeBudget(double share, Nanoseconds most) : share_(share), most_(most), left_(most) {}
 
   /// Records whether the thread has worked or slept since the last call; returns true if it may
