@@ -42,6 +42,22 @@ std::string interface_name(const CommunicatorOptions& options, bool local_only) 
   return found ? found->name : "";
 }
 
+constexpr const char* kOptionGroup = "Communicator";
+
+void add_multicast_options(CLI::App& command, CommunicatorOptions& communicator) {
+  command
+      .add_option("--multicast", communicator.multicast,
+                  "ud: a chunk is one datagram; uc: a message of several, placed as it arrives; "
+                  "none: no multicast (default: TUTTI_MULTICAST, else ud)")
+      ->check(CLI::IsMember({"ud", "uc", "none"}))
+      ->group(kOptionGroup);
+  command
+      .add_flag("--require-multicast", communicator.require_multicast,
+                "Fail if the network does not pass multicast between all ranks (default: "
+                "TUTTI_REQUIRE_MULTICAST)")
+      ->group(kOptionGroup);
+}
+
 }  // namespace
 
 std::string to_string(Algorithm algorithm) {
@@ -50,7 +66,7 @@ std::string to_string(Algorithm algorithm) {
 
 void add_session_options(CLI::App& command, SessionOptions& options) {
   CommunicatorOptions& communicator = options.communicator;
-  const auto add = [&](CLI::Option* option) { option->group("Communicator"); };
+  const auto add = [&](CLI::Option* option) { option->group(kOptionGroup); };
   add(command
           .add_option_function<std::string>(
               "--algorithm",
@@ -71,11 +87,7 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
           .add_option("--chains", communicator.chains,
                       "Ranks that multicast at once in an Allgather; 0: learned")
           ->capture_default_str());
-  add(command
-          .add_option("--multicast", communicator.multicast,
-                      "ud: a chunk is one datagram; uc: a message of several, placed as it arrives "
-                      "(default: TUTTI_MULTICAST, else ud)")
-          ->check(CLI::IsMember({"ud", "uc"})));
+  add_multicast_options(command, communicator);
   add(command.add_option(
       "--hierarchy", communicator.hierarchy,
       "Hierarchy of hosts with several ranks: leaders, leaders=N (per host), groups or "

@@ -30,6 +30,7 @@ Result<CommunicatorOptions> to_options(const tutti_comm_options_t* given) {
     options.aggregators = runtime::list_of_aggregators(read->aggregators);
   if (read->device_name != nullptr) options.device_name = read->device_name;
   if (read->multicast != nullptr) options.multicast = read->multicast;
+  options.require_multicast = read->require_multicast != 0;
   if (read->hierarchy != nullptr) options.hierarchy = read->hierarchy;
   options.segment_bytes =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(read->segment_bytes, UINT32_MAX));

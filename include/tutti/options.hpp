@@ -34,8 +34,12 @@ struct CommunicatorOptions {
   /// measurements. [Khalilov24] 4.1 (all)
   std::uint32_t chains = 0;
   /// How the device `ip` multicasts a chunk: as one datagram ("ud") or as one message of several
-  /// datagrams ("uc"). If empty, TUTTI_MULTICAST or else "ud" applies. (all)
+  /// datagrams ("uc"); with "none" it multicasts nothing. If empty, TUTTI_MULTICAST or else "ud"
+  /// applies. (all)
   std::string multicast;
+  /// Whether create() fails if the network does not pass multicast between all ranks; if false, the
+  /// collectives then go from rank to rank. TUTTI_REQUIRE_MULTICAST=1 sets it, too. (all)
+  bool require_multicast = false;
   /// Hierarchy of a job with several ranks on each of several hosts; used with the device "auto"
   /// only. With "leaders" one rank of each host communicates with other hosts, with "leaders=N" N
   /// ranks of each host. With "groups" every rank exchanges long Allgather blocks with the ranks of

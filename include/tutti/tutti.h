@@ -120,8 +120,8 @@ typedef struct tutti_comm_options {
   /* (all) Device: "ip" (UDP), "host" (shared memory of one host) or "auto". Default: TUTTI_DEVICE,
    * else "auto". */
   const char* device_name;
-  /* (all) "ud": a chunk is one datagram; "uc": a chunk is a message of several datagrams. Default:
-   * TUTTI_MULTICAST, else "ud". */
+  /* (all) "ud": a chunk is one datagram; "uc": a chunk is a message of several datagrams; "none":
+   * nothing is multicast. Default: TUTTI_MULTICAST, else "ud". */
   const char* multicast;
   /* Payload of one datagram of a "uc" message, in bytes. Default: as much as the MTU allows. */
   uint64_t segment_bytes;
@@ -132,18 +132,21 @@ typedef struct tutti_comm_options {
   /* (all) Hierarchy of a job with several ranks on each of several hosts: "leaders", "leaders=N" (N
    * leaders per host), "groups" or "flat". Default: TUTTI_HIERARCHY, else "leaders". */
   const char* hierarchy;
+  /* (all) Not 0: creation fails if the network does not pass multicast between all ranks. Default:
+   * TUTTI_REQUIRE_MULTICAST, else the collectives then go from rank to rank. */
+  uint32_t require_multicast;
 } tutti_comm_options_t;
 
 #define TUTTI_COMM_OPTIONS_INIT                                                                  \
   {                                                                                              \
     sizeof(tutti_comm_options_t), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, \
-        NULL                                                                                     \
+        NULL, 0                                                                                  \
   }
 
 /* Creates a communicator of all ranks of the job that the environment variables describe (torchrun,
  * Open MPI, MPICH, Slurm, `tutti run` or TUTTI_BOOTSTRAP); without such variables it has one rank.
- * Every rank must call this function. It returns when every rank has heard every other rank on
- * every multicast subgroup, or with an error. The caller frees *comm by tutti_comm_destroy. */
+ * Every rank must call this function. It returns when every rank knows whether the network passes
+ * multicast between all ranks, or with an error. The caller frees *comm by tutti_comm_destroy. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_create(const tutti_comm_options_t* options,
                                                 tutti_comm_t** comm);
 

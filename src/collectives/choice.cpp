@@ -18,6 +18,7 @@ constexpr std::uint64_t kSmallBytes = 8 * 1024;
 constexpr std::uint32_t kFewRanks = 16;
 constexpr std::uint64_t kSlotExchangeBytes = 64 * 1024;
 constexpr std::uint64_t kEntryBytes = 16 * 1024;
+constexpr std::uint64_t kLongBytes = 64 * 1024;
 constexpr std::string_view kOneDatagram = "short: each sender multicasts once, in one round";
 constexpr std::string_view kOneSlotExchange =
     "short: each rank writes once, into a slot that all others read";
@@ -39,6 +40,12 @@ ChoiceRule rule(Collective collective, std::uint64_t max_block_bytes, std::strin
 ChoiceRule on(std::string_view device, std::uint32_t max_ranks, ChoiceRule made) {
   made.device = device;
   made.max_ranks = max_ranks;
+  return made;
+}
+
+/// Limits a rule to networks that pass multicast.
+ChoiceRule by_multicast(ChoiceRule made) {
+  made.needs_multicast = true;
   return made;
 }
 
@@ -165,7 +172,8 @@ std::string to_string(const ChoicePlace& place) {
 bool ChoiceRule::matches(const Situation& situation) const {
   return collective == situation.collective && situation.ranks <= max_ranks &&
          situation.block_bytes <= max_block_bytes && place.matches(situation) &&
-         (device.empty() || device == situation.device);
+         (device.empty() || device == situation.device) &&
+         (situation.multicast || !needs_multicast);
 }
 
 ChoiceTable ChoiceTable::defaults() {
@@ -174,27 +182,40 @@ ChoiceTable ChoiceTable::defaults() {
   ChoiceTable table;
   table.rules_ = {
       on("host", kAnyRanks, rule(Collective::barrier, kAny, "linear", kOneSlotExchange)),
-      on("ip", kFewRanks, rule(Collective::barrier, kAny, "linear", kOneDatagram)),
+      by_multicast(on("ip", kFewRanks, rule(Collective::barrier, kAny, "linear", kOneDatagram))),
       rule(Collective::barrier, kAny, "dissemination", "ceil(log2 P) rounds for any P"),
       on("host", kAnyRanks,
          rule(Collective::broadcast, kSlotExchangeBytes, "linear", kOneSlotExchange)),
       on("host", kAnyRanks, rule(Collective::broadcast, kAny, "multicast", kOneRing)),
-      on("ip", kFewRanks, rule(Collective::broadcast, kEntryBytes, "linear", kOneDatagram)),
-      rule(Collective::broadcast, kAny, "multicast",
-           "each byte leaves the root once, whatever the number of receivers"),
+      by_multicast(
+          on("ip", kFewRanks, rule(Collective::broadcast, kEntryBytes, "linear", kOneDatagram))),
+      by_multicast(rule(Collective::broadcast, kAny, "multicast",
+                        "each byte leaves the root once, whatever the number of receivers")),
+      rule(Collective::broadcast, kLongBytes, "binomial",
+           "no multicast on this network: log2 P rounds"),
+      rule(Collective::broadcast, kAny, "scatter_allgather",
+           "no multicast on this network: no rank sends more than 2 N bytes"),
       on("host", kAnyRanks,
          rule(Collective::allgather, kSlotExchangeBytes, "linear", kOneSlotExchange)),
       on("host", kFewRanks, rule(Collective::allgather, kAny, "multicast", kOneRing)),
-      on("ip", kFewRanks, rule(Collective::allgather, kEntryBytes, "linear", kOneDatagram)),
-      rule(Collective::allgather, kAny, "multicast",
-           "each block leaves its sender once, whatever the number of receivers"),
+      by_multicast(
+          on("ip", kFewRanks, rule(Collective::allgather, kEntryBytes, "linear", kOneDatagram))),
+      by_multicast(rule(Collective::allgather, kAny, "multicast",
+                        "each block leaves its sender once, whatever the number of receivers")),
+      rule(Collective::allgather, kSmallBytes, "bruck",
+           "no multicast on this network: log2 P rounds"),
+      rule(Collective::allgather, kAny, "ring",
+           "no multicast on this network: each link is used evenly"),
       on("", kFewRanks,
          rule(Collective::allgatherv, kSmallBytes, "linear", "short blocks to few: one round")),
-      rule(Collective::allgatherv, kAny, "multicast",
-           "blocks of any sizes, each leaves its sender once"),
+      by_multicast(rule(Collective::allgatherv, kAny, "multicast",
+                        "blocks of any sizes, each leaves its sender once")),
+      rule(Collective::allgatherv, kAny, "ring",
+           "no multicast on this network: each link is used evenly"),
       on("host", kAnyRanks,
          rule(Collective::gather, kSlotExchangeBytes, "linear", kOneSlotExchange)),
-      on("ip", kFewRanks, rule(Collective::gather, kEntryBytes, "linear", kOneDatagram)),
+      by_multicast(
+          on("ip", kFewRanks, rule(Collective::gather, kEntryBytes, "linear", kOneDatagram))),
       rule(Collective::gather, kSmallBytes, "binomial", "short messages: log2 P rounds"),
       rule(Collective::gather, kAny, "linear", "long messages: no byte is sent twice"),
       rule(Collective::scatter, kSmallBytes, "binomial", "short messages: log2 P rounds"),

@@ -26,6 +26,7 @@ struct Situation {
   /// block.
   std::uint64_t block_bytes = 0;
   std::string_view device{};  ///< name of the device that moves the bytes: "ip", "host"
+  bool multicast = true;      ///< false: the network does not pass multicast to every rank
 };
 
 struct Choice {
@@ -59,7 +60,8 @@ struct ChoiceRule {
   schedule::Collective collective = schedule::Collective::barrier;
   std::uint32_t max_ranks = kAnyRanks;
   std::uint64_t max_block_bytes = kAnyBytes;
-  std::string_view device{};  ///< name of the device, a string literal; "" for any device
+  std::string_view device{};     ///< name of the device, a string literal; "" for any device
+  bool needs_multicast = false;  ///< true: the rule is only for networks that pass multicast
   /// Further condition: ranks, hosts and device with which the rule was measured.
   ChoicePlace place{};
   Choice choice;

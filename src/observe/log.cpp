@@ -16,6 +16,8 @@ spdlog::logger& logger() {
 
 void complain(std::string_view sentence) { logger().error("{}", sentence); }
 
+void warn(std::string_view sentence) { logger().warn("{}", sentence); }
+
 void inform(std::string_view sentence) { logger().info("{}", sentence); }
 
 }  // namespace tutti::observe

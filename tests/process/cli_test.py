@@ -218,6 +218,11 @@ class Info(unittest.TestCase):
 
 
 class Explain(unittest.TestCase):
+    def test_explain_on_a_network_without_multicast_names_a_task_list(self):
+        text = self.explain("broadcast", "--ranks", "8", "--bytes", "1M", "--multicast", "none")
+        self.assertIn("scatter_allgather\nwhy: no multicast on this network", text)
+        self.assertEqual(self.explain("broadcast", "--ranks", "8", "--bytes", "1M", multicast="none"), text)
+
     def explain(self, *arguments, multicast=""):
         done = tutti("explain", *arguments, environment={"TUTTI_MULTICAST": multicast})
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -78,6 +78,20 @@ TEST(Choice, ShortAllgathersOfManyRanksUseMulticast) {
   EXPECT_EQ(table.choose(allgather(8, 17)).algorithm, "multicast");
 }
 
+TEST(Choice, NetworkWithoutMulticast_getsNoMulticastAndNoSlotExchange) {
+  const ChoiceTable table = ChoiceTable::defaults();
+  for (std::uint32_t c = 0; c < schedule::kCollectives; ++c) {
+    for (const std::uint64_t bytes : {0u, 8u, 20'000u, 1u << 20}) {
+      for (const std::uint32_t ranks : {2u, 16u, 17u, 1000u}) {
+        const auto one = static_cast<Collective>(c);
+        const Choice& choice = table.choose({one, ranks, ranks, bytes, "ip", false});
+        EXPECT_NE(choice.algorithm, "multicast") << to_string(one) << bytes;
+        EXPECT_EQ(choice.reason.find("multicasts"), std::string::npos) << choice.reason;
+      }
+    }
+  }
+}
+
 /// Tries every collective and device with several numbers of ranks and hosts, and with sizes at and
 /// just beyond the bounds of the rules.
 TEST(Choice, EveryRuleOfTheDefaultTable_isChosenForSomeCall) {
@@ -95,6 +109,7 @@ TEST(Choice, EveryRuleOfTheDefaultTable_isChosenForSomeCall) {
     for (const std::uint64_t bytes : sizes) {
       for (const std::uint32_t ranks : counts) {
         chosen.insert(&table.choose({rule.collective, ranks, 1, bytes, "host"}));
+        chosen.insert(&table.choose({rule.collective, ranks, 1, bytes, "ip", false}));
         for (const std::uint32_t hosts : counts) {
           if (hosts > ranks) continue;
           chosen.insert(&table.choose({rule.collective, ranks, hosts, bytes, "ip"}));
@@ -113,7 +128,8 @@ TEST(Choice, ChoiceIsConstantUpToTheSizeOfTheNextRule) {
   const ChoiceTable table = preferring("allgather[5]=ring,allgather[7]=bruck,barrier[3]=linear");
   EXPECT_EQ(table.constant_up_to(Collective::allgather, 0), 5u);
   EXPECT_EQ(table.constant_up_to(Collective::allgather, 6), 7u);
-  EXPECT_EQ(table.constant_up_to(Collective::allgather, 8), 16'384u);
+  EXPECT_EQ(table.constant_up_to(Collective::allgather, 8), 8'192u);
+  EXPECT_EQ(table.constant_up_to(Collective::allgather, 8'193), 16'384u);
   EXPECT_EQ(table.constant_up_to(Collective::barrier, 0), 3u);
   EXPECT_EQ(table.constant_up_to(Collective::barrier, 4), ChoiceRule::kAnyBytes);
 }

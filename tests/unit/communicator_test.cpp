@@ -14,7 +14,7 @@
 
 #include "communicator_ranks.hpp"
 #include "requirements.hpp"
-#include "runtime/communicator/counter_aliases.hpp"
+#include "runtime/diagnostics/counter_aliases.hpp"
 
 namespace tutti {
 namespace {
@@ -564,7 +564,7 @@ TEST(Communicator, UdAtOneRankAndUcAtAnother_orUnknownNames_areRefused) {
   options.multicast = "broadcast";
   const auto unknown = Communicator::create(*bootstraps[0], options);
   ASSERT_FALSE(unknown.ok());
-  EXPECT_NE(unknown.status().message().find("\"broadcast\": use ud or uc"), std::string::npos)
+  EXPECT_NE(unknown.status().message().find("\"broadcast\": use ud, uc or none"), std::string::npos)
       << unknown.status().to_string();
 }
 

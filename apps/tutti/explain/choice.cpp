@@ -10,7 +10,7 @@ Result<collectives::Choice> choose(Operation operation, std::uint32_t ranks,
   if (!table) return table.status();
   std::uint32_t hosts = where.hosts;
   if (hosts == 0) hosts = where.device == "host" ? 1 : ranks;
-  return table->choose({operation, ranks, hosts, block_bytes, where.device});
+  return table->choose({operation, ranks, hosts, block_bytes, where.device, where.multicast});
 }
 
 }  // namespace tutti::app

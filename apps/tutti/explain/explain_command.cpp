@@ -159,27 +159,25 @@ void print_comparison(const PlanInput& input, const Plan& multicast, const Plan&
       input.operation == Operation::allgather ? "ring" : "chain", total, sent);
 }
 
-/// The kind of multicast, from the option or else from the environment, as a communicator chooses
-/// it.
-Result<Multicast> wanted_multicast(const ExplainOptions& options) {
+/// Sets the kind of multicast, from the option or else from the environment, as a communicator
+/// chooses it.
+Status read_multicast(ExplainOptions& options) {
   CommunicatorOptions wanted;
   wanted.multicast = options.multicast;
   const auto name = runtime::wanted_multicast(wanted);
   if (!name) return name.status();
-  if (*name == "ud") return Multicast::ud;
-  if (options.question.where.device == "host") {
+  Whereabouts& where = options.question.where;
+  if (*name == "uc" && where.device == "host")
     return Status(Code::unsupported, "the device 'host' has no UC multicast: use --device ip");
-  }
-  return Multicast::uc;
+  options.input.multicast = *name == "uc" ? Multicast::uc : Multicast::ud;
+  where.multicast = *name != "none" || where.device == "host";
+  return {};
 }
 
 /// Explains the algorithms multicast and ring by the datagrams that they send, because task lists
 /// do not show datagrams.
 Status explain_datagrams(const ExplainOptions& options, std::uint64_t rate) {
   PlanInput input = options.input;
-  const auto multicast_by = wanted_multicast(options);
-  if (!multicast_by) return multicast_by.status();
-  input.multicast = *multicast_by;
   if (!options.window.empty()) {
     const auto window = parse_size(options.window);
     if (!window) return Status(Code::invalid_argument, "--window: " + window.status().message());
@@ -215,6 +213,7 @@ Status explain(const ExplainOptions& given) {
   options.input.send_bytes = options.question.block_bytes = *bytes;
   options.question.collective = options.input.operation;
   options.question.ranks = options.input.ranks;
+  if (Status status = read_multicast(options); !status) return status;
   std::uint64_t rate = 0;
   if (!options.rate.empty()) {
     const auto parsed = lab::parse_rate(options.rate);
@@ -225,7 +224,7 @@ Status explain(const ExplainOptions& given) {
   const ScheduleQuestion& question = options.question;
   const bool about_tasks =
       !question.algorithm.empty() || question.check || question.tasks || !question.draw.empty();
-  if (has_datagrams(options.input.operation) && !about_tasks)
+  if (has_datagrams(options.input.operation) && question.where.multicast && !about_tasks)
     return explain_datagrams(options, rate);
   return report_schedules(question);
 }
@@ -275,9 +274,9 @@ void add_operation(CLI::App& parent, Operation operation, int& exit_code) {
         ->check(CLI::Range(576u, 65536u));
     command
         ->add_option("--multicast", options->multicast,
-                     "ud: a chunk is one datagram; uc: a message of several (default: "
-                     "TUTTI_MULTICAST, else ud)")
-        ->check(CLI::IsMember({"ud", "uc"}));
+                     "ud: a chunk is one datagram; uc: a message of several; none: a network "
+                     "without multicast (default: TUTTI_MULTICAST, else ud)")
+        ->check(CLI::IsMember({"ud", "uc", "none"}));
     command
         ->add_option("--chunk-bytes", input.chunk_bytes,
                      "Payload bytes of a chunk (default: the most that the MTU allows, for uc the "

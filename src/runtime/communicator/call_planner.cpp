@@ -98,7 +98,8 @@ std::uint64_t CallPlanner::met_below(Collective collective) const {
 
 collectives::Situation CallPlanner::situation_of(Collective collective,
                                                  std::uint64_t block_bytes) const {
-  return {collective, facts_.size, facts_.hosts, block_bytes, facts_.device};
+  return {collective,  facts_.size,   facts_.hosts,
+          block_bytes, facts_.device, facts_.no_multicast.empty()};
 }
 
 std::string CallPlanner::complaint() const {
@@ -136,6 +137,11 @@ Result<CallPlanner::Chosen> CallPlanner::choose(const CollectiveCall& call,
   }
   auto entry = collectives::find_algorithm(call.collective, name);
   if (!entry) return entry.status();
+  if ((*entry)->name == kMulticast && !facts_.no_multicast.empty())
+    return failure(Code::unsupported,
+                   "{} cannot use the algorithm multicast, because {}: leave the algorithm to "
+                   "Tutti, or name another one",
+                   to_string(call.collective), facts_.no_multicast);
   if (options.ports != 0) p.ports = options.ports;
   if (options.radix != 0) p.radix = options.radix;
   if (options.segments != 0) {

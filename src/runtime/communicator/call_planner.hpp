@@ -30,6 +30,8 @@ struct CallerFacts {
   std::uint64_t max_data_bytes = 0;  ///< largest payload of a message, in bytes
   std::uint32_t chunk_bytes = 0;     ///< size of a multicast chunk, in bytes; 0: no multicast
   std::string device{};              ///< name of the communicator's device
+  /// Reason why nothing is multicast; empty: the network passes multicast.
+  std::string no_multicast{};
   /// Size in bytes of the largest block that a slot exchange carries; nothing if the device has no
   /// slots.
   std::optional<std::uint64_t> max_slot_bytes{};

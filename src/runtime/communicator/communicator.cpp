@@ -10,9 +10,9 @@
 #include "runtime/bootstrap/detect.hpp"
 #include "runtime/bootstrap/unique_id.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
-#include "runtime/communicator/counter_aliases.hpp"
 #include "runtime/communicator/join_routes.hpp"
 #include "runtime/communicator/prepared_state.hpp"
+#include "runtime/diagnostics/counter_aliases.hpp"
 #include "runtime/progress/clock.hpp"
 #include "runtime/progress/exception_status.hpp"
 
@@ -187,8 +187,10 @@ Result<Communicator> Communicator::duplicate(const CommunicatorOptions& options)
 Result<Communicator> Communicator::duplicate(runtime::Bootstrap& bootstrap,
                                              const CommunicatorOptions& options) const {
   return guarded([&]() -> Result<Communicator> {
+    CommunicatorOptions own = options;
+    if (!state_->no_multicast().empty()) own.multicast = "none";
     auto state =
-        create_state(bootstrap, options, state_->progress(), state_->progress()->next_number());
+        create_state(bootstrap, own, state_->progress(), state_->progress()->next_number());
     if (!state) return state.status();
     return Communicator(std::move(*state));
   });

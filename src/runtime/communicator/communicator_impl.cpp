@@ -68,6 +68,7 @@ std::string CommunicatorImpl::describe() const {
     if (!line.empty()) lines += line + "\n";
   }
   if (!note_.empty()) lines += note_ + "\n";
+  if (!no_multicast_.empty()) lines += "no multicast: " + no_multicast_ + "\n";
   return fmt::format(
              "rank {} of {}, ranks found by {}\ndevice {}: {}\n"
              "chunks of {} bytes, {} subgroup(s), {}, receive window {} bytes, {}\n",

@@ -61,6 +61,8 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   const std::shared_ptr<Progress>& progress() const { return progress_; }
   CallPlanner& calls() { return *calls_; }
   const std::string& device() const { return device_; }
+  /// The reason why nothing is multicast; empty: the network passes multicast.
+  const std::string& no_multicast() const { return no_multicast_; }
   /// The options and identities of all ranks, by rank.
   const std::vector<PeerOptions>& peers() const { return greetings_; }
   std::string describe() const;
@@ -100,6 +102,7 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   std::uint16_t number_ = 0;
   std::string bootstrap_;
   std::string device_;
+  std::string no_multicast_;
   std::string note_;
   std::vector<PeerOptions> greetings_;
 };

@@ -1,6 +1,4 @@
 // Creates a communicator: from a bootstrap to a context that the engine serves.
-#include <fmt/ranges.h>
-
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
@@ -14,11 +12,11 @@
 #include "device/posix/blocked_signals.hpp"
 #include "engine/core/clock_exchange.hpp"
 #include "observe/log.hpp"
-#include "protocol/membership.hpp"
 #include "runtime/communicator/closing.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
 #include "runtime/communicator/device_choice.hpp"
 #include "runtime/communicator/engine_route.hpp"
+#include "runtime/communicator/membership_check.hpp"
 #include "runtime/diagnostics/flight_dump.hpp"
 #include "runtime/diagnostics/rank_trace.hpp"
 #include "runtime/hierarchy/hierarchy_plan.hpp"
@@ -29,7 +27,6 @@ namespace tutti::runtime {
 
 namespace {
 
-constexpr Nanoseconds kProbeInterval{5'000'000};
 constexpr CoreTimes kOwnCore{.spin = Nanoseconds(100'000)};
 // Polling and yield times for a host with more ranks than cores. Without a yield, the first rank of
 // a core would send its whole block before the other ranks begin.
@@ -132,8 +129,8 @@ Result<std::shared_ptr<CommunicatorImpl>> CommunicatorImpl::create(
 Status CommunicatorImpl::Creation::run() {
   if (Status status = read_environment(); !status) return status;
   if (Status status = open(); !status) return status;
-  plan_calls();
   if (Status status = confirm_membership(options_.create_timeout); !status) return status;
+  plan_calls();
   auto trace = begin_trace(*traces_, options_.create_timeout);
   if (!trace) return trace.status();
   if (!made_.progress_) {
@@ -170,6 +167,7 @@ Status CommunicatorImpl::Creation::open() {
   auto multicast = wanted_multicast(options_);
   if (!multicast) return multicast.status();
   own.multicast = std::move(*multicast);
+  own.options.require_multicast = requires_multicast(options_);
   const auto shape = HierarchyShape::wanted(options_);
   if (!shape) return shape.status();
   own.hierarchy = shape->text();
@@ -227,7 +225,7 @@ Status CommunicatorImpl::Creation::open() {
 void CommunicatorImpl::Creation::plan_calls() {
   made_.calls_ = std::make_unique<CallPlanner>(facts(), std::move(role_.choices));
   const std::string complaint = made_.calls_->complaint();
-  if (!complaint.empty() && made_.rank() == Rank{0}) observe::complain(complaint);
+  if (!complaint.empty() && made_.rank() == Rank{0}) observe::warn(complaint);
 }
 
 CallerFacts CommunicatorImpl::Creation::facts() const {
@@ -238,62 +236,34 @@ CallerFacts CommunicatorImpl::Creation::facts() const {
                     .hosts = static_cast<std::uint32_t>(networks.size()),
                     .max_data_bytes = made_.context_->messages().max_data_bytes(),
                     .chunk_bytes = made_.context_->settings().chunk_bytes,
-                    .device = made_.device_};
-  if (const device::SlotExchange* slots = made_.context_->endpoint().slot_exchange()) {
+                    .device = made_.device_,
+                    .no_multicast = made_.no_multicast_};
+  const device::SlotExchange* slots = made_.context_->endpoint().slot_exchange();
+  if (slots != nullptr && made_.no_multicast_.empty()) {
     facts.max_slot_bytes = slots->max_block_bytes();
   }
   return facts;
 }
 
+/// Finds out whether the network passes multicast, and says so if it does not.
 Status CommunicatorImpl::Creation::confirm_membership(Nanoseconds timeout) {
-  if (made_.size() == 1) return {};
-  const std::uint32_t subgroups = made_.context_->endpoint().subgroup_count();
-  protocol::Membership membership(made_.rank(), made_.size(), subgroups);
-  auto planned = made_.calls_->plan({.collective = Collective::barrier});
-  if (!planned) return planned.status();
-  auto made = made_.calls_->make(*planned);
-  if (!made) return made.status();
-  std::unique_ptr<engine::Operation> barrier = std::move(*made);
-  const std::shared_ptr<engine::Completion> all_entered = barrier->completion();
-  const Instant deadline = now() + timeout;
-  Instant next_probe{};
-  std::uint32_t attempt = 0;
-  while (!all_entered->done.load(std::memory_order_acquire)) {
-    const Instant at = now();
-    if (at >= deadline) break;
-    if (at >= next_probe) {
-      for (std::uint32_t s = 0; s < subgroups; ++s) {
-        const Status sent = made_.context_->endpoint().multicast(s).post_probe(attempt);
-        if (!sent.ok()) return sent;
-      }
-      ++attempt;
-      next_probe = at + kProbeInterval;
-    }
-    made_.context_->poll(at);
-    for (const auto& probe : made_.context_->router().take_probes()) {
-      membership.on_probe(probe.source, probe.subgroup);
-    }
-    // A rank enters the barrier once it has received a probe from every other rank; the barrier
-    // ends once all ranks have entered.
-    if (barrier && membership.complete()) made_.context_->operations().submit(std::move(barrier));
-    wait_readable(made_.context_->endpoint());
+  const bool shared_memory = made_.device_ == "host";
+  const bool wanted = shared_memory || made_.greetings_.front().multicast != "none";
+  auto gap = check_membership(*made_.context_, host_names(made_.greetings_), wanted, timeout);
+  if (!gap) return gap.status();
+  if (!wanted) *gap = "the option multicast, or TUTTI_MULTICAST, is \"none\"";
+  if (gap->empty() || made_.size() == 1) return {};
+  if (made_.greetings_.front().options.require_multicast)
+    return failure(Code::unsupported, "multicast is required, but {}. {}", *gap, kMulticastRemedy);
+  if (wanted && made_.rank() == Rank{0}) {
+    observe::warn(fmt::format(
+        "The network does not pass multicast: {}. The collectives go from rank to rank and put "
+        "more bytes on the links. {}. TUTTI_MULTICAST=none omits this check, "
+        "TUTTI_REQUIRE_MULTICAST=1 makes it an error",
+        *gap, kMulticastRemedy));
   }
-  if (all_entered->done.load(std::memory_order_acquire)) return all_entered->status;
-  std::vector<std::uint32_t> unheard;
-  for (const Rank one : membership.missing()) unheard.push_back(index(one));
-  if (unheard.empty()) {
-    return failure(Code::timeout,
-                   "rank {} hears the multicast of every rank, but another rank still does not "
-                   "after {} s: see the error of that rank",
-                   index(made_.rank()), timeout.count() / 1'000'000'000);
-  }
-  return failure(
-      Code::timeout,
-      "rank {} ({}) hears no multicast from rank(s) {} after {} s. Check that a switch with IGMP "
-      "snooping has an IGMP querier, that firewalls let UDP to 239.192.0.0/14 pass, and that "
-      "TUTTI_INTERFACE names the same network on all hosts (`tutti info`)",
-      index(made_.rank()), made_.greetings_[index(made_.rank())].host, fmt::join(unheard, ", "),
-      timeout.count() / 1'000'000'000);
+  made_.no_multicast_ = std::move(*gap);
+  return {};
 }
 
 /// Begins the trace of this rank; returns null if this rank is not traced. All ranks take part in

@@ -61,8 +61,13 @@ Result<std::string> wanted_multicast(const CommunicatorOptions& options) {
   const std::string name =
       asked_for(options.multicast, "the option multicast", "TUTTI_MULTICAST", source);
   if (name.empty()) return std::string("ud");
-  if (name == "ud" || name == "uc") return name;
-  return failure(Code::invalid_argument, "{} is \"{}\": use ud or uc", source, name);
+  if (name == "ud" || name == "uc" || name == "none") return name;
+  return failure(Code::invalid_argument, "{} is \"{}\": use ud, uc or none", source, name);
+}
+
+bool requires_multicast(const CommunicatorOptions& options) {
+  const char* text = std::getenv("TUTTI_REQUIRE_MULTICAST");
+  return options.require_multicast || (text != nullptr && std::string_view(text) == "1");
 }
 
 bool wants_network(const CommunicatorOptions& options, std::uint32_t receive_workers,

@@ -21,6 +21,9 @@ Result<std::string> wanted_device(const CommunicatorOptions& options);
 /// an unknown kind.
 Result<std::string> wanted_multicast(const CommunicatorOptions& options);
 
+/// True if the option or TUTTI_REQUIRE_MULTICAST makes a network without multicast an error.
+bool requires_multicast(const CommunicatorOptions& options);
+
 /// True if options or environment need a network device, because they name an interface, an IP
 /// version, receive threads or UC.
 bool wants_network(const CommunicatorOptions& options, std::uint32_t receive_workers,

@@ -55,6 +55,7 @@ void for_each_agreed_option(const Visit& visit) {
   visit("ipv6", &CommunicatorOptions::ipv6);
   visit("authenticate", &CommunicatorOptions::authenticate);
   visit("always_barrier", &CommunicatorOptions::always_barrier);
+  visit("require_multicast", &CommunicatorOptions::require_multicast);
   visit("first_sequence", &CommunicatorOptions::first_sequence);
 }
 

@@ -35,13 +35,15 @@ Status join_hosts(CommunicatorImpl& communicator, Bootstrap& bootstrap,
     note = fmt::format("one leader a host: {} ranks have no {} that lead equal parts",
                        hosts.ranks_per_host, shape->leaders_per_host);
   }
+  CommunicatorOptions side = options;
+  if (!communicator.no_multicast().empty()) side.multicast = "none";
   const std::uint32_t numbers = Hierarchy::numbers(layout, shape->groups);
   const std::uint32_t first = kFirstHostNumber + numbers * communicator.number();
   if (first + numbers - 1 > kLastHostNumber) {
     communicator.set_note("flat: no numbers are left for side communicators");
     return {};
   }
-  auto made = Hierarchy::create(bootstrap, options, layout, shape->groups,
+  auto made = Hierarchy::create(bootstrap, side, layout, shape->groups,
                                 !communicator.calls().choices().prefers_anywhere(),
                                 communicator.progress(), static_cast<std::uint16_t>(first));
   if (made) {
