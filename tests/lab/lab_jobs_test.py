@@ -90,6 +90,21 @@ class LabJobs(unittest.TestCase):
         self.assertGreater(self.total(results, "chunks_lost"), 0)
         self.assertGreater(self.total(results, "chunks_fetched") + self.total(results, "chunks_retransmitted"), 0)
 
+    def test_network_that_drops_multicast_carries_every_collective_from_rank_to_rank(self):
+        sizes = ["-b", "64", "-e", "64K"]
+        for operation, options in (("broadcast", sizes), ("allgather", sizes), ("allreduce", sizes), ("alltoall", sizes),
+                                   ("barrier", [])):
+            results = self.bench(["--loss", "100", "--loss-proto", "multicast"], operation, *options)
+            self.assertEqual(self.total(results, "chunks_sent"), 0)
+            self.assertEqual(self.total(results, "slot_exchanges"), 0)
+            self.assertGreater(self.total(results, "messages_eager"), 0)
+
+    def test_required_multicast_fails_on_a_network_that_drops_it(self):
+        done = self.lab("run", "--hosts", "3", "--loss", "100", "--loss-proto", "multicast", "--", TUTTI, "bench", "barrier",
+                        "--require-multicast")
+        self.assertNotEqual(done.returncode, 0)
+        self.assertRegex(done.stderr, r"multicast is required, but rank \d \(\S+\) hears no multicast from rank \d")
+
     def test_lost_slot_entries_are_sent_again(self):
         results = self.bench(["--loss", "5", "--loss-proto", "udp"], "allgather", "-b", "64", "-e", "8K", hosts=4)
         # Every size is measured in place and out of place, with barriers between the repetitions.

@@ -111,8 +111,7 @@ Result<Impairments> impairments_from(const TypedOptions& typed) {
     if (!burst_loss) return burst_loss.status();
     impairments.burst_loss = *burst_loss;
   }
-  const bool udp = typed.loss_protocol == "udp";
-  impairments.loss_protocol = udp ? LossProtocol::udp : LossProtocol::all;
+  impairments.loss_protocol = loss_protocol_named(typed.loss_protocol);
   return impairments;
 }
 
@@ -167,8 +166,8 @@ std::vector<CLI::Option*> add_build_options(CLI::App& command, TypedOptions& typ
           "ENTER%,LEAVE%: probability per datagram to enter and to leave a run of losses"),
       command
           .add_option("--loss-proto", typed.loss_protocol,
-                      "Traffic that loss applies to: all (UDP and TCP) or udp")
-          ->check(CLI::IsMember({"all", "udp"})),
+                      "Traffic that loss applies to: all (UDP and TCP), udp, or multicast (of UDP)")
+          ->check(CLI::IsMember({"all", "udp", "multicast"})),
       command.add_option("--duplicate", typed.duplicate, "Percent of UDP that arrives twice"),
       command.add_option("--reorder", typed.reorder, "Percent of UDP that arrives late"),
       command.add_option("--corrupt", typed.corrupt,

@@ -50,6 +50,25 @@ std::optional<std::pair<double, std::string>> number_and_rest(std::string_view t
 
 }  // namespace
 
+std::string_view to_string(LossProtocol protocol) {
+  switch (protocol) {
+    case LossProtocol::udp:
+      return "udp";
+    case LossProtocol::multicast:
+      return "multicast";
+    case LossProtocol::all:
+      break;
+  }
+  return "all";
+}
+
+LossProtocol loss_protocol_named(std::string_view name) {
+  for (const LossProtocol one : {LossProtocol::udp, LossProtocol::multicast}) {
+    if (name == to_string(one)) return one;
+  }
+  return LossProtocol::all;
+}
+
 bool Impairments::any() const {
   return loss_percent > 0 || shared_loss_percent > 0 || burst_loss.enter_percent > 0 ||
          duplicate_percent > 0 || reorder_percent > 0 || corrupt_percent > 0;

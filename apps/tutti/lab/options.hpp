@@ -12,9 +12,14 @@
 
 namespace tutti::lab {
 
-/// The datagrams that can be lost: those of TCP and UDP, for a fair comparison of the two, or those
-/// of UDP only. Control traffic (ARP, IGMP, neighbour discovery) is never lost.
-enum class LossProtocol { all, udp };
+/// The datagrams that can be lost: those of TCP and UDP, for a fair comparison of the two, those of
+/// UDP, or the multicast ones of UDP. Control traffic (ARP, IGMP, neighbour discovery) is never
+/// lost.
+enum class LossProtocol { all, udp, multicast };
+
+std::string_view to_string(LossProtocol protocol);
+/// The protocol with this name; `all` for any other text.
+LossProtocol loss_protocol_named(std::string_view name);
 
 /// Loss of consecutive datagrams. A datagram puts the port into a bad state with the probability
 /// enter_percent. In this state the port loses datagrams, and each one ends the state with the

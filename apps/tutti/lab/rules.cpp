@@ -21,7 +21,9 @@ constexpr int kLate = 0x76;
 /// one.
 constexpr int kFiller = 0x75;
 
+/// The expression that matches this share of the datagrams; empty, and so true, for all of them.
 std::string chance(double percent) {
+  if (parts_per_million(percent) >= kMillion) return {};
   return fmt::format("numgen random mod {} < {}", kMillion, parts_per_million(percent));
 }
 
@@ -33,11 +35,22 @@ std::string ports(const std::vector<int>& hosts) {
   return "{ " + list + " }";
 }
 
+/// The nftables expression that matches the datagrams that can be lost.
+std::string traffic(LossProtocol protocol) {
+  switch (protocol) {
+    case LossProtocol::udp:
+      return "meta l4proto udp";
+    case LossProtocol::multicast:
+      return "meta pkttype multicast meta l4proto udp";
+    case LossProtocol::all:
+      break;
+  }
+  return "meta l4proto { tcp, udp }";
+}
+
 /// The rules that drop and corrupt datagrams on the bridge. They need no more than nftables.
 std::string bridge_table(const Impairments& impairments, const std::vector<int>& hosts) {
-  const std::string lossy = impairments.loss_protocol == LossProtocol::udp
-                                ? "meta l4proto udp"
-                                : "meta l4proto { tcp, udp }";
+  const std::string lossy = traffic(impairments.loss_protocol);
   const std::string to = "oifname " + ports(hosts) + " ";
   std::string sender;
   std::string receiver;

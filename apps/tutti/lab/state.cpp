@@ -49,7 +49,7 @@ Json to_json(const LabState& state) {
           {"duplicate_percent", impairments.duplicate_percent},
           {"reorder_percent", impairments.reorder_percent},
           {"corrupt_percent", impairments.corrupt_percent},
-          {"loss_protocol", impairments.loss_protocol == LossProtocol::udp ? "udp" : "all"},
+          {"loss_protocol", to_string(impairments.loss_protocol)},
           {"impaired_hosts", impairments.only_hosts},
           {"owner", state.owner},
           {"owner_start", state.owner_start},
@@ -80,8 +80,7 @@ LabState from_json(const Json& json) {
   impairments.duplicate_percent = json.at("duplicate_percent").get<double>();
   impairments.reorder_percent = json.at("reorder_percent").get<double>();
   impairments.corrupt_percent = json.at("corrupt_percent").get<double>();
-  const bool udp = json.at("loss_protocol").get<std::string>() == "udp";
-  impairments.loss_protocol = udp ? LossProtocol::udp : LossProtocol::all;
+  impairments.loss_protocol = loss_protocol_named(json.at("loss_protocol").get<std::string>());
   impairments.only_hosts = json.at("impaired_hosts").get<std::vector<int>>();
   state.owner = json.at("owner").get<pid_t>();
   state.owner_start = json.at("owner_start").get<std::uint64_t>();
