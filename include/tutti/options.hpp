@@ -67,7 +67,8 @@ struct CommunicatorOptions {
   bool authenticate = true;
   bool always_barrier = false;       ///< whether a ready barrier begins every collective (all)
   std::uint32_t first_sequence = 1;  ///< epoch of the first collective; epochs wrap at 2^32 (all)
-  /// Peer timeout: the silence after which this rank declares a watched peer lost.
+  /// Peer timeout: a watched peer that gives no answer for this long, counted from the first ping
+  /// without an answer, is declared lost. A ping follows a fifth of this time without a word.
   Nanoseconds peer_timeout{3'000'000'000};
   Nanoseconds create_timeout{30'000'000'000};  ///< time within which all ranks must call create()
   /// Addresses "host:port" of the aggregators that reduce for this communicator

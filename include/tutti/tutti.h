@@ -104,7 +104,8 @@ typedef struct tutti_comm_options {
   uint32_t no_authentication;
   /* (all) Not 0: a ready barrier begins every collective. */
   uint32_t always_barrier;
-  /* Silence after which this rank declares a watched peer lost. Default: 3 s. */
+  /* A watched peer that gives no answer for this long, counted from the first ping without an
+   * answer, is declared lost. Default: 3 s. */
   int64_t peer_timeout_ns;
   /* Time within which all ranks must create the communicator. Default: 30 s. */
   int64_t create_timeout_ns;

@@ -316,7 +316,7 @@ struct EndpointOptions {
   std::vector<std::byte> secret;      ///< secret of the job; empty: a CRC replaces the keyed tag
   std::vector<std::byte> group_seed;  ///< seed of group address and ports; equal on all ranks
   std::vector<Rank> local_ranks;      ///< ranks on this host, this rank included
-  Nanoseconds peer_timeout{};         ///< silence after which a watched peer is declared lost
+  Nanoseconds peer_timeout{};         ///< time without an answer after which a watched peer is lost
 };
 
 /// One way to move bytes, such as UDP or shared memory; it opens the endpoints. Thread-safe.

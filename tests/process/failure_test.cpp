@@ -205,11 +205,10 @@ struct Case {
   const char* algorithm = "multicast";
 };
 
-std::string name_of(const testing::TestParamInfo<Case>& info) {
+void PrintTo(const Case& one, std::ostream* out) {
   static constexpr const char* kNames[] = {"Killed", "Frozen", "Cut"};
-  const Case& one = info.param;
-  return std::string(one.algorithm) + "_" + one.operation + kNames[static_cast<int>(one.fault)] +
-         "Rank" + std::to_string(one.lost) + "Of" + std::to_string(one.ranks);
+  *out << one.algorithm << "_" << one.operation << kNames[static_cast<int>(one.fault)] << "Rank"
+       << one.lost << "Of" << one.ranks;
 }
 
 class Lost : public Failure, public testing::WithParamInterface<Case> {};
@@ -224,7 +223,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"broadcast", Fault::frozen, 8, 0}, Case{"allgather", Fault::cut, 8, 3},
                     Case{"allgather", Fault::frozen, 5, 2, "ring"},
                     Case{"broadcast", Fault::killed, 5, 1, "ring"}),
-    name_of);
+    testing::PrintToStringParamName());
 
 TEST_P(Lost, RankThatDiesFreezesOrIsCutOff_isNamedByEverySurvivor) {
   const Case& one = GetParam();
@@ -251,6 +250,75 @@ TEST_P(Lost, RankThatDiesFreezesOrIsCutOff_isNamedByEverySurvivor) {
     named |= rank != one.lost && text.find(rank_name(rank)) != std::string::npos;
   }
   EXPECT_TRUE(named) << text;
+}
+
+/// A fault that ends before the peer timeout does.
+struct Interruption {
+  enum class Kind { stopped, unplugged } kind;
+  milliseconds length;
+  const char* algorithm;
+};
+
+void PrintTo(const Interruption& one, std::ostream* out) {
+  const bool stopped = one.kind == Interruption::Kind::stopped;
+  *out << one.algorithm << (stopped ? "_Stopped" : "_Unplugged") << one.length.count() << "ms";
+}
+
+class Interrupted : public Failure, public testing::WithParamInterface<Interruption> {
+ protected:
+  static constexpr int kRank = 2;
+
+  void begin(Job& job) {
+    if (GetParam().kind == Interruption::Kind::stopped) return job.rank(kRank).signal(SIGSTOP);
+    ASSERT_TRUE(job.lab().link_down(kRank));
+  }
+  void end(Job& job) {
+    if (GetParam().kind == Interruption::Kind::stopped) return job.rank(kRank).signal(SIGCONT);
+    ASSERT_TRUE(job.lab().link_up(kRank));
+  }
+};
+
+INSTANTIATE_TEST_SUITE_P(
+    Failure, Interrupted,
+    testing::Values(Interruption{Interruption::Kind::stopped, milliseconds(1000), "multicast"},
+                    Interruption{Interruption::Kind::stopped, milliseconds(2500), "multicast"},
+                    Interruption{Interruption::Kind::stopped, milliseconds(2500), "ring"},
+                    Interruption{Interruption::Kind::unplugged, milliseconds(1000), "multicast"},
+                    Interruption{Interruption::Kind::unplugged, milliseconds(2500), "multicast"},
+                    Interruption{Interruption::Kind::unplugged, milliseconds(2500), "ring"}),
+    testing::PrintToStringParamName());
+
+TEST_P(Interrupted, RankThatReturnsBeforeThePeerTimeout_continues) {
+  auto job = Job::start(
+      4, {"allgather", "100000", "1000000000", std::string("by=") + GetParam().algorithm});
+  ASSERT_NE(job, nullptr);
+  ASSERT_TRUE(within(kStart, [&] { return job->all_running(); })) << job->rank(0).text();
+  begin(*job);
+  std::this_thread::sleep_for(GetParam().length);
+  end(*job);
+  job->rank(0).signal(SIGTERM);
+  std::vector<int> statuses;
+  const double seconds = job->await({0, 1, 2, 3}, steady_clock::now(), statuses);
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(statuses[static_cast<std::size_t>(rank)], 0) << job->rank(rank).text();
+  }
+  std::printf("[ figures  ] every rank had ended %.3f s after the interruption\n", seconds);
+}
+
+TEST_F(Failure, RankStoppedForLongerThanThePeerTimeout_isNamedAndNamesNoOtherAsLost) {
+  auto job = Job::start(4, {"allgather", "100000", "1000000000"});
+  ASSERT_NE(job, nullptr);
+  ASSERT_TRUE(within(kStart, [&] { return job->all_running(); })) << job->rank(0).text();
+  job->rank(1).signal(SIGSTOP);
+  const auto fault = steady_clock::now();
+  std::this_thread::sleep_for(milliseconds(4500));
+  job->rank(1).signal(SIGCONT);
+  expect_named(*job, 1, fault);
+  std::vector<int> statuses;
+  job->await({1}, fault, statuses);
+  const std::string text = job->rank(1).text();
+  EXPECT_EQ(statuses[0], kFailed) << text;
+  EXPECT_EQ(text.find("is lost"), std::string::npos) << text;
 }
 
 TEST_F(Failure, RankFrozenBetweenCallsIsNamed) {

@@ -694,6 +694,7 @@ TEST(RcChannel, ReadWithoutAnswerFailsThoughItsRequestWasAcknowledged) {
     return from == 0 || !answered;
   };
   ASSERT_TRUE(pair.post(0, one_sided(Opcode::read, local, key, 0, 1)).ok());
+  // The next ping follows within a fifth of the timeout.
   ASSERT_TRUE(pair.run([&] { return pair.channel(0).failed(); }, milliseconds(101)));
   EXPECT_EQ(pair[0].completions[0].completion.code, Code::peer_failed);
 }
@@ -715,7 +716,7 @@ TEST(RcChannel, Pings_keepAnIdleWatchedConnectionAlive) {
   EXPECT_EQ(pair[1].counters.pings_sent, 0u);
   EXPECT_TRUE(pair[0].completions.empty());
   pair.filter = [](std::size_t, const Bytes&) { return false; };
-  ASSERT_TRUE(pair.run([&] { return pair.channel(0).failed(); }, milliseconds(101)));
+  ASSERT_TRUE(pair.run([&] { return pair.channel(0).failed(); }, milliseconds(121)));
   EXPECT_FALSE(pair.channel(1).failed());
   ASSERT_EQ(pair[0].completions.size(), 1u);
   EXPECT_EQ(pair[0].completions[0].completion.opcode, Opcode::failure);

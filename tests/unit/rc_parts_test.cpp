@@ -140,15 +140,25 @@ TEST(DelayedAck, AckWithoutAnArrival_isNoSampleOfTheRoundTripTime) {
   EXPECT_FALSE(ack.reports_arrival());
 }
 
-TEST(PeerTimeout, Silence_countsFromTheLastFrameOrTheStartOfTheWatch) {
+TEST(PeerTimeout, PeerIsLost_whenAPingHasHadNoAnswerForTheTimeout) {
   PeerTimeout timeout(Nanoseconds(1000));
   timeout.on_heard(Instant{100});
-  timeout.begin(Instant{5000});
+  EXPECT_FALSE(timeout.expired(Instant{99'999}));
+  timeout.on_asked(Instant{5000});
+  timeout.on_asked(Instant{5700});
+  EXPECT_EQ(timeout.expires_at(), Instant{6000});
   EXPECT_FALSE(timeout.expired(Instant{5999}));
   EXPECT_TRUE(timeout.expired(Instant{6000}));
-  EXPECT_EQ(timeout.expires_at(), Instant{6000});
   timeout.on_heard(Instant{5900});
-  EXPECT_FALSE(timeout.expired(Instant{6000}));
+  EXPECT_FALSE(timeout.expired(Instant{99'999}));
+}
+
+TEST(PeerTimeout, NewWait_forgetsThePingsBeforeIt) {
+  PeerTimeout timeout(Nanoseconds(1000));
+  timeout.on_asked(Instant{0});
+  timeout.begin(Instant{900});
+  EXPECT_EQ(timeout.expires_at(), kNever);
+  EXPECT_EQ(timeout.ping_at(), Instant{1100});
 }
 
 TEST(PeerTimeout, SilentPeerIsPingedLongBeforeItIsLost) {
@@ -158,8 +168,7 @@ TEST(PeerTimeout, SilentPeerIsPingedLongBeforeItIsLost) {
   EXPECT_FALSE(timeout.ping_wanted());
   timeout.on_timer(timeout.ping_at());
   EXPECT_TRUE(timeout.ping_wanted());
-  EXPECT_LT(timeout.ping_at(), timeout.expires_at());
-  timeout.on_pinged();
+  timeout.on_asked(Instant{200});
   EXPECT_FALSE(timeout.ping_wanted());
 }
 

@@ -113,9 +113,9 @@ std::size_t HostEndpoint::poll(Instant now, std::span<Completion> completions) {
   for (std::uint32_t r = 0; r < peers_.size(); ++r) {
     if (rank_of(r) != options_.rank) receive(now, rank_of(r), peers_[r]);
   }
+  channels_.on_timers(now, completions_);
   for (const Rank rank : channels_.open()) {
     rc::RcChannel& channel = channels_[rank];
-    if (channel.next_deadline() <= now) channel.on_timer(now, completions_);
     if (channel.has_output(now)) transmit(now, rank, peers_[index(rank)]);
   }
   collect_probes();

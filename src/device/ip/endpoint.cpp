@@ -306,11 +306,10 @@ std::size_t IpEndpoint::poll(Instant now, std::span<Completion> completions) {
 
 std::size_t IpEndpoint::poll_posted(Instant now, std::span<Completion> completions) {
   now_ = now;
-  for (const Rank rank : channels_.open()) {
-    rc::RcChannel& one = channels_[rank];
-    if (one.next_deadline() <= now) one.on_timer(now, completions_);
-  }
+  channels_.on_timers(now, completions_);
   transmit(now);
+  // After a link's return, address resolution can take a second; multicast needs none.
+  if (channels_.sign_of_life_due(now)) (void)groups_.front()->post_probe(0);
   collect_probes();
   return completions_.take(completions);
 }
@@ -407,6 +406,7 @@ bool IpEndpoint::flush(Peer& peer, rc::RcChannel& rc) {
 void IpEndpoint::collect_probes() {
   for (auto& group : groups_) {
     for (const ProbeArrival& probe : group->take_probes()) {
+      channels_.on_heard(probe.source, now_);
       completions_.push(
           {.opcode = Opcode::probe, .peer = probe.source, .immediate = probe.subgroup});
     }

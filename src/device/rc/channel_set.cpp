@@ -6,6 +6,15 @@
 
 namespace tutti::device::rc {
 
+namespace {
+
+/// Pause of the polls, as a part of the peer timeout, that shows that this process was stopped.
+constexpr int kStoppedParts = 3;
+
+constexpr Nanoseconds kSignInterval{100'000'000};
+
+}  // namespace
+
 Status ChannelSet::configure(const RcConfig& config) {
   config_ = config;
   return check(config_);
@@ -20,6 +29,29 @@ RcChannel& ChannelSet::operator[](Rank rank) {
     open_.push_back(rank);
   }
   return *peer.channel;
+}
+
+void ChannelSet::on_timers(Instant now, CompletionSink& sink) {
+  // An endpoint that waits for a peer polls at least at each ping.
+  const bool stopped = now - last_poll_ > config_.peer_timeout / kStoppedParts;
+  last_poll_ = now;
+  for (const Rank rank : open_) {
+    RcChannel& channel = *peers_[index(rank)].channel;
+    if (stopped) channel.forgive_silence(now);
+    if (channel.next_deadline() <= now) channel.on_timer(now, sink);
+  }
+}
+
+void ChannelSet::on_heard(Rank peer, Instant now) {
+  if (peers_[index(peer)].channel) peers_[index(peer)].channel->on_heard(now);
+}
+
+bool ChannelSet::sign_of_life_due(Instant now) {
+  if (now < next_sign_) return false;
+  const bool due =
+      std::any_of(open_.begin(), open_.end(), [this](Rank rank) { return at(rank).unanswered(); });
+  if (due) next_sign_ = now + kSignInterval;
+  return due;
 }
 
 Status ChannelSet::post(Instant now, const WorkRequest& request) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "device/device.hpp"
+#include "device/rc/completion_queue.hpp"
 #include "device/rc/memory_table.hpp"
 #include "device/rc/rc_channel.hpp"
 
@@ -33,6 +34,16 @@ class ChannelSet {
   const std::vector<Rank>& open() const { return open_; }
   MemoryTable& memory() { return memory_; }
 
+  /// Calls the timers of all channels. If this side has not polled for long, because its process was
+  /// stopped or not scheduled, no peer is judged by the silence of that time.
+  void on_timers(Instant now, CompletionSink& sink);
+
+  /// Records that a peer was heard by multicast.
+  void on_heard(Rank peer, Instant now);
+  /// True if this rank should multicast a sign of life: a peer does not answer, perhaps because
+  /// this rank cannot reach it by unicast. True at most once in kSignInterval.
+  bool sign_of_life_due(Instant now);
+
   /// These do what the functions with the same names in Endpoint do.
   Status post(Instant now, const WorkRequest& request);
   void abandon();
@@ -53,6 +64,8 @@ class ChannelSet {
   MemoryTable memory_;
   std::vector<Peer> peers_;
   std::vector<Rank> open_;
+  Instant last_poll_{0};
+  Instant next_sign_{0};
 };
 
 }  // namespace tutti::device::rc

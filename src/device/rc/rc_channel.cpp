@@ -139,11 +139,13 @@ bool RcChannel::choose_frame(Instant now, OutgoingFrame& frame) {
     fill_acknowledgement(frame, false);
   } else if (send_.may_resend()) {
     const std::uint32_t sequence = send_.resend(now);
+    peer_timeout_.on_asked(now);
     counters_.frames_resent += send_.resent(sequence) ? 1 : 0;
     fill_sequenced(sequence, frame);
   } else if (has_new_frame()) {
     FrameRecord record;
     cut_next(record);
+    peer_timeout_.on_asked(now);
     fill_sequenced(send_.send_new(now, record), frame);
   } else if (ack.due(now) || ask_wanted_) {
     // This frame goes after the retransmission, so that the ACK that it requests shows whether the
@@ -197,7 +199,6 @@ void RcChannel::cut_next(FrameRecord& record) {
   } else {
     cut_ping(record);
   }
-  peer_timeout_.on_pinged();
 }
 
 void RcChannel::cut_ping(FrameRecord& record) {

@@ -70,13 +70,15 @@ class RcChannel {
   void hold_back(bool on) { send_.hold_back(on); }
   /// True if frames wait because the window is full or because of `hold_back`.
   bool held_up() const;
-  /// While on, the channel pings a silent peer, and fails after peer_timeout. While off, it does
-  /// the same as long as anything on this side waits for the peer.
+  /// While on, the channel pings a silent peer, and fails if nothing is heard for peer_timeout
+  /// after a ping. While off, it does the same as long as anything on this side waits for the peer.
   ///
   /// A peer that answers, but does not acknowledge the oldest frame within peer_timeout and many
   /// retransmissions, is reported once by a `failure` completion with `undelivered_bytes`. The
   /// channel continues with short frames, and refuses READs of the peer with Code::peer_failed.
   void watch(bool on, Instant now);
+  /// Discounts the silence of the peer until now, because this side could not listen.
+  void forgive_silence(Instant now) { peer_timeout_.begin(now); }
   /// Makes the channel send a frame of full length soon. It reveals a path that loses long frames,
   /// even if no other long frame is sent.
   void test_path() { path_test_wanted_ = true; }
@@ -86,7 +88,11 @@ class RcChannel {
   /// Releases the callers' memory: work that was not copied has no further effect
   /// (Endpoint::abandon).
   void abandon() { works_.abandon(receiver_.ack()); }
+  /// Records that the peer was heard by other means than a frame of this channel.
+  void on_heard(Instant now) { peer_timeout_.on_heard(now); }
   bool failed() const { return failed_; }
+  /// True if the peer has not answered several retransmissions in a row.
+  bool unanswered() const { return !failed_ && send_.timeouts_in_a_row() >= kAskAfterTimeouts; }
   bool watched() const { return watched_; }
   /// True if the channel may be closed: nothing is queued, unacknowledged or being answered, and no
   /// ACK is due.

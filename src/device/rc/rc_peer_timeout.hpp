@@ -1,5 +1,6 @@
-// Decides from the silence of a peer when to ping it, and when it is lost. The caller asks only
-// while something waits for the peer.
+// Decides when to ping a silent peer, and when it is lost: if a ping, or another frame that it must
+// acknowledge, has had no answer for the whole timeout. The caller asks only while something waits
+// for the peer.
 #pragma once
 
 #include <algorithm>
@@ -14,31 +15,38 @@ class PeerTimeout {
   explicit PeerTimeout(Nanoseconds timeout) : timeout_(timeout) {}
 
   /// Records that something waits for the peer from now on; earlier silence does not count.
-  void begin(Instant now) { begun_ = now; }
+  void begin(Instant now) {
+    begun_ = now;
+    asked_at_ = kNever;
+  }
   void on_heard(Instant now) {
     last_heard_ = now;
+    asked_at_ = kNever;
     ping_wanted_ = false;
   }
-  /// Records that a frame was sent that the peer must acknowledge; it serves as a ping.
-  void on_pinged() { ping_wanted_ = false; }
+  /// Records that a frame was sent that the peer must acknowledge.
+  void on_asked(Instant now) {
+    asked_at_ = std::min(asked_at_, now);
+    ping_wanted_ = false;
+  }
   /// Requests a ping once the peer has been silent for a part of the timeout.
   void on_timer(Instant now) {
-    if (now - silent_since() >= timeout_ / kPings) ping_wanted_ = true;
+    if (now >= ping_at()) ping_wanted_ = true;
   }
 
-  bool expired(Instant now) const { return now - silent_since() >= timeout_; }
+  bool expired(Instant now) const { return now >= expires_at(); }
   bool ping_wanted() const { return ping_wanted_; }
-  Instant expires_at() const { return silent_since() + timeout_; }
-  Instant ping_at() const { return silent_since() + timeout_ / kPings; }
+  /// kNever if the peer has answered every frame.
+  Instant expires_at() const { return asked_at_ == kNever ? kNever : asked_at_ + timeout_; }
+  Instant ping_at() const { return std::max(last_heard_, begun_) + timeout_ / kPings; }
 
  private:
   static constexpr int kPings = 5;
 
-  Instant silent_since() const { return std::max(last_heard_, begun_); }
-
   Nanoseconds timeout_;
   Instant last_heard_{INT64_MIN};
   Instant begun_{INT64_MIN};
+  Instant asked_at_ = kNever;  ///< time of the first frame that has no answer yet
   bool ping_wanted_ = false;
 };
 

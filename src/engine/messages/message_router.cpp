@@ -27,7 +27,8 @@ void MessageRouter::on_completion(Instant now, const device::Completion& complet
       if (completion.code == Code::peer_failed) failures_.on_peer_failure(completion);
       return;
     case device::Opcode::probe:
-      probes_.push_back({completion.peer, static_cast<std::uint32_t>(completion.immediate)});
+      if (keeps_probes_)
+        probes_.push_back({completion.peer, static_cast<std::uint32_t>(completion.immediate)});
       return;
     case device::Opcode::failure:
       failures_.on_peer_failure(completion);

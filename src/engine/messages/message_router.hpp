@@ -47,7 +47,9 @@ class MessageRouter final : public RejectionSink {
   void on_completion(Instant now, const device::Completion& completion);
   /// Delivers messages that arrived before their collective began here.
   void deliver_unexpected(Instant now, Operation& operation);
-  /// Moves out the membership probes received so far.
+  /// Whether probes are kept for take_probes. They are not at first.
+  void keep_probes(bool on) { keeps_probes_ = on; }
+  /// Moves out the probes received so far.
   std::vector<Probe> take_probes() { return std::exchange(probes_, {}); }
 
   void reject_message() override { ++counters_.messages_rejected; }
@@ -81,6 +83,7 @@ class MessageRouter final : public RejectionSink {
   ByEpoch<UnexpectedMessage> unexpected_;
   ByEpoch<UnexpectedData> unexpected_data_;
   std::uint64_t unexpected_data_bytes_ = 0;
+  bool keeps_probes_ = false;
   std::vector<Probe> probes_;
 };
 

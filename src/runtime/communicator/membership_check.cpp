@@ -34,7 +34,10 @@ class MembershipCheck {
       : context_(context),
         names_(names),
         membership_(context.rank(), context.size(), context.endpoint().subgroup_count()),
-        reports_(context.size()) {}
+        reports_(context.size()) {
+    context_.router().keep_probes(true);
+  }
+  ~MembershipCheck() { context_.router().keep_probes(false); }
 
   Result<std::string> run(bool probes, Nanoseconds timeout);
 
