@@ -284,8 +284,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Interruption{Interruption::Kind::stopped, milliseconds(2500), "multicast"},
                     Interruption{Interruption::Kind::stopped, milliseconds(2500), "ring"},
                     Interruption{Interruption::Kind::unplugged, milliseconds(1000), "multicast"},
-                    Interruption{Interruption::Kind::unplugged, milliseconds(2500), "multicast"},
-                    Interruption{Interruption::Kind::unplugged, milliseconds(2500), "ring"}),
+                    Interruption{Interruption::Kind::unplugged, milliseconds(1800), "multicast"},
+                    Interruption{Interruption::Kind::unplugged, milliseconds(1800), "ring"}),
     testing::PrintToStringParamName());
 
 TEST_P(Interrupted, RankThatReturnsBeforeThePeerTimeout_continues) {
