@@ -49,7 +49,8 @@ LocalJob::LocalJob(const RunOptions& options)
            *this) {}
 
 Status LocalJob::start(const std::string& master_addr, std::uint16_t master_port) {
-  const std::string run = runtime::random_hex(16);
+  const auto run = runtime::random_hex(16);
+  if (!run) return run.status();
   const bool apart = options_.netns.find("{}") != options_.netns.npos;
   for (std::uint32_t rank = 0; rank < options_.count; ++rank) {
     const Status status = start_rank(
@@ -57,7 +58,7 @@ Status LocalJob::start(const std::string& master_addr, std::uint16_t master_port
                fmt::format("LOCAL_RANK={}", apart ? 0 : rank),
                fmt::format("LOCAL_WORLD_SIZE={}", apart ? 1 : options_.count),
                "MASTER_ADDR=" + master_addr, fmt::format("MASTER_PORT={}", master_port),
-               "TUTTI_RUN_ID=" + run});
+               "TUTTI_RUN_ID=" + *run});
     if (!status.ok()) return failure(status.code(), "rank {}: {}", rank, status.message());
   }
   return {};

@@ -1,16 +1,12 @@
 #include "wire/integrity.hpp"
 
-#include <openssl/core_names.h>
-#include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/kdf.h>
-#include <openssl/params.h>
-
 #include <algorithm>
 #include <array>
 #include <utility>
 
 #include "base/error.hpp"
+#include "crypto/hash.hpp"
+#include "crypto/secret.hpp"
 #include "wire/integrity_kernels.hpp"
 
 namespace tutti::wire {
@@ -79,9 +75,9 @@ struct TagKey {
   TagKey(const TagKey&) = delete;
   TagKey& operator=(const TagKey&) = delete;
   ~TagKey() {
-    OPENSSL_cleanse(nh.data(), nh.size());
-    OPENSSL_cleanse(&polynomial, sizeof polynomial);
-    OPENSSL_cleanse(&aes, sizeof aes);
+    crypto::wipe(nh);
+    crypto::wipe(std::as_writable_bytes(std::span(&polynomial, 1)));
+    crypto::wipe(std::as_writable_bytes(std::span(&aes, 1)));
   }
 };
 
@@ -91,30 +87,6 @@ constexpr std::size_t kDerivedBytes = kNhKeyBytes + 16 + kAesKeyBytes;
 constexpr std::string_view kDerivationLabel = "tutti datagram tag 1";
 constexpr std::size_t kMinimumSecretBytes = 16;
 constexpr std::size_t kMaximumSecretBytes = 32;
-
-// libcrypto takes parameters by pointers to non-const but does not write through them.
-OSSL_PARAM octets(const char* name, const void* bytes, std::size_t size) {
-  return OSSL_PARAM_construct_octet_string(name, const_cast<void*>(bytes), size);
-}
-
-/// Derives key bytes by HKDF-SHA-256 (RFC 5869); false if libcrypto fails.
-bool derive(std::span<const std::byte> secret, std::span<const std::byte> info,
-            std::span<unsigned char> out) {
-  const std::unique_ptr<EVP_KDF, decltype(&EVP_KDF_free)> kdf(
-      EVP_KDF_fetch(nullptr, "HKDF", nullptr), EVP_KDF_free);
-  if (!kdf) return false;
-  const std::unique_ptr<EVP_KDF_CTX, decltype(&EVP_KDF_CTX_free)> context(
-      EVP_KDF_CTX_new(kdf.get()), EVP_KDF_CTX_free);
-  if (!context) return false;
-  char digest[] = "SHA256";
-  const OSSL_PARAM parameters[] = {
-      OSSL_PARAM_construct_utf8_string(OSSL_KDF_PARAM_DIGEST, digest, 0),
-      octets(OSSL_KDF_PARAM_KEY, secret.data(), secret.size()),
-      octets(OSSL_KDF_PARAM_INFO, info.data(), info.size()),
-      OSSL_PARAM_construct_end(),
-  };
-  return EVP_KDF_derive(context.get(), out.data(), out.size(), parameters) == 1;
-}
 
 const IntegrityKernels& fastest(std::span<const IntegrityKernels> kernels) {
   return *std::ranges::find_if(kernels, [](const auto& kernel) { return kernel.runs_here(); });
@@ -200,24 +172,17 @@ Result<Integrity> Integrity::keyed(std::span<const std::byte> secret, std::uint6
         "the job's secret has {} bytes: give {} to {} random bytes, the same on every rank",
         secret.size(), kMinimumSecretBytes, kMaximumSecretBytes);
   }
-  std::array<std::byte, kDerivationLabel.size() + sizeof context> info;
-  std::memcpy(info.data(), kDerivationLabel.data(), kDerivationLabel.size());
-  std::memcpy(info.data() + kDerivationLabel.size(), &context, sizeof context);
-  std::array<unsigned char, kDerivedBytes> derived;
-  if (!derive(secret, info, derived)) {
-    return failure(
-        Code::internal,
-        "libcrypto cannot derive keys for datagram tags (HKDF with SHA-256): check that its "
-        "default provider is enabled, or choose checksums instead of tags");
-  }
+  std::array<std::byte, kDerivedBytes> derived;
+  if (Status status = crypto::derive(secret, kDerivationLabel, context, derived); !status)
+    return status;
   auto key = std::make_shared<TagKey>();
-  const auto* const bytes = reinterpret_cast<const std::byte*>(derived.data());
+  const std::byte* const bytes = derived.data();
   std::memcpy(key->nh.data(), bytes, kNhKeyBytes);
   key->polynomial.low = load_word<std::uint64_t>(bytes + kNhKeyBytes) & 0x0fff'fffc'0fff'ffff;
   key->polynomial.high = load_word<std::uint64_t>(bytes + kNhKeyBytes + 8) & 0x0fff'fffc'0fff'fffc;
   key->aes = expand_aes_key(
       std::span<const std::byte, kAesKeyBytes>(bytes + kNhKeyBytes + 16, kAesKeyBytes));
-  OPENSSL_cleanse(derived.data(), derived.size());
+  crypto::wipe(derived);
   return Integrity(&fastest(nh_kernels()), std::move(key));
 }
 

@@ -467,8 +467,8 @@ TEST(AggregatorFrame, JoinReply_carriesTheWindowSettingsOrTheReasonOfARefusal) {
 
 TEST(AggregatorFrame, SealedFrame_opensOnlyUnchanged_withTheSameKeyAndConnection) {
   const ServiceKey key = service_key();
-  const ControlNonce challenge = fresh_nonce();
-  const ControlNonce nonce = fresh_nonce();
+  const ControlNonce challenge = fresh_nonce().value();
+  const ControlNonce nonce = fresh_nonce().value();
   const Bytes plain = encode(sample_request());
   const auto sealed = seal(key, ControlDirection::to_aggregator, challenge, nonce, plain);
   ASSERT_TRUE(sealed.ok());
@@ -480,7 +480,8 @@ TEST(AggregatorFrame, SealedFrame_opensOnlyUnchanged_withTheSameKeyAndConnection
   EXPECT_FALSE(opens(service_key("another key, long enough"), ControlDirection::to_aggregator,
                      challenge, *sealed));
   EXPECT_FALSE(opens(key, ControlDirection::to_job, challenge, *sealed));
-  EXPECT_FALSE(opens(key, ControlDirection::to_aggregator, fresh_nonce(), *sealed)) << "replayed";
+  EXPECT_FALSE(opens(key, ControlDirection::to_aggregator, fresh_nonce().value(), *sealed))
+      << "replayed";
   for (std::size_t at = 0; at < sealed->size(); ++at) {
     Bytes changed = *sealed;
     changed[at] ^= std::byte{1};

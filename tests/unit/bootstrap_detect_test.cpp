@@ -142,7 +142,7 @@ TEST(BootstrapDetect, RanksConnectAtARequestedAddress) {
 }
 
 TEST(BootstrapDetect, RanksExchangeInARequestedDirectory) {
-  const std::string directory = "/tmp/tutti-detect-" + random_hex(8);
+  const std::string directory = "/tmp/tutti-detect-" + random_hex(8).value();
   EXPECT_EQ(no_problems(3), exchange_problems(3, [&](std::uint32_t rank) {
               return detect(kLong, environment_of({{"TUTTI_BOOTSTRAP", "file://" + directory},
                                                    {"TUTTI_RUN_ID", "r"},

@@ -14,8 +14,8 @@
 namespace tutti::runtime::test {
 namespace {
 
-const JobToken kToken = make_job_token("a job");
-const JobToken kOwner = make_job_token("the process of rank 0");
+const JobToken kToken = make_job_token("a job").value();
+const JobToken kOwner = make_job_token("the process of rank 0").value();
 
 Hello hello_of(std::uint32_t rank, std::uint32_t size, std::uint32_t remaining_ms = 60000) {
   return {rank, size, 60000, remaining_ms, rank == 0 ? kOwner : kToken};
@@ -318,7 +318,7 @@ TEST_F(LiveStore, ConnectionsWithoutAHelloAreDropped) {
 
 TEST_F(LiveStore, RefusedRanks_receiveTheReason) {
   Hello stranger = hello_of(0, 2);
-  stranger.token = make_job_token("another job");
+  stranger.token = make_job_token("another job").value();
   EXPECT_NE(failure_in(answer_to(encode(stranger))).message().find("another job"),
             std::string::npos);
   EXPECT_NE(failure_in(answer_to(encode(hello_of(1, 3)))).message().find("expects 3 ranks"),

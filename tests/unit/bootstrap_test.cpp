@@ -23,7 +23,7 @@ namespace {
 class Directory {
  public:
   Directory() {
-    path_ = std::filesystem::temp_directory_path() / ("tutti-bootstrap-" + random_hex(8));
+    path_ = std::filesystem::temp_directory_path() / ("tutti-bootstrap-" + random_hex(8).value());
   }
   ~Directory() {
     std::error_code ignored;
@@ -46,7 +46,7 @@ StoreOptions store_options(std::uint16_t port, std::uint32_t rank, std::uint32_t
   options.endpoint = {"127.0.0.1", port};
   options.rank = rank_of(rank);
   options.size = size;
-  options.token = make_job_token("a job");
+  options.token = make_job_token("a job").value();
   options.method = "test";
   options.timeout = timeout;
   return options;
@@ -238,7 +238,7 @@ TEST(BootstrapStore, RanksThatExpectAnotherSizeOrJob_areRefused) {
   const std::uint16_t port = free_port();
   const auto problems = on_ranks(3, [&](std::uint32_t rank) {
     StoreOptions options = store_options(port, rank, rank == 1 ? 4 : 3, kPatience);
-    if (rank == 2) options.token = make_job_token("another job");
+    if (rank == 2) options.token = make_job_token("another job").value();
     return connect_store(std::move(options)).status().message();
   });
   EXPECT_NE(problems[0].find("ranks 1, 2 did not join"), std::string::npos) << problems[0];

@@ -1,7 +1,6 @@
 #include "lab/aggregators.hpp"
 
 #include <fcntl.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <array>
@@ -14,8 +13,10 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "crypto/secret.hpp"
 #include "device/posix/descriptor.hpp"
 #include "launch/process.hpp"
+#include "runtime/bootstrap/text.hpp"
 
 namespace tutti::lab {
 
@@ -23,18 +24,6 @@ namespace {
 
 constexpr int kPort = 7600;
 constexpr int kStartMs = 10'000;
-
-std::string random_key() {
-  std::array<unsigned char, 32> bytes{};
-  std::size_t filled = 0;
-  while (filled < bytes.size()) {
-    const ssize_t got = ::getrandom(bytes.data() + filled, bytes.size() - filled, 0);
-    if (got > 0) filled += static_cast<std::size_t>(got);
-  }
-  std::string text;
-  for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
-  return text;
-}
 
 }  // namespace
 
@@ -100,7 +89,9 @@ Aggregators::Aggregators(Aggregators&&) noexcept = default;
 Result<Aggregators> Aggregators::start(const Lab& lab, const std::string& program,
                                        const std::vector<std::string>& options) {
   Aggregators all;
-  all.key_ = random_key();
+  auto key = runtime::random_hex(crypto::Secret::kBytes);
+  if (!key) return key.status();
+  all.key_ = std::move(*key);
   for (int one = 0; one < lab.aggregators(); ++one) {
     if (Status status = all.start_one(lab, program, one, options); !status) return status;
   }

@@ -91,10 +91,11 @@ std::string AggregatorConnection::local_host() const {
 Result<engine::WindowConfig> AggregatorConnection::ask(const ServiceKey& key,
                                                        const JoinRequest& request,
                                                        Deadline deadline) {
-  const ControlNonce nonce = fresh_nonce();
-  auto sealed = seal(key, ControlDirection::to_aggregator, challenge_, nonce, encode(request));
+  const auto nonce = fresh_nonce();
+  if (!nonce) return nonce.status();
+  auto sealed = seal(key, ControlDirection::to_aggregator, challenge_, *nonce, encode(request));
   if (!sealed) return sealed.status();
-  Bytes payload(nonce.begin(), nonce.end());
+  Bytes payload(nonce->begin(), nonce->end());
   payload.insert(payload.end(), sealed->begin(), sealed->end());
   if (payload.size() > kMaxControlPayloadBytes) {
     return failure(Code::invalid_argument,
@@ -112,7 +113,7 @@ Result<engine::WindowConfig> AggregatorConnection::ask(const ServiceKey& key,
         address_);
   }
   const auto plain = frame->kind == ControlKind::reply
-                         ? unseal(key, ControlDirection::to_job, challenge_, nonce, frame->payload)
+                         ? unseal(key, ControlDirection::to_job, challenge_, *nonce, frame->payload)
                          : std::nullopt;
   if (!plain) {
     return failure(Code::invalid_argument,
@@ -135,7 +136,9 @@ Status AggregatorConnection::go(Deadline deadline) {
 }
 
 Result<JoinRequest> AggregatorVisitor::receive(const ServiceKey& key, Deadline deadline) {
-  challenge_ = fresh_nonce();
+  const auto challenge = fresh_nonce();
+  if (!challenge) return challenge.status();
+  challenge_ = *challenge;
   Status sent = send_frame(socket_, ControlKind::challenge, challenge_, deadline);
   if (!sent.ok()) return sent;
   const auto frame = receive_frame(socket_, deadline);

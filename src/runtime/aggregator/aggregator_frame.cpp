@@ -1,8 +1,5 @@
 #include "runtime/aggregator/aggregator_frame.hpp"
 
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 
 #include <algorithm>
@@ -16,6 +13,9 @@
 #include <string_view>
 
 #include "base/error.hpp"
+#include "crypto/aead.hpp"
+#include "crypto/hash.hpp"
+#include "crypto/secret.hpp"
 #include "runtime/bootstrap/packed_json.hpp"
 #include "runtime/bootstrap/packed_number.hpp"
 
@@ -25,38 +25,29 @@ namespace {
 
 constexpr std::array<std::byte, 4> kMagic{std::byte{'t'}, std::byte{'u'}, std::byte{'a'},
                                           std::byte{'g'}};
-constexpr std::byte kVersion{1};
-constexpr std::size_t kTagBytes = 16;
+constexpr std::byte kVersion{2};
+constexpr std::string_view kLabel = "tutti aggregator control 2";
 constexpr std::size_t kMaxTextBytes = 512;
 constexpr std::int64_t kMinTimeoutNs = 100'000'000;
 constexpr std::int64_t kMaxTimeoutNs = 600'000'000'000;
 
 using Json = nlohmann::json;
-using Cipher = std::unique_ptr<EVP_CIPHER_CTX, decltype(&EVP_CIPHER_CTX_free)>;
-using DerivedKey = std::array<unsigned char, 32>;
 
-const unsigned char* raw(const std::byte* bytes) {
-  return reinterpret_cast<const unsigned char*>(bytes);
-}
-unsigned char* raw(std::byte* bytes) { return reinterpret_cast<unsigned char*>(bytes); }
-
-DerivedKey derive(const ServiceKey& key, ControlDirection direction, const ControlNonce& challenge,
-                  const ControlNonce& nonce) {
-  constexpr std::string_view kLabel = "tutti aggregator control 1";
-  Bytes input;
-  for (const char one : kLabel) input.push_back(static_cast<std::byte>(one));
-  input.push_back(static_cast<std::byte>(direction));
-  input.insert(input.end(), challenge.begin(), challenge.end());
-  input.insert(input.end(), nonce.begin(), nonce.end());
-  DerivedKey derived{};
-  unsigned int size = derived.size();
-  HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), raw(input.data()), input.size(),
-       derived.data(), &size);
+/// The key of one message, which serves for this message only.
+Result<crypto::Secret> derive(const ServiceKey& key, ControlDirection direction,
+                              const ControlNonce& challenge, const ControlNonce& nonce) {
+  Bytes salt(challenge.begin(), challenge.end());
+  salt.insert(salt.end(), nonce.begin(), nonce.end());
+  const auto label = std::as_bytes(std::span(kLabel));
+  Bytes info(label.begin(), label.end());
+  info.push_back(static_cast<std::byte>(direction));
+  crypto::Secret derived;
+  if (Status status = crypto::hkdf({.key = key, .salt = salt, .info = info}, derived.writable());
+      !status) {
+    return status;
+  }
   return derived;
 }
-
-// Each derived key encrypts one message only, so its initialisation vector may be a constant.
-constexpr std::array<unsigned char, 12> kFirst{};
 
 Bytes pack(const Json& json) {
   const std::vector<std::uint8_t> packed = Json::to_msgpack(json);
@@ -240,59 +231,28 @@ Result<ServiceKey> find_service_key(const std::string& file) {
       "and name it in TUTTI_AGGREGATOR_KEY_FILE, at the aggregator and at every rank");
 }
 
-ControlNonce fresh_nonce() {
+Result<ControlNonce> fresh_nonce() {
   ControlNonce nonce{};
-  std::size_t filled = 0;
-  while (filled < nonce.size()) {
-    const ssize_t got = ::getrandom(nonce.data() + filled, nonce.size() - filled, 0);
-    if (got > 0) filled += static_cast<std::size_t>(got);
-  }
+  if (Status status = crypto::fill_random(nonce); !status) return status;
   return nonce;
 }
 
 Result<Bytes> seal(const ServiceKey& key, ControlDirection direction, const ControlNonce& challenge,
                    const ControlNonce& nonce, std::span<const std::byte> plain) {
-  const DerivedKey derived = derive(key, direction, challenge, nonce);
-  const Cipher cipher(EVP_CIPHER_CTX_new(), &EVP_CIPHER_CTX_free);
-  Bytes sealed(plain.size() + kTagBytes);
-  int size = 0;
-  int rest = 0;
-  const bool sealed_well =
-      cipher != nullptr &&
-      EVP_EncryptInit_ex(cipher.get(), EVP_aes_256_gcm(), nullptr, derived.data(), kFirst.data()) ==
-          1 &&
-      EVP_EncryptUpdate(cipher.get(), raw(sealed.data()), &size, raw(plain.data()),
-                        static_cast<int>(plain.size())) == 1 &&
-      EVP_EncryptFinal_ex(cipher.get(), raw(sealed.data()) + size, &rest) == 1 &&
-      EVP_CIPHER_CTX_ctrl(cipher.get(), EVP_CTRL_GCM_GET_TAG, kTagBytes,
-                          sealed.data() + plain.size()) == 1;
-  if (!sealed_well)
-    return failure(Code::unsupported,
-                   "OpenSSL offers no AES-256-GCM on this host: enable its default provider");
-  return sealed;
+  const auto derived = derive(key, direction, challenge, nonce);
+  if (!derived) return derived.status();
+  return crypto::seal(*derived, plain);
 }
 
 std::optional<Bytes> unseal(const ServiceKey& key, ControlDirection direction,
                             const ControlNonce& challenge, const ControlNonce& nonce,
                             std::span<const std::byte> sealed) {
-  if (sealed.size() < kTagBytes || sealed.size() > kMaxControlPayloadBytes) return std::nullopt;
-  const DerivedKey derived = derive(key, direction, challenge, nonce);
-  const auto cipher_text = sealed.first(sealed.size() - kTagBytes);
-  Bytes tag(sealed.end() - kTagBytes, sealed.end());
-  Bytes plain(cipher_text.size() + 1);  // never empty, so that OpenSSL gets a valid address
-  const Cipher cipher(EVP_CIPHER_CTX_new(), &EVP_CIPHER_CTX_free);
-  int size = 0;
-  int rest = 0;
-  const bool genuine =
-      cipher != nullptr &&
-      EVP_DecryptInit_ex(cipher.get(), EVP_aes_256_gcm(), nullptr, derived.data(), kFirst.data()) ==
-          1 &&
-      EVP_DecryptUpdate(cipher.get(), raw(plain.data()), &size, raw(cipher_text.data()),
-                        static_cast<int>(cipher_text.size())) == 1 &&
-      EVP_CIPHER_CTX_ctrl(cipher.get(), EVP_CTRL_GCM_SET_TAG, kTagBytes, tag.data()) == 1 &&
-      EVP_DecryptFinal_ex(cipher.get(), raw(plain.data()) + size, &rest) == 1;
-  if (!genuine) return std::nullopt;
-  plain.resize(cipher_text.size());
+  if (sealed.size() < crypto::kSealTagBytes || sealed.size() > kMaxControlPayloadBytes)
+    return std::nullopt;
+  const auto derived = derive(key, direction, challenge, nonce);
+  if (!derived) return std::nullopt;
+  Bytes plain(sealed.size() - crypto::kSealTagBytes);
+  if (!crypto::unseal(*derived, sealed, plain)) return std::nullopt;
   return plain;
 }
 

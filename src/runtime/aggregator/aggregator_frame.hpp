@@ -7,7 +7,7 @@
 //   job -> aggregator    go          empty: all aggregators join the job
 //
 // A frame is a header of 12 bytes (magic, version, kind, zero, payload length) and its payload; all
-// numbers are little endian. "Sealed" means encrypted by AES-256-GCM with a key that HMAC-SHA256
+// numbers are little endian. "Sealed" means encrypted by AES-256-GCM with a key that HKDF-SHA-256
 // derives from the service key, the direction and the random bytes of both sides. Each such key
 // serves for one message, so a recorded request is of no use against another challenge.
 #pragma once
@@ -82,7 +82,7 @@ using ServiceKey = Bytes;
 /// 16 bytes, and a file that other users may read.
 Result<ServiceKey> find_service_key(const std::string& file = {});
 
-ControlNonce fresh_nonce();
+Result<ControlNonce> fresh_nonce();
 
 enum class ControlDirection : std::uint8_t { to_aggregator = 1, to_job };
 

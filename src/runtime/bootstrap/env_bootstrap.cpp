@@ -36,10 +36,12 @@ Result<std::unique_ptr<Bootstrap>> bootstrap_at(const Endpoint& endpoint, const 
                                                 const std::string& method,
                                                 const Environment& environment,
                                                 Nanoseconds timeout) {
+  const auto token = make_job_token(run_identity(environment));
+  if (!token) return token.status();
   return connect_store({.endpoint = endpoint,
                         .rank = place.rank,
                         .size = place.size,
-                        .token = make_job_token(run_identity(environment)),
+                        .token = *token,
                         .method = method,
                         .timeout = timeout,
                         .server = nullptr});

@@ -1,10 +1,12 @@
 #include "runtime/bootstrap/text.hpp"
 
 #include <fmt/format.h>
-#include <openssl/rand.h>
 
 #include <charconv>
 #include <vector>
+
+#include "base/hex.hpp"
+#include "crypto/secret.hpp"
 
 namespace tutti::runtime {
 namespace {
@@ -42,12 +44,10 @@ std::optional<std::uint64_t> parse_number(std::string_view text, std::uint64_t m
   return value;
 }
 
-std::string random_hex(std::size_t count) {
-  std::vector<unsigned char> bytes(count);
-  if (RAND_bytes(bytes.data(), static_cast<int>(count)) != 1) return {};
-  std::string text;
-  for (const unsigned char byte : bytes) text += fmt::format("{:02x}", byte);
-  return text;
+Result<std::string> random_hex(std::size_t count) {
+  std::vector<std::byte> bytes(count);
+  if (Status status = crypto::fill_random(bytes); !status) return status;
+  return to_hex(bytes);
 }
 
 }  // namespace tutti::runtime

@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "tutti/status.hpp"
 #include "tutti/units.hpp"
 
 namespace tutti::runtime {
@@ -22,7 +23,7 @@ std::string describe_duration(Nanoseconds duration);
 /// other character.
 std::optional<std::uint64_t> parse_number(std::string_view text, std::uint64_t max);
 
-/// `count` random bytes from the operating system, in lower-case hexadecimal.
-std::string random_hex(std::size_t count);
+/// `count` random bytes, in lower-case hexadecimal.
+Result<std::string> random_hex(std::size_t count);
 
 }  // namespace tutti::runtime

@@ -89,15 +89,16 @@ Result<UniqueId> parse_unique_id(std::string_view text) {
 }
 
 Result<UniqueId> make_unique_id(const std::string& host) {
-  const std::string token = random_hex(kTokenChars / 2);
-  if (token.empty())
-    return failure(Code::system,
-                   "the operating system gives no random bytes: check that getrandom works");
-  auto server = BootstrapServer::start(
-      {.endpoint = {}, .name = {}, .token = make_job_token(token), .size = std::nullopt});
+  const auto token = random_hex(kTokenChars / 2);
+  if (!token) return token.status();
+  const auto job = make_job_token(*token);
+  if (!job) return job.status();
+  auto server =
+      BootstrapServer::start({.endpoint = {}, .name = {}, .token = *job, .size = std::nullopt});
   if (!server.ok()) return server.status();
   const std::string reachable = host.empty() ? reachable_host() : host;
-  const std::string text = fmt::format("{}{}/{}/{}/", kPrefix, token, (*server)->port(), reachable);
+  const std::string text =
+      fmt::format("{}{}/{}/{}/", kPrefix, *token, (*server)->port(), reachable);
   if (text.size() >= UniqueId().size()) {
     return failure(Code::invalid_argument,
                    "the host name '{}' is too long for a unique id: give an address", reachable);
@@ -108,7 +109,7 @@ Result<UniqueId> make_unique_id(const std::string& host) {
                    "'{}' is not a host name or address: give one that the other ranks can reach",
                    reachable);
   }
-  if (!offers().put(token, std::move(*server))) {
+  if (!offers().put(*token, std::move(*server))) {
     return failure(
         Code::resource_exhausted,
         "{} unique ids of this process have not been joined by rank 0: join or discard one first",
@@ -132,10 +133,12 @@ Result<std::unique_ptr<Bootstrap>> join_unique_id(const UniqueId& id, Rank rank,
                      "used: make a new id in the process of rank 0 for each job");
     }
   }
+  const auto token = make_job_token(parts->token);
+  if (!token) return token.status();
   return connect_store({.endpoint = parts->endpoint,
                         .rank = rank,
                         .size = size,
-                        .token = make_job_token(parts->token),
+                        .token = *token,
                         .method = method,
                         .timeout = timeout,
                         .server = std::move(server)});

@@ -18,7 +18,8 @@ THREADS = re.compile(r"<(thread|mutex|shared_mutex|condition_variable|future|sem
                      r"stop_token|pthread\.h|sched\.h)>")
 CLOCKS = re.compile(r"<(chrono|ctime|time\.h|sys/time\.h)>")
 # Layers of pure computation, each with the kinds of headers that it must not include.
-PURE = {"base": [SOCKETS, INPUT_OUTPUT, THREADS], "wire": [SOCKETS, INPUT_OUTPUT, THREADS, CLOCKS],
+PURE = {"base": [SOCKETS, INPUT_OUTPUT, THREADS], "crypto": [SOCKETS, INPUT_OUTPUT, THREADS, CLOCKS],
+        "wire": [SOCKETS, INPUT_OUTPUT, THREADS, CLOCKS],
         "protocol": [SOCKETS, INPUT_OUTPUT, THREADS, CLOCKS],
         "engine": [SOCKETS, INPUT_OUTPUT, THREADS, CLOCKS],
         "device": [SOCKETS, INPUT_OUTPUT, THREADS, CLOCKS]}

@@ -7,6 +7,7 @@
 #include <climits>
 
 #include "base/error.hpp"
+#include "base/hex.hpp"
 #include "runtime/bootstrap/launchers/mpi_presence.hpp"
 #include "runtime/bootstrap/store/store_client.hpp"
 #include "runtime/bootstrap/text.hpp"
@@ -17,29 +18,6 @@ namespace {
 
 constexpr std::size_t kMaxLineBytes = 16384;
 constexpr std::string_view kKey = "tutti-unique-id";
-constexpr char kHexDigits[] = "0123456789abcdef";
-
-/// Encodes a text as hexadecimal, because PMI values must not contain blanks or '='.
-std::string to_hex(std::string_view text) {
-  std::string hex;
-  for (const char c : text) {
-    hex += kHexDigits[static_cast<unsigned char>(c) >> 4];
-    hex += kHexDigits[static_cast<unsigned char>(c) & 15];
-  }
-  return hex;
-}
-
-std::optional<std::string> from_hex(std::string_view hex) {
-  const std::string_view digits(kHexDigits, 16);
-  std::string text;
-  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) {
-    const std::size_t high = digits.find(hex[i]);
-    const std::size_t low = digits.find(hex[i + 1]);
-    if (high == digits.npos || low == digits.npos) return std::nullopt;
-    text += static_cast<char>(high * 16 + low);
-  }
-  return hex.size() % 2 == 0 ? std::optional(text) : std::nullopt;
-}
 
 /// The text of the unique id without its padding, because some launchers allow only short values.
 std::string unpadded(const UniqueId& id) {
@@ -55,7 +33,9 @@ Result<UniqueId> exchange_id(PmiClient& client, Rank rank, const Environment& en
     auto made = make_unique_id(environment("TUTTI_BOOTSTRAP_HOST").value_or(""));
     if (!made.ok()) return made.status();
     mine = *made;
-    status = client.put(kKey, to_hex(unpadded(*made)));
+    // PMI values must not contain blanks or '='.
+    const std::string text = unpadded(*made);
+    status = client.put(kKey, to_hex(std::as_bytes(std::span(text))));
   }
   if (status.ok()) status = client.barrier();
   if (!status.ok()) {
@@ -65,11 +45,11 @@ Result<UniqueId> exchange_id(PmiClient& client, Rank rank, const Environment& en
   if (mine) return *mine;
   auto value = client.get(kKey);
   if (!value.ok()) return value.status();
-  const auto text = from_hex(*value);
-  if (!text)
+  std::string text(value->size() / 2, '\0');
+  if (!from_hex(*value, std::as_writable_bytes(std::span(text))))
     return failure(Code::internal, "the launcher's PMI returned '{}' instead of a unique id",
                    *value);
-  return parse_unique_id(*text);
+  return parse_unique_id(text);
 }
 
 Result<Socket> take_descriptor(const Environment& environment) {

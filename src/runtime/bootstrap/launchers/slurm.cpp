@@ -82,10 +82,12 @@ Result<std::unique_ptr<Bootstrap>> bootstrap_from_slurm(const Environment& envir
   const std::string run = run_identity(environment);
   const std::string step = fmt::format("slurm.{}.{}.{}", environment("SLURM_JOB_ID").value_or(""),
                                        environment("SLURM_STEP_ID").value_or(""), run);
+  const auto token = make_job_token(step);
+  if (!token) return token.status();
   return connect_store({.endpoint = {*host, *port},
                         .rank = (*place)->rank,
                         .size = (*place)->size,
-                        .token = make_job_token(step),
+                        .token = *token,
                         .method = "slurm://",
                         .timeout = timeout,
                         .server = nullptr});

@@ -1,11 +1,10 @@
 #include "runtime/bootstrap/store/store_frame.hpp"
 
-#include <openssl/sha.h>
-
 #include <algorithm>
 #include <cstring>
 
 #include "base/error.hpp"
+#include "crypto/hash.hpp"
 
 namespace tutti::runtime {
 namespace {
@@ -48,11 +47,8 @@ bool known(std::uint8_t kind) {
 
 }  // namespace
 
-JobToken make_job_token(std::string_view text) {
-  JobToken token{};
-  SHA256(reinterpret_cast<const unsigned char*>(text.data()), text.size(),
-         reinterpret_cast<unsigned char*>(token.data()));
-  return token;
+Result<JobToken> make_job_token(std::string_view text) {
+  return crypto::sha256(std::as_bytes(std::span(text)));
 }
 
 Bytes encode_frame(FrameKind kind, std::span<const std::byte> payload) {

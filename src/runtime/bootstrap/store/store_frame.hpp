@@ -26,7 +26,7 @@ inline constexpr std::size_t kMaxExchangeBytes = std::size_t{1} << 30;
 /// Identifies a job, as the SHA-256 of a text; if the text is random, the token also proves
 /// membership.
 using JobToken = std::array<std::byte, 32>;
-JobToken make_job_token(std::string_view text);
+Result<JobToken> make_job_token(std::string_view text);
 
 enum class FrameKind : std::uint8_t {
   hello = 1,    ///< rank to store: its rank, size and token

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "crypto/secret.hpp"
 #include "device/posix/blocked_signals.hpp"
 #include "runtime/bootstrap/store/store_state.hpp"
-#include "runtime/bootstrap/text.hpp"
 
 namespace tutti::runtime {
 namespace {
@@ -70,12 +70,13 @@ void flush(Connection& connection) {
 
 class BootstrapServer::Loop {
  public:
-  Loop(Options options, Socket listener, Socket wake, std::uint16_t port)
+  Loop(Options options, Socket listener, Socket wake, std::uint16_t port,
+       const JobToken& owner_token)
       : options_(std::move(options)),
         port_(port),
         listener_(std::move(listener)),
         wake_(std::move(wake)),
-        owner_token_(make_job_token(random_hex(32))),
+        owner_token_(owner_token),
         rendezvous_(options_.name, options_.token, owner_token_, options_.size) {}
 
   void start() {
@@ -316,8 +317,10 @@ Result<std::unique_ptr<BootstrapServer>> BootstrapServer::start(Options options)
     const std::string& host = options.endpoint.host;
     options.name = to_string(Endpoint{host.empty() ? reachable_host() : host, *port});
   }
-  auto loop =
-      std::make_unique<Loop>(std::move(options), std::move(*listener), std::move(wake), *port);
+  JobToken owner_token;
+  if (Status status = crypto::fill_random(owner_token); !status) return status;
+  auto loop = std::make_unique<Loop>(std::move(options), std::move(*listener), std::move(wake),
+                                     *port, owner_token);
   return std::unique_ptr<BootstrapServer>(new BootstrapServer(std::move(loop)));
 }
 

@@ -1,21 +1,12 @@
 #include "runtime/bootstrap/store/store_state.hpp"
 
-#include <openssl/crypto.h>
-
 #include <algorithm>
 
 #include "base/error.hpp"
+#include "crypto/secret.hpp"
 #include "runtime/bootstrap/text.hpp"
 
 namespace tutti::runtime {
-
-namespace {
-
-bool same(const JobToken& a, const JobToken& b) {
-  return CRYPTO_memcmp(a.data(), b.data(), a.size()) == 0;
-}
-
-}  // namespace
 
 Rendezvous::Rendezvous(std::string where, const JobToken& token, const JobToken& owner_token,
                        std::optional<std::uint32_t> size, std::size_t max_exchange_bytes)
@@ -26,8 +17,8 @@ Rendezvous::Rendezvous(std::string where, const JobToken& token, const JobToken&
       members_(size.value_or(0)) {}
 
 Status Rendezvous::check(const Hello& hello) const {
-  const bool owner = hello.rank == 0 && same(hello.token, owner_token_);
-  if (!owner && !same(hello.token, token_)) {
+  const bool owner = hello.rank == 0 && crypto::equal(hello.token, owner_token_);
+  if (!owner && !crypto::equal(hello.token, token_)) {
     return failure(Code::invalid_argument,
                    "the store at {} belongs to another job: give every job its own address and "
                    "port, or the same TUTTI_RUN_ID to all ranks of this one",
