@@ -17,6 +17,8 @@ namespace {
 const JobToken kToken = make_job_token("a job").value();
 const JobToken kOwner = make_job_token("the process of rank 0").value();
 
+const std::string kHere = "127.0.0.1:7";
+
 Hello hello_of(std::uint32_t rank, std::uint32_t size, std::uint32_t remaining_ms = 60000) {
   return {rank, size, 60000, remaining_ms, rank == 0 ? kOwner : kToken};
 }
@@ -108,9 +110,9 @@ TEST(BootstrapFrame, RandomBytesAreNoValidFrame) {
 TEST(BootstrapRendezvous, Exchange_completesOnceEveryRankHasContributed) {
   const Deadline now = SteadyClock::now();
   Rendezvous job("here", kToken, kOwner, std::nullopt);
-  EXPECT_EQ(job.hello(hello_of(1, 2), now).admission, Rendezvous::Admission::joined);
+  EXPECT_EQ(job.hello(hello_of(1, 2), kHere, now).admission, Rendezvous::Admission::joined);
   EXPECT_TRUE(job.take_messages().empty());
-  EXPECT_EQ(job.hello(hello_of(0, 2), now).admission, Rendezvous::Admission::joined);
+  EXPECT_EQ(job.hello(hello_of(0, 2), kHere, now).admission, Rendezvous::Admission::joined);
   EXPECT_EQ(job.take_messages().size(), 2u);
   EXPECT_TRUE(job.contribute(0, {0, 1000, bytes_of("a")}, now).ok());
   EXPECT_TRUE(job.take_messages().empty());
@@ -122,13 +124,13 @@ TEST(BootstrapRendezvous, Exchange_completesOnceEveryRankHasContributed) {
 TEST(BootstrapRendezvous, ContributionToTheWrongExchange_endsTheJob) {
   const Deadline now = SteadyClock::now();
   Rendezvous job("here", kToken, kOwner, 2);
-  EXPECT_EQ(job.hello(hello_of(0, 2), now).admission, Rendezvous::Admission::joined);
+  EXPECT_EQ(job.hello(hello_of(0, 2), kHere, now).admission, Rendezvous::Admission::joined);
   EXPECT_EQ(job.contribute(0, {0, 1000, {}}, now).code(), Code::internal);  // rank 1 has not joined
-  EXPECT_EQ(job.hello(hello_of(1, 2), now).admission, Rendezvous::Admission::refused);
+  EXPECT_EQ(job.hello(hello_of(1, 2), kHere, now).admission, Rendezvous::Admission::refused);
 
   Rendezvous other("here", kToken, kOwner, 2);
-  EXPECT_EQ(other.hello(hello_of(0, 2), now).admission, Rendezvous::Admission::joined);
-  EXPECT_EQ(other.hello(hello_of(1, 2), now).admission, Rendezvous::Admission::joined);
+  EXPECT_EQ(other.hello(hello_of(0, 2), kHere, now).admission, Rendezvous::Admission::joined);
+  EXPECT_EQ(other.hello(hello_of(1, 2), kHere, now).admission, Rendezvous::Admission::joined);
   EXPECT_EQ(other.take_messages().size(), 2u);
   EXPECT_TRUE(other.contribute(0, {0, 1000, {}}, now).ok());
   // The contribution of rank 1 belongs to the next exchange.
@@ -154,38 +156,39 @@ TEST(BootstrapRendezvous, ImpossibleRanksAndSizesAreRefused) {
   Rendezvous job("here", kToken, kOwner, std::nullopt);
   for (const auto& [rank, size] :
        {std::pair{0u, 0u}, {2u, 2u}, {0u, kMaxBootstrapRanks + 1}, {0xffffffffu, 0xffffffffu}}) {
-    EXPECT_EQ(job.hello(hello_of(rank, size), now).admission, Rendezvous::Admission::refused);
+    EXPECT_EQ(job.hello(hello_of(rank, size), kHere, now).admission,
+              Rendezvous::Admission::refused);
   }
   Hello stranger = hello_of(0, 2);
   stranger.token[31] ^= std::byte{1};
-  EXPECT_EQ(job.hello(stranger, now).admission, Rendezvous::Admission::refused);
-  EXPECT_EQ(job.hello(hello_of(0, 2), now).admission, Rendezvous::Admission::joined);
+  EXPECT_EQ(job.hello(stranger, kHere, now).admission, Rendezvous::Admission::refused);
+  EXPECT_EQ(job.hello(hello_of(0, 2), kHere, now).admission, Rendezvous::Admission::joined);
 }
 
 TEST(BootstrapRendezvous, RendezvousWithMissingRanks_timesOut_andNamesThem) {
   const Deadline now = SteadyClock::now();
   Rendezvous job("here", kToken, kOwner, 4);
-  EXPECT_EQ(job.hello(hello_of(0, 4), now).admission, Rendezvous::Admission::joined);
+  EXPECT_EQ(job.hello(hello_of(0, 4), kHere, now).admission, Rendezvous::Admission::joined);
   EXPECT_EQ(job.next_deadline(), now + std::chrono::seconds(60));
   job.expire(now + std::chrono::seconds(59));
   EXPECT_TRUE(job.take_messages().empty());
   job.expire(now + std::chrono::seconds(60));
   EXPECT_EQ(job.take_messages().size(), 1u);
   EXPECT_TRUE(job.failed());
-  const auto late = job.hello(hello_of(2, 4), now + std::chrono::seconds(61));
+  const auto late = job.hello(hello_of(2, 4), kHere, now + std::chrono::seconds(61));
   EXPECT_EQ(late.why.message(), "ranks 1-3 did not join at here within 60 s");
 }
 
 TEST(BootstrapRendezvous, Hello_afterTheRanksTimeout_isRefused_andTheJobGoesOn) {
   const Deadline now = SteadyClock::now();
   Rendezvous job("here", kToken, kOwner, std::nullopt);
-  const auto late = job.hello(hello_of(1, 7, 0), now);
+  const auto late = job.hello(hello_of(1, 7, 0), kHere, now);
   EXPECT_EQ(late.admission, Rendezvous::Admission::refused);
   EXPECT_EQ(late.why.to_string(),
             "timeout: rank 1 connected to here after its own timeout of 60 s: start this rank "
             "earlier, or give it a longer timeout");
-  EXPECT_EQ(job.hello(hello_of(0, 2), now).admission, Rendezvous::Admission::joined);
-  EXPECT_EQ(job.hello(hello_of(1, 2), now).admission, Rendezvous::Admission::joined);
+  EXPECT_EQ(job.hello(hello_of(0, 2), kHere, now).admission, Rendezvous::Admission::joined);
+  EXPECT_EQ(job.hello(hello_of(1, 2), kHere, now).admission, Rendezvous::Admission::joined);
   EXPECT_EQ(job.take_messages().size(), 2u);
 }
 
@@ -194,28 +197,53 @@ TEST(BootstrapRendezvous, Hello_asRank0WithTheJobsToken_isRefused) {
   Rendezvous job("here", kToken, kOwner, 2);
   Hello stranger = hello_of(0, 2);
   stranger.token = kToken;
-  const auto refused = job.hello(stranger, now);
+  const auto refused = job.hello(stranger, kHere, now);
   EXPECT_EQ(refused.admission, Rendezvous::Admission::refused);
   EXPECT_EQ(refused.why.message(),
             "rank 0 of the job at here is the process that runs the store there: give every "
             "process a rank of its own");
-  EXPECT_EQ(job.hello(hello_of(0, 2), now).admission, Rendezvous::Admission::joined);
+  EXPECT_EQ(job.hello(hello_of(0, 2), kHere, now).admission, Rendezvous::Admission::joined);
+}
+
+TEST(BootstrapRendezvous, RankThatIsClaimedTwice_endsTheJob_beforeAndAfterItBegins) {
+  const Deadline now = SteadyClock::now();
+  const std::string error =
+      "rank 1 joined twice at here, from 127.0.0.1:7 and from 10.0.0.9:8: give every process a "
+      "rank "
+      "of its own, and find out what runs at these addresses if that is not the reason";
+  for (const std::uint32_t size : {2u, 3u}) {
+    Rendezvous job("here", kToken, kOwner, size);
+    EXPECT_EQ(job.hello(hello_of(0, size), kHere, now).admission, Rendezvous::Admission::joined);
+    EXPECT_EQ(job.hello(hello_of(1, size), kHere, now).admission, Rendezvous::Admission::joined);
+    const bool begun = !job.take_messages().empty();
+    EXPECT_EQ(begun, size == 2);
+    const auto second = job.hello(hello_of(1, size), "10.0.0.9:8", now);
+    EXPECT_EQ(second.admission, Rendezvous::Admission::refused);
+    EXPECT_EQ(second.why.message(), error);
+    EXPECT_TRUE(job.failed());
+    EXPECT_EQ(job.take_messages().size(), begun ? 0u : 2u);
+    if (begun) {
+      EXPECT_EQ(job.contribute(0, {0, 1000, {}}, now).message(), error);
+    }
+  }
 }
 
 TEST(BootstrapRendezvous, TokenOfRank0_usedByAnotherRank_isRefused) {
   Rendezvous job("here", kToken, kOwner, 2);
   Hello stranger = hello_of(1, 2);
   stranger.token = kOwner;
-  EXPECT_EQ(job.hello(stranger, SteadyClock::now()).admission, Rendezvous::Admission::refused);
+  EXPECT_EQ(job.hello(stranger, kHere, SteadyClock::now()).admission,
+            Rendezvous::Admission::refused);
 }
 
 TEST(BootstrapRendezvous, RankThatTimesOutBeforeTheJobBegins_failsAlone_andMayRejoin) {
   const Deadline now = SteadyClock::now();
   const auto seconds = [](int count) { return std::chrono::seconds(count); };
   Rendezvous job("here", kToken, kOwner, 4);
-  EXPECT_EQ(job.hello(hello_of(0, 4), now).admission, Rendezvous::Admission::joined);
-  EXPECT_EQ(job.hello(hello_of(1, 4, 5000), now).admission, Rendezvous::Admission::joined);
-  EXPECT_EQ(job.hello(hello_of(2, 4), now + seconds(1)).admission, Rendezvous::Admission::joined);
+  EXPECT_EQ(job.hello(hello_of(0, 4), kHere, now).admission, Rendezvous::Admission::joined);
+  EXPECT_EQ(job.hello(hello_of(1, 4, 5000), kHere, now).admission, Rendezvous::Admission::joined);
+  EXPECT_EQ(job.hello(hello_of(2, 4), kHere, now + seconds(1)).admission,
+            Rendezvous::Admission::joined);
   job.expire(now + seconds(5));
   const auto told = job.take_messages();
   ASSERT_EQ(told.size(), 1u);
@@ -226,18 +254,20 @@ TEST(BootstrapRendezvous, RankThatTimesOutBeforeTheJobBegins_failsAlone_andMayRe
             "rank 3 did not join at here within 60 s");
   EXPECT_FALSE(job.failed());
   EXPECT_EQ(job.next_deadline(), now + seconds(60));
-  EXPECT_EQ(job.hello(hello_of(1, 4), now + seconds(6)).admission, Rendezvous::Admission::joined);
-  EXPECT_EQ(job.hello(hello_of(3, 4), now + seconds(7)).admission, Rendezvous::Admission::joined);
+  EXPECT_EQ(job.hello(hello_of(1, 4), kHere, now + seconds(6)).admission,
+            Rendezvous::Admission::joined);
+  EXPECT_EQ(job.hello(hello_of(3, 4), kHere, now + seconds(7)).admission,
+            Rendezvous::Admission::joined);
   EXPECT_EQ(job.take_messages().size(), 4u);
 }
 
 TEST(BootstrapRendezvous, TimeoutOfRank0_afterAllRanksJoined_namesTheRanksThatGaveUp) {
   const Deadline now = SteadyClock::now();
   Rendezvous job("here", kToken, kOwner, 3);
-  EXPECT_EQ(job.hello(hello_of(1, 3, 1), now).admission, Rendezvous::Admission::joined);
+  EXPECT_EQ(job.hello(hello_of(1, 3, 1), kHere, now).admission, Rendezvous::Admission::joined);
   job.expire(now + std::chrono::seconds(1));
-  EXPECT_EQ(job.hello(hello_of(0, 3), now).admission, Rendezvous::Admission::joined);
-  EXPECT_EQ(job.hello(hello_of(2, 3), now).admission, Rendezvous::Admission::joined);
+  EXPECT_EQ(job.hello(hello_of(0, 3), kHere, now).admission, Rendezvous::Admission::joined);
+  EXPECT_EQ(job.hello(hello_of(2, 3), kHere, now).admission, Rendezvous::Admission::joined);
   job.take_messages();
   job.expire(now + std::chrono::seconds(60));
   const auto told = job.take_messages();

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <climits>
 #include <cstring>
@@ -227,6 +228,21 @@ Socket Listener::accept() {
                                               errno == ENOMEM || errno == ENOBUFS);
   if (exhausted) again_ = SteadyClock::now() + kAcceptPause;
   return accepted;
+}
+
+std::string peer_of(const Socket& socket) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  std::array<char, NI_MAXHOST> host{};
+  std::array<char, NI_MAXSERV> port{};
+  auto* const peer = reinterpret_cast<sockaddr*>(&address);
+  if (getpeername(socket.fd(), peer, &length) != 0 ||
+      getnameinfo(peer, length, host.data(), host.size(), port.data(), port.size(),
+                  NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
+    return "an address that is not known any more";
+  }
+  const bool six = address.ss_family == AF_INET6;
+  return std::string(six ? "[" : "") + host.data() + (six ? "]:" : ":") + port.data();
 }
 
 Result<Socket> connect_once(const Endpoint& endpoint, Deadline deadline) {

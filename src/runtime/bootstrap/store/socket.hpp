@@ -64,6 +64,8 @@ std::string reachable_host();
 /// port.
 Result<Socket> listen_on(const Endpoint& endpoint);
 Result<std::uint16_t> bound_port(const Socket& socket);
+/// The address of the peer of a connection, for messages.
+std::string peer_of(const Socket& socket);
 
 /// A listener whose connections a poll loop accepts. If the process has no descriptor or memory for
 /// another connection, it pauses: the waiting connection would end every poll at once.

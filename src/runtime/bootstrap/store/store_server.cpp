@@ -243,7 +243,8 @@ void BootstrapServer::Loop::handle(Connection& connection, Frame frame) {
 }
 
 void BootstrapServer::Loop::admit(Connection& connection, const Hello& hello) {
-  const Rendezvous::Verdict verdict = rendezvous_.hello(hello, SteadyClock::now());
+  const Rendezvous::Verdict verdict =
+      rendezvous_.hello(hello, peer_of(connection.socket), SteadyClock::now());
   if (verdict.admission == Rendezvous::Admission::refused) {
     return connection.dismiss(encode_failed(verdict.why));
   }

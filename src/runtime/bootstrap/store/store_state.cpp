@@ -52,7 +52,7 @@ Status Rendezvous::check(const Hello& hello) const {
   return {};
 }
 
-Rendezvous::Verdict Rendezvous::hello(const Hello& hello, Deadline now) {
+Rendezvous::Verdict Rendezvous::hello(const Hello& hello, const std::string& from, Deadline now) {
   Status status = check(hello);
   if (!status.ok()) return {Admission::refused, std::move(status)};
   if (members_.empty()) members_.resize(hello.size);
@@ -62,12 +62,15 @@ Rendezvous::Verdict Rendezvous::hello(const Hello& hello, Deadline now) {
   if (member.presence == Presence::left) return {Admission::busy, {}};
   if (failure_) return {Admission::refused, *failure_};
   if (member.presence == Presence::present) {
-    return {Admission::refused,
-            failure(Code::invalid_argument,
-                    "rank {} joined twice at {}: give every process a rank of its own", hello.rank,
-                    where_)};
+    fail(
+        failure(Code::invalid_argument,
+                "rank {} joined twice at {}, from {} and from {}: give every process a rank of its "
+                "own, and find out what runs at these addresses if that is not the reason",
+                hello.rank, where_, member.address, from));
+    return {Admission::refused, *failure_};
   }
   member.presence = Presence::present;
+  member.address = from;
   wait(member, std::chrono::milliseconds(hello.timeout_ms),
        std::chrono::milliseconds(hello.remaining_ms), now);
   return {Admission::joined, {}};

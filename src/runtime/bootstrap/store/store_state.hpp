@@ -35,8 +35,10 @@ class Rendezvous {
   Rendezvous(std::string where, const JobToken& token, const JobToken& owner_token,
              std::optional<std::uint32_t> size, std::size_t max_exchange_bytes = kMaxExchangeBytes);
 
-  /// Handles the hello of a rank, which then waits until all ranks have joined.
-  Verdict hello(const Hello& hello, Deadline now);
+  /// Handles the hello of a rank, which then waits until all ranks have joined. If two processes
+  /// claim one rank, the job fails, since one of them may be a stranger; the error has both
+  /// addresses `from`.
+  Verdict hello(const Hello& hello, const std::string& from, Deadline now);
   /// Handles the contribution of a rank that has joined. Fails if the rank broke the protocol or
   /// the job has failed; the caller then sends the failure to the rank and closes the connection.
   Status contribute(std::uint32_t rank, Gather gather, Deadline now);
@@ -60,6 +62,7 @@ class Rendezvous {
     Deadline deadline = Deadline::max();
     Nanoseconds timeout{0};
     Bytes contribution;
+    std::string address;  ///< address that sent the hello
   };
 
   Status check(const Hello& hello) const;
