@@ -12,6 +12,7 @@
 #include "exit_status.hpp"
 #include "explain/explain_command.hpp"
 #include "info/info_command.hpp"
+#include "key_command.hpp"
 #include "lab/lab_command.hpp"
 #include "run.hpp"
 #include "sim/sim_command.hpp"
@@ -56,6 +57,7 @@ int main(int argc, char** argv) {
   tutti::lab::add_lab_command(app, exit_code);
   add_demo_command(app, exit_code);
   add_info_command(app, exit_code);
+  add_key_command(app, exit_code);
   add_explain_command(app, exit_code);
   add_bench_command(app, exit_code);
   add_contend_command(app, exit_code);

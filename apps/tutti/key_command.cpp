@@ -1,0 +1,33 @@
+#include "key_command.hpp"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <string>
+
+#include "exit_status.hpp"
+#include "runtime/keys/key_file.hpp"
+
+namespace tutti::app {
+
+void add_key_command(CLI::App& app, int& exit_code) {
+  CLI::App* key = app.add_subcommand("key",
+                                     "Make the key by which the ranks of a job recognise "
+                                     "each other");
+  key->require_subcommand(1);
+  CLI::App* command = key->add_subcommand("new", "Write a new key to a file that does not exist");
+  const auto path = std::make_shared<std::string>();
+  command->add_option("file", *path, "The file, which only its owner can read")->required();
+  command->callback([path, &exit_code] {
+    const Status status = runtime::write_key_file(*path);
+    if (!status.ok()) {
+      exit_code = complain("key new", status);
+      return;
+    }
+    fmt::print("{} has a new job key: name it in TUTTI_JOB_KEY_FILE at every rank\n", *path);
+    exit_code = kExitOk;
+  });
+}
+
+}  // namespace tutti::app
