@@ -11,8 +11,10 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "crypto/secret.hpp"
 #include "device/posix/descriptor.hpp"
 #include "runtime/bootstrap/text.hpp"
+#include "runtime/keys/job_key.hpp"
 
 namespace tutti::app {
 namespace {
@@ -51,6 +53,8 @@ LocalJob::LocalJob(const RunOptions& options)
 Status LocalJob::start(const std::string& master_addr, std::uint16_t master_port) {
   const auto run = runtime::random_hex(16);
   if (!run) return run.status();
+  const auto key = runtime::random_hex(crypto::Secret::kBytes);
+  if (!key) return key.status();
   const bool apart = options_.netns.find("{}") != options_.netns.npos;
   for (std::uint32_t rank = 0; rank < options_.count; ++rank) {
     const Status status = start_rank(
@@ -58,7 +62,7 @@ Status LocalJob::start(const std::string& master_addr, std::uint16_t master_port
                fmt::format("LOCAL_RANK={}", apart ? 0 : rank),
                fmt::format("LOCAL_WORLD_SIZE={}", apart ? 1 : options_.count),
                "MASTER_ADDR=" + master_addr, fmt::format("MASTER_PORT={}", master_port),
-               "TUTTI_RUN_ID=" + *run});
+               "TUTTI_RUN_ID=" + *run, fmt::format("{}={}", runtime::kJobKeyVariable, *key)});
     if (!status.ok()) return failure(status.code(), "rank {}: {}", rank, status.message());
   }
   return {};

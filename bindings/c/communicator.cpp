@@ -32,6 +32,10 @@ Result<CommunicatorOptions> to_options(const tutti_comm_options_t* given) {
   if (read->multicast != nullptr) options.multicast = read->multicast;
   options.require_multicast = read->require_multicast != 0;
   if (read->hierarchy != nullptr) options.hierarchy = read->hierarchy;
+  if (read->job_key != nullptr) {
+    JobKey& key = options.job_key.emplace();
+    std::memcpy(key.bytes.data(), read->job_key, key.bytes.size());
+  }
   options.segment_bytes =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(read->segment_bytes, UINT32_MAX));
   if (read->chains != 0) options.chains = read->chains;

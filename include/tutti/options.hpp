@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
+#include "tutti/job_key.hpp"
 #include "tutti/units.hpp"
 
 namespace tutti {
@@ -78,6 +80,10 @@ struct CommunicatorOptions {
   /// Whether create() goes on without aggregators if one of them cannot be used, so that the ranks
   /// reduce by themselves; if false, create() fails. The value of rank 0 applies to all ranks.
   bool aggregator_fallback = false;
+  /// The job key; all ranks must give the same one, or none. If none is given, the file that
+  /// TUTTI_JOB_KEY_FILE names applies, or else the key of a unique id or of the launcher. A
+  /// duplicate does not use it, because its ranks know each other already.
+  std::optional<JobKey> job_key{};
   /// Device object that replaces the one named by device_name; used by the simulator and by tests.
   std::shared_ptr<device::Device> device;
 };

@@ -136,12 +136,16 @@ typedef struct tutti_comm_options {
   /* (all) Not 0: creation fails if the network does not pass multicast between all ranks. Default:
    * TUTTI_REQUIRE_MULTICAST, else the collectives then go from rank to rank. */
   uint32_t require_multicast;
+  /* The job key: 32 random bytes that only the ranks of the job have. All ranks must give the same
+   * ones, or none. Default: the file that TUTTI_JOB_KEY_FILE names, else the key of a unique id or
+   * of the launcher. */
+  const void* job_key;
 } tutti_comm_options_t;
 
 #define TUTTI_COMM_OPTIONS_INIT                                                                  \
   {                                                                                              \
     sizeof(tutti_comm_options_t), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, \
-        NULL, 0                                                                                  \
+        NULL, 0, NULL                                                                            \
   }
 
 /* Creates a communicator of all ranks of the job that the environment variables describe (torchrun,

@@ -8,6 +8,7 @@
 // No function blocks or reads a clock: the caller passes `now`.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -245,6 +246,10 @@ class Endpoint {
   virtual std::string description() const { return "not described"; }
   /// The address by which peers reach this endpoint, as opaque bytes for the bootstrap.
   virtual std::vector<std::byte> address() const = 0;
+  /// Takes the secret under which datagrams carry a keyed tag; the endpoint keeps only keys that it
+  /// derives. Without this call, which must precede `connect`, a CRC replaces the tag. A device
+  /// without datagrams ignores it.
+  virtual Status use_secret(std::span<const std::byte> /*secret*/) { return {}; }
   /// Takes the addresses of all ranks, this one included, in rank order. Must precede any post.
   virtual Status connect(std::span<const std::vector<std::byte>> addresses) = 0;
 
@@ -307,16 +312,19 @@ class Endpoint {
   virtual EndpointCounters counters() const = 0;
 };
 
+/// Random bytes that choose the multicast groups and ports; every observer of the packets can
+/// learn them.
+using GroupSeed = std::array<std::byte, 16>;
+
 /// The options of an endpoint.
 struct EndpointOptions {
   Rank rank = kNoRank;
   std::uint32_t size = 0;
   std::uint16_t communicator = 0;
   std::uint32_t subgroups = 1;
-  std::vector<std::byte> secret;      ///< secret of the job; empty: a CRC replaces the keyed tag
-  std::vector<std::byte> group_seed;  ///< seed of group address and ports; equal on all ranks
-  std::vector<Rank> local_ranks;      ///< ranks on this host, this rank included
-  Nanoseconds peer_timeout{};         ///< time without an answer after which a watched peer is lost
+  GroupSeed group_seed{};         ///< seed of groups and ports; equal on all ranks
+  std::vector<Rank> local_ranks;  ///< ranks on this host, this rank included
+  Nanoseconds peer_timeout{};     ///< time without an answer after which a watched peer is lost
 };
 
 /// One way to move bytes, such as UDP or shared memory; it opens the endpoints. Thread-safe.

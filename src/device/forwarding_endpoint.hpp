@@ -18,6 +18,9 @@ class ForwardingEndpoint : public Endpoint {
   const Capabilities& capabilities() const override { return inner_->capabilities(); }
   std::string description() const override { return inner_->description(); }
   std::vector<std::byte> address() const override { return inner_->address(); }
+  Status use_secret(std::span<const std::byte> secret) override {
+    return inner_->use_secret(secret);
+  }
   Status connect(std::span<const std::vector<std::byte>> addresses) override {
     return inner_->connect(addresses);
   }

@@ -24,6 +24,7 @@
 #include "runtime/aggregator/aggregator_frame.hpp"
 #include "runtime/bootstrap/store/store_frame.hpp"
 #include "runtime/communicator/greeting.hpp"
+#include "runtime/keys/key_agreement.hpp"
 #include "schedule/text.hpp"
 #include "trigger/descriptor.hpp"
 #include "trigger/packet.hpp"
@@ -212,9 +213,19 @@ void add_bootstrap(Corpus& corpus) {
   greeting.memory = "memory";
   greeting.processors = "0-1";
   greeting.device = "auto";
-  greeting.secret = Bytes(32, std::byte{9});
   corpus.add("greeting_fuzz", "plain", greeting.encode());
   corpus.add("greeting_fuzz", "nested", nested);
+  KeyOffer offer{.rank = 0, .size = 2};
+  offer.public_key.fill(std::byte{9});
+  Bytes offers;
+  append(offers, offer);
+  corpus.add("key_agreement_fuzz", "keyless", offers);
+  offer.rank = 1;
+  offer.keyed = true;
+  offer.proof.fill(std::byte{7});
+  append(offers, offer);
+  corpus.add("key_agreement_fuzz", "two_offers", offers);
+  corpus.add("key_agreement_fuzz", "sealed", Bytes(kSealedSecretBytes + 20, std::byte{5}));
   corpus.add("pmi_line_fuzz", "value", "cmd=get_result rc=0 msg=success value=tutti1/0123");
   corpus.add("pmi_line_fuzz", "failure", "cmd=get_result rc=-1 msg=key not found value=unknown");
   corpus.add("unique_id_fuzz", "whole", "tutti1/0123456789abcdef0123456789abcdef/4000/127.0.0.1/");

@@ -186,6 +186,13 @@ static void* run_rank(void* context) {
   options.keep_bytes = kRetainBytes;
   tutti_comm_t* comm = NULL;
   tutti_comm_t* other = NULL;
+  unsigned char key[32] = {7};
+  options.job_key = key;
+  key[31] = (unsigned char)member->rank;
+  CHECK_INVALID(
+      tutti_comm_create_with_callback(gather, member, member->rank, kRanks, &options, &comm));
+  CHECK(strstr(tutti_last_error(), "the job key of rank") != NULL);
+  key[31] = 0;
   CHECK_OK(tutti_comm_create_with_callback(gather, member, member->rank, kRanks, &options, &comm));
   if (comm == NULL) return NULL;
   uint32_t rank = 99;

@@ -113,13 +113,14 @@ inline void on_ranks(
     std::uint32_t size, const CommunicatorOptions& options,
     const std::function<void(Member&, const Result<std::shared_ptr<Aggregation>>&)>& body) {
   auto bootstraps = make_local_bootstraps(size);
+  const crypto::Secret key;
   std::vector<std::thread> threads;
   for (std::uint32_t rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
       auto progress = Progress::create({.spin = std::chrono::microseconds(20)});
       ASSERT_TRUE(progress.ok()) << progress.status().to_string();
       Member member{rank, size, *progress, nullptr};
-      const auto made = Aggregation::create(*bootstraps[rank], options, *progress, 0);
+      const auto made = Aggregation::create(*bootstraps[rank], options, *progress, 0, key);
       if (made) member.aggregation = *made;
       body(member, made);
       member.aggregation.reset();

@@ -158,6 +158,78 @@ class Contend(unittest.TestCase):
         self.assertIn("--ranks", done.stderr)
 
 
+class Keys(unittest.TestCase):
+    """Two ranks that a user starts by hand, so that no launcher gives them a key."""
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.key = os.path.join(self.folder, "job.key")
+
+    def make_key(self, path):
+        done = tutti("key", "new", path)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done
+
+    def start_ranks(self, meeting, *variables_of_ranks):
+        """Starts a rank with each of the given environments; returns [(exit status, errors)]."""
+        size = len(variables_of_ranks)
+        clean = {name: value for name, value in os.environ.items()
+                 if name not in ("TUTTI_JOB_KEY", "TUTTI_JOB_KEY_FILE", "TUTTI_REQUIRE_KEY")}
+        address = f"file://{os.path.join(self.folder, meeting)}"
+        ranks = [subprocess.Popen([TUTTI, "bench", "barrier", "-n", "2"], text=True,
+                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                  env={**clean, "TUTTI_BOOTSTRAP": address, "TUTTI_RUN_ID": "keys",
+                                       "RANK": str(rank), "WORLD_SIZE": str(size), **variables})
+                 for rank, variables in enumerate(variables_of_ranks)]
+        errors = [rank.communicate(timeout=PATIENCE_S)[1] for rank in ranks]
+        return [(rank.returncode, error) for rank, error in zip(ranks, errors)]
+
+    def test_new_key_is_written_once_for_its_owner_only(self):
+        self.assertIn("TUTTI_JOB_KEY_FILE", self.make_key(self.key).stdout)
+        self.assertEqual(os.stat(self.key).st_mode & 0o7777, 0o600)
+        with open(self.key, encoding="ascii") as file:
+            key = file.read()
+        self.assertRegex(key, r"^[0-9a-f]{64}\n$")
+        again = tutti("key", "new", self.key)
+        self.assertNotEqual(again.returncode, 0)
+        self.assertIn("exists already", again.stderr)
+        with open(self.key, encoding="ascii") as file:
+            self.assertEqual(file.read(), key)
+
+    def test_job_with_a_key_runs_without_a_word(self):
+        self.make_key(self.key)
+        keyed = {"TUTTI_JOB_KEY_FILE": self.key, "TUTTI_REQUIRE_KEY": "1"}
+        for status, error in self.start_ranks("keyed", keyed, keyed):
+            self.assertEqual(status, 0, error)
+            self.assertNotIn("authenticated", error)
+        under_run = job(2, "bench", "barrier", "-n", "2")
+        self.assertEqual(under_run.returncode, 0, under_run.stderr)
+        self.assertNotIn("authenticated", under_run.stderr)
+
+    def test_job_without_a_key_says_so_once(self):
+        ends = self.start_ranks("keyless", {}, {})
+        self.assertEqual([status for status, _ in ends], [0, 0], ends)
+        self.assertEqual([error.count("this job is not authenticated") for _, error in ends], [1, 0],
+                         ends)
+
+    def test_required_key_is_missing_and_ends_the_job(self):
+        required = {"TUTTI_REQUIRE_KEY": "1"}
+        for status, error in self.start_ranks("required", required, required):
+            self.assertNotEqual(status, 0)
+            self.assertIn("this job has no key but TUTTI_REQUIRE_KEY is set", error)
+
+    def test_rank_with_another_key_is_named(self):
+        other = os.path.join(self.folder, "other.key")
+        self.make_key(self.key)
+        self.make_key(other)
+        ends = self.start_ranks("mixed", {"TUTTI_JOB_KEY_FILE": self.key},
+                                {"TUTTI_JOB_KEY_FILE": other})
+        self.assertIn("the job key of rank 1 differs from that of rank 0", ends[0][1])
+        self.assertIn("the job key of rank 0 differs from that of rank 1", ends[1][1])
+
+
 class Arguments(unittest.TestCase):
     def check_refused(self, name, *arguments):
         done = tutti(*arguments)

@@ -13,6 +13,7 @@
 #include "runtime/aggregator/aggregator_frame.hpp"
 #include "runtime/bootstrap/local_bootstrap.hpp"
 #include "runtime/bootstrap/packed_json.hpp"
+#include "runtime/keys/key_agreement.hpp"
 #include "tutti/communicator.hpp"
 
 namespace tutti::test {
@@ -52,11 +53,14 @@ TEST(PeerOptions, NumberOutsideTheRangeOfItsField_isRefused) {
   Json damaged = valid;
   damaged["communicator"] = 65536;
   EXPECT_FALSE(runtime::PeerOptions::decode(pack(damaged)).ok());
-  for (const Json& value : {Json(256), Json(3e9)}) {
-    damaged = valid;
-    damaged["secret"][5] = value;
-    EXPECT_FALSE(runtime::PeerOptions::decode(pack(damaged)).ok()) << value;
-  }
+}
+
+TEST(PeerOptions, Greeting_carriesNoJobKey) {
+  CommunicatorOptions options;
+  options.job_key.emplace();
+  const runtime::PeerOptions greeting = runtime::make_greeting(options, 3);
+  EXPECT_FALSE(greeting.options.job_key.has_value());
+  EXPECT_EQ(greeting.encode(), runtime::make_greeting({}, 3).encode());
 }
 
 TEST(AggregationPlan, NumberOutsideTheRangeOfItsField_isRefused) {
@@ -73,6 +77,23 @@ TEST(AggregationPlan, NumberOutsideTheRangeOfItsField_isRefused) {
       damaged["sides"][0][term] = value;
       EXPECT_FALSE(runtime::decode_aggregation_plan(pack(damaged)).ok()) << term << " " << value;
     }
+  }
+}
+
+TEST(AggregationPlan, SealedPlan_opensOnlyUnchanged_withItsKey) {
+  runtime::AggregationPlan plan;
+  plan.sides.push_back({.address = "10.0.0.1:7600", .unique_id = "the unique id", .terms = {}});
+  const auto key = crypto::Secret::random();
+  const auto sealed = seal(plan, *key);
+  ASSERT_TRUE(sealed.ok());
+  const std::string_view text(reinterpret_cast<const char*>(sealed->data()), sealed->size());
+  EXPECT_EQ(text.find("the unique id"), text.npos);
+  const auto opened = runtime::unseal_aggregation_plan(*sealed, *key);
+  ASSERT_TRUE(opened.ok()) << opened.status().to_string();
+  EXPECT_EQ(opened->sides.at(0).unique_id, "the unique id");
+  EXPECT_FALSE(runtime::unseal_aggregation_plan(*sealed, crypto::Secret()).ok());
+  for (const std::size_t size : {std::size_t{0}, std::size_t{15}, sealed->size() - 1}) {
+    EXPECT_FALSE(runtime::unseal_aggregation_plan(std::span(*sealed).first(size), *key).ok());
   }
 }
 
@@ -192,7 +213,9 @@ TEST(PeerOptions, AgreedOption_differsAtOneRank_isNamed) {
 TEST(PeerOptions, HostileBytesOfAPeer_failTheCreation_andThePeerIsNamed) {
   auto bootstraps = runtime::make_local_bootstraps(2);
   std::thread hostile([&] {
-    EXPECT_TRUE(bootstraps[1]->allgather(nested_arrays(60'000), std::chrono::seconds(60)).ok());
+    const auto keys = runtime::KeyAgreement::begin(rank_of(1), 2, nullptr);
+    const auto bytes = keys->first(nested_arrays(60'000));
+    EXPECT_TRUE(bootstraps[1]->allgather(bytes, std::chrono::seconds(60)).ok());
   });
   const auto created = Communicator::create(*bootstraps[0], {});
   hostile.join();

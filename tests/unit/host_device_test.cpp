@@ -144,7 +144,6 @@ class Host : public testing::Test {
                                          .size = ranks,
                                          .communicator = 1,
                                          .subgroups = subgroups,
-                                         .secret = {},
                                          .group_seed = {},
                                          .local_ranks = local,
                                          .peer_timeout = kPeerTimeout});
@@ -450,7 +449,6 @@ TEST(HostDevice, UnreadableMemoryOfAPeer_isReportedWithTheRemedy) {
                                      .size = 2,
                                      .communicator = 1,
                                      .subgroups = 1,
-                                     .secret = {},
                                      .group_seed = {},
                                      .local_ranks = both,
                                      .peer_timeout = kPeerTimeout});

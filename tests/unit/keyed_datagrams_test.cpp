@@ -37,8 +37,10 @@ class KeyedDatagrams : public testing::Test {
     auto chosen = choose_interface("", true, AF_INET);
     ASSERT_TRUE(chosen.ok()) << chosen.status().to_string();
     interface_ = *chosen;
-    group_ = group_address(pattern(16, static_cast<std::uint64_t>(::getpid())), kCommunicator, 0,
-                           AF_INET, interface_.index);
+    GroupSeed seed{};
+    const Bytes bytes = pattern(seed.size(), static_cast<std::uint64_t>(::getpid()));
+    std::copy(bytes.begin(), bytes.end(), seed.begin());
+    group_ = group_address(seed, 0, AF_INET, interface_.index);
   }
 
   std::unique_ptr<IpMulticastQueuePair> open(std::uint32_t rank, const wire::Integrity& word) {
@@ -49,9 +51,10 @@ class KeyedDatagrams : public testing::Test {
                                  .shared_host = true,
                                  .send_buffer_bytes = 1 << 20,
                                  .receive_buffer_bytes = 1 << 20};
-    auto pair = IpMulticastQueuePair::open(settings, interface_, group_, 0, word);
+    auto pair = IpMulticastQueuePair::open(settings, interface_, group_, 0);
     EXPECT_TRUE(pair.ok()) << pair.status().to_string();
     if (!pair) return nullptr;
+    (*pair)->set_integrity(word);
     return std::move(*pair);
   }
 

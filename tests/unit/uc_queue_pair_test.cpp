@@ -35,6 +35,14 @@ Bytes pattern(std::size_t size, std::uint64_t seed) {
   return bytes;
 }
 
+/// A seed of groups that no other test uses at the same time.
+GroupSeed seed_of_this_process() {
+  GroupSeed seed{};
+  const Bytes bytes = pattern(seed.size(), static_cast<std::uint64_t>(::getpid()));
+  std::copy(bytes.begin(), bytes.end(), seed.begin());
+  return seed;
+}
+
 wire::Integrity integrity() { return *wire::Integrity::keyed(pattern(32, 1), kCommunicator); }
 
 /// The placement of the chunks of one collective, and the set of chunks that count.
@@ -70,8 +78,7 @@ class Uc : public testing::Test {
     auto chosen = choose_interface("", true, AF_INET);
     ASSERT_TRUE(chosen.ok()) << chosen.status().to_string();
     interface_ = *chosen;
-    const Bytes seed = pattern(16, static_cast<std::uint64_t>(::getpid()));
-    group_ = group_address(seed, kCommunicator, 0, AF_INET, interface_.index);
+    group_ = group_address(seed_of_this_process(), 0, AF_INET, interface_.index);
     receiver_ = open(0);
     ASSERT_NE(receiver_, nullptr);
     receiver_->set_resolver(&place_);
@@ -92,9 +99,10 @@ class Uc : public testing::Test {
                                  .shared_host = true,
                                  .send_buffer_bytes = 1 << 20,
                                  .receive_buffer_bytes = 4 << 20};
-    auto pair = IpMulticastQueuePair::open(settings, interface_, group_, 0, integrity());
+    auto pair = IpMulticastQueuePair::open(settings, interface_, group_, 0);
     EXPECT_TRUE(pair.ok()) << pair.status().to_string();
     if (!pair) return nullptr;
+    (*pair)->set_integrity(integrity());
     (*pair)->set_fragment_bytes(kFragment);
     return std::move(*pair);
   }

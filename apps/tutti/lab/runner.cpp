@@ -5,8 +5,11 @@
 #include <cstdio>
 
 #include "base/error.hpp"
+#include "crypto/secret.hpp"
 #include "launch/job.hpp"
 #include "launch/process.hpp"
+#include "runtime/bootstrap/text.hpp"
+#include "runtime/keys/job_key.hpp"
 
 namespace tutti::lab {
 
@@ -42,7 +45,8 @@ class Output : public launch::JobObserver {
 };
 
 /// The caller's environment with the variables of one rank added.
-std::vector<std::string> environment_of(const Lab& lab, const RunOptions& options, int rank) {
+std::vector<std::string> environment_of(const Lab& lab, const RunOptions& options,
+                                        const std::string& key, int rank) {
   std::vector<std::string> ours{
       fmt::format("RANK={}", rank),
       fmt::format("WORLD_SIZE={}", lab.hosts() * options.ranks_per_host),
@@ -50,6 +54,7 @@ std::vector<std::string> environment_of(const Lab& lab, const RunOptions& option
       fmt::format("LOCAL_WORLD_SIZE={}", options.ranks_per_host),
       fmt::format("MASTER_ADDR={}", lab.address(0)),
       fmt::format("MASTER_PORT={}", options.master_port),
+      fmt::format("{}={}", runtime::kJobKeyVariable, key),
       "TUTTI_INTERFACE=eth0",
   };
   ours.insert(ours.end(), options.environment.begin(), options.environment.end());
@@ -67,10 +72,12 @@ launch::JobPolicy policy_of(const RunOptions& options) {
 }
 
 Status start_ranks(launch::Job& job, const Lab& lab, const RunOptions& options) {
+  const auto key = runtime::random_hex(crypto::Secret::kBytes);
+  if (!key) return key.status();
   for (int rank = 0; rank < lab.hosts() * options.ranks_per_host; ++rank) {
     launch::SpawnRequest request;
     request.arguments = options.arguments;
-    request.environment = environment_of(lab, options, rank);
+    request.environment = environment_of(lab, options, *key, rank);
     Result<launch::SpawnRequest> placed =
         lab.request_on(rank / options.ranks_per_host, std::move(request));
     if (!placed) return placed.status();

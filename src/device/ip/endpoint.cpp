@@ -1,13 +1,13 @@
 #include "device/ip/endpoint.hpp"
 
 #include <sys/epoll.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "base/error.hpp"
+#include "crypto/secret.hpp"
 #include "device/ip/address_record.hpp"
 #include "device/ip/chunk_shape.hpp"
 #include "device/ip/multicast/group.hpp"
@@ -49,16 +49,6 @@ std::uint64_t frame_tag(const wire::Integrity& integrity, const std::byte* heade
 // doorbells.
 constexpr std::uint32_t kMessageBatchBytes = 256 * 1024;
 
-std::uint32_t random_word() {
-  std::uint32_t word = 0;
-  return ::getrandom(&word, sizeof word, 0) == sizeof word ? word : 0x7475'7474u;
-}
-
-Result<wire::Integrity> make_integrity(const EndpointOptions& options) {
-  if (options.secret.empty()) return wire::Integrity::crc();
-  return wire::Integrity::keyed(options.secret, options.communicator);
-}
-
 /// Largest number of unacknowledged bytes on one reliable connection. The window must cover the
 /// data that a congested link queues in both directions. Beyond that minimum, the windows of all
 /// peers together should fit into half of the socket's receive buffer.
@@ -79,23 +69,25 @@ Result<std::unique_ptr<Endpoint>> IpEndpoint::open(const IpOptions& ip,
   }
   auto interface = choose_interface(ip.interface, ip.local_only, ip.family);
   if (!interface) return interface.status();
-  auto integrity = make_integrity(options);
-  if (!integrity) return integrity.status();
+  std::uint32_t incarnation = 0;
+  if (Status status = crypto::fill_random(std::as_writable_bytes(std::span(&incarnation, 1)));
+      !status) {
+    return status;
+  }
   auto probe = open_udp(ip.family);
   if (!probe) return probe.status();
   std::unique_ptr<IpEndpoint> endpoint(
-      new IpEndpoint(ip, options, *interface, *integrity, probe_send_offload(probe->get())));
+      new IpEndpoint(ip, options, *interface, incarnation, probe_send_offload(probe->get())));
   if (Status status = endpoint->open_sockets(); !status) return status;
   return std::unique_ptr<Endpoint>(std::move(endpoint));
 }
 
 IpEndpoint::IpEndpoint(const IpOptions& ip, const EndpointOptions& options,
-                       const Interface& interface, wire::Integrity integrity, bool offload)
+                       const Interface& interface, std::uint32_t incarnation, bool offload)
     : ip_(ip),
       options_(options),
       interface_(interface),
-      integrity_(std::move(integrity)),
-      incarnation_(random_word()),
+      incarnation_(incarnation),
       peers_(options.size),
       channels_(options.rank, options.size),
       sender_(offload),
@@ -129,9 +121,8 @@ Status IpEndpoint::open_sockets() {
                                .egress = egress_};
   std::uint64_t smallest = UINT64_MAX;
   for (std::uint32_t s = 0; s < options_.subgroups; ++s) {
-    const SocketAddress group =
-        group_address(options_.group_seed, options_.communicator, s, ip_.family, interface_.index);
-    auto pair = IpMulticastQueuePair::open(settings, interface_, group, s, integrity_);
+    const SocketAddress group = group_address(options_.group_seed, s, ip_.family, interface_.index);
+    auto pair = IpMulticastQueuePair::open(settings, interface_, group, s);
     if (!pair) return pair.status();
     smallest = std::min(smallest, (*pair)->receive_buffer_bytes());
     groups_.push_back(std::move(*pair));
@@ -157,9 +148,9 @@ Status IpEndpoint::open_slot_exchange(const GroupSettings& settings) {
   of_slots.multicast = Multicast::ud;
   of_slots.receive_unicast = true;
   const std::uint32_t subgroup = options_.subgroups;
-  const SocketAddress group = group_address(options_.group_seed, options_.communicator, subgroup,
-                                            ip_.family, interface_.index);
-  auto pair = IpMulticastQueuePair::open(of_slots, interface_, group, subgroup, integrity_);
+  const SocketAddress group =
+      group_address(options_.group_seed, subgroup, ip_.family, interface_.index);
+  auto pair = IpMulticastQueuePair::open(of_slots, interface_, group, subgroup);
   if (!pair) return pair.status();
   slot_pair_ = std::move(*pair);
   return {};
@@ -198,13 +189,13 @@ Status IpEndpoint::open_unicast() {
 }
 
 std::string IpEndpoint::description() const {
-  const SocketAddress first =
-      group_address(options_.group_seed, options_.communicator, 0, ip_.family, interface_.index);
-  return fmt::format("interface {} at {}, {} multicast to {}{}, datagrams carry {}",
-                     interface_.name, interface_.address.to_string(), uc() ? "UC" : "UD",
-                     first.to_string(),
-                     groups_.size() > 1 ? fmt::format(" and {} more", groups_.size() - 1) : "",
-                     options_.secret.empty() ? "a CRC-32C (authentication is off)" : "a keyed tag");
+  const SocketAddress first = group_address(options_.group_seed, 0, ip_.family, interface_.index);
+  return fmt::format(
+      "interface {} at {}, {} multicast to {}{}, datagrams carry {}", interface_.name,
+      interface_.address.to_string(), uc() ? "UC" : "UD", first.to_string(),
+      groups_.size() > 1 ? fmt::format(" and {} more", groups_.size() - 1) : "",
+      integrity_.kind() == wire::IntegrityKind::keyed_tag ? "a keyed tag"
+                                                          : "a CRC-32C (authentication is off)");
 }
 
 std::vector<std::byte> IpEndpoint::address() const {
@@ -216,6 +207,15 @@ std::vector<std::byte> IpEndpoint::address() const {
                     .multicast = ip_.multicast,
                     .slot_port = slot_pair_ ? slot_pair_->unicast_port() : std::uint16_t{0},
                     .socket = interface_.address});
+}
+
+Status IpEndpoint::use_secret(std::span<const std::byte> secret) {
+  auto integrity = wire::Integrity::keyed(secret, options_.communicator);
+  if (!integrity) return integrity.status();
+  integrity_ = std::move(*integrity);
+  for (auto& group : groups_) group->set_integrity(integrity_);
+  if (slot_pair_) slot_pair_->set_integrity(integrity_);
+  return {};
 }
 
 Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {

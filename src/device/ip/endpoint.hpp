@@ -28,6 +28,7 @@ class IpEndpoint final : public Endpoint {
   const Capabilities& capabilities() const override { return capabilities_; }
   std::string description() const override;
   std::vector<std::byte> address() const override;
+  Status use_secret(std::span<const std::byte> secret) override;
   Status connect(std::span<const std::vector<std::byte>> addresses) override;
   std::uint32_t subgroup_count() const override {
     return static_cast<std::uint32_t>(groups_.size());
@@ -62,7 +63,7 @@ class IpEndpoint final : public Endpoint {
   };
 
   IpEndpoint(const IpOptions& ip, const EndpointOptions& options, const Interface& interface,
-             wire::Integrity integrity, bool offload);
+             std::uint32_t incarnation, bool offload);
 
   bool uc() const { return ip_.multicast == Multicast::uc; }
   Status open_sockets();
@@ -80,7 +81,7 @@ class IpEndpoint final : public Endpoint {
   IpOptions ip_;
   EndpointOptions options_;
   Interface interface_;
-  wire::Integrity integrity_;
+  wire::Integrity integrity_ = wire::Integrity::crc();
   Capabilities capabilities_;
   /// Smallest datagram payload that any rank announced, in bytes: of a chunk for UD, of a fragment
   /// for UC.

@@ -7,6 +7,8 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "crypto/aead.hpp"
+#include "crypto/hash.hpp"
 #include "runtime/aggregator/aggregator_connection.hpp"
 #include "runtime/aggregator/aggregator_frame.hpp"
 #include "runtime/bootstrap/packed_json.hpp"
@@ -21,6 +23,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr Nanoseconds kAskTimeout{5'000'000'000};
+constexpr std::string_view kSealLabel = "tutti aggregation plan 1";
 
 std::string text_of(const UniqueId& id) { return {id.data(), id.size() - 1}; }
 
@@ -147,6 +150,22 @@ Result<AggregationPlan> decode_aggregation_plan(std::span<const std::byte> bytes
     return damaged();
   }
   return plan;
+}
+
+Result<Bytes> seal(const AggregationPlan& plan, const crypto::Secret& key) {
+  const auto own = crypto::derive(key, kSealLabel);
+  if (!own) return own.status();
+  return crypto::seal(*own, encode(plan));
+}
+
+Result<AggregationPlan> unseal_aggregation_plan(std::span<const std::byte> bytes,
+                                                const crypto::Secret& key) {
+  if (bytes.size() < crypto::kSealTagBytes) return damaged();
+  const auto own = crypto::derive(key, kSealLabel);
+  if (!own) return own.status();
+  Bytes plain(bytes.size() - crypto::kSealTagBytes);
+  if (!crypto::unseal(*own, bytes, plain)) return damaged();
+  return decode_aggregation_plan(plain);
 }
 
 }  // namespace tutti::runtime

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "crypto/secret.hpp"
 #include "engine/aggregate/window_plan.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "tutti/options.hpp"
@@ -16,8 +17,8 @@ namespace tutti::runtime {
 /// Largest number of aggregators of a job.
 inline constexpr std::uint32_t kMaxAggregators = 64;
 
-/// The plan as ranks exchange it over the bootstrap: rank 0 first sends it with the side
-/// communicators, later every rank sends it with its own status.
+/// The plan as ranks exchange it over the bootstrap: rank 0 first sends it, sealed, with the side
+/// communicators; later every rank sends it with its own status.
 struct AggregationPlan {
   struct Side {
     std::string address;
@@ -32,6 +33,11 @@ struct AggregationPlan {
 
 Bytes encode(const AggregationPlan& plan);
 Result<AggregationPlan> decode_aggregation_plan(std::span<const std::byte> bytes);
+
+/// Seals a plan for the ranks that have `key`. A key seals one plan only.
+Result<Bytes> seal(const AggregationPlan& plan, const crypto::Secret& key);
+Result<AggregationPlan> unseal_aggregation_plan(std::span<const std::byte> bytes,
+                                                const crypto::Secret& key);
 
 /// Asks every aggregator that the options name to join the job. Only rank 0 calls this; its process
 /// then runs the bootstraps of the side communicators.

@@ -48,16 +48,19 @@ engine::InNetworkKind kind_of(Collective collective) {
 Result<std::shared_ptr<Aggregation>> Aggregation::create(Bootstrap& bootstrap,
                                                          const CommunicatorOptions& options,
                                                          std::shared_ptr<Progress> progress,
-                                                         std::uint16_t number) {
+                                                         std::uint16_t number,
+                                                         const crypto::Secret& key) {
   std::shared_ptr<Aggregation> made(
       new Aggregation(bootstrap.rank(), bootstrap.size(), std::move(progress)));
-  AggregationPlan own;
+  // The plan has the unique ids of the side communicators, which are keys, so it is sealed.
+  Result<Bytes> own = Bytes();
   if (bootstrap.rank() == rank_of(0)) {
-    own = make_aggregation_plan(options, bootstrap.size(), number);
+    own = seal(make_aggregation_plan(options, bootstrap.size(), number), key);
   }
-  auto plans = bootstrap.allgather(encode(own), options.create_timeout);
+  auto plans = bootstrap.allgather(own ? *own : Bytes(), options.create_timeout);
+  if (!own) return own.status();
   if (!plans) return plans.status();
-  auto plan = decode_aggregation_plan(plans->front());
+  auto plan = unseal_aggregation_plan(plans->front(), key);
   if (!plan) return failure(plan.status().code(), "rank 0: {}", plan.status().message());
   Status status = plan->status;
   for (const AggregationPlan::Side& side : plan->sides) {
@@ -92,8 +95,8 @@ Status Aggregation::join(const std::string& address, const std::string& unique_i
   if (!id) return named(id.status());
   auto bootstrap = join_unique_id(*id, rank_, size_ + 1, options.create_timeout, "aggregator");
   if (!bootstrap) return named(bootstrap.status());
-  auto state =
-      CommunicatorImpl::create(**bootstrap, side_options(options), progress_, {.number = number});
+  auto state = CommunicatorImpl::create(**bootstrap, side_options(options), progress_,
+                                        {.number = number, .key = (*bootstrap)->key()});
   if (!state) return named(state.status());
   const device::Capabilities& can = (*state)->context().endpoint().capabilities();
   if (!can.has(device::Capability::write_immediate)) {

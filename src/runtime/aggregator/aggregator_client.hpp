@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "crypto/secret.hpp"
 #include "engine/aggregate/window_plan.hpp"
 #include "engine/core/operation.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
@@ -53,10 +54,12 @@ class Aggregation final : public CallRoute {
   /// Joins the aggregators that the communicator's options name at rank 0; every rank must call it.
   /// The side communicators use `progress`, and have numbers from `number` on. A failure is the same
   /// on all ranks; with `aggregator_fallback` the result is then an object that is not active.
+  /// `key` is a key that only the ranks of the job have.
   static Result<std::shared_ptr<Aggregation>> create(Bootstrap& bootstrap,
                                                      const CommunicatorOptions& options,
                                                      std::shared_ptr<Progress> progress,
-                                                     std::uint16_t number);
+                                                     std::uint16_t number,
+                                                     const crypto::Secret& key);
   /// Leaves the aggregators, which ends the side communicators.
   ~Aggregation() override;
   Aggregation(const Aggregation&) = delete;

@@ -297,7 +297,8 @@ Status AggregatorService::Parts::serve(Visit& visit, const JoinRequest& request,
   auto created =
       CommunicatorImpl::create(**bootstrap, side_options(options), progress_,
                                {.number = request.communicator,
-                                .name = fmt::format("aggregator {}, process", request.address)});
+                                .name = fmt::format("aggregator {}, process", request.address),
+                                .key = (*bootstrap)->key()});
   if (!created) return created.status();
   CommunicatorImpl& state = **created;
   window->on_end = [&visit](const Status& status) { visit.end.set(status); };

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "crypto/secret.hpp"
 #include "tutti/status.hpp"
 #include "tutti/units.hpp"
 
@@ -31,6 +32,9 @@ class Bootstrap {
   /// a timeout the error names the ranks that did not take part.
   virtual Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine,
                                                Nanoseconds timeout) = 0;
+  /// The key that only the ranks of this job have because they found each other by this bootstrap,
+  /// such as that of a unique id; null: none.
+  virtual const crypto::Secret* key() const { return nullptr; }
 };
 
 }  // namespace tutti::runtime

@@ -5,6 +5,7 @@
 #include <mutex>
 
 #include "base/error.hpp"
+#include "crypto/hash.hpp"
 #include "runtime/bootstrap/store/store_client.hpp"
 #include "runtime/bootstrap/text.hpp"
 
@@ -14,6 +15,7 @@ namespace {
 // The text of an id is tutti1/TOKEN/PORT/HOST/ and dots up to the fixed length.
 constexpr std::string_view kPrefix = "tutti1/";
 constexpr std::size_t kTokenChars = 32;
+constexpr std::string_view kKeyLabel = "tutti unique id key 1";
 constexpr std::size_t kMaxOffers = 1024;
 constexpr char kPadding = '.';
 
@@ -135,13 +137,18 @@ Result<std::unique_ptr<Bootstrap>> join_unique_id(const UniqueId& id, Rank rank,
   }
   const auto token = make_job_token(parts->token);
   if (!token) return token.status();
+  // The store's token crosses the network, so the key is derived apart from it.
+  crypto::Secret key;
+  status = crypto::derive(std::as_bytes(std::span(parts->token)), kKeyLabel, 0, key.writable());
+  if (!status.ok()) return status;
   return connect_store({.endpoint = parts->endpoint,
                         .rank = rank,
                         .size = size,
                         .token = *token,
                         .method = method,
                         .timeout = timeout,
-                        .server = std::move(server)});
+                        .server = std::move(server),
+                        .key = std::move(key)});
 }
 
 void discard_unique_id(const UniqueId& id) {

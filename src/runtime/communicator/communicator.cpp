@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/error.hpp"
+#include "crypto/secret.hpp"
 #include "runtime/aggregator/aggregation_options.hpp"
 #include "runtime/bootstrap/callback_bootstrap.hpp"
 #include "runtime/bootstrap/detect.hpp"
@@ -13,6 +15,7 @@
 #include "runtime/communicator/join_routes.hpp"
 #include "runtime/communicator/prepared_state.hpp"
 #include "runtime/diagnostics/counter_aliases.hpp"
+#include "runtime/keys/job_key.hpp"
 #include "runtime/progress/clock.hpp"
 #include "runtime/progress/exception_status.hpp"
 
@@ -43,16 +46,35 @@ Status cannot_wait(const runtime::RequestState& request) {
       index(request.communicator->rank()));
 }
 
+/// The key of a new communicator, which for a duplicate comes from its parent; empty: none.
+Result<std::optional<crypto::Secret>> job_key_of(const runtime::Bootstrap& bootstrap,
+                                                 const CommunicatorOptions& options,
+                                                 const runtime::CommunicatorImpl* parent) {
+  if (parent != nullptr) return std::optional(parent->child_key().copy());
+  auto key = runtime::find_job_key(options, bootstrap, runtime::process_environment());
+  if (key && !*key && bootstrap.rank() == Rank{0} && bootstrap.size() > 1)
+    runtime::warn_of_missing_key(bootstrap);
+  return key;
+}
+
 /// Creates a communicator with the aggregators and algorithm rules that the environment adds.
-Result<std::shared_ptr<runtime::CommunicatorImpl>> create_state(
-    runtime::Bootstrap& bootstrap, const CommunicatorOptions& given,
-    std::shared_ptr<runtime::Progress> progress, std::uint16_t number) {
+/// `parent` is null, or the communicator of which this one is a duplicate.
+Result<std::shared_ptr<runtime::CommunicatorImpl>> create_state(runtime::Bootstrap& bootstrap,
+                                                                const CommunicatorOptions& given,
+                                                                runtime::CommunicatorImpl* parent) {
+  const std::uint16_t number =
+      parent != nullptr ? parent->progress()->next_number() : std::uint16_t{0};
   const CommunicatorOptions options = runtime::with_aggregators_of_environment(given);
   auto choices = runtime::CallPlanner::choices_from_environment();
   if (!choices) return choices.status();
-  auto state = runtime::CommunicatorImpl::create(
-      bootstrap, options, std::move(progress),
-      {.number = number, .choices = std::move(*choices), .traced_by_wish = true});
+  const auto key = job_key_of(bootstrap, given, parent);
+  if (!key) return key.status();
+  auto state = runtime::CommunicatorImpl::create(bootstrap, options,
+                                                 parent != nullptr ? parent->progress() : nullptr,
+                                                 {.number = number,
+                                                  .choices = std::move(*choices),
+                                                  .traced_by_wish = true,
+                                                  .key = *key ? &**key : nullptr});
   if (!state) return state.status();
   if (Status status = runtime::join_hosts(**state, bootstrap, options); !status) return status;
   if (Status status = runtime::join_aggregators(**state, bootstrap, options); !status)
@@ -165,7 +187,7 @@ Result<Communicator> Communicator::create(const ExchangeCallback& exchange, Rank
 Result<Communicator> Communicator::create(runtime::Bootstrap& bootstrap,
                                           const CommunicatorOptions& options) {
   return guarded([&]() -> Result<Communicator> {
-    auto state = create_state(bootstrap, options, nullptr, 0);
+    auto state = create_state(bootstrap, options, nullptr);
     if (!state) return state.status();
     return Communicator(std::move(*state));
   });
@@ -189,8 +211,7 @@ Result<Communicator> Communicator::duplicate(runtime::Bootstrap& bootstrap,
   return guarded([&]() -> Result<Communicator> {
     CommunicatorOptions own = options;
     if (!state_->no_multicast().empty()) own.multicast = "none";
-    auto state =
-        create_state(bootstrap, own, state_->progress(), state_->progress()->next_number());
+    auto state = create_state(bootstrap, own, state_.get());
     if (!state) return state.status();
     return Communicator(std::move(*state));
   });

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "crypto/secret.hpp"
 #include "engine/core/communicator_context.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/communicator/call_planner.hpp"
@@ -39,6 +40,8 @@ struct CommunicatorRole {
   /// Job rank of each rank of the communicator; empty: both numbers are equal.
   std::vector<Rank> members{};
   bool traced_by_wish = false;  ///< true: begins a trace if TUTTI_TRACE is set
+  /// Key that only the ranks of the communicator have; null: none. Needed during the creation only.
+  const crypto::Secret* key = nullptr;
 };
 
 /// Thread-safe, except for add_route and set_note, which must precede the first call.
@@ -63,6 +66,9 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   const std::string& device() const { return device_; }
   /// The reason why nothing is multicast; empty: the network passes multicast.
   const std::string& no_multicast() const { return no_multicast_; }
+  /// A key that only the ranks of this communicator have, for communicators that they derive from
+  /// it.
+  const crypto::Secret& child_key() const { return child_key_; }
   /// The options and identities of all ranks, by rank.
   const std::vector<PeerOptions>& peers() const { return greetings_; }
   std::string describe() const;
@@ -105,6 +111,7 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   std::string no_multicast_;
   std::string note_;
   std::vector<PeerOptions> greetings_;
+  crypto::Secret child_key_;
 };
 
 }  // namespace tutti::runtime

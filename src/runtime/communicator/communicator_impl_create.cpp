@@ -1,5 +1,6 @@
 // Creates a communicator: from a bootstrap to a context that the engine serves.
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <cstring>
@@ -8,6 +9,8 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "base/hex.hpp"
+#include "crypto/hash.hpp"
 #include "device/device.hpp"
 #include "device/posix/blocked_signals.hpp"
 #include "engine/core/clock_exchange.hpp"
@@ -20,6 +23,7 @@
 #include "runtime/diagnostics/flight_dump.hpp"
 #include "runtime/diagnostics/rank_trace.hpp"
 #include "runtime/hierarchy/hierarchy_plan.hpp"
+#include "runtime/keys/key_agreement.hpp"
 #include "runtime/progress/clock.hpp"
 #include "runtime/progress/exception_status.hpp"
 
@@ -94,6 +98,9 @@ class CommunicatorImpl::Creation {
 
  private:
   Status read_environment();
+  Result<PeerOptions> own_options() const;
+  Status greet(KeyAgreement& keys);
+  Result<std::unique_ptr<device::Endpoint>> open_endpoint(const KeyAgreement& keys);
   Status open();
   void plan_calls();
   Status confirm_membership(Nanoseconds timeout);
@@ -111,6 +118,7 @@ class CommunicatorImpl::Creation {
   CommunicatorRole role_;
   std::uint32_t workers_ = 0;
   PriorityRequest priority_;
+  std::string job_name_;                        ///< name of the job in traces
   Result<std::string> traces_ = std::string();  ///< directory of TUTTI_TRACE; empty: no trace
 };
 
@@ -153,12 +161,8 @@ Status CommunicatorImpl::Creation::read_environment() {
   return {};
 }
 
-/// Exchanges peer options and addresses, and opens this rank's endpoint.
-Status CommunicatorImpl::Creation::open() {
-  const Rank me = bootstrap_.rank();
-  const std::uint32_t size = bootstrap_.size();
-  if (options_.subgroups == 0)
-    return failure(Code::invalid_argument, "the number of subgroups is 0: use 1 or more");
+/// The peer options of this rank.
+Result<PeerOptions> CommunicatorImpl::Creation::own_options() const {
   PeerOptions own = make_greeting(options_, made_.number_, role_.choices.preferred());
   if (!role_.name.empty()) own.host = role_.name;
   auto wanted = wanted_device(options_);
@@ -174,10 +178,19 @@ Status CommunicatorImpl::Creation::open() {
   own.network_wanted = wants_network(options_, workers_, own.multicast);
   own.traced = traces_.ok() && !traces_->empty();
   if (!traces_.ok()) own.trace_error = traces_.status().message();
-  auto greetings = bootstrap_.allgather(own.encode(), options_.create_timeout);
-  if (!greetings) return greetings.status();
-  for (std::size_t r = 0; r < greetings->size(); ++r) {
-    auto greeting = PeerOptions::decode((*greetings)[r]);
+  return own;
+}
+
+/// The first exchange: public keys and peer options.
+Status CommunicatorImpl::Creation::greet(KeyAgreement& keys) {
+  const auto own = own_options();
+  if (!own) return own.status();
+  auto contributions = bootstrap_.allgather(keys.first(own->encode()), options_.create_timeout);
+  if (!contributions) return contributions.status();
+  const auto peer_options = keys.take_first(*contributions);
+  if (!peer_options) return peer_options.status();
+  for (std::size_t r = 0; r < peer_options->size(); ++r) {
+    auto greeting = PeerOptions::decode((*peer_options)[r]);
     if (!greeting)
       return failure(Code::invalid_argument, "rank {}: {}", r, greeting.status().message());
     made_.greetings_.push_back(std::move(*greeting));
@@ -185,26 +198,44 @@ Status CommunicatorImpl::Creation::open() {
   if (Status status = check_agreement(made_.greetings_); !status) return status;
   if (Status status = check_traces(made_.greetings_); !status) return status;
   made_.number_ = made_.greetings_[0].communicator;
+  std::array<std::byte, 4> name{};
+  if (Status status = keys.public_bytes("tutti job name 1", name); !status) return status;
+  job_name_ = to_hex(name);
+  return {};
+}
 
-  device::EndpointOptions endpoint_options{.rank = me,
-                                           .size = size,
+/// Opens this rank's endpoint; its groups are those of the key agreement.
+Result<std::unique_ptr<device::Endpoint>> CommunicatorImpl::Creation::open_endpoint(
+    const KeyAgreement& keys) {
+  device::EndpointOptions endpoint_options{.rank = bootstrap_.rank(),
+                                           .size = bootstrap_.size(),
                                            .communicator = made_.number_,
                                            .subgroups = options_.subgroups,
-                                           .secret = {},
-                                           .group_seed = made_.greetings_[0].secret,
+                                           .group_seed = {},
                                            .local_ranks = {},
                                            .peer_timeout = options_.peer_timeout};
-  if (options_.authenticate) endpoint_options.secret = made_.greetings_[0].secret;
-  auto chosen = choose_device(options_, made_.greetings_, me, endpoint_options.local_ranks);
+  if (Status status = keys.public_bytes("tutti groups 1", endpoint_options.group_seed); !status)
+    return status;
+  auto chosen =
+      choose_device(options_, made_.greetings_, bootstrap_.rank(), endpoint_options.local_ranks);
   if (!chosen) return chosen.status();
-  const std::shared_ptr<device::Device> device = std::move(*chosen);
-  made_.device_ = device->name();
-  auto endpoint = device->open(endpoint_options);
-  // A rank that cannot open its endpoint sends an empty address, so that no rank waits for it.
-  Bytes address;
-  if (endpoint) address = (*endpoint)->address();
-  auto addresses = bootstrap_.allgather(address, options_.create_timeout);
-  if (!endpoint) return endpoint.status();
+  made_.device_ = (*chosen)->name();
+  return (*chosen)->open(endpoint_options);
+}
+
+/// Exchanges public keys and peer options, then the secret and addresses, and opens this rank's
+/// endpoint in between.
+Status CommunicatorImpl::Creation::open() {
+  if (options_.subgroups == 0)
+    return failure(Code::invalid_argument, "the number of subgroups is 0: use 1 or more");
+  auto keys = KeyAgreement::begin(bootstrap_.rank(), bootstrap_.size(), role_.key);
+  if (!keys) return keys.status();
+  if (Status status = greet(*keys); !status) return status;
+  auto endpoint = open_endpoint(*keys);
+  // A rank that cannot open its endpoint sends nothing, so that no rank waits for it.
+  Result<Bytes> own = endpoint ? keys->second((*endpoint)->address()) : endpoint.status();
+  auto addresses = bootstrap_.allgather(own ? *own : Bytes(), options_.create_timeout);
+  if (!own) return own.status();
   if (!addresses) return addresses.status();
   for (std::size_t r = 0; r < addresses->size(); ++r) {
     if ((*addresses)[r].empty()) {
@@ -214,11 +245,20 @@ Status CommunicatorImpl::Creation::open() {
                      r, made_.greetings_[r].host);
     }
   }
+  const auto secret = keys->take_second(addresses->front());
+  if (!secret) return secret.status();
+  auto child_key = crypto::derive(*secret, "tutti child key 1");
+  if (!child_key) return child_key.status();
+  made_.child_key_ = std::move(*child_key);
+  if (options_.authenticate) {
+    if (Status status = (*endpoint)->use_secret(secret->bytes()); !status) return status;
+  }
   if (Status status = (*endpoint)->connect(*addresses); !status) return status;
 
   const engine::Settings settings = engine_settings(options_);
   made_.context_ = std::make_unique<engine::CommunicatorContext>(
-      me, size, settings, std::move(*endpoint), host_names(made_.greetings_));
+      bootstrap_.rank(), bootstrap_.size(), settings, std::move(*endpoint),
+      host_names(made_.greetings_));
   return {};
 }
 
@@ -276,13 +316,8 @@ Result<std::unique_ptr<RankTrace>> CommunicatorImpl::Creation::begin_trace(
   auto comparison = compare_clocks(timeout);
   if (!comparison) return comparison.status();
   if (directory.empty()) return std::unique_ptr<RankTrace>();
-  // The name of the job is derived from its secret in a way that does not reveal the secret.
-  std::uint32_t job = 2166136261u;
-  for (const std::byte byte : made_.greetings_.front().secret) {
-    job = (job ^ std::to_integer<std::uint32_t>(byte)) * 16777619u;
-  }
   const TraceOwner owner{.directory = directory,
-                         .job = fmt::format("{:08x}", job),
+                         .job = job_name_,
                          .rank = made_.rank(),
                          .size = made_.size(),
                          .name = host_names(made_.greetings_)[index(made_.rank())]};

@@ -1,7 +1,6 @@
 #include "runtime/communicator/greeting.hpp"
 
 #include <sched.h>
-#include <sys/random.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
@@ -17,8 +16,7 @@ namespace tutti::runtime {
 
 namespace {
 
-constexpr std::size_t kSecretBytes = 32;
-constexpr std::uint64_t kProtocol = 1;
+constexpr std::uint64_t kProtocol = 2;
 
 /// An identity of the host's boot and of the network namespace. Two processes with equal identities
 /// reach each other by loopback.
@@ -64,8 +62,6 @@ std::string quoted(const std::string& text) { return "\"" + text + "\""; }
 }  // namespace
 
 std::vector<std::byte> PeerOptions::encode() const {
-  std::vector<std::uint8_t> secret_bytes;
-  for (const std::byte byte : secret) secret_bytes.push_back(static_cast<std::uint8_t>(byte));
   nlohmann::json json = {{"protocol", kProtocol},      {"host", host},
                          {"network", network},         {"memory", memory},
                          {"processors", processors},   {"device", device},
@@ -73,7 +69,7 @@ std::vector<std::byte> PeerOptions::encode() const {
                          {"process", process},         {"communicator", communicator},
                          {"aggregators", aggregators}, {"algorithms", algorithms},
                          {"hierarchy", hierarchy},     {"traced", traced},
-                         {"trace_error", trace_error}, {"secret", secret_bytes}};
+                         {"trace_error", trace_error}};
   for_each_agreed_option([&](const char* name, auto option) { json[name] = options.*option; });
   const std::vector<std::uint8_t> packed = nlohmann::json::to_msgpack(json);
   const auto* first = reinterpret_cast<const std::byte*>(packed.data());
@@ -123,16 +119,8 @@ Result<PeerOptions> PeerOptions::decode(std::span<const std::byte> bytes) {
     json.at("hierarchy").get_to(greeting.hierarchy);
     json.at("traced").get_to(greeting.traced);
     json.at("trace_error").get_to(greeting.trace_error);
-    for (const auto& byte : json.at("secret")) {
-      greeting.secret.push_back(static_cast<std::byte>(whole<std::uint8_t>(byte, "secret")));
-    }
   } catch (const std::exception& error) {
     return failure(Code::invalid_argument, "the peer options are damaged: {}", error.what());
-  }
-  if (greeting.secret.size() != kSecretBytes) {
-    return failure(Code::invalid_argument,
-                   "the peer options have a secret of {} bytes instead of {}",
-                   greeting.secret.size(), kSecretBytes);
   }
   return greeting;
 }
@@ -141,6 +129,7 @@ PeerOptions make_greeting(const CommunicatorOptions& options, std::uint16_t comm
                           const std::string& algorithms) {
   PeerOptions greeting;
   greeting.options = options;
+  greeting.options.job_key.reset();
   greeting.aggregators = !options.aggregators.empty();
   greeting.algorithms = algorithms;
   greeting.host = host_name();
@@ -149,12 +138,6 @@ PeerOptions make_greeting(const CommunicatorOptions& options, std::uint16_t comm
   greeting.processors = processors_identity();
   greeting.process = static_cast<std::uint32_t>(::getpid());
   greeting.communicator = communicator;
-  greeting.secret.resize(kSecretBytes);
-  std::size_t filled = 0;
-  while (filled < kSecretBytes) {
-    const ssize_t got = ::getrandom(greeting.secret.data() + filled, kSecretBytes - filled, 0);
-    if (got > 0) filled += static_cast<std::size_t>(got);
-  }
   return greeting;
 }
 

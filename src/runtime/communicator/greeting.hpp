@@ -1,5 +1,5 @@
 // Peer options: the first message between ranks, over the bootstrap. They contain host identities
-// and the options that must be equal on all ranks.
+// and the options that must be equal on all ranks, and no secret.
 #pragma once
 
 #include <cstddef>
@@ -33,14 +33,13 @@ struct PeerOptions {
   std::string hierarchy = "leaders";  ///< hierarchical form, as HierarchyShape::text writes it
   bool traced = false;                ///< true: TUTTI_TRACE is set
   std::string trace_error;            ///< reason why the rank cannot be traced; empty: none
-  std::vector<std::byte> secret;      ///< secret of the communicator; only rank 0's is used
 
   std::vector<std::byte> encode() const;
   static Result<PeerOptions> decode(std::span<const std::byte> bytes);
 };
 
-/// The peer options of this process, with fresh random bytes as secret. `algorithms` contains the
-/// algorithm rules of the environment.
+/// The peer options of this process, without the job key. `algorithms` contains the algorithm rules
+/// of the environment.
 PeerOptions make_greeting(const CommunicatorOptions& options, std::uint16_t communicator,
                           const std::string& algorithms = {});
 

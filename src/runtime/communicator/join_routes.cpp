@@ -43,9 +43,9 @@ Status join_hosts(CommunicatorImpl& communicator, Bootstrap& bootstrap,
     communicator.set_note("flat: no numbers are left for side communicators");
     return {};
   }
-  auto made = Hierarchy::create(bootstrap, side, layout, shape->groups,
-                                !communicator.calls().choices().prefers_anywhere(),
-                                communicator.progress(), static_cast<std::uint16_t>(first));
+  auto made = Hierarchy::create(
+      bootstrap, side, layout, shape->groups, !communicator.calls().choices().prefers_anywhere(),
+      communicator.progress(), static_cast<std::uint16_t>(first), communicator.child_key());
   if (made) {
     communicator.add_route(std::move(*made));
   } else {
@@ -60,7 +60,7 @@ Status join_aggregators(CommunicatorImpl& communicator, Bootstrap& bootstrap,
   if (options.aggregators.empty()) return {};
   const std::uint32_t number = kFirstAggregatorNumber + kMaxAggregators * communicator.number();
   auto made = Aggregation::create(bootstrap, options, communicator.progress(),
-                                  static_cast<std::uint16_t>(number));
+                                  static_cast<std::uint16_t>(number), communicator.child_key());
   if (!made) return made.status();
   communicator.add_route(std::move(*made));
   return {};

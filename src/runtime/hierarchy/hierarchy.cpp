@@ -32,10 +32,11 @@ Bytes bytes_of(const std::string& text) {
 
 Result<std::shared_ptr<Hierarchy>> Hierarchy::create(
     Bootstrap& bootstrap, const CommunicatorOptions& options, const HostLayout& layout, bool groups,
-    bool by_choice, std::shared_ptr<Progress> progress, std::uint16_t number) {
+    bool by_choice, std::shared_ptr<Progress> progress, std::uint16_t number,
+    const crypto::Secret& key) {
   std::shared_ptr<Hierarchy> made(
       new Hierarchy(layout, groups, by_choice, bootstrap.rank(), std::move(progress)));
-  const Status mine = made->open(bootstrap, options, number);
+  const Status mine = made->open(bootstrap, options, number, key);
   // Either all ranks have this route or none does.
   auto ends =
       bootstrap.allgather(bytes_of(mine.ok() ? "" : mine.message()), options.create_timeout);
@@ -50,7 +51,7 @@ Result<std::shared_ptr<Hierarchy>> Hierarchy::create(
 }
 
 Status Hierarchy::open(Bootstrap& bootstrap, const CommunicatorOptions& options,
-                       std::uint16_t number) {
+                       std::uint16_t number, const crypto::Secret& key) {
   CommunicatorOptions side = options;
   side.aggregators.clear();
   const auto join = [&](std::vector<Rank> members, const std::string& device,
@@ -66,7 +67,8 @@ Status Hierarchy::open(Bootstrap& bootstrap, const CommunicatorOptions& options,
           CommunicatorImpl::create(part, side, progress_,
                                    {.number = its_number,
                                     .name = fmt::format("rank {} of the job", index(rank_)),
-                                    .members = std::move(members)});
+                                    .members = std::move(members),
+                                    .key = &key});
       if (created) state = std::move(*created);
       status = created.status();
     }

@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "crypto/secret.hpp"
 #include "engine/core/operation.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/communicator/call_route.hpp"
@@ -34,10 +35,13 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
  public:
   /// Creates the side communicators, which take `numbers` communicator numbers from `number` on;
   /// every rank must call it, and it fails on all ranks or on none. `by_choice` lets the route also
-  /// serve calls that name no algorithm.
-  static Result<std::shared_ptr<Hierarchy>> create(
-      Bootstrap& bootstrap, const CommunicatorOptions& options, const HostLayout& layout,
-      bool groups, bool by_choice, std::shared_ptr<Progress> progress, std::uint16_t number);
+  /// serve calls that name no algorithm. `key` is a key that only the ranks of the job have.
+  static Result<std::shared_ptr<Hierarchy>> create(Bootstrap& bootstrap,
+                                                   const CommunicatorOptions& options,
+                                                   const HostLayout& layout, bool groups,
+                                                   bool by_choice,
+                                                   std::shared_ptr<Progress> progress,
+                                                   std::uint16_t number, const crypto::Secret& key);
   /// The number of communicator numbers that the side communicators take: one for all hosts, and
   /// one for each local rank that has an across communicator.
   static std::uint32_t numbers(const HostLayout& layout, bool groups) {
@@ -90,7 +94,8 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
         rank_(rank),
         progress_(std::move(progress)) {}
 
-  Status open(Bootstrap& bootstrap, const CommunicatorOptions& options, std::uint16_t number);
+  Status open(Bootstrap& bootstrap, const CommunicatorOptions& options, std::uint16_t number,
+              const crypto::Secret& key);
   CommunicatorImpl& side_of(const Stage& stage) const {
     return stage.plan.side == HierarchySide::host ? *host_ : *across_;
   }

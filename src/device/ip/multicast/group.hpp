@@ -3,10 +3,9 @@
 // separates them.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
-#include <span>
 
+#include "device/device.hpp"
 #include "device/ip/socket.hpp"
 
 namespace tutti::device::ip {
@@ -14,7 +13,7 @@ namespace tutti::device::ip {
 /// The group and port of a subgroup. IPv4: 239.192.0.0/14, the organisation-local scope (RFC 2365);
 /// IPv6: ff15::/16, transient and site-local (RFC 4291). All subgroups share one group and differ
 /// in the port, because group memberships are scarce and ports are not.
-SocketAddress group_address(std::span<const std::byte> seed, std::uint16_t communicator,
-                            std::uint32_t subgroup, int family, std::uint32_t interface_index);
+SocketAddress group_address(const GroupSeed& seed, std::uint32_t subgroup, int family,
+                            std::uint32_t interface_index);
 
 }  // namespace tutti::device::ip

@@ -49,8 +49,9 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   static Result<std::unique_ptr<IpMulticastQueuePair>> open(const GroupSettings& settings,
                                                             const Interface& interface,
                                                             const SocketAddress& group,
-                                                            std::uint32_t subgroup,
-                                                            wire::Integrity integrity);
+                                                            std::uint32_t subgroup);
+  /// Sets the integrity word of all datagrams, which is a CRC at first; must precede the first one.
+  void set_integrity(const wire::Integrity& integrity) { integrity_ = integrity; }
 
   std::uint64_t unsent_bytes() override;
   bool reads_posted() override { return false; }  ///< the kernel copies posted data at once
@@ -89,13 +90,8 @@ class IpMulticastQueuePair : public MulticastQueuePair {
     SingleWriterCounter calls;
   };
 
-  IpMulticastQueuePair(const GroupSettings& settings, std::uint32_t subgroup,
-                       wire::Integrity integrity, bool offload)
-      : settings_(settings),
-        subgroup_(subgroup),
-        integrity_(std::move(integrity)),
-        sender_(offload),
-        claim_(settings.egress) {}
+  IpMulticastQueuePair(const GroupSettings& settings, std::uint32_t subgroup, bool offload)
+      : settings_(settings), subgroup_(subgroup), sender_(offload), claim_(settings.egress) {}
 
   int send_fd() const { return send_.get(); }
   /// The unicast address of a rank; null if it has none or `rank` is kNoRank.
@@ -135,7 +131,7 @@ class IpMulticastQueuePair : public MulticastQueuePair {
 
   GroupSettings settings_;
   std::uint32_t subgroup_;
-  wire::Integrity integrity_;
+  wire::Integrity integrity_ = wire::Integrity::crc();
   Descriptor receive_;
   Descriptor send_;
   DatagramSender sender_;

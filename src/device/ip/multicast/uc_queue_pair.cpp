@@ -24,9 +24,8 @@ constexpr int kMaxReceives = 1024;
 
 }  // namespace
 
-UcQueuePair::UcQueuePair(const GroupSettings& settings, std::uint32_t subgroup,
-                         wire::Integrity integrity, bool offload)
-    : IpMulticastQueuePair(settings, subgroup, std::move(integrity), offload),
+UcQueuePair::UcQueuePair(const GroupSettings& settings, std::uint32_t subgroup, bool offload)
+    : IpMulticastQueuePair(settings, subgroup, offload),
       sources_(settings.size),
       flat_(kFlatSlots),
       aside_(std::make_unique<std::byte[]>(kAsideBytes)) {}

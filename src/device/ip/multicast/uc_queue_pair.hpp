@@ -28,8 +28,7 @@ namespace tutti::device::ip {
 
 class UcQueuePair final : public IpMulticastQueuePair {
  public:
-  UcQueuePair(const GroupSettings& settings, std::uint32_t subgroup, wire::Integrity integrity,
-              bool offload);
+  UcQueuePair(const GroupSettings& settings, std::uint32_t subgroup, bool offload);
 
   Result<std::uint32_t> post(const ChunkRun& run) override;
   std::size_t poll(std::span<ReceivedChunk> chunks) override;

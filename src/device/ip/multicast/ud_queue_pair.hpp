@@ -8,9 +8,8 @@ namespace tutti::device::ip {
 
 class UdQueuePair final : public IpMulticastQueuePair {
  public:
-  UdQueuePair(const GroupSettings& settings, std::uint32_t subgroup, wire::Integrity integrity,
-              bool offload)
-      : IpMulticastQueuePair(settings, subgroup, std::move(integrity), offload) {}
+  UdQueuePair(const GroupSettings& settings, std::uint32_t subgroup, bool offload)
+      : IpMulticastQueuePair(settings, subgroup, offload) {}
 
   Result<std::uint32_t> post(const ChunkRun& run) override;
   std::size_t poll(std::span<ReceivedChunk> chunks) override;

@@ -61,6 +61,7 @@ class StoreBootstrap : public Bootstrap {
   std::string description() const override {
     return options_.method + " at " + to_string(options_.endpoint);
   }
+  const crypto::Secret* key() const override { return options_.key ? &*options_.key : nullptr; }
 
   Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine,
                                        Nanoseconds timeout) override {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "runtime/bootstrap/bootstrap.hpp"
@@ -20,11 +21,12 @@ struct StoreOptions {
   /// A store server that listens already; the bootstrap owns it from now on. Null: rank 0 starts a
   /// server.
   std::unique_ptr<BootstrapServer> server;
+  std::optional<crypto::Secret> key{};  ///< key() of the bootstrap
 };
 
 /// Joins the job at `options.endpoint`; returns when every rank has joined. Fails with
 /// Code::timeout, naming the ranks that did not join, or with the store's objection (another job's
-/// token, another size, a rank that joined twice).
+/// token, another size, a rank that two processes claim).
 Result<std::unique_ptr<Bootstrap>> connect_store(StoreOptions options);
 
 /// The bootstrap of a job of one rank: every exchange returns the rank's own contribution.

@@ -1,0 +1,70 @@
+// The agreement of the ranks of a communicator on its secret, over any bootstrap. No exchange
+// carries the secret or a key in clear, so the bootstrap need not be confidential.
+//
+//   first exchange   every rank: a key offer (an ephemeral X25519 public key, proof of the job key
+//                    if there is one), then its peer options
+//   second exchange  rank 0: the secret, sealed for each other rank; then its address
+//                    other ranks: their address
+//
+// The key that seals the secret for rank r is HKDF-SHA-256 of the X25519 secret of both ranks and
+// the job key, with the hash of all contributions to the first exchange as salt, and both ranks as
+// info. Without a job key, a party that changes the bootstrap's bytes can take part; with one, it
+// can only prevent the creation.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "crypto/aead.hpp"
+#include "crypto/hash.hpp"
+#include "crypto/secret.hpp"
+#include "crypto/x25519.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
+#include "runtime/keys/key_offer.hpp"
+#include "tutti/status.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::runtime {
+
+/// Size in bytes of the secret that rank 0 seals for one other rank.
+inline constexpr std::size_t kSealedSecretBytes = crypto::Secret::kBytes + crypto::kSealTagBytes;
+
+class KeyAgreement {
+ public:
+  /// `job_key` is null in a job without a key; it must outlive this object.
+  static Result<KeyAgreement> begin(Rank rank, std::uint32_t size, const crypto::Secret* job_key);
+
+  /// This rank's contribution to the first exchange.
+  Bytes first(std::span<const std::byte> peer_options) const;
+  /// Takes all contributions to the first exchange and returns the ranks' peer options, which are
+  /// parts of `contributions`. Fails if a rank has another job key, or none; the error names it.
+  Result<std::vector<std::span<const std::byte>>> take_first(std::span<const Bytes> contributions);
+  /// Fills `out` with bytes that are the same on all ranks and differ for each communicator. They
+  /// are derived from the first exchange, so they reveal nothing of the secret.
+  Status public_bytes(std::string_view label, std::span<std::byte> out) const;
+  /// This rank's contribution to the second exchange. At rank 0 it draws the secret.
+  Result<Bytes> second(std::span<const std::byte> address);
+  /// Takes rank 0's contribution to the second exchange and returns the secret; `contribution` is
+  /// then the address of rank 0.
+  Result<crypto::Secret> take_second(Bytes& contribution);
+
+ private:
+  KeyAgreement(crypto::KeyPair pair, KeyOffer own, const crypto::Secret* job_key)
+      : pair_(std::move(pair)), own_(own), job_key_(job_key) {}
+
+  std::size_t sealed_bytes() const;
+  Status check(const KeyOffer& offer, std::uint32_t rank) const;
+  Result<crypto::Secret> sealing_key(std::uint32_t other) const;
+
+  crypto::KeyPair pair_;
+  KeyOffer own_;
+  const crypto::Secret* job_key_;
+  std::vector<crypto::PublicKey> public_keys_;  ///< public keys by rank
+  crypto::Digest transcript_{};                 ///< hash of the first exchange
+  crypto::Secret secret_;                       ///< rank 0 only
+};
+
+}  // namespace tutti::runtime

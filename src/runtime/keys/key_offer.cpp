@@ -1,0 +1,82 @@
+#include "runtime/keys/key_offer.hpp"
+
+#include <algorithm>
+#include <string_view>
+
+#include "base/error.hpp"
+#include "crypto/hash.hpp"
+
+namespace tutti::runtime {
+
+namespace {
+
+constexpr std::string_view kMagic = "tuttkey1";
+constexpr std::string_view kProofLabel = "tutti job key proof 1";
+constexpr std::size_t kKeyOffset = 20;
+
+void put(Bytes& bytes, std::span<const std::byte> part) {
+  bytes.insert(bytes.end(), part.begin(), part.end());
+}
+
+void put(Bytes& bytes, std::string_view text) { put(bytes, std::as_bytes(std::span(text))); }
+
+void put_u32(Bytes& bytes, std::uint32_t value) {
+  for (int shift = 0; shift < 32; shift += 8) {
+    bytes.push_back(static_cast<std::byte>((value >> shift) & 0xff));
+  }
+}
+
+std::uint32_t get_u32(std::span<const std::byte> bytes, std::size_t offset) {
+  std::uint32_t value = 0;
+  for (std::size_t i = 0; i < 4; ++i) {
+    value |= std::to_integer<std::uint32_t>(bytes[offset + i]) << (8 * i);
+  }
+  return value;
+}
+
+/// Appends all of an offer but its proof.
+void append_claims(Bytes& bytes, const KeyOffer& offer) {
+  put(bytes, kMagic);
+  put_u32(bytes, offer.rank);
+  put_u32(bytes, offer.size);
+  put_u32(bytes, offer.keyed ? 1 : 0);
+  put(bytes, offer.public_key);
+}
+
+}  // namespace
+
+void append(Bytes& bytes, const KeyOffer& offer) {
+  append_claims(bytes, offer);
+  put(bytes, offer.proof);
+}
+
+Result<KeyOffer> decode_key_offer(std::span<const std::byte> bytes) {
+  const auto magic = std::as_bytes(std::span(kMagic));
+  if (bytes.size() < KeyOffer::kBytes || !std::equal(magic.begin(), magic.end(), bytes.begin())) {
+    return failure(Code::invalid_argument,
+                   "the contribution does not begin with a key offer: use one version of Tutti on "
+                   "all ranks");
+  }
+  const std::uint32_t keyed = get_u32(bytes, 16);
+  KeyOffer offer{.rank = get_u32(bytes, 8), .size = get_u32(bytes, 12), .keyed = keyed == 1};
+  std::copy_n(bytes.begin() + kKeyOffset, offer.public_key.size(), offer.public_key.begin());
+  std::copy_n(bytes.begin() + kKeyOffset + offer.public_key.size(), offer.proof.size(),
+              offer.proof.begin());
+  if (keyed > 1 || (keyed == 0 && offer.proof != KeyOffer::Proof{})) {
+    return failure(Code::invalid_argument,
+                   "the key offer is damaged: use one version of Tutti on all ranks");
+  }
+  return offer;
+}
+
+Result<KeyOffer::Proof> prove(const KeyOffer& offer, const crypto::Secret& job_key) {
+  Bytes info;
+  put(info, kProofLabel);
+  append_claims(info, offer);
+  KeyOffer::Proof proof;
+  if (Status status = crypto::hkdf({.key = job_key.bytes(), .info = info}, proof); !status)
+    return status;
+  return proof;
+}
+
+}  // namespace tutti::runtime

@@ -1,0 +1,39 @@
+// Key offers: the structures of fixed size with which the ranks of a communicator agree on its
+// secret, before they share any key.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "crypto/x25519.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
+#include "tutti/status.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::runtime {
+
+/// The beginning of a rank's first contribution: its ephemeral public key, and a proof that it has
+/// the job key.
+struct KeyOffer {
+  static constexpr std::size_t kBytes = 84;
+  using Proof = std::array<std::byte, 32>;
+
+  std::uint32_t rank = 0;
+  std::uint32_t size = 0;
+  bool keyed = false;  ///< whether the rank has a job key
+  crypto::PublicKey public_key{};
+  Proof proof{};  ///< zeros without a job key
+};
+
+/// Appends an offer to `bytes`.
+void append(Bytes& bytes, const KeyOffer& offer);
+
+/// Decodes the offer with which `bytes` begins.
+Result<KeyOffer> decode_key_offer(std::span<const std::byte> bytes);
+
+/// The proof for the other fields of `offer`: a pseudorandom function of them under the job key.
+Result<KeyOffer::Proof> prove(const KeyOffer& offer, const crypto::Secret& job_key);
+
+}  // namespace tutti::runtime

@@ -1,0 +1,53 @@
+// Fuzzes the structures of the key agreement: offers, and sealed secrets as another rank receives
+// them. Bytes that no rank sent never give a secret.
+#include "runtime/keys/key_agreement.hpp"
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "fuzz.hpp"
+
+namespace {
+
+using namespace tutti;           // NOLINT: a program of its own
+using namespace tutti::runtime;  // NOLINT
+using fuzz::require;
+
+void check_offer(std::span<const std::byte> bytes) {
+  const auto offer = decode_key_offer(bytes);
+  if (!offer.ok()) {
+    require(!offer.status().message().empty());
+    return;
+  }
+  Bytes again;
+  append(again, *offer);
+  require(again.size() == KeyOffer::kBytes &&
+          std::equal(again.begin(), again.end(), bytes.begin()));
+}
+
+/// Rank 1 agrees with a rank 0 whose contributions are arbitrary, but begin like an offer.
+void check_agreement(std::span<const std::byte> bytes) {
+  static const crypto::Secret key;
+  for (const crypto::Secret* job_key : {static_cast<const crypto::Secret*>(nullptr), &key}) {
+    auto keys = KeyAgreement::begin(rank_of(1), 2, job_key);
+    require(keys.ok());
+    const KeyOffer honest{.rank = 0, .size = 2, .keyed = job_key != nullptr};
+    Bytes first;
+    append(first, honest);
+    std::copy_n(bytes.begin(), std::min<std::size_t>(bytes.size(), 64), first.end() - 64);
+    if (!keys->take_first(std::vector<Bytes>{first, keys->first({})}).ok()) continue;
+    require(job_key == nullptr);
+    Bytes second(bytes.begin(), bytes.end());
+    require(!keys->take_second(second).ok());
+  }
+}
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  const auto bytes = std::as_bytes(std::span(data, size));
+  check_offer(bytes);
+  check_agreement(bytes);
+  return 0;
+}
