@@ -142,7 +142,7 @@ TEST(BootstrapRendezvous, ContributionBeyondTheLimit_isRefusedBeforeTheOtherRank
   const Deadline now = SteadyClock::now();
   Rendezvous job("here", kToken, kOwner, 3, 10);
   for (const std::uint32_t rank : {0u, 1u, 2u}) {
-    EXPECT_EQ(job.hello(hello_of(rank, 3), now).admission, Rendezvous::Admission::joined);
+    EXPECT_EQ(job.hello(hello_of(rank, 3), kHere, now).admission, Rendezvous::Admission::joined);
   }
   EXPECT_EQ(job.take_messages().size(), 3u);
   EXPECT_TRUE(job.contribute(0, {0, 1000, Bytes(10)}, now).ok());
