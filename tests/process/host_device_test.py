@@ -177,7 +177,7 @@ class HostDevice(unittest.TestCase):
                              of_rank=lambda rank: {"TUTTI_MULTICAST": "rd"}):
             text = rank.end()
             self.assertEqual(rank.process.returncode, 3, text)
-            self.assertIn('TUTTI_MULTICAST is "rd": use ud or uc', text)
+            self.assertIn('TUTTI_MULTICAST is "rd": use ud, uc or none', text)
 
     def test_ranks_with_different_hierarchies_all_fail(self):
         for rank in self.job(2, "allgather", "8", "10",
