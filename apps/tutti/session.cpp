@@ -52,6 +52,12 @@ void add_multicast_options(CLI::App& command, CommunicatorOptions& communicator)
       ->check(CLI::IsMember({"ud", "uc", "none"}))
       ->group(kOptionGroup);
   command
+      .add_option("--multicast-hops", communicator.multicast_hops,
+                  "Routers, plus one, that multicast may cross (default: TUTTI_MULTICAST_HOPS, "
+                  "else 1)")
+      ->check(CLI::Range(1u, 255u))
+      ->group(kOptionGroup);
+  command
       .add_flag("--require-multicast", communicator.require_multicast,
                 "Fail if the network does not pass multicast between all ranks (default: "
                 "TUTTI_REQUIRE_MULTICAST)")

@@ -30,6 +30,7 @@ Result<CommunicatorOptions> to_options(const tutti_comm_options_t* given) {
     options.aggregators = runtime::list_of_aggregators(read->aggregators);
   if (read->device_name != nullptr) options.device_name = read->device_name;
   if (read->multicast != nullptr) options.multicast = read->multicast;
+  options.multicast_hops = read->multicast_hops;
   options.require_multicast = read->require_multicast != 0;
   if (read->hierarchy != nullptr) options.hierarchy = read->hierarchy;
   if (read->job_key != nullptr) {

@@ -42,6 +42,10 @@ struct CommunicatorOptions {
   /// Whether create() fails if the network does not pass multicast between all ranks; if false, the
   /// collectives then go from rank to rank. TUTTI_REQUIRE_MULTICAST=1 sets it, too. (all)
   bool require_multicast = false;
+  /// Number of routers, plus one, that multicast may cross, 1 to 255; above 1, IPv6 groups have
+  /// site-local instead of link-local scope. If 0, TUTTI_MULTICAST_HOPS or else 1 applies: multicast
+  /// does not leave the subnet. (all)
+  std::uint32_t multicast_hops = 0;
   /// Hierarchy of a job with several ranks on each of several hosts; used with the device "auto"
   /// only. With "leaders" one rank of each host communicates with other hosts, with "leaders=N" N
   /// ranks of each host. With "groups" every rank exchanges long Allgather blocks with the ranks of

@@ -136,6 +136,10 @@ typedef struct tutti_comm_options {
   /* (all) Not 0: creation fails if the network does not pass multicast between all ranks. Default:
    * TUTTI_REQUIRE_MULTICAST, else the collectives then go from rank to rank. */
   uint32_t require_multicast;
+  /* (all) Number of routers, plus one, that multicast may cross, 1 to 255; above 1, IPv6 groups have
+   * site-local instead of link-local scope. Default: TUTTI_MULTICAST_HOPS, else 1: multicast does
+   * not leave the subnet. */
+  uint32_t multicast_hops;
   /* The job key: 32 random bytes that only the ranks of the job have. All ranks must give the same
    * ones, or none. Default: the file that TUTTI_JOB_KEY_FILE names, else the key of a unique id or
    * of the launcher. */
@@ -145,7 +149,7 @@ typedef struct tutti_comm_options {
 #define TUTTI_COMM_OPTIONS_INIT                                                                  \
   {                                                                                              \
     sizeof(tutti_comm_options_t), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, \
-        NULL, 0, NULL                                                                            \
+        NULL, 0, 0, NULL                                                                         \
   }
 
 /* Creates a communicator of all ranks of the job that the environment variables describe (torchrun,

@@ -193,6 +193,7 @@ TEST(PeerOptions, AgreedOption_differsAtOneRank_isNamed) {
       {"ipv6", [](CommunicatorOptions& one) { one.ipv6 = true; }},
       {"authenticate", [](CommunicatorOptions& one) { one.authenticate = false; }},
       {"always_barrier", [](CommunicatorOptions& one) { one.always_barrier = true; }},
+      {"multicast_hops", [](CommunicatorOptions& one) { one.multicast_hops = 2; }},
       {"require_multicast", [](CommunicatorOptions& one) { one.require_multicast = true; }},
       {"first_sequence", [](CommunicatorOptions& one) { one.first_sequence = 7; }}};
   const runtime::PeerOptions usual = runtime::make_greeting({}, 3);

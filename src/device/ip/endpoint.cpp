@@ -115,13 +115,14 @@ Status IpEndpoint::open_sockets() {
                                .size = options_.size,
                                .communicator = options_.communicator,
                                .multicast = ip_.multicast,
+                               .hops = ip_.multicast_hops,
                                .shared_host = options_.local_ranks.size() > 1,
                                .send_buffer_bytes = ip_.send_buffer_bytes / subgroups,
                                .receive_buffer_bytes = ip_.receive_buffer_bytes,
                                .egress = egress_};
   std::uint64_t smallest = UINT64_MAX;
   for (std::uint32_t s = 0; s < options_.subgroups; ++s) {
-    const SocketAddress group = group_address(options_.group_seed, s, ip_.family, interface_.index);
+    const SocketAddress group = group_of(s);
     auto pair = IpMulticastQueuePair::open(settings, interface_, group, s);
     if (!pair) return pair.status();
     smallest = std::min(smallest, (*pair)->receive_buffer_bytes());
@@ -148,8 +149,7 @@ Status IpEndpoint::open_slot_exchange(const GroupSettings& settings) {
   of_slots.multicast = Multicast::ud;
   of_slots.receive_unicast = true;
   const std::uint32_t subgroup = options_.subgroups;
-  const SocketAddress group =
-      group_address(options_.group_seed, subgroup, ip_.family, interface_.index);
+  const SocketAddress group = group_of(subgroup);
   auto pair = IpMulticastQueuePair::open(of_slots, interface_, group, subgroup);
   if (!pair) return pair.status();
   slot_pair_ = std::move(*pair);
@@ -188,8 +188,13 @@ Status IpEndpoint::open_unicast() {
   return {};
 }
 
+SocketAddress IpEndpoint::group_of(std::uint32_t subgroup) const {
+  return group_address(options_.group_seed, subgroup, ip_.family, interface_.index,
+                       ip_.multicast_hops);
+}
+
 std::string IpEndpoint::description() const {
-  const SocketAddress first = group_address(options_.group_seed, 0, ip_.family, interface_.index);
+  const SocketAddress first = group_of(0);
   return fmt::format(
       "interface {} at {}, {} multicast to {}{}, datagrams carry {}", interface_.name,
       interface_.address.to_string(), uc() ? "UC" : "UD", first.to_string(),

@@ -65,6 +65,7 @@ class IpEndpoint final : public Endpoint {
   IpEndpoint(const IpOptions& ip, const EndpointOptions& options, const Interface& interface,
              std::uint32_t incarnation, bool offload);
 
+  SocketAddress group_of(std::uint32_t subgroup) const;
   bool uc() const { return ip_.multicast == Multicast::uc; }
   Status open_sockets();
   Status open_unicast();

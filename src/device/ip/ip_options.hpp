@@ -22,6 +22,8 @@ struct IpOptions {
   /// Bytes of each subgroup's receive buffer; the system may grant less.
   int receive_buffer_bytes = 32 << 20;
   Multicast multicast = Multicast::ud;
+  /// Number of routers, plus one, that multicast may cross, 1 to 255.
+  std::uint32_t multicast_hops = 1;
   /// Largest chunk in bytes; 0: as large as the MTU (UD) or a message (UC) allows.
   std::uint32_t max_chunk_bytes = 0;
   /// Largest UC fragment in bytes; 0: as large as the MTU allows.

@@ -14,6 +14,7 @@
 #include "runtime/bootstrap/packed_json.hpp"
 #include "runtime/bootstrap/packed_number.hpp"
 #include "runtime/bootstrap/unique_id.hpp"
+#include "runtime/communicator/device_choice.hpp"
 #include "runtime/communicator/greeting.hpp"
 
 namespace tutti::runtime {
@@ -43,12 +44,15 @@ Result<Arranged> arrange(const std::string& address, const ServiceKey& key,
   const auto id = make_unique_id(connection->local_host());
   if (!id) return id.status();
   const PeerOptions self = make_greeting(options, number);
-  const JoinRequest request{.unique_id = text_of(*id),
-                            .address = address,
-                            .job = fmt::format("{}:{}", self.host, self.process),
-                            .ranks = ranks,
-                            .communicator = number,
-                            .options = options};
+  const auto hops = multicast_hops(options);
+  if (!hops) return hops.status();
+  JoinRequest request{.unique_id = text_of(*id),
+                      .address = address,
+                      .job = fmt::format("{}:{}", self.host, self.process),
+                      .ranks = ranks,
+                      .communicator = number,
+                      .options = options};
+  request.options.multicast_hops = *hops;
   const auto terms = connection->ask(key, request, deadline);
   if (!terms) {
     discard_unique_id(*id);

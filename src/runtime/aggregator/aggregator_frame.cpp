@@ -157,6 +157,7 @@ Bytes encode(const JoinRequest& request) {
                {"communicator", request.communicator},
                {"ipv6", request.options.ipv6},
                {"authenticate", request.options.authenticate},
+               {"multicast_hops", request.options.multicast_hops},
                {"peer_timeout_ns", bounded(request.options.peer_timeout)},
                {"create_timeout_ns", bounded(request.options.create_timeout)}});
 }
@@ -175,6 +176,8 @@ Result<JoinRequest> decode_join_request(std::span<const std::byte> bytes) {
     request.communicator = static_cast<std::uint16_t>(number(json, "communicator", 0, 0xffff));
     request.options.ipv6 = json.at("ipv6").get<bool>();
     request.options.authenticate = json.at("authenticate").get<bool>();
+    request.options.multicast_hops =
+        static_cast<std::uint32_t>(number(json, "multicast_hops", 0, 255));
     request.options.peer_timeout = timeout(json, "peer_timeout_ns");
     request.options.create_timeout = timeout(json, "create_timeout_ns");
   } catch (const std::exception&) {

@@ -171,6 +171,9 @@ Result<PeerOptions> CommunicatorImpl::Creation::own_options() const {
   auto multicast = wanted_multicast(options_);
   if (!multicast) return multicast.status();
   own.multicast = std::move(*multicast);
+  auto hops = multicast_hops(options_);
+  if (!hops) return hops.status();
+  own.options.multicast_hops = *hops;
   own.options.require_multicast = requires_multicast(options_);
   const auto shape = HierarchyShape::wanted(options_);
   if (!shape) return shape.status();

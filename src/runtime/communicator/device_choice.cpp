@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "base/error.hpp"
+#include "base/number.hpp"
 #include "device/host/host_device.hpp"
 #include "device/ip/ip_device.hpp"
 #include "runtime/communicator/option_lookup.hpp"
@@ -14,8 +15,8 @@ namespace tutti::runtime {
 
 namespace {
 
-std::shared_ptr<device::Device> make_ip(const CommunicatorOptions& options,
-                                        const std::string& multicast, bool local_only) {
+std::shared_ptr<device::Device> make_ip(const CommunicatorOptions& options, const PeerOptions& own,
+                                        bool local_only) {
   device::ip::IpOptions ip;
   ip.interface = options.interface;
   if (ip.interface.empty()) {
@@ -23,7 +24,8 @@ std::shared_ptr<device::Device> make_ip(const CommunicatorOptions& options,
   }
   ip.family = options.ipv6 ? AF_INET6 : AF_INET;
   ip.local_only = local_only;
-  ip.multicast = multicast == "uc" ? device::ip::Multicast::uc : device::ip::Multicast::ud;
+  ip.multicast_hops = own.options.multicast_hops;
+  ip.multicast = own.multicast == "uc" ? device::ip::Multicast::uc : device::ip::Multicast::ud;
   ip.max_fragment_bytes = options.segment_bytes;
   return std::make_shared<device::ip::IpDevice>(ip);
 }
@@ -63,6 +65,20 @@ Result<std::string> wanted_multicast(const CommunicatorOptions& options) {
   if (name.empty()) return std::string("ud");
   if (name == "ud" || name == "uc" || name == "none") return name;
   return failure(Code::invalid_argument, "{} is \"{}\": use ud, uc or none", source, name);
+}
+
+Result<std::uint32_t> multicast_hops(const CommunicatorOptions& options) {
+  constexpr std::uint32_t kMostHops = 255;
+  std::string source;
+  const std::string given =
+      options.multicast_hops == 0 ? std::string() : std::to_string(options.multicast_hops);
+  const std::string text =
+      asked_for(given, "the option multicast_hops", "TUTTI_MULTICAST_HOPS", source);
+  if (text.empty()) return 1u;
+  const auto hops = whole_number<std::uint32_t>(text);
+  if (hops && *hops > 0 && *hops <= kMostHops) return *hops;
+  return failure(Code::invalid_argument, "{} is \"{}\": use a number from 1 to {}", source, text,
+                 kMostHops);
 }
 
 bool requires_multicast(const CommunicatorOptions& options) {
@@ -109,7 +125,7 @@ Result<std::shared_ptr<device::Device>> choose_device(const CommunicatorOptions&
     local_ranks = ranks_sharing(greetings, me, &PeerOptions::memory);
     return std::shared_ptr<device::Device>(std::make_shared<device::host::HostDevice>());
   }
-  return make_ip(options, multicast, one_network);
+  return make_ip(options, greetings[index(me)], one_network);
 }
 
 }  // namespace tutti::runtime

@@ -21,6 +21,10 @@ Result<std::string> wanted_device(const CommunicatorOptions& options);
 /// an unknown kind.
 Result<std::string> wanted_multicast(const CommunicatorOptions& options);
 
+/// The number of hops of multicast: from the option, else from TUTTI_MULTICAST_HOPS, else 1. Fails
+/// for a number that is not from 1 to 255.
+Result<std::uint32_t> multicast_hops(const CommunicatorOptions& options);
+
 /// True if the option or TUTTI_REQUIRE_MULTICAST makes a network without multicast an error.
 bool requires_multicast(const CommunicatorOptions& options);
 

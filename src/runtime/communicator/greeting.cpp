@@ -41,8 +41,8 @@ std::string processors_identity() {
   return identity;
 }
 
-/// Calls `visit` with the name of each option that must be equal on all ranks as it is given, and
-/// with a pointer to it. Options that the environment completes are fields of PeerOptions.
+/// Calls `visit` with the name of each number or switch that must be equal on all ranks, and with a
+/// pointer to it. Texts that must be equal are fields of PeerOptions.
 template <typename Visit>
 void for_each_agreed_option(const Visit& visit) {
   visit("subgroups", &CommunicatorOptions::subgroups);
@@ -53,6 +53,7 @@ void for_each_agreed_option(const Visit& visit) {
   visit("ipv6", &CommunicatorOptions::ipv6);
   visit("authenticate", &CommunicatorOptions::authenticate);
   visit("always_barrier", &CommunicatorOptions::always_barrier);
+  visit("multicast_hops", &CommunicatorOptions::multicast_hops);
   visit("require_multicast", &CommunicatorOptions::require_multicast);
   visit("first_sequence", &CommunicatorOptions::first_sequence);
 }

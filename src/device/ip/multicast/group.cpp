@@ -17,14 +17,14 @@ constexpr std::uint16_t kPortCount =
 }  // namespace
 
 SocketAddress group_address(const GroupSeed& seed, std::uint32_t subgroup, int family,
-                            std::uint32_t interface_index) {
+                            std::uint32_t interface_index, std::uint32_t hops) {
   std::uint32_t place = 0;
   std::memcpy(&place, seed.data() + 12, sizeof place);
   const auto port = static_cast<std::uint16_t>(kFirstPort + (place + subgroup) % kPortCount);
   if (family == AF_INET6) {
     in6_addr group{};
     group.s6_addr[0] = 0xff;
-    group.s6_addr[1] = 0x15;
+    group.s6_addr[1] = hops > 1 ? 0x15 : 0x12;
     std::memcpy(group.s6_addr + 4, seed.data(), 12);
     return SocketAddress::v6(group, port, interface_index);
   }

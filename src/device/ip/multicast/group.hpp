@@ -11,9 +11,10 @@
 namespace tutti::device::ip {
 
 /// The group and port of a subgroup. IPv4: 239.192.0.0/14, the organisation-local scope (RFC 2365);
-/// IPv6: ff15::/16, transient and site-local (RFC 4291). All subgroups share one group and differ
-/// in the port, because group memberships are scarce and ports are not.
+/// IPv6: ff12::/16, transient and link-local, or with several `hops` ff15::/16, transient and
+/// site-local (RFC 4291). All subgroups share one group and differ in the port, because group
+/// memberships are scarce and ports are not.
 SocketAddress group_address(const GroupSeed& seed, std::uint32_t subgroup, int family,
-                            std::uint32_t interface_index);
+                            std::uint32_t interface_index, std::uint32_t hops = 1);
 
 }  // namespace tutti::device::ip

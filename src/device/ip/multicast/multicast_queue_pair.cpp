@@ -122,7 +122,8 @@ Status IpMulticastQueuePair::open_send(const Interface& interface, const SocketA
   Status s =
       set_option(fd, level, six ? IPV6_MULTICAST_LOOP : IP_MULTICAST_LOOP, loop, "MULTICAST_LOOP");
   if (!s) return s;
-  s = set_option(fd, level, six ? IPV6_MULTICAST_HOPS : IP_MULTICAST_TTL, 8, "MULTICAST_TTL");
+  const int hops = static_cast<int>(settings_.hops);
+  s = set_option(fd, level, six ? IPV6_MULTICAST_HOPS : IP_MULTICAST_TTL, hops, "MULTICAST_TTL");
   if (!s) return s;
   s = set_option(fd, SOL_SOCKET, SO_SNDBUF, settings_.send_buffer_bytes, "SO_SNDBUF");
   if (!s) return s;
