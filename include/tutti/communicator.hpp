@@ -10,6 +10,10 @@
 // Thread safety: several threads may use a communicator at the same time, but all ranks must call
 // its collectives in the same order. Errors are returned as Status. No exception crosses this
 // interface, unless the program reads the value of a failed Result (status.hpp).
+//
+// Fork: in a child of fork() every call on a handle of the parent fails with
+// Code::invalid_argument, and the destruction of the handle leaks it. Neither affects the parent.
+// The child may create communicators of its own. A completion callback must not return in a child.
 #pragma once
 
 #include <cstddef>
@@ -196,7 +200,8 @@ class TUTTI_EXPORT Communicator {
   /// new communicator to go on.
   void abort(const std::string& reason);
 
-  // If memory runs out, counters(), flight_record() and describe() log it and return nothing.
+  // If memory runs out, counters(), flight_record() and describe() log it and return nothing. In a
+  // child of fork() they return nothing, and abort() does nothing.
 
   /// The name and value of every protocol and device counter, counted since the communicator was
   /// created. A renamed counter is also listed under its old name for one release.

@@ -17,6 +17,7 @@
 
 #include "base/error.hpp"
 #include "device/posix/blocked_signals.hpp"
+#include "device/posix/home_process.hpp"
 #include "engine/aggregate/reduce_operation.hpp"
 #include "runtime/aggregator/aggregation_options.hpp"
 #include "runtime/aggregator/aggregator_connection.hpp"
@@ -82,6 +83,7 @@ class AggregatorService::Parts {
     return jobs_;
   }
   std::vector<std::pair<std::string, std::uint64_t>> counters() const;
+  const device::HomeProcess& home() const { return home_; }
 
  private:
   /// One connection, and the job that begins over it.
@@ -111,6 +113,7 @@ class AggregatorService::Parts {
     if (options_.log) options_.log(line);
   }
 
+  device::HomeProcess home_;
   AggregatorOptions options_;
   Listener listener_;
   Socket wake_;
@@ -355,7 +358,9 @@ Result<std::unique_ptr<AggregatorService>> AggregatorService::start(AggregatorOp
 }
 
 AggregatorService::AggregatorService(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
-AggregatorService::~AggregatorService() = default;
+AggregatorService::~AggregatorService() {
+  if (parts_->home().left()) device::abandon(parts_.release());
+}
 std::uint16_t AggregatorService::port() const { return parts_->port(); }
 std::uint32_t AggregatorService::jobs() const { return parts_->jobs(); }
 std::vector<std::pair<std::string, std::uint64_t>> AggregatorService::counters() const {

@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "crypto/hash.hpp"
+#include "device/posix/home_process.hpp"
 #include "runtime/bootstrap/store/store_client.hpp"
 #include "runtime/bootstrap/text.hpp"
 
@@ -30,12 +31,14 @@ class Offers {
  public:
   bool put(const std::string& token, std::unique_ptr<BootstrapServer> server) {
     const std::lock_guard lock(mutex_);
+    leave_to_parent();
     if (servers_.size() >= kMaxOffers) return false;
     servers_[token] = std::move(server);
     return true;
   }
   std::unique_ptr<BootstrapServer> take(const std::string& token) {
     const std::lock_guard lock(mutex_);
+    leave_to_parent();
     const auto found = servers_.find(token);
     if (found == servers_.end()) return nullptr;
     auto server = std::move(found->second);
@@ -44,7 +47,15 @@ class Offers {
   }
 
  private:
+  /// Forgets, in a child of fork(), the stores that the parent serves.
+  void leave_to_parent() {
+    if (!home_.left()) return;
+    servers_.clear();
+    home_ = device::HomeProcess();
+  }
+
   std::mutex mutex_;
+  device::HomeProcess home_;
   std::map<std::string, std::unique_ptr<BootstrapServer>> servers_;
 };
 

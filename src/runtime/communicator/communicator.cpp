@@ -31,6 +31,22 @@ Status no_request() {
                  "the request is empty: use one that a collective returned");
 }
 
+/// Runs the work of a call on a handle, with a Status or a Result: fails in a child of fork().
+template <typename Work>
+auto at_home(const runtime::CommunicatorImpl& owner, Work&& work) -> decltype(work()) {
+  return guarded([&]() -> decltype(work()) {
+    if (Status status = owner.check_home(); !status) return status;
+    return work();
+  });
+}
+
+/// As at_home, for a call that returns no status: does nothing in a child of fork(), not even log,
+/// because a thread of the parent may hold the lock of the log.
+template <typename Work>
+auto logged_at_home(const runtime::CommunicatorImpl& owner, Work&& work) -> decltype(work()) {
+  return logged([&] { return owner.check_home() ? work() : decltype(work())(); });
+}
+
 /// True if the caller is a completion callback: no collective makes progress while the callback
 /// waits.
 bool waits_for_itself(const runtime::RequestState& request) {
@@ -109,7 +125,8 @@ Status exchange_over(Communicator& communicator, std::span<const std::byte> mine
 // ---- Request ------------------------------------------------------------------------------------
 
 bool Request::test() {
-  if (!state_) return true;
+  // In a child of fork() the request counts as done, so that no loop waits for it.
+  if (!state_ || !state_->communicator->check_home()) return true;
   if (!state_->completion->done.load(std::memory_order_acquire)) {
     state_->communicator->progress()->poll();
   }
@@ -118,8 +135,8 @@ bool Request::test() {
 
 Status Request::wait() {
   if (!state_) return no_request();
-  if (waits_for_itself(*state_)) return cannot_wait(*state_);
-  return guarded([&]() -> Status {
+  return at_home(*state_->communicator, [&]() -> Status {
+    if (waits_for_itself(*state_)) return cannot_wait(*state_);
     state_->communicator->progress()->wait(*state_->completion, kNever);
     return state_->completion->status;
   });
@@ -127,8 +144,8 @@ Status Request::wait() {
 
 Status Request::wait_for(Nanoseconds timeout) {
   if (!state_) return no_request();
-  if (waits_for_itself(*state_)) return cannot_wait(*state_);
-  return guarded([&]() -> Status {
+  return at_home(*state_->communicator, [&]() -> Status {
+    if (waits_for_itself(*state_)) return cannot_wait(*state_);
     const Instant deadline = runtime::now() + timeout;
     if (state_->communicator->progress()->wait(*state_->completion, deadline)) {
       return state_->completion->status;
@@ -194,7 +211,7 @@ Result<Communicator> Communicator::create(runtime::Bootstrap& bootstrap,
 }
 
 Result<Communicator> Communicator::duplicate(const CommunicatorOptions& options) {
-  return guarded([&]() -> Result<Communicator> {
+  return at_home(*state_, [&]() -> Result<Communicator> {
     auto bootstrap = runtime::make_callback_bootstrap(
         rank(), size(),
         [this](std::span<const std::byte> mine, std::span<std::byte> all, Nanoseconds timeout) {
@@ -208,7 +225,7 @@ Result<Communicator> Communicator::duplicate(const CommunicatorOptions& options)
 
 Result<Communicator> Communicator::duplicate(runtime::Bootstrap& bootstrap,
                                              const CommunicatorOptions& options) const {
-  return guarded([&]() -> Result<Communicator> {
+  return at_home(*state_, [&]() -> Result<Communicator> {
     CommunicatorOptions own = options;
     if (!state_->no_multicast().empty()) own.multicast = "none";
     auto state = create_state(bootstrap, own, state_.get());
@@ -223,7 +240,7 @@ std::uint32_t Communicator::size() const { return state_->size(); }
 // ---- Collectives --------------------------------------------------------------------------------
 
 Result<Request> Communicator::start(const CollectiveCall& call) {
-  return guarded([&]() -> Result<Request> {
+  return at_home(*state_, [&]() -> Result<Request> {
     auto request = state_->start(call);
     if (!request) return request.status();
     return Request(*request);
@@ -231,7 +248,7 @@ Result<Request> Communicator::start(const CollectiveCall& call) {
 }
 
 Result<Prepared> Communicator::prepare(const CollectiveCall& call) {
-  return guarded([&]() -> Result<Prepared> {
+  return at_home(*state_, [&]() -> Result<Prepared> {
     auto prepared = runtime::PreparedState::create(state_, call);
     if (!prepared) return prepared.status();
     return Prepared(std::move(*prepared));
@@ -239,7 +256,7 @@ Result<Prepared> Communicator::prepare(const CollectiveCall& call) {
 }
 
 Result<Request> Prepared::start() {
-  return guarded([&]() -> Result<Request> {
+  return at_home(state_->communicator(), [&]() -> Result<Request> {
     auto request = state_->start();
     if (!request) return request.status();
     return Request(*request);
@@ -337,7 +354,7 @@ Status Communicator::on_completion(Request& request, std::function<void(const St
   engine::Completion& completion = *request.state_->completion;
   // The request may be one of another communicator, with an engine of its own.
   runtime::Progress* const progress = request.state_->communicator->progress().get();
-  return guarded([&]() -> Status {
+  return at_home(*request.state_->communicator, [&]() -> Status {
     // While this thread owns the engine no other thread polls, so the collective cannot complete
     // between the test of `done` and the setting of the callback.
     progress->with_engine([&] {
@@ -357,8 +374,8 @@ Status Communicator::on_completion(Request& request, std::function<void(const St
 void Communicator::abort(const std::string& reason) {
   // If a completion callback calls this, the round of polling that runs the callback carries out
   // the abort, too.
-  const bool within_callback = state_->progress()->caller_owns_engine();
-  logged([&] {
+  logged_at_home(*state_, [&] {
+    const bool within_callback = state_->progress()->caller_owns_engine();
     state_->progress()->with_engine([&] {
       runtime::EnginePoller::run_contained(state_->context(), [&] {
         state_->abort(reason);
@@ -404,16 +421,18 @@ std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() cons
     runtime::add_old_names(all);
     return all;
   };
-  return logged([&] { return state_->progress()->with_engine(read); });
+  return logged_at_home(*state_, [&] { return state_->progress()->with_engine(read); });
 }
 
 std::uint64_t Communicator::link_bytes_per_second() const {
-  return state_->progress()->with_engine(
-      [&] { return state_->context().network().send_schedule().agreed_rate(); });
+  return logged_at_home(*state_, [&] {
+    return state_->progress()->with_engine(
+        [&] { return state_->context().network().send_schedule().agreed_rate(); });
+  });
 }
 
 std::string Communicator::flight_record() const {
-  return logged([&] {
+  return logged_at_home(*state_, [&] {
     return state_->progress()->with_engine([&] {
       const auto& context = state_->context();
       return context.recorder().to_json(context.rank(), context.size(), runtime::now());
@@ -422,13 +441,13 @@ std::string Communicator::flight_record() const {
 }
 
 Result<std::string> Communicator::algorithm_of(const CollectiveCall& call) {
-  return guarded([&] { return state_->route_of(call).algorithm_of(call); });
+  return at_home(*state_, [&] { return state_->route_of(call).algorithm_of(call); });
 }
 
 std::string Communicator::device() const { return state_->device(); }
 
 std::string Communicator::describe() const {
-  return logged([&] { return state_->describe(); });
+  return logged_at_home(*state_, [&] { return state_->describe(); });
 }
 
 }  // namespace tutti

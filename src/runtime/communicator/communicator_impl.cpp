@@ -16,6 +16,13 @@ CommunicatorImpl::~CommunicatorImpl() {
   if (context_) close_context(*context_);
 }
 
+Status CommunicatorImpl::not_at_home() const {
+  return failure(Code::invalid_argument,
+                 "rank {}: the communicator belongs to process {}, of which process {} is a fork: "
+                 "create a communicator after fork()",
+                 index(rank()), home_.process(), ::getpid());
+}
+
 // ---- routes -------------------------------------------------------------------------------------
 
 void CommunicatorImpl::add_route(std::shared_ptr<CallRoute> route) {

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "crypto/secret.hpp"
+#include "device/posix/home_process.hpp"
 #include "engine/core/communicator_context.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/communicator/call_planner.hpp"
@@ -57,6 +58,9 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   /// seconds at most.
   ~CommunicatorImpl();
 
+  /// Ok in the process that created the communicator; an error in a child of fork(), which has only
+  /// a copy of the objects and must leave the sockets and threads to its parent.
+  Status check_home() const { return home_.left() ? not_at_home() : Status(); }
   Rank rank() const { return context_->rank(); }
   std::uint32_t size() const { return context_->size(); }
   std::uint16_t number() const { return number_; }
@@ -97,7 +101,9 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   class Creation;
 
   CommunicatorImpl() = default;
+  Status not_at_home() const;
 
+  device::HomeProcess home_;
   std::shared_ptr<Progress> progress_;
   std::unique_ptr<engine::CommunicatorContext> context_;
   std::unique_ptr<CallPlanner> calls_;

@@ -76,6 +76,7 @@ void complain_of(const Status& status) {
 /// Deletes a communicator whose last reference has ended. If that was the reference of a completion
 /// callback, the engine is still polling the communicator, so another thread deletes it.
 void leave(CommunicatorImpl* last) {
+  if (!last->check_home()) return device::abandon(last);
   if (!last->progress() || !last->progress()->caller_owns_engine()) return delete last;
   const Status started = guarded([last]() -> Status {
     const device::BlockedSignals blocked;

@@ -8,7 +8,10 @@ namespace tutti::runtime {
 
 Result<std::shared_ptr<PreparedState>> PreparedState::create(
     std::shared_ptr<CommunicatorImpl> communicator, const CollectiveCall& call) {
-  std::shared_ptr<PreparedState> state(new PreparedState());
+  std::shared_ptr<PreparedState> state(new PreparedState(), [](PreparedState* last) {
+    const bool at_home = !last->communicator_ || last->communicator_->check_home().ok();
+    return at_home ? delete last : device::abandon(last);
+  });
   state->communicator_ = std::move(communicator);
   state->collective_ = call.collective;
   state->sizes_bytes_.assign(call.sizes_bytes.begin(), call.sizes_bytes.end());

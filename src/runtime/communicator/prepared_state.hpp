@@ -16,6 +16,7 @@ class PreparedState {
       std::shared_ptr<CommunicatorImpl> communicator, const CollectiveCall& call);
   /// Starts one run. Fails with Code::invalid_argument while the previous run is under way.
   Result<std::shared_ptr<RequestState>> start();
+  const CommunicatorImpl& communicator() const { return *communicator_; }
 
  private:
   PreparedState() = default;

@@ -15,6 +15,7 @@
 
 #include "base/error.hpp"
 #include "device/posix/blocked_signals.hpp"
+#include "device/posix/home_process.hpp"
 #include "observe/log.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
 #include "runtime/progress/clock.hpp"
@@ -37,6 +38,11 @@ class SignalDump {
 
   Status watch(std::weak_ptr<CommunicatorImpl> communicator) {
     const std::lock_guard lock(mutex_);
+    // A child of fork() has the handler, but not the thread.
+    if (home_.left()) {
+      home_ = device::HomeProcess();
+      if (installed_) start_thread();
+    }
     if (!installed_) {
       if (Status status = install(); !status) return status;
       installed_ = true;
@@ -59,10 +65,7 @@ class SignalDump {
                      "the program handles SIGUSR1 itself, so flight records are dumped on failures "
                      "only: call Communicator::flight_record from a thread instead");
     }
-    {
-      const device::BlockedSignals blocked;
-      std::thread([this] { serve(); }).detach();
-    }
+    start_thread();
     struct sigaction ours {};
     ours.sa_handler = [](int) { ::sem_post(&instance().arrived_); };
     ours.sa_flags = SA_RESTART;
@@ -70,6 +73,11 @@ class SignalDump {
       return system_failure(errno, "handling SIGUSR1");
     }
     return {};
+  }
+
+  void start_thread() {
+    const device::BlockedSignals blocked;
+    std::thread([this] { serve(); }).detach();
   }
 
   void serve() {
@@ -83,7 +91,9 @@ class SignalDump {
     {
       const std::lock_guard lock(mutex_);
       for (const auto& one : communicators_) {
-        if (auto communicator = one.lock()) alive.push_back(std::move(communicator));
+        auto communicator = one.lock();
+        if (communicator && communicator->check_home().ok())
+          alive.push_back(std::move(communicator));
       }
     }
     for (const auto& one : alive) {
@@ -98,6 +108,7 @@ class SignalDump {
   sem_t arrived_;
   std::mutex mutex_;  ///< guards the members below
   bool installed_ = false;
+  device::HomeProcess home_;
   std::vector<std::weak_ptr<CommunicatorImpl>> communicators_;
 };
 

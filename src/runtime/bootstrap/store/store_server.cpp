@@ -17,6 +17,7 @@
 #include "base/error.hpp"
 #include "crypto/secret.hpp"
 #include "device/posix/blocked_signals.hpp"
+#include "device/posix/home_process.hpp"
 #include "runtime/bootstrap/store/store_state.hpp"
 
 namespace tutti::runtime {
@@ -93,6 +94,7 @@ class BootstrapServer::Loop {
 
   std::uint16_t port() const { return port_; }
   const JobToken& owner_token() const { return owner_token_; }
+  const device::HomeProcess& home() const { return home_; }
 
  private:
   void run();
@@ -111,6 +113,7 @@ class BootstrapServer::Loop {
   void sweep();
   bool owes_bytes() const;
 
+  device::HomeProcess home_;
   Options options_;
   std::uint16_t port_;
   Listener listener_;
@@ -296,7 +299,13 @@ BootstrapServer::BootstrapServer(std::unique_ptr<Loop> loop) : loop_(std::move(l
   loop_->start();
 }
 
-BootstrapServer::~BootstrapServer() { loop_->stop(); }
+BootstrapServer::~BootstrapServer() {
+  if (loop_->home().left()) {
+    device::abandon(loop_.release());
+  } else {
+    loop_->stop();
+  }
+}
 
 std::uint16_t BootstrapServer::port() const { return loop_->port(); }
 

@@ -1,0 +1,34 @@
+// The process in which an object was made. After fork() the child has a copy of the object, but its
+// sockets, threads and shared memory belong to the parent.
+#pragma once
+
+#include <sys/types.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <cstdint>
+
+namespace tutti::device {
+
+/// Number of forks between the first process that loaded the library and this process.
+extern std::atomic<std::uint32_t> fork_generation;
+
+class HomeProcess {
+ public:
+  HomeProcess() : generation_(fork_generation.load()), process_(::getpid()) {}
+
+  /// True in a process that fork() has made since this object was made. Costs one load.
+  bool left() const { return generation_ != fork_generation.load(std::memory_order_relaxed); }
+  pid_t process() const { return process_; }
+  std::uint32_t generation() const { return generation_; }
+
+ private:
+  std::uint32_t generation_;
+  pid_t process_;
+};
+
+/// Leaks an object whose destructor would act on the parent of this process. The object stays
+/// within reach of leak checkers.
+void abandon(void* object);
+
+}  // namespace tutti::device
