@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Tests ranks whose process forks in the middle of a job. The ranks are processes on loopback, over datagrams
+"""Tests ranks whose process forks or exits in the middle of a job. The ranks are processes on loopback, over datagrams
 and over shared memory."""
 
 import os
 import sys
+import time
 import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
@@ -12,43 +13,39 @@ from job import free_port, Rank  # noqa: E402
 
 PROGRAM = ""
 RANKS = 3
+ACTOR = 1  # the rank that forks or exits
 DEVICES = ("ip", "host")
+BOUND_S = 5.0  # time limit in seconds that tests/process/failure_test.cpp has for networks
 
 
 class Life(unittest.TestCase):
     def setUp(self):
-        self.ranks = []
+        self.jobs = {}
 
     def tearDown(self):
-        for one in self.ranks:
+        for one in [rank for ranks in self.jobs.values() for rank in ranks]:
             if one.process.poll() is None:
                 one.process.kill()
                 one.process.wait()
             one.log.close()
 
-    def job(self, device, *arguments):
-        port = free_port()
-        environment = {"TUTTI_DEVICE": device, "TUTTI_INTERFACE": "lo", "TUTTI_HIERARCHY": "flat"}
-        self.ranks = [Rank([PROGRAM, *arguments], rank, RANKS, port, environment) for rank in range(RANKS)]
-
-    def on_each_device(self, check):
+    def start(self, *arguments):
+        """Starts one job on each device."""
         for device in DEVICES:
-            with self.subTest(device=device):
-                try:
-                    check(device)
-                finally:
-                    self.tearDown()
+            port = free_port()
+            environment = {"TUTTI_DEVICE": device, "TUTTI_INTERFACE": "lo", "TUTTI_HIERARCHY": "flat"}
+            self.jobs[device] = [Rank([PROGRAM, *arguments], rank, RANKS, port, environment)
+                                 for rank in range(RANKS)]
 
 
 class Fork(Life):
     def check_job(self, end):
-        def check(device):
-            self.job(device, "fork", end)
-            for rank in self.ranks:
+        self.start("fork", end)
+        for device, ranks in self.jobs.items():
+            for rank in ranks:
                 text = rank.end()
-                self.assertEqual((text.splitlines()[-1:], rank.process.returncode), (["complete"], 0), text)
-
-        self.on_each_device(check)
+                self.assertEqual(rank.process.returncode, 0, f"{device}: {text}")
+                self.assertEqual(text.splitlines()[-1], "complete")
 
     def test_child_that_usesAndDestroysTheHandlesAndExits_getsErrorsAndTheJobGoesOn(self):
         self.check_job("exit")
@@ -58,6 +55,43 @@ class Fork(Life):
 
     def test_child_runsCommunicatorsOfItsOwn(self):
         self.check_job("communicate")
+
+
+class Exit(Life):
+    def check_exit(self, way, duration):
+        self.start(way, duration)
+        for ranks in self.jobs.values():
+            ranks[ACTOR].runs()
+        for device, ranks in self.jobs.items():
+            text = ranks[ACTOR].end()
+            self.assertEqual(ranks[ACTOR].process.returncode, 0, f"{device}: {text}")
+        gone = time.monotonic()
+        for device, ranks in self.jobs.items():
+            for rank in ranks[:ACTOR] + ranks[ACTOR + 1:]:
+                text = rank.end()
+                self.assertEqual(rank.process.returncode, 3, f"{device}: {text}")
+                self.assertRegex(text, rf"failed: .*rank {ACTOR} \(")
+        took = time.monotonic() - gone
+        self.assertLess(took, BOUND_S)
+        print(f"[ figures  ] {way}, {duration}: the peers had ended {took:.3f} s after the rank")
+
+    def test_exit_withoutDestroying_isNamedByThePeers(self):
+        self.check_exit("exit", "heap")
+
+    def test_exit_withStaticCommunicator_isNamedByThePeers(self):
+        self.check_exit("exit", "static")
+
+    def test_returnFromMain_withoutDestroying_isNamedByThePeers(self):
+        self.check_exit("return", "heap")
+
+    def test_returnFromMain_withStaticCommunicator_isNamedByThePeers(self):
+        self.check_exit("return", "static")
+
+    def test_exit_inACallback_isNamedByThePeers(self):
+        self.check_exit("callback", "heap")
+
+    def test_exit_inACallbackWithStaticCommunicator_isNamedByThePeers(self):
+        self.check_exit("callback", "static")
 
 
 if __name__ == "__main__":
