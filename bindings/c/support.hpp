@@ -10,6 +10,7 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "device/posix/uncancelled.hpp"
 #include "tutti/status.hpp"
 #include "tutti/tutti.h"
 
@@ -19,8 +20,10 @@ namespace tutti::c {
 tutti_status_t report(const Status& status) noexcept;
 
 /// Runs `work`, which returns a Status, and converts this status, or an exception, to a C status.
+/// Cancellation is disabled, because its unwinding would end the process here.
 template <typename Work>
 tutti_status_t guarded(Work&& work) noexcept {
+  const device::Uncancelled uncancelled;
   try {
     return report(work());
   } catch (const std::bad_alloc&) {

@@ -8,8 +8,9 @@
 //   if (auto status = request->wait(); !status) { ... }  // names rank, phase and what is missing
 //
 // Thread safety: several threads may use a communicator at the same time, but all ranks must call
-// its collectives in the same order. Errors are returned as Status. No exception crosses this
-// interface, unless the program reads the value of a failed Result (status.hpp).
+// its collectives in the same order. A thread that is cancelled (pthread_cancel) in a call completes
+// the call first. Errors are returned as Status. No exception crosses this interface, unless the
+// program reads the value of a failed Result (status.hpp).
 //
 // Fork: in a child of fork() every call on a handle of the parent fails with
 // Code::invalid_argument, and the destruction of the handle leaks it. Neither affects the parent.

@@ -21,7 +21,8 @@
  *
  * Threads: several threads may use a communicator at the same time, but all ranks must call its
  * collectives in the same order. Only one thread at a time may use a request, except that any
- * thread may call tutti_request_progress.
+ * thread may call tutti_request_progress. A thread that is cancelled (pthread_cancel) in a call
+ * completes the call first.
  *
  * Fork: in a child of fork() the parent's communicators and requests give TUTTI_INVALID_ARGUMENT,
  * and their destruction leaks them. Neither affects the parent. The child may create communicators

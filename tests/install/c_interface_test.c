@@ -1,6 +1,7 @@
 /* Tests the whole C interface: three ranks as threads, which bootstrap by a callback, and every misuse.
  */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -177,6 +178,44 @@ static void check_abort(tutti_comm_t* comm, uint32_t rank) {
   CHECK(strstr(tutti_last_error(), "rank 1") != NULL);
 }
 
+struct cancelled {
+  tutti_comm_t* comm;
+  atomic_int pending;
+  int returned;
+};
+
+/* Calls with a cancellation pending, which acts at the first cancellation point if it may. */
+static void* call_while_cancelled(void* given) {
+  struct cancelled* cancelled = given;
+  while (!atomic_load(&cancelled->pending)) {
+  }
+  tutti_comm_t* duplicate = NULL;
+  tutti_request_t* request = NULL;
+  CHECK_OK(tutti_barrier(cancelled->comm, NULL));
+  CHECK_OK(tutti_ibarrier(cancelled->comm, NULL, &request));
+  CHECK_OK(tutti_request_wait(request));
+  tutti_request_free(request);
+  CHECK_OK(tutti_comm_duplicate(cancelled->comm, NULL, &duplicate));
+  CHECK_OK(tutti_barrier(duplicate, NULL));
+  tutti_comm_destroy(duplicate);
+  cancelled->returned = 1;
+  pthread_testcancel();
+  return NULL;
+}
+
+/* A thread that is cancelled in a call completes the call, and the communicator goes on. */
+static void check_cancellation(tutti_comm_t* comm) {
+  struct cancelled cancelled = {comm, 0, 0};
+  pthread_t thread;
+  void* result = NULL;
+  CHECK(pthread_create(&thread, NULL, call_while_cancelled, &cancelled) == 0);
+  CHECK(pthread_cancel(thread) == 0);
+  atomic_store(&cancelled.pending, 1);
+  CHECK(pthread_join(thread, &result) == 0);
+  CHECK(cancelled.returned && result == PTHREAD_CANCELED);
+  CHECK_OK(tutti_barrier(comm, NULL));
+}
+
 static void* run_rank(void* context) {
   struct member* member = context;
   tutti_comm_options_t options = TUTTI_COMM_OPTIONS_INIT;
@@ -213,6 +252,7 @@ static void* run_rank(void* context) {
     check_abort(other, rank);
   }
   CHECK_OK(tutti_barrier(comm, NULL));
+  check_cancellation(comm);
   tutti_comm_destroy(other);
   tutti_comm_destroy(comm);
   return NULL;

@@ -21,6 +21,8 @@ Result<UniqueId> UniqueId::parse(std::string_view printed) {
   });
 }
 
-void UniqueId::discard() const { runtime::discard_unique_id(text); }
+void UniqueId::discard() const {
+  runtime::logged([this] { runtime::discard_unique_id(text); });
+}
 
 }  // namespace tutti

@@ -128,7 +128,7 @@ bool Request::test() {
   // In a child of fork() the request counts as done, so that no loop waits for it.
   if (!state_ || !state_->communicator->check_home()) return true;
   if (!state_->completion->done.load(std::memory_order_acquire)) {
-    state_->communicator->progress()->poll();
+    logged([&] { state_->communicator->progress()->poll(); });
   }
   return state_->completion->done.load(std::memory_order_acquire);
 }

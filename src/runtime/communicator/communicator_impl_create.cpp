@@ -13,6 +13,7 @@
 #include "crypto/hash.hpp"
 #include "device/device.hpp"
 #include "device/posix/blocked_signals.hpp"
+#include "device/posix/uncancelled.hpp"
 #include "engine/core/clock_exchange.hpp"
 #include "observe/log.hpp"
 #include "runtime/communicator/closing.hpp"
@@ -76,6 +77,7 @@ void complain_of(const Status& status) {
 /// Deletes a communicator whose last reference has ended. If that was the reference of a completion
 /// callback, the engine is still polling the communicator, so another thread deletes it.
 void leave(CommunicatorImpl* last) {
+  const device::Uncancelled uncancelled;
   if (!last->check_home()) return device::abandon(last);
   if (!last->progress() || !last->progress()->caller_owns_engine()) return delete last;
   const Status started = guarded([last]() -> Status {

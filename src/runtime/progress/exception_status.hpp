@@ -1,5 +1,5 @@
 // Turns an exception into a Status: no exception crosses the public interface or ends a thread of
-// the library.
+// the library. No cancellation of a thread acts within the library.
 #pragma once
 
 #include <cxxabi.h>
@@ -7,13 +7,14 @@
 #include <exception>
 #include <new>
 
+#include "device/posix/uncancelled.hpp"
 #include "observe/log.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti::runtime {
 
-/// The Status of the exception being handled; only a catch block may call this. The cancellation of
-/// a thread is not an error and is rethrown.
+/// The Status of the exception being handled; only a catch block may call this. The end of a thread
+/// by pthread_exit is not an error and is rethrown.
 inline Status status_of_exception() {
   try {
     throw;
@@ -32,6 +33,7 @@ inline Status status_of_exception() {
 /// type.
 template <typename Work>
 auto guarded(Work&& work) -> decltype(work()) {
+  const device::Uncancelled uncancelled;
   try {
     return work();
   } catch (...) {
@@ -42,6 +44,7 @@ auto guarded(Work&& work) -> decltype(work()) {
 /// Runs `work`, whose caller takes no status; an exception is logged, and the result is then empty.
 template <typename Work>
 auto logged(Work&& work) -> decltype(work()) {
+  const device::Uncancelled uncancelled;
   try {
     return work();
   } catch (...) {
