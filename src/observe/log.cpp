@@ -6,10 +6,12 @@
 namespace tutti::observe {
 namespace {
 
-// Tutti has its own logger, because spdlog's default logger belongs to the application.
+// Tutti has its own logger, because spdlog's default logger belongs to the application. It is never
+// destroyed, because threads and static objects log while the process exits.
 spdlog::logger& logger() {
-  static spdlog::logger ours("tutti", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-  return ours;
+  static spdlog::logger* const ours =
+      new spdlog::logger("tutti", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+  return *ours;
 }
 
 }  // namespace

@@ -1,0 +1,28 @@
+// The log serves threads and destructors of static objects until the process has ended.
+#include "observe/log.hpp"
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+
+namespace tutti::observe {
+namespace {
+
+/// Logs in its destructor.
+struct LastWord {
+  ~LastWord() { complain("the last word"); }
+};
+
+[[noreturn]] void exit_with_a_last_word() {
+  // Constructed before the log, hence destroyed after everything that the log constructs.
+  static const LastWord last;
+  complain("the first word");
+  std::exit(0);
+}
+
+TEST(Log, LineOfAStaticDestructor_isWritten) {
+  EXPECT_EXIT(exit_with_a_last_word(), testing::ExitedWithCode(0), "the last word");
+}
+
+}  // namespace
+}  // namespace tutti::observe
