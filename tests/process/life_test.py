@@ -33,7 +33,8 @@ class Life(unittest.TestCase):
         """Starts one job on each device."""
         for device in DEVICES:
             port = free_port()
-            environment = {"TUTTI_DEVICE": device, "TUTTI_INTERFACE": "lo", "TUTTI_HIERARCHY": "flat"}
+            environment = {"TUTTI_DEVICE": device, "TUTTI_INTERFACE": "lo", "TUTTI_HIERARCHY": "flat",
+                           "TSAN_OPTIONS": os.environ.get("TSAN_OPTIONS", "") + ":die_after_fork=0"}
             self.jobs[device] = [Rank([PROGRAM, *arguments], rank, RANKS, port, environment)
                                  for rank in range(RANKS)]
 
