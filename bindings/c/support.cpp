@@ -1,6 +1,7 @@
 #include "support.hpp"
 
 #include <cstdlib>
+#include <vector>
 
 namespace {
 
@@ -8,6 +9,7 @@ namespace {
 // the text of `last_error` or a static text.
 thread_local std::string last_error;
 thread_local const char* last_text = "";
+thread_local std::vector<std::uint32_t> last_ranks;
 
 }  // namespace
 
@@ -16,10 +18,13 @@ namespace tutti::c {
 tutti_status_t report(const Status& status) noexcept {
   if (status.ok()) return TUTTI_OK;
   const auto value = static_cast<tutti_status_t>(status.code());
+  last_ranks.clear();
   try {
+    for (const Rank rank : status.ranks()) last_ranks.push_back(index(rank));
     last_error = status.message();
     last_text = last_error.c_str();
   } catch (...) {
+    last_ranks.clear();
     last_error.clear();
   }
   if (last_error.empty()) last_text = tutti_status_string(value);
@@ -69,5 +74,11 @@ const char* tutti_status_string(tutti_status_t status) {
 }
 
 const char* tutti_last_error(void) { return last_text; }
+
+size_t tutti_last_error_ranks(uint32_t* ranks, size_t capacity) {
+  if (ranks != nullptr)
+    std::copy_n(last_ranks.begin(), std::min(capacity, last_ranks.size()), ranks);
+  return last_ranks.size();
+}
 
 void tutti_free_text(char* text) { std::free(text); }

@@ -3,9 +3,13 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
+#include <vector>
+
+#include "tutti/units.hpp"
 
 namespace tutti {
 
@@ -17,7 +21,7 @@ enum class Code {
   resource_exhausted,  ///< lack of memory or file descriptors, or a limit that is reached
   timeout,             ///< operation that did not end within its time limit
   peer_failed,         ///< loss of another rank, which died, hung or became unreachable
-  aborted,             ///< use of a communicator that was aborted or has failed
+  aborted,             ///< use of a communicator that was aborted
   system,              ///< failure of a system call
   internal,            ///< broken invariant inside Tutti, which is a bug of Tutti
 };
@@ -25,23 +29,29 @@ enum class Code {
 /// The name of a code as messages show it, such as "peer_failed"; static text.
 const char* to_string(Code code);
 
-/// Success, or an error with a code and a message. The message names what failed, at which rank,
-/// and the remedy.
+/// Success, or an error with a code, a message and the ranks at fault. The message names what
+/// failed, at which rank, and the remedy.
 class [[nodiscard]] Status {
  public:
   Status() = default;
   Status(Code code, std::string message) : code_(code), message_(std::move(message)) {}
+  Status(Code code, std::string message, std::vector<Rank> ranks)
+      : code_(code), message_(std::move(message)), ranks_(std::move(ranks)) {}
 
   bool ok() const { return code_ == Code::ok; }
   explicit operator bool() const { return ok(); }
   Code code() const { return code_; }
   const std::string& message() const { return message_; }
+  /// The ranks of the job at fault, such as a lost rank, both ends of a path that loses packets, or
+  /// the rank that aborted; empty if no rank is known to be at fault.
+  std::span<const Rank> ranks() const { return ranks_; }
   /// The name of the code and the message, such as "peer_failed: rank 2 ..."; "ok" for success.
   std::string to_string() const;
 
  private:
   Code code_ = Code::ok;
   std::string message_;
+  std::vector<Rank> ranks_;
 };
 
 /// A value, or the error Status if there is no value. Reading the value of a failed Result, also by

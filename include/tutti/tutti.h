@@ -61,7 +61,7 @@ enum {
   TUTTI_RESOURCE_EXHAUSTED = 3, /* lack of memory or file descriptors, or a limit that is reached */
   TUTTI_TIMEOUT = 4,            /* operation that did not end within its time limit */
   TUTTI_PEER_FAILED = 5,        /* loss of another rank: it died, hung or became unreachable */
-  TUTTI_ABORTED = 6,            /* use of a communicator that was aborted or has failed */
+  TUTTI_ABORTED = 6,            /* use of a communicator that was aborted */
   TUTTI_SYSTEM = 7,             /* failure of a system call */
   TUTTI_INTERNAL = 8            /* broken invariant inside Tutti, which is a bug of Tutti */
 };
@@ -74,6 +74,11 @@ TUTTI_C_EXPORT const char* tutti_status_string(tutti_status_t status);
  * The text belongs to Tutti and stays valid until the next failure in this thread; a successful
  * call does not change it. */
 TUTTI_C_EXPORT const char* tutti_last_error(void);
+
+/* Returns the number of ranks of the job that the same failure names as at fault, such as a lost
+ * rank or both ends of a path that loses packets; 0 if no rank is known to be at fault. Stores the
+ * first `capacity` of them in `ranks`, which may be NULL. */
+TUTTI_C_EXPORT size_t tutti_last_error_ranks(uint32_t* ranks, size_t capacity);
 
 /* Frees a text that the caller got from tutti_comm_flight_record or tutti_comm_describe. NULL is
  * allowed. */

@@ -5,8 +5,11 @@
 
 #include <cerrno>
 #include <system_error>
+#include <utility>
+#include <vector>
 
 #include "tutti/status.hpp"
+#include "tutti/units.hpp"
 
 namespace tutti {
 
@@ -14,6 +17,20 @@ namespace tutti {
 template <typename... Args>
 Status failure(Code code, fmt::format_string<Args...> format, Args&&... args) {
   return Status(code, fmt::format(format, std::forward<Args>(args)...));
+}
+
+/// An error with the ranks at fault.
+template <typename... Args>
+Status failure_of(std::vector<Rank> ranks, Code code, fmt::format_string<Args...> format,
+                  Args&&... args) {
+  return Status(code, fmt::format(format, std::forward<Args>(args)...), std::move(ranks));
+}
+
+/// An error with the code and the ranks of its cause.
+template <typename... Args>
+Status failure_from(const Status& cause, fmt::format_string<Args...> format, Args&&... args) {
+  return Status(cause.code(), fmt::format(format, std::forward<Args>(args)...),
+                {cause.ranks().begin(), cause.ranks().end()});
 }
 
 /// The error of a failed system call. Its text is the formatted description of the action, then the

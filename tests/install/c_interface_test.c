@@ -165,17 +165,26 @@ static void check_timeout(tutti_comm_t* comm, tutti_comm_t* other, uint32_t rank
   tutti_request_free(request);
 }
 
+/* The rank at fault in the last failure, if it names exactly one; otherwise -1. */
+static int only_rank_at_fault(void) {
+  uint32_t ranks[2] = {99, 99};
+  if (tutti_last_error_ranks(ranks, 2) != 1 || ranks[1] != 99) return -1;
+  return (int)ranks[0];
+}
+
 /* One rank aborts; the others' collective ends with an error that names it. */
 static void check_abort(tutti_comm_t* comm, uint32_t rank) {
   if (rank == 1) {
     CHECK_OK(tutti_comm_abort(comm, "the test wants it"));
     CHECK(tutti_barrier(comm, NULL) == TUTTI_ABORTED);
     CHECK(strstr(tutti_last_error(), "the test wants it") != NULL);
+    CHECK(only_rank_at_fault() == 1);
     return;
   }
   const tutti_status_t status = tutti_barrier(comm, NULL);
   CHECK(status == TUTTI_ABORTED || status == TUTTI_PEER_FAILED);
   CHECK(strstr(tutti_last_error(), "rank 1") != NULL);
+  CHECK(only_rank_at_fault() == 1);
 }
 
 struct cancelled {
@@ -304,6 +313,7 @@ static void check_misuse_without_ranks(void) {
 
 static void check_texts(void) {
   CHECK(strcmp(tutti_last_error(), "") == 0);
+  CHECK(tutti_last_error_ranks(NULL, 0) == 0);
   CHECK(strcmp(tutti_status_string(TUTTI_PEER_FAILED), "peer_failed") == 0);
   CHECK(strcmp(tutti_status_string(-5), "unknown") == 0);
   char version[32];

@@ -33,7 +33,8 @@ ClockComparison compare(std::int64_t at, std::int64_t origin, std::uint64_t& rej
   ClockComparison outcome;
   auto owned = std::make_unique<fuzz::ScriptedEndpoint>();
   fuzz::ScriptedEndpoint& endpoint = *owned;
-  CommunicatorContext context(Rank{1}, 2, Settings{}, std::move(owned), {"rank 0", "rank 1"});
+  CommunicatorContext context(Rank{1}, 2, Settings{}, std::move(owned),
+                              std::vector<std::string>{"rank 0", "rank 1"});
   context.operations().submit(
       std::make_unique<ClockExchange>([] { return Instant{kNow}; }, 7, outcome));
   context.poll(Instant{kNow});

@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "fuzz/scripted_endpoint.hpp"
@@ -67,8 +68,8 @@ class FailedContext : public testing::Test {
     }
   }
 
-  CommunicatorContext context_{
-      Rank{1}, 2, Settings{}, std::make_unique<fuzz::ScriptedEndpoint>(), {"rank 0", "rank 1"}};
+  CommunicatorContext context_{Rank{1}, 2, Settings{}, std::make_unique<fuzz::ScriptedEndpoint>(),
+                               std::vector<std::string>{"rank 0", "rank 1"}};
   std::deque<bool> finished_;  ///< by operation: whether it has deregistered its memory
   int ends_ = 0;               ///< number of ended operations
   Status end_;                 ///< status of the operation that ended last

@@ -40,6 +40,13 @@ inline CommunicatorOptions patient() {
   return options;
 }
 
+/// The ranks at fault as numbers, which a failed check can print.
+inline std::vector<std::uint32_t> ranks_of(const Status& status) {
+  std::vector<std::uint32_t> numbers;
+  for (const Rank rank : status.ranks()) numbers.push_back(index(rank));
+  return numbers;
+}
+
 inline Counters counters_of(const Communicator& communicator) {
   const auto list = communicator.counters();
   return {list.begin(), list.end()};

@@ -194,7 +194,7 @@ void ReduceOperation::refuse(Refusal refusal, std::uint32_t rank) {
   }
   context().messages().send(now_, outbox);
   context().failures().fail(
-      failure(Code::invalid_argument, "{}", describe(refusal, rank_of(rank))));
+      failure_of({rank_of(rank)}, Code::invalid_argument, "{}", describe(refusal, rank_of(rank))));
 }
 
 void ReduceOperation::submit_successor() {
@@ -332,9 +332,10 @@ void ReduceOperation::on_completion(Instant, const device::Completion& completio
   window_->give_back(cell, 1);
   --posted_;
   if (completion.code != Code::ok) {
-    context().failures().fail(failure(completion.code,
-                                      "{} refused its result: see the errors of that rank",
-                                      context().names().of(completion.peer)));
+    context().failures().fail(failure_of(context().names().in_job({completion.peer}),
+                                         completion.code,
+                                         "{} refused its result: see the errors of that rank",
+                                         context().names().of(completion.peer)));
   }
 }
 

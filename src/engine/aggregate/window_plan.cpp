@@ -192,8 +192,9 @@ Status refusal_status(const std::string& who, const protocol::Message& message) 
                            ? static_cast<Refusal>(reason)
                            : Refusal::none;
   const bool fault = refusal == Refusal::overrun || refusal == Refusal::record;
-  return failure(fault ? Code::internal : Code::invalid_argument, "{} refused the call: {}", who,
-                 describe(refusal, rank_of(message.argument & 0xffff'ffffu)));
+  const Rank rank = rank_of(message.argument & 0xffff'ffffu);
+  return failure_of({rank}, fault ? Code::internal : Code::invalid_argument,
+                    "{} refused the call: {}", who, describe(refusal, rank));
 }
 
 }  // namespace tutti::engine

@@ -29,7 +29,7 @@ void release_buffers(device::Endpoint& endpoint, const OperationQueue& operation
 
 CommunicatorContext::CommunicatorContext(Rank rank, std::uint32_t size, const Settings& settings,
                                          std::unique_ptr<device::Endpoint> endpoint,
-                                         std::vector<std::string> names)
+                                         RankNames names)
     : rank_(rank),
       size_(size),
       settings_(in_effect(settings, endpoint->capabilities())),

@@ -34,7 +34,7 @@ namespace tutti::engine {
 class CommunicatorContext {
  public:
   CommunicatorContext(Rank rank, std::uint32_t size, const Settings& settings,
-                      std::unique_ptr<device::Endpoint> endpoint, std::vector<std::string> names);
+                      std::unique_ptr<device::Endpoint> endpoint, RankNames names);
 
   /// Starts a collective at once and polls it. If other work has to come first, leaves `operation`
   /// to the caller, which then submits it. Only the owner may call this.

@@ -10,7 +10,7 @@ void OperationQueue::take_submissions(const Status& failed) {
       queued_.push_back(std::move(operation));
     } else {
       complete(*operation,
-               failure(Code::aborted, "the communicator has failed: {}", failed.message()));
+               failure_from(failed, "the communicator has failed: {}", failed.message()));
     }
   }
 }
@@ -48,9 +48,9 @@ void OperationQueue::fail_all(std::span<const Status> results, const Status& fai
   }
   for (; !queued_.empty(); queued_.pop_front()) {
     complete(*queued_.front(),
-             failure(Code::aborted,
-                     "the collective was not begun, because the communicator has failed: {}",
-                     failed.message()));
+             failure_from(failed,
+                          "the collective was not begun, because the communicator has failed: {}",
+                          failed.message()));
   }
 }
 

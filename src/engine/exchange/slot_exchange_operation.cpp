@@ -120,12 +120,12 @@ bool SlotExchangeOperation::poll(Instant now) {
 
 bool SlotExchangeOperation::take(const device::SlotEntry& entry) {
   if (entry.header != header_) {
-    context().failures().fail(
-        failure(Code::invalid_argument,
-                "{} called {}, but {} called {}: call the same collective with the same "
-                "size and root on all ranks",
-                context().names().of(entry.from), text_of(entry.header),
-                context().names().of(context().rank()), text_of(header_)));
+    context().failures().fail(context().failures().misfit(
+        entry.from, Code::invalid_argument,
+        "{} called {}, but {} called {}: call the same collective with the same "
+        "size and root on all ranks",
+        context().names().of(entry.from), text_of(entry.header),
+        context().names().of(context().rank()), text_of(header_)));
     return false;
   }
   if (entry.block.empty()) return true;
@@ -141,10 +141,10 @@ void SlotExchangeOperation::request_missing(Instant now) {
   for (const Rank rank : slot_exchange_->missing()) {
     if (!context().slots().has_closed(rank)) continue;
     return context().failures().fail(
-        failure(Code::peer_failed,
-                "{} has closed its communicator, but its data of this collective is missing: "
-                "call the same collectives on all ranks before closing",
-                context().names().of(rank)));
+        failure_of(context().names().in_job({rank}), Code::peer_failed,
+                   "{} has closed its communicator, but its data of this collective is missing: "
+                   "call the same collectives on all ranks before closing",
+                   context().names().of(rank)));
   }
   request_at_ = now + request_after_;
   request_after_ = std::min(2 * request_after_, kRequestIntervalMax);

@@ -83,11 +83,12 @@ void MessageRouter::on_data(Instant now, Rank from, std::span<const std::byte> b
   }
   unexpected_data_bytes_ += bytes.size();
   if (unexpected_data_bytes_ > kMaxUnexpectedBytes) {
-    failures_.fail(failure(Code::peer_failed,
-                           "{} sent data for collective #{}, which this rank has not called, and "
-                           "the limit of {} bytes for such data is exceeded: call the same "
-                           "collectives in the same order on all ranks",
-                           names_.of(from), message->epoch, kMaxUnexpectedBytes));
+    failures_.fail(
+        failures_.misfit(from, Code::peer_failed,
+                         "{} sent data for collective #{}, which this rank has not called, and "
+                         "the limit of {} bytes for such data is exceeded: call the same "
+                         "collectives in the same order on all ranks",
+                         names_.of(from), message->epoch, kMaxUnexpectedBytes));
     return;
   }
   unexpected_data_.keep(message->epoch,
@@ -97,8 +98,8 @@ void MessageRouter::on_data(Instant now, Rank from, std::span<const std::byte> b
 void MessageRouter::reject_data(const Operation& operation, Rank from, std::uint32_t slot) {
   reject_message();
   const Description& what = operation.description();
-  failures_.fail(failure(
-      Code::invalid_argument,
+  failures_.fail(failures_.misfit(
+      from, Code::invalid_argument,
       "{} sent data in match slot {}, which {} by {} does not have: call the same collective "
       "with the same algorithm on all ranks",
       names_.of(from), slot, what.operation, what.algorithm));
@@ -130,11 +131,12 @@ void MessageRouter::on_message(Instant now, Rank from, std::span<const std::byte
     unexpected_.keep(message->epoch, {from, *message});
   } else {
     // The connection is reliable, so that a dropped message would never be sent again.
-    failures_.fail(failure(Code::peer_failed,
-                           "{} sent a message for collective #{}, which this rank has not called, "
-                           "and the limit of {} such messages is exceeded: call the same "
-                           "collectives in the same order on all ranks",
-                           names_.of(from), message->epoch, kMaxUnexpectedMessages));
+    failures_.fail(
+        failures_.misfit(from, Code::peer_failed,
+                         "{} sent a message for collective #{}, which this rank has not called, "
+                         "and the limit of {} such messages is exceeded: call the same "
+                         "collectives in the same order on all ranks",
+                         names_.of(from), message->epoch, kMaxUnexpectedMessages));
   }
 }
 

@@ -127,10 +127,10 @@ void MulticastRecovery::cut_off(Instant now, protocol::CutoffReason reason) {
 /// request.
 void MulticastRecovery::fail_unserved(Rank root) {
   context().failures().fail(
-      failure(Code::peer_failed,
-              "{} no longer has the chunks that this rank misses: call the same "
-              "collectives in the same order on all ranks",
-              context().names().of(root)));
+      context().failures().misfit(root, Code::peer_failed,
+                                  "{} no longer has the chunks that this rank misses: call the "
+                                  "same collectives in the same order on all ranks",
+                                  context().names().of(root)));
 }
 
 std::uint64_t MulticastRecovery::key() {

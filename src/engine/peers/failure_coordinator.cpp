@@ -15,26 +15,30 @@ void FailureCoordinator::note(const Status& status, Rank lost, bool notify_peers
 }
 
 void FailureCoordinator::abort(const std::string& reason) {
-  fail(failure(Code::aborted, "aborted by {}: {}", names_.of(me_), reason));
+  fail(
+      failure_of(names_.in_job({me_}), Code::aborted, "aborted by {}: {}", names_.of(me_), reason));
 }
 
 void FailureCoordinator::abort_for(Rank culprit, const std::string& reason) {
   if (!noted()) culprit_ = culprit;
-  fail(failure(Code::aborted, "{} has ended this communicator: {}", names_.of(me_), reason));
+  std::vector<Rank> ranks = names_.in_job({me_});
+  if (culprit != kNoRank) ranks = {culprit};
+  fail(failure_of(std::move(ranks), Code::aborted, "{} has ended this communicator: {}",
+                  names_.of(me_), reason));
 }
 
 void FailureCoordinator::fail_without_slow_path(Rank source) {
-  fail(failure(Code::peer_failed,
-               "{} sent a chunk that fits no collective of this rank: call the same collectives in "
-               "the same order on all ranks",
-               names_.of(source)));
+  fail(misfit(source, Code::peer_failed,
+              "{} sent a chunk that fits no collective of this rank: call the same collectives in "
+              "the same order on all ranks",
+              names_.of(source)));
 }
 
 void FailureCoordinator::fail_with_other_sizes(Rank source, std::size_t bytes) {
-  fail(failure(Code::invalid_argument,
-               "{} multicast {} bytes that do not fit this rank's call: call with the "
-               "same sizes and root on all ranks",
-               names_.of(source), bytes));
+  fail(misfit(source, Code::invalid_argument,
+              "{} multicast {} bytes that do not fit this rank's call: call with the "
+              "same sizes and root on all ranks",
+              names_.of(source), bytes));
 }
 
 void FailureCoordinator::on_peer_failure(const device::Completion& completion) {
@@ -43,18 +47,19 @@ void FailureCoordinator::on_peer_failure(const device::Completion& completion) {
     if (!noted()) undelivered_bytes_ = bytes;
     return note(undelivered_status(me_, peer, bytes), peer, true);
   }
-  note(failure(Code::peer_failed,
-               "{} does not answer: it has died, is stopped, or cannot be reached from {}",
-               names_.of(peer), names_.of(me_)),
+  note(failure_of(names_.in_job({peer}), Code::peer_failed,
+                  "{} does not answer: it has died, is stopped, or cannot be reached from {}",
+                  names_.of(peer), names_.of(me_)),
        peer, true);
 }
 
 Status FailureCoordinator::undelivered_status(Rank from, Rank to, std::uint32_t bytes) const {
-  return failure(Code::peer_failed,
-                 "packets of {} bytes do not pass between {} and {}, although shorter ones do: set "
-                 "the MTU of the ranks' interfaces to what every switch and firewall between them "
-                 "forwards, or raise the MTU of these switches and firewalls",
-                 bytes, names_.of(from), names_.of(to));
+  return failure_of(
+      names_.in_job({from, to}), Code::peer_failed,
+      "packets of {} bytes do not pass between {} and {}, although shorter ones do: set "
+      "the MTU of the ranks' interfaces to what every switch and firewall between them "
+      "forwards, or raise the MTU of these switches and firewalls",
+      bytes, names_.of(from), names_.of(to));
 }
 
 // Handles a failure notice. The lower half of its argument is the lost rank; the upper half is 1 +
@@ -68,15 +73,15 @@ void FailureCoordinator::on_notice(Rank from, const protocol::Message& notice) {
   const Rank culprit = culprit_number == 0 ? kNoRank : rank_of(culprit_number - 1);
   if (!noted()) culprit_ = culprit;
   const Status status =
-      culprit != kNoRank
-          ? failure(Code::peer_failed, "rank {} of the job is lost, as reported by {}",
-                    index(culprit), names_.of(from))
+      culprit != kNoRank ? failure_of({culprit}, Code::peer_failed,
+                                      "rank {} of the job is lost, as reported by {}",
+                                      index(culprit), names_.of(from))
       : notice.epoch > 0 ? undelivered_status(from, lost, notice.epoch)
       : lost == from
-          ? failure(Code::peer_failed, "{} gave up: see the error of that rank for the cause",
-                    names_.of(lost))
-          : failure(Code::peer_failed, "{} is lost, as reported by {}", names_.of(lost),
-                    names_.of(from));
+          ? failure_of(names_.in_job({lost}), Code::peer_failed,
+                       "{} gave up: see the error of that rank for the cause", names_.of(lost))
+          : failure_of(names_.in_job({lost}), Code::peer_failed, "{} is lost, as reported by {}",
+                       names_.of(lost), names_.of(from));
   note(status, lost, false);
 }
 
@@ -103,7 +108,7 @@ Status FailureCoordinator::status_of(Instant now, const Operation& operation) co
                       settled_.message());
   const std::string missing = operation.missing();
   if (!missing.empty()) text += "; missing here: " + missing;
-  return Status(settled_.code(), text);
+  return failure_from(settled_, "{}", text);
 }
 
 void FailureCoordinator::call_hook(const Status& status) const {

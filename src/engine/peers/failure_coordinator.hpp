@@ -10,6 +10,7 @@
 #include <string>
 #include <utility>
 
+#include "base/error.hpp"
 #include "device/device.hpp"
 #include "engine/core/operation.hpp"
 #include "engine/peers/rank_names.hpp"
@@ -39,6 +40,12 @@ class FailureCoordinator {
   /// Ends every collective because of an intact chunk of `source`, of `bytes` bytes, that does not
   /// fit the layout of this rank's call.
   void fail_with_other_sizes(Rank source, std::size_t bytes);
+  /// An error for calls of this rank and of `peer` that do not fit each other. Either rank may be
+  /// wrong, so both are at fault.
+  template <typename... Args>
+  Status misfit(Rank peer, Code code, fmt::format_string<Args...> format, Args&&... args) const {
+    return failure_of(names_.in_job({peer, me_}), code, format, std::forward<Args>(args)...);
+  }
   /// Handles a device's report that a peer is lost, or that longer packets do not reach it.
   void on_peer_failure(const device::Completion& completion);
   /// Handles the failure notice (MessageKind::failed) of rank `from`.

@@ -1,6 +1,7 @@
-// Names of a communicator's ranks in errors.
+// Names of a communicator's ranks in errors, and their numbers in the job.
 #pragma once
 
+#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -12,8 +13,11 @@ namespace tutti::engine {
 
 class RankNames {
  public:
-  /// `hosts` has the host name of each rank; it may be empty, or have empty entries.
-  explicit RankNames(std::vector<std::string> hosts) : hosts_(std::move(hosts)) {}
+  /// `hosts` has the host name of each rank; it may be empty, or have empty entries. `members` has
+  /// the job rank of each rank; empty: both numbers are equal.
+  RankNames(std::vector<std::string> hosts = {},  // NOLINT: implicit by design
+            std::vector<Rank> members = {})
+      : hosts_(std::move(hosts)), members_(std::move(members)) {}
 
   /// The name of a rank in errors: "rank 2 (host b)".
   std::string of(Rank rank) const {
@@ -23,8 +27,19 @@ class RankNames {
     return fmt::format("rank {}", index(rank));
   }
 
+  /// The ranks of the job that are these ranks of the communicator, for Status::ranks.
+  std::vector<Rank> in_job(std::initializer_list<Rank> ranks) const {
+    std::vector<Rank> numbers;
+    numbers.reserve(ranks.size());
+    for (const Rank rank : ranks) {
+      numbers.push_back(index(rank) < members_.size() ? members_[index(rank)] : rank);
+    }
+    return numbers;
+  }
+
  private:
   std::vector<std::string> hosts_;
+  std::vector<Rank> members_;
 };
 
 }  // namespace tutti::engine

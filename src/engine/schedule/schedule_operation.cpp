@@ -301,9 +301,10 @@ void ScheduleOperation::write_to_peer(Instant now, TaskIndex at) {
 
 void ScheduleOperation::on_completion(Instant, const device::Completion& completion) {
   if (completion.code != Code::ok) {
-    context().failures().fail(failure(completion.code,
-                                      "a write to {} failed: see the errors of that rank",
-                                      context().names().of(completion.peer)));
+    context().failures().fail(failure_of(context().names().in_job({completion.peer}),
+                                         completion.code,
+                                         "a write to {} failed: see the errors of that rank",
+                                         context().names().of(completion.peer)));
     return;
   }
   complete(static_cast<TaskIndex>(completion.work_id));
@@ -458,9 +459,9 @@ void ScheduleOperation::on_immediate(Instant, Rank from, std::uint32_t slot) {
 
 void ScheduleOperation::reject(Rank from, std::uint32_t slot, const std::string& what) {
   ++context().counters().messages_rejected;
-  context().failures().fail(failure(Code::invalid_argument,
-                                    "wrong message from {} in match slot {}: {}",
-                                    context().names().of(from), slot, what));
+  context().failures().fail(context().failures().misfit(
+      from, Code::invalid_argument, "wrong message from {} in match slot {}: {}",
+      context().names().of(from), slot, what));
 }
 
 // ---- Computing ----------------------------------------------------------------------------------

@@ -41,6 +41,14 @@ engine::InNetworkKind kind_of(Collective collective) {
                                           : engine::InNetworkKind::allreduce;
 }
 
+/// The error of a side communicator without the aggregator, which is no rank of the job of `size`
+/// ranks.
+Status without_aggregator(const Status& status, std::uint32_t size) {
+  std::vector<Rank> ranks(status.ranks().begin(), status.ranks().end());
+  if (std::erase_if(ranks, [size](Rank rank) { return index(rank) >= size; }) == 0) return status;
+  return Status(status.code(), status.message(), std::move(ranks));
+}
+
 }  // namespace
 
 // ---- joining ------------------------------------------------------------------------------------
@@ -153,7 +161,8 @@ void Aggregation::poll() {
 /// One completion for all operations of a call, which end in any order.
 class Aggregation::CompletionGroup {
  public:
-  CompletionGroup() : completion_(std::make_shared<engine::Completion>()) {}
+  explicit CompletionGroup(std::uint32_t size)
+      : size_(size), completion_(std::make_shared<engine::Completion>()) {}
   const std::shared_ptr<engine::Completion>& completion() const { return completion_; }
 
   void add(engine::Operation& operation, const std::shared_ptr<CompletionGroup>& self) {
@@ -169,7 +178,7 @@ class Aggregation::CompletionGroup {
   void ended(const Status& status) {
     {
       const std::lock_guard lock(mutex_);
-      if (completion_->status.ok()) completion_->status = status;
+      if (completion_->status.ok()) completion_->status = without_aggregator(status, size_);
       ++completion_->chunks_present;
     }
     if (open_.fetch_sub(1) != 1) return;
@@ -177,6 +186,7 @@ class Aggregation::CompletionGroup {
     completion_->end(completion_->status);
   }
 
+  std::uint32_t size_;  ///< number of ranks of the job
   std::shared_ptr<engine::Completion> completion_;
   std::mutex mutex_;
   std::atomic<std::uint64_t> open_{1};
@@ -188,7 +198,7 @@ struct Aggregation::Prepared {
   std::span<std::byte> output;
   reduction::Reducer reducer;
   bool will_wait = false;
-  std::shared_ptr<CompletionGroup> gathered = std::make_shared<CompletionGroup>();
+  std::shared_ptr<CompletionGroup> gathered;
 };
 
 bool Aggregation::serves(const CollectiveCall& call) const {
@@ -280,7 +290,8 @@ Aggregation::Outcome Aggregation::submit(Collective collective, Rank root,
                     .buffers = {.input = input, .block_bytes = block_bytes},
                     .output = output,
                     .reducer = *reducer,
-                    .will_wait = call.will_wait};
+                    .will_wait = call.will_wait,
+                    .gathered = std::make_shared<CompletionGroup>(size_)};
   if (scatters && size_ > 1) {
     prepared.call.order =
         call.order.value_or(order_free(call) ? engine::FoldOrder::ring : engine::FoldOrder::rank);

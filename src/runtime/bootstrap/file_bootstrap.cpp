@@ -208,8 +208,9 @@ Status FileBootstrap::timed_out(std::span<const std::uint32_t> missing, Nanoseco
   const std::string what = stage_ == Stage::member
                                ? fmt::format("did not join exchange {} in", exchange_)
                                : "did not join at";
-  return failure(Code::timeout, "{} {} {} (run {}) within {}", describe_ranks(missing), what,
-                 options_.directory, options_.run_id, describe_duration(timeout));
+  return failure_of(to_ranks(missing), Code::timeout, "{} {} {} (run {}) within {}",
+                    describe_ranks(missing), what, options_.directory, options_.run_id,
+                    describe_duration(timeout));
 }
 
 }  // namespace

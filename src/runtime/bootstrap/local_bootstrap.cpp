@@ -31,8 +31,9 @@ class Exchange {
     const std::uint64_t my_exchange = exchange_;
     const auto settled = [&] { return exchange_ != my_exchange || !failed_.ok(); };
     if (!changed_.wait_until(lock, deadline_after(timeout), settled)) {
-      fail(failure(Code::timeout, "{} did not join exchange {} of the bootstrap within {}",
-                   describe_ranks(missing()), exchange_, describe_duration(timeout)));
+      fail(failure_of(to_ranks(missing()), Code::timeout,
+                      "{} did not join exchange {} of the bootstrap within {}",
+                      describe_ranks(missing()), exchange_, describe_duration(timeout)));
     }
     // A failure does not affect an exchange that was completed before it.
     if (exchange_ != my_exchange) return latest_;
@@ -70,8 +71,9 @@ class Exchange {
       if (left_[rank]) gone.push_back(rank);
     }
     if (gone.empty()) return;
-    fail(failure(Code::peer_failed, "{} left before exchange {} of the bootstrap",
-                 describe_ranks(gone), exchange_));
+    fail(failure_of(to_ranks(gone), Code::peer_failed,
+                    "{} left before exchange {} of the bootstrap", describe_ranks(gone),
+                    exchange_));
   }
 
   void fail(Status status) {

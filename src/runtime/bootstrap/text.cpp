@@ -30,6 +30,13 @@ std::string describe_ranks(std::span<const std::uint32_t> ranks) {
   return text;
 }
 
+std::vector<Rank> to_ranks(std::span<const std::uint32_t> ranks) {
+  std::vector<Rank> typed;
+  typed.reserve(ranks.size());
+  for (const std::uint32_t rank : ranks) typed.push_back(rank_of(rank));
+  return typed;
+}
+
 std::string describe_duration(Nanoseconds duration) {
   const double milliseconds = static_cast<double>(duration.count()) / 1e6;
   if (milliseconds < 1000) return fmt::format("{:.4g} ms", milliseconds);

@@ -6,6 +6,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "tutti/status.hpp"
 #include "tutti/units.hpp"
@@ -15,6 +16,9 @@ namespace tutti::runtime {
 /// Ranks as text, such as "rank 3" or "ranks 3, 5-7"; `ranks` must ascend. A very long list ends in
 /// "and N more".
 std::string describe_ranks(std::span<const std::uint32_t> ranks);
+
+/// Ranks as numbers with their type, for Status::ranks.
+std::vector<Rank> to_ranks(std::span<const std::uint32_t> ranks);
 
 /// A duration as text in seconds or milliseconds, such as "1.5 s".
 std::string describe_duration(Nanoseconds duration);

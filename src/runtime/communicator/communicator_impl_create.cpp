@@ -198,7 +198,8 @@ Status CommunicatorImpl::Creation::greet(KeyAgreement& keys) {
   for (std::size_t r = 0; r < peer_options->size(); ++r) {
     auto greeting = PeerOptions::decode((*peer_options)[r]);
     if (!greeting)
-      return failure(Code::invalid_argument, "rank {}: {}", r, greeting.status().message());
+      return failure_of({rank_of(r)}, Code::invalid_argument, "rank {}: {}", r,
+                        greeting.status().message());
     made_.greetings_.push_back(std::move(*greeting));
   }
   if (Status status = check_agreement(made_.greetings_); !status) return status;
@@ -245,10 +246,10 @@ Status CommunicatorImpl::Creation::open() {
   if (!addresses) return addresses.status();
   for (std::size_t r = 0; r < addresses->size(); ++r) {
     if ((*addresses)[r].empty()) {
-      return failure(Code::peer_failed,
-                     "rank {} ({}) could not open its network endpoint: see the error "
-                     "of that rank",
-                     r, made_.greetings_[r].host);
+      return failure_of({rank_of(r)}, Code::peer_failed,
+                        "rank {} ({}) could not open its network endpoint: see the error "
+                        "of that rank",
+                        r, made_.greetings_[r].host);
     }
   }
   const auto secret = keys->take_second(addresses->front());
@@ -264,7 +265,7 @@ Status CommunicatorImpl::Creation::open() {
   const engine::Settings settings = engine_settings(options_);
   made_.context_ = std::make_unique<engine::CommunicatorContext>(
       bootstrap_.rank(), bootstrap_.size(), settings, std::move(*endpoint),
-      host_names(made_.greetings_));
+      engine::RankNames(host_names(made_.greetings_), role_.members));
   return {};
 }
 
@@ -297,18 +298,19 @@ Status CommunicatorImpl::Creation::confirm_membership(Nanoseconds timeout) {
   const bool wanted = shared_memory || made_.greetings_.front().multicast != "none";
   auto gap = check_membership(*made_.context_, host_names(made_.greetings_), wanted, timeout);
   if (!gap) return gap.status();
-  if (!wanted) *gap = "the option multicast, or TUTTI_MULTICAST, is \"none\"";
-  if (gap->empty() || made_.size() == 1) return {};
+  if (!wanted) *gap = {"the option multicast, or TUTTI_MULTICAST, is \"none\"", {}};
+  if (gap->text.empty() || made_.size() == 1) return {};
   if (made_.greetings_.front().options.require_multicast)
-    return failure(Code::unsupported, "multicast is required, but {}. {}", *gap, kMulticastRemedy);
+    return failure_of(gap->ranks, Code::unsupported, "multicast is required, but {}. {}", gap->text,
+                      kMulticastRemedy);
   if (wanted && made_.rank() == Rank{0}) {
     observe::warn(fmt::format(
         "The network does not pass multicast: {}. The collectives go from rank to rank and put "
         "more bytes on the links. {}. TUTTI_MULTICAST=none omits this check, "
         "TUTTI_REQUIRE_MULTICAST=1 makes it an error",
-        *gap, kMulticastRemedy));
+        gap->text, kMulticastRemedy));
   }
-  made_.no_multicast_ = std::move(*gap);
+  made_.no_multicast_ = std::move(gap->text);
   return {};
 }
 

@@ -149,10 +149,10 @@ Status check_agreement(const std::vector<PeerOptions>& greetings) {
     const PeerOptions& other = greetings[r];
     const auto agree = [&](const char* option, const auto& a, const auto& b) {
       if (!status.ok() || a == b) return;
-      status = failure(Code::invalid_argument,
-                       "the ranks disagree on {}: {} at rank 0 ({}), {} at rank {} ({}): give all "
-                       "ranks the same value",
-                       option, a, first.host, b, r, other.host);
+      status = failure_of({rank_of(0), rank_of(r)}, Code::invalid_argument,
+                          "the ranks disagree on {}: {} at rank 0 ({}), {} at rank {} ({}): give "
+                          "all ranks the same value",
+                          option, a, first.host, b, r, other.host);
     };
     agree("the device (the option device_name, or TUTTI_DEVICE)", first.device, other.device);
     agree("the kind of multicast (the option multicast, or TUTTI_MULTICAST)", first.multicast,
@@ -173,8 +173,8 @@ Status check_agreement(const std::vector<PeerOptions>& greetings) {
 Status check_traces(const std::vector<PeerOptions>& greetings) {
   for (std::size_t r = 0; r < greetings.size(); ++r) {
     if (greetings[r].trace_error.empty()) continue;
-    return failure(Code::invalid_argument, "rank {} ({}): {}", r, greetings[r].host,
-                   greetings[r].trace_error);
+    return failure_of({rank_of(r)}, Code::invalid_argument, "rank {} ({}): {}", r,
+                      greetings[r].host, greetings[r].trace_error);
   }
   return {};
 }

@@ -39,7 +39,7 @@ class MembershipCheck {
   }
   ~MembershipCheck() { context_.router().keep_probes(false); }
 
-  Result<std::string> run(bool probes, Nanoseconds timeout);
+  Result<MulticastGap> run(bool probes, Nanoseconds timeout);
 
  private:
   Status prepare_exchange();
@@ -48,7 +48,7 @@ class MembershipCheck {
   void report();
   bool done() const { return exchanged_->done.load(std::memory_order_acquire); }
   Status late(Nanoseconds timeout);
-  std::string gap() const;
+  MulticastGap gap() const;
 
   engine::CommunicatorContext& context_;
   const std::vector<std::string>& names_;
@@ -115,18 +115,19 @@ Status MembershipCheck::late(Nanoseconds timeout) {
                  timeout.count() / 1'000'000'000);
 }
 
-/// The first gap in the reports as a clause; empty if there is none.
-std::string MembershipCheck::gap() const {
+/// The first gap in the reports; empty if there is none.
+MulticastGap MembershipCheck::gap() const {
   const auto deaf = std::find_if(reports_.begin(), reports_.end(),
                                  [](const Report& one) { return one.heard_all == 0; });
   if (deaf == reports_.end()) return {};
   const auto rank = static_cast<std::size_t>(deaf - reports_.begin());
   const std::size_t unheard = std::min<std::size_t>(deaf->unheard, names_.size() - 1);
-  return fmt::format("rank {} ({}) hears no multicast from rank {} ({})", rank, names_[rank],
-                     unheard, names_[unheard]);
+  return {fmt::format("rank {} ({}) hears no multicast from rank {} ({})", rank, names_[rank],
+                      unheard, names_[unheard]),
+          context_.names().in_job({rank_of(rank), rank_of(unheard)})};
 }
 
-Result<std::string> MembershipCheck::run(bool probes, Nanoseconds timeout) {
+Result<MulticastGap> MembershipCheck::run(bool probes, Nanoseconds timeout) {
   if (Status status = prepare_exchange(); !status) return status;
   const Instant begin = now();
   const Instant give_up = begin + (probes ? std::min(kPatience, timeout / 2) : Nanoseconds(0));
@@ -149,10 +150,10 @@ Result<std::string> MembershipCheck::run(bool probes, Nanoseconds timeout) {
 
 }  // namespace
 
-Result<std::string> check_membership(engine::CommunicatorContext& context,
-                                     const std::vector<std::string>& names, bool probes,
-                                     Nanoseconds timeout) {
-  if (context.size() == 1) return std::string();
+Result<MulticastGap> check_membership(engine::CommunicatorContext& context,
+                                      const std::vector<std::string>& names, bool probes,
+                                      Nanoseconds timeout) {
+  if (context.size() == 1) return MulticastGap();
   return MembershipCheck(context, names).run(probes, timeout);
 }
 

@@ -17,13 +17,19 @@ inline constexpr const char* kMulticastRemedy =
     "239.192.0.0/14 pass, and that TUTTI_INTERFACE names the same network on all hosts (`tutti "
     "info`)";
 
+/// A way that multicast does not pass.
+struct MulticastGap {
+  std::string text;         ///< clause that names the ranks; empty: there is no gap
+  std::vector<Rank> ranks;  ///< rank that does not hear, then the rank that it does not hear
+};
+
 /// Collective. Each rank multicasts probes until it knows the result of every rank. Returns an
-/// empty text if every rank has heard every other rank on every subgroup, otherwise a clause that
-/// names a rank that has not, the same on all ranks. Fails with Code::timeout if a rank does not
+/// empty gap if every rank has heard every other rank on every subgroup, otherwise the gap at a
+/// rank that has not, the same on all ranks. Fails with Code::timeout if a rank does not
 /// answer within `timeout`. `names` are the ranks' hosts. If `probes` is false, no rank multicasts,
 /// and the ranks only wait for each other.
-Result<std::string> check_membership(engine::CommunicatorContext& context,
-                                     const std::vector<std::string>& names, bool probes,
-                                     Nanoseconds timeout);
+Result<MulticastGap> check_membership(engine::CommunicatorContext& context,
+                                      const std::vector<std::string>& names, bool probes,
+                                      Nanoseconds timeout);
 
 }  // namespace tutti::runtime

@@ -1,0 +1,89 @@
+// Tests the ranks at fault in the errors of a failed communicator.
+#include "engine/peers/failure_coordinator.hpp"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+namespace tutti::engine {
+namespace {
+
+constexpr Rank kMe{1};
+constexpr std::uint32_t kSize = 4;
+
+using Ranks = std::vector<Rank>;
+
+Ranks ranks(const Status& status) { return {status.ranks().begin(), status.ranks().end()}; }
+
+device::Completion lost(Rank peer, std::uint32_t undelivered_bytes = 0) {
+  device::Completion completion{};
+  completion.peer = peer;
+  completion.undelivered_bytes = undelivered_bytes;
+  return completion;
+}
+
+protocol::Message notice(std::uint64_t argument, std::uint32_t undelivered_bytes = 0) {
+  protocol::Message message;
+  message.kind = protocol::MessageKind::failed;
+  message.epoch = undelivered_bytes;
+  message.argument = argument;
+  return message;
+}
+
+const Status& settled(FailureCoordinator& failures) {
+  protocol::Outbox notices;
+  failures.settle(notices);
+  return failures.status();
+}
+
+class FailureCoordinatorTest : public testing::Test {
+ protected:
+  RankNames names_;
+  FailureCoordinator failures_{kMe, kSize, names_};
+};
+
+TEST_F(FailureCoordinatorTest, SilentPeer_isAtFault) {
+  failures_.on_peer_failure(lost(Rank{2}));
+  EXPECT_EQ(ranks(settled(failures_)), Ranks{Rank{2}});
+}
+
+TEST_F(FailureCoordinatorTest, PathThatLosesLongPackets_hasBothEndsAtFault) {
+  failures_.on_peer_failure(lost(Rank{2}, 1468));
+  EXPECT_EQ(ranks(settled(failures_)), (Ranks{kMe, Rank{2}}));
+}
+
+TEST_F(FailureCoordinatorTest, NoticeOfALostRank_namesTheLostRankAndNotItsSender) {
+  failures_.on_notice(Rank{0}, notice(3));
+  EXPECT_EQ(ranks(settled(failures_)), Ranks{Rank{3}});
+}
+
+TEST_F(FailureCoordinatorTest, NoticeOfAPathThatLosesLongPackets_namesBothEnds) {
+  failures_.on_notice(Rank{0}, notice(3, 1468));
+  EXPECT_EQ(ranks(settled(failures_)), (Ranks{Rank{0}, Rank{3}}));
+}
+
+TEST_F(FailureCoordinatorTest, NoticeWithACulprit_namesThatRankOfTheJob) {
+  failures_.on_notice(Rank{0}, notice(std::uint64_t{18} << 32));
+  EXPECT_EQ(ranks(settled(failures_)), Ranks{Rank{17}});
+}
+
+TEST_F(FailureCoordinatorTest, SizesThatDoNotFit_haveBothRanksAtFault) {
+  failures_.fail_with_other_sizes(Rank{3}, 100);
+  EXPECT_EQ(ranks(settled(failures_)), (Ranks{Rank{3}, kMe}));
+}
+
+TEST_F(FailureCoordinatorTest, Abort_hasThisRankAtFault) {
+  failures_.abort("enough");
+  EXPECT_EQ(ranks(settled(failures_)), Ranks{kMe});
+}
+
+TEST_F(FailureCoordinatorTest, SideCommunicator_namesRanksOfTheJob) {
+  const RankNames members({}, {Rank{4}, Rank{5}, Rank{6}, Rank{7}});
+  FailureCoordinator side(kMe, kSize, members);
+  side.on_peer_failure(lost(Rank{2}));
+  EXPECT_EQ(ranks(settled(side)), Ranks{Rank{6}});
+}
+
+}  // namespace
+}  // namespace tutti::engine
