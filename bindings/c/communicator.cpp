@@ -187,6 +187,13 @@ tutti_status_t tutti_comm_abort(tutti_comm_t* comm, const char* reason) {
   });
 }
 
+tutti_status_t tutti_comm_status(const tutti_comm_t* comm) {
+  return guarded([&]() -> Status {
+    if (comm == nullptr) return null_argument("tutti_comm_status", "comm");
+    return comm->communicator->status();
+  });
+}
+
 tutti_status_t tutti_comm_counters(const tutti_comm_t* comm, tutti_counter_fn visit,
                                    void* context) {
   return guarded([&]() -> Status {

@@ -200,6 +200,10 @@ class TUTTI_EXPORT Communicator {
   /// `reason`, at the peers with an error that names this rank. Later collectives fail; create a
   /// new communicator to go on.
   void abort(const std::string& reason);
+  /// Tells without blocking whether the communicator has failed or was aborted, also while no call
+  /// is in flight: ok, or the first failure. It knows what this rank and its peers have noticed; a
+  /// peer that dies is noticed only by calls in flight, and by ranks that wait in them.
+  Status status() const;
 
   // If memory runs out, counters(), flight_record() and describe() log it and return nothing. In a
   // child of fork() they return nothing, and abort() does nothing.

@@ -229,6 +229,11 @@ TUTTI_C_EXPORT tutti_status_t tutti_comm_size(const tutti_comm_t* comm, uint32_t
  * be NULL. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_abort(tutti_comm_t* comm, const char* reason);
 
+/* Tells without blocking whether the communicator has failed or was aborted, also while no call is
+ * in flight: TUTTI_OK, or the first failure. It knows what this rank and its peers have noticed; a
+ * peer that dies is noticed only by calls in flight, and by ranks that wait in them. */
+TUTTI_C_EXPORT tutti_status_t tutti_comm_status(const tutti_comm_t* comm);
+
 /* ---- Collectives ----------------------------------------------------------------------------- */
 
 /* The algorithms that have a number; tutti_call_options_t::algorithm_name selects any other. */

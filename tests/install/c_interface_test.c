@@ -71,6 +71,8 @@ static void check_misuse_of_comm(tutti_comm_t* comm) {
   CHECK_INVALID(tutti_comm_counters(comm, NULL, NULL));
   CHECK_INVALID(tutti_comm_flight_record(comm, NULL));
   CHECK_INVALID(tutti_comm_duplicate(comm, NULL, NULL));
+  CHECK_INVALID(tutti_comm_status(NULL));
+  CHECK_OK(tutti_comm_status(comm));
 }
 
 struct ending {
@@ -179,11 +181,14 @@ static void check_abort(tutti_comm_t* comm, uint32_t rank) {
     CHECK(tutti_barrier(comm, NULL) == TUTTI_ABORTED);
     CHECK(strstr(tutti_last_error(), "the test wants it") != NULL);
     CHECK(only_rank_at_fault() == 1);
+    CHECK(tutti_comm_status(comm) == TUTTI_ABORTED);
     return;
   }
   const tutti_status_t status = tutti_barrier(comm, NULL);
   CHECK(status == TUTTI_ABORTED || status == TUTTI_PEER_FAILED);
   CHECK(strstr(tutti_last_error(), "rank 1") != NULL);
+  CHECK(only_rank_at_fault() == 1);
+  CHECK(tutti_comm_status(comm) == status);
   CHECK(only_rank_at_fault() == 1);
 }
 

@@ -78,6 +78,23 @@ TEST_F(FailureCoordinatorTest, Abort_hasThisRankAtFault) {
   EXPECT_EQ(ranks(settled(failures_)), Ranks{kMe});
 }
 
+TEST_F(FailureCoordinatorTest, FailureOfAnotherCommunicator_isReportedToThePeersWithItsRank) {
+  failures_.fail_because(Status(Code::peer_failed, "rank 17 is lost", {Rank{17}}));
+  protocol::Outbox notices;
+  ASSERT_TRUE(failures_.settle(notices));
+  EXPECT_EQ(ranks(failures_.status()), Ranks{Rank{17}});
+  ASSERT_EQ(notices.items().size(), kSize - 1);
+  FailureCoordinator peer(Rank{0}, kSize, names_);
+  peer.on_notice(kMe, notices.items().front().message);
+  EXPECT_EQ(ranks(settled(peer)), Ranks{Rank{17}});
+}
+
+TEST_F(FailureCoordinatorTest, Status_beforeTheFailureIsSettled_isOk) {
+  failures_.abort("enough");
+  EXPECT_TRUE(failures_.status());
+  EXPECT_FALSE(settled(failures_));
+}
+
 TEST_F(FailureCoordinatorTest, SideCommunicator_namesRanksOfTheJob) {
   const RankNames members({}, {Rank{4}, Rank{5}, Rank{6}, Rank{7}});
   FailureCoordinator side(kMe, kSize, members);

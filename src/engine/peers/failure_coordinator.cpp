@@ -27,6 +27,11 @@ void FailureCoordinator::abort_for(Rank culprit, const std::string& reason) {
                   names_.of(me_), reason));
 }
 
+void FailureCoordinator::fail_because(const Status& cause) {
+  if (!noted() && cause.ranks().size() == 1) culprit_ = cause.ranks().front();
+  fail(cause);
+}
+
 void FailureCoordinator::fail_without_slow_path(Rank source) {
   fail(misfit(source, Code::peer_failed,
               "{} sent a chunk that fits no collective of this rank: call the same collectives in "
@@ -85,8 +90,14 @@ void FailureCoordinator::on_notice(Rank from, const protocol::Message& notice) {
   note(status, lost, false);
 }
 
+const Status& FailureCoordinator::status() const {
+  static const Status none;
+  return settled() ? settled_ : none;
+}
+
 bool FailureCoordinator::settle(protocol::Outbox& notices) {
   settled_ = noted_;
+  over_.store(true, std::memory_order_release);
   if (notify_peers_) {
     for (std::uint32_t r = 0; r < size_; ++r) {
       if (rank_of(r) == me_ || (rank_of(r) == lost_ && undelivered_bytes_ == 0)) continue;

@@ -4,6 +4,7 @@
 // A failure is noted when it is found. It is settled, once, when the collectives end because of it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -35,6 +36,9 @@ class FailureCoordinator {
   /// Like `abort`, but because of `culprit`, a rank of the job that need not be in this
   /// communicator.
   void abort_for(Rank culprit, const std::string& reason);
+  /// Ends every collective, here and at the peers, because another communicator of the job failed
+  /// with `cause`. The error at the peers names the rank at fault if `cause` names one.
+  void fail_because(const Status& cause);
   /// Ends every collective because of an unusable chunk of `source` that will not be sent again.
   void fail_without_slow_path(Rank source);
   /// Ends every collective because of an intact chunk of `source`, of `bytes` bytes, that does not
@@ -53,9 +57,10 @@ class FailureCoordinator {
 
   /// Whether a failure was noted, so that the communicator has failed or is about to fail.
   bool noted() const { return !noted_.ok(); }
-  /// The settled failure, after which no collective runs; ok if there is none.
-  const Status& status() const { return settled_; }
-  bool settled() const { return !settled_.ok(); }
+  /// The settled failure, after which no collective runs; ok if there is none. Any thread may call
+  /// this function and `settled`.
+  const Status& status() const;
+  bool settled() const { return over_.load(std::memory_order_acquire); }
   /// The rank of this communicator whose loss was the cause; kNoRank: none. If the cause was
   /// outside this communicator, `culprit` is a rank of the job.
   Rank lost() const { return lost_; }
@@ -80,7 +85,8 @@ class FailureCoordinator {
   std::uint32_t size_;
   const RankNames& names_;
   Status noted_;
-  Status settled_;
+  Status settled_;                 ///< unchanged once over_ is true
+  std::atomic<bool> over_{false};  ///< true: the failure is settled
   bool notify_peers_ = false;
   /// Length in bytes of packets that do not reach lost_ although shorter ones do; 0: lost_ is
   /// silent.

@@ -156,6 +156,14 @@ void Aggregation::poll() {
   for (const Side& side : sides_) side.state->poll_routes();
 }
 
+Status Aggregation::status() const {
+  for (const Side& side : sides_) {
+    if (const Status failed = side.state->status(); !failed)
+      return without_aggregator(failed, size_);
+  }
+  return {};
+}
+
 // ---- calls --------------------------------------------------------------------------------------
 
 /// One completion for all operations of a call, which end in any order.

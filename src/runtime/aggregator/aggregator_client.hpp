@@ -82,6 +82,7 @@ class Aggregation final : public CallRoute {
   Result<std::string> algorithm_of(const CollectiveCall& call) override;
   void abort(const std::string& reason) override;
   void poll() override;
+  Status status() const override;
 
   /// These functions start reductions, like those of Communicator with the same names. The buffers
   /// belong to Tutti until completion. In place: `output` is `input` or, in a Reduce-Scatter, this

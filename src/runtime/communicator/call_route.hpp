@@ -46,6 +46,8 @@ class CallRoute {
   virtual void abort(const std::string& reason) = 0;
   /// Polls the route's communicators once. Owner of the engine only.
   virtual void poll() = 0;
+  /// The failure that ended the route; ok: none.
+  virtual Status status() const = 0;
 };
 
 }  // namespace tutti::runtime

@@ -371,6 +371,16 @@ Status Communicator::on_completion(Request& request, std::function<void(const St
   });
 }
 
+Status Communicator::status() const {
+  return guarded([&]() -> Status {
+    Status known = state_->status();
+    if (!known) return known;
+    // The notice of a peer may have arrived while no thread polled.
+    state_->progress()->poll_quietly();
+    return state_->status();
+  });
+}
+
 void Communicator::abort(const std::string& reason) {
   // If a completion callback calls this, the round of polling that runs the callback carries out
   // the abort, too.

@@ -44,6 +44,27 @@ Result<std::shared_ptr<RequestState>> CommunicatorImpl::request_of(CallRoute::Ou
   return request;
 }
 
+Status CommunicatorImpl::status() const {
+  // The engine's route is the last one. Its failure comes first, because check_usable ends it after
+  // a failure of another route.
+  for (auto route = routes_.rbegin(); route != routes_.rend(); ++route) {
+    if (Status failed = (*route)->status(); !failed) return failed;
+  }
+  return {};
+}
+
+Status CommunicatorImpl::check_usable() {
+  const Status failed = status();
+  if (failed.ok()) return {};
+  // This rank will start no call any more, so its peers must not wait for it in calls by the engine
+  // after only a side communicator has failed.
+  if (!context_->failures().settled()) {
+    progress_->with_engine([&] { context_->failures().fail_because(failed); });
+    progress_->poll_quietly();
+  }
+  return failure_from(failed, "the communicator has failed: {}", failed.message());
+}
+
 void CommunicatorImpl::add_side_counters(CallRoute::CounterList& counters) const {
   // If the communicator has a hierarchy, its route adds its own count to this zero.
   counters.emplace_back("hierarchical_calls", 0);

@@ -85,8 +85,13 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   CallRoute& route_of(const CollectiveCall& call) const;
   /// Starts a call on its route.
   Result<std::shared_ptr<RequestState>> start(const CollectiveCall& call) {
+    if (Status status = check_usable(); !status) return status;
     return request_of(route_of(call).start(call));
   }
+  /// The first failure of the communicator, also of its side communicators; ok: none.
+  Status status() const;
+  /// Fails if the communicator can start no call.
+  Status check_usable();
   /// Makes a request for a collective that has begun; fails if its start failed.
   Result<std::shared_ptr<RequestState>> request_of(CallRoute::Outcome outcome);
   /// Adds to each entry of `counters` the values that the routes count under the same name.

@@ -25,6 +25,7 @@ class EngineRoute final : public CallRoute {
   std::string describe() const override { return {}; }
   void abort(const std::string& reason) override { context_.failures().abort(reason); }
   void poll() override;
+  Status status() const override { return context_.failures().status(); }
 
  private:
   Outcome submit(Result<std::unique_ptr<engine::Operation>> operation, bool will_wait);

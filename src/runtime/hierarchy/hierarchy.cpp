@@ -222,6 +222,7 @@ void Hierarchy::on_stage_end(const std::shared_ptr<Job>& job, std::size_t stage,
   ++job->ended;
   job->completion->chunks_present = job->ended;
   if (job->status.ok()) job->status = status;
+  if (failed_.ok()) failed_ = status;
   advance(job, std::move(lock));
 }
 
@@ -242,6 +243,18 @@ void Hierarchy::poll() {
   for (const auto& side : {host_, across_}) {
     if (side) side->context().poll(now());
   }
+}
+
+Status Hierarchy::status() const {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!failed_.ok()) return failed_;
+  }
+  for (const auto& side : {host_, across_}) {
+    if (!side) continue;
+    if (Status failed = side->status(); !failed) return failed;
+  }
+  return {};
 }
 
 /// The rank of the job whose loss ended a side communicator; kNoRank if it had another cause.

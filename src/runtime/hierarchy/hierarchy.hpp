@@ -58,6 +58,7 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   Result<std::string> algorithm_of(const CollectiveCall& call) override;
   void abort(const std::string& reason) override;
   void poll() override;
+  Status status() const override;
   /// The hierarchy in words, such as "2 hosts of 4 ranks each, joined by shared memory".
   std::string describe() const override;
   /// The counters of both side communicators together, and the counter hierarchical_calls.
@@ -117,8 +118,9 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   std::shared_ptr<CommunicatorImpl> host_;
   /// Across communicator; null at a rank that is not a leader.
   std::shared_ptr<CommunicatorImpl> across_;
-  std::mutex mutex_;                       ///< guards jobs_
+  mutable std::mutex mutex_;               ///< guards jobs_ and failed_
   std::deque<std::shared_ptr<Job>> jobs_;  ///< calls under way; the first one runs
+  Status failed_;                          ///< status of the first stage that failed
   std::atomic<std::uint64_t> calls_{0};
 };
 

@@ -173,10 +173,8 @@ void Progress::submit(engine::CommunicatorContext& context,
   }
   if (operation) context.operations().submit(std::move(operation));
   if (will_wait) return;
-  // This thread sends the first data, because the progress thread must wake first. It does not poll
-  // if a callback might run: the caller may hold a lock that the callback takes.
-  if (!callbacks_.load(std::memory_order_relaxed)) poll();
-  wake();
+  // This thread sends the first data, because the progress thread must wake first.
+  poll_quietly();
   if (yields_.yields_after_start()) ::sched_yield();
 }
 
@@ -287,6 +285,11 @@ void Progress::poll() {
   }
   const EngineOwner owner(*this, std::adopt_lock);
   engine_.poll_all();
+}
+
+void Progress::poll_quietly() {
+  if (!callbacks_.load(std::memory_order_relaxed)) poll();
+  wake();
 }
 
 void Progress::call_application(const std::function<void(const Status&)>& callback,

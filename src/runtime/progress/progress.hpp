@@ -64,6 +64,9 @@ class Progress {
   bool wait(const engine::Completion& completion, Instant deadline);
   /// Polls once, if the engine is free.
   void poll();
+  /// Polls once, if the engine is free and no callback can run; otherwise only wakes the progress
+  /// thread. The caller may hold a lock that a callback takes.
+  void poll_quietly();
   /// Declares that from now on completions may run callbacks of the application.
   void expect_callbacks() { callbacks_.store(true, std::memory_order_relaxed); }
   /// Calls a completion callback of the application at normal priority. If the callback throws, the
