@@ -194,6 +194,17 @@ tutti_status_t tutti_comm_status(const tutti_comm_t* comm) {
   });
 }
 
+tutti_status_t tutti_comm_finalize(tutti_comm_t* comm, int64_t timeout_ns) {
+  return guarded([&]() -> Status {
+    if (comm == nullptr) return null_argument("tutti_comm_finalize", "comm");
+    if (timeout_ns < 0) {
+      return tutti::failure(tutti::Code::invalid_argument,
+                            "tutti_comm_finalize: {} ns is negative: use 0 or more", timeout_ns);
+    }
+    return comm->communicator->finalize(tutti::Nanoseconds(timeout_ns));
+  });
+}
+
 tutti_status_t tutti_comm_counters(const tutti_comm_t* comm, tutti_counter_fn visit,
                                    void* context) {
   return guarded([&]() -> Status {

@@ -99,7 +99,12 @@ class TUTTI_EXPORT Prepared {
 
 /// A fixed set of ranks that run collectives together; movable and thread-safe. This rank leaves
 /// the communicator when this object and all its requests are destroyed. Leaving can take a few
-/// seconds if peers still need data from this rank.
+/// seconds if peers still need data from this rank; finalize() bounds this time.
+///
+/// After a failure every call in flight ends with an error, and every later call fails at once, with
+/// the code and the ranks of the first failure. A failed communicator does not hinder a new one, and
+/// may be destroyed before or after it. Request::wait_for that times out is no failure: the call
+/// stays in flight, and the communicator can be used.
 class TUTTI_EXPORT Communicator {
  public:
   /// Creates a communicator of all ranks of the job that the environment variables describe
@@ -204,6 +209,14 @@ class TUTTI_EXPORT Communicator {
   /// is in flight: ok, or the first failure. It knows what this rank and its peers have noticed; a
   /// peer that dies is noticed only by calls in flight, and by ranks that wait in them.
   Status status() const;
+  /// Ends the communicator at this rank with a status and a bound: waits up to `timeout` for the
+  /// calls in flight and for peers that still need data from this rank. Returns the failure of the
+  /// communicator, or Code::timeout: calls in flight were then aborted, and Status::ranks has the
+  /// peers that may lack data. Afterwards every call fails with Code::invalid_argument, except
+  /// counters() and the other functions that observe, and the destructor does nothing slow. Only
+  /// this rank leaves; no other thread may start a collective meanwhile. A completion callback must
+  /// not call this function.
+  Status finalize(Nanoseconds timeout);
 
   // If memory runs out, counters(), flight_record() and describe() log it and return nothing. In a
   // child of fork() they return nothing, and abort() does nothing.

@@ -234,6 +234,14 @@ TUTTI_C_EXPORT tutti_status_t tutti_comm_abort(tutti_comm_t* comm, const char* r
  * peer that dies is noticed only by calls in flight, and by ranks that wait in them. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_status(const tutti_comm_t* comm);
 
+/* Ends the communicator at this rank with a status and a bound: waits up to `timeout_ns` for the
+ * calls in flight and for peers that still need data from this rank. Returns the failure of the
+ * communicator, or TUTTI_TIMEOUT: calls in flight were then aborted, and tutti_last_error_ranks has
+ * the peers that may lack data. Afterwards every call except tutti_comm_destroy and the calls that
+ * observe fails with TUTTI_INVALID_ARGUMENT. No other thread may start a collective meanwhile. The
+ * caller still frees the handle by tutti_comm_destroy, which then does nothing slow. */
+TUTTI_C_EXPORT tutti_status_t tutti_comm_finalize(tutti_comm_t* comm, int64_t timeout_ns);
+
 /* ---- Collectives ----------------------------------------------------------------------------- */
 
 /* The algorithms that have a number; tutti_call_options_t::algorithm_name selects any other. */

@@ -72,6 +72,8 @@ static void check_misuse_of_comm(tutti_comm_t* comm) {
   CHECK_INVALID(tutti_comm_flight_record(comm, NULL));
   CHECK_INVALID(tutti_comm_duplicate(comm, NULL, NULL));
   CHECK_INVALID(tutti_comm_status(NULL));
+  CHECK_INVALID(tutti_comm_finalize(NULL, 0));
+  CHECK_INVALID(tutti_comm_finalize(comm, -1));
   CHECK_OK(tutti_comm_status(comm));
 }
 
@@ -230,6 +232,17 @@ static void check_cancellation(tutti_comm_t* comm) {
   CHECK_OK(tutti_barrier(comm, NULL));
 }
 
+/* A finalized communicator refuses calls, and can still be observed and destroyed. */
+static void check_finalize(tutti_comm_t* comm) {
+  CHECK_OK(tutti_comm_finalize(comm, 20000000000));
+  CHECK_INVALID(tutti_barrier(comm, NULL));
+  CHECK(strstr(tutti_last_error(), "was finalized") != NULL);
+  CHECK_INVALID(tutti_comm_status(comm));
+  CHECK_INVALID(tutti_comm_finalize(comm, 0));
+  uint64_t counters = 0;
+  CHECK_OK(tutti_comm_counters(comm, count_one, &counters));
+}
+
 static void* run_rank(void* context) {
   struct member* member = context;
   tutti_comm_options_t options = TUTTI_COMM_OPTIONS_INIT;
@@ -267,6 +280,7 @@ static void* run_rank(void* context) {
   }
   CHECK_OK(tutti_barrier(comm, NULL));
   check_cancellation(comm);
+  check_finalize(comm);
   tutti_comm_destroy(other);
   tutti_comm_destroy(comm);
   return NULL;

@@ -1,5 +1,5 @@
-// Tests how a communicator ends: the query of its failure, and what a failure or a wait that timed
-// out leaves behind.
+// Tests how a communicator ends: the query of its failure, finalize, and what a failure or a wait
+// that timed out leaves behind.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,6 +38,10 @@ class Signal {
   std::atomic<bool> flag_{false};
 };
 
+Status end_of(Result<Request> request) {
+  return request.ok() ? request->wait_for(kLong) : request.status();
+}
+
 /// Asks for the status until it is an error, without a call in flight.
 Status await_failure(const Communicator& communicator) {
   const auto give_up = std::chrono::steady_clock::now() + kLong;
@@ -47,6 +51,11 @@ Status await_failure(const Communicator& communicator) {
     status = communicator.status();
   }
   return status;
+}
+
+void expect_finalized(const Status& status) {
+  EXPECT_EQ(status.code(), Code::invalid_argument) << status.to_string();
+  EXPECT_NE(status.message().find("was finalized"), std::string::npos) << status.to_string();
 }
 
 // ---- status -------------------------------------------------------------------------------------
@@ -109,6 +118,140 @@ TEST(CommunicatorEnd, WaitThatTimesOut_leavesTheCallInFlightAndTheCommunicatorUs
     finish(std::move(next));
     finish(std::move(late));
     EXPECT_EQ(buffer, pattern(5'003, 1));
+  });
+}
+
+// ---- finalize -----------------------------------------------------------------------------------
+
+TEST(CommunicatorEnd, Finalize_afterCalls_isOkAndLaterCallsFail) {
+  on_ranks(3, patient(), [](Communicator& communicator) {
+    Bytes own(1'000), all(3'000);
+    finish(communicator.allgather(own, all));
+    finish(communicator.barrier());
+    const Status end = communicator.finalize(kLong);
+    EXPECT_TRUE(end) << end.to_string();
+    expect_finalized(communicator.barrier().status());
+    expect_finalized(communicator.prepare({.collective = Collective::barrier}).status());
+    expect_finalized(communicator.duplicate(patient()).status());
+    expect_finalized(communicator.status());
+    expect_finalized(communicator.finalize(kLong));
+    communicator.abort("too late to matter");
+    EXPECT_EQ(communicator.size(), 3u);
+    EXPECT_GE(counters_of(communicator).at("collectives_completed"), 2u);
+  });
+}
+
+TEST(CommunicatorEnd, Finalize_withACallInFlight_waitsForTheCall) {
+  Signal called;
+  on_ranks(2, patient(), [&](Communicator& communicator) {
+    if (communicator.rank() == Rank{1}) {
+      called.wait();
+      std::this_thread::sleep_for(milliseconds(20));
+      finish(communicator.barrier());
+      return;
+    }
+    auto request = communicator.barrier();
+    called.set();
+    const Status end = communicator.finalize(kLong);
+    EXPECT_TRUE(end) << end.to_string();
+    ASSERT_TRUE(request.ok());
+    EXPECT_TRUE(request->progress().done);
+    EXPECT_TRUE(request->wait());
+  });
+}
+
+TEST(CommunicatorEnd, Finalize_callThatAPeerNeverMakes_isAbortedAtTheDeadline) {
+  std::barrier ready(2);
+  on_ranks(2, patient(), [&](Communicator& communicator) {
+    finish(communicator.barrier());
+    ready.arrive_and_wait();
+    if (communicator.rank() == Rank{1}) {
+      const Status status = await_failure(communicator);
+      EXPECT_EQ(status.code(), Code::peer_failed) << status.to_string();
+      EXPECT_EQ(ranks_of(status), Numbers{0});
+      return;
+    }
+    auto request = communicator.barrier();
+    const Status end = communicator.finalize(milliseconds(50));
+    EXPECT_EQ(end.code(), Code::timeout) << end.to_string();
+    ASSERT_TRUE(request.ok());
+    ASSERT_TRUE(request->progress().done);
+    EXPECT_EQ(request->wait().code(), Code::aborted);
+  });
+}
+
+TEST(CommunicatorEnd, Finalize_peerThatHasNotTakenItsData_isNamedAtTheDeadline) {
+  CommunicatorOptions options = patient();
+  options.device_name = "ip";
+  Signal finalized;
+  std::barrier ready(3);
+  on_ranks(3, options, [&](Communicator& communicator) {
+    finish(communicator.barrier());
+    ready.arrive_and_wait();
+    if (communicator.rank() == Rank{0}) {
+      Bytes buffer = pattern(2'000, 1);
+      // The root of a short Broadcast is done before its receivers call.
+      finish(communicator.broadcast(buffer, Rank{0}, {.algorithm = Algorithm::multicast}));
+      const Status end = communicator.finalize(milliseconds(50));
+      EXPECT_EQ(end.code(), Code::timeout) << end.to_string();
+      EXPECT_EQ(ranks_of(end), (Numbers{1, 2})) << end.to_string();
+      finalized.set();
+      return;
+    }
+    finalized.wait();
+    communicator.abort("the root has left");
+  });
+}
+
+TEST(CommunicatorEnd, Finalize_ofAFailedCommunicator_returnsTheFailure) {
+  std::barrier ready(2);
+  on_ranks(2, patient(), [&](Communicator& communicator) {
+    finish(communicator.barrier());
+    ready.arrive_and_wait();
+    if (communicator.rank() == Rank{1}) communicator.abort("had enough");
+    const Status failed = await_failure(communicator);
+    const Status end = communicator.finalize(kLong);
+    EXPECT_EQ(end.code(), failed.code()) << end.to_string();
+    EXPECT_EQ(ranks_of(end), Numbers{1});
+    expect_finalized(communicator.barrier().status());
+  });
+}
+
+TEST(CommunicatorEnd, Finalize_inACompletionCallback_isRefused) {
+  on_ranks(2, patient(), [](Communicator& communicator) {
+    Status refused;
+    auto request = communicator.barrier();
+    ASSERT_TRUE(request.ok());
+    EXPECT_TRUE(communicator.on_completion(
+        *request, [&](const Status&) { refused = communicator.finalize(kLong); }));
+    EXPECT_TRUE(request->wait_for(kLong));
+    EXPECT_EQ(refused.code(), Code::invalid_argument) << refused.to_string();
+    finish(communicator.barrier());
+  });
+}
+
+// ---- the next communicator ----------------------------------------------------------------------
+
+TEST(CommunicatorEnd, FailedCommunicator_doesNotHinderANewOneOfTheSurvivors) {
+  auto survivors = runtime::make_local_bootstraps(2);
+  std::barrier ready(3);
+  on_ranks(3, patient(), [&](Communicator& communicator) {
+    finish(communicator.barrier());
+    ready.arrive_and_wait();
+    if (communicator.rank() == Rank{2}) return communicator.abort("this rank leaves the job");
+    EXPECT_FALSE(end_of(communicator.barrier()));
+    // The failed communicator still exists while the new one is used.
+    auto next = Communicator::create(*survivors[index(communicator.rank())], patient());
+    ASSERT_TRUE(next.ok()) << next.status().to_string();
+    Bytes own = pattern(10'007, index(next->rank()));
+    Bytes all(2 * own.size());
+    finish(next->allgather(own, all));
+    EXPECT_TRUE(
+        std::equal(own.begin(), own.end(),
+                   all.begin() + static_cast<std::ptrdiff_t>(index(next->rank()) * own.size())));
+    EXPECT_TRUE(next->status());
+    EXPECT_TRUE(next->finalize(kLong));
+    EXPECT_FALSE(communicator.status());
   });
 }
 

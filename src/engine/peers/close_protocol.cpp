@@ -1,5 +1,7 @@
 #include "engine/peers/close_protocol.hpp"
 
+#include <algorithm>
+
 namespace tutti::engine {
 
 void CloseProtocol::begin(Instant now) {
@@ -10,6 +12,17 @@ void CloseProtocol::begin(Instant now) {
     if (!retention_.all_at(rank_of(r))) peers_.watch(rank_of(r));
   }
   for (const Rank rank : slots_.unacked()) peers_.watch(rank);
+}
+
+std::vector<Rank> CloseProtocol::awaited(Rank me) const {
+  const std::vector<Rank> unacked = slots_.unacked();
+  std::vector<Rank> ranks;
+  for (std::uint32_t r = 0; r < size_; ++r) {
+    const Rank rank = rank_of(r);
+    const bool owes = std::find(unacked.begin(), unacked.end(), rank) != unacked.end();
+    if (rank != me && (owes || !retention_.all_at(rank))) ranks.push_back(rank);
+  }
+  return ranks;
 }
 
 void CloseProtocol::poll(Instant now) {

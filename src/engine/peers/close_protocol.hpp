@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "engine/core/retention.hpp"
 #include "engine/exchange/slot_recovery.hpp"
@@ -23,6 +24,8 @@ class CloseProtocol {
   bool begun() const { return begun_; }
   /// Whether another rank may still ask this rank for a retained block or a slot entry.
   bool needed() const { return !retention_.empty() || !slots_.unacked().empty(); }
+  /// The other ranks that may still ask.
+  std::vector<Rank> awaited(Rank me) const;
   /// Repeats the request for missing slot ACKs from time to time.
   void poll(Instant now);
 

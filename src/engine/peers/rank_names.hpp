@@ -1,7 +1,6 @@
 // Names of a communicator's ranks in errors, and their numbers in the job.
 #pragma once
 
-#include <initializer_list>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,13 +27,11 @@ class RankNames {
   }
 
   /// The ranks of the job that are these ranks of the communicator, for Status::ranks.
-  std::vector<Rank> in_job(std::initializer_list<Rank> ranks) const {
-    std::vector<Rank> numbers;
-    numbers.reserve(ranks.size());
-    for (const Rank rank : ranks) {
-      numbers.push_back(index(rank) < members_.size() ? members_[index(rank)] : rank);
+  std::vector<Rank> in_job(std::vector<Rank> ranks) const {
+    for (Rank& rank : ranks) {
+      if (index(rank) < members_.size()) rank = members_[index(rank)];
     }
-    return numbers;
+    return ranks;
   }
 
  private:

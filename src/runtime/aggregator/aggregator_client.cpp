@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 #include <string_view>
+#include <utility>
 
 #include "base/error.hpp"
 #include "engine/aggregate/contribute_operation.hpp"
@@ -18,6 +19,7 @@
 #include "runtime/communicator/communicator_impl.hpp"
 #include "runtime/communicator/route_names.hpp"
 #include "runtime/progress/clock.hpp"
+#include "runtime/progress/exception_status.hpp"
 
 namespace tutti::runtime {
 
@@ -116,15 +118,24 @@ Status Aggregation::join(const std::string& address, const std::string& unique_i
   return {};
 }
 
-Aggregation::~Aggregation() {
+Aggregation::~Aggregation() { (void)close(kNever); }
+
+Status Aggregation::close(Instant deadline) {
+  if (std::exchange(closed_, true)) return {};
   std::vector<std::shared_ptr<engine::Completion>> left;
   for (Side& side : sides_) {
     auto leave = std::make_unique<engine::InNetworkLeave>();
     left.push_back(leave->completion());
     progress_->submit(side.state->context(), std::move(leave), true);
   }
-  const Instant deadline = now() + kLeavePatience;
-  for (const auto& one : left) progress_->wait(*one, deadline);
+  const Instant patience = std::min(deadline, now() + kLeavePatience);
+  for (const auto& one : left) progress_->wait(*one, patience);
+  Status first;
+  for (Side& side : sides_) {
+    Status end = side.state->close(deadline);
+    if (first.ok()) first = std::move(end);
+  }
+  return guarded([&] { return without_aggregator(first, size_); });
 }
 
 std::string Aggregation::describe() const {
@@ -154,6 +165,11 @@ void Aggregation::abort(const std::string& reason) {
 
 void Aggregation::poll() {
   for (const Side& side : sides_) side.state->poll_routes();
+}
+
+bool Aggregation::busy() const {
+  return std::any_of(sides_.begin(), sides_.end(),
+                     [](const Side& side) { return side.state->context().operations().busy(); });
 }
 
 Status Aggregation::status() const {

@@ -83,6 +83,9 @@ class Aggregation final : public CallRoute {
   void abort(const std::string& reason) override;
   void poll() override;
   Status status() const override;
+  bool busy() const override;
+  /// Leaves the aggregators, and closes the side communicators.
+  Status close(Instant deadline) override;
 
   /// These functions start reductions, like those of Communicator with the same names. The buffers
   /// belong to Tutti until completion. In place: `output` is `input` or, in a Reduce-Scatter, this
@@ -120,6 +123,7 @@ class Aggregation final : public CallRoute {
   std::uint32_t size_;
   std::shared_ptr<Progress> progress_;
   std::vector<Side> sides_;
+  bool closed_ = false;
   Status reason_;
   /// Held while a call is submitted, so that the calls of several threads have one order on all
   /// side communicators.

@@ -12,6 +12,7 @@
 #include "engine/core/operation.hpp"
 #include "tutti/collective.hpp"
 #include "tutti/status.hpp"
+#include "tutti/units.hpp"
 
 namespace tutti::runtime {
 
@@ -48,6 +49,11 @@ class CallRoute {
   virtual void poll() = 0;
   /// The failure that ended the route; ok: none.
   virtual Status status() const = 0;
+  /// Whether a call of this route is under way. Owner of the engine only.
+  virtual bool busy() const = 0;
+  /// Closes the side communicators of the route, until `deadline` at most; a second call does
+  /// nothing. No call may be under way. Returns the first error.
+  virtual Status close(Instant deadline) = 0;
 };
 
 }  // namespace tutti::runtime

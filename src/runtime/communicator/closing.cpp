@@ -1,8 +1,16 @@
 #include "runtime/communicator/closing.hpp"
 
+#include <fmt/ranges.h>
 #include <poll.h>
 
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
 #include "runtime/progress/clock.hpp"
+#include "runtime/progress/exception_status.hpp"
 
 namespace tutti::runtime {
 
@@ -12,13 +20,23 @@ namespace {
 constexpr Nanoseconds kCloseLinger{2'000'000'000};
 constexpr Nanoseconds kFailedLinger{50'000'000};
 
-/// Polls until every message of this rank has reached its peer, but no longer than `patience`.
-void linger(engine::CommunicatorContext& context, Nanoseconds patience) {
-  const Instant deadline = now() + patience;
-  while (!context.quiet() && now() < deadline) {
+/// Polls until every message of this rank has reached its peer, but no longer than `patience` and
+/// not beyond `deadline`.
+void linger(engine::CommunicatorContext& context, Nanoseconds patience, Instant deadline) {
+  const Instant end = std::min(deadline, now() + patience);
+  while (!context.quiet() && now() < end) {
     context.poll(now());
     wait_readable(context.endpoint());
   }
+}
+
+Status unserved(const engine::CommunicatorContext& context, std::vector<Rank> awaited) {
+  std::vector<std::string> names;
+  for (const Rank rank : awaited) names.push_back(context.names().of(rank));
+  return failure_of(context.names().in_job(std::move(awaited)), Code::timeout,
+                    "{} closed its communicator before {} had acknowledged its data: allow more "
+                    "time, or call a barrier first",
+                    context.names().of(context.rank()), fmt::join(names, ", "));
 }
 
 }  // namespace
@@ -28,22 +46,32 @@ void wait_readable(device::Endpoint& endpoint) {
   if (ready.fd >= 0 && endpoint.prepare_wait()) (void)::poll(&ready, 1, 1);
 }
 
-void close_context(engine::CommunicatorContext& context) {
+Status close_context(engine::CommunicatorContext& context, Instant deadline) {
   // A failure that was recorded since the last poll is carried out first, so that the peers learn
   // of it.
   context.poll(now());
   context.closing().begin(now());
-  while (context.closing().needed() && !context.failures().settled()) {
+  const auto needed = [&] { return context.closing().needed() && !context.failures().settled(); };
+  while (needed() && now() < deadline) {
     context.poll(now());
     wait_readable(context.endpoint());
   }
-  const bool well = !context.failures().settled();
-  linger(context, well ? kCloseLinger : kFailedLinger);
-  if (!well) return;
+  // The notices of a failure are sent even if the deadline has passed.
+  if (context.failures().settled()) {
+    linger(context, kFailedLinger, kNever);
+    return guarded([&]() -> Status { return context.failures().status(); });
+  }
+  Status end;
+  if (needed()) {
+    end = guarded([&] { return unserved(context, context.closing().awaited(context.rank())); });
+  }
+  linger(context, kCloseLinger, deadline);
   context.slots().announce_close(now());
   // This wait is short, because a peer that closes at the same time does not acknowledge the
   // announcement.
-  linger(context, kFailedLinger);
+  context.poll(now());
+  linger(context, kFailedLinger, deadline);
+  return end;
 }
 
 }  // namespace tutti::runtime

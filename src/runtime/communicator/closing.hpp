@@ -3,12 +3,16 @@
 
 #include "device/device.hpp"
 #include "engine/core/communicator_context.hpp"
+#include "tutti/status.hpp"
+#include "tutti/units.hpp"
 
 namespace tutti::runtime {
 
 /// Polls a context that its engine has released until the peers need nothing more from it, for a
-/// few seconds at most. This repeats lost messages of this rank, which no other rank can repeat.
-void close_context(engine::CommunicatorContext& context);
+/// few seconds and until `deadline` at most; notices of a failure get some tens of milliseconds more.
+/// This repeats lost messages of this rank, which no other rank can repeat. Returns the failure of
+/// the context, or Code::timeout if the deadline ended the service of the peers.
+Status close_context(engine::CommunicatorContext& context, Instant deadline);
 
 /// Sleeps until the endpoint is readable, but at most one millisecond, because the caller must
 /// check its deadlines.

@@ -212,6 +212,7 @@ Result<Communicator> Communicator::create(runtime::Bootstrap& bootstrap,
 
 Result<Communicator> Communicator::duplicate(const CommunicatorOptions& options) {
   return at_home(*state_, [&]() -> Result<Communicator> {
+    if (Status status = state_->check_usable(); !status) return status;
     auto bootstrap = runtime::make_callback_bootstrap(
         rank(), size(),
         [this](std::span<const std::byte> mine, std::span<std::byte> all, Nanoseconds timeout) {
@@ -226,6 +227,7 @@ Result<Communicator> Communicator::duplicate(const CommunicatorOptions& options)
 Result<Communicator> Communicator::duplicate(runtime::Bootstrap& bootstrap,
                                              const CommunicatorOptions& options) const {
   return at_home(*state_, [&]() -> Result<Communicator> {
+    if (Status status = state_->check_usable(); !status) return status;
     CommunicatorOptions own = options;
     if (!state_->no_multicast().empty()) own.multicast = "none";
     auto state = create_state(bootstrap, own, state_.get());
@@ -372,7 +374,7 @@ Status Communicator::on_completion(Request& request, std::function<void(const St
 }
 
 Status Communicator::status() const {
-  return guarded([&]() -> Status {
+  return at_home(*state_, [&]() -> Status {
     Status known = state_->status();
     if (!known) return known;
     // The notice of a peer may have arrived while no thread polled.
@@ -394,6 +396,10 @@ void Communicator::abort(const std::string& reason) {
       if (!within_callback) state_->poll_routes();
     });
   });
+}
+
+Status Communicator::finalize(Nanoseconds timeout) {
+  return at_home(*state_, [&] { return state_->finalize(timeout); });
 }
 
 std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() const {

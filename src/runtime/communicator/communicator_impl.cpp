@@ -6,14 +6,80 @@
 #include "base/error.hpp"
 #include "device/device.hpp"
 #include "runtime/communicator/closing.hpp"
+#include "runtime/progress/clock.hpp"
 
 namespace tutti::runtime {
 
-CommunicatorImpl::~CommunicatorImpl() {
-  // Routes are destroyed first, because their side communicators use the same engine.
-  for (std::shared_ptr<CallRoute>& route : routes_) route.reset();
+CommunicatorImpl::~CommunicatorImpl() { (void)close(kNever); }
+
+// ---- closing ------------------------------------------------------------------------------------
+
+Status CommunicatorImpl::close(Instant deadline) {
+  if (closed_.exchange(true)) return {};
+  Status first;
+  // Routes are closed first, because their side communicators use the same engine.
+  for (const std::shared_ptr<CallRoute>& route : routes_) {
+    Status end = route->close(deadline);
+    if (first.ok()) first = std::move(end);
+  }
   if (served_) progress_->remove(*context_);
-  if (context_) close_context(*context_);
+  Status end;
+  if (context_) end = close_context(*context_, deadline);
+  if (first.ok()) first = std::move(end);
+  return first;
+}
+
+Status CommunicatorImpl::finalize(Nanoseconds timeout) {
+  if (progress_->caller_owns_engine()) {
+    return failure(Code::invalid_argument,
+                   "rank {}: a completion callback finalizes a communicator, which makes no "
+                   "progress until the callback returns: finalize it in another thread",
+                   index(rank()));
+  }
+  if (finalized_.exchange(true)) return status();
+  const Instant begin = now();
+  const Instant deadline = timeout < kNever - begin ? begin + timeout : kNever;
+  const Status calls = end_calls(deadline, timeout);
+  const Status end = close(deadline);
+  return calls.ok() ? end : calls;
+}
+
+bool CommunicatorImpl::busy() {
+  return progress_->with_engine([&] {
+    return std::any_of(routes_.begin(), routes_.end(),
+                       [](const auto& route) { return route->busy(); });
+  });
+}
+
+/// Waits until no call is under way; false if one is at the deadline.
+bool CommunicatorImpl::await_calls(Instant deadline) {
+  constexpr Nanoseconds kRound{1'000'000};
+  const engine::Completion never;
+  while (busy()) {
+    if (now() >= deadline) return false;
+    progress_->wait(never, std::min(deadline, now() + kRound));
+  }
+  return true;
+}
+
+Status CommunicatorImpl::end_calls(Instant deadline, Nanoseconds timeout) {
+  if (await_calls(deadline)) return {};
+  const std::string seconds = fmt::format("{:.3f} s", static_cast<double>(timeout.count()) / 1e9);
+  progress_->with_engine([&] {
+    EnginePoller::run_contained(*context_, [&] {
+      this->abort("the communicator was finalized, and calls were still under way after " +
+                  seconds);
+      return true;
+    });
+    poll_routes();
+  });
+  // Receive workers may have to finish a step before a call can end.
+  constexpr Nanoseconds kAbortPatience{1'000'000'000};
+  (void)await_calls(now() + kAbortPatience);
+  return failure(Code::timeout,
+                 "rank {}: calls were still under way {} after the communicator was to be "
+                 "finalized, and were aborted: wait for their requests first, or allow more time",
+                 index(rank()), seconds);
 }
 
 Status CommunicatorImpl::not_at_home() const {
@@ -45,6 +111,10 @@ Result<std::shared_ptr<RequestState>> CommunicatorImpl::request_of(CallRoute::Ou
 }
 
 Status CommunicatorImpl::status() const {
+  if (finalized_) {
+    return failure(Code::invalid_argument,
+                   "rank {}: the communicator was finalized: create a new one", index(rank()));
+  }
   // The engine's route is the last one. Its failure comes first, because check_usable ends it after
   // a failure of another route.
   for (auto route = routes_.rbegin(); route != routes_.rend(); ++route) {
@@ -58,6 +128,7 @@ Status CommunicatorImpl::check_usable() {
   if (failed.ok()) return {};
   // This rank will start no call any more, so its peers must not wait for it in calls by the engine
   // after only a side communicator has failed.
+  if (finalized_) return failed;
   if (!context_->failures().settled()) {
     progress_->with_engine([&] { context_->failures().fail_because(failed); });
     progress_->poll_quietly();
@@ -79,10 +150,12 @@ void CommunicatorImpl::add_side_counters(CallRoute::CounterList& counters) const
 }
 
 void CommunicatorImpl::abort(const std::string& reason) {
+  if (closed_) return;
   for (auto route = routes_.rbegin(); route != routes_.rend(); ++route) (*route)->abort(reason);
 }
 
 void CommunicatorImpl::poll_routes() {
+  if (closed_) return;
   for (auto route = routes_.rbegin(); route != routes_.rend(); ++route) (*route)->poll();
 }
 

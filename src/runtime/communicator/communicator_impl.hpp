@@ -2,6 +2,7 @@
 // it, and the routes of its calls.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -18,6 +19,7 @@
 #include "runtime/progress/progress.hpp"
 #include "tutti/options.hpp"
 #include "tutti/status.hpp"
+#include "tutti/units.hpp"
 
 namespace tutti::runtime {
 
@@ -54,13 +56,19 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
                                                           const CommunicatorOptions& options,
                                                           std::shared_ptr<Progress> progress,
                                                           CommunicatorRole role);
-  /// Closes the communicator at this rank: serves peers that still need data from it, for a few
-  /// seconds at most.
+  /// Closes the communicator.
   ~CommunicatorImpl();
 
   /// Ok in the process that created the communicator; an error in a child of fork(), which has only
   /// a copy of the objects and must leave the sockets and threads to its parent.
   Status check_home() const { return home_.left() ? not_at_home() : Status(); }
+  /// Closes the communicator at this rank: serves peers that still need data from it, for a few
+  /// seconds and until `deadline` at most. A second call does nothing. No call may be under way.
+  Status close(Instant deadline);
+  /// Waits for the calls under way, then closes the communicator, both within `timeout`. Calls that
+  /// are not done then are aborted.
+  Status finalize(Nanoseconds timeout);
+
   Rank rank() const { return context_->rank(); }
   std::uint32_t size() const { return context_->size(); }
   std::uint16_t number() const { return number_; }
@@ -88,7 +96,8 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
     if (Status status = check_usable(); !status) return status;
     return request_of(route_of(call).start(call));
   }
-  /// The first failure of the communicator, also of its side communicators; ok: none.
+  /// The first failure of the communicator, also of its side communicators, or the error that the
+  /// communicator was finalized; ok: none.
   Status status() const;
   /// Fails if the communicator can start no call.
   Status check_usable();
@@ -108,6 +117,10 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   CommunicatorImpl() = default;
   Status not_at_home() const;
 
+  bool busy();
+  bool await_calls(Instant deadline);
+  Status end_calls(Instant deadline, Nanoseconds timeout);
+
   device::HomeProcess home_;
   std::shared_ptr<Progress> progress_;
   std::unique_ptr<engine::CommunicatorContext> context_;
@@ -116,6 +129,8 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   /// every call.
   std::vector<std::shared_ptr<CallRoute>> routes_;
   bool served_ = false;  ///< true: `progress_` polls the context
+  std::atomic<bool> finalized_{false};
+  std::atomic<bool> closed_{false};
   std::uint16_t number_ = 0;
   std::string bootstrap_;
   std::string device_;

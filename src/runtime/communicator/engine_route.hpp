@@ -26,6 +26,8 @@ class EngineRoute final : public CallRoute {
   void abort(const std::string& reason) override { context_.failures().abort(reason); }
   void poll() override;
   Status status() const override { return context_.failures().status(); }
+  bool busy() const override { return context_.operations().busy(); }
+  Status close(Instant) override { return {}; }
 
  private:
   Outcome submit(Result<std::unique_ptr<engine::Operation>> operation, bool will_wait);

@@ -8,6 +8,7 @@ namespace tutti::runtime {
 
 Result<std::shared_ptr<PreparedState>> PreparedState::create(
     std::shared_ptr<CommunicatorImpl> communicator, const CollectiveCall& call) {
+  if (Status status = communicator->check_usable(); !status) return status;
   std::shared_ptr<PreparedState> state(new PreparedState(), [](PreparedState* last) {
     const bool at_home = !last->communicator_ || last->communicator_->check_home().ok();
     return at_home ? delete last : device::abandon(last);

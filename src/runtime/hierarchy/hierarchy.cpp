@@ -257,6 +257,21 @@ Status Hierarchy::status() const {
   return {};
 }
 
+bool Hierarchy::busy() const {
+  const std::lock_guard lock(mutex_);
+  return !jobs_.empty();
+}
+
+Status Hierarchy::close(Instant deadline) {
+  Status first;
+  for (const auto& side : {host_, across_}) {
+    if (!side) continue;
+    Status end = side->close(deadline);
+    if (first.ok()) first = std::move(end);
+  }
+  return first;
+}
+
 /// The rank of the job whose loss ended a side communicator; kNoRank if it had another cause.
 Rank Hierarchy::culprit_of(CommunicatorImpl& failed) const {
   const engine::CommunicatorContext& context = failed.context();

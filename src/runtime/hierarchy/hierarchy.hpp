@@ -59,6 +59,8 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   void abort(const std::string& reason) override;
   void poll() override;
   Status status() const override;
+  bool busy() const override;
+  Status close(Instant deadline) override;
   /// The hierarchy in words, such as "2 hosts of 4 ranks each, joined by shared memory".
   std::string describe() const override;
   /// The counters of both side communicators together, and the counter hierarchical_calls.
