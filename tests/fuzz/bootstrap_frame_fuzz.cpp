@@ -44,7 +44,9 @@ void check_payload(std::span<const std::byte> payload) {
     require(result->size() == kSize);
     require(equal(payload_of(encode_result(exchange, *result)), payload));
   }
-  require(!decode_failed(payload).ok());
+  const Status failed = decode_failed(payload, kSize);
+  require(!failed.ok());
+  for (const Rank rank : failed.ranks()) require(index(rank) < kSize);
 }
 
 /// Feeds the stream in pieces of `piece` bytes. The frames that come out must not depend on the

@@ -205,7 +205,8 @@ void add_bootstrap(Corpus& corpus) {
   corpus.add("bootstrap_frame_fuzz", "gather", encode_gather(0, 1000, contribution));
   corpus.add("bootstrap_frame_fuzz", "result",
              encode_result(0, std::vector<Bytes>{contribution, {}, contribution}));
-  corpus.add("bootstrap_frame_fuzz", "failed", encode_failed(Status(Code::timeout, "late")));
+  corpus.add("bootstrap_frame_fuzz", "failed",
+             encode_failed(Status(Code::timeout, "late", {Rank{1}})));
   const Bytes nested(kNested, std::byte{0x91});
   PeerOptions greeting;
   greeting.host = "host";

@@ -80,12 +80,15 @@ TEST(BootstrapFrame, MalformedPayloadsAreRefused) {
 }
 
 TEST(BootstrapFrame, DamagedFailureMessage_decodesToAnError) {
-  EXPECT_EQ(decode_failed(Bytes()).code(), Code::internal);
-  EXPECT_EQ(decode_failed(Bytes(1)).code(), Code::internal);
-  EXPECT_EQ(decode_failed(Bytes(1, std::byte{200})).code(), Code::internal);
-  const Bytes frame = encode_failed(Status(Code::timeout, "rank\n3"));
-  const Status status = decode_failed(Bytes(frame.begin() + kFrameHeaderBytes, frame.end()));
+  EXPECT_EQ(decode_failed(Bytes(), 4).code(), Code::internal);
+  EXPECT_EQ(decode_failed(Bytes(1), 4).code(), Code::internal);
+  EXPECT_EQ(decode_failed(Bytes(1, std::byte{200}), 4).code(), Code::internal);
+  EXPECT_EQ(decode_failed(Bytes(5, std::byte{1}), 4).code(), Code::internal);  // half a rank
+  const Bytes frame = encode_failed(Status(Code::timeout, "rank\n3", {Rank{3}, Rank{4}}));
+  const Status status = decode_failed(Bytes(frame.begin() + kFrameHeaderBytes, frame.end()), 4);
   EXPECT_EQ(status.to_string(), "timeout: rank?3");
+  ASSERT_EQ(status.ranks().size(), 1u);  // a job of 4 ranks has no rank 4
+  EXPECT_EQ(status.ranks()[0], Rank{3});
 }
 
 TEST(BootstrapFrame, RandomBytesAreNoValidFrame) {
@@ -250,7 +253,7 @@ TEST(BootstrapRendezvous, RankThatTimesOutBeforeTheJobBegins_failsAlone_andMayRe
   EXPECT_EQ(told[0].rank, 1u);
   EXPECT_TRUE(told[0].ends);
   const Bytes& frame = *told[0].frame;
-  EXPECT_EQ(decode_failed(std::span(frame).subspan(kFrameHeaderBytes)).message(),
+  EXPECT_EQ(decode_failed(std::span(frame).subspan(kFrameHeaderBytes), 4).message(),
             "rank 3 did not join at here within 60 s");
   EXPECT_FALSE(job.failed());
   EXPECT_EQ(job.next_deadline(), now + seconds(60));
@@ -272,7 +275,7 @@ TEST(BootstrapRendezvous, TimeoutOfRank0_afterAllRanksJoined_namesTheRanksThatGa
   job.expire(now + std::chrono::seconds(60));
   const auto told = job.take_messages();
   ASSERT_EQ(told.size(), 2u);
-  EXPECT_EQ(decode_failed(std::span(*told[0].frame).subspan(kFrameHeaderBytes)).message(),
+  EXPECT_EQ(decode_failed(std::span(*told[0].frame).subspan(kFrameHeaderBytes), 4).message(),
             "rank 1 joined at here but gave up before all ranks had joined, within 60 s: give all "
             "ranks the same timeout");
 }
@@ -311,7 +314,7 @@ class LiveStore : public testing::Test {
     decoder.append(answer);
     auto frame = decoder.take();
     if (!frame.ok() || !*frame || (*frame)->kind != FrameKind::failed) return {};
-    return decode_failed((*frame)->payload);
+    return decode_failed((*frame)->payload, 4);
   }
 
   /// Lets both ranks of the store's job join and exchange; returns "" or a problem for each rank.

@@ -152,6 +152,8 @@ TEST(BootstrapStore, RankWithAShortTimeout_failsAlone_andOthersNameTheMissingRan
   for (const std::size_t rank : {0, 2}) {
     EXPECT_EQ(problems[rank].to_string(),
               "timeout: rank 3 did not join at " + store + " within 2 s");
+    ASSERT_EQ(problems[rank].ranks().size(), 1u);
+    EXPECT_EQ(problems[rank].ranks()[0], Rank{3});
   }
 }
 

@@ -85,7 +85,7 @@ class StoreBootstrap : public Bootstrap {
     if (sent.code() == Code::timeout) return lost(sent, timeout);
     auto frame = connection_.receive(deadline);
     if (!frame.ok()) return lost(frame.status(), timeout);
-    if (frame->kind == FrameKind::failed) return decode_failed(frame->payload);
+    if (frame->kind == FrameKind::failed) return decode_failed(frame->payload, options_.size);
     if (frame->kind != FrameKind::result) {
       return failure(Code::internal,
                      "the bootstrap store answered with an unexpected message of kind {}",
@@ -97,12 +97,12 @@ class StoreBootstrap : public Bootstrap {
   Status lost(const Status& why, Nanoseconds timeout) const {
     const std::string store = to_string(options_.endpoint);
     if (why.code() == Code::timeout) {
-      return failure(Code::timeout,
-                     "rank 0, whose bootstrap store is at {}, did not answer rank {} within {}",
-                     store, index(options_.rank), describe_duration(timeout));
+      return failure_of({Rank{0}}, Code::timeout,
+                        "rank 0, whose bootstrap store is at {}, did not answer rank {} within {}",
+                        store, index(options_.rank), describe_duration(timeout));
     }
-    return failure(
-        why.code(),
+    return failure_of(
+        {Rank{0}}, why.code(),
         "rank {} lost its connection to rank 0, whose bootstrap store is at {}, in exchange {}: {}",
         index(options_.rank), store, exchange_, why.message());
   }
@@ -171,7 +171,7 @@ std::optional<StoreConnection> try_to_join(const StoreOptions& options, Deadline
     setback = {false,
                failure(Code::timeout, "rank 0 still serves its previous job at this address")};
   } else if (frame->kind == FrameKind::failed) {
-    setback = {true, decode_failed(frame->payload)};
+    setback = {true, decode_failed(frame->payload, options.size)};
   } else {
     setback = {true, failure(Code::internal, "the store sent an unexpected answer of kind {}",
                              static_cast<int>(frame->kind))};
@@ -180,11 +180,12 @@ std::optional<StoreConnection> try_to_join(const StoreOptions& options, Deadline
 }
 
 Status unreachable(const StoreOptions& options, const Status& why) {
-  return failure(Code::timeout,
-                 "rank {} could not join rank 0 at {} within {} ({}): check that rank 0 is running "
-                 "and has this address",
-                 index(options.rank), to_string(options.endpoint),
-                 describe_duration(options.timeout), why.message());
+  return failure_of(
+      {Rank{0}}, Code::timeout,
+      "rank {} could not join rank 0 at {} within {} ({}): check that rank 0 is running "
+      "and has this address",
+      index(options.rank), to_string(options.endpoint), describe_duration(options.timeout),
+      why.message());
 }
 
 }  // namespace

@@ -12,6 +12,7 @@ namespace {
 constexpr std::uint32_t kMagic = 0x49545554;  // "TUTI" on the wire
 constexpr std::uint8_t kVersion = 1;
 constexpr std::size_t kMaxFailureTextBytes = 4096;
+constexpr std::size_t kMaxFailureRanks = 255;
 
 void put_u32(Bytes& bytes, std::uint32_t value) {
   for (int shift = 0; shift < 32; shift += 8) {
@@ -95,9 +96,12 @@ Bytes encode_result(std::uint32_t exchange, std::span<const Bytes> contributions
 
 Bytes encode_failed(const Status& status) {
   const std::size_t length = std::min(status.message().size(), kMaxFailureTextBytes);
+  const std::size_t ranks = std::min(status.ranks().size(), kMaxFailureRanks);
   Bytes frame;
-  put_header(frame, FrameKind::failed, 1 + length);
+  put_header(frame, FrameKind::failed, 2 + 4 * ranks + length);
   frame.push_back(static_cast<std::byte>(status.code()));
+  frame.push_back(static_cast<std::byte>(ranks));
+  for (const Rank rank : status.ranks().first(ranks)) put_u32(frame, index(rank));
   put(frame, std::as_bytes(std::span(status.message()).first(length)));
   return frame;
 }
@@ -154,15 +158,22 @@ Result<std::vector<Bytes>> decode_result(std::span<const std::byte> payload, std
   return contributions;
 }
 
-Status decode_failed(std::span<const std::byte> payload) {
-  if (payload.empty())
+Status decode_failed(std::span<const std::byte> payload, std::uint32_t size) {
+  const std::size_t ranks = payload.size() < 2 ? 0 : std::to_integer<std::size_t>(payload[1]);
+  if (payload.size() < 2 + 4 * ranks)
     return failure(Code::internal, "the bootstrap store failed without giving a reason");
   auto code = static_cast<Code>(std::to_integer<int>(payload[0]));
   if (code <= Code::ok || code > Code::internal) code = Code::internal;
-  std::string text(reinterpret_cast<const char*>(payload.data()) + 1, payload.size() - 1);
+  std::vector<Rank> at_fault;
+  for (std::size_t i = 0; i < ranks; ++i) {
+    const std::uint32_t rank = get_u32(payload, 2 + 4 * i);
+    if (rank < size) at_fault.push_back(rank_of(rank));
+  }
+  const auto rest = payload.subspan(2 + 4 * ranks);
+  std::string text(reinterpret_cast<const char*>(rest.data()), rest.size());
   std::replace_if(
       text.begin(), text.end(), [](char c) { return static_cast<unsigned char>(c) < ' '; }, '?');
-  return Status(code, std::move(text));
+  return Status(code, std::move(text), std::move(at_fault));
 }
 
 void FrameDecoder::append(std::span<const std::byte> bytes) { put(pending_, bytes); }

@@ -73,8 +73,9 @@ Result<Gather> decode_gather(std::span<const std::byte> payload);
 /// `size` contributions.
 Result<std::vector<Bytes>> decode_result(std::span<const std::byte> payload, std::uint32_t exchange,
                                          std::uint32_t size);
-/// Decodes the Status of a `failed` frame; never ok.
-Status decode_failed(std::span<const std::byte> payload);
+/// Decodes the Status of a `failed` frame of a job of `size` ranks; never ok. Ranks at fault that
+/// the job does not have are dropped.
+Status decode_failed(std::span<const std::byte> payload, std::uint32_t size);
 
 /// Cuts a byte stream into frames. Its memory is at most the limit of one frame plus the bytes of
 /// the last append().

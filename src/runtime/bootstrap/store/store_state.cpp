@@ -62,11 +62,10 @@ Rendezvous::Verdict Rendezvous::hello(const Hello& hello, const std::string& fro
   if (member.presence == Presence::left) return {Admission::busy, {}};
   if (failure_) return {Admission::refused, *failure_};
   if (member.presence == Presence::present) {
-    fail(
-        failure(Code::invalid_argument,
-                "rank {} joined twice at {}, from {} and from {}: give every process a rank of its "
-                "own, and find out what runs at these addresses if that is not the reason",
-                hello.rank, where_, member.address, from));
+    fail(failure_of({rank_of(hello.rank)}, Code::invalid_argument,
+                    "rank {} joined twice at {}, from {} and from {}: give every process a rank of "
+                    "its own, and find out what runs at these addresses if that is not the reason",
+                    hello.rank, where_, member.address, from));
     return {Admission::refused, *failure_};
   }
   member.presence = Presence::present;
@@ -80,10 +79,10 @@ Status Rendezvous::contribute(std::uint32_t rank, Gather gather, Deadline now) {
   if (failure_) return *failure_;
   Member& member = members_[rank];
   if (!joined_ || member.waiting || gather.exchange != exchange_) {
-    Status status = failure(Code::internal,
-                            "rank {} is at exchange {} of the bootstrap while the job is at {}: "
-                            "make the same collective calls in the same order on all ranks",
-                            rank, gather.exchange, exchange_);
+    Status status = failure_of({rank_of(rank)}, Code::internal,
+                               "rank {} is at exchange {} of the bootstrap while the job is at {}: "
+                               "make the same collective calls in the same order on all ranks",
+                               rank, gather.exchange, exchange_);
     fail(status);
     return status;
   }
@@ -114,8 +113,9 @@ void Rendezvous::wait(Member& member, Nanoseconds timeout, Nanoseconds remaining
     if (members_[rank].presence == Presence::left) gone.push_back(rank);
   }
   if (gone.empty()) return;
-  fail(failure(Code::peer_failed, "{} left the job at {} before exchange {} of the bootstrap",
-               describe_ranks(gone), where_, exchange_));
+  fail(failure_of(to_ranks(gone), Code::peer_failed,
+                  "{} left the job at {} before exchange {} of the bootstrap", describe_ranks(gone),
+                  where_, exchange_));
 }
 
 void Rendezvous::leave(std::uint32_t rank) {
@@ -129,8 +129,9 @@ void Rendezvous::leave(std::uint32_t rank) {
   const bool contributed = member.waiting;
   member.presence = Presence::left;
   if (contributed || waiting_ == 0 || failure_) return;
-  fail(failure(Code::peer_failed, "rank {} left the job at {} before exchange {} of the bootstrap",
-               rank, where_, exchange_));
+  fail(failure_of({rank_of(rank)}, Code::peer_failed,
+                  "rank {} left the job at {} before exchange {} of the bootstrap", rank, where_,
+                  exchange_));
 }
 
 void Rendezvous::complete() {
@@ -153,10 +154,10 @@ void Rendezvous::expire(Deadline now) {
     const Member& member = members_[rank];
     if (!member.waiting || member.deadline > now) continue;
     if (joined_) {
-      return fail(failure(Code::timeout,
-                          "{} did not join exchange {} of the bootstrap at {} within {}",
-                          describe_ranks(ranks_that_do_not_wait()), exchange_, where_,
-                          describe_duration(member.timeout)));
+      return fail(failure_of(to_ranks(ranks_that_do_not_wait()), Code::timeout,
+                             "{} did not join exchange {} of the bootstrap at {} within {}",
+                             describe_ranks(ranks_that_do_not_wait()), exchange_, where_,
+                             describe_duration(member.timeout)));
     }
     if (rank == 0) return fail(missing_ranks(member.timeout));
     give_up(rank);
@@ -179,13 +180,13 @@ Status Rendezvous::missing_ranks(Nanoseconds timeout) const {
     (members_[rank].presence == Presence::gave_up ? gave_up : absent).push_back(rank);
   }
   if (!absent.empty()) {
-    return failure(Code::timeout, "{} did not join at {} within {}", describe_ranks(absent), where_,
-                   describe_duration(timeout));
+    return failure_of(to_ranks(absent), Code::timeout, "{} did not join at {} within {}",
+                      describe_ranks(absent), where_, describe_duration(timeout));
   }
-  return failure(Code::timeout,
-                 "{} joined at {} but gave up before all ranks had joined, within {}: give all "
-                 "ranks the same timeout",
-                 describe_ranks(gave_up), where_, describe_duration(timeout));
+  return failure_of(to_ranks(gave_up), Code::timeout,
+                    "{} joined at {} but gave up before all ranks had joined, within {}: give all "
+                    "ranks the same timeout",
+                    describe_ranks(gave_up), where_, describe_duration(timeout));
 }
 
 Deadline Rendezvous::next_deadline() const {
