@@ -1,5 +1,6 @@
 // Tests job key files: how they are made, and each reason why one is refused.
 #include "runtime/keys/key_file.hpp"
+#include "requirements.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -84,7 +85,8 @@ TEST_F(KeyFile, FileThatOthersMayOpen_isRefused) {
 }
 
 TEST_F(KeyFile, FileOfAnotherUser_isRefused) {
-  if (::geteuid() != 0) GTEST_SKIP() << "only root can give a file to another user";
+  if (::geteuid() != 0)
+    return test::skip_without("root", "only root can give a file to another user");
   write(kDigits);
   ASSERT_EQ(::chown(path_.c_str(), 4711, 4711), 0);
   EXPECT_EQ(refusal(), "the job key file " + path_ +
