@@ -86,7 +86,7 @@ TEST_F(KeyFile, FileThatOthersMayOpen_isRefused) {
 
 TEST_F(KeyFile, FileOfAnotherUser_isRefused) {
   if (::geteuid() != 0)
-    return test::skip_without("root", "only root can give a file to another user");
+    return tutti::test::skip_without("root", "only root can give a file to another user");
   write(kDigits);
   ASSERT_EQ(::chown(path_.c_str(), 4711, 4711), 0);
   EXPECT_EQ(refusal(), "the job key file " + path_ +

@@ -37,7 +37,8 @@ int hops_of_socket(std::uint32_t hops) {
   EXPECT_TRUE(pair.ok()) << pair.status().to_string();
   int value = 0;
   socklen_t length = sizeof value;
-  EXPECT_EQ(::getsockopt((*pair)->send_descriptor(), IPPROTO_IP, IP_MULTICAST_TTL, &value, &length), 0);
+  EXPECT_EQ(::getsockopt((*pair)->send_descriptor(), IPPROTO_IP, IP_MULTICAST_TTL, &value, &length),
+            0);
   return value;
 }
 
