@@ -11,8 +11,8 @@
 #   --quick    debug only
 #
 # ThreadSanitizer covers of suite process aggregator_test, host_device_processes and the matrix program;
-# it leaves to --full the tests that CMake calls SINGLE_THREADED, among them suite schedule, and suite
-# scenario by UC multicast.
+# it leaves to --full the tests that CMake calls SINGLE_THREADED, among them suite schedule, suite
+# scenario by UC multicast, and processes that fork or exit in the middle of a job.
 #
 # After each preset its skipped tests are listed with what they lack. TUTTI_REQUIRE=lab,mpi,...
 # turns a skip for lack of one of these into a failure; tests/requirements.py lists the names.
@@ -114,7 +114,7 @@ if [ "$mode" = usual ]; then
   run asan -L 'unit|protocol|scenario|offload' -E "$many_ranks"
   wrapper=("${fixed_addresses[@]}")
   build tsan tests/{unit,protocol,scenario,offload}/all tutti aggregated_program loop_program matrix_program
-  run tsan -L 'unit|protocol|offload|process' -E "$many_ranks|^(cli|radix_sort|trace|tune)_test\$"
+  run tsan -L 'unit|protocol|offload|process' -E "$many_ranks|^(cli|radix_sort|trace|tune)_test\$|^life_processes\$"
   run tsan -L scenario -E '^uc[.]'
 fi
 

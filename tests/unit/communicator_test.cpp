@@ -442,13 +442,14 @@ TEST_P(Workers, WorkersReleaseTheBufferOfAnAbortedCollective) {
     }
     Bytes buffer(8u << 20);
     auto request = communicator.broadcast(buffer, rank_of(0));
-    ASSERT_TRUE(request.ok()) << request.status().to_string();
     if (rank == 2) {
+      ASSERT_TRUE(request.ok()) << request.status().to_string();
       while (request->progress().chunks_present < 20 && !request->test()) {
       }
       communicator.abort("in the middle");
     }
-    const Status end = request->wait_for(kLong);
+    // At a rank that begins after the abort, the call fails when it is started.
+    const Status end = request ? request->wait_for(kLong) : request.status();
     buffer = Bytes();
     EXPECT_NE(end.code(), Code::timeout) << end.to_string();
     EXPECT_TRUE(end.ok() || end.message().find("rank 2") != std::string::npos) << end.to_string();
