@@ -314,7 +314,7 @@ std::size_t IpEndpoint::poll_posted(Instant now, std::span<Completion> completio
   channels_.on_timers(now, completions_);
   transmit(now);
   // After a link's return, address resolution can take a second; multicast needs none.
-  if (channels_.sign_of_life_due(now)) (void)groups_.front()->post_probe(0);
+  if (channels_.take_sign_of_life(now)) (void)groups_.front()->post_probe(0);
   collect_probes();
   return completions_.take(completions);
 }

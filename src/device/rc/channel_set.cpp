@@ -38,7 +38,9 @@ void ChannelSet::on_timers(Instant now, CompletionSink& sink) {
   for (const Rank rank : open_) {
     RcChannel& channel = *peers_[index(rank)].channel;
     if (stopped) channel.forgive_silence(now);
-    if (channel.next_deadline() <= now) channel.on_timer(now, sink);
+    if (channel.next_deadline() > now) continue;
+    channel.on_timer(now, sink);
+    sign_wanted_ |= channel.unanswered();
   }
 }
 
@@ -46,12 +48,11 @@ void ChannelSet::on_heard(Rank peer, Instant now) {
   if (peers_[index(peer)].channel) peers_[index(peer)].channel->on_heard(now);
 }
 
-bool ChannelSet::sign_of_life_due(Instant now) {
-  if (now < next_sign_) return false;
-  const bool due =
-      std::any_of(open_.begin(), open_.end(), [this](Rank rank) { return at(rank).unanswered(); });
-  if (due) next_sign_ = now + kSignInterval;
-  return due;
+bool ChannelSet::take_sign_of_life(Instant now) {
+  if (!sign_wanted_ || now < next_sign_) return false;
+  sign_wanted_ = false;
+  next_sign_ = now + kSignInterval;
+  return true;
 }
 
 Status ChannelSet::post(Instant now, const WorkRequest& request) {

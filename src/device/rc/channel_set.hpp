@@ -40,9 +40,9 @@ class ChannelSet {
 
   /// Records that a peer was heard by multicast.
   void on_heard(Rank peer, Instant now);
-  /// True if this rank should multicast a sign of life: a peer does not answer, perhaps because
-  /// this rank cannot reach it by unicast. True at most once in kSignInterval.
-  bool sign_of_life_due(Instant now);
+  /// Takes the wish to multicast a sign of life, and returns whether there was one: a peer does not
+  /// answer, perhaps because this rank cannot reach it by unicast. At most one in kSignInterval.
+  bool take_sign_of_life(Instant now);
 
   /// These do what the functions with the same names in Endpoint do.
   Status post(Instant now, const WorkRequest& request);
@@ -66,6 +66,7 @@ class ChannelSet {
   std::vector<Rank> open_;
   Instant last_poll_{0};
   Instant next_sign_{0};
+  bool sign_wanted_ = false;
 };
 
 }  // namespace tutti::device::rc
