@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "runtime/bootstrap/byte_fields.hpp"
 
 namespace tutti::runtime {
 
@@ -113,11 +114,7 @@ Result<crypto::Secret> KeyAgreement::sealing_key(std::uint32_t other) const {
   }
   Bytes info = bytes_of(kSealLabel);
   const std::uint32_t receiver = own_.rank == 0 ? other : own_.rank;
-  for (const std::uint32_t rank : {0u, receiver}) {
-    for (int shift = 0; shift < 32; shift += 8) {
-      info.push_back(static_cast<std::byte>((rank >> shift) & 0xff));
-    }
-  }
+  for (const std::uint32_t rank : {0u, receiver}) put_u32(info, rank);
   crypto::Secret key;
   const Status status = crypto::hkdf(
       {.key = std::span(keys).first(size), .salt = transcript_, .info = info}, key.writable());

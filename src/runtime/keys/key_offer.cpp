@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "crypto/hash.hpp"
+#include "runtime/bootstrap/byte_fields.hpp"
 
 namespace tutti::runtime {
 
@@ -14,29 +15,11 @@ constexpr std::string_view kMagic = "tuttkey1";
 constexpr std::string_view kProofLabel = "tutti job key proof 1";
 constexpr std::size_t kKeyOffset = 20;
 
-void put(Bytes& bytes, std::span<const std::byte> part) {
-  bytes.insert(bytes.end(), part.begin(), part.end());
-}
-
-void put(Bytes& bytes, std::string_view text) { put(bytes, std::as_bytes(std::span(text))); }
-
-void put_u32(Bytes& bytes, std::uint32_t value) {
-  for (int shift = 0; shift < 32; shift += 8) {
-    bytes.push_back(static_cast<std::byte>((value >> shift) & 0xff));
-  }
-}
-
-std::uint32_t get_u32(std::span<const std::byte> bytes, std::size_t offset) {
-  std::uint32_t value = 0;
-  for (std::size_t i = 0; i < 4; ++i) {
-    value |= std::to_integer<std::uint32_t>(bytes[offset + i]) << (8 * i);
-  }
-  return value;
-}
+void put_text(Bytes& bytes, std::string_view text) { put(bytes, std::as_bytes(std::span(text))); }
 
 /// Appends all of an offer but its proof.
 void append_claims(Bytes& bytes, const KeyOffer& offer) {
-  put(bytes, kMagic);
+  put_text(bytes, kMagic);
   put_u32(bytes, offer.rank);
   put_u32(bytes, offer.size);
   put_u32(bytes, offer.keyed ? 1 : 0);
@@ -71,7 +54,7 @@ Result<KeyOffer> decode_key_offer(std::span<const std::byte> bytes) {
 
 Result<KeyOffer::Proof> prove(const KeyOffer& offer, const crypto::Secret& job_key) {
   Bytes info;
-  put(info, kProofLabel);
+  put_text(info, kProofLabel);
   append_claims(info, offer);
   KeyOffer::Proof proof;
   if (Status status = crypto::hkdf({.key = job_key.bytes(), .info = info}, proof); !status)

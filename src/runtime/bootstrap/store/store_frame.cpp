@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "crypto/hash.hpp"
+#include "runtime/bootstrap/byte_fields.hpp"
 
 namespace tutti::runtime {
 namespace {
@@ -13,24 +14,6 @@ constexpr std::uint32_t kMagic = 0x49545554;  // "TUTI" on the wire
 constexpr std::uint8_t kVersion = 1;
 constexpr std::size_t kMaxFailureTextBytes = 4096;
 constexpr std::size_t kMaxFailureRanks = 255;
-
-void put_u32(Bytes& bytes, std::uint32_t value) {
-  for (int shift = 0; shift < 32; shift += 8) {
-    bytes.push_back(static_cast<std::byte>((value >> shift) & 0xff));
-  }
-}
-
-std::uint32_t get_u32(std::span<const std::byte> bytes, std::size_t offset) {
-  std::uint32_t value = 0;
-  for (std::size_t i = 0; i < 4; ++i) {
-    value |= std::to_integer<std::uint32_t>(bytes[offset + i]) << (8 * i);
-  }
-  return value;
-}
-
-void put(Bytes& to, std::span<const std::byte> bytes) {
-  to.insert(to.end(), bytes.begin(), bytes.end());
-}
 
 void put_header(Bytes& to, FrameKind kind, std::size_t payload_bytes) {
   put_u32(to, kMagic);
