@@ -1,7 +1,7 @@
 // Measures the time to compute the integrity word of a datagram, alone and combined with the copy
 // out of staging.
 //
-// The datagrams lie in memory as after a receive call, each payload behind its header of 24 bytes,
+// The datagrams lie in memory as after a receive call, each payload behind its wire header,
 // and stay in the second-level cache. memcpy of the same bytes is the lower bound. The argument of
 // a benchmark is the payload in bytes.
 #include "wire/integrity.hpp"
@@ -15,12 +15,14 @@
 #include <string>
 #include <vector>
 
+#include "wire/header.hpp"
+
 namespace {
 
 using tutti::wire::Integrity;
 using tutti::wire::IntegrityKind;
+using tutti::wire::kHeaderBytes;
 
-constexpr std::size_t kHeaderBytes = 24;
 constexpr std::size_t kStagingBytes = 128 * 1024;
 
 /// Datagrams in staging and their positions in a user buffer; advance() goes to the next datagram.

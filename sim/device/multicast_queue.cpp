@@ -15,9 +15,10 @@ constexpr std::uint32_t kWords = 8;
 
 /// Computes a tag over header and payload, which stands for the CRC that hardware would check.
 std::uint64_t tag_of(const std::byte* header, std::span<const std::byte> payload) {
-  std::uint64_t state[2];
+  std::uint64_t state[3];
+  static_assert(sizeof state == wire::kTagOffset);
   std::memcpy(state, header, sizeof state);
-  std::uint64_t tag = mix(state[0] ^ mix(state[1] + payload.size()));
+  std::uint64_t tag = mix(state[0] ^ mix(state[1] + mix(state[2] + payload.size())));
   std::size_t at = 0;
   for (; at + kWords <= payload.size(); at += kWords) {
     std::uint64_t word = 0;

@@ -16,6 +16,7 @@ void encode(const Header& header, std::byte* out) {
   std::memcpy(out + kSourceOffset, &source, 4);
   std::memcpy(out + 8, &header.epoch, 4);
   std::memcpy(out + 12, &header.psn, 4);
+  std::memcpy(out + kCounterOffset, &header.counter, 8);
   std::memcpy(out + kTagOffset, &header.tag, 8);
 }
 
@@ -36,6 +37,7 @@ std::optional<Header> decode(std::span<const std::byte> datagram) {
   std::memcpy(&source, datagram.data() + kSourceOffset, 4);
   std::memcpy(&header.epoch, datagram.data() + 8, 4);
   std::memcpy(&header.psn, datagram.data() + 12, 4);
+  std::memcpy(&header.counter, datagram.data() + kCounterOffset, 8);
   std::memcpy(&header.tag, datagram.data() + kTagOffset, 8);
   header.source = rank_of(source);
   return header;
@@ -43,9 +45,10 @@ std::optional<Header> decode(std::span<const std::byte> datagram) {
 
 std::string to_string(const Header& header) {
   static constexpr const char* kKinds[] = {"?", "chunk", "reliable", "probe", "message"};
-  return fmt::format("{} comm {} subgroup {} source {} epoch {} psn {} tag {:#x}",
+  return fmt::format("{} comm {} subgroup {} source {} epoch {} psn {} counter {} tag {:#x}",
                      kKinds[static_cast<std::uint8_t>(header.kind)], header.communicator,
-                     header.subgroup, index(header.source), header.epoch, header.psn, header.tag);
+                     header.subgroup, index(header.source), header.epoch, header.psn,
+                     header.counter, header.tag);
 }
 
 }  // namespace tutti::wire

@@ -12,7 +12,10 @@
 //   |                psn                |  chunk: index in the whole receive buffer
 //   |                                   |  reliable, probe: destination rank
 //   +-----------------------------------+
-//   |                tag                |  keyed tag, or CRC, over the 16 bytes above
+//   |              counter              |  8 bytes: makes the nonce of the tag unique
+//   |                                   |
+//   +-----------------------------------+
+//   |                tag                |  8 bytes: keyed tag, or CRC, over the 24 bytes above
 //   |                                   |  and the payload
 //   +-----------------------------------+
 //
@@ -39,9 +42,10 @@ enum class PacketKind : std::uint8_t {
   message = 4,
 };
 
-inline constexpr std::uint8_t kVersion = 1;
-inline constexpr std::size_t kHeaderBytes = 24;
-inline constexpr std::size_t kTagOffset = 16;
+inline constexpr std::uint8_t kVersion = 2;
+inline constexpr std::size_t kHeaderBytes = 32;
+inline constexpr std::size_t kCounterOffset = 16;
+inline constexpr std::size_t kTagOffset = 24;
 /// Offset of the source rank in the header, in bytes; socket filters compare this field.
 inline constexpr std::size_t kSourceOffset = 4;
 
@@ -52,17 +56,18 @@ struct Header {
   Rank source = kNoRank;
   std::uint32_t epoch = 0;
   std::uint32_t psn = 0;
+  std::uint64_t counter = 0;
   std::uint64_t tag = 0;
 
   friend bool operator==(const Header&, const Header&) = default;
 };
 
 // The fields fill the header exactly, and the limits of the API must fit the width of the fields.
-static_assert(1 + 1 + 2 + 4 + 4 + 4 + 8 == kHeaderBytes);
+static_assert(1 + 1 + 2 + 4 + 4 + 4 + 8 + 8 == kHeaderBytes);
 inline constexpr std::uint64_t kMaxRanks = std::uint64_t{1} << 31;
 inline constexpr std::uint32_t kMaxSubgroups = 256;
 
-/// Writes the header, tag included, as 24 bytes to `out`.
+/// Writes the header, tag included, as 32 bytes to `out`.
 void encode(const Header& header, std::byte* out);
 
 /// Writes a tag into an encoded header.
@@ -74,8 +79,8 @@ inline void encode_tag(std::uint64_t tag, std::byte* header) {
 /// unknown.
 std::optional<Header> decode(std::span<const std::byte> datagram);
 
-/// The header as text, for logs and test failures: "chunk comm 3 source 7 epoch 12 psn 99 tag
-/// 0x...".
+/// The header as text, for logs and test failures: "chunk comm 3 source 7 epoch 12 psn 99 counter 5
+/// tag 0x...".
 std::string to_string(const Header& header);
 
 }  // namespace tutti::wire

@@ -146,7 +146,9 @@ std::uint64_t keyed_tag(const IntegrityKernels& kernels, const TagKey& key, std:
                         const std::byte* header, std::span<const std::byte> payload) {
   // The header is encrypted first, because AES has a long latency and few instructions; the
   // processor computes NH meanwhile.
-  const Block mask = kernels.encrypt(key.aes, load_word<Block>(header));
+  const Block first = kernels.encrypt(key.aes, load_word<Block>(header));
+  const auto rest = load_word<std::uint64_t>(header + sizeof(Block));
+  const Block mask = kernels.encrypt(key.aes, {first.first ^ rest, first.second});
   const Block hash = hash_payload<kCopy>(kernels, key, destination, payload);
   return kernels.encrypt(key.aes, {mask.first ^ hash.first, mask.second ^ hash.second}).first;
 }

@@ -1,6 +1,6 @@
 // The integrity word of a datagram: a keyed tag, or a checksum if the user turns tags off.
 //
-// Keyed tag, 64 bits, of a 16-byte header and a payload of `size` bytes (all words little-endian):
+// Keyed tag, 64 bits, of a 24-byte header and a payload of `size` bytes (all words little-endian):
 //
 //   keys    HKDF-SHA-256 of the job's secret, with the communicator's identifier as context, gives
 //           an NH key of 2080 bytes, a Poly1305 key r (clamped) and an AES-128 key k.
@@ -11,10 +11,11 @@
 //           A block's value is the 16 bytes N_0 || N_1; `size` is added to N_1 of the last block.
 //   H       For one block: its value. For an empty payload: 16 zero bytes. For more blocks:
 //           Poly1305 of their values in order, with the key r and s = 0.
-//   tag     The first 8 bytes of AES_k(AES_k(header) xor H): the CBC-MAC of header || H.
+//   tag     The first 8 bytes of AES_k(AES_k(AES_k(h) xor h') xor H), where h || h' is the header
+//           zero padded to 32 bytes: the CBC-MAC of h || h' || H.
 //
 // Two payloads collide in H with probability at most 2^-62 (2^-64 for payloads of one size), and
-// the CBC-MAC of two blocks binds H to the whole header. A forged datagram passes with probability
+// the CBC-MAC of three blocks binds H to the whole header. A forged datagram passes with probability
 // at most 2^-61 per try. No nonce is needed: a header repeated with different payloads leaks
 // nothing unless their H collide. docs/integrity.md has the argument, the measurements and rejected
 // alternatives.
@@ -36,7 +37,7 @@ struct IntegrityKernels;
 struct TagKey;
 
 /// Size of the header part that the integrity word covers: everything before the word.
-inline constexpr std::size_t kIntegrityHeaderBytes = 16;
+inline constexpr std::size_t kIntegrityHeaderBytes = 24;
 
 /// Computes integrity words. Immutable, so any number of threads may share it; a copy shares the
 /// key, and no call allocates.

@@ -1,7 +1,7 @@
 // The header of a UC fragment: one datagram of a UC message, which is a chunk ([Khalilov24] 5.2).
 //
 //   +-----------------------------------+
-//   |  header of the message, 24 bytes  |  wire/header.hpp, kind `message`, equal in all fragments;
+//   |  header of the message, 32 bytes  |  wire/header.hpp, kind `message`, equal in all fragments;
 //   |                                   |  its tag covers the payload of the whole message
 //   +-----------------------------------+
 //   |              offset               |  offset of this fragment's payload
@@ -37,7 +37,7 @@ struct UcFragment {
   friend bool operator==(const UcFragment&, const UcFragment&) = default;
 };
 
-/// Writes the header of a fragment, 32 bytes; the first 24 are the header of the message.
+/// Writes the header of a fragment, 40 bytes; the first 32 are the header of the message.
 void encode(const UcFragment& fragment, std::byte* out);
 
 /// Decodes the header of a fragment that has `payload_bytes` bytes of payload; only the header must

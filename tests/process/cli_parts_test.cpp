@@ -167,7 +167,7 @@ PlanInput plan_input(Operation operation, std::uint32_t ranks, std::uint64_t byt
 TEST(Plan, MulticastSendsEachBlockOnce) {
   const auto plan = plan_multicast(plan_input(Operation::allgather, 8, 14400));
   ASSERT_TRUE(plan.ok());
-  const std::uint64_t block = 14400 + 10 * 66;
+  const std::uint64_t block = 14400 + 10 * 74;
   EXPECT_EQ(plan->chunk_bytes, 1440u);
   EXPECT_EQ(plan->chunks, 80u);
   EXPECT_EQ(plan->steps, 8u);
@@ -193,10 +193,10 @@ TEST(Plan, LongBroadcast_needsCredits) {
 TEST(Plan, Ring_ofEightRanks_sendsEachBlockSevenTimes) {
   const Plan plan = plan_ring(plan_input(Operation::allgather, 8, 1392));
   EXPECT_EQ(plan.chunk_bytes, 1392u);
-  EXPECT_EQ(plan.data.max_sent, 7u * (1392 + 66 + 48));
+  EXPECT_EQ(plan.data.max_sent, 7u * (1392 + 74 + 48));
   EXPECT_EQ(plan.data.total, 2 * 8 * plan.data.max_sent);
   const Plan chain = plan_ring(plan_input(Operation::broadcast, 8, 1392));
-  EXPECT_EQ(chain.data.max_sent, 1392u + 66 + 48);
+  EXPECT_EQ(chain.data.max_sent, 1392u + 74 + 48);
   EXPECT_EQ(chain.data.total, 2 * 7 * chain.data.max_sent);
 }
 
@@ -210,14 +210,14 @@ TEST(Plan, UcMessagesHaveSeveralDatagrams) {
   input.multicast = device::ip::Multicast::uc;
   const auto plan = plan_multicast(input);
   ASSERT_TRUE(plan.ok());
-  // One send takes 44 datagrams of 1440 bytes with their headers, so a block takes two full sends
-  // and 12 more datagrams.
+  // One send takes 45 datagrams of 1408 bytes with their headers, so a block takes two full sends
+  // and 13 more datagrams.
   EXPECT_EQ(plan->chunk_bytes, 63360u);
-  EXPECT_EQ(plan->datagram_bytes, 1440u);
+  EXPECT_EQ(plan->datagram_bytes, 1408u);
   EXPECT_EQ(plan->chunks_per_block, 3u);
   EXPECT_EQ(plan->chunks, 24u);
-  EXPECT_EQ(plan->datagrams_per_block, 100u);
-  EXPECT_EQ(plan->data.max_sent, 144000u + 100 * (66 + 8));
+  EXPECT_EQ(plan->datagrams_per_block, 103u);
+  EXPECT_EQ(plan->data.max_sent, 144000u + 103 * (74 + 8));
   EXPECT_EQ(plan->data.total, 64 * plan->data.max_sent);
 }
 
@@ -228,10 +228,10 @@ TEST(Plan, SmallReceiveWindow_shortensUcMessages) {
   // The expected chunk size is the largest multiple of 32 bytes of which eight fit into the window.
   EXPECT_EQ(plan_multicast(input)->chunk_bytes, 12'480u);
   input.window_bytes = 100;
-  EXPECT_EQ(plan_multicast(input)->chunk_bytes, 1440u);
+  EXPECT_EQ(plan_multicast(input)->chunk_bytes, 1408u);
   input.window_bytes = 1 << 20;
   input.chunk_bytes = 10'000;
-  EXPECT_EQ(plan_multicast(input)->datagrams_per_block, 10u * 7);
+  EXPECT_EQ(plan_multicast(input)->datagrams_per_block, 10u * 8);
   input.segment_bytes = 1000;
   EXPECT_EQ(plan_multicast(input)->datagram_bytes, 992u);
   EXPECT_EQ(plan_multicast(input)->datagrams_per_block, 10u * 11);
@@ -279,7 +279,7 @@ TEST(Plan, UcPlan_matchesTheCountersOfTheDevice) {
   CommunicatorOptions options;
   options.interface = loopback->name;
   options.multicast = "uc";
-  for (const std::uint32_t segment_bytes : {0u, 700u, 1440u}) {
+  for (const std::uint32_t segment_bytes : {0u, 700u, 1408u}) {
     for (const std::uint32_t chunk_bytes : {0u, 9000u}) {
       options.segment_bytes = segment_bytes;
       options.chunk_bytes = chunk_bytes;

@@ -93,7 +93,7 @@ class Bench(unittest.TestCase):
 
     def test_allgather_by_uc_has_chunks_of_several_datagrams(self):
         report, table = self.run_bench("allgather", "-b", "256K", "-e", "256K", "--algorithm", "multicast",
-                                       "--multicast", "uc", "--segment-bytes", "1440")
+                                       "--multicast", "uc", "--segment-bytes", "1408")
         self.check_result(report["rows"][0]["in_place"])
         self.assertIn("UC multicast", table)
         self.assertIn("chunks of 63360 bytes", table)
@@ -305,22 +305,22 @@ class Explain(unittest.TestCase):
                             "--rate", "1gbit")
         self.assertIn("8000 of up to 1440 bytes; 1000 a block", text)
         self.assertIn("multicast   <- runs", text)
-        self.assertIn("sends at most 1506000 bytes and receives at most 10542000", text)
+        self.assertIn("sends at most 1514000 bytes and receives at most 10598000", text)
         self.assertIn("At 1000 Mbit/s", text)
 
     def test_broadcast_has_its_plan(self):
         text = self.explain("broadcast", "--ranks", "8", "--bytes", "1440", "--mtu", "1500")
         self.assertIn("1 of up to 1440 bytes; 1 a block", text)
-        self.assertIn("sends at most 1506 bytes and receives at most 1506; all links together "
-                      "12048", text)
+        self.assertIn("sends at most 1514 bytes and receives at most 1514; all links together "
+                      "12112", text)
 
     def test_plan_by_uc_has_messages_of_several_datagrams(self):
         asked = ["allgather", "--ranks", "8", "--bytes", "1440000", "--mtu", "1500", "--window", "1M"]
         text = self.explain(*asked, "--multicast", "uc")
         self.assertEqual(self.explain(*asked, multicast="uc"), text)
         self.assertIn("184 of up to 63360 bytes; 23 a block", text)
-        self.assertIn("1000 a block: a chunk is a message of up to 44, of up to 1440 bytes", text)
-        self.assertIn("sends at most 1514000 bytes and receives at most 10598000", text)
+        self.assertIn("1023 a block: a chunk is a message of up to 45, of up to 1408 bytes", text)
+        self.assertIn("sends at most 1523886 bytes and receives at most 10667202", text)
         done = tutti("explain", "allgather", "--ranks", "2", "--bytes", "1K", "--multicast", "uc",
                      "--device", "host")
         self.assertEqual(done.returncode, 1)

@@ -36,7 +36,7 @@ inline CommunicatorOptions patient() {
   CommunicatorOptions options;
   options.peer_timeout = kLong;
   options.create_timeout = kLong;
-  options.segment_bytes = 1440;  // size of UC fragments that fit into an Ethernet frame
+  options.segment_bytes = 1408;  // size of UC fragments that fit into an Ethernet frame
   return options;
 }
 

@@ -578,7 +578,7 @@ TEST(Communicator, ChunkByUc_mayBeLongerThanADatagram) {
     options.chunk_bytes = chunk_bytes;
     on_ranks(3, options, [&](Communicator& communicator) {
       constexpr std::size_t kBytes = 500'000;
-      const std::uint64_t chunk = chunk_bytes == 0 ? 44 * 1440 : chunk_bytes;
+      const std::uint64_t chunk = chunk_bytes == 0 ? 45 * 1408 : chunk_bytes;
       check_allgather(communicator, kBytes, Algorithm::multicast, false);
       leave(communicator);
       const std::uint64_t messages = 2 * ((kBytes + chunk - 1) / chunk);

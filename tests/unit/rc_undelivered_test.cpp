@@ -8,7 +8,7 @@ namespace tutti::device::rc::test {
 namespace {
 
 constexpr Nanoseconds kPeerTimeout{3'000'000'000};
-constexpr std::uint32_t kOverhead = 52;
+constexpr std::uint32_t kOverhead = 60;
 constexpr std::size_t kLongestThatPasses = 600;
 
 RcConfig config_of(Nanoseconds peer_timeout = kPeerTimeout) {

@@ -38,7 +38,7 @@ std::uint64_t frame_tag(const wire::Integrity& integrity, const std::byte* heade
   if (rest.empty()) return first;
   // For the tag of the second part, the tag of the first part and the length of the second take the
   // place of a header.
-  std::byte link[wire::kIntegrityHeaderBytes];
+  std::byte link[wire::kIntegrityHeaderBytes] = {};
   const std::uint64_t size = rest.size();
   std::memcpy(link, &first, 8);
   std::memcpy(link + 8, &size, 8);

@@ -1,4 +1,4 @@
-// The frames of the reliable connection (RC), which follow the 24-byte wire header in a datagram of
+// The frames of the reliable connection (RC), which follow the 32-byte wire header in a datagram of
 // kind `reliable`.
 //
 //    0        1        2        3

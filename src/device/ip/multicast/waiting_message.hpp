@@ -9,14 +9,14 @@
 #include <optional>
 #include <span>
 
+#include "wire/uc_fragment.hpp"
+
 namespace tutti::device::ip {
 
 /// Datagrams that the kernel delivers as one message (UDP_GRO). Each has `datagram_bytes` bytes;
 /// the last may be shorter.
 struct WaitingMessage {
-  static constexpr std::size_t kHeadBytes = 32;
-
-  std::array<std::byte, kHeadBytes> storage;
+  std::array<std::byte, wire::kFragmentHeaderBytes> storage;
   std::size_t head_bytes = 0;
   std::size_t bytes = 0;
   std::size_t datagram_bytes = 0;
