@@ -221,7 +221,8 @@ struct EndpointCounters {
   /// multicast chunks waited.
   std::uint64_t reliable_rounds_held_back = 0;
   std::uint64_t read_bytes_served = 0;
-  std::uint64_t rejected_foreign = 0;  ///< datagrams rejected: other version, communicator or rank
+  /// Datagrams rejected: other version, communicator, rank, or host than that of the rank.
+  std::uint64_t rejected_foreign = 0;
   std::uint64_t rejected_integrity = 0;  ///< datagrams rejected: wrong tag or CRC
   std::uint64_t send_calls = 0;
   std::uint64_t receive_calls = 0;

@@ -55,6 +55,7 @@ class KeyedDatagrams : public testing::Test {
     EXPECT_TRUE(pair.ok()) << pair.status().to_string();
     if (!pair) return nullptr;
     (*pair)->set_integrity(word);
+    (*pair)->set_members(std::make_shared<const std::vector<SocketAddress>>(2, interface_.address));
     return std::move(*pair);
   }
 

@@ -88,6 +88,7 @@ class Uc : public testing::Test {
     ip_mreqn request{};
     request.imr_ifindex = static_cast<int>(interface_.index);
     ASSERT_EQ(::setsockopt(raw_.get(), IPPROTO_IP, IP_MULTICAST_IF, &request, sizeof request), 0);
+    ASSERT_EQ(::bind(raw_.get(), interface_.address.get(), interface_.address.length()), 0);
     ASSERT_EQ(::connect(raw_.get(), group_.get(), group_.length()), 0);
   }
 
@@ -103,6 +104,8 @@ class Uc : public testing::Test {
     EXPECT_TRUE(pair.ok()) << pair.status().to_string();
     if (!pair) return nullptr;
     (*pair)->set_integrity(integrity());
+    (*pair)->set_members(
+        std::make_shared<const std::vector<SocketAddress>>(kRanks, interface_.address));
     (*pair)->set_fragment_bytes(kFragment);
     return std::move(*pair);
   }

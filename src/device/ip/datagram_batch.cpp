@@ -11,7 +11,8 @@ DatagramBatch::DatagramBatch(std::size_t slots)
     : storage_(std::make_unique<std::byte[]>(slots * kSlotBytes)),
       control_(std::make_unique<std::byte[]>(slots * kControlBytes)),
       messages_(slots),
-      vectors_(slots) {
+      vectors_(slots),
+      senders_(slots) {
   for (std::size_t i = 0; i < slots; ++i) {
     vectors_[i] = {storage_.get() + i * kSlotBytes, kSlotBytes};
     prepare(i);
@@ -23,6 +24,8 @@ void DatagramBatch::prepare(std::size_t slot) {
   header = {};
   header.msg_iov = &vectors_[slot];
   header.msg_iovlen = 1;
+  header.msg_name = senders_[slot].get();
+  header.msg_namelen = SocketAddress::kMaxBytes;
   header.msg_control = control_.get() + slot * kControlBytes;
   header.msg_controllen = kControlBytes;
 }
@@ -49,26 +52,22 @@ std::size_t DatagramBatch::segment_bytes(const msghdr& header) const {
   return kSlotBytes;
 }
 
+void DatagramBatch::leave_message() {
+  ++slot_;
+  offset_ = 0;
+  if (slot_ < filled_) segment_ = segment_bytes(messages_[slot_].msg_hdr);
+}
+
 std::span<const std::byte> DatagramBatch::next() {
-  while (slot_ < filled_) {
-    const std::size_t length = messages_[slot_].msg_len;
-    if (offset_ < length) {
-      const std::size_t size = std::min(segment_, length - offset_);
-      const std::span<const std::byte> datagram(storage_.get() + slot_ * kSlotBytes + offset_,
-                                                size);
-      offset_ += size;
-      if (offset_ >= length) {
-        ++slot_;
-        offset_ = 0;
-        if (slot_ < filled_) segment_ = segment_bytes(messages_[slot_].msg_hdr);
-      }
-      return datagram;
-    }
-    ++slot_;
-    offset_ = 0;
-    if (slot_ < filled_) segment_ = segment_bytes(messages_[slot_].msg_hdr);
-  }
-  return {};
+  while (slot_ < filled_ && messages_[slot_].msg_len == 0) leave_message();
+  if (slot_ == filled_) return {};
+  taken_from_ = slot_;
+  const std::size_t length = messages_[slot_].msg_len;
+  const std::byte* const at = storage_.get() + slot_ * kSlotBytes + offset_;
+  const std::size_t size = std::min(segment_, length - offset_);
+  offset_ += size;
+  if (offset_ >= length) leave_message();
+  return {at, size};
 }
 
 bool enable_receive_offload(int fd) {

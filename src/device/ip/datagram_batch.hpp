@@ -27,6 +27,8 @@ class DatagramBatch {
   std::size_t receive(int fd);
   /// Returns the next datagram of the last call; empty after the last one.
   std::span<const std::byte> next();
+  /// The address from which the datagram came that `next` returned last.
+  const SocketAddress& sender() const { return senders_[taken_from_]; }
   /// True if `next` would return a datagram.
   bool pending() const { return slot_ < filled_; }
 
@@ -41,14 +43,17 @@ class DatagramBatch {
   static constexpr std::size_t kControlBytes = 64;
 
   void prepare(std::size_t slot);
+  void leave_message();
   std::size_t segment_bytes(const msghdr& header) const;
 
   std::unique_ptr<std::byte[]> storage_;
   std::unique_ptr<std::byte[]> control_;
   std::vector<mmsghdr> messages_;
   std::vector<iovec> vectors_;
+  std::vector<SocketAddress> senders_;
   std::size_t filled_ = 0;
   std::size_t slot_ = 0;
+  std::size_t taken_from_ = 0;  ///< slot of the datagram that `next` returned last
   std::size_t offset_ = 0;
   std::size_t segment_ = 0;
   std::uint64_t calls_ = 0;

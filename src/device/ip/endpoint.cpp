@@ -256,14 +256,7 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
     capabilities_.receive_window_bytes =
         std::min(capabilities_.receive_window_bytes, record->receive_window_bytes);
   }
-  // The scope id of a link-local address is valid on one host only, so the peer's is replaced by
-  // that of this rank's interface.
-  if (ip_.family == AF_INET6) {
-    for (Peer& peer : peers_) {
-      reinterpret_cast<sockaddr_in6*>(peer.address.get())->sin6_scope_id =
-          reinterpret_cast<const sockaddr_in6*>(interface_.address.get())->sin6_scope_id;
-    }
-  }
+  introduce_members();
   if (slot_pair_) set_up_slots(slot_ports);
   if (uc()) agree_on_messages();
   rc::RcConfig config;
@@ -274,6 +267,21 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
   config.peer_timeout = options_.peer_timeout;
   config.own_incarnation = incarnation_;
   return channels_.configure(config);
+}
+
+void IpEndpoint::introduce_members() {
+  auto members = std::make_shared<std::vector<SocketAddress>>();
+  for (Peer& peer : peers_) {
+    // The scope id of a link-local address is valid on one host only, so the peer's is replaced by
+    // that of this rank's interface.
+    if (ip_.family == AF_INET6) {
+      reinterpret_cast<sockaddr_in6*>(peer.address.get())->sin6_scope_id =
+          reinterpret_cast<const sockaddr_in6*>(interface_.address.get())->sin6_scope_id;
+    }
+    members->push_back(peer.address);
+  }
+  for (auto& group : groups_) group->set_members(members);
+  if (slot_pair_) slot_pair_->set_members(members);
 }
 
 void IpEndpoint::set_up_slots(std::span<const std::uint16_t> ports) {
@@ -325,17 +333,24 @@ void IpEndpoint::receive(Instant now) {
   constexpr int kMaxCalls = 8;
   for (int i = 0; i < kMaxCalls && batch_.receive(unicast_.get()) > 0; ++i) {
     for (auto datagram = batch_.next(); !datagram.empty(); datagram = batch_.next()) {
-      on_datagram(now, datagram);
+      on_datagram(now, datagram, batch_.sender());
     }
     if (batch_.drained()) return;
   }
 }
 
-void IpEndpoint::on_datagram(Instant now, std::span<const std::byte> datagram) {
+/// True if the header, which is not verified yet, is that of a frame of another rank to this one.
+bool IpEndpoint::ours(const wire::Header& header, const SocketAddress& from) const {
+  return header.kind == wire::PacketKind::reliable &&
+         header.communicator == options_.communicator && index(header.source) < peers_.size() &&
+         header.source != options_.rank && header.psn == index(options_.rank) &&
+         from.same_host(peers_[index(header.source)].address);
+}
+
+void IpEndpoint::on_datagram(Instant now, std::span<const std::byte> datagram,
+                             const SocketAddress& from) {
   const auto header = wire::decode(datagram);
-  if (!header || header->kind != wire::PacketKind::reliable ||
-      header->communicator != options_.communicator || index(header->source) >= peers_.size() ||
-      header->source == options_.rank || header->psn != index(options_.rank)) {
+  if (!header || !ours(*header, from)) {
     ++counters_.rejected_foreign;
     return;
   }

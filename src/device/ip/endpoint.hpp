@@ -71,11 +71,13 @@ class IpEndpoint final : public Endpoint {
   Status open_unicast();
   Status open_slot_exchange(const GroupSettings& settings);
   void receive(Instant now);
-  void on_datagram(Instant now, std::span<const std::byte> datagram);
+  bool ours(const wire::Header& header, const SocketAddress& from) const;
+  void on_datagram(Instant now, std::span<const std::byte> datagram, const SocketAddress& from);
   void transmit(Instant now);
   void transmit_to(Instant now, Rank rank, Peer& peer);
   bool flush(Peer& peer, rc::RcChannel& channel);
   void collect_probes();
+  void introduce_members();
   void set_up_slots(std::span<const std::uint16_t> ports);
   void agree_on_messages();
 

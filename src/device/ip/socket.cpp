@@ -50,6 +50,16 @@ void SocketAddress::set_port(std::uint16_t port) {
   reinterpret_cast<sockaddr_in*>(&storage_)->sin_port = htons(port);
 }
 
+bool SocketAddress::same_host(const SocketAddress& other) const {
+  if (family() != other.family()) return false;
+  if (family() == AF_INET6) {
+    return IN6_ARE_ADDR_EQUAL(&reinterpret_cast<const sockaddr_in6*>(&storage_)->sin6_addr,
+                              &reinterpret_cast<const sockaddr_in6*>(&other.storage_)->sin6_addr);
+  }
+  return reinterpret_cast<const sockaddr_in*>(&storage_)->sin_addr.s_addr ==
+         reinterpret_cast<const sockaddr_in*>(&other.storage_)->sin_addr.s_addr;
+}
+
 std::vector<std::byte> SocketAddress::encode() const {
   const bool six = family() == AF_INET6;
   std::vector<std::byte> bytes(1 + 2 + (six ? 16 : 4));

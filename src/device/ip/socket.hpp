@@ -19,6 +19,9 @@ namespace tutti::device::ip {
 /// An IPv4 or IPv6 address with port.
 class SocketAddress {
  public:
+  /// Size in bytes of the memory behind `get`, for calls that write an address.
+  static constexpr socklen_t kMaxBytes = sizeof(sockaddr_storage);
+
   SocketAddress() = default;
   static SocketAddress v4(in_addr address, std::uint16_t port);
   static SocketAddress v6(const in6_addr& address, std::uint16_t port, std::uint32_t scope);
@@ -30,6 +33,8 @@ class SocketAddress {
   socklen_t length() const;
   std::uint16_t port() const;
   void set_port(std::uint16_t port);
+  /// True if both are addresses of one host: the same IP address, whatever the port.
+  bool same_host(const SocketAddress& other) const;
   /// The address as bytes for the bootstrap: family, port and address, without the scope id, which
   /// is valid on one host only.
   std::vector<std::byte> encode() const;

@@ -1,34 +1,48 @@
 #include "device/rc/memory_table.hpp"
 
 #include "base/error.hpp"
+#include "crypto/secret.hpp"
 
 namespace tutti::device::rc {
 
-Result<MemoryKey> MemoryTable::add(std::span<std::byte> memory) {
-  if (free_.empty()) {
-    if (regions_.size() > 0xffff'ffffu) {
-      return failure(Code::resource_exhausted,
-                     "all 2^32 memory regions are registered: deregister a region first");
+Result<std::uint64_t> MemoryTable::draw_key(std::uint32_t slot) {
+  std::uint64_t key = kNoKey;
+  while (key >> kSlotBits == 0) {
+    if (random_left_ == 0) {
+      if (Status status = crypto::fill_random(std::as_writable_bytes(std::span(random_))); !status)
+        return status;
+      random_left_ = random_.size();
     }
-    free_.push_back(static_cast<std::uint32_t>(regions_.size()));
-    regions_.emplace_back();
+    key = random_[--random_left_];
   }
-  const std::uint32_t slot = free_.back();
-  free_.pop_back();
-  Region& region = regions_[slot];
-  region.memory = memory;
-  region.live = true;
-  ++region.uses;
-  return MemoryKey{std::uint64_t{region.uses} << 32 | slot};
+  return key >> kSlotBits << kSlotBits | slot;
+}
+
+Result<MemoryKey> MemoryTable::add(std::span<std::byte> memory) {
+  if (first_free_ == kNoSlot) {
+    if (regions_.size() >> kSlotBits != 0) {
+      return failure(Code::resource_exhausted,
+                     "all 2^{} memory regions are registered: deregister a region first",
+                     kSlotBits);
+    }
+    regions_.emplace_back();
+    first_free_ = static_cast<std::uint32_t>(regions_.size() - 1);
+  }
+  const auto key = draw_key(first_free_);
+  if (!key) return key.status();
+  Region& region = regions_[first_free_];
+  first_free_ = region.next_free;
+  region = {.memory = memory, .key = *key, .next_free = kNoSlot};
+  ++size_;
+  return MemoryKey{*key};
 }
 
 bool MemoryTable::remove(MemoryKey key) {
   if (!resolve(key.key, 0, 0)) return false;
-  const auto slot = static_cast<std::uint32_t>(key.key);
-  regions_[slot].live = false;
-  regions_[slot].memory = {};
-  // A slot whose use count would wrap is retired, because keys must never repeat.
-  if (regions_[slot].uses != UINT32_MAX) free_.push_back(slot);
+  const auto slot = static_cast<std::uint32_t>(slot_of(key.key));
+  regions_[slot] = {.memory = {}, .key = kNoKey, .next_free = first_free_};
+  first_free_ = slot;
+  --size_;
   return true;
 }
 

@@ -1,6 +1,7 @@
 // The memory regions of one endpoint, which its peers may read and write by key.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -12,12 +13,12 @@
 
 namespace tutti::device::rc {
 
-/// Registered regions. A key never becomes valid again: its low half is a slot, and its high half
-/// counts the uses of that slot, from 1 on. Used by one thread.
+/// Registered regions. The low 24 bits of a key are a slot and the others are random, so that a
+/// peer can neither guess a key nor use one after its removal. Used by one thread.
 class MemoryTable {
  public:
-  /// Registers memory, which the caller keeps alive. Fails with resource_exhausted if 2^32 regions
-  /// are registered.
+  /// Registers memory, which the caller keeps alive. Fails with resource_exhausted if 2^24 regions
+  /// are registered, and with system if the system gives no random bytes.
   Result<MemoryKey> add(std::span<std::byte> memory);
   /// Ends the registration of a region; returns false if the key was not valid.
   bool remove(MemoryKey key);
@@ -25,25 +26,38 @@ class MemoryTable {
   /// the range exceeds the region.
   std::optional<std::span<std::byte>> resolve(std::uint64_t key, std::uint64_t offset,
                                               std::uint64_t length) const {
-    const std::uint64_t slot = key & 0xffff'ffffu;
-    if (slot >= regions_.size()) return std::nullopt;
+    const std::uint64_t slot = slot_of(key);
+    if (slot >= regions_.size() || key == kNoKey) return std::nullopt;
     const Region& region = regions_[slot];
-    if (!region.live || region.uses != key >> 32) return std::nullopt;
+    if (region.key != key) return std::nullopt;
     if (offset > region.memory.size() || length > region.memory.size() - offset)
       return std::nullopt;
     return region.memory.subspan(offset, length);
   }
-  std::size_t size() const { return regions_.size() - free_.size(); }
+  std::size_t size() const { return size_; }
 
  private:
+  static constexpr unsigned kSlotBits = 24;
+  static constexpr std::uint64_t kNoKey = 0;
+  static constexpr std::uint32_t kNoSlot = UINT32_MAX;
+
   struct Region {
     std::span<std::byte> memory;
-    std::uint32_t uses = 0;
-    bool live = false;
+    std::uint64_t key = kNoKey;
+    std::uint32_t next_free = kNoSlot;  ///< next slot of the free list
   };
 
+  static std::uint64_t slot_of(std::uint64_t key) {
+    return key & ((std::uint64_t{1} << kSlotBits) - 1);
+  }
+  Result<std::uint64_t> draw_key(std::uint32_t slot);
+
   std::vector<Region> regions_;
-  std::vector<std::uint32_t> free_;
+  std::uint32_t first_free_ = kNoSlot;
+  std::size_t size_ = 0;
+  /// Random words for the next keys: one system call gives those of many registrations.
+  std::array<std::uint64_t, 64> random_{};
+  std::size_t random_left_ = 0;
 };
 
 }  // namespace tutti::device::rc

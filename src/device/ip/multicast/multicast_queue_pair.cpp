@@ -127,6 +127,11 @@ Status IpMulticastQueuePair::open_send(const Interface& interface, const SocketA
   if (!s) return s;
   s = set_option(fd, SOL_SOCKET, SO_SNDBUF, settings_.send_buffer_bytes, "SO_SNDBUF");
   if (!s) return s;
+  // The receivers reject datagrams that do not come from the address of this rank.
+  SocketAddress own = interface.address;
+  own.set_port(0);
+  if (::bind(fd, own.get(), own.length()) != 0)
+    return system_failure(errno, "binding to {}", own.to_string());
   if (::connect(fd, group.get(), group.length()) == 0) return {};
   return system_failure(
       errno, "no route to group {} by {}: {} dev {}", group.to_string(), interface.name,
@@ -155,9 +160,10 @@ std::uint64_t IpMulticastQueuePair::unsent_bytes() {
 }
 
 std::optional<wire::Header> IpMulticastQueuePair::accept(wire::PacketKind kind,
-                                                         std::span<const std::byte> datagram) {
+                                                         std::span<const std::byte> datagram,
+                                                         const SocketAddress& from) {
   const auto header = wire::decode(datagram);
-  if (!header || !ours(*header)) {
+  if (!header || !ours(*header, from)) {
     ++received_.rejected_foreign;
     return std::nullopt;
   }

@@ -53,6 +53,11 @@ class IpMulticastQueuePair : public MulticastQueuePair {
                                                             std::uint32_t subgroup);
   /// Sets the integrity word of all datagrams, which is a CRC at first; must precede the first one.
   void set_integrity(const wire::Integrity& integrity) { integrity_ = integrity; }
+  /// Sets the address of each rank. Datagrams of a rank that come from another host are rejected,
+  /// and so are all datagrams before this call.
+  void set_members(std::shared_ptr<const std::vector<SocketAddress>> members) {
+    members_ = std::move(members);
+  }
 
   std::uint64_t unsent_bytes() override;
   bool reads_posted() override { return false; }  ///< the kernel copies posted data at once
@@ -104,14 +109,17 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   void write_header(wire::PacketKind kind, std::uint32_t epoch, std::uint32_t psn,
                     std::span<const std::byte> payload, std::byte* header) const;
   /// True if the header, which is not verified yet, names a rank of this communicator and this
-  /// subgroup.
-  bool ours(const wire::Header& header) const {
+  /// subgroup, and the datagram came from the host of this rank.
+  bool ours(const wire::Header& header, const SocketAddress& from) const {
     return header.communicator == settings_.communicator && header.subgroup == subgroup_ &&
-           index(header.source) < settings_.size;
+           members_ && index(header.source) < members_->size() &&
+           from.same_host((*members_)[index(header.source)]);
   }
-  /// Decodes the header of a datagram of the given kind. Returns nothing for a probe, which is kept
-  /// until take_probes, and for a foreign datagram, which is counted.
-  std::optional<wire::Header> accept(wire::PacketKind kind, std::span<const std::byte> datagram);
+  /// Decodes the header of a datagram of the given kind that came from the address `from`. Returns
+  /// nothing for a probe, which is kept until take_probes, and for a foreign datagram, which is
+  /// counted.
+  std::optional<wire::Header> accept(wire::PacketKind kind, std::span<const std::byte> datagram,
+                                     const SocketAddress& from);
 
   DatagramSender& sender() { return sender_; }
   /// Records the result of a post: chunks that were refused now wait for room in the send queue.
@@ -143,6 +151,8 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   std::vector<ProbeArrival> probes_;
   std::uint64_t receive_buffer_bytes_ = 0;
   std::uint16_t unicast_port_ = 0;
+  /// Addresses of the ranks, whose ports do not matter; null before `set_members`.
+  std::shared_ptr<const std::vector<SocketAddress>> members_;
   /// Unicast addresses, indexed by rank; empty for a rank that has none.
   std::vector<std::optional<SocketAddress>> unicast_addresses_;
   /// True: the kernel loops this rank's own datagrams back, and the socket filter drops them.

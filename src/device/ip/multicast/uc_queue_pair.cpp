@@ -126,7 +126,7 @@ bool UcQueuePair::receive_in_place(const WaitingMessage& waiting, Batch& batch) 
   if (waiting.head_bytes < wire::kFragmentHeaderBytes) return false;
   const auto first =
       wire::decode_fragment(waiting.head(), waiting.datagram_bytes - wire::kFragmentHeaderBytes);
-  if (!first || !ours(first->message)) return false;
+  if (!first || !ours(first->message, waiting.sender)) return false;
   if (batch.holds(first->message)) {
     batch.over = true;
     return false;
@@ -182,6 +182,7 @@ void UcQueuePair::check_foreseen(const WaitingMessage& waiting, const wire::UcFr
     expected.offset += expected.bytes;
   }
   put_aside(right, foreseen, stride, received_bytes);
+  aside_sender_ = waiting.sender;
 }
 
 /// Moves the datagrams that did not match the layout, those from index `from` on, to `aside_`. Each
@@ -202,7 +203,12 @@ void UcQueuePair::put_aside(std::size_t from, std::size_t foreseen, std::size_t 
 
 std::span<const std::byte> UcQueuePair::next_aside() {
   if (!held_.empty()) return std::exchange(held_, {});
-  if (aside_left_.empty()) return flat_.next();
+  if (aside_left_.empty()) {
+    const auto datagram = flat_.next();
+    sender_ = &flat_.sender();
+    return datagram;
+  }
+  sender_ = &aside_sender_;
   const auto datagram = aside_left_.first(std::min(aside_datagram_, aside_left_.size()));
   aside_left_ = aside_left_.subspan(datagram.size());
   return datagram;
@@ -217,7 +223,7 @@ void UcQueuePair::take_aside(Batch& batch) {
 }
 
 void UcQueuePair::take(std::span<const std::byte> datagram, Batch& batch) {
-  const auto header = accept(wire::PacketKind::message, datagram);
+  const auto header = accept(wire::PacketKind::message, datagram, *sender_);
   if (!header) return;
   if (batch.holds(*header)) {
     held_ = datagram;

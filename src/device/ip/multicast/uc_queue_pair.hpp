@@ -116,6 +116,9 @@ class UcQueuePair final : public IpMulticastQueuePair {
   std::span<const std::byte> aside_left_{};
   std::size_t aside_datagram_ = 0;
   std::span<const std::byte> held_{};
+  SocketAddress aside_sender_;
+  /// Address from which the datagram came that `next_aside` returned last; `held_` is that one.
+  const SocketAddress* sender_ = &aside_sender_;
 
   std::array<std::array<std::byte, wire::kFragmentHeaderBytes>, kMaxFragments> headers_{};
   std::array<iovec, 2 * kMaxFragments + 1> vectors_{};

@@ -44,7 +44,7 @@ std::size_t UdQueuePair::poll(std::span<ReceivedChunk> chunks) {
   while (filled < chunks.size()) {
     const std::span<const std::byte> datagram = batch_.next();
     if (datagram.empty()) break;
-    const auto header = accept(wire::PacketKind::chunk, datagram);
+    const auto header = accept(wire::PacketKind::chunk, datagram, batch_.sender());
     if (!header) continue;
     ++received().datagrams;
     chunks[filled++] = {header->epoch, header->psn, header->source,

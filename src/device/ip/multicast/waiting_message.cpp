@@ -15,6 +15,8 @@ std::optional<WaitingMessage> look(int fd) {
   msghdr header{};
   header.msg_iov = &vector;
   header.msg_iovlen = 1;
+  header.msg_name = waiting.sender.get();
+  header.msg_namelen = SocketAddress::kMaxBytes;
   header.msg_control = control.data();
   header.msg_controllen = control.size();
   const ssize_t length = ::recvmsg(fd, &header, MSG_PEEK | MSG_DONTWAIT | MSG_TRUNC);

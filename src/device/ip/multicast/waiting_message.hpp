@@ -9,6 +9,7 @@
 #include <optional>
 #include <span>
 
+#include "device/ip/socket.hpp"
 #include "wire/uc_fragment.hpp"
 
 namespace tutti::device::ip {
@@ -20,6 +21,7 @@ struct WaitingMessage {
   std::size_t head_bytes = 0;
   std::size_t bytes = 0;
   std::size_t datagram_bytes = 0;
+  SocketAddress sender;
 
   /// The first bytes of the first datagram.
   std::span<const std::byte> head() const { return {storage.data(), head_bytes}; }

@@ -1,0 +1,54 @@
+// Recognises datagrams that were received before, by the counters of their headers.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+namespace tutti::wire {
+
+/// The counters that have arrived from one sender in one stream: the greatest one and a bit for
+/// each of the kSize counters up to it, as in RFC 4303, 3.4.3. Counters begin at 1.
+class ReplayWindow {
+ public:
+  static constexpr std::uint64_t kWordBits = 64;
+  static constexpr std::uint64_t kWords = 32;
+  /// Number of counters in the window; an RC sender has fewer frames in flight. One word stays
+  /// outside, because a word is cleared as a whole when its first counter arrives.
+  static constexpr std::uint64_t kSize = (kWords - 1) * kWordBits;
+
+  /// Takes the counter of an authentic datagram. Returns false if a datagram with this counter was
+  /// taken before, or if the counter is too old to tell; the datagram must then be dropped.
+  bool take(std::uint64_t counter) {
+    if (counter > greatest_) {
+      advance(counter);
+    } else if (greatest_ - counter >= kSize || (word(counter) & bit(counter)) != 0) {
+      return false;
+    }
+    word(counter) |= bit(counter);
+    return counter != 0;
+  }
+
+  /// The greatest counter taken; 0: none.
+  std::uint64_t greatest() const { return greatest_; }
+
+ private:
+  static std::uint64_t bit(std::uint64_t counter) { return std::uint64_t{1} << counter % kWordBits; }
+  std::uint64_t& word(std::uint64_t counter) { return words_[counter / kWordBits % kWords]; }
+
+  void advance(std::uint64_t counter) {
+    const std::uint64_t first = greatest_ / kWordBits + 1;
+    const std::uint64_t last = counter / kWordBits;
+    if (last >= first + kWords) {
+      words_ = {};
+    } else {
+      for (std::uint64_t one = first; one <= last; ++one) words_[one % kWords] = 0;
+    }
+    greatest_ = counter;
+  }
+
+  std::array<std::uint64_t, kWords> words_{};
+  std::uint64_t greatest_ = 0;
+};
+
+}  // namespace tutti::wire

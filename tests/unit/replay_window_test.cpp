@@ -1,0 +1,91 @@
+// The replay window against a set of all counters, and at its edges.
+#include "wire/replay_window.hpp"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <random>
+#include <set>
+
+namespace tutti::wire {
+namespace {
+
+constexpr std::uint64_t kSize = ReplayWindow::kSize;
+
+TEST(ReplayWindow, counterInOrder_isTakenOnce) {
+  ReplayWindow window;
+  for (std::uint64_t counter = 1; counter < 3 * kSize; ++counter) {
+    EXPECT_TRUE(window.take(counter)) << counter;
+    EXPECT_FALSE(window.take(counter)) << counter;
+  }
+}
+
+TEST(ReplayWindow, zero_isNeverTaken) {
+  ReplayWindow window;
+  EXPECT_FALSE(window.take(0));
+  EXPECT_TRUE(window.take(1));
+  EXPECT_FALSE(window.take(0));
+}
+
+// The oldest counter of the window is taken, its predecessor is not.
+TEST(ReplayWindow, counterAtTheOldEdge_isTakenAndTheOneBeforeIsNot) {
+  for (std::uint64_t greatest = kSize; greatest < kSize + 200; ++greatest) {
+    ReplayWindow window;
+    ASSERT_TRUE(window.take(greatest));
+    EXPECT_FALSE(window.take(greatest - kSize)) << greatest;
+    EXPECT_TRUE(window.take(greatest - kSize + 1)) << greatest;
+    EXPECT_FALSE(window.take(greatest - kSize + 1)) << greatest;
+  }
+}
+
+TEST(ReplayWindow, counterAfterAJump_forgetsWhatLeftTheWindowOnly) {
+  for (const std::uint64_t jump : {std::uint64_t{1}, std::uint64_t{63}, std::uint64_t{64}, kSize - 1,
+                                   kSize, kSize + 63, kSize + 64, kSize + 65, 10 * kSize}) {
+    ReplayWindow window;
+    for (std::uint64_t counter = 1; counter <= 2 * kSize; ++counter) window.take(counter);
+    ASSERT_TRUE(window.take(2 * kSize + jump));
+    for (std::uint64_t counter = 1; counter <= 2 * kSize; ++counter) {
+      EXPECT_FALSE(window.take(counter)) << "jump " << jump << ", counter " << counter;
+    }
+    const std::uint64_t between = 2 * kSize + std::min(jump - 1, kSize - 1);
+    if (between > 2 * kSize && 2 * kSize + jump - between < kSize) {
+      EXPECT_TRUE(window.take(between));
+      EXPECT_FALSE(window.take(between));
+    }
+  }
+}
+
+TEST(ReplayWindow, countersNearTheEndOfTheirRange_areTakenOnce) {
+  ReplayWindow window;
+  for (std::uint64_t back = 3 * kSize; back > 0; --back) {
+    EXPECT_TRUE(window.take(UINT64_MAX - back + 1));
+    EXPECT_FALSE(window.take(UINT64_MAX - back + 1));
+  }
+}
+
+TEST(ReplayWindow, randomCounters_agreeWithASetOfAllCounters) {
+  std::mt19937_64 random(7);
+  for (int run = 0; run < 20; ++run) {
+    ReplayWindow window;
+    std::set<std::uint64_t> taken;
+    std::uint64_t greatest = 0;
+    std::uint64_t accepted = 0;
+    for (int i = 0; i < 20'000; ++i) {
+      const std::uint64_t spread = random() % 3 == 0 ? 2 * kSize : 100;
+      const std::uint64_t counter = greatest + 30 - std::min(greatest + 29, random() % spread);
+      const bool old = counter + kSize <= greatest;
+      const bool expected = !old && !taken.contains(counter);
+      ASSERT_EQ(window.take(counter), expected) << counter << " after " << greatest;
+      if (!expected) continue;
+      taken.insert(counter);
+      greatest = std::max(greatest, counter);
+      ++accepted;
+    }
+    EXPECT_EQ(window.greatest(), greatest);
+    EXPECT_GT(accepted, 1000u);
+  }
+}
+
+}  // namespace
+}  // namespace tutti::wire
