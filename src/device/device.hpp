@@ -224,6 +224,7 @@ struct EndpointCounters {
   /// Datagrams rejected: other version, communicator, rank, or host than that of the rank.
   std::uint64_t rejected_foreign = 0;
   std::uint64_t rejected_integrity = 0;  ///< datagrams rejected: wrong tag or CRC
+  std::uint64_t rejected_replayed = 0;  ///< datagrams rejected: received before, or too old to tell
   std::uint64_t send_calls = 0;
   std::uint64_t receive_calls = 0;
   std::uint64_t send_queue_full = 0;

@@ -7,20 +7,20 @@
 //   |              source               |  rank of the sender
 //   +-----------------------------------+
 //   |               epoch               |  chunk: collective sequence number of the communicator
-//   |                                   |  reliable: transmissions to this peer; probe: attempt
+//   |                                   |  probe: attempt
 //   +-----------------------------------+
 //   |                psn                |  chunk: index in the whole receive buffer
 //   |                                   |  reliable, probe: destination rank
 //   +-----------------------------------+
-//   |              counter              |  8 bytes: makes the nonce of the tag unique
-//   |                                   |
+//   |              counter              |  8 bytes: number of the datagram in its stream, from 1 on;
+//   |                                   |  the receiver takes each number once
 //   +-----------------------------------+
 //   |                tag                |  8 bytes: keyed tag, or CRC, over the 24 bytes above
 //   |                                   |  and the payload
 //   +-----------------------------------+
 //
-// All fields are little-endian. A retransmitted chunk carries the same bytes. A retransmitted
-// reliable frame counts as a new transmission, so that no two frames share a header.
+// All fields are little-endian. A stream is all that a rank multicasts in one subgroup, or all
+// frames that it sends to one peer. Whatever is sent again gets a new counter and a new tag.
 #pragma once
 
 #include <cstddef>
@@ -73,6 +73,18 @@ void encode(const Header& header, std::byte* out);
 /// Writes a tag into an encoded header.
 inline void encode_tag(std::uint64_t tag, std::byte* header) {
   std::memcpy(header + kTagOffset, &tag, sizeof tag);
+}
+
+/// The counter and the tag in an encoded header.
+inline std::uint64_t counter_of(const std::byte* header) {
+  std::uint64_t counter = 0;
+  std::memcpy(&counter, header + kCounterOffset, sizeof counter);
+  return counter;
+}
+inline std::uint64_t tag_of(const std::byte* header) {
+  std::uint64_t tag = 0;
+  std::memcpy(&tag, header + kTagOffset, sizeof tag);
+  return tag;
 }
 
 /// Decodes a header; returns nothing if there are too few bytes, or if the version or the kind is

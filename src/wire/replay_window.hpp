@@ -17,24 +17,27 @@ class ReplayWindow {
   /// outside, because a word is cleared as a whole when its first counter arrives.
   static constexpr std::uint64_t kSize = (kWords - 1) * kWordBits;
 
-  /// Takes the counter of an authentic datagram. Returns false if a datagram with this counter was
-  /// taken before, or if the counter is too old to tell; the datagram must then be dropped.
-  bool take(std::uint64_t counter) {
-    if (counter > greatest_) {
-      advance(counter);
-    } else if (greatest_ - counter >= kSize || (word(counter) & bit(counter)) != 0) {
-      return false;
-    }
-    word(counter) |= bit(counter);
-    return counter != 0;
+  /// False if a datagram with this counter was taken before, or if the counter is too old to tell;
+  /// the datagram must then be dropped.
+  bool fresh(std::uint64_t counter) const {
+    if (counter > greatest_) return true;
+    return counter != 0 && greatest_ - counter < kSize && (word(counter) & bit(counter)) == 0;
+  }
+  /// Takes the counter, which must be fresh, of an authentic datagram.
+  void take(std::uint64_t counter) {
+    if (counter > greatest_) advance(counter);
+    words_[place(counter)] |= bit(counter);
   }
 
   /// The greatest counter taken; 0: none.
   std::uint64_t greatest() const { return greatest_; }
 
  private:
-  static std::uint64_t bit(std::uint64_t counter) { return std::uint64_t{1} << counter % kWordBits; }
-  std::uint64_t& word(std::uint64_t counter) { return words_[counter / kWordBits % kWords]; }
+  static std::uint64_t bit(std::uint64_t counter) {
+    return std::uint64_t{1} << counter % kWordBits;
+  }
+  static std::size_t place(std::uint64_t counter) { return counter / kWordBits % kWords; }
+  std::uint64_t word(std::uint64_t counter) const { return words_[place(counter)]; }
 
   void advance(std::uint64_t counter) {
     const std::uint64_t first = greatest_ / kWordBits + 1;

@@ -27,8 +27,8 @@ Bytes pattern(std::size_t size, std::uint64_t seed) {
   return bytes;
 }
 
-wire::Integrity keyed(std::uint64_t secret) {
-  return *wire::Integrity::keyed(pattern(32, secret), kCommunicator);
+wire::TagKeys keyed(std::uint64_t secret) {
+  return *wire::TagKeys::keyed(pattern(32, secret), kCommunicator);
 }
 
 class KeyedDatagrams : public testing::Test {
@@ -43,7 +43,7 @@ class KeyedDatagrams : public testing::Test {
     group_ = group_address(seed, 0, AF_INET, interface_.index);
   }
 
-  std::unique_ptr<IpMulticastQueuePair> open(std::uint32_t rank, const wire::Integrity& word) {
+  std::unique_ptr<IpMulticastQueuePair> open(std::uint32_t rank, const wire::TagKeys& word) {
     const GroupSettings settings{.rank = rank_of(rank),
                                  .size = 2,
                                  .communicator = kCommunicator,
@@ -54,7 +54,7 @@ class KeyedDatagrams : public testing::Test {
     auto pair = IpMulticastQueuePair::open(settings, interface_, group_, 0);
     EXPECT_TRUE(pair.ok()) << pair.status().to_string();
     if (!pair) return nullptr;
-    (*pair)->set_integrity(word);
+    (*pair)->set_tag_keys(word);
     (*pair)->set_members(std::make_shared<const std::vector<SocketAddress>>(2, interface_.address));
     return std::move(*pair);
   }
@@ -65,7 +65,7 @@ class KeyedDatagrams : public testing::Test {
     std::uint32_t counted = 0;
     std::uint64_t refused = 0;
   };
-  Outcome exchange(const wire::Integrity& senders, const wire::Integrity& receivers) {
+  Outcome exchange(const wire::TagKeys& senders, const wire::TagKeys& receivers) {
     const auto receiver = open(0, receivers);
     const auto sender = open(1, senders);
     if (!receiver || !sender) return {};
@@ -106,7 +106,7 @@ TEST_F(KeyedDatagrams, DatagramsOfTheSameKey_areAccepted) {
 }
 
 TEST_F(KeyedDatagrams, DatagramsWithACrcInsteadOfAKeyedTag_areRefused) {
-  const Outcome outcome = exchange(wire::Integrity::crc(), keyed(1));
+  const Outcome outcome = exchange(wire::TagKeys(), keyed(1));
   EXPECT_EQ(outcome.counted, 0u);
   EXPECT_EQ(outcome.refused, kChunks);
 }

@@ -88,6 +88,7 @@ IpEndpoint::IpEndpoint(const IpOptions& ip, const EndpointOptions& options,
       options_(options),
       interface_(interface),
       incarnation_(incarnation),
+      arrivals_(options.size),
       peers_(options.size),
       channels_(options.rank, options.size),
       sender_(offload),
@@ -199,8 +200,8 @@ std::string IpEndpoint::description() const {
       "interface {} at {}, {} multicast to {}{}, datagrams carry {}", interface_.name,
       interface_.address.to_string(), uc() ? "UC" : "UD", first.to_string(),
       groups_.size() > 1 ? fmt::format(" and {} more", groups_.size() - 1) : "",
-      integrity_.kind() == wire::IntegrityKind::keyed_tag ? "a keyed tag"
-                                                          : "a CRC-32C (authentication is off)");
+      keys_.kind() == wire::IntegrityKind::keyed_tag ? "a keyed tag"
+                                                     : "a CRC-32C (authentication is off)");
 }
 
 std::vector<std::byte> IpEndpoint::address() const {
@@ -215,11 +216,12 @@ std::vector<std::byte> IpEndpoint::address() const {
 }
 
 Status IpEndpoint::use_secret(std::span<const std::byte> secret) {
-  auto integrity = wire::Integrity::keyed(secret, options_.communicator);
-  if (!integrity) return integrity.status();
-  integrity_ = std::move(*integrity);
-  for (auto& group : groups_) group->set_integrity(integrity_);
-  if (slot_pair_) slot_pair_->set_integrity(integrity_);
+  auto keys = wire::TagKeys::keyed(secret, options_.communicator);
+  if (!keys) return keys.status();
+  keys_ = std::move(*keys);
+  arrivals_.use(keys_);
+  for (auto& group : groups_) group->set_tag_keys(keys_);
+  if (slot_pair_) slot_pair_->set_tag_keys(keys_);
   return {};
 }
 
@@ -356,12 +358,21 @@ void IpEndpoint::on_datagram(Instant now, std::span<const std::byte> datagram,
   }
   const auto payload = datagram.subspan(wire::kHeaderBytes);
   const std::size_t near = near_bytes(payload.size());
-  if (frame_tag(integrity_, datagram.data(), payload.first(near), payload.subspan(near)) !=
-      header->tag) {
-    ++counters_.rejected_integrity;
-    return;
+  const auto verdict = arrivals_.judge(
+      header->source, header->counter, header->tag, [&](const wire::Integrity& word) {
+        return frame_tag(word, datagram.data(), payload.first(near), payload.subspan(near));
+      });
+  switch (verdict) {
+    case wire::ArrivalCheck::Verdict::fresh:
+      channels_[header->source].on_frame(now, payload, completions_);
+      return;
+    case wire::ArrivalCheck::Verdict::damaged:
+      ++counters_.rejected_integrity;
+      return;
+    case wire::ArrivalCheck::Verdict::replayed:
+      ++counters_.rejected_replayed;
+      return;
   }
-  channels_[header->source].on_frame(now, payload, completions_);
 }
 
 void IpEndpoint::transmit(Instant now) {
@@ -395,8 +406,8 @@ void IpEndpoint::transmit_to(Instant now, Rank rank, Peer& peer) {
       wire::encode({.kind = wire::PacketKind::reliable,
                     .communicator = options_.communicator,
                     .source = options_.rank,
-                    .epoch = peer.transmissions++,
-                    .psn = index(rank)},
+                    .psn = index(rank),
+                    .counter = ++peer.sent},
                    header);
       std::byte* body = header + wire::kHeaderBytes;
       std::memcpy(body, frame.header.data(), frame.header_bytes);
@@ -405,7 +416,8 @@ void IpEndpoint::transmit_to(Instant now, Rank rank, Peer& peer) {
       const std::size_t moved = near - frame.header_bytes;
       if (moved > 0) std::memcpy(body + frame.header_bytes, frame.payload.data(), moved);
       const auto rest = frame.payload.subspan(moved);
-      wire::encode_tag(frame_tag(integrity_, header, {body, near}, rest), header);
+      if (const wire::Integrity* integrity = keys_.of(peer.sent))
+        wire::encode_tag(frame_tag(*integrity, header, {body, near}, rest), header);
       sender_.add(wire::kHeaderBytes + near, rest);
       in_batch_.push_back(frame);
     }
@@ -463,6 +475,7 @@ EndpointCounters IpEndpoint::counters() const {
     sum.slot_datagrams_received += of_slots.multicast_datagrams_received;
     sum.rejected_foreign += of_slots.rejected_foreign + slot_exchange_->rejected();
     sum.rejected_integrity += of_slots.rejected_integrity;
+    sum.rejected_replayed += of_slots.rejected_replayed;
     sum.send_calls += of_slots.send_calls;
     sum.receive_calls += of_slots.receive_calls;
     sum.send_queue_full += of_slots.send_queue_full;

@@ -16,7 +16,8 @@
 #include "device/ip/slot_exchange.hpp"
 #include "device/rc/channel_set.hpp"
 #include "device/rc/completion_queue.hpp"
-#include "wire/integrity.hpp"
+#include "wire/arrival_check.hpp"
+#include "wire/tag_keys.hpp"
 
 namespace tutti::device::ip {
 
@@ -57,9 +58,7 @@ class IpEndpoint final : public Endpoint {
  private:
   struct Peer {
     SocketAddress address;
-    /// Number of datagrams sent to the peer. It is part of each header, so that no two headers are
-    /// equal.
-    std::uint32_t transmissions = 0;
+    std::uint64_t sent = 0;  ///< counter of the last datagram sent to the peer
   };
 
   IpEndpoint(const IpOptions& ip, const EndpointOptions& options, const Interface& interface,
@@ -84,7 +83,6 @@ class IpEndpoint final : public Endpoint {
   IpOptions ip_;
   EndpointOptions options_;
   Interface interface_;
-  wire::Integrity integrity_ = wire::Integrity::crc();
   Capabilities capabilities_;
   /// Smallest datagram payload that any rank announced, in bytes: of a chunk for UD, of a fragment
   /// for UC.
@@ -100,6 +98,8 @@ class IpEndpoint final : public Endpoint {
   std::unique_ptr<IpSlotExchange> slot_exchange_;  ///< null without slot_pair_ or before `connect`
   /// True while epoll_ includes the socket of slot_pair_.
   bool slots_watched_ = false;
+  wire::TagKeys keys_;  ///< integrity words of sent frames
+  wire::ArrivalCheck arrivals_;
   std::vector<Peer> peers_;
   rc::ChannelSet channels_;
   DatagramBatch batch_{4};

@@ -425,6 +425,7 @@ std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() cons
                 {"device_read_bytes_served", device.read_bytes_served},
                 {"device_rejected_foreign", device.rejected_foreign},
                 {"device_rejected_integrity", device.rejected_integrity},
+                {"device_rejected_replayed", device.rejected_replayed},
                 {"device_send_calls", device.send_calls},
                 {"device_receive_calls", device.receive_calls},
                 {"device_send_queue_full", device.send_queue_full},

@@ -141,15 +141,17 @@ Status IpMulticastQueuePair::open_send(const Interface& interface, const SocketA
 
 void IpMulticastQueuePair::write_header(wire::PacketKind kind, std::uint32_t epoch,
                                         std::uint32_t psn, std::span<const std::byte> payload,
-                                        std::byte* header) const {
+                                        std::byte* header) {
   wire::encode({.kind = kind,
                 .subgroup = static_cast<std::uint8_t>(subgroup_),
                 .communicator = settings_.communicator,
                 .source = settings_.rank,
                 .epoch = epoch,
-                .psn = psn},
+                .psn = psn,
+                .counter = ++sent_},
                header);
-  wire::encode_tag(integrity_.tag(header, payload), header);
+  if (const wire::Integrity* integrity = keys_.of(sent_))
+    wire::encode_tag(integrity->tag(header, payload), header);
 }
 
 std::uint64_t IpMulticastQueuePair::unsent_bytes() {
@@ -168,15 +170,22 @@ std::optional<wire::Header> IpMulticastQueuePair::accept(wire::PacketKind kind,
     return std::nullopt;
   }
   if (header->kind == kind) return header;
-  const auto payload = datagram.subspan(wire::kHeaderBytes);
-  if (header->kind != wire::PacketKind::probe || !payload.empty()) {
+  if (header->kind != wire::PacketKind::probe || datagram.size() != wire::kHeaderBytes) {
     ++received_.rejected_foreign;
-  } else if (integrity_.tag(datagram.data(), payload) != header->tag) {
-    ++received_.rejected_integrity;
-  } else {
-    on_probe(header->source);
+    return std::nullopt;
   }
+  const auto tag = [&](const wire::Integrity& word) { return word.tag(datagram.data(), {}); };
+  if (passes(header->source, datagram.data(), tag)) on_probe(header->source);
   return std::nullopt;
+}
+
+template <typename Compute>
+bool IpMulticastQueuePair::passes(Rank source, const std::byte* header, Compute&& compute) {
+  const auto verdict = arrivals_.judge(source, wire::counter_of(header), wire::tag_of(header),
+                                       std::forward<Compute>(compute));
+  if (verdict == wire::ArrivalCheck::Verdict::damaged) ++received_.rejected_integrity;
+  if (verdict == wire::ArrivalCheck::Verdict::replayed) ++received_.rejected_replayed;
+  return verdict == wire::ArrivalCheck::Verdict::fresh;
 }
 
 void IpMulticastQueuePair::on_probe(Rank source) {
@@ -193,16 +202,12 @@ std::vector<ProbeArrival> IpMulticastQueuePair::take_probes() {
 }
 
 bool IpMulticastQueuePair::copy_and_verify(const ReceivedChunk& chunk, std::byte* destination) {
-  std::uint64_t expected = 0;
-  std::memcpy(&expected, chunk.header + wire::kTagOffset, sizeof expected);
   const bool there = destination == nullptr || destination == chunk.payload.data();
-  const std::uint64_t actual =
-      there ? integrity_.tag(chunk.header, chunk.payload)
-            : integrity_.copy_and_tag(destination, chunk.header, chunk.payload);
-  if (actual != expected) {
-    ++received_.rejected_integrity;
-    return false;
-  }
+  const auto tag = [&](const wire::Integrity& word) {
+    return there ? word.tag(chunk.header, chunk.payload)
+                 : word.copy_and_tag(destination, chunk.header, chunk.payload);
+  };
+  if (!passes(chunk.source, chunk.header, tag)) return false;
   received_.bytes.add(chunk.payload.size());
   return true;
 }
@@ -221,6 +226,7 @@ void IpMulticastQueuePair::add_to(EndpointCounters& counters) const {
   counters.multicast_bytes_received += received_.bytes.value();
   counters.rejected_foreign += received_.rejected_foreign.value();
   counters.rejected_integrity += received_.rejected_integrity.value();
+  counters.rejected_replayed += received_.rejected_replayed.value();
   counters.send_queue_full += counters_.send_queue_full;
   counters.send_calls += sender_.calls();
   counters.receive_calls += received_.calls.value();

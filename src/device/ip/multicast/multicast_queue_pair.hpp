@@ -17,8 +17,9 @@
 #include "device/ip/interface.hpp"
 #include "device/ip/ip_options.hpp"
 #include "device/ip/socket.hpp"
+#include "wire/arrival_check.hpp"
 #include "wire/header.hpp"
-#include "wire/integrity.hpp"
+#include "wire/tag_keys.hpp"
 
 namespace tutti::device::ip {
 
@@ -51,8 +52,11 @@ class IpMulticastQueuePair : public MulticastQueuePair {
                                                             const Interface& interface,
                                                             const SocketAddress& group,
                                                             std::uint32_t subgroup);
-  /// Sets the integrity word of all datagrams, which is a CRC at first; must precede the first one.
-  void set_integrity(const wire::Integrity& integrity) { integrity_ = integrity; }
+  /// Sets the integrity words of all datagrams, which are CRCs at first; must precede the first one.
+  void set_tag_keys(const wire::TagKeys& keys) {
+    keys_ = keys;
+    arrivals_.use(keys);
+  }
   /// Sets the address of each rank. Datagrams of a rank that come from another host are rejected,
   /// and so are all datagrams before this call.
   void set_members(std::shared_ptr<const std::vector<SocketAddress>> members) {
@@ -93,11 +97,16 @@ class IpMulticastQueuePair : public MulticastQueuePair {
     SingleWriterCounter bytes;
     SingleWriterCounter rejected_foreign;
     SingleWriterCounter rejected_integrity;
+    SingleWriterCounter rejected_replayed;
     SingleWriterCounter calls;
   };
 
   IpMulticastQueuePair(const GroupSettings& settings, std::uint32_t subgroup, bool offload)
-      : settings_(settings), subgroup_(subgroup), sender_(offload), claim_(settings.egress) {}
+      : settings_(settings),
+        subgroup_(subgroup),
+        arrivals_(settings.size),
+        sender_(offload),
+        claim_(settings.egress) {}
 
   int send_fd() const { return send_.get(); }
   /// The unicast address of a rank; null if it has none or `rank` is kNoRank.
@@ -107,7 +116,7 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   }
   /// Writes the header, with its tag, of this rank's next datagram or message.
   void write_header(wire::PacketKind kind, std::uint32_t epoch, std::uint32_t psn,
-                    std::span<const std::byte> payload, std::byte* header) const;
+                    std::span<const std::byte> payload, std::byte* header);
   /// True if the header, which is not verified yet, names a rank of this communicator and this
   /// subgroup, and the datagram came from the host of this rank.
   bool ours(const wire::Header& header, const SocketAddress& from) const {
@@ -137,10 +146,15 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   Status bind_receive(const SocketAddress& group);
   Status open_send(const Interface& interface, const SocketAddress& group);
   void on_probe(Rank source);
+  /// Judges a datagram, and counts it if it is rejected.
+  template <typename Compute>
+  bool passes(Rank source, const std::byte* header, Compute&& compute);
 
   GroupSettings settings_;
   std::uint32_t subgroup_;
-  wire::Integrity integrity_ = wire::Integrity::crc();
+  wire::TagKeys keys_;      ///< integrity words of sent datagrams
+  std::uint64_t sent_ = 0;  ///< counter of the last datagram or message sent
+  wire::ArrivalCheck arrivals_;
   Descriptor receive_;
   Descriptor send_;
   DatagramSender sender_;

@@ -1,0 +1,47 @@
+// The integrity words of one communicator, with a new tag key for each generation of counters.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "crypto/secret.hpp"
+#include "tutti/status.hpp"
+#include "wire/integrity.hpp"
+
+namespace tutti::wire {
+
+/// Gives the integrity word for the counter of a datagram. A generation has 2^40 counters, so that
+/// no key tags more datagrams of a stream. Used by one thread; a copy shares the secret.
+class TagKeys {
+ public:
+  static constexpr unsigned kGenerationBits = 40;
+  static std::uint64_t generation_of(std::uint64_t counter) { return counter >> kGenerationBits; }
+
+  /// Integrity words that are CRC-32C checksums.
+  TagKeys() = default;
+  /// Keyed tags under keys that are derived from `secret` and `communicator`, its identifier.
+  static Result<TagKeys> keyed(std::span<const std::byte> secret, std::uint16_t communicator);
+
+  IntegrityKind kind() const { return latest_.kind(); }
+  /// The integrity word for datagrams with this counter. Null if a new generation begins and its
+  /// key cannot be derived; the datagram then counts as lost.
+  const Integrity* of(std::uint64_t counter) {
+    const bool same = generation_of(counter) == generation_ || !secret_;
+    return same ? &latest_ : of_other(generation_of(counter));
+  }
+
+ private:
+  const Integrity* of_other(std::uint64_t generation);
+
+  std::shared_ptr<const crypto::Secret> secret_;  ///< null: checksums
+  std::uint16_t communicator_ = 0;
+  std::uint64_t generation_ = 0;  ///< generation of `latest_`
+  Integrity latest_ = Integrity::crc();
+  /// Other generations that were used, since the streams of a communicator advance independently.
+  std::vector<std::pair<std::uint64_t, Integrity>> others_;
+};
+
+}  // namespace tutti::wire
