@@ -258,8 +258,7 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
     capabilities_.receive_window_bytes =
         std::min(capabilities_.receive_window_bytes, record->receive_window_bytes);
   }
-  introduce_members();
-  if (slot_pair_) set_up_slots(slot_ports);
+  introduce_members(slot_ports);
   if (uc()) agree_on_messages();
   rc::RcConfig config;
   config.max_frame_bytes = std::max<std::uint32_t>(datagram_payload_, rc::kMinFrameBytes);
@@ -271,7 +270,9 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
   return channels_.configure(config);
 }
 
-void IpEndpoint::introduce_members() {
+/// Tells the queue pairs the addresses of all ranks. A rank with the slot port 0 has no slot
+/// exchange by unicast.
+void IpEndpoint::introduce_members(std::span<const std::uint16_t> slot_ports) {
   auto members = std::make_shared<std::vector<SocketAddress>>();
   for (Peer& peer : peers_) {
     // The scope id of a link-local address is valid on one host only, so the peer's is replaced by
@@ -283,14 +284,12 @@ void IpEndpoint::introduce_members() {
     members->push_back(peer.address);
   }
   for (auto& group : groups_) group->set_members(members);
-  if (slot_pair_) slot_pair_->set_members(members);
-}
-
-void IpEndpoint::set_up_slots(std::span<const std::uint16_t> ports) {
-  for (std::uint32_t r = 0; r < ports.size(); ++r) {
-    if (ports[r] == 0) continue;
+  if (!slot_pair_) return;
+  slot_pair_->set_members(members);
+  for (std::uint32_t r = 0; r < slot_ports.size(); ++r) {
+    if (slot_ports[r] == 0) continue;
     SocketAddress unicast = peers_[r].address;
-    unicast.set_port(ports[r]);
+    unicast.set_port(slot_ports[r]);
     slot_pair_->set_unicast_address(rank_of(r), unicast);
   }
   slot_exchange_ = std::make_unique<IpSlotExchange>(options_.rank, options_.size, *slot_pair_,

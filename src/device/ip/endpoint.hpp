@@ -76,8 +76,7 @@ class IpEndpoint final : public Endpoint {
   void transmit_to(Instant now, Rank rank, Peer& peer);
   bool flush(Peer& peer, rc::RcChannel& channel);
   void collect_probes();
-  void introduce_members();
-  void set_up_slots(std::span<const std::uint16_t> ports);
+  void introduce_members(std::span<const std::uint16_t> slot_ports);
   void agree_on_messages();
 
   IpOptions ip_;
