@@ -110,14 +110,7 @@ Status HostEndpoint::post(Instant now, const WorkRequest& request) {
 std::size_t HostEndpoint::poll(Instant now, std::span<Completion> completions) {
   now_ = now;
   rise();
-  for (std::uint32_t r = 0; r < peers_.size(); ++r) {
-    if (rank_of(r) != options_.rank) receive(now, rank_of(r), peers_[r]);
-  }
-  channels_.on_timers(now, completions_);
-  for (const Rank rank : channels_.open()) {
-    rc::RcChannel& channel = channels_[rank];
-    if (channel.has_output(now)) transmit(now, rank, peers_[index(rank)]);
-  }
+  channels_.poll(now, *this, completions_);
   collect_probes();
   return completions_.take(completions);
 }
@@ -130,7 +123,14 @@ void HostEndpoint::rise() {
   own().silence_bell();
 }
 
-void HostEndpoint::receive(Instant now, Rank rank, Peer& peer) {
+bool HostEndpoint::receive(Instant now) {
+  for (std::uint32_t r = 0; r < peers_.size(); ++r) {
+    if (rank_of(r) != options_.rank) receive_from(now, rank_of(r), peers_[r]);
+  }
+  return false;
+}
+
+void HostEndpoint::receive_from(Instant now, Rank rank, Peer& peer) {
   // The number of frames per poll is bounded, so that one peer cannot keep the caller busy.
   constexpr int kMaxFrames = 64;
   for (int i = 0; i < kMaxFrames; ++i) {
@@ -145,8 +145,9 @@ void HostEndpoint::receive(Instant now, Rank rank, Peer& peer) {
   }
 }
 
-void HostEndpoint::transmit(Instant now, Rank rank, Peer& peer) {
-  rc::RcChannel& rc = channels_[rank];
+/// Each peer has a queue of its own, so a full one does not hold up the frames to other peers.
+bool HostEndpoint::send(Instant now, Rank rank, rc::RcChannel& rc) {
+  Peer& peer = peers_[index(rank)];
   rc::OutgoingFrame frame;
   bool any = false;
   bool work = false;
@@ -165,6 +166,7 @@ void HostEndpoint::transmit(Instant now, Rank rank, Peer& peer) {
     work |= frame.sequenced;
   }
   if (any) counters_.send_calls += segments_[index(rank)].wake(!work) ? 1 : 0;
+  return true;
 }
 
 void HostEndpoint::collect_probes() {

@@ -15,7 +15,7 @@
 
 namespace tutti::device::host {
 
-class HostEndpoint final : public Endpoint {
+class HostEndpoint final : public Endpoint, private rc::FrameSocket {
  public:
   static Result<std::unique_ptr<Endpoint>> open(const EndpointOptions& options);
 
@@ -55,8 +55,9 @@ class HostEndpoint final : public Endpoint {
 
   const Segment& own() const { return segments_[index(options_.rank)]; }
   void rise();
-  void receive(Instant now, Rank rank, Peer& peer);
-  void transmit(Instant now, Rank rank, Peer& peer);
+  bool receive(Instant now) override;
+  void receive_from(Instant now, Rank rank, Peer& peer);
+  bool send(Instant now, Rank rank, rc::RcChannel& rc) override;
   void collect_probes();
   bool anything_to_poll() const;
 

@@ -21,30 +21,6 @@ namespace {
 // measured with 1000-byte datagrams. The rest is kernel overhead.
 constexpr double kPayloadShare = 0.4;
 
-// The tag of a frame is computed in two parts, because the frame's data is in the user's memory.
-// The near part lies next to the header: a whole short frame, or the first 64 bytes of a long one.
-constexpr std::size_t kShortFrameBytes = 256;
-constexpr std::size_t kNearBytes = 64;
-static_assert(rc::kRcHeaderMax <= kShortFrameBytes &&
-              rc::kRcWriteImmediateHeaderBytes <= kNearBytes);
-
-constexpr std::size_t near_bytes(std::size_t frame_bytes) {
-  return frame_bytes <= kShortFrameBytes ? frame_bytes : kNearBytes;
-}
-
-std::uint64_t frame_tag(const wire::Integrity& integrity, const std::byte* header,
-                        std::span<const std::byte> near, std::span<const std::byte> rest) {
-  const std::uint64_t first = integrity.tag(header, near);
-  if (rest.empty()) return first;
-  // For the tag of the second part, the tag of the first part and the length of the second take the
-  // place of a header.
-  std::byte link[wire::kIntegrityHeaderBytes] = {};
-  const std::uint64_t size = rest.size();
-  std::memcpy(link, &first, 8);
-  std::memcpy(link + 8, &size, 8);
-  return integrity.tag(link, rest);
-}
-
 // Limit of UC message bytes per doorbell, because the sender must poll for arrivals between two
 // doorbells.
 constexpr std::uint32_t kMessageBatchBytes = 256 * 1024;
@@ -88,9 +64,9 @@ IpEndpoint::IpEndpoint(const IpOptions& ip, const EndpointOptions& options,
       options_(options),
       interface_(interface),
       incarnation_(incarnation),
-      arrivals_(options.size),
       peers_(options.size),
       channels_(options.rank, options.size),
+      datagrams_(options.rank, options.size, options.communicator),
       sender_(offload),
       egress_(EgressPriority::of(interface_.index)) {
   using enum Capability;
@@ -196,12 +172,13 @@ SocketAddress IpEndpoint::group_of(std::uint32_t subgroup) const {
 
 std::string IpEndpoint::description() const {
   const SocketAddress first = group_of(0);
-  return fmt::format(
-      "interface {} at {}, {} multicast to {}{}, datagrams carry {}", interface_.name,
-      interface_.address.to_string(), uc() ? "UC" : "UD", first.to_string(),
-      groups_.size() > 1 ? fmt::format(" and {} more", groups_.size() - 1) : "",
-      keys_.kind() == wire::IntegrityKind::keyed_tag ? "a keyed tag"
-                                                     : "a CRC-32C (authentication is off)");
+  return fmt::format("interface {} at {}, {} multicast to {}{}, datagrams carry {}",
+                     interface_.name, interface_.address.to_string(), uc() ? "UC" : "UD",
+                     first.to_string(),
+                     groups_.size() > 1 ? fmt::format(" and {} more", groups_.size() - 1) : "",
+                     datagrams_.integrity_kind() == wire::IntegrityKind::keyed_tag
+                         ? "a keyed tag"
+                         : "a CRC-32C (authentication is off)");
 }
 
 std::vector<std::byte> IpEndpoint::address() const {
@@ -216,12 +193,11 @@ std::vector<std::byte> IpEndpoint::address() const {
 }
 
 Status IpEndpoint::use_secret(std::span<const std::byte> secret) {
-  auto keys = wire::TagKeys::keyed(secret, options_.communicator);
+  const auto keys = wire::TagKeys::keyed(secret, options_.communicator);
   if (!keys) return keys.status();
-  keys_ = std::move(*keys);
-  arrivals_.use(keys_);
-  for (auto& group : groups_) group->set_tag_keys(keys_);
-  if (slot_pair_) slot_pair_->set_tag_keys(keys_);
+  datagrams_.set_tag_keys(*keys);
+  for (auto& group : groups_) group->set_tag_keys(*keys);
+  if (slot_pair_) slot_pair_->set_tag_keys(*keys);
   return {};
 }
 
@@ -251,7 +227,7 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
                      r, uc() ? "UD" : "UC", uc() ? "UC" : "UD");
     }
     channels_.set_incarnation(rank_of(r), record->incarnation);
-    peers_[r].address = record->socket;
+    peers_[r] = record->socket;
     slot_ports[r] = record->slot_port;
     datagram_payload_ = std::min(datagram_payload_, record->datagram_bytes);
     capabilities_.max_chunk_bytes = std::min(capabilities_.max_chunk_bytes, record->chunk_bytes);
@@ -273,22 +249,21 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
 /// Tells the queue pairs the addresses of all ranks. A rank with the slot port 0 has no slot
 /// exchange by unicast.
 void IpEndpoint::introduce_members(std::span<const std::uint16_t> slot_ports) {
-  auto members = std::make_shared<std::vector<SocketAddress>>();
-  for (Peer& peer : peers_) {
+  for (SocketAddress& peer : peers_) {
     // The scope id of a link-local address is valid on one host only, so the peer's is replaced by
     // that of this rank's interface.
     if (ip_.family == AF_INET6) {
-      reinterpret_cast<sockaddr_in6*>(peer.address.get())->sin6_scope_id =
+      reinterpret_cast<sockaddr_in6*>(peer.get())->sin6_scope_id =
           reinterpret_cast<const sockaddr_in6*>(interface_.address.get())->sin6_scope_id;
     }
-    members->push_back(peer.address);
   }
+  const auto members = std::make_shared<const std::vector<SocketAddress>>(peers_);
   for (auto& group : groups_) group->set_members(members);
   if (!slot_pair_) return;
   slot_pair_->set_members(members);
   for (std::uint32_t r = 0; r < slot_ports.size(); ++r) {
     if (slot_ports[r] == 0) continue;
-    SocketAddress unicast = peers_[r].address;
+    SocketAddress unicast = peers_[r];
     unicast.set_port(slot_ports[r]);
     slot_pair_->set_unicast_address(rank_of(r), unicast);
   }
@@ -314,75 +289,42 @@ Status IpEndpoint::post(Instant now, const WorkRequest& request) {
 
 std::size_t IpEndpoint::poll(Instant now, std::span<Completion> completions) {
   now_ = now;
-  receive(now);
-  return poll_posted(now, completions);
+  channels_.hold_back(egress_->multicast_waits());
+  channels_.poll(now, *this, completions_);
+  return take(completions);
 }
 
 std::size_t IpEndpoint::poll_posted(Instant now, std::span<Completion> completions) {
   now_ = now;
-  channels_.on_timers(now, completions_);
-  transmit(now);
-  // After a link's return, address resolution can take a second; multicast needs none.
-  if (channels_.take_sign_of_life(now)) (void)groups_.front()->post_probe(0);
+  channels_.hold_back(egress_->multicast_waits());
+  channels_.poll_posted(now, *this, completions_);
+  return take(completions);
+}
+
+std::size_t IpEndpoint::take(std::span<Completion> completions) {
   collect_probes();
   return completions_.take(completions);
 }
 
-void IpEndpoint::receive(Instant now) {
-  // The number of receive calls per poll is bounded, so that a flood of datagrams cannot keep the
-  // caller busy.
-  constexpr int kMaxCalls = 8;
-  for (int i = 0; i < kMaxCalls && batch_.receive(unicast_.get()) > 0; ++i) {
-    for (auto datagram = batch_.next(); !datagram.empty(); datagram = batch_.next()) {
-      on_datagram(now, datagram, batch_.sender());
-    }
-    if (batch_.drained()) return;
+bool IpEndpoint::receive(Instant now) {
+  if (batch_.receive(unicast_.get()) == 0) return false;
+  for (auto datagram = batch_.next(); !datagram.empty(); datagram = batch_.next()) {
+    on_datagram(now, datagram, batch_.sender());
   }
-}
-
-/// True if the header, which is not verified yet, is that of a frame of another rank to this one.
-bool IpEndpoint::ours(const wire::Header& header, const SocketAddress& from) const {
-  return header.kind == wire::PacketKind::reliable &&
-         header.communicator == options_.communicator && index(header.source) < peers_.size() &&
-         header.source != options_.rank && header.psn == index(options_.rank) &&
-         from.same_host(peers_[index(header.source)].address);
+  return !batch_.drained();
 }
 
 void IpEndpoint::on_datagram(Instant now, std::span<const std::byte> datagram,
                              const SocketAddress& from) {
+  // Datagrams that do not come from their rank's host are rejected before a tag is computed.
   const auto header = wire::decode(datagram);
-  if (!header || !ours(*header, from)) {
+  if (!header || index(header->source) >= peers_.size() ||
+      !from.same_host(peers_[index(header->source)])) {
     ++counters_.rejected_foreign;
     return;
   }
-  const auto payload = datagram.subspan(wire::kHeaderBytes);
-  const std::size_t near = near_bytes(payload.size());
-  const auto verdict = arrivals_.judge(
-      header->source, header->counter, header->tag, [&](const wire::Integrity& word) {
-        return frame_tag(word, datagram.data(), payload.first(near), payload.subspan(near));
-      });
-  switch (verdict) {
-    case wire::ArrivalCheck::Verdict::fresh:
-      channels_[header->source].on_frame(now, payload, completions_);
-      return;
-    case wire::ArrivalCheck::Verdict::damaged:
-      ++counters_.rejected_integrity;
-      return;
-    case wire::ArrivalCheck::Verdict::replayed:
-      ++counters_.rejected_replayed;
-      return;
-  }
-}
-
-void IpEndpoint::transmit(Instant now) {
-  blocked_ = false;
-  const std::vector<Rank>& open = channels_.open();
-  const bool hold_back = egress_->multicast_waits();
-  for (std::size_t i = 0; i < open.size() && !blocked_; ++i) {
-    rc::RcChannel& one = channels_[open[i]];
-    one.hold_back(hold_back);
-    if (one.has_output(now)) transmit_to(now, open[i], peers_[index(open[i])]);
-    if (hold_back && one.held_up()) ++counters_.reliable_rounds_held_back;
+  if (const auto received = datagrams_.decode(datagram, counters_)) {
+    channels_[received->source].on_frame(now, received->frame, completions_);
   }
 }
 
@@ -391,48 +333,34 @@ void IpEndpoint::abandon() {
   for (auto& group : groups_) group->release_claim();
 }
 
-void IpEndpoint::transmit_to(Instant now, Rank rank, Peer& peer) {
-  rc::RcChannel& rc = channels_[rank];
+bool IpEndpoint::send(Instant now, Rank rank, rc::RcChannel& rc) {
   rc::OutgoingFrame frame;
   while (rc.next_frame(now, frame)) {
     const unsigned copies = ip_.tap ? ip_.tap->copies(options_.rank, rank, frame.size()) : 1;
     for (unsigned copy = 0; copy < copies; ++copy) {
-      if (!sender_.fits(wire::kHeaderBytes + frame.size()) && !flush(peer, rc)) {
+      if (!sender_.fits(wire::kHeaderBytes + frame.size()) && !flush(rank, rc)) {
         rc.take_back(frame);
-        return;
+        return false;
       }
-      std::byte* header = sender_.header_slot();
-      wire::encode({.kind = wire::PacketKind::reliable,
-                    .communicator = options_.communicator,
-                    .source = options_.rank,
-                    .psn = index(rank),
-                    .counter = ++peer.sent},
-                   header);
-      std::byte* body = header + wire::kHeaderBytes;
-      std::memcpy(body, frame.header.data(), frame.header_bytes);
-      // The bytes of the near part are copied, so that they lie directly behind the header.
-      const std::size_t near = near_bytes(frame.size());
-      const std::size_t moved = near - frame.header_bytes;
-      if (moved > 0) std::memcpy(body + frame.header_bytes, frame.payload.data(), moved);
-      const auto rest = frame.payload.subspan(moved);
-      if (const wire::Integrity* integrity = keys_.of(peer.sent))
-        wire::encode_tag(frame_tag(*integrity, header, {body, near}, rest), header);
-      sender_.add(wire::kHeaderBytes + near, rest);
+      const auto datagram = datagrams_.encode(rank, frame, sender_.header_slot());
+      sender_.add(datagram.head_bytes, datagram.rest);
       in_batch_.push_back(frame);
     }
   }
-  flush(peer, rc);
+  return flush(rank, rc);
 }
 
-bool IpEndpoint::flush(Peer& peer, rc::RcChannel& rc) {
-  auto sent = sender_.flush(unicast_.get(), &peer.address);
+bool IpEndpoint::flush(Rank rank, rc::RcChannel& rc) {
+  auto sent = sender_.flush(unicast_.get(), &peers_[index(rank)]);
   // The channel treats an unreachable network as loss, and gives up after the peer timeout.
   const std::size_t accepted = sent ? *sent : in_batch_.size();
   for (std::size_t i = in_batch_.size(); i > accepted; --i) rc.take_back(in_batch_[i - 1]);
-  blocked_ = accepted < in_batch_.size();
+  const bool room = accepted == in_batch_.size();
   in_batch_.clear();
-  return !blocked_;
+  return room;
 }
+
+void IpEndpoint::send_sign_of_life() { (void)groups_.front()->post_probe(0); }
 
 void IpEndpoint::collect_probes() {
   for (auto& group : groups_) {

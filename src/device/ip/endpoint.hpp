@@ -16,12 +16,11 @@
 #include "device/ip/slot_exchange.hpp"
 #include "device/rc/channel_set.hpp"
 #include "device/rc/completion_queue.hpp"
-#include "wire/arrival_check.hpp"
-#include "wire/tag_keys.hpp"
+#include "device/rc/frame_datagrams.hpp"
 
 namespace tutti::device::ip {
 
-class IpEndpoint final : public Endpoint {
+class IpEndpoint final : public Endpoint, private rc::FrameSocket {
  public:
   static Result<std::unique_ptr<Endpoint>> open(const IpOptions& ip,
                                                 const EndpointOptions& options);
@@ -56,11 +55,6 @@ class IpEndpoint final : public Endpoint {
   EndpointCounters counters() const override;
 
  private:
-  struct Peer {
-    SocketAddress address;
-    std::uint64_t sent = 0;  ///< counter of the last datagram sent to the peer
-  };
-
   IpEndpoint(const IpOptions& ip, const EndpointOptions& options, const Interface& interface,
              std::uint32_t incarnation, bool offload);
 
@@ -69,12 +63,12 @@ class IpEndpoint final : public Endpoint {
   Status open_sockets();
   Status open_unicast();
   Status open_slot_exchange(const GroupSettings& settings);
-  void receive(Instant now);
-  bool ours(const wire::Header& header, const SocketAddress& from) const;
+  bool receive(Instant now) override;
+  bool send(Instant now, Rank rank, rc::RcChannel& rc) override;
+  void send_sign_of_life() override;
   void on_datagram(Instant now, std::span<const std::byte> datagram, const SocketAddress& from);
-  void transmit(Instant now);
-  void transmit_to(Instant now, Rank rank, Peer& peer);
-  bool flush(Peer& peer, rc::RcChannel& channel);
+  bool flush(Rank rank, rc::RcChannel& rc);
+  std::size_t take(std::span<Completion> completions);
   void collect_probes();
   void introduce_members(std::span<const std::uint16_t> slot_ports);
   void agree_on_messages();
@@ -97,17 +91,15 @@ class IpEndpoint final : public Endpoint {
   std::unique_ptr<IpSlotExchange> slot_exchange_;  ///< null without slot_pair_ or before `connect`
   /// True while epoll_ includes the socket of slot_pair_.
   bool slots_watched_ = false;
-  wire::TagKeys keys_;  ///< integrity words of sent frames
-  wire::ArrivalCheck arrivals_;
-  std::vector<Peer> peers_;
+  std::vector<SocketAddress> peers_;  ///< addresses of the ranks
   rc::ChannelSet channels_;
+  rc::FrameDatagrams datagrams_;
   DatagramBatch batch_{4};
   DatagramSender sender_;
   std::shared_ptr<EgressPriority> egress_;
   std::vector<rc::OutgoingFrame> in_batch_;
   rc::CompletionQueue completions_;
   Instant now_{};
-  bool blocked_ = false;  ///< true since the unicast send queue was found full
   EndpointCounters counters_;
 };
 

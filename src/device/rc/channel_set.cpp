@@ -31,6 +31,32 @@ RcChannel& ChannelSet::operator[](Rank rank) {
   return *peer.channel;
 }
 
+void ChannelSet::poll(Instant now, FrameSocket& socket, CompletionSink& sink) {
+  for (int i = 0; i < kMaxReceives && socket.receive(now); ++i) {
+  }
+  poll_posted(now, socket, sink);
+}
+
+void ChannelSet::poll_posted(Instant now, FrameSocket& socket, CompletionSink& sink) {
+  on_timers(now, sink);
+  transmit(now, socket);
+  if (!sign_wanted_ || now < next_sign_) return;
+  sign_wanted_ = false;
+  next_sign_ = now + kSignInterval;
+  // After a link's return, address resolution can take a second; multicast needs none.
+  socket.send_sign_of_life();
+}
+
+void ChannelSet::transmit(Instant now, FrameSocket& socket) {
+  bool room = true;
+  for (std::size_t i = 0; i < open_.size() && room; ++i) {
+    RcChannel& one = *peers_[index(open_[i])].channel;
+    one.hold_back(hold_back_);
+    if (one.has_output(now)) room = socket.send(now, open_[i], one);
+    if (hold_back_ && one.held_up()) ++counters_.rounds_held_back;
+  }
+}
+
 void ChannelSet::on_timers(Instant now, CompletionSink& sink) {
   // An endpoint that waits for a peer polls at least at each ping.
   const bool stopped = now - last_poll_ > config_.peer_timeout / kStoppedParts;
@@ -46,13 +72,6 @@ void ChannelSet::on_timers(Instant now, CompletionSink& sink) {
 
 void ChannelSet::on_heard(Rank peer, Instant now) {
   if (peers_[index(peer)].channel) peers_[index(peer)].channel->on_heard(now);
-}
-
-bool ChannelSet::take_sign_of_life(Instant now) {
-  if (!sign_wanted_ || now < next_sign_) return false;
-  sign_wanted_ = false;
-  next_sign_ = now + kSignInterval;
-  return true;
 }
 
 Status ChannelSet::post(Instant now, const WorkRequest& request) {
@@ -86,6 +105,7 @@ void ChannelSet::add_to(EndpointCounters& counters) const {
   counters.reliable_frames_received += counters_.frames_received;
   counters.reliable_frames_duplicate += counters_.frames_duplicate;
   counters.reliable_bytes_sent += counters_.bytes_sent;
+  counters.reliable_rounds_held_back += counters_.rounds_held_back;
   counters.read_bytes_served += counters_.read_bytes_served;
   counters.rejected_foreign += counters_.rejected_malformed + counters_.rejected_incarnation;
 }

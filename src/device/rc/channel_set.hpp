@@ -13,6 +13,19 @@
 
 namespace tutti::device::rc {
 
+/// The way of a device to move frames, as the connections of one endpoint use it.
+class FrameSocket {
+ public:
+  virtual ~FrameSocket() = default;
+  /// Hands a bounded number of received frames to the channels. Returns true if more may wait.
+  virtual bool receive(Instant now) = 0;
+  /// Sends the frames of one channel until it has no more; returns false if the send queue is full.
+  /// The frame for which there was no room is taken back.
+  virtual bool send(Instant now, Rank peer, RcChannel& channel) = 0;
+  /// Multicasts a sign of life to all peers.
+  virtual void send_sign_of_life() {}
+};
+
 class ChannelSet {
  public:
   /// The connections of rank `me` to every other of the `ranks` ranks.
@@ -34,15 +47,19 @@ class ChannelSet {
   const std::vector<Rank>& open() const { return open_; }
   MemoryTable& memory() { return memory_; }
 
-  /// Calls the timers of all channels. If this side has not polled for long, because its process was
-  /// stopped or not scheduled, no peer is judged by the silence of that time.
-  void on_timers(Instant now, CompletionSink& sink);
+  /// Serves all channels: receives at most kMaxReceives times, then does what `poll_posted` does.
+  /// Received frames go first, because a peer must not be judged before its frames are read.
+  void poll(Instant now, FrameSocket& socket, CompletionSink& sink);
+  /// Runs the timers of all channels, sends their frames, and sends a sign of life if a peer does
+  /// not answer, perhaps because this rank cannot reach it by unicast. If this side has not polled
+  /// for long, because its process was stopped or not scheduled, no peer is judged by the silence
+  /// of that time.
+  void poll_posted(Instant now, FrameSocket& socket, CompletionSink& sink);
+  /// While on, all channels hold frames back, so that multicast has priority.
+  void hold_back(bool on) { hold_back_ = on; }
 
   /// Records that a peer was heard by multicast.
   void on_heard(Rank peer, Instant now);
-  /// Takes the wish to multicast a sign of life, and returns whether there was one: a peer does not
-  /// answer, perhaps because this rank cannot reach it by unicast. At most one in kSignInterval.
-  bool take_sign_of_life(Instant now);
 
   /// These do what the functions with the same names in Endpoint do.
   Status post(Instant now, const WorkRequest& request);
@@ -53,6 +70,13 @@ class ChannelSet {
   void add_to(EndpointCounters& counters) const;
 
  private:
+  /// Largest number of receives in one poll, so that a flood of datagrams cannot keep the caller
+  /// busy.
+  static constexpr int kMaxReceives = 8;
+
+  void on_timers(Instant now, CompletionSink& sink);
+  void transmit(Instant now, FrameSocket& socket);
+
   struct Peer {
     std::uint32_t incarnation = 0;
     std::unique_ptr<RcChannel> channel;
@@ -67,6 +91,7 @@ class ChannelSet {
   Instant last_poll_{0};
   Instant next_sign_{0};
   bool sign_wanted_ = false;
+  bool hold_back_ = false;
 };
 
 }  // namespace tutti::device::rc

@@ -53,6 +53,8 @@ struct RcCounters {
   std::uint64_t read_bytes_served = 0;
   std::uint64_t timeouts = 0;  ///< retransmissions after a timeout
   std::uint64_t pings_sent = 0;
+  /// Number of polls, summed over channels, in which a channel held frames back.
+  std::uint64_t rounds_held_back = 0;
   std::uint64_t frames_received = 0;
   std::uint64_t frames_duplicate = 0;
   /// Frames dropped because they lie beyond the window or no buffer is free.

@@ -1,0 +1,66 @@
+// The datagrams that carry the frames of one endpoint's connections: the wire header, which counts
+// the datagrams to each peer, and the tag over header and frame. They are the same on every device
+// that sends frames in datagrams.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "device/device.hpp"
+#include "device/rc/rc_frame.hpp"
+#include "tutti/units.hpp"
+#include "wire/arrival_check.hpp"
+#include "wire/header.hpp"
+#include "wire/tag_keys.hpp"
+
+namespace tutti::device::rc {
+
+class FrameDatagrams {
+ public:
+  /// Frames of up to this size are copied behind the header.
+  static constexpr std::size_t kShortFrameBytes = 256;
+  /// Largest size in bytes of the head of a datagram.
+  static constexpr std::size_t kMaxHeadBytes = wire::kHeaderBytes + kShortFrameBytes;
+
+  /// A datagram to be sent: `head_bytes` bytes in the caller's memory, then `rest`, which is user
+  /// memory and valid as long as the frame's payload.
+  struct Outgoing {
+    std::size_t head_bytes = 0;
+    std::span<const std::byte> rest;
+  };
+  /// The frame in a datagram that has passed all checks.
+  struct Received {
+    Rank source = kNoRank;
+    std::span<const std::byte> frame;
+  };
+
+  /// The datagrams of rank `me` of `ranks` ranks; `communicator` is the communicator's number.
+  FrameDatagrams(Rank me, std::uint32_t ranks, std::uint16_t communicator)
+      : me_(me), communicator_(communicator), sent_(ranks), arrivals_(ranks) {}
+
+  /// Sets the integrity words of all datagrams; without this call they are CRCs.
+  void set_tag_keys(const wire::TagKeys& keys) {
+    keys_ = keys;
+    arrivals_.use(keys);
+  }
+  wire::IntegrityKind integrity_kind() const { return keys_.kind(); }
+
+  /// Writes the head of the next datagram to `peer` to `head`, which has room for kMaxHeadBytes.
+  Outgoing encode(Rank peer, const OutgoingFrame& frame, std::byte* head);
+  /// Checks a received datagram. A datagram that fails a check gives nothing and is counted in
+  /// `counters`.
+  std::optional<Received> decode(std::span<const std::byte> datagram, EndpointCounters& counters);
+
+ private:
+  Rank me_;
+  std::uint16_t communicator_;
+  wire::TagKeys keys_;
+  /// Counter of the last datagram sent to each peer.
+  std::vector<std::uint64_t> sent_;
+  wire::ArrivalCheck arrivals_;
+};
+
+}  // namespace tutti::device::rc
