@@ -94,7 +94,7 @@ class StagedQueuePair final : public device::MulticastQueuePair {
     return false;
   }
   void release() override {}
-  Status post_probe(std::uint32_t) override { return {}; }
+  Status post_probe(std::uint32_t, std::uint32_t) override { return {}; }
 
  private:
   const Staging& staging_;

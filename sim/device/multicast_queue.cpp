@@ -73,7 +73,7 @@ Result<std::uint32_t> SimMulticastQueuePair::post(const ChunkRun& run) {
   return accepted;
 }
 
-Status SimMulticastQueuePair::post_probe(std::uint32_t attempt) {
+Status SimMulticastQueuePair::post_probe(std::uint32_t attempt, std::uint32_t /*bytes*/) {
   sends_.push_back({.epoch = attempt, .first_psn = 0, .count = 0, .chunk_bytes = 0, .data = {}});
   port_->ready(subgroup_);
   return {};

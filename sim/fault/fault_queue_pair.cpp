@@ -79,12 +79,12 @@ Result<std::uint32_t> FaultQueuePair::post(const ChunkRun& run) {
   return done;
 }
 
-Status FaultQueuePair::post_probe(std::uint32_t attempt) {
+Status FaultQueuePair::post_probe(std::uint32_t attempt, std::uint32_t bytes) {
   const FaultRule* rule = fate({.place = FaultSite::sender,
                                 .packet = Packet::probe,
                                 .source = context_->rank,
                                 .occurrence = probes_sent_++});
-  if (rule == nullptr) return inner_->post_probe(attempt);
+  if (rule == nullptr) return inner_->post_probe(attempt, bytes);
   context_->counters->add(&Injected::probes_dropped);
   return {};
 }

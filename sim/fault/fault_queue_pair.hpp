@@ -38,7 +38,7 @@ class FaultQueuePair final : public MulticastQueuePair {
   bool set_resolver(PlacementResolver* resolver) override { return inner_->set_resolver(resolver); }
   Instant next_arrival(Instant now) override;
   int receive_descriptor() const override { return inner_->receive_descriptor(); }
-  Status post_probe(std::uint32_t attempt) override;
+  Status post_probe(std::uint32_t attempt, std::uint32_t bytes) override;
 
   /// The instant at which the earliest delayed chunk is due; kNever if no chunk is delayed.
   Instant next_due() const { return Instant{next_due_ns_.load(std::memory_order_relaxed)}; }

@@ -105,7 +105,7 @@ class ChoiceEndpoint final : public device::Endpoint, private device::MulticastQ
     chunks_.erase(chunks_.begin(), chunks_.begin() + static_cast<std::ptrdiff_t>(lent_chunks_));
     lent_chunks_ = 0;
   }
-  Status post_probe(std::uint32_t) override { return {}; }
+  Status post_probe(std::uint32_t, std::uint32_t) override { return {}; }
 
   void arrive(ModelCheckNetwork::Chunk chunk) { chunks_.push_back(std::move(chunk)); }
   void arrive(const Completion& completion, ModelCheckNetwork::Bytes bytes) {

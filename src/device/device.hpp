@@ -155,8 +155,9 @@ class MulticastQueuePair {
   /// no such descriptor.
   virtual int receive_descriptor() const { return -1; }
 
-  /// Sends one membership probe to the group.
-  virtual Status post_probe(std::uint32_t attempt) = 0;
+  /// Sends one membership probe to the group, padded to a datagram of `bytes` bytes, one of the
+  /// endpoint's `probe_sizes`; 0: without padding.
+  virtual Status post_probe(std::uint32_t attempt, std::uint32_t bytes) = 0;
 };
 
 /// The key by which peers may read or write a memory region.
@@ -170,9 +171,12 @@ enum class Opcode : std::uint8_t {
   write_immediate,  ///< one-sided write that raises a `receive` with its immediate at the peer
   read,             ///< one-sided read
   receive,          ///< completion only: a message or an immediate arrived
-  probe,  ///< completion only: a membership probe of `peer` arrived; its immediate is the subgroup
+  probe,  ///< completion only: a probe of `peer` arrived; its immediate is the subgroup, or kUnicast
   failure,  ///< completion only: the connection to `peer` is lost permanently
 };
+
+/// The immediate of a probe that came by unicast.
+inline constexpr std::uint64_t kUnicast = UINT64_MAX;
 
 /// A work request for the reliable connection to one peer; a connection executes its requests in
 /// order.
@@ -199,6 +203,7 @@ struct Completion {
   /// With Code::peer_failed: length in bytes of packets that do not pass between this rank and
   /// `peer`, although shorter packets do; 0 if the peer is silent.
   std::uint32_t undelivered_bytes = 0;
+  std::uint32_t probe_bytes = 0;  ///< size in bytes of the datagram of a `probe`
 };
 
 /// The device counters of one endpoint, cumulative.
@@ -291,6 +296,16 @@ class Endpoint {
   /// Sends a watched peer a frame of full length, which reveals a path that loses long packets
   /// (`Completion::undelivered_bytes`). Does nothing on a device without such paths.
   virtual void test_path(Rank /*peer*/) {}
+
+  /// The sizes in bytes of the datagrams with which the membership check tests the paths,
+  /// descending. The first is that of this endpoint's largest datagrams; 0 alone: sizes do not
+  /// matter to the device.
+  virtual std::vector<std::uint32_t> probe_sizes() const { return {0}; }
+  /// Sends a peer a probe by unicast, in a datagram of one of the `probe_sizes`.
+  virtual void probe_path(Rank /*peer*/, std::uint32_t /*bytes*/) {}
+  /// Makes all datagrams at most as long as the given one of the `probe_sizes`, the same at all
+  /// ranks. Must precede the first chunk; `capabilities` shows the effect.
+  virtual void limit_datagrams(std::uint32_t /*bytes*/) {}
 
   /// Releases at once the memory of all posted work that was not copied; needed when the
   /// communicator has failed and its callers get their buffers back. This work has no further

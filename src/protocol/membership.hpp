@@ -1,43 +1,107 @@
-// The membership check: a multicast group is used only once every rank has received the probe of
-// every other rank on every subgroup. A switch begins to forward some time after a host joins; a
-// probe proves that it does, whereas a fixed delay would be a guess.
+// The membership check: a path is used only once a probe has passed it. A switch begins to forward
+// to a group some time after a host joins; a probe proves that it does, whereas a fixed delay would
+// be a guess. Probes as long as the longest datagrams prove that these pass, too.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
+#include <utility>
 #include <vector>
 
-#include "base/bits.hpp"
 #include "tutti/units.hpp"
 
 namespace tutti::protocol {
 
+/// The paths to one rank: from each other rank by multicast on each subgroup, and from some ranks,
+/// its partners, by unicast.
 class Membership {
  public:
-  Membership(Rank me, std::uint32_t size, std::uint32_t subgroups)
-      : me_(me), size_(size), subgroups_(subgroups), heard_(std::size_t{size} * subgroups) {}
+  /// The longest datagram that passes from a rank.
+  struct Narrow {
+    Rank source = kNoRank;
+    std::uint32_t bytes = 0;
+  };
 
-  /// Records a probe; values out of range are ignored.
-  void on_probe(Rank source, std::uint32_t subgroup) {
+  /// A datagram of `full_bytes` bytes is the longest that the job wants to use.
+  Membership(Rank me, std::uint32_t size, std::uint32_t subgroups, std::vector<Rank> partners = {},
+             std::uint32_t full_bytes = 0)
+      : me_(me),
+        size_(size),
+        subgroups_(subgroups),
+        partners_(std::move(partners)),
+        full_bytes_(full_bytes),
+        paths_(std::size_t{size} * subgroups + partners_.size()) {}
+
+  /// Records a probe that came by multicast; values out of range are ignored.
+  void on_probe(Rank source, std::uint64_t subgroup, std::uint32_t bytes = 0) {
     if (index(source) >= size_ || subgroup >= subgroups_ || source == me_) return;
-    if (heard_.set(index(source) * subgroups_ + subgroup)) ++count_;
+    record(paths_[path_of(source, static_cast<std::uint32_t>(subgroup))], bytes);
   }
-  bool complete() const { return count_ == (size_ - 1) * subgroups_; }
+  /// Records a probe that came by unicast; those of ranks that are no partners are ignored.
+  void on_unicast_probe(Rank source, std::uint32_t bytes) {
+    for (std::size_t i = 0; i < partners_.size(); ++i) {
+      if (partners_[i] == source) record(paths_[first_unicast() + i], bytes);
+    }
+  }
+
+  /// True if a probe has passed every path.
+  bool heard_all() const { return heard_ == count(); }
+  /// True if a probe of full length has passed every path.
+  bool complete() const { return full_ == count(); }
   /// The ranks whose probe has not arrived on every subgroup.
   std::vector<Rank> missing() const {
     std::vector<Rank> ranks;
     for (std::uint32_t r = 0; r < size_; ++r) {
-      const Range own{r * subgroups_, (r + 1) * subgroups_};
-      if (rank_of(r) != me_ && heard_.count(own) < subgroups_) ranks.push_back(rank_of(r));
+      const auto first = paths_.begin() + static_cast<std::ptrdiff_t>(path_of(rank_of(r), 0));
+      const bool heard =
+          std::all_of(first, first + subgroups_, [](const Path& path) { return path.heard; });
+      if (rank_of(r) != me_ && !heard) ranks.push_back(rank_of(r));
     }
     return ranks;
   }
+  /// The narrowest of the paths that a probe has passed; nothing if all of them pass full length.
+  std::optional<Narrow> narrowest() const {
+    std::optional<Narrow> narrow;
+    for (std::size_t i = 0; i < paths_.size(); ++i) {
+      const bool longer = narrow && paths_[i].bytes >= narrow->bytes;
+      if (!paths_[i].heard || paths_[i].bytes >= full_bytes_ || longer) continue;
+      narrow = Narrow{source_of(i), paths_[i].bytes};
+    }
+    return narrow;
+  }
 
  private:
+  struct Path {
+    bool heard = false;
+    std::uint32_t bytes = 0;  ///< longest datagram that has passed
+  };
+
+  void record(Path& path, std::uint32_t bytes) {
+    const bool was_full = path.heard && path.bytes >= full_bytes_;
+    heard_ += path.heard ? 0 : 1;
+    path.heard = true;
+    path.bytes = std::max(path.bytes, bytes);
+    full_ += !was_full && path.bytes >= full_bytes_ ? 1 : 0;
+  }
+  std::size_t path_of(Rank source, std::uint32_t subgroup) const {
+    return std::size_t{index(source)} * subgroups_ + subgroup;
+  }
+  std::size_t first_unicast() const { return std::size_t{size_} * subgroups_; }
+  Rank source_of(std::size_t path) const {
+    return path < first_unicast() ? rank_of(static_cast<std::uint32_t>(path / subgroups_))
+                                  : partners_[path - first_unicast()];
+  }
+  std::size_t count() const { return std::size_t{size_ - 1} * subgroups_ + partners_.size(); }
+
   Rank me_;
   std::uint32_t size_;
   std::uint32_t subgroups_;
-  std::uint32_t count_ = 0;
-  Bitmap heard_;
+  std::vector<Rank> partners_;
+  std::uint32_t full_bytes_;
+  std::vector<Path> paths_;
+  std::size_t heard_ = 0;  ///< number of paths that a probe has passed
+  std::size_t full_ = 0;   ///< number of paths that a probe of full length has passed
 };
 
 }  // namespace tutti::protocol

@@ -10,7 +10,7 @@
 //   |                                   |  probe: attempt
 //   +-----------------------------------+
 //   |                psn                |  chunk: index in the whole receive buffer
-//   |                                   |  reliable, probe: destination rank
+//   |                                   |  reliable, path_probe: destination rank
 //   +-----------------------------------+
 //   |              counter              |  8 bytes: number of the datagram in its stream, from 1 on;
 //   |                                   |  the receiver takes each number once
@@ -40,6 +40,8 @@ enum class PacketKind : std::uint8_t {
   probe = 3,
   /// UC fragment, a datagram of a UC message; wire/uc_fragment.hpp has the rest of its header.
   message = 4,
+  /// Padded probe to one peer, in the stream of the reliable frames to this peer.
+  path_probe = 5,
 };
 
 inline constexpr std::uint8_t kVersion = 2;

@@ -101,7 +101,7 @@ class OffloadedPair final : public device::MulticastQueuePair {
   void release() override { completions.pop_front(); }
   Result<std::uint32_t> post(const device::ChunkRun&) override { return std::uint32_t{0}; }
   std::uint64_t unsent_bytes() override { return 0; }
-  Status post_probe(std::uint32_t) override { return {}; }
+  Status post_probe(std::uint32_t, std::uint32_t) override { return {}; }
 
   std::deque<Arrived> completions{};
   std::deque<Copy> copies{};  ///< posted copies, in order of execution

@@ -17,7 +17,7 @@ class SilentQueuePair final : public device::MulticastQueuePair {
   std::size_t poll(std::span<device::ReceivedChunk>) override { return 0; }
   bool copy_and_verify(const device::ReceivedChunk&, std::byte*) override { return true; }
   void release() override {}
-  Status post_probe(std::uint32_t) override { return {}; }
+  Status post_probe(std::uint32_t, std::uint32_t) override { return {}; }
 };
 
 class ScriptedEndpoint final : public device::Endpoint {

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <thread>
@@ -93,13 +94,19 @@ bool within(milliseconds limit, const std::function<bool()>& holds) {
 /// A lab in which each host runs the loop program.
 class Job {
  public:
-  static std::unique_ptr<Job> start(int ranks, std::vector<std::string> arguments,
-                                    std::vector<std::string> environment = {}) {
+  /// `prepare` changes the lab before the ranks start.
+  static std::unique_ptr<Job> start(
+      int ranks, std::vector<std::string> arguments, std::vector<std::string> environment = {},
+      const std::function<Status(Lab&)>& prepare = [](Lab&) { return Status(); }) {
     LabOptions options;
     options.hosts = ranks;
     auto lab = Lab::create(options);
     if (!lab) {
       ADD_FAILURE() << lab.status().to_string();
+      return nullptr;
+    }
+    if (Status status = prepare(*lab); !status) {
+      ADD_FAILURE() << status.to_string();
       return nullptr;
     }
     std::unique_ptr<Job> job(new Job(std::move(*lab)));
@@ -303,6 +310,27 @@ TEST_P(Interrupted, RankThatReturnsBeforeThePeerTimeout_continues) {
     EXPECT_EQ(statuses[static_cast<std::size_t>(rank)], 0) << job->rank(rank).text();
   }
   std::printf("[ figures  ] every rank had ended %.3f s after the interruption\n", seconds);
+}
+
+class NarrowPort : public Failure, public testing::WithParamInterface<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(Failure, NarrowPort, testing::Values("ud", "uc", "none"));
+
+// Short calls pass such a port, long datagrams vanish without a sign.
+TEST_P(NarrowPort, PortWithASmallMtu_makesAllRanksUseShorterDatagrams) {
+  const std::string multicast = GetParam();
+  const char* const algorithm = multicast == "none" ? "by=ring" : "by=multicast";
+  auto job =
+      Job::start(4, {"allgather", "300000", "20", algorithm}, {"TUTTI_MULTICAST=" + multicast},
+                 [](Lab& lab) { return lab.set_port_mtu(2, 1000); });
+  ASSERT_NE(job, nullptr);
+  std::vector<int> statuses;
+  job->await({0, 1, 2, 3}, steady_clock::now(), statuses);
+  for (int rank = 0; rank < 4; ++rank) {
+    EXPECT_EQ(statuses[static_cast<std::size_t>(rank)], 0) << job->rank(rank).text();
+    EXPECT_EQ(job->rank(rank).said("datagrams of 972 bytes"), rank == 0) << "one rank warns once";
+  }
+  EXPECT_TRUE(job->rank(0).said("rank 2 (")) << job->rank(0).text();
 }
 
 TEST_F(Failure, RankStoppedForLongerThanThePeerTimeout_isNamedAndNamesNoOtherAsLost) {

@@ -46,5 +46,41 @@ TEST(Membership, ProbesOfUnknownRanksOrSubgroups_areIgnored) {
   EXPECT_EQ(membership.missing(), (std::vector<Rank>{rank_of(1)}));
 }
 
+TEST(Membership, ShortProbes_provePathsButNotTheirLength) {
+  Membership membership(rank_of(0), 3, 1, {rank_of(2)}, 1460);
+  membership.on_probe(rank_of(1), 0, 1460);
+  membership.on_probe(rank_of(2), 0, 972);
+  EXPECT_FALSE(membership.heard_all());
+  membership.on_unicast_probe(rank_of(2), 552);
+  EXPECT_TRUE(membership.heard_all());
+  EXPECT_FALSE(membership.complete());
+  ASSERT_TRUE(membership.narrowest());
+  EXPECT_EQ(membership.narrowest()->source, rank_of(2));
+  EXPECT_EQ(membership.narrowest()->bytes, 552u);
+  membership.on_unicast_probe(rank_of(2), 1460);
+  EXPECT_EQ(membership.narrowest()->bytes, 972u);
+  membership.on_probe(rank_of(2), 0, 1460);
+  membership.on_probe(rank_of(2), 0, 972);
+  EXPECT_TRUE(membership.complete());
+  EXPECT_FALSE(membership.narrowest());
+}
+
+TEST(Membership, UnheardPath_isNotTheNarrowest) {
+  Membership membership(rank_of(0), 3, 1, {}, 1460);
+  membership.on_probe(rank_of(1), 0, 1000);
+  ASSERT_TRUE(membership.narrowest());
+  EXPECT_EQ(membership.narrowest()->source, rank_of(1));
+  EXPECT_EQ(membership.missing(), (std::vector<Rank>{rank_of(2)}));
+}
+
+TEST(Membership, UnicastProbeOfARankThatIsNoPartner_isIgnored) {
+  Membership membership(rank_of(0), 4, 0, {rank_of(1)}, 100);
+  membership.on_unicast_probe(rank_of(2), 100);
+  EXPECT_FALSE(membership.heard_all());
+  membership.on_unicast_probe(rank_of(1), 100);
+  EXPECT_TRUE(membership.complete());
+  EXPECT_TRUE(membership.missing().empty()) << "no rank was to be heard by multicast";
+}
+
 }  // namespace
 }  // namespace tutti::protocol

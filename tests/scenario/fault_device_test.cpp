@@ -199,7 +199,7 @@ class FakeQueuePair final : public MulticastQueuePair {
     for (auto& bytes : current) std::fill(bytes.begin(), bytes.end(), std::byte{0xee});
     current.clear();
   }
-  Status post_probe(std::uint32_t) override {
+  Status post_probe(std::uint32_t, std::uint32_t) override {
     ++probes;
     return {};
   }
@@ -301,7 +301,7 @@ TEST_F(FaultQueuePairTest, SenderRuleDuplicatesAChunk) {
 
 TEST_F(FaultQueuePairTest, SenderRuleDropsProbes) {
   decorate("drop sender probe occurrences=2");
-  for (std::uint32_t i = 0; i < 5; ++i) EXPECT_TRUE(pair_->post_probe(i).ok());
+  for (std::uint32_t i = 0; i < 5; ++i) EXPECT_TRUE(pair_->post_probe(i, 0).ok());
   EXPECT_EQ(inner_.probes, 3);
   EXPECT_EQ(injected().probes_dropped, 2u);
 }

@@ -244,7 +244,9 @@ class HeldQueue final : public device::MulticastQueuePair {
   }
   Instant next_arrival(Instant now) override { return inner_.next_arrival(now); }
   int receive_descriptor() const override { return inner_.receive_descriptor(); }
-  Status post_probe(std::uint32_t attempt) override { return inner_.post_probe(attempt); }
+  Status post_probe(std::uint32_t attempt, std::uint32_t bytes) override {
+    return inner_.post_probe(attempt, bytes);
+  }
 
  private:
   device::MulticastQueuePair& inner_;

@@ -177,7 +177,7 @@ TEST(SimNetwork, Probe_isReportedWithItsSourceAndSubgroup) {
   EndpointOptions options;
   options.subgroups = 3;
   Hosts hosts(3, {}, options);
-  ASSERT_TRUE(hosts[1].multicast(2).post_probe(0).ok());
+  ASSERT_TRUE(hosts[1].multicast(2).post_probe(0, 0).ok());
   hosts.run_for(10'000);
   EXPECT_TRUE(hosts.poll(1).empty());
   for (const std::size_t r : {0u, 2u}) {

@@ -299,7 +299,7 @@ TEST_F(Host, Multicast_underBackpressure_reachesEveryRankOnce) {
 
 TEST_F(Host, ProbeReachesAllOtherRanks) {
   open(3);
-  ASSERT_TRUE(at(1).multicast(0).post_probe(0).ok());
+  ASSERT_TRUE(at(1).multicast(0).post_probe(0, 0).ok());
   for (const std::uint32_t r : {0u, 2u}) {
     std::array<ReceivedChunk, 4> none;
     EXPECT_EQ(at(r).multicast(0).poll(none), 0u);

@@ -61,7 +61,7 @@ class FakePair final : public device::MulticastQueuePair {
     return in_place();
   }
   void release() override { batch_.clear(); }
-  Status post_probe(std::uint32_t) override { return {}; }
+  Status post_probe(std::uint32_t, std::uint32_t) override { return {}; }
 
  private:
   std::deque<Datagram> batch_;

@@ -451,7 +451,7 @@ class LossyPair final : public device::MulticastQueuePair {
   }
   bool copy_and_verify(const device::ReceivedChunk&, std::byte*) override { return true; }
   void release() override {}
-  Status post_probe(std::uint32_t) override { return {}; }
+  Status post_probe(std::uint32_t, std::uint32_t) override { return {}; }
 
  private:
   LossyNetwork& network_;

@@ -187,7 +187,6 @@ struct Lab::Parts {
   Status set_offload();
   Status impair(const Impairments& impairments);
   Status make_detours(const LabOptions& wanted);
-  Status set_link(int host, const char* direction);
   Status remove();
 };
 
@@ -348,12 +347,6 @@ Status Lab::Parts::impair(const Impairments& impairments) {
                            "impair the links (nftables in the bridge and netdev families)");
   if (status.ok()) state.options.impairments = impairments;
   return status;
-}
-
-Status Lab::Parts::set_link(int host, const char* direction) {
-  if (Status status = check_host(host); !status) return status;
-  return run_tool(at_switch(), {"ip", "link", "set", port_name(host), direction}, {},
-                  fmt::format("set the link of host {} {}", host, direction));
 }
 
 Status Lab::Parts::build() {
@@ -549,8 +542,12 @@ Status Lab::set_loss(double percent, double shared_percent) {
   return parts_->impair(impairments);
 }
 
-Status Lab::link_down(int host) { return parts_->set_link(host, "down"); }
-Status Lab::link_up(int host) { return parts_->set_link(host, "up"); }
+Status Lab::set_port(int host, const std::string& change) {
+  if (Status status = parts_->check_host(host); !status) return status;
+  return run_tool(parts_->at_switch(), {"ip", "-batch", "-"},
+                  fmt::format("link set {} {}\n", port_name(host), change),
+                  fmt::format("set the link of host {}: {}", host, change));
+}
 
 Status Lab::tear_down() {
   if (!parts_) return {};

@@ -106,13 +106,21 @@ class Lab {
   Status set_loss(double percent, double shared_percent = 0);
 
   /// Disconnects or connects a host's link, as if its cable were pulled or plugged in.
-  Status link_down(int host);
-  Status link_up(int host);
+  Status link_down(int host) { return set_port(host, "down"); }
+  Status link_up(int host) { return set_port(host, "up"); }
+  /// Sets the MTU of the switch port of a host; that of the host stays. The port drops longer
+  /// packets.
+  Status set_port_mtu(int host, int bytes) {
+    return set_port(host, "mtu " + std::to_string(bytes));
+  }
 
   /// Kills the processes in the lab and removes it. Afterwards the object must not be used.
   Status tear_down();
 
  private:
+  /// Changes the switch port of a host as `ip link set` does.
+  Status set_port(int host, const std::string& change);
+
   struct Parts;
   explicit Lab(std::unique_ptr<Parts> parts);
 

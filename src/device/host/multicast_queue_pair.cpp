@@ -64,7 +64,7 @@ Result<std::uint32_t> HostMulticastQueuePair::post(const ChunkRun& run) {
   return accepted;
 }
 
-Status HostMulticastQueuePair::post_probe(std::uint32_t attempt) {
+Status HostMulticastQueuePair::post_probe(std::uint32_t attempt, std::uint32_t /*bytes*/) {
   // If the ring is full, it already contains an unread probe or unread chunks, and chunks also
   // prove membership.
   if (!has_room()) return {};

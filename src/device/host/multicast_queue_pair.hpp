@@ -24,7 +24,7 @@ class HostMulticastQueuePair final : public MulticastQueuePair {
   std::size_t poll(std::span<ReceivedChunk> chunks) override;
   bool copy_and_verify(const ReceivedChunk& chunk, std::byte* destination) override;
   void release() override;
-  Status post_probe(std::uint32_t attempt) override;
+  Status post_probe(std::uint32_t attempt, std::uint32_t bytes) override;
 
   /// True if `poll` would find something.
   bool pending() const;

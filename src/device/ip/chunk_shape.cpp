@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <array>
 
 #include "device/ip/address_record.hpp"
 #include "device/ip/datagram_sender.hpp"
@@ -19,12 +20,23 @@ constexpr std::uint32_t kUdpBytes = 8;
 constexpr std::uint32_t kIpv4Bytes = 20;
 constexpr std::uint32_t kIpv6Bytes = 40;
 
+// MTUs of networks and tunnels, descending.
+constexpr std::array<std::uint32_t, 18> kCommonMtuBytes{9000, 8000, 4470, 4352, 4000, 2304,
+                                                        2000, 1500, 1492, 1480, 1472, 1450,
+                                                        1420, 1400, 1380, 1280, 1000, 600};
+
 // UC messages are cut so short that the receive window takes at least this many of them, because
 // credits need several messages to flow. Only a message of one fragment may be longer.
 constexpr std::uint64_t kMinMessages = 8;
 
 constexpr std::uint32_t whole_granules(std::size_t bytes) {
   return static_cast<std::uint32_t>(bytes / kChunkGranule * kChunkGranule);
+}
+
+/// Bytes of the headers in a datagram, before the payload of a chunk or fragment.
+std::uint32_t front_bytes(const IpOptions& options) {
+  return static_cast<std::uint32_t>(options.multicast == Multicast::uc ? wire::kFragmentHeaderBytes
+                                                                       : wire::kHeaderBytes);
 }
 
 std::uint32_t datagram_bytes_for_mtu(std::uint32_t mtu_bytes, int family) {
@@ -57,6 +69,20 @@ std::uint32_t message_bytes_for_fragment(std::uint32_t fragment_bytes) {
 std::uint32_t message_bytes_for_window(std::uint32_t fragment_bytes, std::uint64_t window_bytes) {
   const auto share = whole_granules(window_bytes / kMinMessages);
   return std::min(message_bytes_for_fragment(fragment_bytes), std::max(share, fragment_bytes));
+}
+
+std::uint32_t datagram_payload(const IpOptions& options, std::uint32_t datagram_bytes) {
+  return whole_granules(datagram_bytes - front_bytes(options));
+}
+
+std::vector<std::uint32_t> datagram_sizes(const IpOptions& options, std::uint32_t payload_bytes) {
+  const std::uint32_t full = front_bytes(options) + payload_bytes;
+  std::vector<std::uint32_t> sizes{full};
+  for (const std::uint32_t mtu : kCommonMtuBytes) {
+    const std::uint32_t bytes = mtu - ip_and_udp_bytes(options.family);
+    if (bytes < full && bytes >= wire::kHeaderBytes + rc::kMinFrameBytes) sizes.push_back(bytes);
+  }
+  return sizes;
 }
 
 ChunkShape chunk_shape(const IpOptions& options, std::uint32_t mtu_bytes) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
 #include "device/ip/ip_options.hpp"
 
@@ -24,6 +25,11 @@ struct ChunkShape {
 };
 /// The sizes that an endpoint with these options announces to the other ranks at this MTU.
 ChunkShape chunk_shape(const IpOptions& options, std::uint32_t mtu_bytes);
+/// The sizes in bytes of datagrams that test a path: the one that carries `payload_bytes` bytes of a
+/// chunk or fragment, then smaller ones that fit into common MTUs, descending.
+std::vector<std::uint32_t> datagram_sizes(const IpOptions& options, std::uint32_t payload_bytes);
+/// The payload bytes of a chunk or fragment in a datagram of `datagram_bytes` bytes.
+std::uint32_t datagram_payload(const IpOptions& options, std::uint32_t datagram_bytes);
 /// The payload bytes of a UC message on which the ranks agree, from their fragment size and receive
 /// window.
 std::uint32_t message_bytes_for_window(std::uint32_t fragment_bytes, std::uint64_t window_bytes);

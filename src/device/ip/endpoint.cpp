@@ -25,6 +25,16 @@ constexpr double kPayloadShare = 0.4;
 // doorbells.
 constexpr std::uint32_t kMessageBatchBytes = 256 * 1024;
 
+bool is_uc(const IpOptions& options) { return options.multicast == Multicast::uc; }
+
+/// True if a datagram comes from the host of the rank that its header names.
+bool from_its_host(std::span<const SocketAddress> hosts, std::span<const std::byte> datagram,
+                   const SocketAddress& from) {
+  const auto header = wire::decode(datagram);
+  return header && index(header->source) < hosts.size() &&
+         from.same_host(hosts[index(header->source)]);
+}
+
 /// Largest number of unacknowledged bytes on one reliable connection. The window must cover the
 /// data that a congested link queues in both directions. Beyond that minimum, the windows of all
 /// peers together should fit into half of the socket's receive buffer.
@@ -79,8 +89,8 @@ IpEndpoint::IpEndpoint(const IpOptions& ip, const EndpointOptions& options,
   datagram_payload_ = shape.datagram_bytes;
   capabilities_.max_chunk_bytes = shape.chunk_bytes;
   capabilities_.max_send_batch = static_cast<std::uint32_t>(
-      uc() ? DatagramSender::kMaxBatch
-           : DatagramSender::whole_batch(capabilities_.max_chunk_bytes + wire::kHeaderBytes));
+      is_uc(ip_) ? DatagramSender::kMaxBatch
+                 : DatagramSender::whole_batch(capabilities_.max_chunk_bytes + wire::kHeaderBytes));
 }
 
 Status IpEndpoint::open_sockets() {
@@ -173,7 +183,7 @@ SocketAddress IpEndpoint::group_of(std::uint32_t subgroup) const {
 std::string IpEndpoint::description() const {
   const SocketAddress first = group_of(0);
   return fmt::format("interface {} at {}, {} multicast to {}{}, datagrams carry {}",
-                     interface_.name, interface_.address.to_string(), uc() ? "UC" : "UD",
+                     interface_.name, interface_.address.to_string(), is_uc(ip_) ? "UC" : "UD",
                      first.to_string(),
                      groups_.size() > 1 ? fmt::format(" and {} more", groups_.size() - 1) : "",
                      datagrams_.integrity_kind() == wire::IntegrityKind::keyed_tag
@@ -224,7 +234,7 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
       return failure(Code::invalid_argument,
                      "rank {} multicasts by {}, this rank by {}: choose the same kind of multicast "
                      "on all ranks",
-                     r, uc() ? "UD" : "UC", uc() ? "UC" : "UD");
+                     r, is_uc(ip_) ? "UD" : "UC", is_uc(ip_) ? "UC" : "UD");
     }
     channels_.set_incarnation(rank_of(r), record->incarnation);
     peers_[r] = record->socket;
@@ -235,7 +245,7 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
         std::min(capabilities_.receive_window_bytes, record->receive_window_bytes);
   }
   introduce_members(slot_ports);
-  if (uc()) agree_on_messages();
+  shape_chunks();
   rc::RcConfig config;
   config.max_frame_bytes = std::max<std::uint32_t>(datagram_payload_, rc::kMinFrameBytes);
   config.window_bytes = reliable_window_bytes(unicast_buffer_bytes_, options_.size);
@@ -271,15 +281,38 @@ void IpEndpoint::introduce_members(std::span<const std::uint16_t> slot_ports) {
                                                     datagram_payload_);
 }
 
-/// Derives the size of UC messages from the values that all ranks announced, so that all ranks use
-/// the same size.
-void IpEndpoint::agree_on_messages() {
-  capabilities_.max_chunk_bytes =
-      std::min(capabilities_.max_chunk_bytes,
-               message_bytes_for_window(datagram_payload_, capabilities_.receive_window_bytes));
-  capabilities_.max_send_batch = std::clamp<std::uint32_t>(
-      kMessageBatchBytes / capabilities_.max_chunk_bytes, 1, DatagramSender::kMaxBatch);
+/// Derives the sizes of chunks and batches from the values that all ranks announced, so that all
+/// ranks use the same.
+void IpEndpoint::shape_chunks() {
+  capabilities_.max_chunk_bytes = std::min(
+      capabilities_.max_chunk_bytes,
+      is_uc(ip_) ? message_bytes_for_window(datagram_payload_, capabilities_.receive_window_bytes)
+                 : datagram_payload_);
+  capabilities_.max_send_batch = static_cast<std::uint32_t>(
+      is_uc(ip_) ? std::clamp<std::uint32_t>(kMessageBatchBytes / capabilities_.max_chunk_bytes, 1,
+                                             DatagramSender::kMaxBatch)
+                 : DatagramSender::whole_batch(capabilities_.max_chunk_bytes + wire::kHeaderBytes));
   for (auto& group : groups_) group->set_fragment_bytes(datagram_payload_);
+}
+
+std::vector<std::uint32_t> IpEndpoint::probe_sizes() const {
+  return datagram_sizes(ip_, datagram_payload_);
+}
+
+void IpEndpoint::probe_path(Rank peer, std::uint32_t bytes) {
+  const std::vector<std::byte> padding(std::max<std::size_t>(bytes, wire::kHeaderBytes) -
+                                       wire::kHeaderBytes);
+  datagrams_.encode_probe(peer, padding, sender_.header_slot());
+  sender_.add(wire::kHeaderBytes, padding);
+  // A probe that the send queue does not take counts as lost.
+  (void)sender_.flush(unicast_.get(), &peers_[index(peer)]);
+}
+
+void IpEndpoint::limit_datagrams(std::uint32_t bytes) {
+  datagram_payload_ = std::min(datagram_payload_, datagram_payload(ip_, bytes));
+  shape_chunks();
+  channels_.limit_frames(std::max<std::uint32_t>(datagram_payload_, rc::kMinFrameBytes));
+  if (slot_exchange_) slot_exchange_->limit_chunks(datagram_payload_);
 }
 
 Status IpEndpoint::post(Instant now, const WorkRequest& request) {
@@ -302,30 +335,37 @@ std::size_t IpEndpoint::poll_posted(Instant now, std::span<Completion> completio
 }
 
 std::size_t IpEndpoint::take(std::span<Completion> completions) {
-  collect_probes();
+  for (auto& group : groups_) {
+    for (const ProbeArrival& probe : group->take_probes()) {
+      channels_.on_heard(probe.source, now_);
+      completions_.push({.opcode = Opcode::probe,
+                         .peer = probe.source,
+                         .immediate = probe.subgroup,
+                         .probe_bytes = probe.bytes});
+    }
+  }
   return completions_.take(completions);
 }
 
 bool IpEndpoint::receive(Instant now) {
   if (batch_.receive(unicast_.get()) == 0) return false;
   for (auto datagram = batch_.next(); !datagram.empty(); datagram = batch_.next()) {
-    on_datagram(now, datagram, batch_.sender());
+    // Datagrams that do not come from their rank's host are rejected before a tag is computed.
+    if (!from_its_host(peers_, datagram, batch_.sender())) {
+      ++counters_.rejected_foreign;
+      continue;
+    }
+    const auto received = datagrams_.decode(datagram, counters_);
+    if (received && received->probe) {
+      completions_.push({.opcode = Opcode::probe,
+                         .peer = received->source,
+                         .immediate = kUnicast,
+                         .probe_bytes = static_cast<std::uint32_t>(datagram.size())});
+    } else if (received) {
+      channels_[received->source].on_frame(now, received->frame, completions_);
+    }
   }
   return !batch_.drained();
-}
-
-void IpEndpoint::on_datagram(Instant now, std::span<const std::byte> datagram,
-                             const SocketAddress& from) {
-  // Datagrams that do not come from their rank's host are rejected before a tag is computed.
-  const auto header = wire::decode(datagram);
-  if (!header || index(header->source) >= peers_.size() ||
-      !from.same_host(peers_[index(header->source)])) {
-    ++counters_.rejected_foreign;
-    return;
-  }
-  if (const auto received = datagrams_.decode(datagram, counters_)) {
-    channels_[received->source].on_frame(now, received->frame, completions_);
-  }
 }
 
 void IpEndpoint::abandon() {
@@ -360,17 +400,7 @@ bool IpEndpoint::flush(Rank rank, rc::RcChannel& rc) {
   return room;
 }
 
-void IpEndpoint::send_sign_of_life() { (void)groups_.front()->post_probe(0); }
-
-void IpEndpoint::collect_probes() {
-  for (auto& group : groups_) {
-    for (const ProbeArrival& probe : group->take_probes()) {
-      channels_.on_heard(probe.source, now_);
-      completions_.push(
-          {.opcode = Opcode::probe, .peer = probe.source, .immediate = probe.subgroup});
-    }
-  }
-}
+void IpEndpoint::send_sign_of_life() { (void)groups_.front()->post_probe(0, 0); }
 
 /// Entries of a slot exchange may wake this rank only while it takes part in one.
 bool IpEndpoint::prepare_wait() {

@@ -46,6 +46,9 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
   std::size_t poll_posted(Instant now, std::span<Completion> completions) override;
   void watch(Rank peer, bool on) override { channels_[peer].watch(on, now_); }
   void test_path(Rank peer) override { channels_[peer].test_path(); }
+  std::vector<std::uint32_t> probe_sizes() const override;
+  void probe_path(Rank peer, std::uint32_t bytes) override;
+  void limit_datagrams(std::uint32_t bytes) override;
   void abandon() override;
   bool quiet() const override { return channels_.quiet(); }
   Instant next_deadline() const override { return channels_.next_deadline(); }
@@ -59,19 +62,16 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
              std::uint32_t incarnation, bool offload);
 
   SocketAddress group_of(std::uint32_t subgroup) const;
-  bool uc() const { return ip_.multicast == Multicast::uc; }
   Status open_sockets();
   Status open_unicast();
   Status open_slot_exchange(const GroupSettings& settings);
   bool receive(Instant now) override;
   bool send(Instant now, Rank rank, rc::RcChannel& rc) override;
   void send_sign_of_life() override;
-  void on_datagram(Instant now, std::span<const std::byte> datagram, const SocketAddress& from);
   bool flush(Rank rank, rc::RcChannel& rc);
   std::size_t take(std::span<Completion> completions);
-  void collect_probes();
   void introduce_members(std::span<const std::uint16_t> slot_ports);
-  void agree_on_messages();
+  void shape_chunks();
 
   IpOptions ip_;
   EndpointOptions options_;

@@ -44,12 +44,17 @@ IpSlotExchange::IpSlotExchange(Rank me, std::uint32_t size, MulticastQueuePair& 
                                std::uint32_t chunk_bytes)
     : SlotExchange(me, size),
       pair_(pair),
-      chunk_bytes_(chunk_bytes),
-      piece_bytes_(chunk_bytes - static_cast<std::uint32_t>(kSlotHeadBytes)),
-      max_block_bytes_(
-          std::min<std::size_t>(kLongestBlockBytes, std::size_t{kMaxPieces} * piece_bytes_)),
       peer_slots_(std::size_t{size} * kSlots),
-      acked_by_(size) {}
+      acked_by_(size) {
+  limit_chunks(chunk_bytes);
+}
+
+void IpSlotExchange::limit_chunks(std::uint32_t chunk_bytes) {
+  chunk_bytes_ = chunk_bytes;
+  piece_bytes_ = chunk_bytes - static_cast<std::uint32_t>(kSlotHeadBytes);
+  max_block_bytes_ =
+      std::min<std::size_t>(kLongestBlockBytes, std::size_t{kMaxPieces} * piece_bytes_);
+}
 
 std::uint32_t IpSlotExchange::pieces_of(std::uint64_t block_bytes) const {
   const std::uint64_t pieces = (block_bytes + piece_bytes_ - 1) / piece_bytes_;

@@ -30,6 +30,9 @@ class IpSlotExchange final : public SlotExchange {
   /// the size of its largest chunk, equal at all ranks.
   IpSlotExchange(Rank me, std::uint32_t size, MulticastQueuePair& pair, std::uint32_t chunk_bytes);
 
+  /// Makes chunks at most `chunk_bytes` long, the same at all ranks; must precede any exchange.
+  void limit_chunks(std::uint32_t chunk_bytes);
+
   std::size_t max_block_bytes() const override { return max_block_bytes_; }
   bool complete() const override { return SlotExchange::complete() && unsent_ == 0; }
   void leave() override { acked_ = number(); }
@@ -73,9 +76,9 @@ class IpSlotExchange final : public SlotExchange {
   bool accept(const ReceivedChunk& chunk);
 
   MulticastQueuePair& pair_;
-  std::uint32_t chunk_bytes_;
-  std::uint32_t piece_bytes_;
-  std::size_t max_block_bytes_;
+  std::uint32_t chunk_bytes_ = 0;
+  std::uint32_t piece_bytes_ = 0;
+  std::size_t max_block_bytes_ = 0;
   /// Entries of the other ranks, indexed by rank, then by exchange modulo kSlots.
   std::vector<PeerSlot> peer_slots_;
   /// Number of the last exchange that each rank is known to have acknowledged, indexed by rank.

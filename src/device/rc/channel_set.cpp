@@ -31,6 +31,11 @@ RcChannel& ChannelSet::operator[](Rank rank) {
   return *peer.channel;
 }
 
+void ChannelSet::limit_frames(std::uint32_t bytes) {
+  config_.max_frame_bytes = std::min(config_.max_frame_bytes, bytes);
+  for (const Rank rank : open_) peers_[index(rank)].channel->limit_frames(bytes);
+}
+
 void ChannelSet::poll(Instant now, FrameSocket& socket, CompletionSink& sink) {
   for (int i = 0; i < kMaxReceives && socket.receive(now); ++i) {
   }

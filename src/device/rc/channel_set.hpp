@@ -34,6 +34,8 @@ class ChannelSet {
   /// Checks `config` and uses it for the channels that are created from now on.
   Status configure(const RcConfig& config);
   const RcConfig& config() const { return config_; }
+  /// Makes frames at most `bytes` long, the same at all ranks.
+  void limit_frames(std::uint32_t bytes);
   /// Sets the incarnation that frames of this peer must carry; must be called before the peer's
   /// channel is used.
   void set_incarnation(Rank peer, std::uint32_t incarnation) {

@@ -22,7 +22,7 @@ std::uint64_t frame_tag(const wire::Integrity& integrity, const std::byte* heade
   if (rest.empty()) return first;
   // For the tag of the second part, the tag of the first part and the length of the second take the
   // place of a header.
-  std::byte link[wire::kIntegrityHeaderBytes];
+  std::byte link[wire::kIntegrityHeaderBytes] = {};
   const std::uint64_t size = rest.size();
   std::memcpy(link, &first, 8);
   std::memcpy(link + 8, &size, 8);
@@ -31,14 +31,18 @@ std::uint64_t frame_tag(const wire::Integrity& integrity, const std::byte* heade
 
 }  // namespace
 
+wire::Header FrameDatagrams::next_header(wire::PacketKind kind, Rank peer) {
+  return {.kind = kind,
+          .communicator = communicator_,
+          .source = me_,
+          .psn = index(peer),
+          .counter = ++sent_[index(peer)]};
+}
+
 FrameDatagrams::Outgoing FrameDatagrams::encode(Rank peer, const OutgoingFrame& frame,
                                                 std::byte* head) {
-  wire::encode({.kind = wire::PacketKind::reliable,
-                .communicator = communicator_,
-                .source = me_,
-                .psn = index(peer),
-                .counter = ++sent_[index(peer)]},
-               head);
+  const wire::Header header = next_header(wire::PacketKind::reliable, peer);
+  wire::encode(header, head);
   std::byte* body = head + wire::kHeaderBytes;
   std::memcpy(body, frame.header.data(), frame.header_bytes);
   // The bytes of the near part are copied, so that they lie directly behind the header.
@@ -46,22 +50,30 @@ FrameDatagrams::Outgoing FrameDatagrams::encode(Rank peer, const OutgoingFrame& 
   const std::size_t moved = near - frame.header_bytes;
   if (moved > 0) std::memcpy(body + frame.header_bytes, frame.payload.data(), moved);
   const auto rest = frame.payload.subspan(moved);
-  if (const wire::Integrity* integrity = keys_.of(sent_[index(peer)]))
+  if (const wire::Integrity* integrity = keys_.of(header.counter))
     wire::encode_tag(frame_tag(*integrity, head, {body, near}, rest), head);
   return {.head_bytes = wire::kHeaderBytes + near, .rest = rest};
+}
+
+void FrameDatagrams::encode_probe(Rank peer, std::span<const std::byte> padding, std::byte* head) {
+  const wire::Header header = next_header(wire::PacketKind::path_probe, peer);
+  wire::encode(header, head);
+  if (const wire::Integrity* integrity = keys_.of(header.counter))
+    wire::encode_tag(integrity->tag(head, padding), head);
 }
 
 std::optional<FrameDatagrams::Received> FrameDatagrams::decode(std::span<const std::byte> datagram,
                                                                EndpointCounters& counters) {
   const auto header = wire::decode(datagram);
-  if (!header || header->kind != wire::PacketKind::reliable ||
+  const bool probe = header && header->kind == wire::PacketKind::path_probe;
+  if (!header || (header->kind != wire::PacketKind::reliable && !probe) ||
       header->communicator != communicator_ || index(header->source) >= sent_.size() ||
       header->source == me_ || header->psn != index(me_)) {
     ++counters.rejected_foreign;
     return std::nullopt;
   }
   const auto frame = datagram.subspan(wire::kHeaderBytes);
-  const std::size_t near = near_bytes(frame.size());
+  const std::size_t near = probe ? frame.size() : near_bytes(frame.size());
   const auto verdict = arrivals_.judge(
       header->source, header->counter, header->tag, [&](const wire::Integrity& word) {
         return frame_tag(word, datagram.data(), frame.first(near), frame.subspan(near));
@@ -69,7 +81,7 @@ std::optional<FrameDatagrams::Received> FrameDatagrams::decode(std::span<const s
   if (verdict == wire::ArrivalCheck::Verdict::damaged) ++counters.rejected_integrity;
   if (verdict == wire::ArrivalCheck::Verdict::replayed) ++counters.rejected_replayed;
   if (verdict != wire::ArrivalCheck::Verdict::fresh) return std::nullopt;
-  return Received{header->source, frame};
+  return Received{header->source, probe, frame};
 }
 
 }  // namespace tutti::device::rc

@@ -31,9 +31,10 @@ class FrameDatagrams {
     std::size_t head_bytes = 0;
     std::span<const std::byte> rest;
   };
-  /// The frame in a datagram that has passed all checks.
+  /// A datagram that has passed all checks: a frame, or a probe of the path.
   struct Received {
     Rank source = kNoRank;
+    bool probe = false;
     std::span<const std::byte> frame;
   };
 
@@ -50,11 +51,15 @@ class FrameDatagrams {
 
   /// Writes the head of the next datagram to `peer` to `head`, which has room for kMaxHeadBytes.
   Outgoing encode(Rank peer, const OutgoingFrame& frame, std::byte* head);
+  /// Writes the header, kHeaderBytes bytes, of a probe with this padding to `peer`.
+  void encode_probe(Rank peer, std::span<const std::byte> padding, std::byte* head);
   /// Checks a received datagram. A datagram that fails a check gives nothing and is counted in
   /// `counters`.
   std::optional<Received> decode(std::span<const std::byte> datagram, EndpointCounters& counters);
 
  private:
+  wire::Header next_header(wire::PacketKind kind, Rank peer);
+
   Rank me_;
   std::uint16_t communicator_;
   wire::TagKeys keys_;

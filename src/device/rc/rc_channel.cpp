@@ -73,6 +73,11 @@ void RcChannel::on_frame(Instant now, std::span<const std::byte> bytes, Completi
   works_.complete(sink);
 }
 
+void RcChannel::limit_frames(std::uint32_t bytes) {
+  config_.max_frame_bytes = std::min(config_.max_frame_bytes, bytes);
+  responses_.limit_frames(config_.max_frame_bytes);
+}
+
 void RcChannel::on_acknowledged(const FrameRecord& record) {
   switch (record.kind) {
     case RcKind::send:

@@ -79,6 +79,8 @@ class RcChannel {
   void watch(bool on, Instant now);
   /// Discounts the silence of the peer until now, because this side could not listen.
   void forgive_silence(Instant now) { peer_timeout_.begin(now); }
+  /// Makes frames that are cut from now on at most `bytes` long.
+  void limit_frames(std::uint32_t bytes);
   /// Makes the channel send a frame of full length soon. It reveals a path that loses long frames,
   /// even if no other long frame is sent.
   void test_path() { path_test_wanted_ = true; }

@@ -17,6 +17,9 @@ class ResponseQueue {
   ResponseQueue(std::uint32_t max_frame_bytes, const MemoryTable& memory, RcCounters& counters)
       : max_frame_bytes_(max_frame_bytes), memory_(memory), counters_(counters) {}
 
+  /// Sets the largest length of the frames that are cut from now on.
+  void limit_frames(std::uint32_t bytes) { max_frame_bytes_ = bytes; }
+
   /// Queues the answers to a read_request.
   void add_reads(const RcFrame& request);
   /// Queues the refusal of a WRITE; false if the queue is full.

@@ -48,6 +48,11 @@ CommunicatorContext::CommunicatorContext(Rank rank, std::uint32_t size, const Se
       receiver_(*endpoint_, operations_, failures_, counters_, settings_.window_bytes,
                 [this](Instant now) { begin_operations(now); }) {}
 
+void CommunicatorContext::limit_datagrams(std::uint32_t bytes) {
+  endpoint_->limit_datagrams(bytes);
+  settings_ = in_effect(settings_, endpoint_->capabilities());
+}
+
 bool CommunicatorContext::poll(Instant now) {
   if (operations_.has_submissions()) {
     operations_.take_submissions(failures_.status());

@@ -61,6 +61,9 @@ class CommunicatorContext {
   std::uint32_t size() const { return size_; }
   /// The settings, with the chunk and window sizes that are in effect.
   const Settings& settings() const { return settings_; }
+  /// Makes all datagrams at most `bytes` bytes long, one of the endpoint's `probe_sizes`, the same
+  /// at all ranks. Must precede the first multicast.
+  void limit_datagrams(std::uint32_t bytes);
   device::Endpoint& endpoint() { return *endpoint_; }
   observe::Counters& counters() { return counters_; }
   const observe::Counters& counters() const { return counters_; }

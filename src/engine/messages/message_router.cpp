@@ -28,7 +28,7 @@ void MessageRouter::on_completion(Instant now, const device::Completion& complet
       return;
     case device::Opcode::probe:
       if (keeps_probes_)
-        probes_.push_back({completion.peer, static_cast<std::uint32_t>(completion.immediate)});
+        probes_.push_back({completion.peer, completion.immediate, completion.probe_bytes});
       return;
     case device::Opcode::failure:
       failures_.on_peer_failure(completion);

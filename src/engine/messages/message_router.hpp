@@ -29,7 +29,8 @@ class MessageRouter final : public RejectionSink {
   /// A membership probe that has arrived.
   struct Probe {
     Rank source;
-    std::uint32_t subgroup;
+    std::uint64_t subgroup;  ///< or device::kUnicast
+    std::uint32_t bytes;     ///< size of its datagram
   };
 
   /// The referenced objects must outlive this one.

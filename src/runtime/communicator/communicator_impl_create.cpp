@@ -107,6 +107,7 @@ class CommunicatorImpl::Creation {
   Status open();
   void plan_calls();
   Status confirm_membership(Nanoseconds timeout);
+  void use_shorter_datagrams(const NarrowPath& narrow);
   Result<std::unique_ptr<RankTrace>> begin_trace(const std::string& directory, Nanoseconds timeout);
   Result<engine::ClockComparison> compare_clocks(Nanoseconds timeout);
   Status create_progress(std::unique_ptr<RankTrace> trace);
@@ -296,22 +297,33 @@ CallerFacts CommunicatorImpl::Creation::facts() const {
 Status CommunicatorImpl::Creation::confirm_membership(Nanoseconds timeout) {
   const bool shared_memory = made_.device_ == "host";
   const bool wanted = shared_memory || made_.greetings_.front().multicast != "none";
-  auto gap = check_membership(*made_.context_, host_names(made_.greetings_), wanted, timeout);
-  if (!gap) return gap.status();
-  if (!wanted) *gap = {"the option multicast, or TUTTI_MULTICAST, is \"none\"", {}};
-  if (gap->text.empty() || made_.size() == 1) return {};
+  auto findings = check_membership(*made_.context_, host_names(made_.greetings_), wanted, timeout);
+  if (!findings) return findings.status();
+  if (findings->narrow) use_shorter_datagrams(*findings->narrow);
+  MulticastGap gap = std::move(findings->gap);
+  if (!wanted) gap = {"the option multicast, or TUTTI_MULTICAST, is \"none\"", {}};
+  if (gap.text.empty() || made_.size() == 1) return {};
   if (made_.greetings_.front().options.require_multicast)
-    return failure_of(gap->ranks, Code::unsupported, "multicast is required, but {}. {}", gap->text,
+    return failure_of(gap.ranks, Code::unsupported, "multicast is required, but {}. {}", gap.text,
                       kMulticastRemedy);
   if (wanted && made_.rank() == Rank{0}) {
     observe::warn(fmt::format(
         "The network does not pass multicast: {}. The collectives go from rank to rank and put "
         "more bytes on the links. {}. TUTTI_MULTICAST=none omits this check, "
         "TUTTI_REQUIRE_MULTICAST=1 makes it an error",
-        gap->text, kMulticastRemedy));
+        gap.text, kMulticastRemedy));
   }
-  made_.no_multicast_ = std::move(gap->text);
+  made_.no_multicast_ = std::move(gap.text);
   return {};
+}
+
+void CommunicatorImpl::Creation::use_shorter_datagrams(const NarrowPath& narrow) {
+  made_.context_->limit_datagrams(narrow.bytes);
+  if (made_.rank() != Rank{0}) return;
+  observe::warn(fmt::format(
+      "The network has a narrow path: {}. All ranks use datagrams of {} bytes, which costs "
+      "throughput. {}",
+      narrow.text, narrow.bytes, kNarrowPathRemedy));
 }
 
 /// Begins the trace of this rank; returns null if this rank is not traced. All ranks take part in

@@ -22,37 +22,73 @@ constexpr Nanoseconds kProbeInterval{5'000'000};
 /// Time within which a switch forwards to a rank that has joined the group, if it ever does.
 constexpr Nanoseconds kPatience{5'000'000'000};
 
+/// Time for a full-length probe to pass a path that short probes have passed, before it counts as
+/// too long for the path.
+constexpr Nanoseconds kSizePatience{100'000'000};
+
 /// The message of one rank to all others.
 struct Report {
-  std::uint32_t heard_all = 0;
-  std::uint32_t unheard = 0;  ///< the first rank that was not heard; meaningless if heard_all
+  std::uint32_t heard_all = 0;      ///< 1 if every rank was heard by multicast
+  std::uint32_t unheard = 0;        ///< the first rank that was not heard; meaningless if heard_all
+  std::uint32_t narrow = 0;         ///< 1 if datagrams of full length do not pass every path
+  std::uint32_t narrow_source = 0;  ///< source of the narrowest path; meaningless if not narrow
+  std::uint32_t narrow_bytes = 0;   ///< longest datagram that passes the narrowest path
 };
+
+/// The ranks with which a rank exchanges unicast probes: those at distances of powers of two, with
+/// which most algorithms exchange their data.
+std::vector<Rank> partners_of(Rank rank, std::uint32_t size) {
+  std::vector<Rank> partners;
+  for (std::uint32_t distance = 1; distance < size; distance *= 2) {
+    for (const std::uint32_t other :
+         {(index(rank) + distance) % size, (index(rank) + size - distance) % size}) {
+      if (std::find(partners.begin(), partners.end(), rank_of(other)) == partners.end())
+        partners.push_back(rank_of(other));
+    }
+  }
+  return partners;
+}
 
 class MembershipCheck {
  public:
-  MembershipCheck(engine::CommunicatorContext& context, const std::vector<std::string>& names)
+  /// If `multicast` is false, only unicast paths are tested.
+  MembershipCheck(engine::CommunicatorContext& context, const std::vector<std::string>& names,
+                  bool multicast)
       : context_(context),
         names_(names),
-        membership_(context.rank(), context.size(), context.endpoint().subgroup_count()),
+        multicast_(multicast),
+        sizes_(context.endpoint().probe_sizes()),
+        partners_(sizes_.front() > 0 ? partners_of(context.rank(), context.size())
+                                     : std::vector<Rank>()),
+        membership_(context.rank(), context.size(),
+                    multicast ? context.endpoint().subgroup_count() : 0, partners_, sizes_.front()),
         reports_(context.size()) {
     context_.router().keep_probes(true);
   }
   ~MembershipCheck() { context_.router().keep_probes(false); }
 
-  Result<MulticastGap> run(bool probes, Nanoseconds timeout);
+  Result<MembershipFindings> run(Nanoseconds timeout);
 
  private:
   Status prepare_exchange();
-  Status multicast_probes();
-  void take_probes();
+  Status send_probes();
+  Status send_probes_of(std::uint32_t bytes);
+  void take_probes(Instant at);
+  bool settled(Instant at) const;
   void report();
   bool done() const { return exchanged_->done.load(std::memory_order_acquire); }
   Status late(Nanoseconds timeout);
+  std::string name(std::uint32_t rank) const;
   MulticastGap gap() const;
+  std::optional<NarrowPath> narrow_path() const;
 
   engine::CommunicatorContext& context_;
   const std::vector<std::string>& names_;
+  bool multicast_;
+  std::vector<std::uint32_t> sizes_;  ///< sizes of probes, descending
+  std::vector<Rank> partners_;
   protocol::Membership membership_;
+  Instant heard_all_at_ = kNever;  ///< time at which a probe had passed every path
   Report own_;
   std::vector<Report> reports_;
   std::unique_ptr<engine::Operation> exchange_;  ///< Allgather of the reports, until it starts
@@ -76,24 +112,49 @@ Status MembershipCheck::prepare_exchange() {
   return {};
 }
 
-Status MembershipCheck::multicast_probes() {
-  for (std::uint32_t s = 0; s < context_.endpoint().subgroup_count(); ++s) {
-    const Status sent = context_.endpoint().multicast(s).post_probe(attempt_);
-    if (!sent) return sent;
+/// The first attempt has probes of full length only, because these mostly pass.
+Status MembershipCheck::send_probes() {
+  for (const std::uint32_t bytes : sizes_) {
+    if (Status status = send_probes_of(bytes); !status) return status;
+    if (attempt_ == 0) break;
   }
   ++attempt_;
   return {};
 }
 
-void MembershipCheck::take_probes() {
-  for (const auto& probe : context_.router().take_probes()) {
-    membership_.on_probe(probe.source, probe.subgroup);
+Status MembershipCheck::send_probes_of(std::uint32_t bytes) {
+  device::Endpoint& endpoint = context_.endpoint();
+  for (const Rank partner : partners_) endpoint.probe_path(partner, bytes);
+  for (std::uint32_t s = 0; multicast_ && s < endpoint.subgroup_count(); ++s) {
+    if (Status status = endpoint.multicast(s).post_probe(attempt_, bytes); !status) return status;
   }
+  return {};
+}
+
+void MembershipCheck::take_probes(Instant at) {
+  for (const auto& probe : context_.router().take_probes()) {
+    if (probe.subgroup == device::kUnicast) {
+      membership_.on_unicast_probe(probe.source, probe.bytes);
+    } else {
+      membership_.on_probe(probe.source, probe.subgroup, probe.bytes);
+    }
+  }
+  if (membership_.heard_all()) heard_all_at_ = std::min(heard_all_at_, at);
+}
+
+bool MembershipCheck::settled(Instant at) const {
+  return membership_.complete() || (membership_.heard_all() && at >= heard_all_at_ + kSizePatience);
 }
 
 void MembershipCheck::report() {
-  own_.heard_all = membership_.complete() ? 1 : 0;
-  if (own_.heard_all == 0) own_.unheard = index(membership_.missing().front());
+  const std::vector<Rank> missing = membership_.missing();
+  own_.heard_all = missing.empty() ? 1 : 0;
+  if (!missing.empty()) own_.unheard = index(missing.front());
+  if (const auto narrow = membership_.narrowest()) {
+    own_.narrow = 1;
+    own_.narrow_source = index(narrow->source);
+    own_.narrow_bytes = narrow->bytes;
+  }
   context_.operations().submit(std::move(exchange_));
 }
 
@@ -115,46 +176,66 @@ Status MembershipCheck::late(Nanoseconds timeout) {
                  timeout.count() / 1'000'000'000);
 }
 
+std::string MembershipCheck::name(std::uint32_t rank) const {
+  const std::size_t known = std::min<std::size_t>(rank, names_.size() - 1);
+  return fmt::format("rank {} ({})", known, names_[known]);
+}
+
+/// The narrowest path in the reports; nothing if datagrams of full length pass all paths.
+std::optional<NarrowPath> MembershipCheck::narrow_path() const {
+  std::optional<NarrowPath> narrowest;
+  for (std::uint32_t r = 0; r < reports_.size(); ++r) {
+    const Report& one = reports_[r];
+    const auto size = std::find(sizes_.begin(), sizes_.end(), one.narrow_bytes);
+    if (one.narrow == 0 || size == sizes_.end() || size == sizes_.begin()) continue;
+    if (narrowest && narrowest->bytes <= one.narrow_bytes) continue;
+    narrowest = {
+        fmt::format("datagrams of {} bytes do not pass from {} to {}, those of {} bytes do",
+                    *(size - 1), name(one.narrow_source), name(r), one.narrow_bytes),
+        one.narrow_bytes};
+  }
+  return narrowest;
+}
+
 /// The first gap in the reports; empty if there is none.
 MulticastGap MembershipCheck::gap() const {
   const auto deaf = std::find_if(reports_.begin(), reports_.end(),
                                  [](const Report& one) { return one.heard_all == 0; });
   if (deaf == reports_.end()) return {};
-  const auto rank = static_cast<std::size_t>(deaf - reports_.begin());
-  const std::size_t unheard = std::min<std::size_t>(deaf->unheard, names_.size() - 1);
-  return {fmt::format("rank {} ({}) hears no multicast from rank {} ({})", rank, names_[rank],
-                      unheard, names_[unheard]),
+  const auto rank = static_cast<std::uint32_t>(deaf - reports_.begin());
+  const auto unheard = std::min<std::uint32_t>(deaf->unheard, context_.size() - 1);
+  return {fmt::format("{} hears no multicast from {}", name(rank), name(unheard)),
           context_.names().in_job({rank_of(rank), rank_of(unheard)})};
 }
 
-Result<MulticastGap> MembershipCheck::run(bool probes, Nanoseconds timeout) {
+Result<MembershipFindings> MembershipCheck::run(Nanoseconds timeout) {
   if (Status status = prepare_exchange(); !status) return status;
   const Instant begin = now();
-  const Instant give_up = begin + (probes ? std::min(kPatience, timeout / 2) : Nanoseconds(0));
+  const Instant give_up = begin + (multicast_ ? std::min(kPatience, timeout / 2) : kSizePatience);
   Instant next_probe = begin;
   while (!done()) {
     const Instant at = now();
     if (at >= begin + timeout) return late(timeout);
-    if (probes && at >= next_probe) {
-      if (Status status = multicast_probes(); !status) return status;
+    if (at >= next_probe) {
+      if (Status status = send_probes(); !status) return status;
       next_probe = at + kProbeInterval;
     }
     context_.poll(at);
-    take_probes();
-    if (exchange_ && (membership_.complete() || at >= give_up)) report();
+    take_probes(at);
+    if (exchange_ && (settled(at) || at >= give_up)) report();
     wait_readable(context_.endpoint());
   }
   if (!exchanged_->status) return exchanged_->status;
-  return gap();
+  return MembershipFindings{gap(), narrow_path()};
 }
 
 }  // namespace
 
-Result<MulticastGap> check_membership(engine::CommunicatorContext& context,
-                                      const std::vector<std::string>& names, bool probes,
-                                      Nanoseconds timeout) {
-  if (context.size() == 1) return MulticastGap();
-  return MembershipCheck(context, names).run(probes, timeout);
+Result<MembershipFindings> check_membership(engine::CommunicatorContext& context,
+                                            const std::vector<std::string>& names, bool multicast,
+                                            Nanoseconds timeout) {
+  if (context.size() == 1) return MembershipFindings();
+  return MembershipCheck(context, names, multicast).run(timeout);
 }
 
 }  // namespace tutti::runtime

@@ -1,7 +1,9 @@
 // The membership check of a new communicator: the ranks find out together whether the network
-// passes multicast from every rank to every other rank.
+// passes multicast from every rank to every other rank, and how long its datagrams may be.
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,19 +19,34 @@ inline constexpr const char* kMulticastRemedy =
     "239.192.0.0/14 pass, and that TUTTI_INTERFACE names the same network on all hosts (`tutti "
     "info`)";
 
+/// The remedy for a path that does not pass datagrams of full length.
+inline constexpr const char* kNarrowPathRemedy =
+    "Give the switch ports between the hosts at least the MTU of the hosts, or lower that of the "
+    "hosts (ip link set DEVICE mtu BYTES)";
+
 /// A way that multicast does not pass.
 struct MulticastGap {
   std::string text;         ///< clause that names the ranks; empty: there is no gap
   std::vector<Rank> ranks;  ///< rank that does not hear, then the rank that it does not hear
 };
 
-/// Collective. Each rank multicasts probes until it knows the result of every rank. Returns an
-/// empty gap if every rank has heard every other rank on every subgroup, otherwise the gap at a
-/// rank that has not, the same on all ranks. Fails with Code::timeout if a rank does not
-/// answer within `timeout`. `names` are the ranks' hosts. If `probes` is false, no rank multicasts,
-/// and the ranks only wait for each other.
-Result<MulticastGap> check_membership(engine::CommunicatorContext& context,
-                                      const std::vector<std::string>& names, bool probes,
-                                      Nanoseconds timeout);
+/// The path that passes only the shortest datagrams.
+struct NarrowPath {
+  std::string text;         ///< clause that names the ranks and the sizes
+  std::uint32_t bytes = 0;  ///< the longest of the endpoint's `probe_sizes` that passes all paths
+};
+
+/// The result of a membership check, the same on all ranks.
+struct MembershipFindings {
+  MulticastGap gap;                    ///< empty if every rank hears every other on every subgroup
+  std::optional<NarrowPath> narrow{};  ///< nothing if datagrams of full length pass all paths
+};
+
+/// Collective. Each rank sends probes, by multicast and to some ranks by unicast, until it knows
+/// the result of every rank. Fails with Code::timeout if a rank does not answer within `timeout`.
+/// `names` are the ranks' hosts. If `multicast` is false, no rank multicasts.
+Result<MembershipFindings> check_membership(engine::CommunicatorContext& context,
+                                            const std::vector<std::string>& names, bool multicast,
+                                            Nanoseconds timeout);
 
 }  // namespace tutti::runtime

@@ -170,12 +170,14 @@ std::optional<wire::Header> IpMulticastQueuePair::accept(wire::PacketKind kind,
     return std::nullopt;
   }
   if (header->kind == kind) return header;
-  if (header->kind != wire::PacketKind::probe || datagram.size() != wire::kHeaderBytes) {
+  if (header->kind != wire::PacketKind::probe) {
     ++received_.rejected_foreign;
     return std::nullopt;
   }
-  const auto tag = [&](const wire::Integrity& word) { return word.tag(datagram.data(), {}); };
-  if (passes(header->source, datagram.data(), tag)) on_probe(header->source);
+  const auto tag = [&](const wire::Integrity& word) {
+    return word.tag(datagram.data(), datagram.subspan(wire::kHeaderBytes));
+  };
+  if (passes(header->source, datagram.data(), tag)) on_probe(header->source, datagram.size());
   return std::nullopt;
 }
 
@@ -188,9 +190,9 @@ bool IpMulticastQueuePair::passes(Rank source, const std::byte* header, Compute&
   return verdict == wire::ArrivalCheck::Verdict::fresh;
 }
 
-void IpMulticastQueuePair::on_probe(Rank source) {
+void IpMulticastQueuePair::on_probe(Rank source, std::size_t bytes) {
   const std::lock_guard lock(probes_mutex_);
-  probes_.push_back({source, subgroup_});
+  probes_.push_back({source, subgroup_, static_cast<std::uint32_t>(bytes)});
   has_probes_.store(true, std::memory_order_release);
 }
 
@@ -212,9 +214,11 @@ bool IpMulticastQueuePair::copy_and_verify(const ReceivedChunk& chunk, std::byte
   return true;
 }
 
-Status IpMulticastQueuePair::post_probe(std::uint32_t attempt) {
-  write_header(wire::PacketKind::probe, attempt, 0, {}, sender_.header_slot());
-  sender_.add(wire::kHeaderBytes, {});
+Status IpMulticastQueuePair::post_probe(std::uint32_t attempt, std::uint32_t bytes) {
+  const std::vector<std::byte> padding(std::max<std::size_t>(bytes, wire::kHeaderBytes) -
+                                       wire::kHeaderBytes);
+  write_header(wire::PacketKind::probe, attempt, 0, padding, sender_.header_slot());
+  sender_.add(wire::kHeaderBytes, padding);
   auto sent = sender_.flush(send_.get(), nullptr);
   return sent ? Status() : sent.status();
 }

@@ -43,6 +43,7 @@ struct GroupSettings {
 struct ProbeArrival {
   Rank source = kNoRank;
   std::uint32_t subgroup = 0;
+  std::uint32_t bytes = 0;  ///< size of its datagram
 };
 
 class IpMulticastQueuePair : public MulticastQueuePair {
@@ -67,7 +68,7 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   bool reads_posted() override { return false; }  ///< the kernel copies posted data at once
   bool copy_and_verify(const ReceivedChunk& chunk, std::byte* destination) override;
   void release() override {}
-  Status post_probe(std::uint32_t attempt) override;
+  Status post_probe(std::uint32_t attempt, std::uint32_t bytes) override;
 
   int receive_descriptor() const override { return receive_.get(); }
   int send_descriptor() const { return send_.get(); }
@@ -145,7 +146,7 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   Status open_receive(const Interface& interface, const SocketAddress& group);
   Status bind_receive(const SocketAddress& group);
   Status open_send(const Interface& interface, const SocketAddress& group);
-  void on_probe(Rank source);
+  void on_probe(Rank source, std::size_t bytes);
   /// Judges a datagram, and counts it if it is rejected.
   template <typename Compute>
   bool passes(Rank source, const std::byte* header, Compute&& compute);
