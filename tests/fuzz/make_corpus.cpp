@@ -215,7 +215,6 @@ void add_bootstrap(Corpus& corpus) {
   greeting.processors = "0-1";
   greeting.device = "auto";
   corpus.add("greeting_fuzz", "plain", greeting.encode());
-  corpus.add("greeting_fuzz", "nested", nested);
   KeyOffer offer{.rank = 0, .size = 2};
   offer.public_key.fill(std::byte{9});
   Bytes offers;

@@ -3,20 +3,20 @@
 #include <sched.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
-#include <stdexcept>
-#include <type_traits>
+#include <algorithm>
+#include <limits>
+#include <string_view>
 
 #include "base/error.hpp"
-#include "runtime/bootstrap/packed_json.hpp"
-#include "runtime/bootstrap/packed_number.hpp"
+#include "runtime/bootstrap/byte_fields.hpp"
 #include "runtime/diagnostics/identity.hpp"
 
 namespace tutti::runtime {
 
 namespace {
 
-constexpr std::uint64_t kProtocol = 2;
+// The digit is the version of the format.
+constexpr std::string_view kMagic = "tuttopt3";
 
 /// An identity of the host's boot and of the network namespace. Two processes with equal identities
 /// reach each other by loopback.
@@ -58,72 +58,108 @@ void for_each_agreed_option(const Visit& visit) {
   visit("first_sequence", &CommunicatorOptions::first_sequence);
 }
 
+/// Calls `visit` with the name of each field that is sent and with a reference to it, in the order of
+/// the format.
+template <typename Options, typename Visit>
+void for_each_field(Options& one, const Visit& visit) {
+  visit("host", one.host);
+  visit("network", one.network);
+  visit("memory", one.memory);
+  visit("processors", one.processors);
+  visit("device", one.device);
+  visit("multicast", one.multicast);
+  visit("network_wanted", one.network_wanted);
+  visit("process", one.process);
+  visit("communicator", one.communicator);
+  visit("aggregators", one.aggregators);
+  visit("algorithms", one.algorithms);
+  visit("hierarchy", one.hierarchy);
+  visit("traced", one.traced);
+  visit("trace_error", one.trace_error);
+  for_each_agreed_option([&](const char* name, auto option) { visit(name, one.options.*option); });
+}
+
+/// Appends fields: a number or switch as 64 bits, a text as its length in 32 bits and its bytes.
+struct FieldWriter {
+  Bytes& to;
+
+  void operator()(const char*, std::uint64_t number) const {
+    put_u32(to, static_cast<std::uint32_t>(number));
+    put_u32(to, static_cast<std::uint32_t>(number >> 32));
+  }
+  void operator()(const char*, const std::string& text) const {
+    put_u32(to, static_cast<std::uint32_t>(text.size()));
+    put(to, std::as_bytes(std::span(text)));
+  }
+};
+
+/// Reads what FieldWriter has written, from bytes that any process may have sent.
+class FieldReader {
+ public:
+  explicit FieldReader(std::span<const std::byte> bytes) : rest_(bytes) {}
+
+  template <typename Number>
+  void read(const char* name, Number& number) {
+    const auto bytes = take(name, 8);
+    if (bytes.empty()) return;
+    const std::uint64_t value = get_u32(bytes, 0) | std::uint64_t{get_u32(bytes, 4)} << 32;
+    if (value > std::numeric_limits<Number>::max()) {
+      damaged_ = name;
+    } else {
+      number = static_cast<Number>(value);
+    }
+  }
+  void read(const char* name, std::string& text) {
+    const auto length = take(name, 4);
+    if (length.empty()) return;
+    const auto bytes = take(name, get_u32(length, 0));
+    text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
+  }
+  /// The first field that is not as its writer writes it; null: all were, and nothing follows them.
+  const char* damaged() const {
+    if (damaged_ != nullptr) return damaged_;
+    return rest_.empty() ? nullptr : "their end";
+  }
+
+ private:
+  /// Takes the next bytes; none if a field was damaged or the bytes end before.
+  std::span<const std::byte> take(const char* name, std::size_t count) {
+    if (damaged_ == nullptr && count > rest_.size()) damaged_ = name;
+    if (damaged_ != nullptr) return {};
+    const auto taken = rest_.first(count);
+    rest_ = rest_.subspan(count);
+    return taken;
+  }
+
+  std::span<const std::byte> rest_;
+  const char* damaged_ = nullptr;
+};
+
 std::string quoted(const std::string& text) { return "\"" + text + "\""; }
 
 }  // namespace
 
 std::vector<std::byte> PeerOptions::encode() const {
-  nlohmann::json json = {{"protocol", kProtocol},      {"host", host},
-                         {"network", network},         {"memory", memory},
-                         {"processors", processors},   {"device", device},
-                         {"multicast", multicast},     {"network_wanted", network_wanted},
-                         {"process", process},         {"communicator", communicator},
-                         {"aggregators", aggregators}, {"algorithms", algorithms},
-                         {"hierarchy", hierarchy},     {"traced", traced},
-                         {"trace_error", trace_error}};
-  for_each_agreed_option([&](const char* name, auto option) { json[name] = options.*option; });
-  const std::vector<std::uint8_t> packed = nlohmann::json::to_msgpack(json);
-  const auto* first = reinterpret_cast<const std::byte*>(packed.data());
-  return {first, first + packed.size()};
+  Bytes bytes;
+  put(bytes, std::as_bytes(std::span(kMagic)));
+  for_each_field(*this, FieldWriter{bytes});
+  return bytes;
 }
 
 Result<PeerOptions> PeerOptions::decode(std::span<const std::byte> bytes) {
-  const auto unpacked = unpack(bytes);
-  if (!unpacked) {
-    return failure(Code::invalid_argument, "the peer options are damaged: {}",
-                   unpacked.status().message());
-  }
-  const nlohmann::json& json = *unpacked;
-  if (!json.is_object())
+  const auto magic = std::as_bytes(std::span(kMagic));
+  if (bytes.size() < magic.size() || !std::equal(magic.begin(), magic.end(), bytes.begin())) {
     return failure(Code::invalid_argument,
-                   "the peer options are not from Tutti: use one version of Tutti");
-  PeerOptions greeting;
-  try {
-    const auto read = [&json](const char* name, auto& value) {
-      using Value = std::remove_reference_t<decltype(value)>;
-      if constexpr (std::is_same_v<Value, bool>) {
-        json.at(name).get_to(value);
-      } else {
-        value = whole<Value>(json.at(name), name);
-      }
-    };
-    if (const auto spoken = whole<std::uint64_t>(json.at("protocol"), "protocol");
-        spoken != kProtocol) {
-      return failure(Code::invalid_argument,
-                     "its protocol version is {} but that of this rank is {}: use one version of "
-                     "Tutti on all ranks",
-                     spoken, kProtocol);
-    }
-    json.at("host").get_to(greeting.host);
-    json.at("network").get_to(greeting.network);
-    json.at("memory").get_to(greeting.memory);
-    json.at("processors").get_to(greeting.processors);
-    json.at("device").get_to(greeting.device);
-    json.at("multicast").get_to(greeting.multicast);
-    json.at("network_wanted").get_to(greeting.network_wanted);
-    read("process", greeting.process);
-    read("communicator", greeting.communicator);
-    for_each_agreed_option(
-        [&](const char* name, auto option) { read(name, greeting.options.*option); });
-    json.at("aggregators").get_to(greeting.aggregators);
-    json.at("algorithms").get_to(greeting.algorithms);
-    json.at("hierarchy").get_to(greeting.hierarchy);
-    json.at("traced").get_to(greeting.traced);
-    json.at("trace_error").get_to(greeting.trace_error);
-  } catch (const std::exception& error) {
-    return failure(Code::invalid_argument, "the peer options are damaged: {}", error.what());
+                   "the peer options are not from this version of Tutti: use one version of Tutti "
+                   "on all ranks");
   }
-  return greeting;
+  PeerOptions greeting;
+  FieldReader reader(bytes.subspan(magic.size()));
+  for_each_field(greeting, [&reader](const char* name, auto& field) { reader.read(name, field); });
+  if (reader.damaged() == nullptr) return greeting;
+  return failure(Code::invalid_argument,
+                 "the peer options are damaged at {}: use one version of Tutti on all ranks",
+                 reader.damaged());
 }
 
 PeerOptions make_greeting(const CommunicatorOptions& options, std::uint16_t communicator,
