@@ -85,6 +85,8 @@ IpEndpoint::IpEndpoint(const IpOptions& ip, const EndpointOptions& options,
     capabilities_.bits |= static_cast<std::uint32_t>(one);
   }
   capabilities_.immediate_bits = 64;
+  // So that a frame which the sender has taken is always in the list.
+  in_batch_.reserve(DatagramSender::kMaxBatch);
   const ChunkShape shape = chunk_shape(ip_, interface_.mtu_bytes);
   datagram_payload_ = shape.datagram_bytes;
   capabilities_.max_chunk_bytes = shape.chunk_bytes;

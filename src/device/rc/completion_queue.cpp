@@ -10,8 +10,10 @@ void CompletionQueue::push(const Completion& completion) {
     bytes_.clear();
     taken_ = 0;
   }
-  entries_.push_back({completion, bytes_.size(), completion.payload.size()});
+  // The entry comes last: if an exception comes first, no entry lacks its bytes.
+  const std::size_t offset = bytes_.size();
   bytes_.insert(bytes_.end(), completion.payload.begin(), completion.payload.end());
+  entries_.push_back({completion, offset, completion.payload.size()});
 }
 
 std::size_t CompletionQueue::take(std::span<Completion> out) {

@@ -20,7 +20,8 @@ class MemoryTable {
   /// Registers memory, which the caller keeps alive. Fails with resource_exhausted if 2^24 regions
   /// are registered, and with system if the system gives no random bytes.
   Result<MemoryKey> add(std::span<std::byte> memory);
-  /// Ends the registration of a region; returns false if the key was not valid.
+  /// Ends the registration of a region, without an allocation; returns false if the key was not
+  /// valid.
   bool remove(MemoryKey key);
   /// The `length` bytes of the region that begin at `offset`; nothing if the key is not valid or
   /// the range exceeds the region.

@@ -32,8 +32,7 @@ Status WorkQueue::push(const WorkRequest& request) {
         config_.max_queued_requests, index(peer_));
   }
   if (end_ - first_ == works_.size()) grow();
-  Work& added = work(end_++);
-  added = Work{};
+  Work added;
   added.request = request;
   if (request.opcode == Opcode::read) added.answer_bytes = request.local.size();
   if (is_send && !request.local.empty() && request.local.size() <= kInlineSendBytes) {
@@ -42,6 +41,7 @@ Status WorkQueue::push(const WorkRequest& request) {
     std::memcpy(added.inline_copy, request.local.data(), request.local.size());
     added.request.local = {added.inline_copy, request.local.size()};
   }
+  work(end_++) = added;  // the queue is unchanged if an exception comes first
   awaited_ += awaited(request) ? 1 : 0;
   return {};
 }

@@ -62,6 +62,7 @@ bool CommunicatorContext::poll(Instant now) {
     // A failed communicator is still polled, because its failure notices have to reach the other
     // ranks.
     endpoint_->poll(now, completions_);
+    send_notices(now);
     messages_.post_deferred(now);
     receiver_.discard();
     // An exception in `settle_failure` may have left collectives that have not ended.
@@ -78,6 +79,7 @@ bool CommunicatorContext::poll(Instant now) {
   if (peers_.path_test_due(now)) peers_.test_paths(now, operations_.progress());
   bool worked = take_completions(now, endpoint_->poll(now, completions_));
   messages_.post_deferred(now);
+  if (slots_.any_closed()) fail_collectives_of_closed_ranks();
   worked |= receiver_.poll(now);
   worked |= poll_operations(now);
   if (!failures_.noted()) {
@@ -102,6 +104,7 @@ void CommunicatorContext::try_start_inline(Instant now, std::unique_ptr<Operatio
   const bool first =
       !operations_.has_submissions() && !operations_.has_queued() && operations_.may_begin();
   if (!first || failures_.noted() || receiver_.has_workers()) return;
+  operations_.make_room();
   begin(now, std::move(operation));
   poll_inline(now);
 }
@@ -122,6 +125,7 @@ bool CommunicatorContext::take_completions(Instant now, std::size_t count) {
 void CommunicatorContext::begin_operations(Instant now) {
   while (operations_.has_queued() && !failures_.noted()) {
     if (!operations_.may_begin()) return;
+    operations_.make_room();
     begin(now, operations_.take_queued());
   }
 }
@@ -129,14 +133,23 @@ void CommunicatorContext::begin_operations(Instant now) {
 void CommunicatorContext::begin(Instant now, std::unique_ptr<Operation> begun) {
   const std::uint32_t epoch = operations_.next_epoch();
   Operation& operation = operations_.activate(std::move(begun));
+  try {
+    start(now, epoch, operation);
+  } catch (...) {
+    operations_.set_aside_last();
+    throw;
+  }
+  receiver_.begin(now, operation);
+  router_.deliver_unexpected(now, operation);
+}
+
+void CommunicatorContext::start(Instant now, std::uint32_t epoch, Operation& operation) {
   const Description& what = operation.description();
   recorder_.begin(epoch, what.operation, what.algorithm, what.root, what.bytes, now);
   // A slot exchange starts to watch peers itself if it takes long.
   if (!operation.meets()) peers_.watch_neighbours();
   const bool votes = operation.prepare(*this);
   operation.begin(now, epoch, barriers_.decide(operation, votes), *this, router_);
-  receiver_.begin(now, operation);
-  router_.deliver_unexpected(now, operation);
 }
 
 bool CommunicatorContext::poll_operations(Instant now) {
@@ -161,26 +174,27 @@ bool CommunicatorContext::poll_operations(Instant now) {
 
 /// Ends the operation with index `position` among the active ones. That operation must be done.
 void CommunicatorContext::end(Instant now, std::size_t position) {
+  // The step that may throw comes first: after an exception the collective is still active, and
+  // the failure ends it.
+  const ChunkReceiver::Rest rest = receiver_.end(operations_.active()[position]->epoch());
   std::unique_ptr<Operation> over = operations_.take(position);
   recorder_.enter(over->epoch(), observe::Phase::done, now);
   over->finish();
   if (over->begun_by_all()) retention_.begun_by_all(over->epoch());
   // A closing rank waits for delivery ACKs, so it must notice the death of a rank that owes one.
   if (operations_.idle() && !closing_.begun()) peers_.unwatch_all();
-  receiver_.end(over->epoch());
-  operations_.complete(*over, {});
-  receiver_.retire(std::move(over));
+  Operation& ended = *over;
+  if (rest) *rest = std::move(over);
+  operations_.complete(ended, {});
 }
 
 void CommunicatorContext::settle_failure(Instant now) {
   peers_.stop_path_tests();
   receiver_.fold_counts();
   messages_.drop_deferred();
-  protocol::Outbox notices;
-  if (failures_.settle(notices)) {
-    messages_.send(now, notices);
-    endpoint_->poll(now, completions_);
-  }
+  failures_.settle(notices_);
+  send_notices(now);
+  endpoint_->poll(now, completions_);
   // An operation that is already done completes successfully, even if its last message arrived in
   // the same poll as the failure.
   std::vector<Status> results;
@@ -198,6 +212,25 @@ void CommunicatorContext::settle_failure(Instant now) {
   // process.
   failures_.call_hook(first.ok() ? failures_.status() : first);
   operations_.fail_all(results, failures_.status());
+}
+
+/// Fails a collective that a rank will never begin, because it has closed its communicator. That
+/// rank is no longer watched, so the collective would not end.
+void CommunicatorContext::fail_collectives_of_closed_ranks() {
+  for (const auto& operation : operations_.active()) {
+    const Rank absent = slots_.closed_before(operation->epoch());
+    if (absent == kNoRank) continue;
+    return failures_.fail(
+        failure_of(names_.in_job({absent}), Code::peer_failed,
+                   "{} has closed its communicator without taking part in this collective: call "
+                   "the same collectives on all ranks before closing",
+                   names_.of(absent)));
+  }
+}
+
+/// Sends the failure notices that have not been sent, which is repeated if it throws.
+void CommunicatorContext::send_notices(Instant now) {
+  if (!notices_.empty()) messages_.send(now, notices_);
 }
 
 bool CommunicatorContext::quiet() const { return !messages_.has_deferred() && endpoint_->quiet(); }

@@ -91,9 +91,12 @@ class CommunicatorContext {
   bool take_completions(Instant now, std::size_t count);
   void begin_operations(Instant now);
   void begin(Instant now, std::unique_ptr<Operation> begun);
+  void start(Instant now, std::uint32_t epoch, Operation& operation);
   void end(Instant now, std::size_t position);
   bool poll_operations(Instant now);
+  void fail_collectives_of_closed_ranks();
   void settle_failure(Instant now);
+  void send_notices(Instant now);
 
   Rank rank_;
   std::uint32_t size_;
@@ -115,6 +118,7 @@ class CommunicatorContext {
   CloseProtocol closing_;
   MessageRouter router_;
   ChunkReceiver receiver_;
+  protocol::Outbox notices_;  ///< failure notices that have not been sent
   std::array<device::Completion, 64> completions_;
   /// Number of polls during which a slot exchange was the only work.
   std::uint32_t rounds_slot_only_ = 0;

@@ -5,13 +5,13 @@
 namespace tutti::engine {
 
 void OperationQueue::take_submissions(const Status& failed) {
-  for (auto& operation : submitted_.take_all()) {
+  for (auto* next = submitted_.front(); next != nullptr; next = submitted_.front()) {
     if (failed.ok()) {
-      queued_.push_back(std::move(operation));
+      queued_.push_back(std::move(*next));
     } else {
-      complete(*operation,
-               failure_from(failed, "the communicator has failed: {}", failed.message()));
+      complete(**next, failure_from(failed, "the communicator has failed: {}", failed.message()));
     }
+    submitted_.pop();
   }
 }
 
@@ -46,6 +46,8 @@ void OperationQueue::fail_all(std::span<const Status> results, const Status& fai
     complete(*active_.front(), i < results.size() ? results[i] : failed);
     active_.erase(active_.begin());
   }
+  if (unbegun_) complete(*unbegun_, failed);
+  unbegun_.reset();
   for (; !queued_.empty(); queued_.pop_front()) {
     complete(*queued_.front(),
              failure_from(failed,

@@ -31,27 +31,35 @@ class OperationQueue {
 
   /// Hands a collective to the engine. Any thread may call this; it takes no lock.
   void submit(std::unique_ptr<Operation> operation) { submitted_.push(std::move(operation)); }
-  bool has_submissions() const { return !submitted_.empty(); }
-  /// Whether a collective is submitted, queued or active.
-  bool busy() const { return has_submissions() || !idle(); }
 
   // Only the owner of the engine calls the functions below.
 
+  bool has_submissions() const { return !submitted_.empty(); }
+  /// Whether a collective is submitted, queued or active.
+  bool busy() const { return has_submissions() || !idle(); }
   /// Queues the submitted collectives. If the communicator has failed, completes them with an error
   /// instead.
   void take_submissions(const Status& failed);
   bool has_queued() const { return !queued_.empty(); }
-  /// Whether nothing is queued or active.
-  bool idle() const { return active_.empty() && queued_.empty(); }
+  /// Whether nothing is queued, active or set aside.
+  bool idle() const { return active_.empty() && queued_.empty() && !unbegun_; }
   /// Whether every active collective allows the next one to begin.
   bool may_begin() const {
     return std::all_of(active_.begin(), active_.end(),
                        [](const auto& one) { return one->locally_complete(); });
   }
+  /// Provides memory so that the next call of `activate` does not throw.
+  void make_room() { active_.reserve(active_.size() + 1); }
   /// Moves out the oldest queued collective.
   std::unique_ptr<Operation> take_queued();
   /// Makes a collective active. Its epoch is the value that `next_epoch` had before the call.
   Operation& activate(std::unique_ptr<Operation> operation);
+  /// Sets aside the collective that became active last, because its beginning threw: it gets no call
+  /// any more, and `fail_all` ends it.
+  void set_aside_last() {
+    unbegun_ = std::move(active_.back());
+    active_.pop_back();
+  }
   std::uint32_t next_epoch() const { return next_epoch_; }
   bool has_begun(std::uint32_t epoch) const { return circular_before(epoch, next_epoch_); }
 
@@ -101,6 +109,7 @@ class OperationQueue {
   SubmissionQueue submitted_;
   std::deque<std::unique_ptr<Operation>> queued_;
   std::vector<std::unique_ptr<Operation>> active_;
+  std::unique_ptr<Operation> unbegun_;  ///< collective whose beginning threw; null: none
   std::uint32_t next_epoch_;
 };
 

@@ -3,7 +3,7 @@
 
 #include <atomic>
 #include <memory>
-#include <vector>
+#include <utility>
 
 #include "engine/core/operation.hpp"
 
@@ -16,7 +16,9 @@ class SubmissionQueue {
   SubmissionQueue() = default;
   SubmissionQueue(const SubmissionQueue&) = delete;
   SubmissionQueue& operator=(const SubmissionQueue&) = delete;
-  ~SubmissionQueue() { take_all(); }
+  ~SubmissionQueue() {
+    while (front() != nullptr) pop();
+  }
 
   void push(std::unique_ptr<Operation> operation) {
     auto* node = new Node{std::move(operation), head_.load(std::memory_order_relaxed)};
@@ -24,17 +26,19 @@ class SubmissionQueue {
                                         std::memory_order_relaxed)) {
     }
   }
-  bool empty() const { return head_.load(std::memory_order_relaxed) == nullptr; }
-  /// Removes and returns all operations submitted so far, oldest first.
-  std::vector<std::unique_ptr<Operation>> take_all() {
-    std::vector<std::unique_ptr<Operation>> taken;
-    Node* node = head_.exchange(nullptr, std::memory_order_acquire);
-    while (node != nullptr) {
-      taken.push_back(std::move(node->operation));
-      delete std::exchange(node, node->next);
-    }
-    return {std::make_move_iterator(taken.rbegin()), std::make_move_iterator(taken.rend())};
+
+  // Only the consumer calls the functions below. None of them allocates, so that no operation is
+  // lost for lack of memory.
+
+  bool empty() const {
+    return oldest_ == nullptr && head_.load(std::memory_order_relaxed) == nullptr;
   }
+  /// The oldest operation, which the consumer may move out before it calls `pop`; null: none.
+  std::unique_ptr<Operation>* front() {
+    if (oldest_ == nullptr) take_over();
+    return oldest_ == nullptr ? nullptr : &oldest_->operation;
+  }
+  void pop() { delete std::exchange(oldest_, oldest_->next); }
 
  private:
   struct Node {
@@ -42,7 +46,17 @@ class SubmissionQueue {
     Node* next;
   };
 
+  /// Moves the submitted operations, the last of which comes first, to `oldest_` in reverse.
+  void take_over() {
+    Node* node = head_.exchange(nullptr, std::memory_order_acquire);
+    while (node != nullptr) {
+      Node* const next = std::exchange(node->next, oldest_);
+      oldest_ = std::exchange(node, next);
+    }
+  }
+
   std::atomic<Node*> head_{nullptr};
+  Node* oldest_ = nullptr;  ///< operations that the consumer has taken over, oldest first
 };
 
 }  // namespace tutti::engine

@@ -40,18 +40,27 @@ class SlotRecovery {
   std::vector<Rank> unacked() const;
 
   /// Tells the ranks that may still request entries that this rank closes and answers no more.
-  void announce_close(Instant now);
+  /// `next_epoch`: epoch of the first collective that this rank has not begun.
+  void announce_close(Instant now, std::uint32_t next_epoch);
   /// Whether a rank has announced that it closes.
   bool has_closed(Rank rank) const;
+  bool any_closed() const { return !closed_.empty(); }
+  /// A rank that has closed without beginning the collective of this epoch; kNoRank: none.
+  Rank closed_before(std::uint32_t epoch) const;
 
  private:
+  struct Closed {
+    Rank rank = kNoRank;
+    std::uint32_t next_epoch = 0;
+  };
+
   Rank me_;
   std::uint32_t size_;
   device::SlotExchange* slots_;  ///< slot exchange of the endpoint; null unless it can lose entries
   MessageSender& messages_;
   PeerWatch& peers_;
   observe::Counters& counters_;
-  std::vector<Rank> closed_ranks_;
+  std::vector<Closed> closed_;
   protocol::Outbox outbox_;
 };
 

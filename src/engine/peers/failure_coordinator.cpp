@@ -1,6 +1,7 @@
 #include "engine/peers/failure_coordinator.hpp"
 
 #include <exception>
+#include <utility>
 
 #include "base/error.hpp"
 #include "observe/log.hpp"
@@ -9,9 +10,10 @@ namespace tutti::engine {
 
 void FailureCoordinator::note(const Status& status, Rank lost, bool notify_peers) {
   if (noted()) return;
-  noted_ = status;
+  Status copy = status;  // nothing is noted if this throws
   lost_ = lost;
   notify_peers_ = notify_peers;
+  noted_ = std::move(copy);
 }
 
 void FailureCoordinator::abort(const std::string& reason) {
@@ -96,8 +98,8 @@ const Status& FailureCoordinator::status() const {
 }
 
 bool FailureCoordinator::settle(protocol::Outbox& notices) {
-  settled_ = noted_;
-  over_.store(true, std::memory_order_release);
+  Status copy = noted_;
+  notices.clear();
   if (notify_peers_) {
     for (std::uint32_t r = 0; r < size_; ++r) {
       if (rank_of(r) == me_ || (rank_of(r) == lost_ && undelivered_bytes_ == 0)) continue;
@@ -106,6 +108,9 @@ bool FailureCoordinator::settle(protocol::Outbox& notices) {
                    culprit << 32 | index(lost_));
     }
   }
+  // Nothing is settled if an exception came first, so that a second call settles the failure.
+  settled_ = std::move(copy);
+  over_.store(true, std::memory_order_release);
   return notify_peers_;
 }
 

@@ -145,10 +145,15 @@ void ChunkReceiver::begin(Instant now, Operation& operation) {
   if (team_) team_->publish(operation.receive_view());
 }
 
-void ChunkReceiver::end(std::uint32_t epoch) {
-  if (!team_ || team_->epoch() != epoch) return;
-  team_->publish({.state = ReceiveView::State::over, .epoch = epoch});
-  team_->set_eager(false);
+ChunkReceiver::Rest ChunkReceiver::end(std::uint32_t epoch) {
+  if (!team_) return nullptr;
+  auto rest = std::make_shared<std::unique_ptr<Operation>>();
+  if (team_->epoch() == epoch) {
+    team_->publish({.state = ReceiveView::State::over, .epoch = epoch});
+    team_->set_eager(false);
+  }
+  team_->retire(rest);
+  return rest;
 }
 
 // A failed collective has unmarked chunks, which a worker may be about to place. So its buffer is
@@ -159,7 +164,7 @@ bool ChunkReceiver::workers_stopped(Instant now) {
   if (stop_check_ == kNever) {
     team_->publish({.state = ReceiveView::State::closed, .epoch = operations_.next_epoch() - 1});
     team_->set_eager(true);
-    stopping_ = team_->grace();
+    stopping_ = team_->grace();  // the last step that may throw
   }
   stop_check_ = now + kCheckInterval;
   if (!team_->passed(stopping_)) return false;

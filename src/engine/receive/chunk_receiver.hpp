@@ -60,12 +60,11 @@ class ChunkReceiver : private device::PlacementResolver {
 
   /// Called when a collective has begun: delivers its chunks that arrived earlier.
   void begin(Instant now, Operation& operation);
-  /// Called when a collective has ended.
-  void end(std::uint32_t epoch);
-  /// Takes a collective that has ended, and destroys it when no worker uses it any more.
-  void retire(std::unique_ptr<Operation> operation) {
-    if (team_) team_->retire(std::move(operation));
-  }
+  /// The place of a collective that has ended, which is destroyed when no worker uses it any more.
+  using Rest = std::shared_ptr<std::unique_ptr<Operation>>;
+  /// Called before a collective ends. The caller then moves it to the place returned; null: there
+  /// are no workers.
+  Rest end(std::uint32_t epoch);
   /// Called after a failure: true if no worker places chunks any more, so that the buffers may be
   /// given back.
   bool workers_stopped(Instant now);

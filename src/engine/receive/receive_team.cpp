@@ -20,23 +20,34 @@ ReceiveTeam::ReceiveTeam(device::Endpoint& endpoint, std::uint32_t workers,
 }
 
 void ReceiveTeam::publish(const ReceiveView& view) {
-  auto old = std::exchange(view_, std::make_shared<const ReceiveView>(view));
+  auto next = std::make_shared<const ReceiveView>(view);
+  Retired& old = keep(view_);
+  view_ = std::move(next);  // nothing throws from here on
   board_.view.store(view_.get(), std::memory_order_seq_cst);
   board_.publications.fetch_add(1, std::memory_order_seq_cst);
-  retire(std::move(old));
+  note(old.grace);
   for (const auto& worker : workers_) {
     if (worker->holds_unexpected()) worker->rouse();
   }
 }
 
 void ReceiveTeam::retire(std::shared_ptr<const void> object) {
+  note(keep(std::move(object)).grace);
+}
+
+/// Adds an object to the retired ones, with a grace period that is still to be noted.
+ReceiveTeam::Retired& ReceiveTeam::keep(std::shared_ptr<const void> object) {
   std::erase_if(retired_, [this](const Retired& one) { return passed(one.grace); });
-  retired_.push_back({std::move(object), grace()});
+  return retired_.emplace_back(Retired{std::move(object), GracePeriod(workers_.size())});
+}
+
+void ReceiveTeam::note(GracePeriod& grace) const {
+  for (std::size_t w = 0; w < workers_.size(); ++w) grace[w] = workers_[w]->pin();
 }
 
 ReceiveTeam::GracePeriod ReceiveTeam::grace() const {
-  GracePeriod grace;
-  for (const auto& worker : workers_) grace.push_back(worker->pin());
+  GracePeriod grace(workers_.size());
+  note(grace);
   return grace;
 }
 

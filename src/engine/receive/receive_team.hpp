@@ -72,6 +72,9 @@ class ReceiveTeam {
     std::shared_ptr<const void> object;
     GracePeriod grace;
   };
+  Retired& keep(std::shared_ptr<const void> object);
+  void note(GracePeriod& grace) const;
+
   /// The part of one worker's counts that `fold` has already added.
   struct Folded {
     std::uint64_t batches = 0;

@@ -39,12 +39,6 @@ class ReceiveWorker::Pin {
   const ReceiveView* view_ = nullptr;
 };
 
-std::vector<int> ReceiveWorker::descriptors() const {
-  std::vector<int> descriptors;
-  for (const Stream& stream : streams_) descriptors.push_back(stream.pair->receive_descriptor());
-  return descriptors;
-}
-
 bool ReceiveWorker::due() const {
   if (board_.drains_requested.load(std::memory_order_seq_cst) !=
       drains_answered_.load(std::memory_order_relaxed)) {

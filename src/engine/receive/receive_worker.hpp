@@ -32,8 +32,13 @@ class ReceiveWorker : private device::PlacementResolver {
     streams_.push_back({subgroup, &pair, UnexpectedChunks(unexpected_bytes_)});
     (void)pair.set_resolver(this);
   }
-  /// The descriptors on which the worker's thread waits.
-  std::vector<int> descriptors() const;
+  /// Calls `visit` with each descriptor on which the worker's thread waits, until it returns false.
+  template <typename Visit>
+  void for_each_descriptor(const Visit& visit) const {
+    for (const Stream& stream : streams_) {
+      if (!visit(stream.pair->receive_descriptor())) return;
+    }
+  }
 
   // Functions for the worker's thread.
 

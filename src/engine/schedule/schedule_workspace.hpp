@@ -60,18 +60,18 @@ class WorkspacePool {
  public:
   virtual ~WorkspacePool() = default;
   virtual std::unique_ptr<ScheduleWorkspace> take() {
-    if (free_.empty()) return std::make_unique<ScheduleWorkspace>();
-    std::unique_ptr<ScheduleWorkspace> space = std::move(free_.back());
-    free_.pop_back();
-    return space;
+    if (count_ == 0) return std::make_unique<ScheduleWorkspace>();
+    return std::move(free_[--count_]);
   }
-  virtual void give_back(std::unique_ptr<ScheduleWorkspace> space) {
-    if (free_.size() < kKept) free_.push_back(std::move(space));
+  /// A destructor calls this, so it must not throw.
+  virtual void give_back(std::unique_ptr<ScheduleWorkspace> space) noexcept {
+    if (count_ < kKept) free_[count_++] = std::move(space);
   }
 
  private:
   static constexpr std::size_t kKept = 8;
-  std::vector<std::unique_ptr<ScheduleWorkspace>> free_;
+  std::array<std::unique_ptr<ScheduleWorkspace>, kKept> free_;
+  std::size_t count_ = 0;
 };
 
 }  // namespace tutti::engine

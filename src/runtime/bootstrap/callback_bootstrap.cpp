@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <exception>
+#include <new>
 
 #include "base/error.hpp"
 #include "runtime/bootstrap/store/store_client.hpp"
@@ -56,6 +57,8 @@ class CallbackBootstrap : public Bootstrap {
     const Nanoseconds left = deadline - SteadyClock::now();
     try {
       return callback_(mine, all, std::max(left, Nanoseconds(0)));
+    } catch (const std::bad_alloc&) {
+      throw;  // the creation of the communicator reports the lack of memory
     } catch (const std::exception& exception) {
       return failure(Code::invalid_argument,
                      "the allgather callback of rank {} threw an exception: {}", index(rank_),

@@ -31,7 +31,7 @@ class SharedWorkspacePool final : public engine::WorkspacePool {
     const std::lock_guard lock(mutex_);
     return WorkspacePool::take();
   }
-  void give_back(std::unique_ptr<engine::ScheduleWorkspace> space) override {
+  void give_back(std::unique_ptr<engine::ScheduleWorkspace> space) noexcept override {
     const std::lock_guard lock(mutex_);
     WorkspacePool::give_back(std::move(space));
   }

@@ -10,6 +10,7 @@
 
 #include "base/error.hpp"
 #include "runtime/progress/clock.hpp"
+#include "runtime/progress/engine_poller.hpp"
 #include "runtime/progress/exception_status.hpp"
 
 namespace tutti::runtime {
@@ -20,12 +21,17 @@ namespace {
 constexpr Nanoseconds kCloseLinger{2'000'000'000};
 constexpr Nanoseconds kFailedLinger{50'000'000};
 
+/// Polls once. An exception fails the communicator.
+void poll(engine::CommunicatorContext& context) {
+  EnginePoller::run_contained(context, [&] { return context.poll(now()); });
+}
+
 /// Polls until every message of this rank has reached its peer, but no longer than `patience` and
 /// not beyond `deadline`.
 void linger(engine::CommunicatorContext& context, Nanoseconds patience, Instant deadline) {
   const Instant end = std::min(deadline, now() + patience);
   while (!context.quiet() && now() < end) {
-    context.poll(now());
+    poll(context);
     wait_readable(context.endpoint());
   }
 }
@@ -46,14 +52,27 @@ void wait_readable(device::Endpoint& endpoint) {
   if (ready.fd >= 0 && endpoint.prepare_wait()) (void)::poll(&ready, 1, 1);
 }
 
+void end_operations(engine::CommunicatorContext& context, const Status& why) {
+  EnginePoller::run_contained(context, [&] {
+    context.failures().fail(why);
+    return true;
+  });
+  do {
+    poll(context);
+  } while (context.operations().busy());
+}
+
 Status close_context(engine::CommunicatorContext& context, Instant deadline) {
   // A failure that was recorded since the last poll is carried out first, so that the peers learn
   // of it.
-  context.poll(now());
-  context.closing().begin(now());
+  poll(context);
+  EnginePoller::run_contained(context, [&] {
+    context.closing().begin(now());
+    return true;
+  });
   const auto needed = [&] { return context.closing().needed() && !context.failures().settled(); };
   while (needed() && now() < deadline) {
-    context.poll(now());
+    poll(context);
     wait_readable(context.endpoint());
   }
   // The notices of a failure are sent even if the deadline has passed.
@@ -66,10 +85,18 @@ Status close_context(engine::CommunicatorContext& context, Instant deadline) {
     end = guarded([&] { return unserved(context, context.closing().awaited(context.rank())); });
   }
   linger(context, kCloseLinger, deadline);
-  context.slots().announce_close(now());
+  EnginePoller::run_contained(context, [&] {
+    // A collective that is still under way here may never end at a peer.
+    if (context.operations().busy()) {
+      context.failures().abort("it has closed its communicator before this collective was done");
+    } else {
+      context.slots().announce_close(now(), context.operations().next_epoch());
+    }
+    return true;
+  });
   // This wait is short, because a peer that closes at the same time does not acknowledge the
   // announcement.
-  context.poll(now());
+  poll(context);
   linger(context, kFailedLinger, deadline);
   return end;
 }

@@ -14,6 +14,10 @@ namespace tutti::runtime {
 /// the context, or Code::timeout if the deadline ended the service of the peers.
 Status close_context(engine::CommunicatorContext& context, Instant deadline);
 
+/// Fails a context that no engine serves, with notices to the peers, and polls it until no collective
+/// uses memory of its caller.
+void end_operations(engine::CommunicatorContext& context, const Status& why);
+
 /// Sleeps until the endpoint is readable, but at most one millisecond, because the caller must
 /// check its deadlines.
 void wait_readable(device::Endpoint& endpoint);

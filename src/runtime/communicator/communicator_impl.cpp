@@ -7,6 +7,7 @@
 #include "device/device.hpp"
 #include "runtime/communicator/closing.hpp"
 #include "runtime/progress/clock.hpp"
+#include "runtime/progress/exception_status.hpp"
 
 namespace tutti::runtime {
 
@@ -19,12 +20,12 @@ Status CommunicatorImpl::close(Instant deadline) {
   Status first;
   // Routes are closed first, because their side communicators use the same engine.
   for (const std::shared_ptr<CallRoute>& route : routes_) {
-    Status end = route->close(deadline);
+    Status end = guarded([&] { return route->close(deadline); });
     if (first.ok()) first = std::move(end);
   }
   if (served_) progress_->remove(*context_);
   Status end;
-  if (context_) end = close_context(*context_, deadline);
+  if (context_) end = guarded([&] { return close_context(*context_, deadline); });
   if (first.ok()) first = std::move(end);
   return first;
 }
@@ -100,14 +101,6 @@ CallRoute& CommunicatorImpl::route_of(const CollectiveCall& call) const {
     if (route->serves(call)) return *route;
   }
   return *routes_.back();
-}
-
-Result<std::shared_ptr<RequestState>> CommunicatorImpl::request_of(CallRoute::Outcome outcome) {
-  if (!outcome) return outcome.status();
-  auto request = std::make_shared<RequestState>();
-  request->completion = std::move(*outcome);
-  request->communicator = shared_from_this();
-  return request;
 }
 
 Status CommunicatorImpl::status() const {

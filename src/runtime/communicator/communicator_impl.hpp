@@ -94,15 +94,25 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   /// Starts a call on its route.
   Result<std::shared_ptr<RequestState>> start(const CollectiveCall& call) {
     if (Status status = check_usable(); !status) return status;
-    return request_of(route_of(call).start(call));
+    return request_of([&] { return route_of(call).start(call); });
   }
   /// The first failure of the communicator, also of its side communicators, or the error that the
   /// communicator was finalized; ok: none.
   Status status() const;
   /// Fails if the communicator can start no call.
   Status check_usable();
-  /// Makes a request for a collective that has begun; fails if its start failed.
-  Result<std::shared_ptr<RequestState>> request_of(CallRoute::Outcome outcome);
+  /// Makes a request for the collective that `start` begins; fails if `start` does.
+  template <typename Start>
+  Result<std::shared_ptr<RequestState>> request_of(Start&& start) {
+    // Memory comes first: a collective that has begun uses the caller's buffers, so its request must
+    // not be lost.
+    auto request = std::make_shared<RequestState>();
+    request->communicator = shared_from_this();
+    CallRoute::Outcome outcome = start();
+    if (!outcome) return outcome.status();
+    request->completion = std::move(*outcome);
+    return request;
+  }
   /// Adds to each entry of `counters` the values that the routes count under the same name.
   void add_side_counters(CallRoute::CounterList& counters) const;
   /// Aborts every call, here and at the peers, with an error that names this rank. Owner of the

@@ -110,6 +110,7 @@ class CommunicatorImpl::Creation {
   void use_shorter_datagrams(const NarrowPath& narrow);
   Result<std::unique_ptr<RankTrace>> begin_trace(const std::string& directory, Nanoseconds timeout);
   Result<engine::ClockComparison> compare_clocks(Nanoseconds timeout);
+  Status exchange_clocks(engine::ClockComparison& comparison, Nanoseconds timeout);
   Status create_progress(std::unique_ptr<RankTrace> trace);
   Status serve();
   void join_trace();
@@ -348,6 +349,15 @@ Result<engine::ClockComparison> CommunicatorImpl::Creation::compare_clocks(Nanos
   engine::ClockComparison comparison;
   comparison.origin = now();
   if (made_.size() == 1) return comparison;
+  const Status status = guarded([&] { return exchange_clocks(comparison, timeout); });
+  if (status.ok()) return comparison;
+  // The exchange writes to `comparison`, so it must end before this function returns.
+  end_operations(*made_.context_, status);
+  return status;
+}
+
+Status CommunicatorImpl::Creation::exchange_clocks(engine::ClockComparison& comparison,
+                                                   Nanoseconds timeout) {
   auto exchange = std::make_unique<engine::ClockExchange>(now, clock_identity(), comparison);
   const std::shared_ptr<engine::Completion> end = exchange->completion();
   const Instant deadline = now() + timeout;
@@ -355,18 +365,11 @@ Result<engine::ClockComparison> CommunicatorImpl::Creation::compare_clocks(Nanos
   while (!end->done.load(std::memory_order_acquire) && now() < deadline) {
     if (!made_.context_->poll(now())) wait_readable(made_.context_->endpoint());
   }
-  if (end->done.load(std::memory_order_acquire) && end->status.ok()) return comparison;
-  if (!end->done.load(std::memory_order_acquire)) {
-    // The clock exchange writes to `comparison`, so the exchange must end before this function
-    // returns.
-    made_.context_->failures().abort("the clocks were not compared in time");
-    made_.context_->poll(now());
-    return failure(Code::timeout,
-                   "TUTTI_TRACE: the ranks' clocks were not compared within {} s at rank {}: find "
-                   "the rank that did not answer, or unset TUTTI_TRACE",
-                   timeout.count() / 1'000'000'000, index(made_.rank()));
-  }
-  return end->status;
+  if (end->done.load(std::memory_order_acquire)) return end->status;
+  return failure(Code::timeout,
+                 "TUTTI_TRACE: the ranks' clocks were not compared within {} s at rank {}: find "
+                 "the rank that did not answer, or unset TUTTI_TRACE",
+                 timeout.count() / 1'000'000'000, index(made_.rank()));
 }
 
 Status CommunicatorImpl::Creation::create_progress(std::unique_ptr<RankTrace> trace) {

@@ -13,6 +13,7 @@
 #include "runtime/communicator/call_planner.hpp"
 #include "runtime/communicator/closing.hpp"
 #include "runtime/progress/clock.hpp"
+#include "runtime/progress/exception_status.hpp"
 
 namespace tutti::runtime {
 
@@ -158,12 +159,8 @@ void MembershipCheck::report() {
   context_.operations().submit(std::move(exchange_));
 }
 
-/// The error of a check that did not end in time. Afterwards the engine no longer uses the reports.
+/// The error of a check that did not end in time.
 Status MembershipCheck::late(Nanoseconds timeout) {
-  if (!exchange_) {
-    context_.failures().abort("the ranks did not all report on multicast in time");
-    context_.poll(now());
-  }
   std::vector<std::uint32_t> unheard;
   for (const Rank one : membership_.missing()) unheard.push_back(index(one));
   const std::string names =
@@ -235,7 +232,11 @@ Result<MembershipFindings> check_membership(engine::CommunicatorContext& context
                                             const std::vector<std::string>& names, bool multicast,
                                             Nanoseconds timeout) {
   if (context.size() == 1) return MembershipFindings();
-  return MembershipCheck(context, names, multicast).run(timeout);
+  MembershipCheck check(context, names, multicast);
+  auto findings = guarded([&] { return check.run(timeout); });
+  // The exchange of the reports writes to `check`, so it must end before this function returns.
+  if (!findings) end_operations(context, findings.status());
+  return findings;
 }
 
 }  // namespace tutti::runtime

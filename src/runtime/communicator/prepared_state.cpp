@@ -34,7 +34,7 @@ Result<std::shared_ptr<RequestState>> PreparedState::start() {
                    to_string(collective_));
   }
   if (Status status = communicator_->check_usable(); !status) return status;
-  auto request = communicator_->request_of(run_());
+  auto request = communicator_->request_of(run_);
   if (request) last_ = (*request)->completion;
   return request;
 }

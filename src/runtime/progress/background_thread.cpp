@@ -51,7 +51,7 @@ Status BackgroundThread::start() {
   std::future<Status> answer = started.get_future();
   const device::BlockedSignals blocked;
   thread_ = std::thread([this, started = std::move(started)]() mutable {
-    started.set_value(priority_.start().status());
+    started.set_value(guarded([this]() -> Status { return priority_.start().status(); }));
     run();
   });
   return answer.get();

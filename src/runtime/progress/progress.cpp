@@ -59,8 +59,8 @@ Status Progress::start_workers(engine::CommunicatorContext& context,
   if (receive_workers == 0) return {};
   if (Status status = context.receiver().use_workers(receive_workers); !status) return status;
   context.receiver().team()->on_news([this] { engine_.notify_sleeping_owner(); });
-  Status status = receive_threads_.attach(*context.receiver().team());
-  if (!status.ok()) context.receiver().stop_workers();
+  Status status = guarded([&] { return receive_threads_.attach(*context.receiver().team()); });
+  if (!status.ok()) stop_workers(context);
   return status;
 }
 
@@ -73,7 +73,7 @@ void Progress::stop_workers(engine::CommunicatorContext& context) {
 Status Progress::add(engine::CommunicatorContext& context, std::uint32_t receive_workers) {
   return with_engine([&]() -> Status {
     if (Status status = start_workers(context, receive_workers); !status) return status;
-    if (Status status = engine_.add(context); !status) {
+    if (Status status = guarded([&] { return engine_.add(context); }); !status) {
       stop_workers(context);
       return status;
     }

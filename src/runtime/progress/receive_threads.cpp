@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <iterator>
 
 #include "base/error.hpp"
 #include "device/posix/blocked_signals.hpp"
@@ -61,13 +62,18 @@ Status ReceiveThread::attach(engine::ReceiveWorker& worker) {
   std::unique_lock lock(mutex_);
   wanted_ = workers_;
   wanted_.push_back(&worker);  // precedes the epoll calls, after which nothing may throw
-  const std::vector<int> descriptors = worker.descriptors();
-  for (std::size_t i = 0; i < descriptors.size(); ++i) {
-    epoll_event event{.events = EPOLLIN, .data = {.fd = descriptors[i]}};
-    if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptors[i], &event) == 0) continue;
-    const Status status = system_failure(errno, "watching a multicast socket");
-    while (i-- > 0) (void)::epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptors[i], nullptr);
-    return status;
+  int error = 0;
+  worker.for_each_descriptor([&](int one) {
+    epoll_event event{.events = EPOLLIN, .data = {.fd = one}};
+    if (::epoll_ctl(epoll_, EPOLL_CTL_ADD, one, &event) != 0) error = errno;
+    return error == 0;
+  });
+  if (error != 0) {
+    worker.for_each_descriptor([this](int one) {
+      (void)::epoll_ctl(epoll_, EPOLL_CTL_DEL, one, nullptr);
+      return true;
+    });
+    return system_failure(error, "watching a multicast socket");
   }
   worker.on_rouse([this] { rouse(); });
   apply(lock);
@@ -77,13 +83,17 @@ Status ReceiveThread::attach(engine::ReceiveWorker& worker) {
 void ReceiveThread::detach(engine::ReceiveWorker& worker) {
   {
     std::unique_lock lock(mutex_);
-    wanted_ = workers_;
-    if (std::erase(wanted_, &worker) == 0) return;
+    if (std::find(workers_.begin(), workers_.end(), &worker) == workers_.end()) return;
+    // attach() left the shorter list here, which has room for the other workers: nothing throws.
+    wanted_.clear();
+    std::copy_if(workers_.begin(), workers_.end(), std::back_inserter(wanted_),
+                 [&worker](const engine::ReceiveWorker* one) { return one != &worker; });
     apply(lock);
   }
-  for (const int one : worker.descriptors()) {
+  worker.for_each_descriptor([this](int one) {
     (void)::epoll_ctl(epoll_, EPOLL_CTL_DEL, one, nullptr);
-  }
+    return true;
+  });
 }
 
 void ReceiveThread::apply(std::unique_lock<std::mutex>& lock) {

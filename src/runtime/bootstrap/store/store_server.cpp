@@ -19,11 +19,13 @@
 #include "device/posix/blocked_signals.hpp"
 #include "device/posix/home_process.hpp"
 #include "runtime/bootstrap/store/store_state.hpp"
+#include "runtime/progress/exception_status.hpp"
 
 namespace tutti::runtime {
 namespace {
 
 constexpr auto kLinger = std::chrono::seconds(5);
+constexpr int kPauseMs = 50;
 constexpr auto kTellFailure = std::chrono::seconds(1);
 constexpr std::size_t kMaxStrangers = 4096;
 constexpr std::size_t kMaxMemberPayloadBytes = Gather::kPrefixBytes + kMaxContributionBytes;
@@ -101,6 +103,9 @@ class BootstrapServer::Loop {
   /// Polls the sockets once, at most until `latest`. If `wakes` is true, a call of `stop` also ends
   /// the poll.
   void poll_once(Deadline latest, bool wakes);
+  /// As poll_once; an exception fails the job of the store.
+  void poll_contained(Deadline latest, bool wakes);
+  void give_up(const Status& why) noexcept;
   Deadline next_deadline(Deadline now) const;
   void accept_all();
   void receive(Connection& connection);
@@ -127,14 +132,45 @@ class BootstrapServer::Loop {
 };
 
 void BootstrapServer::Loop::run() {
-  while (!stopping_.load()) poll_once(Deadline::max(), true);
+  while (!stopping_.load()) poll_contained(Deadline::max(), true);
   listener_ = Listener();
   const Deadline end = deadline_after(kLinger);
-  while (owes_bytes() && SteadyClock::now() < end) poll_once(end, false);
+  while (owes_bytes() && SteadyClock::now() < end) poll_contained(end, false);
   // After a failure, a rank that sends its contribution late must still learn why the job failed.
   const Deadline told = deadline_after(kTellFailure);
   while (rendezvous_.failed() && !members_.empty() && SteadyClock::now() < told)
-    poll_once(told, false);
+    poll_contained(told, false);
+}
+
+void BootstrapServer::Loop::poll_contained(Deadline latest, bool wakes) {
+  try {
+    return poll_once(latest, wakes);
+  } catch (...) {
+    give_up(status_of_exception());
+  }
+  // If memory stays short, the thread tries again after a pause.
+  pollfd pause{wake_.fd(), POLLIN, 0};
+  (void)::poll(&pause, wakes ? 1 : 0, kPauseMs);
+}
+
+/// Tells every rank why the job of the store fails; a rank for which memory is lacking is
+/// disconnected.
+void BootstrapServer::Loop::give_up(const Status& why) noexcept {
+  std::shared_ptr<const Bytes> frame;
+  try {
+    const Status status = failure_from(why, "the store at {}: {}", options_.name, why.message());
+    frame = std::make_shared<const Bytes>(encode_failed(status));
+    rendezvous_.fail(status);
+  } catch (...) {
+  }
+  for (const auto& connection : connections_) {
+    try {
+      if (frame && connection->rank) connection->tell(frame);
+    } catch (...) {
+      connection->broken = true;
+    }
+    connection->closing = true;
+  }
 }
 
 bool BootstrapServer::Loop::owes_bytes() const {
@@ -151,6 +187,7 @@ Deadline BootstrapServer::Loop::next_deadline(Deadline now) const {
 }
 
 void BootstrapServer::Loop::poll_once(Deadline latest, bool wakes) {
+  sweep();  // an exception may have left connections that have ended
   const Deadline now = SteadyClock::now();
   const std::size_t strangers = connections_.size() - members_.size();
   std::vector<pollfd> entries;

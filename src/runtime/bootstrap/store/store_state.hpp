@@ -53,6 +53,9 @@ class Rendezvous {
   /// Returns the frames to send since the last call, in order.
   std::vector<Message> take_messages();
 
+  /// Ends the job: every rank gets this error. Only the first failure counts.
+  void fail(const Status& status);
+
  private:
   enum class Presence : std::uint8_t { absent, present, gave_up, left };
   struct Member {
@@ -70,7 +73,6 @@ class Rendezvous {
   void complete();
   void give_up(std::uint32_t rank);
   Status missing_ranks(Nanoseconds timeout) const;
-  void fail(const Status& status);
   void tell_waiting(const std::shared_ptr<const Bytes>& frame);
   std::vector<std::uint32_t> ranks_that_do_not_wait() const;
 
