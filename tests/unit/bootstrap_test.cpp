@@ -343,6 +343,7 @@ TEST(BootstrapFile, LeftoverOrUnknownFiles_inTheDirectory_areRefused) {
   const Directory directory;
   std::filesystem::create_directories(directory.path());
   std::ofstream(directory.path() + "/tutti-r.0.0") << "something else";
+  std::filesystem::permissions(directory.path() + "/tutti-r.0.0", std::filesystem::perms(0600));
   const auto own = meet_in_directory({directory.path(), "r", Rank{0}, 2, kShort});
   EXPECT_EQ(own.status().code(), Code::invalid_argument);
   EXPECT_NE(own.status().message().find("TUTTI_RUN_ID"), std::string::npos);
@@ -350,6 +351,37 @@ TEST(BootstrapFile, LeftoverOrUnknownFiles_inTheDirectory_areRefused) {
   EXPECT_EQ(other.status().code(), Code::invalid_argument);
   EXPECT_NE(other.status().message().find("is not a file of this job"), std::string::npos);
   EXPECT_TRUE(std::filesystem::exists(directory.path() + "/tutti-r.0.0"));
+}
+
+TEST(BootstrapFile, PartThatAnotherUserMayHaveMade_isRefusedWithTheRemedy) {
+  const Directory directory;
+  std::filesystem::create_directories(directory.path());
+  const std::string part = directory.path() + "/tutti-r.0.0";
+  const auto refusal = [&] {
+    return meet_in_directory({directory.path(), "r", Rank{1}, 2, kShort}).status().message();
+  };
+  std::ofstream(part) << "text";
+  std::filesystem::permissions(part, std::filesystem::perms(0644));
+  EXPECT_NE(refusal().find("has mode 0644"), std::string::npos) << refusal();
+  std::filesystem::rename(part, directory.path() + "/target");
+  std::filesystem::create_symlink(directory.path() + "/target", part);
+  EXPECT_NE(refusal().find("is a symbolic link"), std::string::npos) << refusal();
+  EXPECT_NE(refusal().find("set TUTTI_RUN_ID to a new value"), std::string::npos) << refusal();
+}
+
+TEST(BootstrapFile, PlantedDraft_isNotWritten) {
+  const Directory directory;
+  std::filesystem::create_directories(directory.path());
+  const std::string target = directory.path() + "/target";
+  std::ofstream(target) << "precious";
+  std::filesystem::create_symlink(target, directory.path() + "/tutti-r.0.0.draft");
+  const Status status = meet_in_directory({directory.path(), "r", Rank{0}, 2, kShort}).status();
+  EXPECT_NE(status.message().find("tutti-r.0.0.draft exists already"), std::string::npos)
+      << status.message();
+  EXPECT_NE(status.message().find("TUTTI_RUN_ID"), std::string::npos);
+  std::string text;
+  std::getline(std::ifstream(target), text);
+  EXPECT_EQ(text, "precious");
 }
 
 TEST(BootstrapFile, RanksThatExpectAnotherSizeOrABadRunId_areRefused) {

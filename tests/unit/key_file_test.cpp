@@ -58,7 +58,7 @@ TEST_F(KeyFile, NewKey_isReadBack_andIsForItsOwnerOnly) {
 TEST_F(KeyFile, NewKey_neverReplacesAFile) {
   write("precious");
   EXPECT_EQ(write_key_file(path_).message(),
-            path_ + " exists already: name another file, or remove it if no job needs its key");
+            path_ + " exists already: remove it if nothing needs it, or name another file");
   std::filesystem::create_symlink(path_ + "-absent", path_ + "-link");
   EXPECT_FALSE(write_key_file(path_ + "-link").ok());
   EXPECT_FALSE(std::filesystem::exists(path_ + "-absent"));
@@ -95,7 +95,7 @@ TEST_F(KeyFile, FileOfAnotherUser_isRefused) {
 }
 
 TEST_F(KeyFile, PathThatIsNoRegularFile_isRefused) {
-  EXPECT_EQ(refusal().find("the job key file " + path_ + " cannot be opened: make it with `tutti " +
+  EXPECT_EQ(refusal().find("the job key file " + path_ + " does not exist: make it with `tutti " +
                            "key new " + path_ + "`"),
             0u)
       << refusal();

@@ -1,6 +1,5 @@
 #include "lab/state.hpp"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -9,11 +8,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "base/error.hpp"
-#include "device/posix/descriptor.hpp"
+#include "device/posix/private_file.hpp"
 #include "launch/place.hpp"
 
 namespace tutti::lab {
@@ -24,6 +22,7 @@ using Json = nlohmann::json;
 
 constexpr const char* kPrefix = "lab-";
 constexpr const char* kSuffix = ".json";
+constexpr std::size_t kMaxRecordBytes = 64 * 1024;
 
 std::string path_of(const std::string& name) {
   return state_folder() + "/" + kPrefix + name + kSuffix;
@@ -88,24 +87,9 @@ LabState from_json(const Json& json) {
   return state;
 }
 
-Result<LabState> read_state(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return system_failure(errno, "cannot read {}", path);
-  try {
-    LabState state = from_json(Json::parse(file));
-    if (Status status = check_options(state.options); !status) return status;
-    return state;
-  } catch (const Json::exception& error) {
-    return failure(Code::invalid_argument, "{} does not describe a lab: {}", path, error.what());
-  }
-}
-
-/// Makes the folder of the records. Error: the folder exists and belongs to another user.
-Status prepare_folder() {
+/// Error: the folder of the records is not one that only this user can write.
+Status check_folder() {
   const std::string folder = state_folder();
-  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    return system_failure(errno, "cannot make folder {}", folder);
-  }
   struct stat info {};
   if (lstat(folder.c_str(), &info) != 0) {
     // Another process has just removed the folder, which the caller notices when it opens the file.
@@ -115,29 +99,59 @@ Status prepare_folder() {
   if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid()) {
     return failure(Code::system, "{} is not a folder of this user: remove it", folder);
   }
+  if ((info.st_mode & 0022) != 0) {
+    return failure(Code::system,
+                   "{} has mode {:04o}, so other users may have written there: remove it", folder,
+                   info.st_mode & 07777);
+  }
   return {};
+}
+
+Result<LabState> read_state(const std::string& path) {
+  if (Status status = check_folder(); !status) return status;
+  const auto file = device::open_private_file(path);
+  if (!file) return file.status();
+  if (!file->valid()) return failure(Code::system, "{} does not exist any more", path);
+  std::string text(kMaxRecordBytes, '\0');
+  const auto size = device::read_all(*file, std::as_writable_bytes(std::span(text)), path);
+  if (!size) return size.status();
+  text.resize(*size);
+  try {
+    LabState state = from_json(Json::parse(text));
+    if (Status status = check_options(state.options); !status) return status;
+    return state;
+  } catch (const Json::exception& error) {
+    return failure(Code::invalid_argument, "{} does not describe a lab: {}", path, error.what());
+  }
+}
+
+/// Makes the folder of the records. Error: the folder exists and other users may have written there.
+Status prepare_folder() {
+  const std::string folder = state_folder();
+  if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
+    return system_failure(errno, "cannot make folder {}", folder);
+  }
+  return check_folder();
 }
 
 /// Writes the record to a temporary file, which the caller links or renames to the final one, so
 /// that no process reads a partly written file.
 Result<std::string> write_atomic(const LabState& state) {
   const std::string path = fmt::format("{}.{}", path_of(state.options.name), getpid());
-  device::Descriptor file;
+  Result<device::Descriptor> file = Status(Code::system, "no folder");
   // If another process removes its last lab, it also removes the folder. This can happen between
   // the two calls below, so both are repeated.
-  for (int attempt = 0; attempt < 100 && !file.valid(); ++attempt) {
+  for (int attempt = 0; attempt < 100 && !file; ++attempt) {
     if (Status status = prepare_folder(); !status) return status;
-    file = device::Descriptor(open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-    if (!file.valid() && errno != ENOENT) break;
+    file = device::create_private_file(path);
+    if (!file && access(state_folder().c_str(), F_OK) == 0) break;
   }
-  if (!file.valid()) return system_failure(errno, "cannot make {}", path);
+  if (!file) return file.status();
   const std::string text = to_json(state).dump(2) + "\n";
-  if (write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) {
-    const int error_number = errno;
-    unlink(path.c_str());
-    return system_failure(error_number, "cannot write {}", path);
-  }
-  return path;
+  const Status written = device::write_all(*file, std::as_bytes(std::span(text)), path);
+  if (written.ok()) return path;
+  unlink(path.c_str());
+  return written;
 }
 
 }  // namespace
@@ -148,7 +162,7 @@ bool LabState::abandoned() const {
 
 std::string state_folder() {
   if (geteuid() == 0) return "/run/tutti";
-  const char* runtime = std::getenv("XDG_RUNTIME_DIR");
+  const char* runtime = ::secure_getenv("XDG_RUNTIME_DIR");
   if (runtime != nullptr && access(runtime, W_OK) == 0) return std::string(runtime) + "/tutti";
   return fmt::format("/tmp/tutti-{}", geteuid());
 }

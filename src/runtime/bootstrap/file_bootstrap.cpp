@@ -1,6 +1,5 @@
 #include "runtime/bootstrap/file_bootstrap.hpp"
 
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +11,7 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "device/posix/private_file.hpp"
 #include "runtime/bootstrap/store/store_client.hpp"
 #include "runtime/bootstrap/text.hpp"
 
@@ -21,44 +21,44 @@ namespace {
 constexpr auto kShortestLook = std::chrono::microseconds(200);
 constexpr auto kLongestLook = std::chrono::milliseconds(20);
 
-/// Writes a file under a temporary name and renames it when it is complete. The file contains a
-/// gather frame, so that its length and kind are checked like those of a frame from a socket.
+constexpr const char* kRemedy = "remove it, or set TUTTI_RUN_ID to a new value";
+
+/// The error of a file that no rank of this job can have made.
+Status left_over(const Status& status) {
+  return failure_from(status, "{}. If the file is left over from an earlier job, {}",
+                      status.message(), kRemedy);
+}
+
+/// Writes a new file under a temporary name and gives it its name when it is complete. The file
+/// contains a gather frame, so that its length and kind are checked like those of a frame from a
+/// socket.
 Status write_whole(const std::string& path, std::span<const std::byte> bytes) {
   const std::string draft = path + ".draft";
-  const Socket file(open(draft.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600));
-  if (!file.open()) return system_failure(errno, "cannot write {}", draft);
-  while (!bytes.empty()) {
-    const ssize_t written = write(file.fd(), bytes.data(), bytes.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return system_failure(errno, "cannot write {}", draft);
-    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  const auto file = device::create_private_file(draft);
+  if (!file) return left_over(file.status());
+  Status status = device::write_all(*file, bytes, draft);
+  // Unlike rename(), link() never replaces a file.
+  if (status.ok() && link(draft.c_str(), path.c_str()) != 0) {
+    status = left_over(system_failure(errno, "cannot name {} {}", draft, path));
   }
-  if (rename(draft.c_str(), path.c_str()) != 0) {
-    return system_failure(errno, "cannot rename {} to {}", draft, path);
-  }
-  return {};
+  unlink(draft.c_str());
+  return status;
 }
 
 /// Reads a file into `bytes`; false if it does not exist yet.
 Result<bool> read_whole(const std::string& path, std::size_t max_bytes, Bytes& bytes) {
-  const Socket file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (!file.open() && errno == ENOENT) return false;
-  if (!file.open()) return system_failure(errno, "cannot read {}", path);
+  const auto file = device::open_private_file(path);
+  if (!file) return left_over(file.status());
+  if (!file->valid()) return false;
   struct stat facts {};
-  if (fstat(file.fd(), &facts) != 0) return system_failure(errno, "cannot read {}", path);
-  if (!S_ISREG(facts.st_mode) || static_cast<std::uint64_t>(facts.st_size) > max_bytes) {
-    return failure(Code::invalid_argument, "{} is not a file of this job: remove it", path);
+  if (fstat(file->get(), &facts) != 0) return system_failure(errno, "cannot read {}", path);
+  if (static_cast<std::uint64_t>(facts.st_size) > max_bytes) {
+    return failure(Code::invalid_argument, "{} is not a file of this job: {}", path, kRemedy);
   }
   bytes.resize(static_cast<std::size_t>(facts.st_size));
-  std::size_t filled = 0;
-  while (filled < bytes.size()) {
-    const ssize_t got = read(file.fd(), bytes.data() + filled, bytes.size() - filled);
-    if (got < 0 && errno == EINTR) continue;
-    if (got < 0) return system_failure(errno, "cannot read {}", path);
-    if (got == 0) break;
-    filled += static_cast<std::size_t>(got);
-  }
-  bytes.resize(filled);
+  const auto filled = device::read_all(*file, bytes, path);
+  if (!filled) return filled.status();
+  bytes.resize(*filled);
   return true;
 }
 
@@ -172,7 +172,7 @@ Result<bool> FileBootstrap::read_part(std::uint32_t rank, Bytes& part) const {
       return true;
     }
   }
-  return failure(Code::invalid_argument, "{} is not a file of this job: remove it", file);
+  return failure(Code::invalid_argument, "{} is not a file of this job: {}", file, kRemedy);
 }
 
 Result<std::vector<Bytes>> FileBootstrap::exchange(std::span<const std::byte> mine,

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdlib>
-#include <fstream>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -16,6 +15,7 @@
 #include "base/error.hpp"
 #include "device/posix/blocked_signals.hpp"
 #include "device/posix/home_process.hpp"
+#include "device/posix/private_file.hpp"
 #include "observe/log.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
 #include "runtime/progress/clock.hpp"
@@ -115,7 +115,7 @@ class SignalDump {
 }  // namespace
 
 std::string flight_directory() {
-  const char* directory = std::getenv("TUTTI_FLIGHT_RECORDER");
+  const char* directory = ::secure_getenv("TUTTI_FLIGHT_RECORDER");
   return directory == nullptr ? std::string() : std::string(directory);
 }
 
@@ -136,22 +136,14 @@ Status write_flight_dump(const std::string& directory, const engine::Communicato
     record["counters"][name] = value;
   }
   const std::string path = flight_path(directory, context.rank(), communicator);
-  const std::string unfinished = fmt::format("{}.{}", path, ::getpid());
   const auto replace = nlohmann::json::error_handler_t::replace;
-  {
-    std::ofstream file(unfinished, std::ios::trunc);
-    file << record.dump(1, ' ', false, replace) << '\n';
-    file.close();
-    if (!file) {
-      return failure(
-          Code::system,
-          "the flight record of rank {} cannot be written to {}: set TUTTI_FLIGHT_RECORDER "
-          "to a directory that exists and can be written",
-          index(context.rank()), unfinished);
-    }
-  }
-  if (::rename(unfinished.c_str(), path.c_str()) == 0) return {};
-  return system_failure(errno, "renaming the flight record to {}", path);
+  const Status written =
+      device::replace_private_file(path, record.dump(1, ' ', false, replace) + '\n');
+  if (written.ok()) return {};
+  return failure_from(written,
+                      "the flight record of rank {} is not written, because {}: set "
+                      "TUTTI_FLIGHT_RECORDER to a directory that exists and can be written",
+                      index(context.rank()), written.message());
 }
 
 Status dump_on_signal(std::weak_ptr<CommunicatorImpl> communicator) {

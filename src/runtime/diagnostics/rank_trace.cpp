@@ -1,17 +1,15 @@
 #include "runtime/diagnostics/rank_trace.hpp"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <atomic>
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "base/error.hpp"
+#include "device/posix/private_file.hpp"
 #include "observe/trace.hpp"
 #include "runtime/diagnostics/identity.hpp"
 #include "runtime/progress/clock.hpp"
@@ -26,25 +24,24 @@ constexpr std::size_t kThreadSpans = 16 * 1024;
 static_assert(sizeof(observe::TraceSpan) == 56,
               "rank_trace.hpp states the memory of a trace, which follows from this size");
 
-Status unusable(const std::string& directory, int error) {
+Status unusable(const std::string& directory, const Status& why) {
   return failure(Code::invalid_argument,
                  "{} is \"{}\", where no trace can be written ({}): name a directory that exists "
                  "and can be written on every host of the job",
-                 kVariable, directory, std::strerror(error));
+                 kVariable, directory, why.message());
 }
 
 }  // namespace
 
 Result<std::string> trace_directory() {
-  const char* named = std::getenv(kVariable);
+  const char* named = ::secure_getenv(kVariable);
   const std::string directory = named == nullptr ? "" : named;
   if (directory.empty()) return directory;
   // A trial file is created, because permissions do not show whether a file can be created.
   static std::atomic<std::uint32_t> trials{0};
   const std::string trial = fmt::format("{}/.trace-{}-{}", directory, ::getpid(), ++trials);
-  const int file = ::open(trial.c_str(), O_CREAT | O_WRONLY | O_CLOEXEC, 0600);
-  if (file < 0) return unusable(directory, errno);
-  ::close(file);
+  const auto file = device::create_private_file(trial);
+  if (!file) return unusable(directory, file.status());
   (void)::unlink(trial.c_str());
   return directory;
 }
@@ -101,18 +98,12 @@ Status RankTrace::write() const {
                                                 {"clock_exchanges", exchanges_},
                                                 {"origin_ns", clock_.origin.nanoseconds}})
                                     .dump());
-  const std::string unfinished = fmt::format("{}.{}", path(), ::getpid());
-  {
-    std::ofstream file(unfinished, std::ios::trunc);
-    trace.write(file);
-    file.close();
-    if (!file) {
-      return failure(Code::system, "{}: the trace of rank {} cannot be written to {}", kVariable,
-                     index(owner_.rank), unfinished);
-    }
-  }
-  if (::rename(unfinished.c_str(), path().c_str()) == 0) return {};
-  return system_failure(errno, "renaming the trace to {}", path());
+  std::ostringstream text;
+  trace.write(text);
+  const Status written = device::replace_private_file(path(), text.view());
+  if (written.ok()) return {};
+  return failure_from(written, "{}: the trace of rank {} is not written, because {}", kVariable,
+                      index(owner_.rank), written.message());
 }
 
 }  // namespace tutti::runtime
