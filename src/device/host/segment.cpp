@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -36,16 +37,34 @@ std::span<std::byte> map(int file, std::size_t bytes) {
   return {static_cast<std::byte*>(memory), bytes};
 }
 
-/// Opens in this process the file that another process of the same user has open as `descriptor`.
-Result<Descriptor> open_of(std::int32_t process, std::int32_t descriptor, int flags) {
+// Size and seals of a segment's memory cannot change, so a peer cannot make an access fail.
+constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
+
+/// Opens in this process the file of type `type` (S_IFMT) that another process of the same user has
+/// open as `descriptor`. A peer gave both numbers, so the file is examined before it is opened:
+/// the opening of a device or terminal can have effects.
+Result<Descriptor> open_of(std::int32_t process, std::int32_t descriptor, mode_t type, int flags,
+                           struct stat& info) {
   const std::string path = fmt::format("/proc/{}/fd/{}", process, descriptor);
-  Descriptor opened(::open(path.c_str(), flags | O_CLOEXEC));
-  if (opened.valid()) return opened;
-  return system_failure(
-      errno,
-      "opening {}, the shared memory of a rank on this host (run all ranks as the "
-      "same user, or use TUTTI_DEVICE=ip)",
-      path);
+  const auto failed = [&path] {
+    return system_failure(
+        errno,
+        "opening {}, the shared memory of a rank on this host (run all ranks as the "
+        "same user, or use TUTTI_DEVICE=ip)",
+        path);
+  };
+  const Descriptor seen(::open(path.c_str(), O_PATH | O_CLOEXEC));
+  if (!seen.valid() || ::fstat(seen.get(), &info) != 0) return failed();
+  if ((info.st_mode & S_IFMT) != type || info.st_uid != ::geteuid()) {
+    return failure(
+        Code::invalid_argument,
+        "{} is not the shared memory, or not the bell, of a rank of this user: start all "
+        "ranks again",
+        path);
+  }
+  Descriptor opened(::open(fmt::format("/proc/self/fd/{}", seen.get()).c_str(), flags | O_CLOEXEC));
+  if (!opened.valid()) return failed();
+  return opened;
 }
 
 }  // namespace
@@ -100,11 +119,14 @@ Segment::~Segment() {
 Result<Segment> Segment::create(const SegmentShape& shape) {
   Segment segment;
   segment.shape_ = shape;
-  segment.file_ = Descriptor(::memfd_create("tutti", MFD_CLOEXEC));
+  segment.file_ = Descriptor(::memfd_create("tutti", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (!segment.file_.valid()) return system_failure(errno, "creating shared memory");
   const auto bytes = static_cast<off_t>(shape.bytes());
   if (::ftruncate(segment.file_.get(), bytes) != 0) {
     return system_failure(errno, "sizing shared memory to {} bytes", bytes);
+  }
+  if (::fcntl(segment.file_.get(), F_ADD_SEALS, kSeals) != 0) {
+    return system_failure(errno, "sealing the size of shared memory");
   }
   segment.memory_ = map(segment.file_.get(), shape.bytes());
   if (segment.memory_.empty())
@@ -119,6 +141,11 @@ Result<Segment> Segment::create(const SegmentShape& shape) {
   if (::getrandom(&head.token, sizeof head.token, 0) != sizeof head.token) {
     return system_failure(errno, "reading random bytes for the shared memory's token");
   }
+  struct stat bell_info {};
+  if (::fstat(segment.bell_in_.get(), &bell_info) != 0) {
+    return system_failure(errno, "examining the pipe that wakes this rank");
+  }
+  head.bell = bell_info.st_ino;
   head.magic = kMagic;
   return segment;
 }
@@ -126,9 +153,20 @@ Result<Segment> Segment::create(const SegmentShape& shape) {
 Result<Segment> Segment::open(const SegmentAddress& address, const SegmentShape& shape) {
   Segment segment;
   segment.shape_ = shape;
-  auto file = open_of(address.process, address.memory, O_RDWR);
+  struct stat info {};
+  auto file = open_of(address.process, address.memory, S_IFREG, O_RDWR, info);
   if (!file) return file.status();
-  const off_t bytes = ::lseek(file->get(), 0, SEEK_END);
+  // Only memory files have seals. With these seals the size that is examined below is final.
+  if (const int seals = ::fcntl(file->get(), F_GET_SEALS);
+      seals < 0 || (seals & kSeals) != kSeals) {
+    return failure(Code::invalid_argument,
+                   "descriptor {} of process {} is not sealed shared memory: use the same version "
+                   "of Tutti on all ranks",
+                   address.memory, address.process);
+  }
+  if (::fstat(file->get(), &info) != 0)
+    return system_failure(errno, "examining shared memory of process {}", address.process);
+  const off_t bytes = info.st_size;
   if (bytes != static_cast<off_t>(shape.bytes())) {
     return failure(Code::invalid_argument,
                    "shared memory of process {} has {} bytes instead of {}: use the same version "
@@ -146,8 +184,14 @@ Result<Segment> Segment::open(const SegmentAddress& address, const SegmentShape&
         address.process);
   }
   // The pipe is opened for reading, too: a write to a rank that has ended must not raise SIGPIPE.
-  auto bell = open_of(address.process, address.bell, O_RDWR | O_NONBLOCK);
+  auto bell = open_of(address.process, address.bell, S_IFIFO, O_RDWR | O_NONBLOCK, info);
   if (!bell) return bell.status();
+  if (info.st_ino != segment.head().bell) {
+    return failure(Code::invalid_argument,
+                   "descriptor {} of process {} is not the pipe that wakes this rank: start all "
+                   "ranks again",
+                   address.bell, address.process);
+  }
   segment.bell_in_ = std::move(*bell);
   return segment;
 }

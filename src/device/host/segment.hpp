@@ -39,6 +39,7 @@ struct SegmentShape {
 struct SegmentHead {
   std::uint64_t magic = 0;
   std::uint64_t token = 0;  ///< random value that identifies this segment
+  std::uint64_t bell = 0;   ///< inode of the pipe that wakes the owner
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> sleep;
   /// 1 while the rank sleeps and waits for entries of a slot exchange.
   std::atomic<std::uint32_t> with_inline_engine;
