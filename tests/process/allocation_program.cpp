@@ -1,0 +1,340 @@
+// Lets every allocation in the life of a communicator fail in turn, for allocation_test.py.
+//
+//   allocation_program ip | workers | host  FIRST STEP
+//
+// workers: the device ip with a receive worker.
+//
+// Two ranks, threads of this process, create a communicator, make one call of each collective and
+// destroy it. In the first life the FIRST-th `operator new` of any thread throws std::bad_alloc
+// once, in each later life the one that is STEP later, until a life ends before its allocation. Each
+// life must end at both ranks with success or a named error, and a second communicator must work
+// after it.
+//
+// The program prints the number of failed allocations, or the fault and the stack of the allocation
+// that led to it. It exits with 0, or with 3 after a fault.
+#include <execinfo.h>
+#include <fmt/format.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <charconv>
+#include <csignal>
+#include <cstddef>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <exception>
+#include <new>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "tutti/communicator.hpp"
+
+namespace {
+
+constexpr int kFaultStatus = 3;
+/// Time limit of one life and the check after it, in seconds.
+constexpr unsigned kBoundS = 60;
+
+// ---- allocations that fail ----------------------------------------------------------------------
+
+std::atomic<long> g_left{0};  ///< allocations until the one that fails; 0 or less: none will
+thread_local bool t_exempt =
+    false;          ///< true: allocations of the program itself, which do not count
+long g_number = 0;  ///< number of the allocation that fails
+std::array<void*, 48> g_stack;
+std::atomic<int> g_depth{0};  ///< entries of g_stack; 0: no allocation has failed
+
+/// Whether the present allocation is the one that fails.
+bool fails_now() {
+  if (t_exempt || g_left.load(std::memory_order_relaxed) <= 0) return false;
+  if (g_left.fetch_sub(1) != 1) return false;
+  g_depth = ::backtrace(g_stack.data(), static_cast<int>(g_stack.size()));
+  return true;
+}
+
+void* take(std::size_t bytes, std::size_t alignment) {
+  if (fails_now()) return nullptr;
+  const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + alignment - 1) & ~(alignment - 1);
+  if (alignment <= alignof(std::max_align_t)) return std::malloc(rounded);
+  return std::aligned_alloc(alignment, rounded);
+}
+
+void* take_or_throw(std::size_t bytes, std::size_t alignment) {
+  void* const memory = take(bytes, alignment);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+
+/// The allocations of this thread do not count while an object exists.
+class Exempt {
+ public:
+  Exempt() { t_exempt = true; }
+  ~Exempt() { t_exempt = false; }
+  Exempt(const Exempt&) = delete;
+  Exempt& operator=(const Exempt&) = delete;
+};
+
+constexpr std::size_t kUsual = alignof(std::max_align_t);
+
+}  // namespace
+
+void* operator new(std::size_t bytes) { return take_or_throw(bytes, kUsual); }
+void* operator new[](std::size_t bytes) { return take_or_throw(bytes, kUsual); }
+void* operator new(std::size_t bytes, std::align_val_t alignment) {
+  return take_or_throw(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new[](std::size_t bytes, std::align_val_t alignment) {
+  return take_or_throw(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
+  return take(bytes, kUsual);
+}
+void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
+  return take(bytes, kUsual);
+}
+void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
+  return take(bytes, static_cast<std::size_t>(alignment));
+}
+void* operator new[](std::size_t bytes, std::align_val_t alignment,
+                     const std::nothrow_t&) noexcept {
+  return take(bytes, static_cast<std::size_t>(alignment));
+}
+void operator delete(void* memory) noexcept { std::free(memory); }
+void operator delete[](void* memory) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
+void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+void operator delete[](void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
+void operator delete(void* memory, std::align_val_t, const std::nothrow_t&) noexcept {
+  std::free(memory);
+}
+void operator delete[](void* memory, std::align_val_t, const std::nothrow_t&) noexcept {
+  std::free(memory);
+}
+
+namespace {
+
+// ---- faults -------------------------------------------------------------------------------------
+
+/// Writes without allocating, so that handlers may call it.
+[[noreturn]] void fault(const char* what) {
+  std::array<char, 128> line;
+  const int length =
+      std::snprintf(line.data(), line.size(), "fault at allocation %ld: %s\n", g_number, what);
+  (void)!::write(STDOUT_FILENO, line.data(), static_cast<std::size_t>(length));
+  ::backtrace_symbols_fd(g_stack.data(), g_depth, STDOUT_FILENO);
+  std::array<void*, 48> here;
+  (void)!::write(STDOUT_FILENO, "found here:\n", 12);
+  ::backtrace_symbols_fd(here.data(), ::backtrace(here.data(), static_cast<int>(here.size())),
+                         STDOUT_FILENO);
+  std::_Exit(kFaultStatus);
+}
+
+[[noreturn]] void fault(const std::string& what) {
+  std::puts(what.c_str());
+  std::fflush(stdout);
+  fault("an unexpected outcome");
+}
+
+// ---- one life -----------------------------------------------------------------------------------
+
+constexpr std::uint32_t kRanks = 2;
+constexpr std::size_t kShortBytes = 64;
+constexpr std::size_t kLongBytes = 200'000;
+
+struct Buffers {
+  std::vector<std::byte> own = std::vector<std::byte>(kRanks * kLongBytes);
+  std::vector<std::byte> all = std::vector<std::byte>(kRanks * kLongBytes);
+
+  std::span<const std::byte> send(std::size_t bytes) const { return std::span(own).first(bytes); }
+  std::span<std::byte> receive(std::size_t bytes) { return std::span(all).first(bytes); }
+};
+
+tutti::CommunicatorOptions options_of(const std::string& device, tutti::Nanoseconds peer_timeout,
+                                      tutti::Nanoseconds create_timeout) {
+  tutti::CommunicatorOptions options;
+  options.device_name = device == "workers" ? "ip" : device;
+  options.interface = "lo";
+  options.hierarchy = "flat";
+  options.receive_workers = device == "workers" ? 1 : 0;
+  options.peer_timeout = peer_timeout;
+  options.create_timeout = create_timeout;
+  return options;
+}
+
+tutti::Status end_of(tutti::Result<tutti::Request> request) {
+  if (!request) return request.status();
+  return request->wait_for(std::chrono::seconds(30));
+}
+
+/// One call of each collective, short or long.
+tutti::Status call_all(tutti::Communicator& communicator, Buffers& buffers, std::size_t block) {
+  constexpr std::array<std::uint64_t, kRanks> kSizes{kShortBytes, kShortBytes};
+  constexpr std::array<std::uint64_t, kRanks> kOffsets{0, kShortBytes};
+  const std::size_t all = kRanks * block;
+  const tutti::Reduction sum{tutti::DataType::int32, tutti::ReduceOperation::sum};
+  using Call = tutti::CollectiveCall;
+  using tutti::Collective;
+  const std::array<Call, tutti::kCollectives> calls{
+      Call{.collective = Collective::barrier},
+      Call{.collective = Collective::broadcast, .receive = buffers.receive(block)},
+      Call{.collective = Collective::allgather,
+           .send = buffers.send(block),
+           .receive = buffers.receive(all)},
+      Call{.collective = Collective::allgatherv,
+           .send = buffers.send(kShortBytes),
+           .receive = buffers.receive(kRanks * kShortBytes),
+           .sizes_bytes = kSizes,
+           .offsets_bytes = kOffsets},
+      Call{.collective = Collective::gather,
+           .send = buffers.send(block),
+           .receive = communicator.rank() == tutti::Rank{0} ? buffers.receive(all)
+                                                            : std::span<std::byte>()},
+      Call{.collective = Collective::scatter,
+           .send = communicator.rank() == tutti::Rank{0} ? buffers.send(all)
+                                                         : std::span<const std::byte>(),
+           .receive = buffers.receive(block)},
+      Call{.collective = Collective::alltoall,
+           .send = buffers.send(all),
+           .receive = buffers.receive(all)},
+      Call{.collective = Collective::reduce,
+           .send = buffers.send(block),
+           .receive = buffers.receive(block),
+           .reduction = sum},
+      Call{.collective = Collective::reduce_scatter,
+           .send = buffers.send(all),
+           .receive = buffers.receive(block),
+           .reduction = sum},
+      Call{.collective = Collective::allreduce,
+           .send = buffers.send(block),
+           .receive = buffers.receive(block),
+           .reduction = sum}};
+  for (const Call& call : calls) {
+    if (tutti::Status status = end_of(communicator.start(call)); !status) return status;
+  }
+  auto prepared = communicator.prepare(calls[2]);
+  if (!prepared) return prepared.status();
+  return end_of(prepared->start());
+}
+
+tutti::Status live(const tutti::UniqueId& id, tutti::Rank rank,
+                   const tutti::CommunicatorOptions& options, Buffers& buffers) {
+  auto communicator = tutti::Communicator::create(id, rank, kRanks, options);
+  if (!communicator) return communicator.status();
+  if (tutti::Status status = call_all(*communicator, buffers, kShortBytes); !status) return status;
+  if (tutti::Status status = call_all(*communicator, buffers, kLongBytes); !status) return status;
+  auto duplicate = communicator->duplicate(options);
+  if (!duplicate) return duplicate.status();
+  return end_of(duplicate->barrier());
+}
+
+/// Two ranks from the creation of a communicator to its end; their results.
+std::array<tutti::Status, kRanks> live_together(const tutti::CommunicatorOptions& options,
+                                                std::array<Buffers, kRanks>& buffers, long number) {
+  const Exempt program;
+  std::array<tutti::Status, kRanks> results;
+  std::array<std::thread, kRanks> threads;
+  g_left = number;
+  t_exempt = false;
+  auto id = tutti::UniqueId::create("127.0.0.1");
+  t_exempt = true;
+  if (!id) {
+    results.fill(id.status());
+    g_left = 0;
+    return results;
+  }
+  for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+    threads[rank] = std::thread(
+        [&, rank] { results[rank] = live(*id, tutti::rank_of(rank), options, buffers[rank]); });
+  }
+  for (std::thread& thread : threads) thread.join();
+  id->discard();
+  g_left = 0;
+  return results;
+}
+
+/// Whether the ranks' results are success, or errors of which one names the lack of memory.
+bool named(const std::array<tutti::Status, kRanks>& results) {
+  const auto ok = [](const tutti::Status& one) { return one.ok(); };
+  if (std::all_of(results.begin(), results.end(), ok)) return true;
+  const auto internal = [](const tutti::Status& one) {
+    return one.code() == tutti::Code::internal || (!one.ok() && one.message().empty());
+  };
+  if (std::any_of(results.begin(), results.end(), internal)) return false;
+  return std::any_of(results.begin(), results.end(), [](const tutti::Status& one) {
+    return one.message().find("out of memory") != std::string::npos;
+  });
+}
+
+// ---- processes ----------------------------------------------------------------------------------
+
+/// The end of a process in which one allocation failed, as its exit status.
+enum Ending : int { kSuccess, kNamedError, kOver, kFault = kFaultStatus };
+
+/// Lives with an allocation that fails, and checks that another communicator works after it.
+Ending live_without(long number, const std::string& device) {
+  using namespace std::chrono_literals;
+  std::array<Buffers, kRanks> buffers;
+  g_number = number;
+  g_depth = 0;
+  ::alarm(kBoundS);
+  const auto results = live_together(options_of(device, 500ms, 1s), buffers, number);
+  const bool failed = g_depth != 0;
+  if (failed && !named(results))
+    fault(fmt::format("rank 0: {}\nrank 1: {}", results[0].to_string(), results[1].to_string()));
+  for (const tutti::Status& one : live_together(options_of(device, 30s, 30s), buffers, 0))
+    if (!one) fault("no communicator works after it: " + one.to_string());
+  if (!failed) return kOver;
+  return results[0].ok() && results[1].ok() ? kSuccess : kNamedError;
+}
+
+/// Runs live_without in a process of its own, so that the first use of each object of static
+/// duration is part of the life.
+int end_of_process(long number, const std::string& device) {
+  const pid_t child = ::fork();
+  if (child == 0) std::exit(live_without(number, device));
+  int status = 0;
+  if (child < 0 || ::waitpid(child, &status, 0) != child) return kFault;
+  if (WIFEXITED(status) && WEXITSTATUS(status) < kFault) return WEXITSTATUS(status);
+  fmt::print("allocation {}: its process ended with {:#x}\n", number, status);
+  std::fflush(stdout);
+  return kFault;
+}
+
+long number_of(std::string_view text) {
+  long number = 0;
+  std::from_chars(text.data(), text.data() + text.size(), number);
+  return number;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 4 || number_of(argv[2]) <= 0 || number_of(argv[3]) <= 0) {
+    std::puts("usage: allocation_program DEVICE FIRST STEP");
+    return 2;
+  }
+  // The first call of backtrace() allocates.
+  (void)::backtrace(g_stack.data(), 1);
+  std::signal(SIGALRM, [](int) { fault("no end within the time limit"); });
+  for (const int number : {SIGSEGV, SIGBUS, SIGABRT})
+    std::signal(number, [](int) { fault("a crash"); });
+  std::set_terminate([] { fault("std::terminate"); });
+  std::array<long, kFault + 1> endings{};
+  for (long number = number_of(argv[2]); endings[kOver] == 0; number += number_of(argv[3]))
+    ++endings[static_cast<std::size_t>(end_of_process(number, argv[1]))];
+  fmt::print("{} allocations failed: {} without effect, {} with a named error, {} with a fault\n",
+             endings[kSuccess] + endings[kNamedError] + endings[kFault], endings[kSuccess],
+             endings[kNamedError], endings[kFault]);
+  return endings[kFault] == 0 ? 0 : kFault;
+}
