@@ -17,5 +17,5 @@ foreach(header ${headers})
   endforeach()
 endforeach()
 add_library(check_headers OBJECT ${alone})
-target_link_libraries(check_headers PRIVATE tutti_flags fmt::fmt OpenSSL::Crypto
+target_link_libraries(check_headers PRIVATE tutti_flags fmt::fmt OpenSSL::SSL OpenSSL::Crypto
   nlohmann_json::nlohmann_json Threads::Threads)
