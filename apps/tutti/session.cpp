@@ -137,7 +137,8 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
 }
 
 Result<Session> Session::create(const SessionOptions& options) {
-  auto bootstrap = runtime::detect(options.communicator.create_timeout);
+  auto bootstrap = runtime::detect(options.communicator.create_timeout,
+                                   runtime::process_environment(), options.communicator.job_key);
   if (!bootstrap) return bootstrap.status();
   auto communicator = Communicator::create(**bootstrap, options.communicator);
   if (!communicator) return communicator.status();

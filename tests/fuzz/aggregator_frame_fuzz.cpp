@@ -41,18 +41,6 @@ void check_messages(std::span<const std::byte> bytes) {
   }
 }
 
-void check_sealed(std::span<const std::byte> bytes) {
-  const ServiceKey key(32, std::byte{7});
-  const ControlNonce nonce{};
-  // Random bytes cannot be authentic under this key.
-  require(!unseal(key, ControlDirection::to_aggregator, nonce, nonce, bytes).has_value());
-  if (bytes.size() > 2048) return;
-  const auto sealed = seal(key, ControlDirection::to_job, nonce, nonce, bytes);
-  require(sealed.ok());
-  const auto back = unseal(key, ControlDirection::to_job, nonce, nonce, *sealed);
-  require(back.has_value() && std::equal(bytes.begin(), bytes.end(), back->begin(), back->end()));
-}
-
 void check_record(std::span<const std::byte> bytes) {
   const auto record = engine::decode_call_record(
       bytes.first(std::min(bytes.size(), engine::CallRecord::kBytes)), kRanks);
@@ -70,7 +58,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   const auto bytes = std::as_bytes(std::span(data, size));
   check_header(bytes);
   check_messages(bytes);
-  check_sealed(bytes);
   check_record(bytes);
   return 0;
 }

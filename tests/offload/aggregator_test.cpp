@@ -471,31 +471,6 @@ TEST(AggregatorFrame, JoinReply_carriesTheWindowSettingsOrTheReasonOfARefusal) {
   EXPECT_FALSE(decode_join_reply(encode(JoinReply{{}, {.segment_bytes = 7}})).ok());
 }
 
-TEST(AggregatorFrame, SealedFrame_opensOnlyUnchanged_withTheSameKeyAndConnection) {
-  const ServiceKey key = service_key();
-  const ControlNonce challenge = fresh_nonce().value();
-  const ControlNonce nonce = fresh_nonce().value();
-  const Bytes plain = encode(sample_request());
-  const auto sealed = seal(key, ControlDirection::to_aggregator, challenge, nonce, plain);
-  ASSERT_TRUE(sealed.ok());
-  const auto opens = [&](const ServiceKey& with, ControlDirection direction,
-                         const ControlNonce& against, const Bytes& bytes) {
-    return unseal(with, direction, against, nonce, bytes).has_value();
-  };
-  EXPECT_EQ(unseal(key, ControlDirection::to_aggregator, challenge, nonce, *sealed), plain);
-  EXPECT_FALSE(opens(service_key("another key, long enough"), ControlDirection::to_aggregator,
-                     challenge, *sealed));
-  EXPECT_FALSE(opens(key, ControlDirection::to_job, challenge, *sealed));
-  EXPECT_FALSE(opens(key, ControlDirection::to_aggregator, fresh_nonce().value(), *sealed))
-      << "replayed";
-  for (std::size_t at = 0; at < sealed->size(); ++at) {
-    Bytes changed = *sealed;
-    changed[at] ^= std::byte{1};
-    EXPECT_FALSE(opens(key, ControlDirection::to_aggregator, challenge, changed)) << at;
-  }
-  EXPECT_FALSE(opens(key, ControlDirection::to_aggregator, challenge, {}));
-}
-
 TEST(AggregatorFrame, ControlHeader_withAChangedByte_isRefused) {
   const Bytes frame = encode_control(ControlKind::reply, Bytes(5));
   ASSERT_EQ(frame.size(), kControlHeaderBytes + 5);
@@ -537,12 +512,12 @@ TEST_F(Aggregator, UnknownConnectionsOnThePortDisturbNoJob) {
   const auto service = start_service();
   const auto endpoint = parse_endpoint(address_of(*service));
   const Bytes noise(3000, std::byte{0x5a});
-  std::vector<Socket> strangers;
+  std::vector<Stream> strangers;
   for (int i = 0; i < 20; ++i) {
     auto socket = connect_once(*endpoint, deadline_after(kPatience));
     ASSERT_TRUE(socket.ok());
-    if (i % 2 == 0) (void)send_all(*socket, noise, deadline_after(kPatience));
-    strangers.push_back(std::move(*socket));
+    strangers.emplace_back(std::move(*socket));
+    if (i % 2 == 0) (void)strangers.back().send_all(noise, deadline_after(kPatience));
   }
   on_joined_ranks(2, patient(), {address_of(*service)}, [](Member& member) { check_sum(member); });
 }

@@ -15,6 +15,7 @@
 #include "runtime/bootstrap/env_bootstrap.hpp"
 #include "runtime/bootstrap/launchers/pmi.hpp"
 #include "runtime/bootstrap/launchers/slurm.hpp"
+#include "runtime/bootstrap/store/stream.hpp"
 #include "runtime/bootstrap/text.hpp"
 
 namespace tutti::runtime::test {
@@ -338,26 +339,26 @@ TEST(BootstrapPmi, SilentOrFailingLauncher_isReportedAsAnError) {
   int ends[2];
   ASSERT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
   const Socket ours(ends[0]);
-  const Socket theirs(ends[1]);
+  Stream theirs{Socket(ends[1])};
   const Variables variables = {
       {"PMI_FD", std::to_string(ours.fd())}, {"PMI_RANK", "1"}, {"PMI_SIZE", "2"}};
   auto made = detected(variables);  // environment of a launcher that never answers
   EXPECT_EQ(made.status().code(), Code::timeout);
   EXPECT_TRUE(names(made.status().message(), {"rank 1", "at least one of the 2 ranks"}));
 
-  ASSERT_EQ(write(theirs.fd(), "cmd=response_to_init rc=-1\n", 27), 27);
+  ASSERT_EQ(write(theirs.socket().fd(), "cmd=response_to_init rc=-1\n", 27), 27);
   made = detected(variables);
   EXPECT_TRUE(names(made.status().message(), {"rc=-1", "cmd=init"})) << made.status().message();
 
   const Bytes endless(100000, std::byte{'x'});
   std::thread flood([&] {
-    [[maybe_unused]] const Status sent = send_all(theirs, endless, deadline_after(kShort));
+    [[maybe_unused]] const Status sent = theirs.send_all(endless, deadline_after(kShort));
   });
   made = detected(variables);
   EXPECT_TRUE(names(made.status().message(), {"too long"})) << made.status().message();
   flood.join();
 
-  shutdown(theirs.fd(), SHUT_RDWR);
+  shutdown(theirs.socket().fd(), SHUT_RDWR);
   for (int attempt = 0; attempt < 3; ++attempt) made = detected(variables);
   EXPECT_FALSE(made.ok());
 }

@@ -10,6 +10,7 @@
 #include "runtime/bootstrap/store/store_frame.hpp"
 #include "runtime/bootstrap/store/store_server.hpp"
 #include "runtime/bootstrap/store/store_state.hpp"
+#include "runtime/bootstrap/store/stream.hpp"
 
 namespace tutti::runtime::test {
 namespace {
@@ -298,11 +299,12 @@ class LiveStore : public testing::Test {
     const Deadline deadline = deadline_after(kLong);
     auto socket = connect_once({"127.0.0.1", server_->port()}, deadline);
     if (!socket.ok()) return bytes_of("not connected");
-    [[maybe_unused]] const Status sent = send_all(*socket, bytes, deadline);
+    Stream stream(std::move(*socket));
+    [[maybe_unused]] const Status sent = stream.send_all(bytes, deadline);
     Bytes answer;
     std::byte buffer[4096];
     while (true) {
-      const auto got = receive_some(*socket, buffer, deadline);
+      const auto got = stream.receive_some(buffer, deadline);
       if (!got.ok() && got.status().code() == Code::timeout) return bytes_of("left open");
       if (!got.ok() || *got == 0) return answer;
       answer.insert(answer.end(), buffer, buffer + *got);
@@ -399,7 +401,7 @@ TEST(BootstrapRank, RankConnectedToAWebServer_reportsThatItIsNoStore) {
     Socket client;
     while (!client.open()) client = Socket(accept(listener->fd(), nullptr, nullptr));
     const Bytes page = bytes_of("HTTP/1.1 400 Bad Request\r\n\r\n");
-    EXPECT_TRUE(send_all(client, page, deadline_after(kLong)).ok());
+    EXPECT_TRUE(Stream(std::move(client)).send_all(page, deadline_after(kLong)).ok());
   });
   StoreOptions options;
   options.endpoint = {"127.0.0.1", port};

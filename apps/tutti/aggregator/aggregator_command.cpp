@@ -57,7 +57,8 @@ void say(const std::string& line) {
 
 void print_work(const runtime::AggregatorService& service) {
   for (const auto& [name, value] : service.counters()) {
-    if (name.starts_with("in_network_") && value > 0) say(fmt::format("{} {}", name, value));
+    const bool printed = name.starts_with("in_network_") || name == "connections_refused";
+    if (printed && value > 0) say(fmt::format("{} {}", name, value));
   }
 }
 

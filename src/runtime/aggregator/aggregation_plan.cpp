@@ -37,7 +37,7 @@ Result<Arranged> arrange(const std::string& address, const ServiceKey& key,
                          const CommunicatorOptions& options, std::uint32_t ranks,
                          std::uint16_t number) {
   const Deadline deadline = deadline_after(std::min(kAskTimeout, options.create_timeout));
-  auto connection = AggregatorConnection::open(address, deadline);
+  auto connection = AggregatorConnection::open(address, key, deadline);
   if (!connection) return connection.status();
   // The unique id names rank 0 by the address that the aggregator sees. The other ranks are in the
   // same network as rank 0, so they can reach it at this address, too.
@@ -53,7 +53,7 @@ Result<Arranged> arrange(const std::string& address, const ServiceKey& key,
                       .communicator = number,
                       .options = options};
   request.options.multicast_hops = *hops;
-  const auto terms = connection->ask(key, request, deadline);
+  const auto terms = connection->ask(request, deadline);
   if (!terms) {
     discard_unique_id(*id);
     return terms.status();

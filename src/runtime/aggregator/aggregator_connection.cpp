@@ -3,18 +3,18 @@
 #include <netdb.h>
 #include <sys/socket.h>
 
-#include <algorithm>
 #include <array>
 
 #include "base/error.hpp"
+#include "crypto/hash.hpp"
 
 namespace tutti::runtime {
 
 namespace {
 
-Status receive_exactly(const Socket& socket, std::span<std::byte> into, Deadline deadline) {
+Status receive_exactly(Stream& stream, std::span<std::byte> into, Deadline deadline) {
   while (!into.empty()) {
-    const auto got = receive_some(socket, into, deadline);
+    const auto got = stream.receive_some(into, deadline);
     if (!got) return got.status();
     if (*got == 0) return failure(Code::peer_failed, "the peer closed the connection");
     into = into.subspan(*got);
@@ -22,32 +22,27 @@ Status receive_exactly(const Socket& socket, std::span<std::byte> into, Deadline
   return {};
 }
 
-Result<ControlFrame> receive_frame(const Socket& socket, Deadline deadline) {
+Result<ControlFrame> receive_frame(Stream& stream, Deadline deadline) {
   std::array<std::byte, kControlHeaderBytes> bytes;
-  if (Status status = receive_exactly(socket, bytes, deadline); !status) return status;
+  if (Status status = receive_exactly(stream, bytes, deadline); !status) return status;
   const auto header = decode_control_header(bytes);
   if (!header) {
-    return failure(Code::invalid_argument,
-                   "the process at this address is not an aggregator of this version");
+    return failure(Code::unsupported,
+                   "the peer has another version of the protocol: use one version of Tutti");
   }
   ControlFrame frame{header->kind, Bytes(header->payload_bytes)};
-  if (Status status = receive_exactly(socket, frame.payload, deadline); !status) return status;
+  if (Status status = receive_exactly(stream, frame.payload, deadline); !status) return status;
   return frame;
 }
 
-Status send_frame(const Socket& socket, ControlKind kind, std::span<const std::byte> payload,
-                  Deadline deadline) {
-  return send_all(socket, encode_control(kind, payload), deadline);
-}
-
-std::optional<ControlNonce> nonce_in(std::span<const std::byte> bytes) {
-  if (bytes.size() < kControlNonceBytes) return std::nullopt;
-  ControlNonce nonce;
-  std::copy_n(bytes.begin(), nonce.size(), nonce.begin());
-  return nonce;
-}
-
-Status unreachable(const std::string& address, const Status& why) {
+/// The error of a job's connection. Only TLS tells by `invalid_argument` that the keys differ.
+Status not_served(const std::string& address, const Status& why) {
+  if (why.code() == Code::invalid_argument) {
+    return failure(Code::invalid_argument,
+                   "aggregator {} has a different key: name the same key file at the aggregator "
+                   "and at every rank (TUTTI_AGGREGATOR_KEY_FILE)",
+                   address);
+  }
   return failure(why.code() == Code::timeout ? Code::timeout : Code::peer_failed,
                  "aggregator {} cannot be reached: {}: start it there with `tutti aggregator "
                  "--listen`, or correct the list of aggregators (TUTTI_AGGREGATORS)",
@@ -56,30 +51,34 @@ Status unreachable(const std::string& address, const Status& why) {
 
 }  // namespace
 
+Result<crypto::Secret> door_key_of(const ServiceKey& key) {
+  crypto::Secret derived;
+  if (Status status = crypto::derive(key, kAggregatorDoor, 0, derived.writable()); !status)
+    return status;
+  return derived;
+}
+
 Result<AggregatorConnection> AggregatorConnection::open(const std::string& address,
-                                                        Deadline deadline) {
+                                                        const ServiceKey& key, Deadline deadline) {
   const auto endpoint = parse_endpoint(address);
   if (!endpoint) {
     return failure(Code::invalid_argument, "aggregator '{}': {}", address,
                    endpoint.status().message());
   }
+  const auto door_key = door_key_of(key);
+  if (!door_key) return door_key.status();
   auto socket = connect_once(*endpoint, deadline);
-  if (!socket) return unreachable(address, socket.status());
-  const auto frame = receive_frame(*socket, deadline);
-  if (!frame) return unreachable(address, frame.status());
-  const auto challenge = nonce_in(frame->payload);
-  if (frame->kind != ControlKind::challenge || !challenge) {
-    return unreachable(address, failure(Code::invalid_argument,
-                                        "the process at this address sent an unexpected message"));
-  }
-  return AggregatorConnection(address, std::move(*socket), *challenge);
+  if (!socket) return not_served(address, Status(Code::peer_failed, socket.status().message()));
+  auto stream = Stream::open(std::move(*socket), Stream::Role::client, &*door_key);
+  if (!stream) return stream.status();
+  return AggregatorConnection(address, std::move(*stream));
 }
 
 std::string AggregatorConnection::local_host() const {
   sockaddr_storage address{};
   socklen_t length = sizeof address;
   auto* generic = reinterpret_cast<sockaddr*>(&address);
-  if (::getsockname(socket_.fd(), generic, &length) != 0) return {};
+  if (::getsockname(stream_.socket().fd(), generic, &length) != 0) return {};
   std::array<char, NI_MAXHOST> host{};
   if (::getnameinfo(generic, length, host.data(), host.size(), nullptr, 0, NI_NUMERICHOST) != 0) {
     return {};
@@ -88,40 +87,20 @@ std::string AggregatorConnection::local_host() const {
   return text.starts_with("127.") || text == "::1" ? std::string() : text;
 }
 
-Result<engine::WindowConfig> AggregatorConnection::ask(const ServiceKey& key,
-                                                       const JoinRequest& request,
+Result<engine::WindowConfig> AggregatorConnection::ask(const JoinRequest& request,
                                                        Deadline deadline) {
-  const auto nonce = fresh_nonce();
-  if (!nonce) return nonce.status();
-  auto sealed = seal(key, ControlDirection::to_aggregator, challenge_, *nonce, encode(request));
-  if (!sealed) return sealed.status();
-  Bytes payload(nonce->begin(), nonce->end());
-  payload.insert(payload.end(), sealed->begin(), sealed->end());
+  const Bytes payload = encode(request);
   if (payload.size() > kMaxControlPayloadBytes) {
     return failure(Code::invalid_argument,
                    "aggregator {}: the address is too long: use a shorter name", address_);
   }
-  Status sent = send_frame(socket_, ControlKind::request, payload, deadline);
-  if (!sent.ok()) return unreachable(address_, sent);
-  const auto frame = receive_frame(socket_, deadline);
-  if (!frame) return unreachable(address_, frame.status());
-  if (frame->kind == ControlKind::stranger) {
-    return failure(
-        Code::invalid_argument,
-        "aggregator {} has a different key: name the same key file at the aggregator and "
-        "at every rank (TUTTI_AGGREGATOR_KEY_FILE)",
-        address_);
-  }
-  const auto plain = frame->kind == ControlKind::reply
-                         ? unseal(key, ControlDirection::to_job, challenge_, *nonce, frame->payload)
-                         : std::nullopt;
-  if (!plain) {
-    return failure(Code::invalid_argument,
-                   "aggregator {} answered with a different key: name the same key file at the "
-                   "aggregator and at every rank",
-                   address_);
-  }
-  const auto reply = decode_join_reply(*plain);
+  const Status sent = stream_.send_all(encode_control(ControlKind::request, payload), deadline);
+  if (!sent.ok()) return not_served(address_, sent);
+  const auto frame = receive_frame(stream_, deadline);
+  if (!frame) return not_served(address_, frame.status());
+  const auto reply = frame->kind == ControlKind::reply
+                         ? decode_join_reply(frame->payload)
+                         : failure(Code::invalid_argument, "it sent an unexpected message");
   if (!reply)
     return failure(Code::invalid_argument, "aggregator {}: {}", address_, reply.status().message());
   if (!reply->status.ok()) {
@@ -131,42 +110,24 @@ Result<engine::WindowConfig> AggregatorConnection::ask(const ServiceKey& key,
 }
 
 Status AggregatorConnection::go(Deadline deadline) {
-  Status sent = send_frame(socket_, ControlKind::go, {}, deadline);
-  return sent.ok() ? sent : unreachable(address_, sent);
+  const Status sent = stream_.send_all(encode_control(ControlKind::go, {}), deadline);
+  return sent.ok() ? sent : not_served(address_, sent);
 }
 
-Result<JoinRequest> AggregatorVisitor::receive(const ServiceKey& key, Deadline deadline) {
-  const auto challenge = fresh_nonce();
-  if (!challenge) return challenge.status();
-  challenge_ = *challenge;
-  Status sent = send_frame(socket_, ControlKind::challenge, challenge_, deadline);
-  if (!sent.ok()) return sent;
-  const auto frame = receive_frame(socket_, deadline);
+Result<JoinRequest> AggregatorVisitor::receive(Deadline deadline) {
+  const auto frame = receive_frame(stream_, deadline);
   if (!frame) return frame.status();
-  const auto nonce = nonce_in(frame->payload);
-  if (frame->kind != ControlKind::request || !nonce) {
-    return failure(Code::invalid_argument,
-                   "the client has another version of the protocol: use one version of Tutti");
-  }
-  nonce_ = *nonce;
-  const auto plain = unseal(key, ControlDirection::to_aggregator, challenge_, nonce_,
-                            std::span(frame->payload).subspan(kControlNonceBytes));
-  if (!plain) {
-    (void)send_frame(socket_, ControlKind::stranger, {}, deadline);
-    return failure(Code::invalid_argument,
-                   "the client has a different key: give it the key file of this aggregator");
-  }
-  return decode_join_request(*plain);
+  if (frame->kind == ControlKind::request) return decode_join_request(frame->payload);
+  return failure(Code::invalid_argument,
+                 "its first message is no request: use one version of Tutti");
 }
 
-Status AggregatorVisitor::reply(const ServiceKey& key, const JoinReply& reply, Deadline deadline) {
-  auto sealed = seal(key, ControlDirection::to_job, challenge_, nonce_, encode(reply));
-  if (!sealed) return sealed.status();
-  return send_frame(socket_, ControlKind::reply, *sealed, deadline);
+Status AggregatorVisitor::reply(const JoinReply& reply, Deadline deadline) {
+  return stream_.send_all(encode_control(ControlKind::reply, encode(reply)), deadline);
 }
 
 Status AggregatorVisitor::wait_for_go(Deadline deadline) {
-  const auto frame = receive_frame(socket_, deadline);
+  const auto frame = receive_frame(stream_, deadline);
   if (frame && frame->kind == ControlKind::go) return {};
   return failure(Code::peer_failed,
                  "the job did not begin, probably because another aggregator could not join it");

@@ -1,23 +1,17 @@
 #include "runtime/aggregator/aggregator_frame.hpp"
 
-#include <sys/stat.h>
-
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
-#include <iterator>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
 #include <string_view>
 
 #include "base/error.hpp"
-#include "crypto/aead.hpp"
-#include "crypto/hash.hpp"
-#include "crypto/secret.hpp"
 #include "runtime/bootstrap/packed_json.hpp"
 #include "runtime/bootstrap/packed_number.hpp"
+#include "runtime/keys/key_file.hpp"
 
 namespace tutti::runtime {
 
@@ -25,29 +19,12 @@ namespace {
 
 constexpr std::array<std::byte, 4> kMagic{std::byte{'t'}, std::byte{'u'}, std::byte{'a'},
                                           std::byte{'g'}};
-constexpr std::byte kVersion{2};
-constexpr std::string_view kLabel = "tutti aggregator control 2";
+constexpr std::byte kVersion{3};
 constexpr std::size_t kMaxTextBytes = 512;
 constexpr std::int64_t kMinTimeoutNs = 100'000'000;
 constexpr std::int64_t kMaxTimeoutNs = 600'000'000'000;
 
 using Json = nlohmann::json;
-
-/// The key of one message, which serves for this message only.
-Result<crypto::Secret> derive(const ServiceKey& key, ControlDirection direction,
-                              const ControlNonce& challenge, const ControlNonce& nonce) {
-  Bytes salt(challenge.begin(), challenge.end());
-  salt.insert(salt.end(), nonce.begin(), nonce.end());
-  const auto label = std::as_bytes(std::span(kLabel));
-  Bytes info(label.begin(), label.end());
-  info.push_back(static_cast<std::byte>(direction));
-  crypto::Secret derived;
-  if (Status status = crypto::hkdf({.key = key, .salt = salt, .info = info}, derived.writable());
-      !status) {
-    return status;
-  }
-  return derived;
-}
 
 Bytes pack(const Json& json) {
   const std::vector<std::uint8_t> packed = Json::to_msgpack(json);
@@ -98,23 +75,9 @@ Result<ServiceKey> checked(std::string key, const std::string& from) {
 }
 
 Result<ServiceKey> key_in_file(const std::string& path) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) != 0) {
-    return system_failure(errno, "the aggregator's key file {} cannot be read", path);
-  }
-  if ((info.st_mode & 077) != 0) {
-    return failure(Code::invalid_argument,
-                   "the aggregator's key file {} is open to other users: run chmod 600 {}", path,
-                   path);
-  }
-  std::ifstream file(path, std::ios::binary);
-  std::string key(kMaxServiceKeyBytes + 2, '\0');
-  file.read(key.data(), static_cast<std::streamsize>(key.size()));
-  key.resize(static_cast<std::size_t>(file.gcount()));
-  if (file.bad())
-    return failure(Code::system, "the aggregator's key file {} cannot be read: give another file",
-                   path);
-  return checked(std::move(key), path);
+  const auto bytes = read_private_file(path, kMaxServiceKeyBytes + 2, kAggregatorKeyFile);
+  if (!bytes) return bytes.status();
+  return checked({reinterpret_cast<const char*>(bytes->data()), bytes->size()}, path);
 }
 
 }  // namespace
@@ -136,7 +99,7 @@ std::optional<ControlHeader> decode_control_header(std::span<const std::byte> by
   if (bytes.size() != kControlHeaderBytes) return std::nullopt;
   if (!std::equal(kMagic.begin(), kMagic.end(), bytes.begin())) return std::nullopt;
   const auto kind = std::to_integer<std::uint8_t>(bytes[5]);
-  const bool known = kind >= static_cast<std::uint8_t>(ControlKind::challenge) &&
+  const bool known = kind >= static_cast<std::uint8_t>(ControlKind::request) &&
                      kind <= static_cast<std::uint8_t>(ControlKind::go);
   if (bytes[4] != kVersion || !known || bytes[6] != std::byte{0} || bytes[7] != std::byte{0}) {
     return std::nullopt;
@@ -232,31 +195,6 @@ Result<ServiceKey> find_service_key(const std::string& file) {
       Code::invalid_argument,
       "no key for the aggregator: put 32 random bytes in a file (`openssl rand -hex 32`) "
       "and name it in TUTTI_AGGREGATOR_KEY_FILE, at the aggregator and at every rank");
-}
-
-Result<ControlNonce> fresh_nonce() {
-  ControlNonce nonce{};
-  if (Status status = crypto::fill_random(nonce); !status) return status;
-  return nonce;
-}
-
-Result<Bytes> seal(const ServiceKey& key, ControlDirection direction, const ControlNonce& challenge,
-                   const ControlNonce& nonce, std::span<const std::byte> plain) {
-  const auto derived = derive(key, direction, challenge, nonce);
-  if (!derived) return derived.status();
-  return crypto::seal(*derived, plain);
-}
-
-std::optional<Bytes> unseal(const ServiceKey& key, ControlDirection direction,
-                            const ControlNonce& challenge, const ControlNonce& nonce,
-                            std::span<const std::byte> sealed) {
-  if (sealed.size() < crypto::kSealTagBytes || sealed.size() > kMaxControlPayloadBytes)
-    return std::nullopt;
-  const auto derived = derive(key, direction, challenge, nonce);
-  if (!derived) return std::nullopt;
-  Bytes plain(sealed.size() - crypto::kSealTagBytes);
-  if (!crypto::unseal(*derived, sealed, plain)) return std::nullopt;
-  return plain;
 }
 
 }  // namespace tutti::runtime

@@ -2,6 +2,7 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,6 +22,9 @@
 #include "engine/aggregate/reduce_operation.hpp"
 #include "runtime/aggregator/aggregation_options.hpp"
 #include "runtime/aggregator/aggregator_connection.hpp"
+#include "runtime/bootstrap/store/refusal_log.hpp"
+#include "runtime/bootstrap/store/strangers.hpp"
+#include "runtime/bootstrap/text.hpp"
 #include "runtime/bootstrap/unique_id.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
 #include "runtime/progress/clock.hpp"
@@ -33,8 +37,6 @@ namespace {
 constexpr auto kVisitTimeout = std::chrono::seconds(5);
 // Time that a job has to ask its other aggregators before it must begin.
 constexpr auto kGoTimeout = std::chrono::seconds(30);
-/// Largest number of connections that are not jobs yet.
-constexpr std::uint32_t kMaxVisitors = 64;
 constexpr std::uint32_t kMinSlots = 4;
 constexpr Nanoseconds kSpin{20'000};
 
@@ -73,7 +75,10 @@ engine::WindowConfig with_fewer_slots(engine::WindowConfig terms) {
 
 class AggregatorService::Parts {
  public:
-  explicit Parts(AggregatorOptions options) : options_(std::move(options)) {}
+  explicit Parts(AggregatorOptions options)
+      : options_(std::move(options)),
+        strangers_(Strangers::limits(options_.max_strangers)),
+        refusals_("aggregator", options_.log) {}
   ~Parts();
 
   Status open();
@@ -89,6 +94,9 @@ class AggregatorService::Parts {
   /// One connection, and the job that begins over it.
   struct Visit {
     std::thread thread;
+    Strangers::Number number = 0;
+    /// Descriptor of the connection while it is a stranger, else -1.
+    int stranger = -1;
     JobEnd end;
     bool over = false;
     CommunicatorImpl* state = nullptr;  ///< communicator of the job while it is served, else null
@@ -102,7 +110,9 @@ class AggregatorService::Parts {
   void listen();
   void wake();
   void accept_one();
-  void receive_visit(Visit& visit, Socket socket);
+  void drop_surplus();
+  void receive_visit(Visit& visit, Stream stream);
+  void leave_strangers(Visit& visit);
   void receive_job(Visit& visit, AggregatorVisitor& visitor, const JoinRequest& request);
   Result<Share> admit(const JoinRequest& request);
   void release(const Share& share);
@@ -115,6 +125,7 @@ class AggregatorService::Parts {
 
   device::HomeProcess home_;
   AggregatorOptions options_;
+  crypto::Secret door_key_;
   Listener listener_;
   Socket wake_;
   std::uint16_t port_ = 0;
@@ -125,6 +136,8 @@ class AggregatorService::Parts {
   mutable std::mutex mutex_;  ///< guards the members below
   std::uint32_t jobs_ = 0;
   std::uint64_t used_bytes_ = 0;
+  Strangers strangers_;
+  RefusalLog refusals_;
   std::vector<std::unique_ptr<Visit>> visits_;
   std::map<std::string, std::uint64_t> ended_counters_;
 };
@@ -135,6 +148,9 @@ Status AggregatorService::Parts::open() {
     return failure(Code::invalid_argument,
                    "the aggregator's key is too short: give {} bytes or more", kMinServiceKeyBytes);
   }
+  auto door_key = door_key_of(options_.key);
+  if (!door_key) return door_key.status();
+  door_key_ = std::move(*door_key);
   auto progress = Progress::create({.spin = kSpin});
   if (!progress) return progress.status();
   progress_ = *progress;
@@ -171,7 +187,10 @@ void AggregatorService::Parts::listen() {
     if (::poll(entries.data(), entries.size(), timeout_ms) < 0) continue;
     std::uint64_t wakes = 0;
     (void)!::read(wake_.fd(), &wakes, sizeof wakes);
-    if ((entries[1].revents & POLLIN) != 0) accept_one();
+    if ((entries[1].revents & POLLIN) != 0) {
+      accept_one();
+      drop_surplus();
+    }
     reap(false);
   }
 }
@@ -179,19 +198,40 @@ void AggregatorService::Parts::listen() {
 void AggregatorService::Parts::accept_one() {
   Socket socket = listener_.accept();
   if (!socket.open()) return;
+  const std::string neighbourhood = neighbourhood_of(socket);
+  const int descriptor = socket.fd();
+  auto stream = Stream::open(std::move(socket), Stream::Role::server, &door_key_);
+  if (!stream) return say("connection refused: " + stream.status().message());
   const std::lock_guard lock(mutex_);
-  if (visits_.size() >= std::size_t{options_.jobs} + kMaxVisitors) return;
   visits_.push_back(std::make_unique<Visit>());
   Visit& one = *visits_.back();
+  one.stranger = descriptor;
+  one.number = strangers_.arrive(neighbourhood);
   const device::BlockedSignals blocked;
   try {
-    one.thread = std::thread([this, &one, taken = std::move(socket)]() mutable {
+    one.thread = std::thread([this, &one, taken = std::move(*stream)]() mutable {
       receive_visit(one, std::move(taken));
     });
   } catch (const std::system_error& error) {
     say(fmt::format("connection refused: no thread can be started: {}", error.what()));
+    strangers_.leave(one.number);
     visits_.pop_back();
   }
+}
+
+/// Ends the stranger that has to leave, if any, and its thread, so that strangers do not accumulate.
+void AggregatorService::Parts::drop_surplus() {
+  std::thread thread;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto surplus = strangers_.surplus();
+    if (!surplus) return;
+    const auto found = std::find_if(visits_.begin(), visits_.end(),
+                                    [&](const auto& one) { return one->number == *surplus; });
+    ::shutdown((*found)->stranger, SHUT_RDWR);
+    thread = std::move((*found)->thread);
+  }
+  thread.join();
 }
 
 /// Joins the threads of connections that have ended. If `all`, first ends the other connections,
@@ -203,6 +243,7 @@ void AggregatorService::Parts::reap(bool all) {
     if (all) {
       for (const auto& one : visits_) {
         one->end.set(failure(Code::aborted, "the aggregator was stopped"));
+        if (one->stranger >= 0) ::shutdown(one->stranger, SHUT_RDWR);
       }
     }
     const auto first = std::stable_partition(visits_.begin(), visits_.end(),
@@ -210,33 +251,46 @@ void AggregatorService::Parts::reap(bool all) {
     std::move(first, visits_.end(), std::back_inserter(over));
     visits_.erase(first, visits_.end());
   }
-  for (const auto& one : over) one->thread.join();
+  for (const auto& one : over) {
+    if (one->thread.joinable()) one->thread.join();
+  }
 }
 
-void AggregatorService::Parts::receive_visit(Visit& visit, Socket socket) {
-  AggregatorVisitor visitor(std::move(socket));
-  const auto request = visitor.receive(options_.key, deadline_after(kVisitTimeout));
+void AggregatorService::Parts::receive_visit(Visit& visit, Stream stream) {
+  const std::string peer = peer_of(stream.socket());
+  AggregatorVisitor visitor(std::move(stream));
+  const auto request = visitor.receive(deadline_after(options_.hello_timeout));
+  leave_strangers(visit);
   if (request) {
     receive_job(visit, visitor, *request);
   } else {
-    say("connection refused: " + request.status().message());
+    const std::lock_guard lock(mutex_);
+    refusals_.refuse(peer, request.status().message(), SteadyClock::now());
   }
   const std::lock_guard lock(mutex_);
   visit.over = true;
   wake();  // wakes the listener, which joins this thread
 }
 
+/// After this the listener no longer touches the descriptor of the connection.
+void AggregatorService::Parts::leave_strangers(Visit& visit) {
+  const std::lock_guard lock(mutex_);
+  strangers_.leave(visit.number);
+  visit.stranger = -1;
+}
+
 void AggregatorService::Parts::receive_job(Visit& visit, AggregatorVisitor& visitor,
                                            const JoinRequest& request) {
+  const std::string job = printable(request.job);
   const auto share = admit(request);
   const JoinReply reply{share.status(), share ? share->terms : engine::WindowConfig{}};
-  const Status told = visitor.reply(options_.key, reply, deadline_after(kVisitTimeout));
+  const Status told = visitor.reply(reply, deadline_after(kVisitTimeout));
   if (!share) {
-    say(fmt::format("job {} of {} ranks refused: {}", request.job, request.ranks,
+    say(fmt::format("job {} of {} ranks refused: {}", job, request.ranks,
                     share.status().message()));
     return;
   }
-  say(fmt::format("job {} of {} ranks joins", request.job, request.ranks));
+  say(fmt::format("job {} of {} ranks joins", job, request.ranks));
   Status end = told.ok() ? visitor.wait_for_go(deadline_after(kGoTimeout)) : told;
   try {
     if (end.ok()) end = serve(visit, request, *share);
@@ -244,8 +298,8 @@ void AggregatorService::Parts::receive_job(Visit& visit, AggregatorVisitor& visi
     end = failure(Code::resource_exhausted, "{}", error.what());
   }
   release(*share);
-  say(fmt::format("job {} {}", request.job,
-                  end.ok() ? std::string("has left") : "is dropped: " + end.message()));
+  say(fmt::format("job {} {}", job,
+                  end.ok() ? std::string("has left") : "is dropped: " + printable(end.message())));
 }
 
 Result<AggregatorService::Parts::Share> AggregatorService::Parts::admit(
@@ -341,6 +395,7 @@ std::vector<std::pair<std::string, std::uint64_t>> AggregatorService::Parts::cou
   progress_->with_engine([&] {
     const std::lock_guard lock(mutex_);
     total = ended_counters_;
+    total["connections_refused"] = refusals_.refused();
     for (const auto& one : visits_) {
       if (one->state == nullptr) continue;
       for (const auto& [name, value] : observe::list(one->state->context().counters())) {

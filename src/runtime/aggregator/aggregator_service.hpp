@@ -30,8 +30,11 @@ struct AggregatorOptions {
   std::uint64_t memory_bytes = std::uint64_t{1} << 30;
   std::uint32_t jobs = 32;     ///< largest number of communicators at a time
   engine::WindowConfig terms;  ///< window offered to a job; with fewer slots if memory is short
-  /// Receives one line of log for each job that joins, ends or fails, and for each refused
-  /// connection. Any thread of the service may call it.
+  /// Longest time from the start of a connection to its request.
+  Nanoseconds hello_timeout = std::chrono::seconds(2);
+  std::size_t max_strangers = 128;  ///< connections without a request, see Strangers::limits
+  /// Receives one line of log for each job that joins, ends or fails, and for refused connections,
+  /// at most ten a second. Any thread of the service may call it.
   std::function<void(const std::string&)> log;
   std::shared_ptr<device::Device> device;  ///< device to use instead of `ip`, for tests
 };
@@ -49,7 +52,8 @@ class AggregatorService {
   std::uint16_t port() const;
   /// Number of communicators of which the aggregator is now a member.
   std::uint32_t jobs() const;
-  /// Every protocol counter by name, summed over all jobs, ended ones included.
+  /// Every protocol counter by name, summed over all jobs, ended ones included, and
+  /// "connections_refused".
   std::vector<std::pair<std::string, std::uint64_t>> counters() const;
 
  private:

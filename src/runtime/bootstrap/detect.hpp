@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/bootstrap/launchers/launcher_variables.hpp"
+#include "tutti/options.hpp"
 
 namespace tutti::runtime {
 
@@ -18,8 +20,10 @@ namespace tutti::runtime {
 ///   6. SLURM_PROCID, SLURM_NTASKS in a step started by srun.
 ///   7. A job of one process.
 /// A set of variables that is incomplete is an error that names the missing one. description() of
-/// the result says which bootstrap was chosen. TUTTI_BOOTSTRAP_TIMEOUT_S overrides `timeout`.
+/// the result says which bootstrap was chosen. TUTTI_BOOTSTRAP_TIMEOUT_S overrides `timeout`. A
+/// store of its own speaks TLS if `job_key` or the environment gives a key.
 Result<std::unique_ptr<Bootstrap>> detect(Nanoseconds timeout = std::chrono::seconds(30),
-                                          const Environment& environment = process_environment());
+                                          const Environment& environment = process_environment(),
+                                          const std::optional<JobKey>& job_key = {});
 
 }  // namespace tutti::runtime

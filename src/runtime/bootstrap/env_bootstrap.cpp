@@ -34,8 +34,8 @@ Result<Endpoint> read_master(const Environment& environment) {
 
 Result<std::unique_ptr<Bootstrap>> bootstrap_at(const Endpoint& endpoint, const LauncherRank& place,
                                                 const std::string& method,
-                                                const Environment& environment,
-                                                Nanoseconds timeout) {
+                                                const Environment& environment, Nanoseconds timeout,
+                                                std::optional<crypto::Secret> key) {
   const auto token = make_job_token(run_identity(environment));
   if (!token) return token.status();
   return connect_store({.endpoint = endpoint,
@@ -44,11 +44,13 @@ Result<std::unique_ptr<Bootstrap>> bootstrap_at(const Endpoint& endpoint, const 
                         .token = *token,
                         .method = method,
                         .timeout = timeout,
-                        .server = nullptr});
+                        .server = nullptr,
+                        .key = std::move(key)});
 }
 
 Result<std::unique_ptr<Bootstrap>> bootstrap_from_env(const Environment& environment,
-                                                      Nanoseconds timeout) {
+                                                      Nanoseconds timeout,
+                                                      std::optional<crypto::Secret> key) {
   const auto place = read_place(environment, "RANK", "WORLD_SIZE");
   if (!place.ok()) return place.status();
   if (!*place) {
@@ -59,7 +61,7 @@ Result<std::unique_ptr<Bootstrap>> bootstrap_from_env(const Environment& environ
   if ((*place)->size == 1) return make_single_bootstrap("env:// (a single rank)");
   const auto master = read_master(environment);
   if (!master.ok()) return master.status();
-  return bootstrap_at(*master, **place, "env://", environment, timeout);
+  return bootstrap_at(*master, **place, "env://", environment, timeout, std::move(key));
 }
 
 }  // namespace tutti::runtime

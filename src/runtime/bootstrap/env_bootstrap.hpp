@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/bootstrap/launchers/launcher_variables.hpp"
@@ -10,10 +11,13 @@
 
 namespace tutti::runtime {
 
+/// In this file, `key` is the key of the job, if it has one: the store then speaks TLS.
+
 /// The bootstrap env:// by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. TUTTI_MASTER_PORT
 /// overrides MASTER_PORT; if torchrun uses MASTER_PORT for its own store, Tutti uses the next port.
 Result<std::unique_ptr<Bootstrap>> bootstrap_from_env(const Environment& environment,
-                                                      Nanoseconds timeout);
+                                                      Nanoseconds timeout,
+                                                      std::optional<crypto::Secret> key = {});
 
 /// Reads the address of rank 0 from MASTER_ADDR and the port variables, as bootstrap_from_env does.
 /// An error names the faulty variable.
@@ -23,7 +27,7 @@ Result<Endpoint> read_master(const Environment& environment);
 /// The text of description() begins with `method`.
 Result<std::unique_ptr<Bootstrap>> bootstrap_at(const Endpoint& endpoint, const LauncherRank& place,
                                                 const std::string& method,
-                                                const Environment& environment,
-                                                Nanoseconds timeout);
+                                                const Environment& environment, Nanoseconds timeout,
+                                                std::optional<crypto::Secret> key);
 
 }  // namespace tutti::runtime

@@ -43,6 +43,18 @@ std::string describe_duration(Nanoseconds duration) {
   return fmt::format("{:.6g} s", milliseconds / 1000);
 }
 
+std::string printable(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
+    if (c >= ' ' && c <= '~') {
+      out += c;
+    } else {
+      out += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    }
+  }
+  return out;
+}
+
 std::optional<std::uint64_t> parse_number(std::string_view text, std::uint64_t max) {
   std::uint64_t value = 0;
   const char* end = text.data() + text.size();

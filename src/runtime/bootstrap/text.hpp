@@ -23,6 +23,9 @@ std::vector<Rank> to_ranks(std::span<const std::uint32_t> ranks);
 /// A duration as text in seconds or milliseconds, such as "1.5 s".
 std::string describe_duration(Nanoseconds duration);
 
+/// A text of another process for a log: bytes other than printable ASCII become "\xNN".
+std::string printable(std::string_view text);
+
 /// Parses a decimal number from 0 to `max`. Returns nothing if the text has a sign, blanks or any
 /// other character.
 std::optional<std::uint64_t> parse_number(std::string_view text, std::uint64_t max);

@@ -88,6 +88,15 @@ Result<Parts> take_apart(const UniqueId& id) {
   return Parts{std::string(token), {std::string(host), static_cast<std::uint16_t>(*port)}};
 }
 
+/// The key of the job. The store's token is derived from the same text, so the key is apart from it.
+Result<crypto::Secret> key_of(const std::string& token) {
+  crypto::Secret key;
+  const Status status =
+      crypto::derive(std::as_bytes(std::span(token)), kKeyLabel, 0, key.writable());
+  if (!status.ok()) return status;
+  return key;
+}
+
 }  // namespace
 
 Result<UniqueId> parse_unique_id(std::string_view text) {
@@ -106,8 +115,10 @@ Result<UniqueId> make_unique_id(const std::string& host) {
   if (!token) return token.status();
   const auto job = make_job_token(*token);
   if (!job) return job.status();
-  auto server =
-      BootstrapServer::start({.endpoint = {}, .name = {}, .token = *job, .size = std::nullopt});
+  auto key = key_of(*token);
+  if (!key) return key.status();
+  auto server = BootstrapServer::start(
+      {.endpoint = {}, .name = {}, .token = *job, .size = std::nullopt, .key = std::move(*key)});
   if (!server.ok()) return server.status();
   const std::string reachable = host.empty() ? reachable_host() : host;
   const std::string text =
@@ -148,10 +159,8 @@ Result<std::unique_ptr<Bootstrap>> join_unique_id(const UniqueId& id, Rank rank,
   }
   const auto token = make_job_token(parts->token);
   if (!token) return token.status();
-  // The store's token crosses the network, so the key is derived apart from it.
-  crypto::Secret key;
-  status = crypto::derive(std::as_bytes(std::span(parts->token)), kKeyLabel, 0, key.writable());
-  if (!status.ok()) return status;
+  auto key = key_of(parts->token);
+  if (!key) return key.status();
   return connect_store({.endpoint = parts->endpoint,
                         .rank = rank,
                         .size = size,
@@ -159,7 +168,7 @@ Result<std::unique_ptr<Bootstrap>> join_unique_id(const UniqueId& id, Rank rank,
                         .method = method,
                         .timeout = timeout,
                         .server = std::move(server),
-                        .key = std::move(key)});
+                        .key = std::move(*key)});
 }
 
 void discard_unique_id(const UniqueId& id) {

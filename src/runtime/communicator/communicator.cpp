@@ -177,7 +177,8 @@ Communicator::~Communicator() = default;
 
 Result<Communicator> Communicator::create(const CommunicatorOptions& options) {
   return guarded([&]() -> Result<Communicator> {
-    auto bootstrap = runtime::detect(options.create_timeout);
+    auto bootstrap =
+        runtime::detect(options.create_timeout, runtime::process_environment(), options.job_key);
     if (!bootstrap) return bootstrap.status();
     return create(**bootstrap, options);
   });

@@ -30,26 +30,44 @@ Result<bool> key_required(const Environment& environment) {
                  *text);
 }
 
+using Found = std::optional<crypto::Secret>;
+
+Result<Found> key_of_option_or_file(const std::optional<JobKey>& option,
+                                    const Environment& environment) {
+  if (option) return Found(crypto::Secret(option->bytes));
+  const auto path = environment("TUTTI_JOB_KEY_FILE");
+  if (!path) return Found();
+  auto key = read_key_file(*path);
+  if (!key) return key.status();
+  return Found(std::move(*key));
+}
+
+Result<Found> key_of_launcher(const Environment& environment) {
+  const auto digits = environment(kJobKeyVariable);
+  if (!digits) return Found();
+  auto key = parse_key(*digits, kJobKeyVariable);
+  if (!key) return key.status();
+  return Found(std::move(*key));
+}
+
 }  // namespace
+
+Result<std::optional<crypto::Secret>> find_given_key(const std::optional<JobKey>& option,
+                                                     const Environment& environment) {
+  auto key = key_of_option_or_file(option, environment);
+  return !key || *key ? std::move(key) : key_of_launcher(environment);
+}
 
 Result<std::optional<crypto::Secret>> find_job_key(const CommunicatorOptions& options,
                                                    const Bootstrap& bootstrap,
                                                    const Environment& environment) {
-  using Found = std::optional<crypto::Secret>;
   const auto required = key_required(environment);
   if (!required) return required.status();
-  if (options.job_key) return Found(crypto::Secret(options.job_key->bytes));
-  if (const auto path = environment("TUTTI_JOB_KEY_FILE")) {
-    auto key = read_key_file(*path);
-    if (!key) return key.status();
-    return Found(std::move(*key));
-  }
+  auto key = key_of_option_or_file(options.job_key, environment);
+  if (!key || *key) return key;
   if (bootstrap.key() != nullptr) return Found(bootstrap.key()->copy());
-  if (const auto digits = environment(kJobKeyVariable)) {
-    auto key = parse_key(*digits, kJobKeyVariable);
-    if (!key) return key.status();
-    return Found(std::move(*key));
-  }
+  key = key_of_launcher(environment);
+  if (!key || *key) return key;
   if (!*required || bootstrap.size() == 1) return Found();
   return failure(Code::invalid_argument, "this job has no key but TUTTI_REQUIRE_KEY is set: {}",
                  kHowToGiveAKey);

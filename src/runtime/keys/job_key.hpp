@@ -15,6 +15,11 @@ namespace tutti::runtime {
 /// The variable by which `tutti run` gives the ranks of a job a key.
 inline constexpr const char* kJobKeyVariable = "TUTTI_JOB_KEY";
 
+/// Finds the key of a job whose bootstrap gives none, before the bootstrap is made: the first of
+/// the option job_key, the file TUTTI_JOB_KEY_FILE, and TUTTI_JOB_KEY. Empty if there is none.
+Result<std::optional<crypto::Secret>> find_given_key(const std::optional<JobKey>& option,
+                                                     const Environment& environment);
+
 /// Finds the job key: the first of the option job_key, the file TUTTI_JOB_KEY_FILE, the key of the
 /// bootstrap, and TUTTI_JOB_KEY. If there is none, the result is empty, or an error if
 /// TUTTI_REQUIRE_KEY asks for a key and the job has several ranks.

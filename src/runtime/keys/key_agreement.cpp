@@ -6,6 +6,7 @@
 
 #include "base/error.hpp"
 #include "runtime/bootstrap/byte_fields.hpp"
+#include "runtime/keys/key_file.hpp"
 
 namespace tutti::runtime {
 
@@ -13,8 +14,6 @@ namespace {
 
 constexpr std::string_view kTranscriptLabel = "tutti key agreement 1";
 constexpr std::string_view kSealLabel = "tutti sealed secret 1";
-constexpr const char* kSameKey =
-    "give all ranks the same key file (TUTTI_JOB_KEY_FILE) or the same job_key";
 
 Bytes bytes_of(std::string_view text) {
   const auto bytes = std::as_bytes(std::span(text));
@@ -54,14 +53,14 @@ Status KeyAgreement::check(const KeyOffer& offer, std::uint32_t rank) const {
   }
   if (offer.keyed != own_.keyed) {
     return failure(Code::invalid_argument, "rank {} has a job key but rank {} has none: {}",
-                   offer.keyed ? rank : own_.rank, offer.keyed ? own_.rank : rank, kSameKey);
+                   offer.keyed ? rank : own_.rank, offer.keyed ? own_.rank : rank, kGiveSameKey);
   }
   if (job_key_ == nullptr) return {};
   const auto proof = prove(offer, *job_key_);
   if (!proof) return proof.status();
   if (crypto::equal(*proof, offer.proof)) return {};
   return failure(Code::invalid_argument, "the job key of rank {} differs from that of rank {}: {}",
-                 rank, own_.rank, kSameKey);
+                 rank, own_.rank, kGiveSameKey);
 }
 
 Result<std::vector<std::span<const std::byte>>> KeyAgreement::take_first(

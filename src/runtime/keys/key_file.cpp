@@ -2,7 +2,6 @@
 
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
 #include <span>
 
@@ -15,8 +14,8 @@ namespace tutti::runtime {
 namespace {
 
 constexpr std::size_t kDigits = 2 * crypto::Secret::kBytes;
-Status of_key_file(const Status& status) {
-  return failure_from(status, "the job key file {}", status.message());
+Status of_key_file(const PrivateFile& what, const Status& status) {
+  return failure_from(status, "the {} {}", what.name, status.message());
 }
 
 }  // namespace
@@ -30,23 +29,30 @@ Result<crypto::Secret> parse_key(std::string_view digits, const std::string& fro
                  from, kDigits);
 }
 
-Result<crypto::Secret> read_key_file(const std::string& path) {
+Result<std::vector<std::byte>> read_private_file(const std::string& path, std::size_t room,
+                                                 const PrivateFile& what) {
   const auto file = device::open_private_file(path);
-  if (!file) return of_key_file(file.status());
+  if (!file) return of_key_file(what, file.status());
   if (!file->valid()) {
-    return failure(
-        Code::system,
-        "the job key file {} does not exist: make it with `tutti key new {}`, or correct "
-        "TUTTI_JOB_KEY_FILE",
-        path, path);
+    return failure(Code::system,
+                   "the {} {} does not exist: make it with `tutti key new {}`, or correct {}",
+                   what.name, path, path, what.variable);
   }
-  std::array<std::byte, kDigits + 2> text;  // room for a newline, and for one byte too many
-  const auto size = device::read_all(*file, text, path);
-  if (!size) return of_key_file(size.status());
-  std::string_view digits(reinterpret_cast<const char*>(text.data()), *size);
+  std::vector<std::byte> bytes(room);
+  const auto size = device::read_all(*file, bytes, path);
+  if (!size) return of_key_file(what, size.status());
+  bytes.resize(*size);
+  return bytes;
+}
+
+Result<crypto::Secret> read_key_file(const std::string& path) {
+  // Room for a newline, and for one byte too many.
+  auto text = read_private_file(path, kDigits + 2, kJobKeyFile);
+  if (!text) return text.status();
+  std::string_view digits(reinterpret_cast<const char*>(text->data()), text->size());
   if (digits.ends_with('\n')) digits.remove_suffix(1);
   auto key = parse_key(digits, "file " + path);
-  crypto::wipe(text);
+  crypto::wipe(*text);
   return key;
 }
 

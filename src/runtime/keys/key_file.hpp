@@ -1,16 +1,34 @@
 // Job key files: one key as 64 hexadecimal digits, which only the file's owner can read.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "crypto/secret.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti::runtime {
 
-/// Reads the key in a regular file of this user that no other user can open. The last part of
-/// `path` may not be a symbolic link.
+/// The remedy of an error about different keys.
+inline constexpr const char* kGiveSameKey =
+    "give all ranks the same key file (TUTTI_JOB_KEY_FILE) or the same job_key";
+
+/// The name of a kind of file with a secret in errors, and the variable that gives its path.
+struct PrivateFile {
+  const char* name;
+  const char* variable;
+};
+inline constexpr PrivateFile kJobKeyFile{"job key file", "TUTTI_JOB_KEY_FILE"};
+inline constexpr PrivateFile kAggregatorKeyFile{"aggregator key file", "TUTTI_AGGREGATOR_KEY_FILE"};
+
+/// Reads at most `room` bytes of a regular file of this user that no other user can open. The last
+/// part of `path` may not be a symbolic link.
+Result<std::vector<std::byte>> read_private_file(const std::string& path, std::size_t room,
+                                                 const PrivateFile& what);
+
+/// Reads the job key in a file, as read_private_file does.
 Result<crypto::Secret> read_key_file(const std::string& path);
 
 /// Writes a new random key to a file that does not exist yet.

@@ -103,7 +103,7 @@ Result<std::string> PmiClient::read_line() {
     if (buffer_.size() > kMaxLineBytes)
       return failure(Code::internal, "the launcher's PMI answer is too long");
     std::array<std::byte, 4096> bytes;
-    auto got = receive_some(socket_, bytes, deadline_);
+    auto got = stream_.receive_some(bytes, deadline_);
     if (!got.ok()) return got.status();
     if (*got == 0)
       return failure(Code::peer_failed,
@@ -114,7 +114,7 @@ Result<std::string> PmiClient::read_line() {
 
 Result<PmiClient::Words> PmiClient::ask(std::string_view request, std::string_view expected) {
   const std::string line = std::string(request) + "\n";
-  Status status = send_all(socket_, std::as_bytes(std::span(line)), deadline_);
+  Status status = stream_.send_all(std::as_bytes(std::span(line)), deadline_);
   if (!status.ok()) return status;
   auto answer = read_line();
   if (!answer.ok()) return answer.status();

@@ -8,7 +8,7 @@
 
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/bootstrap/launchers/launcher_variables.hpp"
-#include "runtime/bootstrap/store/socket.hpp"
+#include "runtime/bootstrap/store/stream.hpp"
 
 namespace tutti::runtime {
 
@@ -19,7 +19,7 @@ class PmiClient {
   using Words = std::map<std::string, std::string>;
 
   /// Takes over the descriptor, which must be nonblocking.
-  PmiClient(Socket socket, Deadline deadline) : socket_(std::move(socket)), deadline_(deadline) {}
+  PmiClient(Socket socket, Deadline deadline) : stream_(std::move(socket)), deadline_(deadline) {}
 
   /// Performs the handshake; reads the limits and the name of the job's key-value space.
   Status start();
@@ -36,7 +36,7 @@ class PmiClient {
   Result<Words> ask(std::string_view request, std::string_view expected);
   Result<std::string> read_line();
 
-  Socket socket_;
+  Stream stream_;
   Deadline deadline_;
   std::string buffer_;
   std::string space_;

@@ -67,7 +67,8 @@ Result<std::string> first_slurm_host(std::string_view list) {
 }
 
 Result<std::unique_ptr<Bootstrap>> bootstrap_from_slurm(const Environment& environment,
-                                                        Nanoseconds timeout) {
+                                                        Nanoseconds timeout,
+                                                        std::optional<crypto::Secret> key) {
   const auto place = read_place(environment, "SLURM_PROCID", "SLURM_NTASKS");
   if (!place.ok()) return place.status();
   if (!*place) {
@@ -90,7 +91,8 @@ Result<std::unique_ptr<Bootstrap>> bootstrap_from_slurm(const Environment& envir
                         .token = *token,
                         .method = "slurm://",
                         .timeout = timeout,
-                        .server = nullptr});
+                        .server = nullptr,
+                        .key = std::move(key)});
 }
 
 }  // namespace tutti::runtime

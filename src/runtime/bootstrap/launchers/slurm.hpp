@@ -3,6 +3,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,8 +17,9 @@ Result<std::string> first_slurm_host(std::string_view list);
 
 /// The bootstrap by SLURM_PROCID, SLURM_NTASKS, SLURM_STEP_NODELIST (or SLURM_JOB_NODELIST). The
 /// port is computed from the job and step numbers. MASTER_ADDR, TUTTI_MASTER_PORT and MASTER_PORT
-/// override host and port.
+/// override host and port. `key` is the key of the job, if it has one.
 Result<std::unique_ptr<Bootstrap>> bootstrap_from_slurm(const Environment& environment,
-                                                        Nanoseconds timeout);
+                                                        Nanoseconds timeout,
+                                                        std::optional<crypto::Secret> key);
 
 }  // namespace tutti::runtime

@@ -51,17 +51,6 @@ bool is_loopback(const sockaddr& address) {
          IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
 }
 
-/// Waits for poll `events` on a descriptor; false if the deadline passes first.
-bool wait_for(int fd, short events, Deadline deadline) {
-  while (true) {
-    pollfd entry{fd, events, 0};
-    const int ready = poll(&entry, 1, remaining_ms(deadline));
-    if (ready > 0) return true;
-    if (ready == 0 && SteadyClock::now() >= deadline) return false;
-    if (ready < 0 && errno != EINTR) return false;
-  }
-}
-
 Result<Socket> bind_and_listen(const Endpoint& endpoint, int family, const sockaddr* address,
                                socklen_t length, bool dual_stack) {
   Socket socket(::socket(family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
@@ -119,7 +108,7 @@ Result<Socket> connect_address(const addrinfo& address, const Endpoint& endpoint
   int error = 0;
   if (connect(socket.fd(), address.ai_addr, address.ai_addrlen) != 0) error = errno;
   if (error == EINPROGRESS) {
-    if (!wait_for(socket.fd(), POLLOUT, deadline)) {
+    if (!wait_for(socket, POLLOUT, deadline)) {
       return failure(Code::timeout, "no answer from {}", to_string(endpoint));
     }
     socklen_t length = sizeof error;
@@ -142,6 +131,16 @@ Deadline deadline_after(Nanoseconds timeout) {
 int remaining_ms(Deadline deadline) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now());
   return static_cast<int>(std::clamp<std::int64_t>(left.count(), 0, INT_MAX));
+}
+
+bool wait_for(const Socket& socket, short events, Deadline deadline) {
+  while (true) {
+    pollfd entry{socket.fd(), events, 0};
+    const int ready = poll(&entry, 1, remaining_ms(deadline));
+    if (ready > 0) return true;
+    if (ready == 0 && SteadyClock::now() >= deadline) return false;
+    if (ready < 0 && errno != EINTR) return false;
+  }
 }
 
 int poll_timeout_ms(Deadline deadline) {
@@ -245,6 +244,22 @@ std::string peer_of(const Socket& socket) {
   return std::string(six ? "[" : "") + host.data() + (six ? "]:" : ":") + port.data();
 }
 
+std::string neighbourhood_of(const Socket& socket) {
+  sockaddr_storage address{};
+  socklen_t length = sizeof address;
+  if (getpeername(socket.fd(), reinterpret_cast<sockaddr*>(&address), &length) != 0) return {};
+  std::array<char, INET6_ADDRSTRLEN> text{};
+  if (address.ss_family != AF_INET6) {
+    const auto& four = reinterpret_cast<const sockaddr_in&>(address);
+    return inet_ntop(AF_INET, &four.sin_addr, text.data(), text.size());
+  }
+  in6_addr six = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  if (IN6_IS_ADDR_V4MAPPED(&six))
+    return inet_ntop(AF_INET, &six.s6_addr[12], text.data(), text.size());
+  std::fill(six.s6_addr + 8, six.s6_addr + 16, std::uint8_t{0});
+  return inet_ntop(AF_INET6, &six, text.data(), text.size());
+}
+
 Result<Socket> connect_once(const Endpoint& endpoint, Deadline deadline) {
   auto list = resolve(endpoint, 0);
   if (!list.ok()) return list.status();
@@ -256,35 +271,6 @@ Result<Socket> connect_once(const Endpoint& endpoint, Deadline deadline) {
     last = socket.status();
   }
   return last;
-}
-
-Status send_all(const Socket& socket, std::span<const std::byte> bytes, Deadline deadline) {
-  while (!bytes.empty()) {
-    const ssize_t sent = send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    if (sent > 0) {
-      bytes = bytes.subspan(static_cast<std::size_t>(sent));
-      continue;
-    }
-    if (errno == EINTR) continue;
-    if (errno != EAGAIN)
-      return failure(Code::peer_failed, "{}", std::generic_category().message(errno));
-    if (!wait_for(socket.fd(), POLLOUT, deadline))
-      return failure(Code::timeout, "the peer did not answer in time");
-  }
-  return {};
-}
-
-Result<std::size_t> receive_some(const Socket& socket, std::span<std::byte> into,
-                                 Deadline deadline) {
-  while (true) {
-    const ssize_t got = recv(socket.fd(), into.data(), into.size(), 0);
-    if (got >= 0) return static_cast<std::size_t>(got);
-    if (errno == EINTR) continue;
-    if (errno != EAGAIN)
-      return failure(Code::peer_failed, "{}", std::generic_category().message(errno));
-    if (!wait_for(socket.fd(), POLLIN, deadline))
-      return failure(Code::timeout, "the peer did not answer in time");
-  }
 }
 
 }  // namespace tutti::runtime

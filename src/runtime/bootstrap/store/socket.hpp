@@ -2,9 +2,7 @@
 #pragma once
 
 #include <chrono>
-#include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -66,6 +64,9 @@ Result<Socket> listen_on(const Endpoint& endpoint);
 Result<std::uint16_t> bound_port(const Socket& socket);
 /// The address of the peer of a connection, for messages.
 std::string peer_of(const Socket& socket);
+/// The part of the peer's address that one party has to itself: an IPv4 address, or the first 64
+/// bits of an IPv6 address.
+std::string neighbourhood_of(const Socket& socket);
 
 /// A listener whose connections a poll loop accepts. If the process has no descriptor or memory for
 /// another connection, it pauses: the waiting connection would end every poll at once.
@@ -73,6 +74,7 @@ class Listener {
  public:
   Listener() = default;
   explicit Listener(Socket socket) : socket_(std::move(socket)) {}
+  bool open() const { return socket_.open(); }
   /// The descriptor to poll; -1 during a pause, or if there is no socket.
   int poll_fd(Deadline now) const { return now < again_ ? -1 : socket_.fd(); }
   /// The end of the present pause; Deadline::max() if there is none.
@@ -89,12 +91,7 @@ class Listener {
 /// address.
 Result<Socket> connect_once(const Endpoint& endpoint, Deadline deadline);
 
-/// Sends all bytes. Fails with Code::timeout at the deadline, and with Code::peer_failed if the
-/// peer has closed the connection.
-Status send_all(const Socket& socket, std::span<const std::byte> bytes, Deadline deadline);
-/// Receives bytes and returns their number, at least one, or 0 if the peer has closed the
-/// connection.
-Result<std::size_t> receive_some(const Socket& socket, std::span<std::byte> into,
-                                 Deadline deadline);
+/// Waits for poll `events` on a socket; false if the deadline passes first.
+bool wait_for(const Socket& socket, short events, Deadline deadline);
 
 }  // namespace tutti::runtime

@@ -6,7 +6,10 @@
 #include <thread>
 
 #include "base/error.hpp"
+#include "crypto/hash.hpp"
+#include "runtime/bootstrap/store/stream.hpp"
 #include "runtime/bootstrap/text.hpp"
+#include "runtime/keys/key_file.hpp"
 
 namespace tutti::runtime {
 namespace {
@@ -26,12 +29,14 @@ std::uint32_t to_ms(Nanoseconds duration) {
 /// A connection to the store that sends and receives whole frames.
 class StoreConnection {
  public:
-  StoreConnection(Socket socket, std::size_t max_payload_bytes)
-      : socket_(std::move(socket)), decoder_(max_payload_bytes) {}
+  StoreConnection(Stream stream, std::size_t max_payload_bytes)
+      : stream_(std::move(stream)), decoder_(max_payload_bytes) {}
 
   Status send(std::span<const std::byte> frame, Deadline deadline) {
-    return send_all(socket_, frame, deadline);
+    return stream_.send_all(frame, deadline);
   }
+
+  std::optional<std::byte> first_byte() const { return stream_.first_byte(); }
 
   Result<Frame> receive(Deadline deadline) {
     std::array<std::byte, 65536> buffer;
@@ -39,7 +44,7 @@ class StoreConnection {
       auto frame = decoder_.take();
       if (!frame.ok()) return frame.status();
       if (*frame) return std::move(**frame);
-      auto got = receive_some(socket_, buffer, deadline);
+      auto got = stream_.receive_some(buffer, deadline);
       if (!got.ok()) return got.status();
       if (*got == 0) return failure(Code::peer_failed, "the store closed the connection");
       decoder_.append(std::span(buffer).first(*got));
@@ -47,7 +52,7 @@ class StoreConnection {
   }
 
  private:
-  Socket socket_;
+  Stream stream_;
   FrameDecoder decoder_;
 };
 
@@ -133,11 +138,41 @@ struct Setback {
   Status why;
 };
 
+std::optional<crypto::Secret> copy_of(const std::optional<crypto::Secret>& key) {
+  if (!key) return std::nullopt;
+  return key->copy();
+}
+
 std::size_t max_answer_bytes(std::uint32_t size) {
   return std::max<std::size_t>(8192, 4 + std::size_t{4} * size + kMaxExchangeBytes);
 }
 
-std::optional<StoreConnection> try_to_join(const StoreOptions& options, Deadline deadline,
+/// Why the answer to a hello was no frame. If the connection closes before a frame arrives, the
+/// store has just ended, so that another attempt may succeed.
+Setback setback_of(const StoreOptions& options, const StoreConnection& connection,
+                   const Status& why) {
+  if (why.code() == Code::peer_failed || why.code() == Code::timeout) return {false, why};
+  const std::uint32_t rank = index(options.rank);
+  const std::string store = to_string(options.endpoint);
+  if (options.key && connection.first_byte() == kFrameFirstByte) {
+    return {true, failure_of({options.rank, Rank{0}}, Code::invalid_argument,
+                             "rank {} has a job key but rank 0, whose bootstrap store is at {}, "
+                             "has none: {}",
+                             rank, store, kGiveSameKey)};
+  }
+  if (options.key && why.code() == Code::invalid_argument) {
+    return {true, failure_of({options.rank, Rank{0}}, Code::invalid_argument,
+                             "the job key of rank {} differs from that of rank 0, whose bootstrap "
+                             "store is at {}: {}",
+                             rank, store, kGiveSameKey)};
+  }
+  return {true, failure(options.key ? Code::invalid_argument : why.code(),
+                        "the process that answers rank {} at {} is not a bootstrap store{}: {}",
+                        rank, store, options.key ? " with a job key" : "", why.message())};
+}
+
+std::optional<StoreConnection> try_to_join(const StoreOptions& options,
+                                           const crypto::Secret* door_key, Deadline deadline,
                                            Setback& setback) {
   const Deadline try_until = std::min(deadline, SteadyClock::now() + kLongestTry);
   auto socket = connect_once(options.endpoint, try_until);
@@ -145,7 +180,12 @@ std::optional<StoreConnection> try_to_join(const StoreOptions& options, Deadline
     setback = {false, socket.status()};
     return std::nullopt;
   }
-  StoreConnection connection(std::move(*socket), max_answer_bytes(options.size));
+  auto stream = Stream::open(std::move(*socket), Stream::Role::client, door_key);
+  if (!stream) {
+    setback = {true, stream.status()};
+    return std::nullopt;
+  }
+  StoreConnection connection(std::move(*stream), max_answer_bytes(options.size));
   const bool owner = index(options.rank) == 0;
   const Hello hello{index(options.rank), options.size, to_ms(options.timeout),
                     to_ms(deadline - SteadyClock::now()),
@@ -154,16 +194,7 @@ std::optional<StoreConnection> try_to_join(const StoreOptions& options, Deadline
   [[maybe_unused]] const Status sent = connection.send(encode(hello), deadline);
   auto frame = connection.receive(deadline + kAnswerTime);
   if (!frame.ok()) {
-    const Code code = frame.status().code();
-    setback = {false, frame.status()};
-    // If the connection closes before a frame arrives, the store has just ended. If the bytes that
-    // arrive are no frame, the peer is not a store.
-    if (code != Code::peer_failed && code != Code::timeout) {
-      setback = {
-          true,
-          failure(code, "the process that answers rank {} at {} is not a bootstrap store: {}",
-                  index(options.rank), to_string(options.endpoint), frame.status().message())};
-    }
+    setback = setback_of(options, connection, frame.status());
     return std::nullopt;
   }
   if (frame->kind == FrameKind::welcome) return connection;
@@ -207,19 +238,26 @@ Result<std::unique_ptr<Bootstrap>> connect_store(StoreOptions options) {
   if (options.size == 1) {
     return make_single_bootstrap(options.method + " (a single rank)");
   }
+  std::optional<crypto::Secret> door_key;
+  if (options.key) {
+    auto derived = crypto::derive(*options.key, kStoreDoor);
+    if (!derived) return derived.status();
+    door_key = std::move(*derived);
+  }
   const Deadline deadline = deadline_after(options.timeout);
   if (index(options.rank) == 0 && !options.server) {
     auto server = BootstrapServer::start({.endpoint = options.endpoint,
                                           .name = to_string(options.endpoint),
                                           .token = options.token,
-                                          .size = options.size});
+                                          .size = options.size,
+                                          .key = copy_of(options.key)});
     if (!server.ok()) return server.status();
     options.server = std::move(*server);
   }
   Nanoseconds pause = kFirstPause;
   while (true) {
     Setback setback;
-    auto connection = try_to_join(options, deadline, setback);
+    auto connection = try_to_join(options, door_key ? &*door_key : nullptr, deadline, setback);
     if (connection) {
       return std::unique_ptr<Bootstrap>(
           std::make_unique<StoreBootstrap>(std::move(options), std::move(*connection)));

@@ -21,7 +21,9 @@ struct StoreOptions {
   /// A store server that listens already; the bootstrap owns it from now on. Null: rank 0 starts a
   /// server.
   std::unique_ptr<BootstrapServer> server;
-  std::optional<crypto::Secret> key{};  ///< key() of the bootstrap
+  /// Key of the job, the same on all ranks, and key() of the bootstrap: all connections then speak
+  /// TLS.
+  std::optional<crypto::Secret> key{};
 };
 
 /// Joins the job at `options.endpoint`; returns when every rank has joined. Fails with

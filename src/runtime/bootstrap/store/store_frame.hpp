@@ -38,6 +38,8 @@ enum class FrameKind : std::uint8_t {
 };
 
 inline constexpr std::size_t kFrameHeaderBytes = 12;
+/// The byte with which every frame begins.
+inline constexpr std::byte kFrameFirstByte{'T'};
 
 struct Frame {
   FrameKind kind = FrameKind::failed;

@@ -2,7 +2,6 @@
 
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,10 +14,16 @@
 #include <vector>
 
 #include "base/error.hpp"
-#include "crypto/secret.hpp"
+#include "crypto/hash.hpp"
 #include "device/posix/blocked_signals.hpp"
 #include "device/posix/home_process.hpp"
+#include "observe/log.hpp"
+#include "runtime/bootstrap/store/refusal_log.hpp"
 #include "runtime/bootstrap/store/store_state.hpp"
+#include "runtime/bootstrap/store/strangers.hpp"
+#include "runtime/bootstrap/store/stream.hpp"
+#include "runtime/bootstrap/text.hpp"
+#include "runtime/keys/key_file.hpp"
 #include "runtime/progress/exception_status.hpp"
 
 namespace tutti::runtime {
@@ -27,14 +32,17 @@ namespace {
 constexpr auto kLinger = std::chrono::seconds(5);
 constexpr int kPauseMs = 50;
 constexpr auto kTellFailure = std::chrono::seconds(1);
-constexpr std::size_t kMaxStrangers = 4096;
+constexpr std::size_t kMaxStrangers = 1024;
+/// Connections accepted before those that have sent bytes are looked at again.
+constexpr int kMaxAccepts = 64;
 constexpr std::size_t kMaxMemberPayloadBytes = Gather::kPrefixBytes + kMaxContributionBytes;
 
 struct Connection {
-  explicit Connection(Socket accepted, Deadline until)
-      : socket(std::move(accepted)), hello_deadline(until) {}
+  Connection(Stream opened, Strangers::Number stranger, Deadline until)
+      : stream(std::move(opened)), number(stranger), hello_deadline(until) {}
 
-  Socket socket;
+  Stream stream;
+  Strangers::Number number;
   Deadline hello_deadline;
   std::optional<std::uint32_t> rank;  ///< rank of the peer, once it has sent a valid hello
   FrameDecoder decoder{Hello::kBytes};
@@ -49,20 +57,18 @@ struct Connection {
     tell(std::make_shared<const Bytes>(std::move(frame)));
     closing = true;
   }
-  bool ended() const { return broken || (closing && outgoing.empty()); }
+  bool owes_bytes() const { return !outgoing.empty() || stream.owes_bytes(); }
+  bool ended() const { return broken || (closing && !owes_bytes()); }
 };
 
 void flush(Connection& connection) {
+  if (!connection.stream.flush()) connection.broken = true;
   while (!connection.outgoing.empty() && !connection.broken) {
     const Bytes& frame = *connection.outgoing.front();
-    const ssize_t sent = send(connection.socket.fd(), frame.data() + connection.sent_bytes,
-                              frame.size() - connection.sent_bytes, MSG_NOSIGNAL);
-    if (sent < 0 && errno == EINTR) continue;
-    if (sent < 0) {
-      connection.broken = errno != EAGAIN;
-      return;
-    }
-    connection.sent_bytes += static_cast<std::size_t>(sent);
+    const auto sent = connection.stream.send_some(std::span(frame).subspan(connection.sent_bytes));
+    if (!sent) connection.broken = true;
+    if (!sent || *sent == 0) return;
+    connection.sent_bytes += *sent;
     if (connection.sent_bytes < frame.size()) continue;
     connection.outgoing.pop_front();
     connection.sent_bytes = 0;
@@ -74,12 +80,16 @@ void flush(Connection& connection) {
 class BootstrapServer::Loop {
  public:
   Loop(Options options, Socket listener, Socket wake, std::uint16_t port,
-       const JobToken& owner_token)
+       const JobToken& owner_token, std::optional<crypto::Secret> door_key)
       : options_(std::move(options)),
         port_(port),
         listener_(std::move(listener)),
         wake_(std::move(wake)),
         owner_token_(owner_token),
+        door_key_(std::move(door_key)),
+        strangers_(Strangers::limits(options_.max_strangers == 0 ? kMaxStrangers
+                                                                 : options_.max_strangers)),
+        refusals_("bootstrap store at " + options_.name, observe::warn),
         rendezvous_(options_.name, options_.token, owner_token_, options_.size) {}
 
   void start() {
@@ -96,6 +106,7 @@ class BootstrapServer::Loop {
 
   std::uint16_t port() const { return port_; }
   const JobToken& owner_token() const { return owner_token_; }
+  std::uint64_t refused() const { return refusals_.refused(); }
   const device::HomeProcess& home() const { return home_; }
 
  private:
@@ -107,7 +118,11 @@ class BootstrapServer::Loop {
   void poll_contained(Deadline latest, bool wakes);
   void give_up(const Status& why) noexcept;
   Deadline next_deadline(Deadline now) const;
-  void accept_all();
+  void accept_some();
+  void drop(Strangers::Number number);
+  void refuse(Connection& connection, const std::string& why);
+  void turn_away(Connection& connection, const Status& why);
+  void close_door();
   void receive(Connection& connection);
   void take_frames(Connection& connection);
   void handle(Connection& connection, Frame frame);
@@ -124,6 +139,9 @@ class BootstrapServer::Loop {
   Listener listener_;
   Socket wake_;
   JobToken owner_token_;
+  std::optional<crypto::Secret> door_key_;  ///< nothing: plain TCP
+  Strangers strangers_;
+  RefusalLog refusals_;
   Rendezvous rendezvous_;
   std::vector<std::unique_ptr<Connection>> connections_;
   std::unordered_map<std::uint32_t, Connection*> members_;
@@ -175,7 +193,7 @@ void BootstrapServer::Loop::give_up(const Status& why) noexcept {
 
 bool BootstrapServer::Loop::owes_bytes() const {
   return std::any_of(connections_.begin(), connections_.end(),
-                     [](const auto& connection) { return !connection->outgoing.empty(); });
+                     [](const auto& connection) { return connection->owes_bytes(); });
 }
 
 Deadline BootstrapServer::Loop::next_deadline(Deadline now) const {
@@ -189,17 +207,16 @@ Deadline BootstrapServer::Loop::next_deadline(Deadline now) const {
 void BootstrapServer::Loop::poll_once(Deadline latest, bool wakes) {
   sweep();  // an exception may have left connections that have ended
   const Deadline now = SteadyClock::now();
-  const std::size_t strangers = connections_.size() - members_.size();
   std::vector<pollfd> entries;
   entries.reserve(connections_.size() + 2);
   // While the server stops, its wake-up descriptor stays readable, so polling it would spin the
   // loop. The caller decides by `wakes`: a second read of `stopping_` here could miss a stop.
   entries.push_back({wakes ? wake_.fd() : -1, POLLIN, 0});
-  entries.push_back({strangers < kMaxStrangers ? listener_.poll_fd(now) : -1, POLLIN, 0});
+  entries.push_back({listener_.poll_fd(now), POLLIN, 0});
   for (const auto& connection : connections_) {
     const int events =
-        (connection->closing ? 0 : POLLIN) | (connection->outgoing.empty() ? 0 : POLLOUT);
-    entries.push_back({connection->socket.fd(), static_cast<short>(events), 0});
+        (connection->closing ? 0 : POLLIN) | (connection->owes_bytes() ? POLLOUT : 0);
+    entries.push_back({connection->stream.socket().fd(), static_cast<short>(events), 0});
   }
   const Deadline deadline = std::min(latest, next_deadline(now));
   if (poll(entries.data(), entries.size(), poll_timeout_ms(deadline)) < 0) return;
@@ -215,47 +232,106 @@ void BootstrapServer::Loop::poll_once(Deadline latest, bool wakes) {
     if (connection.ended()) leave(connection);
   }
   sweep();
-  if ((entries[1].revents & POLLIN) != 0) accept_all();
+  if ((entries[1].revents & POLLIN) != 0) accept_some();
   expire();
   deliver();
   sweep();
   deliver();
+  if (rendezvous_.joined() && listener_.open()) close_door();
 }
 
-void BootstrapServer::Loop::accept_all() {
-  while (connections_.size() - members_.size() < kMaxStrangers) {
+void BootstrapServer::Loop::accept_some() {
+  for (int accepts = 0; accepts < kMaxAccepts; ++accepts) {
     Socket socket = listener_.accept();
     if (!socket.open()) return;
-    connections_.push_back(
-        std::make_unique<Connection>(std::move(socket), deadline_after(options_.hello_timeout)));
+    const std::string neighbourhood = neighbourhood_of(socket);
+    auto stream =
+        Stream::open(std::move(socket), Stream::Role::server, door_key_ ? &*door_key_ : nullptr);
+    if (!stream) {
+      refusals_.refuse(neighbourhood, stream.status().message(), SteadyClock::now());
+      continue;
+    }
+    connections_.push_back(std::make_unique<Connection>(std::move(*stream),
+                                                        strangers_.arrive(neighbourhood),
+                                                        deadline_after(options_.hello_timeout)));
+    if (const auto surplus = strangers_.surplus()) drop(*surplus);
   }
+}
+
+/// Drops a stranger to make room for a later one.
+void BootstrapServer::Loop::drop(Strangers::Number number) {
+  const auto found =
+      std::find_if(connections_.begin(), connections_.end(),
+                   [number](const auto& connection) { return connection->number == number; });
+  refuse(**found, "too many connections without a hello, of which this is the oldest");
+  strangers_.leave(number);
+  connections_.erase(found);
+}
+
+/// Closes a connection without an answer.
+void BootstrapServer::Loop::refuse(Connection& connection, const std::string& why) {
+  refusals_.refuse(peer_of(connection.stream.socket()), why, SteadyClock::now());
+  connection.broken = true;
+}
+
+/// Refuses a stranger whose bytes are no hello. A rank that has a key while this store has none, or
+/// the reverse, is told so.
+void BootstrapServer::Loop::turn_away(Connection& connection, const Status& why) {
+  const auto first = connection.stream.first_byte();
+  if (!door_key_ && first == crypto::kTlsFirstByte) {
+    connection.dismiss(encode_failed(failure(Code::invalid_argument, "this store has no key")));
+  } else if (door_key_ && first == kFrameFirstByte && why.code() == Code::unsupported) {
+    connection.stream.speak_plainly();
+    connection.dismiss(encode_failed(
+        failure_of({Rank{0}}, Code::invalid_argument,
+                   "rank 0 has a job key but this rank has none, so the store at {} refuses it: {}",
+                   options_.name, kGiveSameKey)));
+  }
+  const bool answered = connection.closing;
+  refuse(connection, why.message());
+  connection.broken = !answered;
+}
+
+/// Ends the listening once all ranks have joined. Later connections are refused by the kernel, so a
+/// rank of a later job tries again until that job's store listens.
+void BootstrapServer::Loop::close_door() {
+  listener_ = Listener();
+  for (const auto& connection : connections_) {
+    if (!connection->rank && !connection->closing) connection->broken = true;
+  }
+  sweep();
 }
 
 void BootstrapServer::Loop::receive(Connection& connection) {
   std::array<std::byte, 65536> buffer;
-  if (connection.closing) {
-    connection.broken = true;
-    return;
+  if (connection.closing) connection.broken = true;
+  // TLS may hold bytes for which the socket is not readable any more, so all are taken.
+  while (!connection.closing && !connection.broken) {
+    const auto got = connection.stream.receive_some(buffer);
+    if (got.ok() && !*got) return;
+    if (!got.ok() || **got == 0) {
+      const bool began = connection.stream.first_byte().has_value();
+      if (connection.rank || (got.ok() && !began)) {
+        connection.broken = true;
+      } else if (got.ok()) {
+        refuse(connection, "it left before its hello");
+      } else {
+        turn_away(connection, got.status());
+      }
+      return;
+    }
+    connection.decoder.append(std::span(buffer).first(**got));
+    take_frames(connection);
   }
-  const ssize_t got = recv(connection.socket.fd(), buffer.data(), buffer.size(), 0);
-  if (got < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  if (got <= 0) {
-    connection.broken = true;
-    return;
-  }
-  connection.decoder.append(std::span(buffer).first(static_cast<std::size_t>(got)));
-  take_frames(connection);
 }
 
 void BootstrapServer::Loop::take_frames(Connection& connection) {
   while (!connection.closing && !connection.broken) {
     auto frame = connection.decoder.take();
     if (!frame.ok()) {
-      // If a frame cannot be decoded, a peer that has not joined gets no answer and a member gets
-      // the error.
-      connection.broken = !connection.rank;
-      if (connection.rank) connection.dismiss(encode_failed(frame.status()));
-      return;
+      // If a frame cannot be decoded, a member gets the error.
+      if (!connection.rank) return turn_away(connection, frame.status());
+      return connection.dismiss(encode_failed(frame.status()));
     }
     if (!*frame) return;
     handle(connection, std::move(**frame));
@@ -268,8 +344,7 @@ void BootstrapServer::Loop::handle(Connection& connection, Frame frame) {
       auto hello = decode_hello(frame.payload);
       if (hello.ok()) return admit(connection, *hello);
     }
-    connection.broken = true;
-    return;
+    return refuse(connection, "its first message is no hello");
   }
   Result<Gather> gather =
       frame.kind == FrameKind::gather
@@ -283,15 +358,17 @@ void BootstrapServer::Loop::handle(Connection& connection, Frame frame) {
 }
 
 void BootstrapServer::Loop::admit(Connection& connection, const Hello& hello) {
-  const Rendezvous::Verdict verdict =
-      rendezvous_.hello(hello, peer_of(connection.socket), SteadyClock::now());
+  const std::string peer = peer_of(connection.stream.socket());
+  const Rendezvous::Verdict verdict = rendezvous_.hello(hello, peer, SteadyClock::now());
   if (verdict.admission == Rendezvous::Admission::refused) {
+    refusals_.refuse(peer, verdict.why.message(), SteadyClock::now());
     return connection.dismiss(encode_failed(verdict.why));
   }
   if (verdict.admission == Rendezvous::Admission::busy) {
     return connection.dismiss(encode_frame(FrameKind::busy, {}));
   }
   connection.rank = hello.rank;
+  strangers_.leave(connection.number);
   connection.decoder.set_max_payload_bytes(kMaxMemberPayloadBytes);
   members_[hello.rank] = &connection;
 }
@@ -314,7 +391,12 @@ void BootstrapServer::Loop::expire() {
   const Deadline now = SteadyClock::now();
   rendezvous_.expire(now);
   for (const auto& connection : connections_) {
-    if (!connection->rank && connection->hello_deadline <= now) connection->broken = true;
+    if (connection->rank || connection->hello_deadline > now) continue;
+    if (!connection->closing) {
+      refuse(*connection,
+             fmt::format("no hello within {}", describe_duration(options_.hello_timeout)));
+    }
+    connection->broken = true;
   }
 }
 
@@ -329,7 +411,10 @@ void BootstrapServer::Loop::sweep() {
   for (const auto& connection : connections_) {
     if (connection->ended()) leave(*connection);
   }
-  std::erase_if(connections_, [](const auto& connection) { return connection->ended(); });
+  std::erase_if(connections_, [this](const auto& connection) {
+    if (connection->ended()) strangers_.leave(connection->number);
+    return connection->ended();
+  });
 }
 
 BootstrapServer::BootstrapServer(std::unique_ptr<Loop> loop) : loop_(std::move(loop)) {
@@ -348,6 +433,8 @@ std::uint16_t BootstrapServer::port() const { return loop_->port(); }
 
 const JobToken& BootstrapServer::owner_token() const { return loop_->owner_token(); }
 
+std::uint64_t BootstrapServer::refused() const { return loop_->refused(); }
+
 Result<std::unique_ptr<BootstrapServer>> BootstrapServer::start(Options options) {
   const auto size = options.size.value_or(1);
   if (size == 0 || size > kMaxBootstrapRanks) {
@@ -364,10 +451,16 @@ Result<std::unique_ptr<BootstrapServer>> BootstrapServer::start(Options options)
     const std::string& host = options.endpoint.host;
     options.name = to_string(Endpoint{host.empty() ? reachable_host() : host, *port});
   }
+  std::optional<crypto::Secret> door_key;
+  if (options.key) {
+    auto derived = crypto::derive(*options.key, kStoreDoor);
+    if (!derived) return derived.status();
+    door_key = std::move(*derived);
+  }
   JobToken owner_token;
   if (Status status = crypto::fill_random(owner_token); !status) return status;
   auto loop = std::make_unique<Loop>(std::move(options), std::move(*listener), std::move(wake),
-                                     *port, owner_token);
+                                     *port, owner_token, std::move(door_key));
   return std::unique_ptr<BootstrapServer>(new BootstrapServer(std::move(loop)));
 }
 

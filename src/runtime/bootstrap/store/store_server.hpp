@@ -6,14 +6,15 @@
 #include <optional>
 #include <string>
 
+#include "crypto/secret.hpp"
 #include "runtime/bootstrap/store/socket.hpp"
 #include "runtime/bootstrap/store/store_frame.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti::runtime {
 
-/// Listens from start() until its destruction. The destructor first sends pending frames to the
-/// ranks, for at most five seconds.
+/// Listens from start() until all ranks have joined, and serves them until its destruction. The
+/// destructor first sends pending frames to the ranks, for at most five seconds.
 class BootstrapServer {
  public:
   struct Options {
@@ -22,8 +23,12 @@ class BootstrapServer {
     JobToken token{};   ///< token of the job; a connection with another token is refused and closed
     /// Number of ranks of the job; if nothing, the hello of the first rank sets it.
     std::optional<std::uint32_t> size;
+    /// Key of the job: every connection then speaks TLS. Without a key the store speaks plain TCP.
+    std::optional<crypto::Secret> key{};
     /// Longest time from the start of a connection to its hello.
-    Nanoseconds hello_timeout = std::chrono::seconds(10);
+    Nanoseconds hello_timeout = std::chrono::seconds(2);
+    /// Connections without a hello; 0: what Strangers::limits gives for 1024.
+    std::size_t max_strangers = 0;
   };
 
   static Result<std::unique_ptr<BootstrapServer>> start(Options options);
@@ -34,6 +39,8 @@ class BootstrapServer {
   std::uint16_t port() const;
   /// The random token that the hello of rank 0 must contain; only this process knows it.
   const JobToken& owner_token() const;
+  /// Number of connections that were refused so far.
+  std::uint64_t refused() const;
 
  private:
   class Loop;

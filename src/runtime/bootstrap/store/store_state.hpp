@@ -45,6 +45,8 @@ class Rendezvous {
   /// Handles the end of the connection of a rank that had joined.
   void leave(std::uint32_t rank);
   bool failed() const { return failure_.has_value(); }
+  /// True once all ranks have joined; no rank can join after that.
+  bool joined() const { return joined_; }
   /// Handles passed deadlines: before all ranks have joined, fails each late rank; after that, or
   /// if rank 0 is late, fails the job.
   void expire(Deadline now);

@@ -1,0 +1,38 @@
+// The log of the connections that a door has refused. Their number is counted, and the lines are
+// limited, so that strangers cannot fill the log.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+#include "runtime/bootstrap/store/socket.hpp"
+#include "tutti/status.hpp"
+
+namespace tutti::runtime {
+
+/// One thread at a time may use it.
+class RefusalLog {
+ public:
+  static constexpr std::uint32_t kMaxLinesPerSecond = 10;
+
+  /// `door` begins each line; `write` receives the lines.
+  RefusalLog(std::string door, std::function<void(const std::string&)> write)
+      : door_(std::move(door)), write_(std::move(write)) {}
+
+  /// Counts a refused connection and logs it. Control characters of the reason are escaped.
+  void refuse(const std::string& peer, const std::string& why, Deadline now);
+  /// Number of refused connections; any thread may ask.
+  std::uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
+
+ private:
+  std::string door_;
+  std::function<void(const std::string&)> write_;
+  Deadline second_begin_ = Deadline::min();
+  std::uint32_t lines_ = 0;  ///< lines of this second
+  std::uint64_t suppressed_ = 0;
+  std::atomic<std::uint64_t> refused_{0};
+};
+
+}  // namespace tutti::runtime

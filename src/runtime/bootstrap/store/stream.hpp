@@ -1,0 +1,67 @@
+// A stream of bytes over a TCP connection, encrypted by TLS if both ends have a key.
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string_view>
+
+#include "crypto/secret.hpp"
+#include "crypto/tls.hpp"
+#include "runtime/bootstrap/bootstrap.hpp"
+#include "runtime/bootstrap/store/socket.hpp"
+#include "tutti/status.hpp"
+
+namespace tutti::runtime {
+
+/// The doors at which processes meet. Each has a key of its own, so that what one door hears is of
+/// no use at the other.
+inline constexpr std::string_view kStoreDoor = "tutti store door 1";
+inline constexpr std::string_view kAggregatorDoor = "tutti aggregator door 1";
+
+/// One end of a connection. The socket does not block; the calls with a deadline wait for it. The
+/// errors of TLS are those of crypto::TlsSession. One thread at a time may use a stream.
+class Stream {
+ public:
+  using Role = crypto::TlsSession::Role;
+
+  Stream() = default;
+  /// A stream without TLS.
+  explicit Stream(Socket socket) : socket_(std::move(socket)) {}
+  /// A stream with TLS under `door_key`; without TLS if it is null. Nothing is sent yet.
+  static Result<Stream> open(Socket socket, Role role, const crypto::Secret* door_key);
+
+  const Socket& socket() const { return socket_; }
+  /// The first byte that the peer sent, by which a peer without TLS, or with it, can be told.
+  std::optional<std::byte> first_byte() const { return first_byte_; }
+  /// Leaves TLS, to tell a peer without it the reason of a refusal.
+  void speak_plainly();
+
+  /// Sends as many of the bytes as the connection takes now, and returns their number.
+  Result<std::size_t> send_some(std::span<const std::byte> bytes);
+  /// True if encrypted bytes wait for the socket.
+  bool owes_bytes() const { return !encrypted_.empty(); }
+  /// Sends encrypted bytes that wait, as many as the socket takes.
+  Status flush();
+  /// Receives bytes: their number, 0 at the end of the stream, nothing if none are there yet.
+  Result<std::optional<std::size_t>> receive_some(std::span<std::byte> into);
+
+  /// Sends all bytes. Fails with Code::timeout at the deadline, and with Code::peer_failed if the
+  /// peer has closed the connection.
+  Status send_all(std::span<const std::byte> bytes, Deadline deadline);
+  /// Waits for bytes: their number, or 0 at the end of the stream.
+  Result<std::size_t> receive_some(std::span<std::byte> into, Deadline deadline);
+
+ private:
+  Result<std::optional<std::size_t>> receive_raw(std::span<std::byte> into);
+  Result<std::optional<std::size_t>> receive_encrypted();
+  Status wait(short events, Deadline deadline) const;
+
+  Socket socket_;
+  std::optional<crypto::TlsSession> tls_;
+  Bytes encrypted_;             ///< bytes that wait for the socket
+  std::size_t sent_bytes_ = 0;  ///< bytes of `encrypted_` that were sent
+  std::optional<std::byte> first_byte_;
+};
+
+}  // namespace tutti::runtime

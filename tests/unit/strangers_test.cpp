@@ -1,0 +1,113 @@
+// Tests which strangers a door drops, and how it logs its refusals.
+#include "runtime/bootstrap/store/strangers.hpp"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+
+#include <string>
+#include <vector>
+
+#include "runtime/bootstrap/store/refusal_log.hpp"
+#include "runtime/bootstrap/text.hpp"
+
+namespace tutti::runtime::test {
+namespace {
+
+TEST(StrangerLimits, Process_withFewDescriptors_keepsHalfOfThem) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit few = before;
+  few.rlim_cur = 200;
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &few), 0);
+  const Strangers::Limits limits = Strangers::limits(1024);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(limits.total, 100u);
+  EXPECT_EQ(limits.per_neighbourhood, 75u);
+}
+
+TEST(StrangerLimits, UsualLimitOfDescriptors_admitsTheRanksOfAHostAtOnce) {
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  rlimit usual = before;
+  usual.rlim_cur = std::min<rlim_t>(1024, before.rlim_max);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &usual), 0);
+  const Strangers::Limits limits = Strangers::limits(1024);
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_GE(limits.per_neighbourhood, 256u);
+}
+
+TEST(Strangers, BelowTheLimits_noneIsDropped) {
+  Strangers strangers({.total = 4, .per_neighbourhood = 2});
+  for (const char* from : {"a", "a", "b", "b"}) {
+    strangers.arrive(from);
+    EXPECT_FALSE(strangers.surplus());
+  }
+  EXPECT_EQ(strangers.count(), 4u);
+}
+
+TEST(Strangers, BusyNeighbourhood_losesItsOldest_andNoOther) {
+  Strangers strangers({.total = 100, .per_neighbourhood = 3});
+  const auto lone = strangers.arrive("b");
+  std::vector<Strangers::Number> dropped;
+  for (int i = 0; i < 10; ++i) {
+    strangers.arrive("a");
+    while (const auto surplus = strangers.surplus()) {
+      dropped.push_back(*surplus);
+      strangers.leave(*surplus);
+    }
+  }
+  EXPECT_EQ(dropped, (std::vector<Strangers::Number>{2, 3, 4, 5, 6, 7, 8}));
+  EXPECT_EQ(strangers.count(), 4u);
+  strangers.leave(lone);
+  EXPECT_EQ(strangers.count(), 3u);
+}
+
+TEST(Strangers, TotalIsExceeded_busiestNeighbourhoodGivesWay) {
+  Strangers strangers({.total = 4, .per_neighbourhood = 3});
+  strangers.arrive("a");
+  const auto first_of_busiest = strangers.arrive("b");
+  strangers.arrive("b");
+  strangers.arrive("c");
+  EXPECT_FALSE(strangers.surplus());
+  strangers.arrive("c");
+  // Two neighbourhoods have two strangers each: the one whose stranger waits longest gives way.
+  EXPECT_EQ(strangers.surplus(), first_of_busiest);
+}
+
+TEST(Strangers, MemberIsNotCounted_andUnknownNumbersAreIgnored) {
+  Strangers strangers({.total = 1, .per_neighbourhood = 1});
+  const auto member = strangers.arrive("a");
+  strangers.leave(member);
+  strangers.leave(member);
+  strangers.arrive("a");
+  EXPECT_FALSE(strangers.surplus());
+}
+
+TEST(RefusalLog, LinesOfASecondAreLimited_andTheRestIsCounted) {
+  std::vector<std::string> lines;
+  RefusalLog log("the door", [&](const std::string& line) { lines.push_back(line); });
+  const Deadline begin = SteadyClock::now();
+  for (int i = 0; i < 50; ++i) log.refuse("h:1", "why", begin + std::chrono::milliseconds(i));
+  EXPECT_EQ(lines.size(), RefusalLog::kMaxLinesPerSecond);
+  EXPECT_EQ(lines[0], "the door: the connection from h:1 is refused: why");
+  log.refuse("h:2", "why", begin + std::chrono::seconds(2));
+  ASSERT_EQ(lines.size(), RefusalLog::kMaxLinesPerSecond + 1);
+  EXPECT_EQ(lines.back(),
+            "the door: the connection from h:2 is refused: why (40 refusals before it were not "
+            "logged)");
+  EXPECT_EQ(log.refused(), 51u);
+}
+
+TEST(RefusalLog, TextOfAPeer_isEscaped) {
+  std::vector<std::string> lines;
+  RefusalLog log("the door", [&](const std::string& line) { lines.push_back(line); });
+  log.refuse("h:1", "a\nb\x1b[31m\xff", SteadyClock::now());
+  ASSERT_EQ(lines.size(), 1u);
+  EXPECT_EQ(lines[0], R"(the door: the connection from h:1 is refused: a\x0ab\x1b[31m\xff)");
+  EXPECT_EQ(printable("plain text"), "plain text");
+}
+
+}  // namespace
+}  // namespace tutti::runtime::test
