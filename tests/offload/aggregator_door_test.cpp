@@ -1,0 +1,147 @@
+// Tests the door of an aggregator: strangers, refusals and what its log shows of them.
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "aggregated_job.hpp"
+#include "runtime/aggregator/aggregator_connection.hpp"
+#include "runtime/bootstrap/unique_id.hpp"
+
+namespace tutti::runtime {
+namespace {
+
+class AggregatorDoor : public testing::Test {
+ protected:
+  void start(Nanoseconds hello_timeout = kPatience, std::size_t max_strangers = 128) {
+    AggregatorOptions options;
+    options.listen = {"127.0.0.1", 0};
+    options.key = service_key();
+    options.terms = kSmall;
+    options.hello_timeout = hello_timeout;
+    options.max_strangers = max_strangers;
+    options.log = [this](const std::string& line) {
+      const std::lock_guard lock(mutex_);
+      lines_.push_back(line);
+    };
+    auto service = AggregatorService::start(std::move(options));
+    ASSERT_TRUE(service.ok()) << service.status().to_string();
+    service_ = std::move(*service);
+  }
+
+  Stream visit() {
+    auto socket = connect_once({"127.0.0.1", service_->port()}, deadline_after(kPatience));
+    EXPECT_TRUE(socket.ok()) << socket.status().to_string();
+    return socket ? Stream(std::move(*socket)) : Stream();
+  }
+  std::uint64_t refused() { return counters_of(*service_)["connections_refused"]; }
+  void await_refused(std::uint64_t count) {
+    while (refused() < count) std::this_thread::yield();
+  }
+  /// Waits for the first line of log with `text`.
+  std::string await_line(const std::string& text) {
+    while (true) {
+      {
+        const std::lock_guard lock(mutex_);
+        for (const std::string& line : lines_) {
+          if (line.find(text) != std::string::npos) return line;
+        }
+      }
+      std::this_thread::yield();
+    }
+  }
+  /// Asks the aggregator to join a job of this name, which then does not begin.
+  Status ask(const std::string& job, const ServiceKey& key) {
+    const Deadline deadline = deadline_after(kPatience);
+    auto connection = AggregatorConnection::open(address_of(*service_), key, deadline);
+    if (!connection) return connection.status();
+    const JoinRequest request{.unique_id = "tutti1/x",
+                              .address = address_of(*service_),
+                              .job = job,
+                              .ranks = 2,
+                              .communicator = 1,
+                              .options = patient()};
+    return connection->ask(request, deadline).status();
+  }
+
+  std::mutex mutex_;
+  std::vector<std::string> lines_;
+  std::unique_ptr<AggregatorService> service_;
+};
+
+/// True if the aggregator ends the connection; it may send an alert before.
+bool ends(Stream& stream) {
+  std::byte buffer[4096];
+  while (true) {
+    const auto got = stream.receive_some(buffer, deadline_after(kPatience));
+    if (!got.ok()) return got.status().code() == Code::peer_failed;
+    if (*got == 0) return true;
+  }
+}
+
+TEST_F(AggregatorDoor, JobWithAnotherKey_isToldSo_andIsCounted) {
+  start();
+  const Status status = ask("h:1", service_key("another key, long enough"));
+  EXPECT_EQ(status.code(), Code::invalid_argument);
+  EXPECT_NE(status.message().find("has a different key"), std::string::npos) << status.message();
+  await_refused(1);
+  EXPECT_NE(await_line("is refused").find("another key"), std::string::npos);
+  EXPECT_TRUE(ask("h:1", service_key()).ok());
+}
+
+TEST_F(AggregatorDoor, NameOfAJob_isEscapedInTheLog) {
+  start();
+  EXPECT_TRUE(ask("h:1\njob forged has left\x1b[2J", service_key()).ok());
+  const std::string line = await_line("is dropped");
+  EXPECT_EQ(line.find("job h:1\\x0ajob forged has left\\x1b[2J is dropped"), 0u) << line;
+}
+
+TEST_F(AggregatorDoor, PlainAndCutBytes_areRefusedAndCounted) {
+  start();
+  Stream plain = visit();
+  EXPECT_TRUE(plain.send_all(Bytes(3000, std::byte{0x5a}), deadline_after(kPatience)).ok());
+  EXPECT_TRUE(ends(plain));
+  await_refused(1);
+  const auto door_key = door_key_of(service_key());
+  auto session = crypto::TlsSession::begin(crypto::TlsSession::Role::client, *door_key);
+  const Bytes hello = session->take_output();
+  Stream cut = visit();
+  EXPECT_TRUE(
+      cut.send_all(std::span(hello).first(hello.size() / 2), deadline_after(kPatience)).ok());
+  ::shutdown(cut.socket().fd(), SHUT_WR);
+  EXPECT_TRUE(ends(cut));
+  await_refused(2);
+}
+
+TEST_F(AggregatorDoor, SilentStranger_isDroppedAfterItsTime) {
+  start(std::chrono::milliseconds(200));
+  Stream silent = visit();
+  EXPECT_TRUE(ends(silent));
+  await_refused(1);
+}
+
+TEST_F(AggregatorDoor, StrangersBeyondTheLimit_areDropped_andAJobIsServed) {
+  start(kPatience, 8);
+  std::vector<Stream> strangers;
+  for (int i = 0; i < 300; ++i) strangers.push_back(visit());
+  await_refused(300 - 6);  // three quarters of 8 may be of one neighbourhood
+  EXPECT_TRUE(ask("h:1", service_key()).ok());
+  // The lines of refusals are limited, unlike the count.
+  const std::lock_guard lock(mutex_);
+  EXPECT_LT(lines_.size(), 290u);
+}
+
+TEST_F(AggregatorDoor, Service_withStrangers_ends) {
+  start();
+  std::vector<Stream> strangers;
+  for (int i = 0; i < 20; ++i) strangers.push_back(visit());
+  service_.reset();
+  for (Stream& stranger : strangers) EXPECT_TRUE(ends(stranger));
+}
+
+}  // namespace
+}  // namespace tutti::runtime
