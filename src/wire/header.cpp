@@ -15,7 +15,7 @@ void encode(const Header& header, std::byte* out) {
   std::memcpy(out + 2, &header.communicator, 2);
   std::memcpy(out + kSourceOffset, &source, 4);
   std::memcpy(out + 8, &header.epoch, 4);
-  std::memcpy(out + 12, &header.psn, 4);
+  std::memcpy(out + kPsnOffset, &header.psn, 4);
   std::memcpy(out + kCounterOffset, &header.counter, 8);
   std::memcpy(out + kTagOffset, &header.tag, 8);
 }
@@ -36,7 +36,7 @@ std::optional<Header> decode(std::span<const std::byte> datagram) {
   std::memcpy(&header.communicator, datagram.data() + 2, 2);
   std::memcpy(&source, datagram.data() + kSourceOffset, 4);
   std::memcpy(&header.epoch, datagram.data() + 8, 4);
-  std::memcpy(&header.psn, datagram.data() + 12, 4);
+  std::memcpy(&header.psn, datagram.data() + kPsnOffset, 4);
   std::memcpy(&header.counter, datagram.data() + kCounterOffset, 8);
   std::memcpy(&header.tag, datagram.data() + kTagOffset, 8);
   header.source = rank_of(source);

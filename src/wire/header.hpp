@@ -50,6 +50,7 @@ inline constexpr std::size_t kCounterOffset = 16;
 inline constexpr std::size_t kTagOffset = 24;
 /// Offset of the source rank in the header, in bytes; socket filters compare this field.
 inline constexpr std::size_t kSourceOffset = 4;
+inline constexpr std::size_t kPsnOffset = 12;
 
 struct Header {
   PacketKind kind = PacketKind::chunk;

@@ -1,24 +1,18 @@
 // The integrity word of a datagram: a keyed tag, or a checksum if the user turns tags off.
 //
-// Keyed tag, 64 bits, of a 24-byte header and a payload of `size` bytes (all words little-endian):
+// Keyed tag: UMAC-64 of RFC 4418 with AES-128.
 //
-//   keys    HKDF-SHA-256 of the job's secret, with the communicator's identifier as context, gives
-//           an NH key of 2080 bytes, a Poly1305 key r (clamped) and an AES-128 key k.
-//   blocks  The payload is cut into blocks of 2048 bytes, the last one zero padded to 32 bytes.
-//   NH      A block is pairs (x_i, y_i) of 32-bit words, the NH key is pairs (p_i, q_i).
-//           Pass t = 0, 1:
-//             N_t = sum over i of (x_i + p_{i+4t} mod 2^32) * (y_i + q_{i+4t} mod 2^32)   mod 2^64
-//           A block's value is the 16 bytes N_0 || N_1; `size` is added to N_1 of the last block.
-//   H       For one block: its value. For an empty payload: 16 zero bytes. For more blocks:
-//           Poly1305 of their values in order, with the key r and s = 0.
-//   tag     The first 8 bytes of AES_k(AES_k(AES_k(h) xor h') xor H), where h || h' is the header
-//           zero padded to 32 bytes: the CBC-MAC of h || h' || H.
+//   key      HKDF-SHA-256 of the job's secret, with the communicator's identifier as context, gives
+//            the UMAC key of 16 bytes.
+//   message  The payload, followed by the first 24 bytes of the header.
+//   nonce    16 bytes, big-endian: stream (4), source (4), counter (8), all of them from the
+//            header. The stream is 2^31 + destination rank for kind `reliable`, else
+//            kind * 256 + subgroup.
+//   tag      The eight bytes of the RFC.
 //
-// Two payloads collide in H with probability at most 2^-62 (2^-64 for payloads of one size), and
-// the CBC-MAC of three blocks binds H to the whole header. A forged datagram passes with probability
-// at most 2^-61 per try. No nonce is needed: a header repeated with different payloads leaks
-// nothing unless their H collide. docs/integrity.md has the argument, the measurements and rejected
-// alternatives.
+// A forged datagram passes with probability at most 2^-60 per try, provided that a sender never
+// gives two different datagrams of one key the same nonce. docs/integrity.md has the statement, the
+// measurements and rejected alternatives.
 #pragma once
 
 #include <cstddef>
@@ -34,10 +28,16 @@
 namespace tutti::wire {
 
 struct IntegrityKernels;
-struct TagKey;
+struct Block;
+struct UmacKey;
 
 /// Size of the header part that the integrity word covers: everything before the word.
 inline constexpr std::size_t kIntegrityHeaderBytes = 24;
+/// A payload in two parts is cut at a multiple of this size, in bytes.
+inline constexpr std::size_t kIntegrityPartBytes = 32;
+
+/// The nonce of the datagram with the encoded header at `header`, as 16 bytes in memory.
+Block nonce_of(const std::byte* header);
 
 /// Computes integrity words. Immutable, so any number of threads may share it; a copy shares the
 /// key, and no call allocates.
@@ -45,7 +45,7 @@ class Integrity {
  public:
   /// Keyed tags under a key derived from `secret` (16 to 32 bytes) and `context`, the
   /// communicator's identifier; the secret is not stored. Fails with invalid_argument for a secret
-  /// of another size, and with internal if libcrypto cannot derive keys.
+  /// of another size, and with internal or unsupported if libcrypto lacks HKDF or AES-128.
   static Result<Integrity> keyed(std::span<const std::byte> secret, std::uint64_t context);
 
   /// Integrity words that are CRC-32C checksums, without a key.
@@ -53,12 +53,15 @@ class Integrity {
 
   IntegrityKind kind() const;
 
-  /// Name of the implementation: "nh/avx2", "nh/sse2", "nh/portable", "crc32c/sse4.2" or
-  /// "crc32c/portable".
+  /// Name of the implementation: "umac/avx512", "umac/avx2", "umac/sse2", "umac/portable",
+  /// "crc32c/sse4.2" or "crc32c/portable".
   const char* implementation() const;
 
-  /// The integrity word over the kIntegrityHeaderBytes at `header` and over `payload`.
-  std::uint64_t tag(const std::byte* header, std::span<const std::byte> payload) const;
+  /// The integrity word over the kIntegrityHeaderBytes at `header` and over the payload. If the
+  /// payload lies in two parts, the first has a multiple of kIntegrityPartBytes. Both have at most
+  /// kMaxMessageBytes in all.
+  std::uint64_t tag(const std::byte* header, std::span<const std::byte> payload,
+                    std::span<const std::byte> rest = {}) const;
 
   /// Computes the integrity word and copies `payload` to `destination` in one pass; the two must
   /// not overlap. The bytes are copied in any case, so a caller that finds the word wrong must
@@ -74,10 +77,10 @@ class Integrity {
   Result<Integrity> with_implementation(std::string_view name) const;
 
  private:
-  Integrity(const IntegrityKernels* kernels, std::shared_ptr<const TagKey> key);
+  Integrity(const IntegrityKernels* kernels, std::shared_ptr<const UmacKey> key);
 
-  const IntegrityKernels* kernels_;    // static, never null
-  std::shared_ptr<const TagKey> key_;  // null for CRC
+  const IntegrityKernels* kernels_;     // static, never null
+  std::shared_ptr<const UmacKey> key_;  // null for CRC
 };
 
 }  // namespace tutti::wire

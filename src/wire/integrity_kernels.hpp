@@ -1,4 +1,4 @@
-// Internal to integrity*.cpp: the inner loops of Integrity, one set for each implementation.
+// Internal to src/wire: the inner loops of Integrity, one set for each implementation.
 #pragma once
 
 #include <array>
@@ -6,51 +6,85 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <memory>
 #include <span>
 
+#include "crypto/block_cipher.hpp"
 #include "wire/integrity_kind.hpp"
 
 namespace tutti::wire {
 
 static_assert(std::endian::native == std::endian::little, "words are loaded as the wire has them");
 
-/// A group is four pairs of 32-bit words, one AVX2 register.
-inline constexpr std::size_t kNhGroupBytes = 32;
-/// Size in bytes of an NH block, which is as much as one NH key covers. A payload of at most this
-/// size needs no polynomial step.
-inline constexpr std::size_t kNhBlockBytes = 2048;
-/// An NH key is one group longer than a block, because the second pass uses it shifted by one
-/// group.
-inline constexpr std::size_t kNhKeyBytes = kNhBlockBytes + kNhGroupBytes;
+template <typename Word>
+Word load_word(const std::byte* from) {
+  Word word;
+  std::memcpy(&word, from, sizeof word);
+  return word;
+}
 
-/// 16 bytes as two words: the sums of both NH passes, a polynomial's value, or an AES block.
+/// 16 bytes as two words: a nonce, a pad, or the values of both hash streams.
 struct Block {
   std::uint64_t first = 0;
   std::uint64_t second = 0;
+
+  friend bool operator==(const Block&, const Block&) = default;
 };
 
-inline constexpr std::size_t kAesKeyBytes = 16;
-inline constexpr std::size_t kAesRounds = 10;
+/// A group is two units of four 32-bit words; NH multiplies the words of the first unit by those of
+/// the second.
+inline constexpr std::size_t kNhUnitWords = 4;
+inline constexpr std::size_t kNhGroupBytes = 32;
+/// Size in bytes of an NH block, which is as much as one NH key covers.
+inline constexpr std::size_t kNhBlockBytes = 1024;
+inline constexpr std::size_t kNhBlockGroups = kNhBlockBytes / kNhGroupBytes;
+/// Size in bytes of the key of both streams: the second stream uses it shifted by one unit.
+inline constexpr std::size_t kNhKeyBytes = kNhBlockBytes + 16;
 
-/// The round keys of AES-128, as little-endian words.
-struct AesKey {
-  alignas(16) std::array<std::uint32_t, 4 * (kAesRounds + 1)> rounds{};
+/// The NH key, its units of even and of odd index apart, so that a vector register holds the units
+/// that meet the same half of consecutive groups.
+struct NhKey {
+  alignas(64) std::array<std::uint32_t, kNhUnitWords*(kNhBlockGroups + 1)> even{};
+  alignas(64) std::array<std::uint32_t, kNhUnitWords * kNhBlockGroups> odd{};
 };
 
-AesKey expand_aes_key(std::span<const std::byte, kAesKeyBytes> key);
+/// Adds one group at `source` to the sums of both streams.
+inline void add_group(Block& sum, const NhKey& key, std::size_t group, const std::byte* source) {
+  const std::uint32_t* const even = key.even.data() + kNhUnitWords * group;
+  const std::uint32_t* const odd = key.odd.data() + kNhUnitWords * group;
+#pragma GCC unroll 4
+  for (std::size_t i = 0; i < kNhUnitWords; ++i) {
+    const auto low = load_word<std::uint32_t>(source + 4 * i);
+    const auto high = load_word<std::uint32_t>(source + 4 * (kNhUnitWords + i));
+    sum.first += std::uint64_t{low + even[i]} * (high + odd[i]);
+    sum.second += std::uint64_t{low + odd[i]} * (high + even[kNhUnitWords + i]);
+  }
+}
 
-/// Encrypts one block by AES. The portable version looks up secret bytes in a table of 256 bytes.
-using EncryptFunction = Block (*)(const AesKey& key, Block block);
-Block aes_encrypt_portable(const AesKey& key, Block block);
+/// Computes NH, in both streams, of `groups` whole groups at `source`, the first of which is group
+/// `first` of its block. The copying version also copies the groups to `destination`; the other
+/// version ignores it.
+using NhFunction = Block (*)(const NhKey& key, std::size_t first, std::byte* destination,
+                             const std::byte* source, std::size_t groups);
+
+/// The key of the pads: for libcrypto, and expanded for the processor's own instructions where it
+/// has them.
+struct PadKey {
+  static constexpr std::size_t kRounds = 10;
+
+  std::unique_ptr<crypto::BlockCipher> cipher;
+  alignas(16) std::array<std::uint64_t, 2 * (kRounds + 1)> rounds{};
+};
+
+/// Fills PadKey::rounds if this processor has AES instructions.
+void expand_pad_key(std::span<const std::byte, crypto::BlockCipher::kBytes> key, PadKey& to);
+
+/// Encrypts one block by AES-128.
+using PadFunction = Block (*)(const PadKey& key, Block block);
+Block pad_by_libcrypto(const PadKey& key, Block block);
 #if defined(__x86_64__)
-Block aes_encrypt_aesni(const AesKey& key, Block block);
+Block pad_by_aesni(const PadKey& key, Block block);
 #endif
-
-/// Computes NH of `groups` whole groups at `source`. The copying version also copies the groups to
-/// `destination`; the other version ignores it. `key` is aligned to a group and is one group longer
-/// than `source`.
-using NhFunction = Block (*)(const std::byte* key, std::byte* destination, const std::byte* source,
-                             std::size_t groups);
 
 /// Advances a CRC-32C register over `size` bytes; the caller initialises and inverts it.
 using CrcFunction = std::uint32_t (*)(std::uint32_t state, std::byte* destination,
@@ -63,20 +97,13 @@ struct IntegrityKernels {
   bool (*runs_here)();
   NhFunction nh;
   NhFunction nh_copy;
-  EncryptFunction encrypt;
+  PadFunction pad;
   CrcFunction crc;
   CrcFunction crc_copy;
 };
 
 /// The implementations of a kind, fastest first; the last one runs on every processor.
-std::span<const IntegrityKernels> nh_kernels();
+std::span<const IntegrityKernels> umac_kernels();
 std::span<const IntegrityKernels> crc_kernels();
-
-template <typename Word>
-Word load_word(const std::byte* from) {
-  Word word;
-  std::memcpy(&word, from, sizeof word);
-  return word;
-}
 
 }  // namespace tutti::wire

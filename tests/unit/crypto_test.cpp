@@ -1,12 +1,14 @@
 // Tests the wrappers of libcrypto with published vectors: SHA-256 (FIPS 180-4), HKDF (RFC 5869),
-// X25519 (RFC 7748), and AES-256-GCM (McGrew and Viega, test cases 13 to 16).
+// X25519 (RFC 7748), AES-256-GCM (McGrew and Viega, test cases 13 to 16), and AES-128 (FIPS 197, C.1).
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <string>
 #include <vector>
 
 #include "base/hex.hpp"
 #include "crypto/aead.hpp"
+#include "crypto/block_cipher.hpp"
 #include "crypto/hash.hpp"
 #include "crypto/secret.hpp"
 #include "crypto/x25519.hpp"
@@ -222,6 +224,18 @@ TEST(Aead, ChangedMessage_isRefused_andThePlainTextIsWiped) {
   EXPECT_TRUE(refused(key, sealed, {}));
   EXPECT_TRUE(refused(key, sealed, {.nonce = {std::byte{1}}, .associated = associated}));
   EXPECT_TRUE(refused(Secret(), sealed, how));
+}
+
+TEST(BlockCipher, EncryptedBlock_equalsThatOfTheStandard) {
+  const Bytes key = count_from(0, 16);
+  const auto made = BlockCipher::aes128(std::span(key).first<BlockCipher::kBytes>());
+  ASSERT_TRUE(made.ok());
+  const BlockCipher& cipher = **made;
+  BlockCipher::Block block;
+  const Bytes plain = bytes_of("00112233445566778899aabbccddeeff");
+  std::copy(plain.begin(), plain.end(), block.begin());
+  EXPECT_EQ(to_hex(cipher.encrypt(block)), "69c4e0d86a7b0430d8cdb78070b4c55a");
+  EXPECT_EQ(to_hex(cipher.encrypt(block)), "69c4e0d86a7b0430d8cdb78070b4c55a");
 }
 
 }  // namespace

@@ -6,27 +6,15 @@ namespace tutti::device::rc {
 
 namespace {
 
-// The tag of a frame is computed in two parts, because the frame's data is in the user's memory.
-// The near part lies next to the header: a whole short frame, or the first 64 bytes of a long one.
+// A frame's data is in the user's memory. Its near part is copied next to the header: a whole short
+// frame, or the first 64 bytes of a long one.
 constexpr std::size_t kNearBytes = 64;
 static_assert(kRcHeaderMax <= FrameDatagrams::kShortFrameBytes &&
-              kRcWriteImmediateHeaderBytes <= kNearBytes);
+              kRcWriteImmediateHeaderBytes <= kNearBytes &&
+              kNearBytes % wire::kIntegrityPartBytes == 0);
 
 constexpr std::size_t near_bytes(std::size_t frame_bytes) {
   return frame_bytes <= FrameDatagrams::kShortFrameBytes ? frame_bytes : kNearBytes;
-}
-
-std::uint64_t frame_tag(const wire::Integrity& integrity, const std::byte* header,
-                        std::span<const std::byte> near, std::span<const std::byte> rest) {
-  const std::uint64_t first = integrity.tag(header, near);
-  if (rest.empty()) return first;
-  // For the tag of the second part, the tag of the first part and the length of the second take the
-  // place of a header.
-  std::byte link[wire::kIntegrityHeaderBytes] = {};
-  const std::uint64_t size = rest.size();
-  std::memcpy(link, &first, 8);
-  std::memcpy(link + 8, &size, 8);
-  return integrity.tag(link, rest);
 }
 
 }  // namespace
@@ -51,7 +39,7 @@ FrameDatagrams::Outgoing FrameDatagrams::encode(Rank peer, const OutgoingFrame& 
   if (moved > 0) std::memcpy(body + frame.header_bytes, frame.payload.data(), moved);
   const auto rest = frame.payload.subspan(moved);
   if (const wire::Integrity* integrity = keys_.of(header.counter))
-    wire::encode_tag(frame_tag(*integrity, head, {body, near}, rest), head);
+    wire::encode_tag(integrity->tag(head, {body, near}, rest), head);
   return {.head_bytes = wire::kHeaderBytes + near, .rest = rest};
 }
 
@@ -73,10 +61,9 @@ std::optional<FrameDatagrams::Received> FrameDatagrams::decode(std::span<const s
     return std::nullopt;
   }
   const auto frame = datagram.subspan(wire::kHeaderBytes);
-  const std::size_t near = probe ? frame.size() : near_bytes(frame.size());
   const auto verdict = arrivals_.judge(
       header->source, header->counter, header->tag, [&](const wire::Integrity& word) {
-        return frame_tag(word, datagram.data(), frame.first(near), frame.subspan(near));
+        return word.tag(datagram.data(), frame);
       });
   if (verdict == wire::ArrivalCheck::Verdict::damaged) ++counters.rejected_integrity;
   if (verdict == wire::ArrivalCheck::Verdict::replayed) ++counters.rejected_replayed;

@@ -1,0 +1,67 @@
+// UMAC-64 of RFC 4418 with AES-128, the construction of the keyed tag. Internal to src/wire.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+
+#include "tutti/status.hpp"
+#include "wire/integrity_kernels.hpp"
+
+namespace tutti::wire {
+
+inline constexpr std::size_t kUmacKeyBytes = crypto::BlockCipher::kBytes;
+/// Largest message: longer ones need the POLY-128 stage of RFC 4418, which is not built.
+inline constexpr std::size_t kUmacMaxBytes = std::size_t{1} << 24;
+
+/// The keys of both streams, derived from one UMAC key.
+struct UmacKey {
+  NhKey nh;
+  std::array<std::uint64_t, 2> polynomial{};  ///< keys of the second layer
+  /// Inner-product keys of the third layer that meet the lower half of its input; the upper half is
+  /// zero in messages of at most kUmacMaxBytes.
+  std::array<std::array<std::uint64_t, 4>, 2> inner{};
+  std::array<std::uint32_t, 2> translation{};  ///< words added to the third layer's results
+  PadKey pad;
+
+  UmacKey() = default;
+  UmacKey(const UmacKey&) = delete;
+  UmacKey& operator=(const UmacKey&) = delete;
+  ~UmacKey();
+
+  /// Fails with unsupported if libcrypto offers no AES-128.
+  static Result<std::shared_ptr<const UmacKey>> derive(
+      std::span<const std::byte, kUmacKeyBytes> key);
+};
+
+/// A message in parts, in this order. `first` consists of whole groups unless `rest` is empty.
+struct UmacMessage {
+  std::span<const std::byte> first{};
+  std::span<const std::byte> rest{};
+  std::span<const std::byte> end{};  ///< at most kNhGroupBytes
+};
+
+/// The pad of a nonce is one half of an encrypted block; nonces that differ only in their last bit
+/// share the block.
+struct PadChoice {
+  Block block;
+  bool second_half = false;
+
+  /// For a nonce of 16 bytes.
+  static PadChoice of(Block nonce);
+  /// For a nonce of 1 to 16 bytes.
+  static PadChoice of(std::span<const std::byte> nonce);
+};
+
+/// The tag, as the eight bytes of the RFC in this order in memory. The message has at most
+/// kUmacMaxBytes.
+std::uint64_t umac64(const IntegrityKernels& kernels, const UmacKey& key, const PadChoice& pad,
+                     const UmacMessage& message);
+
+/// Also copies `first` to `destination`; the two must not overlap, and `rest` is empty.
+std::uint64_t umac64_copy(const IntegrityKernels& kernels, const UmacKey& key, const PadChoice& pad,
+                          std::byte* destination, const UmacMessage& message);
+
+}  // namespace tutti::wire
