@@ -52,7 +52,8 @@ constexpr std::uint64_t end_checksum(std::uint32_t state) {
 Block nonce_of(const std::byte* header) {
   const auto kind = load_word<std::uint8_t>(header) & 0xf;
   const auto psn = load_word<std::uint32_t>(header + kPsnOffset);
-  const bool reliable = kind == static_cast<std::uint8_t>(PacketKind::reliable);
+  const bool reliable = kind == static_cast<std::uint8_t>(PacketKind::reliable) ||
+                        kind == static_cast<std::uint8_t>(PacketKind::path_probe);
   const std::uint32_t stream =
       reliable ? kReliableStream | psn
                : static_cast<std::uint32_t>(kind) << 8 | load_word<std::uint8_t>(header + 1);
