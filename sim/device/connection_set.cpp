@@ -47,7 +47,22 @@ bool ConnectionSet::quiet() const {
                                        [](const NicConnection& one) { return one.quiet(); });
 }
 
+std::size_t ConnectionSet::poll(Instant now, std::span<Completion> completions) {
+  if (nic_->settings.host_serviced) serve(now);
+  return nic_->completions.take(now, completions, *nic_->payloads);
+}
+
+Instant ConnectionSet::next_visible() const {
+  const Instant visible = nic_->completions.next_visible();
+  if (inbox_.empty()) return visible;
+  return std::min(visible, port_->now() + nic_->settings.receive_latency);
+}
+
 Instant ConnectionSet::next_deadline() const {
+  return nic_->settings.host_serviced ? next_timer() : kNever;
+}
+
+Instant ConnectionSet::next_timer() const {
   Instant deadline = kNever;
   for (const NicConnection& one : connections_) {
     deadline = std::min(deadline, one.next_deadline(*nic_));
@@ -91,6 +106,12 @@ void ConnectionSet::on_packet(const NicPacket& packet) {
   }
 }
 
+void ConnectionSet::on_probe(Rank source, std::uint32_t subgroup) {
+  const Instant visible = port_->now() + nic_->settings.receive_latency;
+  nic_->completions.push({.opcode = Opcode::probe, .peer = source, .immediate = subgroup}, visible);
+  port_->wake(visible, false);
+}
+
 void ConnectionSet::serve(Instant now) {
   while (!inbox_.empty()) {
     const NicPacket packet = inbox_.front();
@@ -124,7 +145,7 @@ void ConnectionSet::on_timer() {
   if (now != timer_at_ || port_->dead()) return;
   timer_at_ = kNever;
   run_timers(now);
-  arm_timer(next_deadline());
+  arm_timer(next_timer());
   wake_for_completion();
 }
 

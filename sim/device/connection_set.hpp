@@ -1,4 +1,4 @@
-// The reliable connections of a simulated endpoint: one to each peer with which it has exchanged
+// The reliable connections of a simulated NIC: one to each peer with which it has exchanged
 // packets.
 #pragma once
 
@@ -8,6 +8,7 @@
 
 #include "device/device.hpp"
 #include "device/frame_tap.hpp"
+#include "sim/device/connections.hpp"
 #include "sim/device/nic_connection.hpp"
 #include "sim/device/nic_port.hpp"
 #include "sim/device/ring_queue.hpp"
@@ -16,31 +17,33 @@ namespace tutti::device::sim {
 
 /// Creates connections on demand; all of them share one timer. The queues of the connections have
 /// the numbers from `first_queue` on in the NIC port.
-class ConnectionSet {
+class ConnectionSet final : public Connections {
  public:
   /// `port` and `nic` must outlive this object. `tap`, the hook for faults of frames, may be null.
   ConnectionSet(NicPort& port, NicShared& nic, Rank rank, std::uint32_t communicator,
                 std::uint32_t first_queue, std::shared_ptr<FrameTap> tap);
 
-  Status post(Instant now, const WorkRequest& request);
-  void watch(Rank peer, bool on);
-  /// Receives a packet and takes over the packet's reference to its payload.
-  void on_packet(const NicPacket& packet);
-  /// If the host's worker serves the connections: processes the packets that have arrived and the
-  /// timers that are due.
-  void serve(Instant now);
-  void on_timer();
-  /// Sends up to one burst of the connection with number `at`. Returns whether this connection has
-  /// more to send.
-  bool transmit(std::uint32_t at);
+  Status post(Instant now, const WorkRequest& request) override;
+  /// If the host's worker serves the connections, this processes the packets that have arrived and
+  /// the timers that are due.
+  std::size_t poll(Instant now, std::span<Completion> completions) override;
+  void watch(Rank peer, bool on) override;
+  bool quiet() const override;
+  /// The next instant at which the host's worker has a timer to serve; kNever if the NIC does it.
+  Instant next_deadline() const override;
+  Result<MemoryKey> register_memory(std::span<std::byte> memory) override {
+    return nic_->regions.add(memory);
+  }
+  void deregister_memory(MemoryKey key) override { nic_->regions.remove(key); }
+  std::size_t max_message_bytes() const override { return nic_->settings.chunk_bytes; }
 
-  bool quiet() const;
-  /// If the host's worker serves the connections: whether arrived packets wait for it.
-  bool has_arrivals() const { return !inbox_.empty(); }
-  /// The next instant at which a connection has work to do; kNever if no connection has a deadline.
-  Instant next_deadline() const;
-  /// Releases all payloads.
-  void clear();
+  void on_packet(const NicPacket& packet) override;
+  void on_probe(Rank source, std::uint32_t subgroup) override;
+  void on_timer() override;
+  /// Sends up to one burst of the connection with number `at`.
+  bool transmit(std::uint32_t at) override;
+  Instant next_visible() const override;
+  void clear() override;
 
  private:
   struct Peer {
@@ -52,7 +55,9 @@ class ConnectionSet {
   void ready(std::uint32_t at);
   void inject(NicPacket& packet);
   void process(const NicPacket& packet);
+  void serve(Instant now);
   void run_timers(Instant now);
+  Instant next_timer() const;
   void arm_timer(Instant deadline);
   void wake_for_completion();
 

@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "sim/device/connection_set.hpp"
+#include "sim/device/software_connections.hpp"
 #include "wire/header.hpp"
 
 namespace tutti::device::sim {
@@ -17,8 +19,7 @@ SimEndpoint::SimEndpoint(const NicPort& port, PayloadStore& payloads,
       communicator_(communicator),
       wire_communicator_(options.communicator),
       port_(port),
-      nic_{.settings = settings, .peer_timeout = options.peer_timeout, .payloads = &payloads},
-      connections_(port_, nic_, rank_, communicator, options.subgroups, std::move(tap)) {
+      nic_{.settings = settings, .peer_timeout = options.peer_timeout, .payloads = &payloads} {
   using enum Capability;
   for (const Capability one : {multicast_ud, reliable_send, write, write_immediate, read}) {
     capabilities_.bits |= static_cast<std::uint32_t>(one);
@@ -32,6 +33,14 @@ SimEndpoint::SimEndpoint(const NicPort& port, PayloadStore& payloads,
   for (std::uint32_t s = 0; s < options.subgroups; ++s) {
     groups_.push_back(std::make_unique<SimMulticastQueuePair>(port_, nic_, s));
     port_.add_queue();
+  }
+  nic_.multicast = groups_.front().get();
+  if (settings.connections == ConnectionKind::software) {
+    connections_ = std::make_unique<SoftwareConnections>(port_, nic_, options, communicator,
+                                                         options.subgroups, std::move(tap));
+  } else {
+    connections_ = std::make_unique<ConnectionSet>(port_, nic_, rank_, communicator,
+                                                   options.subgroups, std::move(tap));
   }
 }
 
@@ -74,22 +83,7 @@ Status SimEndpoint::post(Instant now, const WorkRequest& request) {
                    "rank {} is not a peer of rank {}: name another of the {} ranks",
                    index(request.peer), index(rank_), size_);
   }
-  return connections_.post(now, request);
-}
-
-std::size_t SimEndpoint::poll(Instant now, std::span<Completion> completions) {
-  if (nic_.settings.host_serviced) connections_.serve(now);
-  return nic_.completions.take(now, completions, *nic_.payloads);
-}
-
-Instant SimEndpoint::next_deadline() const {
-  return nic_.settings.host_serviced ? connections_.next_deadline() : kNever;
-}
-
-Instant SimEndpoint::next_completion() const {
-  const Instant visible = nic_.completions.next_visible();
-  if (!connections_.has_arrivals()) return visible;
-  return std::min(visible, port_.now() + nic_.settings.receive_latency);
+  return connections_->post(now, request);
 }
 
 Instant SimEndpoint::next_chunk() const {
@@ -100,7 +94,7 @@ Instant SimEndpoint::next_chunk() const {
 
 void SimEndpoint::kill() {
   port_.kill();
-  connections_.clear();
+  connections_->clear();
   for (auto& group : groups_) group->clear();
 }
 
@@ -114,7 +108,7 @@ bool SimEndpoint::sends_from(std::span<const std::byte> memory) const {
 bool SimEndpoint::transmit(std::uint32_t queue) {
   if (port_.dead()) return false;
   const bool more = queue < subgroup_count() ? transmit_multicast(queue)
-                                             : connections_.transmit(queue - subgroup_count());
+                                             : connections_->transmit(queue - subgroup_count());
   if (!more) port_.drained(queue);
   return more;
 }
@@ -146,16 +140,14 @@ void SimEndpoint::on_chunk(std::uint32_t subgroup, const StagedChunk& chunk) {
 
 void SimEndpoint::on_probe(std::uint32_t subgroup, Rank source) {
   if (port_.dead()) return;
-  const Instant visible = port_.now() + nic_.settings.receive_latency;
-  nic_.completions.push({.opcode = Opcode::probe, .peer = source, .immediate = subgroup}, visible);
-  port_.wake(visible, false);
+  connections_->on_probe(source, subgroup);
 }
 
 void SimEndpoint::on_packet(const NicPacket& packet) {
   if (port_.dead()) {
     nic_.payloads->release(packet.payload);
   } else {
-    connections_.on_packet(packet);
+    connections_->on_packet(packet);
   }
 }
 

@@ -8,7 +8,7 @@
 
 #include "device/device.hpp"
 #include "device/frame_tap.hpp"
-#include "sim/device/connection_set.hpp"
+#include "sim/device/connections.hpp"
 #include "sim/device/multicast_queue.hpp"
 #include "sim/device/nic_connection.hpp"
 #include "sim/device/nic_port.hpp"
@@ -35,18 +35,29 @@ class SimEndpoint final : public Endpoint {
   }
   MulticastQueuePair& multicast(std::uint32_t subgroup) override { return *groups_[subgroup]; }
   Result<MemoryKey> register_memory(std::span<std::byte> memory) override {
-    return nic_.regions.add(memory);
+    return connections_->register_memory(memory);
   }
-  void deregister_memory(MemoryKey key) override { nic_.regions.remove(key); }
-  std::size_t max_message_bytes() const override { return nic_.settings.chunk_bytes; }
+  void deregister_memory(MemoryKey key) override { connections_->deregister_memory(key); }
+  std::size_t max_message_bytes() const override { return connections_->max_message_bytes(); }
   Status post(Instant now, const WorkRequest& request) override;
-  std::size_t poll(Instant now, std::span<Completion> completions) override;
-  void watch(Rank peer, bool on) override { connections_.watch(peer, on); }
-  bool quiet() const override { return connections_.quiet(); }
-  Instant next_deadline() const override;
+  std::size_t poll(Instant now, std::span<Completion> completions) override {
+    return connections_->poll(now, completions);
+  }
+  std::size_t poll_posted(Instant now, std::span<Completion> completions) override {
+    return connections_->poll_posted(now, completions);
+  }
+  void watch(Rank peer, bool on) override { connections_->watch(peer, on); }
+  void test_path(Rank peer) override { connections_->test_path(peer); }
+  void abandon() override { connections_->abandon(); }
+  bool quiet() const override { return connections_->quiet(); }
+  Instant next_deadline() const override { return connections_->next_deadline(); }
   int wait_descriptor() const override { return -1; }
   void notify_when_sendable(bool) override {}
-  EndpointCounters counters() const override { return nic_.counters; }
+  EndpointCounters counters() const override {
+    EndpointCounters sum = nic_.counters;
+    connections_->add_to(sum);
+    return sum;
+  }
 
   // State that all connections of the endpoint share; the network and the simulation use it too.
   NicShared& nic() { return nic_; }
@@ -58,7 +69,7 @@ class SimEndpoint final : public Endpoint {
   std::uint64_t next_transmission() { return transmissions_++; }
   /// The instant from which the worker can see the first queued completion, or the first staged
   /// chunk; kNever if there is none.
-  Instant next_completion() const;
+  Instant next_completion() const { return connections_->next_visible(); }
   Instant next_chunk() const;
 
   /// Whether a multicast that is queued in the NIC has still to read from this memory.
@@ -71,7 +82,7 @@ class SimEndpoint final : public Endpoint {
   void on_probe(std::uint32_t subgroup, Rank source);
   /// Receives a packet and takes over the packet's reference to its payload.
   void on_packet(const NicPacket& packet);
-  void on_timer() { connections_.on_timer(); }
+  void on_timer() { connections_->on_timer(); }
   /// Reports that a packet that waited for credits has left the host.
   void departed(Instant when) {
     for (auto& group : groups_) group->departed(when);
@@ -90,7 +101,7 @@ class SimEndpoint final : public Endpoint {
   NicPort port_;
   NicShared nic_;
   std::vector<std::unique_ptr<SimMulticastQueuePair>> groups_;
-  ConnectionSet connections_;
+  std::unique_ptr<Connections> connections_;
   std::uint64_t transmissions_ = 0;
 };
 

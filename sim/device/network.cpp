@@ -7,6 +7,7 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "sim/device/nic_settings.hpp"
+#include "sim/device/software_connections.hpp"
 
 namespace tutti::device::sim {
 
@@ -18,6 +19,15 @@ using tutti::sim::Packet;
 using tutti::sim::Picoseconds;
 
 namespace {
+
+/// Size of a packet on the wire.
+std::uint32_t wire_bytes(const NicSettings& settings, const NicPacket& packet) {
+  if (packet.kind == NicPacketKind::datagram) {
+    return settings.datagram_header_bytes + packet.payload->size_bytes;
+  }
+  return packet.sequenced ? settings.reliable_header_bytes + packet.length
+                          : settings.acknowledgement_bytes;
+}
 
 /// The key by which the fabric draws whether a packet is lost. Each transmission of a packet has
 /// another key.
@@ -68,6 +78,9 @@ Result<std::unique_ptr<Endpoint>> SimNetwork::open(std::uint32_t communicator,
                                                    const NicSettings& settings,
                                                    std::shared_ptr<FrameTap> tap) {
   if (Status status = check(settings); !status) return status;
+  if (settings.connections == ConnectionKind::software) {
+    if (Status status = rc::check(channel_config(settings, options)); !status) return status;
+  }
   if (communicator >= communicators_.size() || options.rank == kNoRank ||
       options.size != communicators_[communicator].hosts.size() ||
       index(options.rank) >= options.size ||
@@ -223,11 +236,9 @@ void SimNetwork::unicast(std::uint32_t number, const NicPacket& nic_packet) {
   SimEndpoint& from = *endpoints_[number];
   const Communicator& communicator = communicators_[from.communicator()];
   const NicSettings& settings = from.nic().settings;
-  const bool bare = !nic_packet.sequenced;
-  Packet packet = Packet::to_host(
-      communicator.hosts[index(nic_packet.destination)],
-      bare ? settings.acknowledgement_bytes : settings.reliable_header_bytes + nic_packet.length,
-      nic_packet.kind == NicPacketKind::send ? 0 : nic_packet.length);
+  Packet packet = Packet::to_host(communicator.hosts[index(nic_packet.destination)],
+                                  wire_bytes(settings, nic_packet),
+                                  nic_packet.kind == NicPacketKind::send ? 0 : nic_packet.length);
   packet.cookie = packets_.add(nic_packet);
   packet.identity = identity_of(nic_packet, from.next_transmission());
   packet.flow = number;

@@ -29,6 +29,14 @@ Status check(const NicSettings& settings) {
                    "and the second not shorter than the first",
                    settings.retransmit_timeout.count(), settings.retransmit_timeout_max.count());
   }
+  if (settings.connections == ConnectionKind::nic) return {};
+  if (settings.send_queue_frames < 2 || settings.receive_queue_frames == 0 ||
+      settings.receive_batch_frames == 0 || !settings.carry_bytes) {
+    return failure(Code::invalid_argument,
+                   "connections by software need queues and packets with bytes: set "
+                   "send_queue_frames to 2 or more, receive_queue_frames and receive_batch_frames "
+                   "to 1 or more, and carry_bytes");
+  }
   return {};
 }
 
@@ -371,6 +379,7 @@ void NicConnection::accept(NicShared& nic, Instant now, const NicPacket& packet)
       break;
     case NicPacketKind::acknowledgement:
     case NicPacketKind::ping:
+    case NicPacketKind::datagram:
       break;
   }
   nic.payloads->release(packet.payload);

@@ -17,12 +17,15 @@
 
 namespace tutti::device::sim {
 
+class SimMulticastQueuePair;
+
 /// State that all connections of an endpoint share. Each call receives it as an argument, so that a
 /// connection stays small.
 struct NicShared {
   NicSettings settings{};
   Nanoseconds peer_timeout{};
   PayloadStore* payloads = nullptr;
+  SimMulticastQueuePair* multicast = nullptr;  ///< queue pair of the first subgroup
   RegionTable regions{};
   CompletionRing completions{};
   EndpointCounters counters{};

@@ -17,6 +17,7 @@ enum class NicPacketKind : std::uint8_t {
   refusal,          ///< refuses a READ or WRITE of the peer because of a wrong key or range
   acknowledgement,  ///< only an acknowledgement, which packets of every other kind carry too
   ping,             ///< asks the peer for an answer as a sign of life
+  datagram,         ///< frame of a connection by software; the payload is the whole datagram
 };
 
 struct NicPacket {

@@ -8,7 +8,14 @@
 
 namespace tutti::device::sim {
 
+/// The party that runs the reliable connections of a simulated endpoint.
+enum class ConnectionKind : std::uint8_t {
+  nic,       ///< hardware: the NIC's own connections (NicConnection)
+  software,  ///< the host: the channels of device/rc, as the `ip` device runs them
+};
+
 struct NicSettings {
+  ConnectionKind connections = ConnectionKind::nic;
   std::uint32_t chunk_bytes = 4096;  ///< payload of a packet in bytes: the MTU without headers
   /// Size of LRH (8), GRH (40), BTH (12), DETH (8), immediate (4) and CRC (4), in bytes.
   std::uint32_t multicast_header_bytes = 76;
@@ -32,9 +39,17 @@ struct NicSettings {
   /// a loss, and only a timeout causes retransmission.
   bool expect_reordering = false;
   bool lossless = false;  ///< whether the network drops no packets for lack of buffers
-  /// Whether the host's worker serves the reliable connections instead of the NIC, as in the `ip`
-  /// device. A paused host then acknowledges nothing.
+  /// Whether the host's worker serves the connections of the NIC. A paused host then acknowledges
+  /// nothing.
   bool host_serviced = false;
+  // The following settings apply to connections by software only.
+  /// Size of the Ethernet framing (38), IPv4 (20) and UDP (8) around a datagram, in bytes.
+  std::uint32_t datagram_header_bytes = 66;
+  /// Largest number of datagrams in the host's send queue and in its receive queue.
+  std::uint32_t send_queue_frames = 512;
+  std::uint32_t receive_queue_frames = 4096;
+  std::uint32_t receive_batch_frames = 4;  ///< largest number of datagrams that one call receives
+
   /// Whether packets carry user data. If not, bytes are only counted and their destination
   /// addresses checked, so that large simulations need less memory.
   bool carry_bytes = true;

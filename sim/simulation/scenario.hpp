@@ -87,6 +87,7 @@ struct Scenario {
   bool cut_through = false;
   sim::Routing routing = sim::Routing::ecmp;
   std::uint64_t queue_bytes = 1u << 20;
+  device::sim::ConnectionKind connections = device::sim::ConnectionKind::nic;
   bool host_serviced = false;
   bool carry_bytes = true;
   std::uint32_t send_queue_chunks = 256;

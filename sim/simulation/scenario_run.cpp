@@ -98,6 +98,11 @@ CommunicatorSpec ScenarioWorld::make_communicator(const ScenarioCommunicator& fr
   to.engine.chunk_bytes = from.chunk_bytes;
   to.nic.staging_chunks = from.staging_chunks;
   to.nic.send_queue_chunks = scenario_.send_queue_chunks;
+  to.nic.connections = scenario_.connections;
+  if (scenario_.connections == device::sim::ConnectionKind::software) {
+    // As for jobs, half a peer timeout without progress (CommunicatorOptions::peer_timeout).
+    to.engine.path_test_interval = from.peer_timeout / 2;
+  }
   to.nic.host_serviced = scenario_.host_serviced;
   to.nic.carry_bytes = scenario_.carry_bytes;
   to.nic.lossless = scenario_.lossless;

@@ -68,6 +68,15 @@ bool read(std::string_view text, sim::Routing& value) {
   return text == "adaptive" || text == "destination" || text == "ecmp";
 }
 
+bool read(std::string_view text, device::sim::ConnectionKind& value) {
+  using enum device::sim::ConnectionKind;
+  value = text == "software" ? software : nic;
+  return text == "software" || text == "nic";
+}
+
+std::string write(device::sim::ConnectionKind value) {
+  return value == device::sim::ConnectionKind::software ? "software" : "nic";
+}
 std::string write(std::uint32_t value) { return fmt::format("{}", value); }
 std::string write(std::uint64_t value) { return fmt::format("{}", value); }
 std::string write(bool value) { return value ? "yes" : "no"; }
@@ -94,6 +103,7 @@ void visit_fields(Visit&& field, Scenario*) {
   field("cut-through", &Scenario::cut_through);
   field("routing", &Scenario::routing);
   field("queue", &Scenario::queue_bytes);
+  field("connections", &Scenario::connections);
   field("host-serviced", &Scenario::host_serviced);
   field("carry", &Scenario::carry_bytes);
   field("send-queue", &Scenario::send_queue_chunks);

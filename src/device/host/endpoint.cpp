@@ -172,7 +172,7 @@ bool HostEndpoint::send(Instant now, Rank rank, rc::RcChannel& rc) {
 void HostEndpoint::collect_probes() {
   for (auto& group : groups_) {
     for (const Rank source : group->take_probes()) {
-      completions_.push({.opcode = Opcode::probe, .peer = source, .immediate = group->subgroup()});
+      channels_.on_probe(now_, source, group->subgroup(), completions_);
     }
   }
 }

@@ -75,8 +75,9 @@ void ChannelSet::on_timers(Instant now, CompletionSink& sink) {
   }
 }
 
-void ChannelSet::on_heard(Rank peer, Instant now) {
-  if (peers_[index(peer)].channel) peers_[index(peer)].channel->on_heard(now);
+void ChannelSet::on_probe(Instant now, Rank source, std::uint32_t subgroup, CompletionSink& sink) {
+  if (peers_[index(source)].channel) peers_[index(source)].channel->on_heard(now);
+  sink.push({.opcode = Opcode::probe, .peer = source, .immediate = subgroup});
 }
 
 Status ChannelSet::post(Instant now, const WorkRequest& request) {

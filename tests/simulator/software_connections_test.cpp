@@ -1,0 +1,86 @@
+// Tests the simulated endpoint whose connections are the channels of device/rc: scenarios that the
+// host's software must survive or report.
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "sim/simulation/scenario_run.hpp"
+
+namespace tutti::simulation {
+namespace {
+
+/// Runs a scenario and sums the device counters of all ranks of its first communicator.
+struct Outcome {
+  explicit Outcome(const std::string& text) {
+    auto scenario = Scenario::parse(text);
+    EXPECT_TRUE(scenario) << scenario.status().to_string();
+    auto world = ScenarioWorld::create(*scenario);
+    EXPECT_TRUE(world) << world.status().to_string();
+    result = (*world)->run();
+    for (std::uint32_t r = 0; r < scenario->communicators[0].ranks; ++r) {
+      const auto one = (*world)->simulation().endpoint(0, rank_of(r)).counters();
+      counters.reliable_frames_sent += one.reliable_frames_sent;
+      counters.reliable_frames_resent += one.reliable_frames_resent;
+      counters.reliable_frames_received += one.reliable_frames_received;
+      counters.reliable_frames_duplicate += one.reliable_frames_duplicate;
+      counters.rejected_foreign += one.rejected_foreign;
+      counters.rejected_integrity += one.rejected_integrity;
+      counters.kernel_drops += one.kernel_drops;
+      counters.send_queue_full += one.send_queue_full;
+    }
+  }
+
+  ScenarioResult result;
+  device::EndpointCounters counters;
+};
+
+TEST(SoftwareConnections, Allgather_onANetworkThatLosesPackets_completes) {
+  const Outcome run(
+      "seed=3 connections=software topology=single:4 loss-ppm=50000\n"
+      "communicator ranks=4 chunk=256\n"
+      "run allgather:2000 allgather:300\n");
+  EXPECT_TRUE(run.result.report.verdict.ok()) << run.result.report.verdict.to_string();
+  EXPECT_EQ(run.result.report.completed, 8u);
+  EXPECT_FALSE(run.result.losses.empty());
+  EXPECT_GT(run.counters.reliable_frames_resent, 0u);
+  EXPECT_LT(run.counters.reliable_frames_received, run.counters.reliable_frames_sent);
+  EXPECT_EQ(run.counters.rejected_foreign + run.counters.rejected_integrity, 0u);
+}
+
+TEST(SoftwareConnections, EveryKindOfCollective_withoutLoss_resendsNothing) {
+  const Outcome run(
+      "seed=4 connections=software topology=tree:2x3x2\n"
+      "communicator ranks=6 chunk=256\n"
+      "run allgather:900 broadcast:900:1 ring-allgather:700 chain-broadcast:1000:2 barrier\n");
+  EXPECT_TRUE(run.result.report.verdict.ok()) << run.result.report.verdict.to_string();
+  EXPECT_EQ(run.result.report.completed, 30u);
+  EXPECT_EQ(run.counters.reliable_frames_received, run.counters.reliable_frames_sent);
+  EXPECT_EQ(run.counters.reliable_frames_resent, 0u);
+  EXPECT_EQ(run.counters.reliable_frames_duplicate, 0u);
+}
+
+TEST(SoftwareConnections, FramesThatTheTapRepeats_haveNoEffect) {
+  const Outcome run(
+      "seed=5 connections=software topology=single:3\n"
+      "communicator ranks=3 chunk=128\n"
+      "run ring-allgather:1000 chain-broadcast:900:1\n"
+      "fault seed=2; duplicate sender reliable rate=50%\n");
+  EXPECT_TRUE(run.result.report.verdict.ok()) << run.result.report.verdict.to_string();
+  EXPECT_FALSE(run.result.frames[0].empty());
+  EXPECT_GT(run.counters.reliable_frames_duplicate, 0u);
+}
+
+TEST(SoftwareConnections, SettingsThatChannelsRefuse_areRefused) {
+  const auto no_bytes = Scenario::parse(
+      "connections=software carry=no topology=single:2\ncommunicator ranks=2\nrun barrier\n");
+  ASSERT_TRUE(no_bytes);
+  EXPECT_EQ(ScenarioWorld::create(*no_bytes).status().code(), Code::invalid_argument);
+  const auto impatient = Scenario::parse(
+      "connections=software topology=single:2\ncommunicator ranks=2 peer-timeout=1ms\n"
+      "run barrier\n");
+  ASSERT_TRUE(impatient);
+  EXPECT_EQ(ScenarioWorld::create(*impatient).status().code(), Code::invalid_argument);
+}
+
+}  // namespace
+}  // namespace tutti::simulation
