@@ -53,6 +53,43 @@ TEST_F(FailureCoordinatorTest, PathThatLosesLongPackets_hasBothEndsAtFault) {
   EXPECT_EQ(ranks(settled(failures_)), (Ranks{kMe, Rank{2}}));
 }
 
+/// The ranks that a coordinator tells of its failure.
+Ranks told(FailureCoordinator& failures) {
+  protocol::Outbox notices;
+  const bool any = failures.settle(notices);
+  EXPECT_EQ(any, !notices.empty());
+  Ranks ranks;
+  for (const auto& item : notices.items()) ranks.push_back(item.to);
+  return ranks;
+}
+
+TEST_F(FailureCoordinatorTest, FinderOfALostRank_tellsAllOthers) {
+  failures_.on_peer_failure(lost(Rank{2}));
+  EXPECT_EQ(told(failures_), (Ranks{Rank{0}, Rank{3}}));
+}
+
+// The lost rank may live, and only the finder cannot reach it.
+TEST_F(FailureCoordinatorTest, NeighbourOfALostRank_tellsIt) {
+  failures_.on_notice(Rank{3}, notice(2));
+  EXPECT_EQ(told(failures_), Ranks{Rank{2}});
+}
+
+TEST_F(FailureCoordinatorTest, RankThatIsNoNeighbourOfALostRank_tellsNone) {
+  failures_.on_notice(Rank{0}, notice(3));
+  EXPECT_EQ(told(failures_), Ranks{});
+}
+
+TEST_F(FailureCoordinatorTest, RankThatLearnsOfItsOwnLoss_tellsNone) {
+  failures_.on_notice(Rank{0}, notice(1));
+  EXPECT_EQ(told(failures_), Ranks{});
+  EXPECT_EQ(ranks(failures_.status()), Ranks{kMe});
+}
+
+TEST_F(FailureCoordinatorTest, NoticeOfARankThatGaveUp_isNotSentBack) {
+  failures_.on_notice(Rank{2}, notice(2));
+  EXPECT_EQ(told(failures_), Ranks{});
+}
+
 TEST_F(FailureCoordinatorTest, NoticeOfALostRank_namesTheLostRankAndNotItsSender) {
   failures_.on_notice(Rank{0}, notice(3));
   EXPECT_EQ(ranks(settled(failures_)), Ranks{Rank{3}});

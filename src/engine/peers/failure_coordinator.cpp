@@ -78,7 +78,10 @@ void FailureCoordinator::on_notice(Rank from, const protocol::Message& notice) {
   if (lost_index >= size_) return;
   const Rank lost = rank_of(lost_index);
   const Rank culprit = culprit_number == 0 ? kNoRank : rank_of(culprit_number - 1);
-  if (!noted()) culprit_ = culprit;
+  if (!noted()) {
+    culprit_ = culprit;
+    told_by_ = from;
+  }
   const Status status =
       culprit != kNoRank ? failure_of({culprit}, Code::peer_failed,
                                       "rank {} of the job is lost, as reported by {}",
@@ -100,18 +103,30 @@ const Status& FailureCoordinator::status() const {
 bool FailureCoordinator::settle(protocol::Outbox& notices) {
   Status copy = noted_;
   notices.clear();
-  if (notify_peers_) {
-    for (std::uint32_t r = 0; r < size_; ++r) {
-      if (rank_of(r) == me_ || (rank_of(r) == lost_ && undelivered_bytes_ == 0)) continue;
-      const std::uint64_t culprit = culprit_ == kNoRank ? 0 : index(culprit_) + 1;
-      notices.send(rank_of(r), protocol::MessageKind::failed, undelivered_bytes_,
-                   culprit << 32 | index(lost_));
-    }
+  for (std::uint32_t r = 0; r < size_; ++r) {
+    if (!tells(rank_of(r))) continue;
+    const std::uint64_t culprit = culprit_ == kNoRank ? 0 : index(culprit_) + 1;
+    notices.send(rank_of(r), protocol::MessageKind::failed, undelivered_bytes_,
+                 culprit << 32 | index(lost_));
   }
   // Nothing is settled if an exception came first, so that a second call settles the failure.
   settled_ = std::move(copy);
   over_.store(true, std::memory_order_release);
-  return notify_peers_;
+  return !notices.empty();
+}
+
+/// The rank that found the failure tells all others but the lost rank, which does not answer it.
+/// The lost rank may live: it was stopped, or only its path to that rank is broken. Then it would
+/// wait for ranks that have given up, so its neighbours tell it.
+bool FailureCoordinator::tells(Rank rank) const {
+  if (rank == me_) return false;
+  if (notify_peers_) return rank != lost_ || undelivered_bytes_ > 0;
+  return rank == lost_ && rank != told_by_ && neighbours(me_, rank);
+}
+
+bool FailureCoordinator::neighbours(Rank one, Rank other) const {
+  const std::uint32_t apart = (index(one) + size_ - index(other)) % size_;
+  return apart == 1 || apart == size_ - 1;
 }
 
 Status FailureCoordinator::status_of(Instant now, const Operation& operation) const {

@@ -66,7 +66,7 @@ class FailureCoordinator {
   Rank lost() const { return lost_; }
   Rank culprit() const { return culprit_; }
 
-  /// Settles the noted failure. Returns true if the peers have to be told; `notices` then has the
+  /// Settles the noted failure. Returns true if peers have to be told; `notices` then has the
   /// messages.
   bool settle(protocol::Outbox& notices);
   /// The error with which the settled failure ends a collective.
@@ -79,6 +79,8 @@ class FailureCoordinator {
 
  private:
   void note(const Status& status, Rank lost, bool notify_peers);
+  bool tells(Rank rank) const;
+  bool neighbours(Rank one, Rank other) const;
   Status undelivered_status(Rank from, Rank to, std::uint32_t bytes) const;
 
   Rank me_;
@@ -92,7 +94,8 @@ class FailureCoordinator {
   /// silent.
   std::uint32_t undelivered_bytes_ = 0;
   Rank culprit_ = kNoRank;
-  Rank lost_ = kNoRank;  ///< rank whose loss is the cause; this rank if it gave up itself
+  Rank told_by_ = kNoRank;  ///< rank whose notice was the first; kNoRank: none
+  Rank lost_ = kNoRank;     ///< rank whose loss is the cause; this rank if it gave up itself
   std::function<void(const Status&)> hook_;
 };
 
