@@ -83,6 +83,30 @@ TEST(RcUndelivered, UndeliveredAnswerToARead_isReportedAtBothEnds) {
   EXPECT_EQ(read.undelivered_bytes, kPacketBytes);
 }
 
+// Its frames arrive nowhere, but it hears the peer: the path is cut in one direction.
+TEST(RcUndelivered, OneWayCut_callsForSignsOfLifeUntilItIsReported) {
+  Pair pair(9, {}, config_of());
+  pair.filter = [](std::size_t from, const Bytes&) { return from != 0; };
+  Bytes note = random_bytes(pair.random(), 40);
+  ASSERT_TRUE(pair.post(0, send_of(note)).ok());
+  pair.channel(1).watch(true, pair.now());
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(pair.post(1, send_of(note)).ok());
+    pair.run_for(kPeerTimeout / 10);
+    // Multicast still passes, so the peer keeps hearing this rank.
+    pair.channel(1).on_heard(pair.now());
+  }
+  EXPECT_TRUE(pair.channel(0).unanswered());
+  for (int i = 0; i < 20 && pair[0].of(Opcode::failure).empty(); ++i) {
+    pair.run_for(kPeerTimeout / 10);
+    pair.channel(1).on_heard(pair.now());
+  }
+  ASSERT_EQ(pair[0].of(Opcode::failure).size(), 1u);
+  pair.run_for(kPeerTimeout / 2);
+  EXPECT_FALSE(pair.channel(0).unanswered());
+  EXPECT_FALSE(pair.channel(0).failed());
+}
+
 TEST(RcUndelivered, PathTest_amongShortMessages_isReportedOnlyIfItDoesNotArrive) {
   for (const bool lossy : {false, true}) {
     Pair pair(7, {}, config_of());

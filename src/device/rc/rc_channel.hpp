@@ -93,8 +93,11 @@ class RcChannel {
   /// Records that the peer was heard by other means than a frame of this channel.
   void on_heard(Instant now) { peer_timeout_.on_heard(now); }
   bool failed() const { return failed_; }
-  /// True if the peer has not answered several retransmissions in a row.
-  bool unanswered() const { return !failed_ && send_.timeouts_in_a_row() >= kAskAfterTimeouts; }
+  /// True if the peer has not answered several retransmissions in a row. False once a failure is
+  /// reported: signs of life of a rank that has given up would make the peer wait for ever.
+  bool unanswered() const {
+    return !failed_ && !undelivered_ && send_.timeouts_in_a_row() >= kAskAfterTimeouts;
+  }
   bool watched() const { return watched_; }
   /// True if the channel may be closed: nothing is queued, unacknowledged or being answered, and no
   /// ACK is due.
