@@ -13,6 +13,9 @@ constexpr int kStoppedParts = 3;
 
 constexpr Nanoseconds kSignInterval{100'000'000};
 
+/// Time after which frames are sent again that found the send queue full.
+constexpr Nanoseconds kSendRetry{200'000};
+
 }  // namespace
 
 Status ChannelSet::configure(const RcConfig& config) {
@@ -60,6 +63,7 @@ void ChannelSet::transmit(Instant now, FrameSocket& socket) {
     if (one.has_output(now)) room = socket.send(now, open_[i], one);
     if (hold_back_ && one.held_up()) ++counters_.rounds_held_back;
   }
+  send_queue_full_ = !room;
 }
 
 void ChannelSet::on_timers(Instant now, CompletionSink& sink) {
@@ -98,7 +102,8 @@ bool ChannelSet::quiet() const {
 }
 
 Instant ChannelSet::next_deadline() const {
-  Instant deadline = kNever;
+  // No event tells that the send queue has room again, and frames that were not sent have no timer.
+  Instant deadline = send_queue_full_ ? last_poll_ + kSendRetry : kNever;
   for (const Rank rank : open_) deadline = std::min(deadline, at(rank).next_deadline());
   return deadline;
 }

@@ -94,6 +94,7 @@ class ChannelSet {
   Instant next_sign_{0};
   bool sign_wanted_ = false;
   bool hold_back_ = false;
+  bool send_queue_full_ = false;
 };
 
 }  // namespace tutti::device::rc

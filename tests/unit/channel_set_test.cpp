@@ -1,0 +1,128 @@
+// Tests the order of a poll of an endpoint's connections, over a socket that the test fills.
+#include "device/rc/channel_set.hpp"
+
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <vector>
+
+namespace tutti::device::rc {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+constexpr Nanoseconds kPeerTimeout{1'000'000'000};
+constexpr Instant kBegin{1'000};
+
+struct Failures : CompletionSink {
+  void push(const Completion& completion) override {
+    count += completion.opcode == Opcode::failure ? 1 : 0;
+  }
+  int count = 0;
+};
+
+/// One end of a connection between two ranks. Frames wait in the peer's socket until it receives.
+class Side final : public FrameSocket {
+ public:
+  explicit Side(std::uint32_t me) : channels(rank_of(me), 2), peer_(rank_of(1 - me)) {
+    RcConfig config;
+    config.peer_timeout = kPeerTimeout;
+    EXPECT_TRUE(channels.configure(config).ok());
+  }
+
+  bool receive(Instant now) override {
+    ++receives;
+    if (arrived.empty()) return false;
+    channels[peer_].on_frame(now, arrived.front(), completions);
+    arrived.pop_front();
+    return !arrived.empty();
+  }
+  bool send(Instant now, Rank, RcChannel& channel) override {
+    OutgoingFrame frame;
+    while (channel.next_frame(now, frame)) {
+      if (full) {
+        channel.take_back(frame);
+        return false;
+      }
+      Bytes bytes(frame.header.begin(),
+                  frame.header.begin() + static_cast<std::ptrdiff_t>(frame.header_bytes));
+      bytes.insert(bytes.end(), frame.payload.begin(), frame.payload.end());
+      other->arrived.push_back(bytes);
+    }
+    return true;
+  }
+  void poll(Instant now) { channels.poll(now, *this, completions); }
+
+  ChannelSet channels;
+  Failures completions;
+  std::deque<Bytes> arrived;
+  Side* other = nullptr;
+  bool full = false;  ///< whether the send queue has no room
+  int receives = 0;
+
+ private:
+  Rank peer_;
+};
+
+class ChannelSetTest : public testing::Test {
+ protected:
+  ChannelSetTest() {
+    left_.other = &right_;
+    right_.other = &left_;
+  }
+  void post() {
+    WorkRequest request{.opcode = Opcode::send, .peer = rank_of(1), .local = note_};
+    ASSERT_TRUE(left_.channels.post(kBegin, request).ok());
+  }
+
+  Bytes note_ = Bytes(40);
+  Side left_{0};
+  Side right_{1};
+};
+
+// The answer arrived while this side was stopped, for longer than the peer timeout.
+TEST_F(ChannelSetTest, AnswerInTheReceiveQueue_isReadBeforeThePeerIsJudged) {
+  post();
+  left_.poll(kBegin);
+  right_.poll(kBegin + Nanoseconds(1'000));
+  right_.poll(kBegin + Nanoseconds(2'000'000));
+  ASSERT_FALSE(left_.arrived.empty());
+  left_.poll(kBegin + kPeerTimeout * 2);
+  left_.poll(kBegin + kPeerTimeout * 2 + Nanoseconds(1'000));
+  EXPECT_EQ(left_.completions.count, 0);
+  EXPECT_TRUE(left_.channels.quiet());
+}
+
+TEST_F(ChannelSetTest, SilenceDuringAStop_isForgivenOnce) {
+  post();
+  left_.poll(kBegin);
+  left_.poll(kBegin + kPeerTimeout * 2);
+  EXPECT_EQ(left_.completions.count, 0);
+  for (int tenths = 1; tenths <= 20; ++tenths) {
+    left_.poll(kBegin + kPeerTimeout * 2 + kPeerTimeout / 10 * tenths);
+  }
+  EXPECT_EQ(left_.completions.count, 1);
+}
+
+TEST_F(ChannelSetTest, FloodOfFrames_isReadInSeveralPolls) {
+  left_.arrived.assign(100, Bytes(7));
+  left_.poll(kBegin);
+  EXPECT_EQ(left_.receives, 8);
+  EXPECT_EQ(left_.arrived.size(), 92u);
+}
+
+TEST_F(ChannelSetTest, FramesThatFindTheSendQueueFull_areSentSoon) {
+  post();
+  left_.full = true;
+  left_.poll(kBegin);
+  EXPECT_TRUE(right_.arrived.empty());
+  const Instant next = left_.channels.next_deadline();
+  EXPECT_LE(next, kBegin + Nanoseconds(1'000'000));
+  left_.full = false;
+  left_.poll(next);
+  EXPECT_EQ(right_.arrived.size(), 1u);
+  EXPECT_GT(left_.channels.next_deadline(), next + Nanoseconds(1'000'000));
+}
+
+}  // namespace
+}  // namespace tutti::device::rc
