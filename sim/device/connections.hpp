@@ -38,8 +38,7 @@ class Connections {
   /// queue has more to send.
   virtual bool transmit(std::uint32_t at) = 0;
   virtual void on_timer() {}
-  /// The instant from which the host can see the next completion or arrived packet; kNever if there
-  /// is none.
+  /// The instant from which the host can see the first completion or packet; kNever without one.
   virtual Instant next_visible() const = 0;
   virtual void add_to(EndpointCounters&) const {}
   /// Releases all payloads.

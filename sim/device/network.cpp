@@ -134,6 +134,8 @@ bool SimNetwork::handle(const Event& event) {
     pump(target_of(event));
   } else if (kind == kNicTimer) {
     if (SimEndpoint* endpoint = endpoints_[target_of(event)]) endpoint->on_timer();
+  } else if (kind == kNicReplay) {
+    hand_over(packets_.take(target_of(event)));
   } else {
     return false;
   }
@@ -296,13 +298,31 @@ void SimNetwork::arrived_on_leaf(const Arrival& arrival, HostId first, std::uint
 
 void SimNetwork::deliver_reliable(const Packet& packet) {
   const NicPacket nic_packet = packets_.take(static_cast<std::uint32_t>(packet.cookie));
-  Communicator& communicator = communicators_[nic_packet.communicator];
-  SimEndpoint* endpoint =
-      communicator.endpoint_at[index(communicator.hosts[index(nic_packet.destination)])];
-  if (endpoint == nullptr) {
+  const HostId to{packet.target};
+  const Instant now = tutti::sim::to_instant(queue_->now());
+  if (path_faults_.loses(packet.source, to, packet.wire_bytes, now)) {
+    ++path_losses_;
     payloads_.release(nic_packet.payload);
+    return;
+  }
+  if (const auto after = path_faults_.replay_after(packet.source, to)) {
+    ++replayed_;
+    if (nic_packet.payload != nullptr) ++nic_packet.payload->references;
+    queue_->push({.time = queue_->now() + tutti::sim::nanoseconds(after->count()),
+                  .key = event_key(kNicReplay, packets_.add(nic_packet)),
+                  .argument = 0});
+  }
+  hand_over(nic_packet);
+}
+
+void SimNetwork::hand_over(const NicPacket& packet) {
+  Communicator& communicator = communicators_[packet.communicator];
+  SimEndpoint* endpoint =
+      communicator.endpoint_at[index(communicator.hosts[index(packet.destination)])];
+  if (endpoint == nullptr) {
+    payloads_.release(packet.payload);
   } else {
-    endpoint->on_packet(nic_packet);
+    endpoint->on_packet(packet);
   }
 }
 

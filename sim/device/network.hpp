@@ -10,6 +10,7 @@
 #include "sim/device/endpoint.hpp"
 #include "sim/device/nic_packet.hpp"
 #include "sim/device/nic_port.hpp"
+#include "sim/device/path_faults.hpp"
 #include "sim/device/payload_store.hpp"
 #include "sim/device/ring_queue.hpp"
 #include "sim/fabric/event_queue.hpp"
@@ -39,6 +40,10 @@ class SimNetwork final : public tutti::sim::Sink, private HostPorts {
 
   /// Handles an event of the fabric or of a NIC; returns false for an event of any other kind.
   bool handle(const tutti::sim::Event& event);
+  PathFaults& path_faults() { return path_faults_; }
+  /// Number of packets of reliable connections that path faults have lost or repeated.
+  std::uint64_t path_losses() const { return path_losses_; }
+  std::uint64_t replayed() const { return replayed_; }
   /// Kills a host with all its endpoints.
   void kill(tutti::sim::HostId host);
   /// The endpoint that a communicator has on a host; null if there is none.
@@ -97,6 +102,7 @@ class SimNetwork final : public tutti::sim::Sink, private HostPorts {
   void deliver_group(const tutti::sim::Arrival& arrival, tutti::sim::HostId at,
                      const tutti::sim::Packet& packet, const GroupOwner& owner);
   void deliver_reliable(const tutti::sim::Packet& packet);
+  void hand_over(const NicPacket& packet);
 
   tutti::sim::EventQueue* queue_;
   HostWaker* waker_;
@@ -108,6 +114,9 @@ class SimNetwork final : public tutti::sim::Sink, private HostPorts {
   std::vector<GroupOwner> groups_;       ///< by GroupId
   std::vector<SimEndpoint*> endpoints_;  ///< by number
   tutti::sim::Sink* drop_observer_ = nullptr;
+  PathFaults path_faults_;
+  std::uint64_t path_losses_ = 0;
+  std::uint64_t replayed_ = 0;
 };
 
 }  // namespace tutti::device::sim

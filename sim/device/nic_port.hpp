@@ -29,6 +29,7 @@ class HostWaker {
 /// Event kinds of the NICs. The kinds of the simulation begin at kFirstWorldKind.
 inline constexpr auto kNicTransmit = static_cast<tutti::sim::EventKind>(16);
 inline constexpr auto kNicTimer = static_cast<tutti::sim::EventKind>(17);
+inline constexpr auto kNicReplay = static_cast<tutti::sim::EventKind>(18);
 inline constexpr auto kFirstWorldKind = static_cast<tutti::sim::EventKind>(24);
 
 /// The ports of all hosts, as endpoints use them. Each function takes an endpoint's number in the

@@ -9,6 +9,7 @@
 #include "device/frame_tap.hpp"
 #include "engine/core/settings.hpp"
 #include "sim/device/nic_settings.hpp"
+#include "sim/device/path_faults.hpp"
 #include "sim/fabric/background.hpp"
 #include "sim/fabric/fabric.hpp"
 #include "sim/fabric/topology.hpp"
@@ -84,6 +85,7 @@ struct Outage {
   sim::LinkId link{};
   Instant from{};
   Nanoseconds length{};
+  bool one_way = false;  ///< whether the opposite direction of the cable stays up
 };
 
 /// A packet on one link, named by the link and the packet's key in loss draws. It records that the
@@ -105,10 +107,12 @@ struct WorldConfig {
   std::vector<Pause> pauses{};
   std::vector<Death> deaths{};
   std::vector<Outage> outages{};
+  std::vector<device::sim::PathFault> path_faults{};
+  std::vector<device::sim::Replay> replays{};
   /// Loss probability on the links of each class, until the instant `healed`.
   std::vector<std::pair<sim::LinkClass, double>> loss{};
   std::vector<FabricLoss> toggled_losses{};
-  /// Instant of healing, after which fabric and frame taps inject no faults.
+  /// Instant of healing, after which links and frame taps lose nothing at random.
   Instant healed = kNever;
   std::uint64_t max_events = UINT64_MAX;
   Instant end = kNever;  ///< instant after which a run that is not over ends with an error

@@ -7,6 +7,8 @@
 //   fault drop receiver chunk psn=3 ranks=2 occurrences=1
 //   frame drop 1>2 #5
 //   pause 2 at=1ms for=3ms
+//   path 0>1 at=1ms above=300
+//   replay 0>1 #5 after=20ms
 //
 // The words of a line may come in any order, and omitted words have defaults. `run`, `fault` and
 // `frame` lines belong to the communicator line above them; hosts are numbered as in the topology.
@@ -100,6 +102,8 @@ struct Scenario {
   std::vector<Pause> pauses{};
   std::vector<Death> deaths{};
   std::vector<Outage> outages{};
+  std::vector<device::sim::PathFault> path_faults{};
+  std::vector<device::sim::Replay> replays{};
   std::vector<FabricLoss> toggled_losses{};
 
   /// The scenario as text, from which parse() makes an equal scenario.

@@ -138,6 +138,8 @@ Status ScenarioWorld::open() {
   config.pauses = scenario_.pauses;
   config.deaths = scenario_.deaths;
   config.outages = scenario_.outages;
+  config.path_faults = scenario_.path_faults;
+  config.replays = scenario_.replays;
   config.toggled_losses = scenario_.toggled_losses;
   if (scenario_.loss_ppm > 0) {
     for (std::size_t c = 0; c < sim::kLinkClasses; ++c) {
@@ -173,6 +175,8 @@ void ScenarioWorld::sum_up(ScenarioResult& result) {
   for (const auto& tap : taps_) result.frames.push_back(tap->happened);
   result.losses = world_->fabric_losses();
   result.injected = world_->injected();
+  result.path_losses = world_->network().path_losses();
+  result.replayed = world_->network().replayed();
   for (std::uint32_t c = 0; c < scenario_.communicators.size(); ++c) {
     const ScenarioCommunicator& one = scenario_.communicators[c];
     for (std::uint32_t r = 0; r < one.ranks; ++r) {
@@ -194,7 +198,7 @@ Status ScenarioWorld::check_costs(const ScenarioResult& result) {
       std::any_of(result.frames.begin(), result.frames.end(),
                   [](const std::vector<FrameFault>& one) { return !one.empty(); });
   if (!scenario_.pauses.empty() || !scenario_.deaths.empty() || !scenario_.outages.empty() ||
-      !result.losses.empty() || result.report.failed > 0 || frames_lost ||
+      result.path_losses > 0 || !result.losses.empty() || result.report.failed > 0 || frames_lost ||
       injected.chunks_delayed > 0 || injected.chunks_reordered > 0) {
     return {};
   }

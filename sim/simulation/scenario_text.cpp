@@ -276,21 +276,60 @@ bool parse_collective(std::string_view word, CollectiveSpec& one) {
   return one.kind == CollectiveKind::barrier || parts.size() > 1;
 }
 
+/// Parses the ends of a path such as "1>2".
+template <typename End>
+bool parse_ends(std::string_view word, End& from, End& to) {
+  const Words ends = split(word, ">");
+  std::uint32_t first = 0;
+  std::uint32_t second = 0;
+  if (ends.size() != 2 || !read(ends[0], first) || !read(ends[1], second)) return false;
+  from = End{first};
+  to = End{second};
+  return true;
+}
+
 bool parse_frame(const Words& words, FrameFault& frame) {
   if (words.size() != 4 || (words[1] != "drop" && words[1] != "duplicate")) return false;
   frame.duplicate = words[1] == "duplicate";
-  const Words ranks = split(words[2], ">");
-  return ranks.size() == 2 && read(ranks[0], frame.from) && read(ranks[1], frame.to) &&
-         words[3].starts_with('#') && read(words[3].substr(1), frame.number);
+  return parse_ends(words[2], frame.from, frame.to) && words[3].starts_with('#') &&
+         read(words[3].substr(1), frame.number);
+}
+
+bool parse_replay(const Words& words, device::sim::Replay& replay) {
+  return words.size() == 4 && parse_ends(words[1], replay.from, replay.to) &&
+         words[2].starts_with('#') && read(words[2].substr(1), replay.number) &&
+         words[3].starts_with("after=") && read(words[3].substr(6), replay.after);
+}
+
+bool parse_instant(std::string_view text, Instant& at) {
+  Nanoseconds time{};
+  if (!read(text, time)) return false;
+  at = Instant{time.count()};
+  return true;
+}
+
+bool parse_path(const Words& words, device::sim::PathFault& fault) {
+  if (words.size() < 2 || !parse_ends(words[1], fault.from, fault.to)) return false;
+  for (std::size_t i = 2; i < words.size(); ++i) {
+    const auto value = words[i].substr(std::min(words[i].find('=') + 1, words[i].size()));
+    const bool good = words[i].starts_with("at=") ? parse_instant(value, fault.at)
+                      : words[i].starts_with("for=")
+                          ? read(value, fault.length)
+                          : words[i].starts_with("above=") && read(value, fault.above_bytes);
+    if (!good) return false;
+  }
+  return true;
 }
 
 /// Parses a line such as "pause 2 at=1ms for=3ms" into its number, instant and duration.
-bool parse_timed(const Words& words, std::uint32_t& which, Instant& at, Nanoseconds& length) {
+bool parse_timed(const Words& words, std::uint32_t& which, Instant& at, Nanoseconds& length,
+                 bool& one_way) {
   if (words.size() < 3 || !read(words[1], which)) return false;
   for (std::size_t i = 2; i < words.size(); ++i) {
-    Nanoseconds time{};
-    if (words[i].starts_with("at=") && read(words[i].substr(3), time)) {
-      at = Instant{time.count()};
+    if (words[i] == "one-way") {
+      one_way = true;
+    } else if (words[i].starts_with("at=")) {
+      if (!parse_instant(words[i].substr(3), at)) return false;
     } else if (!words[i].starts_with("for=") || !read(words[i].substr(4), length)) {
       return false;
     }
@@ -318,6 +357,10 @@ class ScenarioReader {
       scenario_.communicators.back().frames.push_back(frame);
       return true;
     }
+    if (words[0] == "path") {
+      return parse_path(words, scenario_.path_faults.emplace_back());
+    }
+    if (words[0] == "replay") return parse_replay(words, scenario_.replays.emplace_back());
     if (words[0] == "lose") return lose(words);
     if (words[0] == "pause" || words[0] == "death" || words[0] == "outage") return timed(words);
     return fields(words, 0);
@@ -369,12 +412,13 @@ class ScenarioReader {
     std::uint32_t which = 0;
     Instant at{};
     Nanoseconds length{};
-    if (!parse_timed(words, which, at, length)) return false;
+    bool one_way = false;
+    if (!parse_timed(words, which, at, length, one_way)) return false;
     const sim::HostId host{which};
     if (words[0] == "pause") scenario_.pauses.push_back({host, at, length});
     if (words[0] == "death") scenario_.deaths.push_back({host, at});
     if (words[0] == "outage") {
-      scenario_.outages.push_back({static_cast<sim::LinkId>(which), at, length});
+      scenario_.outages.push_back({static_cast<sim::LinkId>(which), at, length, one_way});
     }
     return true;
   }
@@ -424,8 +468,17 @@ std::string Scenario::to_string() const {
     text += fmt::format("death {} at={}\n", index(one.host), at(one.at));
   }
   for (const Outage& one : outages) {
-    text +=
-        fmt::format("outage {} at={} for={}\n", index(one.link), at(one.from), write(one.length));
+    text += fmt::format("outage {} at={} for={}{}\n", index(one.link), at(one.from),
+                        write(one.length), one.one_way ? " one-way" : "");
+  }
+  for (const device::sim::PathFault& one : path_faults) {
+    text += fmt::format("path {}>{} at={}", index(one.from), index(one.to), at(one.at));
+    if (one.length.count() != 0) text += fmt::format(" for={}", write(one.length));
+    text += one.above_bytes == 0 ? "\n" : fmt::format(" above={}\n", one.above_bytes);
+  }
+  for (const device::sim::Replay& one : replays) {
+    text += fmt::format("replay {}>{} #{} after={}\n", index(one.from), index(one.to), one.number,
+                        write(one.after));
   }
   for (const FabricLoss& one : toggled_losses) {
     text += fmt::format("lose {} {}\n", index(one.link), one.identity);
@@ -445,7 +498,8 @@ Result<Scenario> Scenario::parse(std::string_view text) {
           "line {} of the scenario, \"{}\", is not one of: name=value words, communicator "
           "name=value ..., run allgather:BYTES broadcast:BYTES:ROOT ..., fault RULES, "
           "frame drop|duplicate FROM>TO #N, pause HOST at=1ms for=1ms, death HOST "
-          "at=1ms, outage LINK at=1ms for=1ms, lose LINK IDENTITY",
+          "at=1ms, outage LINK at=1ms for=1ms [one-way], path FROM>TO at=1ms [for=1ms] "
+          "[above=BYTES], replay FROM>TO #N after=1ms, lose LINK IDENTITY",
           number + 1, text.substr(at, end - at));
     }
     at = end + 1;

@@ -18,7 +18,9 @@ using device::fault::Packet;
 /// One fault of a scenario, which the shrinker can remove alone.
 struct FaultAtom {
   std::uint32_t communicator = 0;
-  std::variant<FaultRule, FrameFault, Pause, Death, Outage, FabricLoss> what;
+  std::variant<FaultRule, FrameFault, Pause, Death, Outage, device::sim::PathFault,
+               device::sim::Replay, FabricLoss>
+      what;
 };
 
 Scenario without_faults(Scenario scenario) {
@@ -29,6 +31,8 @@ Scenario without_faults(Scenario scenario) {
   scenario.pauses.clear();
   scenario.deaths.clear();
   scenario.outages.clear();
+  scenario.path_faults.clear();
+  scenario.replays.clear();
   scenario.toggled_losses.clear();
   return scenario;
 }
@@ -42,6 +46,8 @@ std::vector<FaultAtom> atoms_of(const Scenario& scenario) {
   for (const Pause& one : scenario.pauses) atoms.push_back({0, one});
   for (const Death& one : scenario.deaths) atoms.push_back({0, one});
   for (const Outage& one : scenario.outages) atoms.push_back({0, one});
+  for (const auto& one : scenario.path_faults) atoms.push_back({0, one});
+  for (const auto& one : scenario.replays) atoms.push_back({0, one});
   for (const FabricLoss& one : scenario.toggled_losses) atoms.push_back({0, one});
   return atoms;
 }
@@ -55,6 +61,12 @@ Scenario with_atoms(const Scenario& bare, const std::vector<FaultAtom>& atoms) {
     if (const auto* pause = std::get_if<Pause>(&atom.what)) scenario.pauses.push_back(*pause);
     if (const auto* death = std::get_if<Death>(&atom.what)) scenario.deaths.push_back(*death);
     if (const auto* outage = std::get_if<Outage>(&atom.what)) scenario.outages.push_back(*outage);
+    if (const auto* path = std::get_if<device::sim::PathFault>(&atom.what)) {
+      scenario.path_faults.push_back(*path);
+    }
+    if (const auto* replay = std::get_if<device::sim::Replay>(&atom.what)) {
+      scenario.replays.push_back(*replay);
+    }
     if (const auto* loss = std::get_if<FabricLoss>(&atom.what)) {
       scenario.toggled_losses.push_back(*loss);
     }
@@ -273,6 +285,12 @@ class Shrinker {
     }
     for (Pause& one : less.pauses) one.host = sim::HostId{index(one.host) % ranks};
     for (Death& one : less.deaths) one.host = sim::HostId{index(one.host) % ranks};
+    const auto moved = [&](auto& one) {
+      one.from = sim::HostId{index(one.from) % ranks};
+      one.to = sim::HostId{index(one.to) % ranks};
+    };
+    for (device::sim::PathFault& one : less.path_faults) moved(one);
+    for (device::sim::Replay& one : less.replays) moved(one);
     return less;
   }
 
@@ -291,6 +309,7 @@ class Shrinker {
     reset(&Scenario::cut_through);
     reset(&Scenario::routing);
     reset(&Scenario::queue_bytes);
+    reset(&Scenario::connections);
     reset(&Scenario::host_serviced);
     reset(&Scenario::send_queue_chunks);
     for (const auto member : {&HostModel::jitter, &HostModel::poll}) {

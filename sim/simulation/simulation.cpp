@@ -105,6 +105,8 @@ Status Simulation::open() {
   for (const FabricLoss& loss : config_.toggled_losses) {
     network_->fabric().toggle_loss(loss.link, loss.identity);
   }
+  for (const auto& fault : config_.path_faults) network_->path_faults().add(fault);
+  for (const auto& replay : config_.replays) network_->path_faults().add(replay);
   schedule_script();
   if (config_.background.streams > 0) {
     background_ =
@@ -253,6 +255,7 @@ void Simulation::on_script(EventKind kind, std::uint32_t target) {
   } else if (kind == kLinkDown || kind == kLinkUp) {
     const sim::LinkId link = config_.outages[target].link;
     network_->fabric().set_link(link, kind == kLinkUp);
+    if (config_.outages[target].one_way) return;
     network_->fabric().set_link(config_.topology->reverse(link), kind == kLinkUp);
   } else if (kind == kHeal) {
     heal();
@@ -262,10 +265,6 @@ void Simulation::on_script(EventKind kind, std::uint32_t target) {
 void Simulation::heal() {
   for (const auto& [link_class, probability] : config_.loss) {
     network_->fabric().set_loss(link_class, 0);
-  }
-  for (const Outage& outage : config_.outages) {
-    network_->fabric().set_link(outage.link, true);
-    network_->fabric().set_link(config_.topology->reverse(outage.link), true);
   }
 }
 
@@ -426,7 +425,7 @@ void Simulation::on_end(std::uint32_t at, std::uint32_t number, const Status& st
   }
   report_.digest = mixed_into(report_.digest, std::uint64_t{at} << 32 | std::uint64_t{number} << 8 |
                                                   static_cast<std::uint64_t>(status.code()));
-  if (!status.ok() && member.first_error.empty()) member.first_error = status.to_string();
+  if (!status.ok() && member.first_error.ok()) member.first_error = status;
   if (!member.runs.empty()) {
     if (status.ok() && member.endpoint->sends_from(member.runs[number].sent())) {
       fail(failure(Code::internal,

@@ -20,6 +20,7 @@
 #include "sim/fault/fault_device.hpp"
 #include "sim/simulation/collective_run.hpp"
 #include "sim/simulation/config.hpp"
+#include "sim/simulation/expectation.hpp"
 
 namespace tutti::simulation {
 
@@ -93,7 +94,7 @@ class Simulation final : public device::sim::HostWaker {
     /// Time in the ready barrier that the trace already contains, in ns.
     std::uint64_t traced_ready_ns = 0;
     std::uint64_t traced_data_ns = 0;
-    std::string first_error;
+    Status first_error;
   };
   struct Host {
     std::vector<std::uint32_t> members;
@@ -147,8 +148,10 @@ class Simulation final : public device::sim::HostWaker {
   void fail(const Status& status);
   Status check_end();
   Status check_ports() const;
-  Status check_member(const Member& member) const;
-  bool error_names_the_lost(const Member& member, const std::string& message) const;
+  Status check_member(const Expectation& expected, const Member& member) const;
+  bool names_a_rank_at_fault(const Expectation& expected, const Member& member) const;
+  bool is_accused_by_the_isolated(const Expectation& expected, std::uint32_t communicator,
+                                  Rank accused) const;
   std::string describe_stuck() const;
 
   WorldConfig config_;

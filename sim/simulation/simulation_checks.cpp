@@ -19,8 +19,9 @@ std::uint64_t chunks_of(const CollectiveSpec& spec, std::uint32_t ranks, Rank ra
 }  // namespace
 
 Status Simulation::check_end() {
+  const Expectation expected(config_);
   for (const Member& member : members_) {
-    if (Status status = check_member(member); !status) {
+    if (Status status = check_member(expected, member); !status) {
       return failure(status.code(), "rank {} of communicator {}: {}", index(member.rank),
                      member.communicator, status.message());
     }
@@ -28,40 +29,40 @@ Status Simulation::check_end() {
   return check_ports();
 }
 
-bool Simulation::error_names_the_lost(const Member& member, const std::string& message) const {
-  const CommunicatorSpec& spec = config_.communicators[member.communicator];
-  const auto names = [&](sim::HostId host) {
-    for (std::size_t r = 0; r < spec.hosts.size(); ++r) {
-      if (spec.hosts[r] != host) continue;
-      const std::string name = fmt::format("rank {}", r);
-      for (std::size_t at = message.find(name); at != std::string::npos;
-           at = message.find(name, at + 1)) {
-        const std::size_t end = at + name.size();
-        if (end == message.size() || message[end] < '0' || message[end] > '9') return true;
-      }
-    }
-    return false;
-  };
-  const auto dead = [&](const Death& one) { return names(one.host); };
-  if (std::any_of(config_.deaths.begin(), config_.deaths.end(), dead)) return true;
-  // If the worker serves the connections, a host that is paused for the peer timeout or longer
-  // looks dead to its peers.
-  return std::any_of(config_.pauses.begin(), config_.pauses.end(), [&](const Pause& one) {
-    return one.length >= spec.peer_timeout && spec.nic.host_serviced && names(one.host);
+/// The rank at fault is one of those that the error names as values.
+bool Simulation::names_a_rank_at_fault(const Expectation& expected, const Member& member) const {
+  const sim::HostId here{member.host};
+  if (expected.reaches_none(here)) return true;
+  const std::span<const Rank> named = member.first_error.ranks();
+  return std::any_of(named.begin(), named.end(), [&](Rank rank) {
+    const Member& other = this->member(member.communicator, rank);
+    if (expected.at_fault(sim::HostId{other.host})) return true;
+    if (expected.at_fault(here) && !other.first_error.ok()) return true;
+    return is_accused_by_the_isolated(expected, member.communicator, rank);
   });
 }
 
-Status Simulation::check_member(const Member& member) const {
+/// A rank that reaches none finds its peers lost and may still be heard by them.
+bool Simulation::is_accused_by_the_isolated(const Expectation& expected, std::uint32_t communicator,
+                                            Rank accused) const {
+  return std::any_of(members_.begin(), members_.end(), [&](const Member& one) {
+    const std::span<const Rank> named = one.first_error.ranks();
+    return one.communicator == communicator && expected.reaches_none(sim::HostId{one.host}) &&
+           std::find(named.begin(), named.end(), accused) != named.end();
+  });
+}
+
+Status Simulation::check_member(const Expectation& expected, const Member& member) const {
   if (hosts_[member.host].dead) return {};
   const CommunicatorSpec& spec = config_.communicators[member.communicator];
   for (const CollectiveRun& run : member.runs) {
     if (Status status = run.check_untouched(); !status) return status;
   }
-  if (!member.first_error.empty()) {
-    if (error_names_the_lost(member, member.first_error)) return {};
+  if (!member.first_error.ok()) {
+    if (names_a_rank_at_fault(expected, member)) return {};
     return failure(Code::internal,
                    "a collective failed with an error that does not name the lost rank: {}",
-                   member.first_error);
+                   member.first_error.to_string());
   }
   const auto ranks = static_cast<std::uint32_t>(spec.hosts.size());
   std::uint64_t chunks = 0;

@@ -17,11 +17,13 @@ namespace {
 using device::fault::Action;
 using device::fault::FaultRule;
 using device::fault::Packet;
+using device::sim::ConnectionKind;
 
 /// Draws a scenario. The order of the draws does not depend on the scenario's shape.
 class Drawer {
  public:
-  Drawer(std::uint64_t seed, const SwarmOptions& options) : random_(mix(seed)), options_(options) {}
+  Drawer(std::uint64_t seed, const SwarmOptions& options)
+      : random_(mix(seed)), software_seed_(draw(seed, kSoftware)), options_(options) {}
 
   Scenario scenario(std::uint64_t seed) {
     Scenario one;
@@ -30,10 +32,17 @@ class Drawer {
     const std::uint32_t communicators = chance(6) ? 2 : 1;
     for (std::uint32_t c = 0; c < communicators; ++c) communicator(one, c);
     network_faults(one);
+    // These draws have a stream of their own, so that all others stay the same.
+    random_ = Random(software_seed_);
+    if (options_.connections ? *options_.connections == ConnectionKind::software : chance(4)) {
+      software(one);
+    }
     return one;
   }
 
  private:
+  static constexpr std::uint64_t kSoftware = 0x736f'6674;
+
   bool chance(std::uint64_t one_in) { return random_.below(one_in) == 0; }
   std::uint32_t from_to(std::uint32_t first, std::uint32_t last) {
     return first + static_cast<std::uint32_t>(random_.below(last - first + 1));
@@ -175,15 +184,16 @@ class Drawer {
     }
   }
 
+  static std::uint32_t hosts_of(const Scenario& one) {
+    return one.place.shape == TopologySpec::Shape::single_switch
+               ? one.place.hosts
+               : one.place.hosts * one.place.leaves;
+  }
+
   void network_faults(Scenario& one) {
     static constexpr std::array<std::uint32_t, 4> kLoss{100, 1'000, 10'000, 100'000};
     if (chance(5)) one.loss_ppm = one_of(kLoss);
-    const std::uint32_t hosts = one.place.shape == TopologySpec::Shape::single_switch
-                                    ? one.place.hosts
-                                    : one.place.hosts * one.place.leaves;
-    const auto moment = [this] {
-      return Instant{time_up_to(chance(2) ? 50'000 : 3'000'000).count()};
-    };
+    const std::uint32_t hosts = hosts_of(one);
     if (chance(5)) {
       for (std::uint32_t i = from_to(1, 3); i > 0; --i) {
         one.pauses.push_back(
@@ -199,8 +209,101 @@ class Drawer {
     }
   }
 
+  // ---- connections by software ----
+
+  void software(Scenario& one) {
+    one.connections = ConnectionKind::software;
+    one.host_serviced = false;
+    peer_timeout_ = one_of(std::array{Nanoseconds(1'000'000'000), Nanoseconds(1'500'000'000)});
+    for (ScenarioCommunicator& each : one.communicators) {
+      each.peer_timeout = peer_timeout_;
+      // The engine polls this often while it waits, and here it may wait for seconds.
+      each.reorder_delay = Nanoseconds(5'000'000);
+      each.alpha = std::max(each.alpha, Nanoseconds(5'000'000));
+    }
+    const sim::HostId host = some_host(one);
+    switch (from_to(0, 7)) {
+      case 0:
+        break;
+      case 1:
+      case 2:
+        one.pauses.push_back({host, moment(), time_lost()});
+        break;
+      case 3:
+        if (options_.deaths) one.deaths.push_back({host, moment()});
+        break;
+      case 4:
+        flaps(one, host);
+        break;
+      case 5:
+        cut(one, host);
+        break;
+      case 6:
+        black_hole(one, host);
+        break;
+      default:
+        replays(one, 8);
+        break;
+    }
+    if (chance(4)) replays(one, 4);
+  }
+
+  /// A host of the first communicator, if its ranks are packed.
+  sim::HostId some_host(const Scenario& one) {
+    return sim::HostId{from_to(0, std::min(ranks_, hosts_of(one)) - 1)};
+  }
+  sim::HostId other_than(sim::HostId host, const Scenario& one) {
+    const std::uint32_t hosts = std::min(ranks_, hosts_of(one));
+    return sim::HostId{(index(host) + from_to(1, std::max(2u, hosts) - 1)) % std::max(2u, hosts)};
+  }
+  Instant moment() { return Instant{time_up_to(chance(2) ? 50'000 : 3'000'000).count()}; }
+  /// A time that a host or link is out of use: far below the peer timeout, or far above it.
+  Nanoseconds time_lost() {
+    if (chance(2)) return Nanoseconds(1'000'000) + time_up_to(peer_timeout_.count() * 2 / 5);
+    return peer_timeout_ * 3 / 2 + time_up_to(peer_timeout_.count());
+  }
+
+  /// The link of a host goes down several times.
+  void flaps(Scenario& one, sim::HostId host) {
+    const std::uint32_t times = from_to(1, 4);
+    const bool one_way = chance(3);
+    const std::uint32_t link = index(host) + (one_way && chance(2) ? hosts_of(one) : 0);
+    const Nanoseconds length = time_lost() / static_cast<std::int64_t>(times);
+    Instant at = moment();
+    for (std::uint32_t i = 0; i < times; ++i) {
+      one.outages.push_back({static_cast<sim::LinkId>(link), at, length, one_way});
+      at = at + length + time_up_to(100'000'000);
+    }
+  }
+
+  /// Packets of one direction between two hosts vanish.
+  void cut(Scenario& one, sim::HostId host) {
+    device::sim::PathFault fault{.from = host, .to = other_than(host, one), .at = moment()};
+    if (chance(2)) fault.length = time_lost();
+    one.path_faults.push_back(fault);
+  }
+
+  /// Long packets of one direction between two hosts vanish.
+  void black_hole(Scenario& one, sim::HostId host) {
+    cut(one, host);
+    one.path_faults.back().above_bytes = from_to(150, 700);
+  }
+
+  void replays(Scenario& one, std::uint32_t most) {
+    const sim::HostId host = some_host(one);
+    const sim::HostId other = other_than(host, one);
+    for (std::uint32_t i = from_to(1, most); i > 0; --i) {
+      one.replays.push_back({.from = host,
+                             .to = other,
+                             .number = from_to(0, 30),
+                             .after = time_up_to(chance(2) ? 1'000'000 : 300'000'000)});
+    }
+  }
+
   Random random_;
+  std::uint64_t software_seed_;
   SwarmOptions options_;
+  Nanoseconds peer_timeout_{};
   std::uint32_t ranks_ = 2;
 };
 
@@ -263,6 +366,10 @@ std::string replay_command(std::uint64_t seed, const SwarmOptions& options) {
   std::string text = fmt::format("tutti sim swarm --seeds {}..{}", seed, seed);
   if (options.ranks != 0) text += fmt::format(" --ranks {}", options.ranks);
   if (!options.deaths) text += " --no-deaths";
+  if (options.connections) {
+    const bool software = *options.connections == ConnectionKind::software;
+    text += software ? " --connections software" : " --connections nic";
+  }
   return text;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "sim/simulation/scenario.hpp"
@@ -14,6 +15,9 @@ namespace tutti::simulation {
 struct SwarmOptions {
   std::uint32_t ranks = 0;  ///< number of ranks; 0: drawn, mostly 2 to 16
   bool deaths = true;
+  /// Kind of all connections; unset: drawn. With `nic`, every seed is the scenario that it was
+  /// before connections by software existed.
+  std::optional<device::sim::ConnectionKind> connections{};
 };
 
 /// Draws the scenario of a seed. Each feature and each kind of fault is left out of half of the

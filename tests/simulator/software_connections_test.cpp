@@ -70,6 +70,50 @@ TEST(SoftwareConnections, FramesThatTheTapRepeats_haveNoEffect) {
   EXPECT_GT(run.counters.reliable_frames_duplicate, 0u);
 }
 
+TEST(SoftwareConnections, RankThatIsStopped_forLessThanThePeerTimeout_losesNothing) {
+  const Outcome run(
+      "seed=6 connections=software topology=single:4\n"
+      "communicator ranks=4 chunk=256 peer-timeout=1s reorder=5ms alpha=5ms\n"
+      "run allgather:2000 barrier\n"
+      "pause 2 at=5us for=800ms\n");
+  EXPECT_TRUE(run.result.report.verdict.ok()) << run.result.report.verdict.to_string();
+  EXPECT_EQ(run.result.report.completed, 8u);
+  EXPECT_GT(run.result.report.ended, Instant{800'000'000});
+}
+
+TEST(SoftwareConnections, RankThatIsStopped_forLongerThanThePeerTimeout_isNamed) {
+  const Outcome run(
+      "seed=6 connections=software topology=single:4\n"
+      "communicator ranks=4 chunk=256 peer-timeout=1s reorder=5ms alpha=5ms\n"
+      "run allgather:2000 barrier\n"
+      "pause 2 at=5us for=3s\n");
+  EXPECT_TRUE(run.result.report.verdict.ok()) << run.result.report.verdict.to_string();
+  EXPECT_EQ(run.result.report.failed, 8u);
+}
+
+TEST(SoftwareConnections, PathThatLosesLongPackets_endsEveryCollectiveWithAnError) {
+  const Outcome run(
+      "seed=7 connections=software topology=single:3\n"
+      "communicator ranks=3 chunk=512 peer-timeout=1s reorder=5ms alpha=5ms\n"
+      "run ring-allgather:3000\n"
+      "path 0>1 at=0ns above=300\n");
+  EXPECT_TRUE(run.result.report.verdict.ok()) << run.result.report.verdict.to_string();
+  EXPECT_EQ(run.result.report.failed, 3u);
+  EXPECT_GE(run.result.path_losses, 12u);
+}
+
+TEST(SoftwareConnections, RecordedFramesThatArriveAgain_haveNoEffect) {
+  const Outcome run(
+      "seed=8 connections=software topology=single:3\n"
+      "communicator ranks=3 chunk=256 peer-timeout=1s\n"
+      "run ring-allgather:3000 chain-broadcast:2000:1 barrier\n"
+      "replay 0>1 #1 after=10us\nreplay 0>1 #3 after=1ms\nreplay 1>2 #2 after=0ns\n");
+  EXPECT_TRUE(run.result.report.verdict.ok()) << run.result.report.verdict.to_string();
+  EXPECT_EQ(run.result.report.completed, 9u);
+  EXPECT_EQ(run.result.replayed, 3u);
+  EXPECT_GT(run.counters.reliable_frames_duplicate, 0u);
+}
+
 TEST(SoftwareConnections, SettingsThatChannelsRefuse_areRefused) {
   const auto no_bytes = Scenario::parse(
       "connections=software carry=no topology=single:2\ncommunicator ranks=2\nrun barrier\n");

@@ -7,6 +7,7 @@
 #include <chrono>
 #include <cstdio>
 #include <fstream>
+#include <map>
 #include <memory>
 #include <sstream>
 #include <string>
@@ -127,11 +128,12 @@ Status replay(const std::string& file) {
       result.report.digest);
   fmt::print(
       "faults: {} chunks lost at senders, {} at receivers, {} delayed, {} reordered, {} "
-      "duplicated, {} corrupted; {} frames, {} packets in the network; recovered {} bytes\n",
+      "duplicated, {} corrupted; {} frames, {} packets in the network, {} on cut paths, {} "
+      "replayed; recovered {} bytes\n",
       result.injected.chunks_dropped_at_sender, result.injected.chunks_dropped_at_receiver,
       result.injected.chunks_delayed, result.injected.chunks_reordered,
       result.injected.chunks_duplicated, result.injected.chunks_corrupted, frames,
-      result.losses.size(), result.recovered_bytes);
+      result.losses.size(), result.path_losses, result.replayed, result.recovered_bytes);
   return result.report.verdict;
 }
 
@@ -146,6 +148,13 @@ void add_sim_swarm_command(CLI::App& sim, int& exit_code) {
       ->add_option("--ranks,-p", options->draws.ranks, "Ranks of every scenario (default: drawn)")
       ->check(CLI::Range(1u, 1024u));
   command->add_flag("!--no-deaths", options->draws.deaths, "Run without deaths of hosts");
+  const std::map<std::string, device::sim::ConnectionKind> kinds{
+      {"nic", device::sim::ConnectionKind::nic},
+      {"software", device::sim::ConnectionKind::software}};
+  command
+      ->add_option("--connections", options->draws.connections,
+                   "Reliable connections of every scenario: nic or software (default: drawn)")
+      ->transform(CLI::CheckedTransformer(kinds));
   command->add_option("--jobs,-j", options->jobs, "Threads (default: one per core)")
       ->check(CLI::Range(1u, 256u));
   command->add_flag("--no-shrink", options->no_shrink, "Do not shrink a failing scenario");

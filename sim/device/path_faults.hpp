@@ -1,0 +1,55 @@
+// Faults of the paths between pairs of hosts: packets of reliable connections that vanish because of
+// their direction or size, and recorded packets that arrive again later. Multicast is not affected.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "sim/fabric/topology.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::device::sim {
+
+/// A time in which packets from one host to another vanish if they are longer than `above_bytes` on
+/// the wire. With 0 the path is cut in this direction.
+struct PathFault {
+  tutti::sim::HostId from{};
+  tutti::sim::HostId to{};
+  Instant at{};
+  Nanoseconds length{0};  ///< 0: for ever
+  std::uint32_t above_bytes = 0;
+
+  friend bool operator==(const PathFault&, const PathFault&) = default;
+};
+
+/// A packet that arrives a second time, `after` its first arrival. `number` counts the packets that
+/// arrive from one host at another, from 0.
+struct Replay {
+  tutti::sim::HostId from{};
+  tutti::sim::HostId to{};
+  std::uint32_t number = 0;
+  Nanoseconds after{0};
+
+  friend bool operator==(const Replay&, const Replay&) = default;
+};
+
+class PathFaults {
+ public:
+  void add(const PathFault& fault) { faults_.push_back(fault); }
+  void add(const Replay& replay) { replays_.push_back(replay); }
+  /// Whether a packet of this size that reaches `to` now vanishes.
+  bool loses(tutti::sim::HostId from, tutti::sim::HostId to, std::uint32_t wire_bytes,
+             Instant now) const;
+  /// Counts an arrival, and returns the time after which the packet arrives again, if it does.
+  std::optional<Nanoseconds> replay_after(tutti::sim::HostId from, tutti::sim::HostId to);
+
+ private:
+  std::vector<PathFault> faults_;
+  std::vector<Replay> replays_;
+  std::map<std::pair<tutti::sim::HostId, tutti::sim::HostId>, std::uint32_t> arrived_;
+};
+
+}  // namespace tutti::device::sim

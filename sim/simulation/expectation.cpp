@@ -1,0 +1,63 @@
+#include "sim/simulation/expectation.hpp"
+
+#include <algorithm>
+
+namespace tutti::simulation {
+
+namespace {
+
+/// The shortest time without an answer after which a host may be found lost. Retransmissions and
+/// losses before and after the fault add to it, so the limit is half of the peer timeout.
+Nanoseconds patience_of(const WorldConfig& config) {
+  Nanoseconds patience = Nanoseconds::max();
+  for (const CommunicatorSpec& one : config.communicators) {
+    patience = std::min(patience, one.peer_timeout / 2);
+  }
+  return patience;
+}
+
+/// True if a paused host answers its peers no more in some communicator.
+bool answers_by_worker(const WorldConfig& config) {
+  return std::any_of(config.communicators.begin(), config.communicators.end(),
+                     [](const CommunicatorSpec& one) {
+                       return one.nic.host_serviced ||
+                              one.nic.connections == device::sim::ConnectionKind::software;
+                     });
+}
+
+}  // namespace
+
+Expectation::Expectation(const WorldConfig& config) : fates_(config.topology->hosts()) {
+  const Nanoseconds patience = patience_of(config);
+  const std::uint32_t hosts = config.topology->hosts();
+  std::vector<Nanoseconds> stopped(hosts);
+  std::vector<Nanoseconds> unplugged(hosts);
+  if (answers_by_worker(config)) {
+    for (const Pause& one : config.pauses) stopped[index(one.host)] += one.length;
+  }
+  for (const Outage& one : config.outages) {
+    const std::uint32_t link = index(one.link);
+    if (link < 2 * hosts) {
+      unplugged[link % hosts] += one.length;
+    } else {
+      // A link between switches may be on the path of any pair.
+      for (Nanoseconds& time : unplugged) time += one.length;
+    }
+  }
+  for (std::uint32_t host = 0; host < hosts; ++host) {
+    if (stopped[host] + unplugged[host] > patience) worsen(host, HostFate::stopped);
+    if (unplugged[host] > patience) worsen(host, HostFate::gone);
+  }
+  for (const device::sim::PathFault& one : config.path_faults) {
+    if (one.length.count() != 0 && one.length <= patience) continue;
+    worsen(index(one.from), HostFate::end_of_path);
+    worsen(index(one.to), HostFate::end_of_path);
+  }
+  for (const Death& one : config.deaths) worsen(index(one.host), HostFate::gone);
+}
+
+void Expectation::worsen(std::uint32_t host, HostFate fate) {
+  fates_[host] = std::max(fates_[host], fate);
+}
+
+}  // namespace tutti::simulation
