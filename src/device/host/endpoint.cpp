@@ -1,6 +1,7 @@
 #include "device/host/endpoint.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/error.hpp"
@@ -133,11 +134,19 @@ bool HostEndpoint::receive(Instant now) {
 void HostEndpoint::receive_from(Instant now, Rank rank, Peer& peer) {
   // The number of frames per poll is bounded, so that one peer cannot keep the caller busy.
   constexpr int kMaxFrames = 64;
+  // A frame that is decoded in several steps is copied first, because the peer can still change its
+  // bytes. A longer one carries data, which is copied once, to its place.
+  std::array<std::byte, 1024> copy;
   for (int i = 0; i < kMaxFrames; ++i) {
-    const std::span<const std::byte> frame = peer.in.front();
-    if (frame.empty()) break;
+    const std::span<const std::byte> shared = peer.in.front();
+    if (shared.empty()) break;
+    std::span<const std::byte> frame = shared;
+    if (shared.size() <= copy.size()) {
+      std::memcpy(copy.data(), shared.data(), shared.size());
+      frame = std::span(copy).first(shared.size());
+    }
     channels_[rank].on_frame(now, frame, completions_);
-    peer.in.pop(frame.size());
+    peer.in.pop(shared.size());
   }
   if (peer.in.broken() && !channels_[rank].failed()) {
     ++counters_.rejected_foreign;
@@ -172,7 +181,9 @@ bool HostEndpoint::send(Instant now, Rank rank, rc::RcChannel& rc) {
 void HostEndpoint::collect_probes() {
   for (auto& group : groups_) {
     for (const Rank source : group->take_probes()) {
-      channels_.on_probe(now_, source, group->subgroup(), completions_);
+      channels_.on_probe(now_,
+                         {.opcode = Opcode::probe, .peer = source, .immediate = group->subgroup()},
+                         completions_);
     }
   }
 }

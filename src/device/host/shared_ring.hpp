@@ -110,8 +110,9 @@ class FrameReader {
     while (written_ != read_) {
       const std::size_t at = read_ % bytes_.size();
       const std::size_t to_end = bytes_.size() - at;
-      std::uint64_t size = 0;
-      std::memcpy(&size, &bytes_[at], kRecordHeadBytes);
+      // Loaded once, so that the size which is checked is the size which is used.
+      const std::uint64_t size = std::atomic_ref(*reinterpret_cast<std::uint64_t*>(&bytes_[at]))
+                                     .load(std::memory_order_relaxed);
       if (size == kSkip && to_end <= written_ - read_) {
         read_ += to_end;
         continue;
