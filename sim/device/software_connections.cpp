@@ -65,7 +65,11 @@ std::size_t SoftwareConnections::poll_posted(Instant now, std::span<Completion> 
 
 std::size_t SoftwareConnections::take(Instant now, std::span<Completion> completions) {
   for (; !probes_.empty() && probes_.front().visible <= now; probes_.pop_front()) {
-    channels_.on_probe(now, probes_.front().source, probes_.front().subgroup, completions_);
+    channels_.on_probe(now,
+                       {.opcode = Opcode::probe,
+                        .peer = probes_.front().source,
+                        .immediate = probes_.front().subgroup},
+                       completions_);
   }
   return completions_.take(completions);
 }
@@ -129,7 +133,7 @@ bool SoftwareConnections::transmit(std::uint32_t) {
   return !unsent_.empty();
 }
 
-void SoftwareConnections::send_sign_of_life() { (void)nic_->multicast->post_probe(0); }
+void SoftwareConnections::send_sign_of_life() { (void)nic_->multicast->post_probe(0, 0); }
 
 // ---- arrivals -----------------------------------------------------------------------------------
 

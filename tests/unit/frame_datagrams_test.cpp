@@ -60,7 +60,15 @@ TEST_P(FrameDatagramsTest, DamageInAnyByteIsRejected) {
     damaged[at] ^= std::byte{1};
     EXPECT_FALSE(receiver_.decode(damaged, counters_)) << at;
   }
-  EXPECT_EQ(counters_.rejected_foreign + counters_.rejected_integrity, bytes.size());
+  EXPECT_EQ(counters_.rejected_foreign + counters_.rejected_integrity + counters_.rejected_replayed,
+            bytes.size());
+}
+
+TEST_P(FrameDatagramsTest, DatagramThatIsRepeated_isRejected) {
+  const Bytes bytes = datagram_of(sender_, rank_of(1), frame_of(data_));
+  EXPECT_TRUE(receiver_.decode(bytes, counters_));
+  EXPECT_FALSE(receiver_.decode(bytes, counters_));
+  EXPECT_EQ(counters_.rejected_replayed, 1u);
 }
 
 TEST_P(FrameDatagramsTest, TwoDatagramsOfOneFrame_haveDifferentHeaders) {

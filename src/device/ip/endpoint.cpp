@@ -339,11 +339,12 @@ std::size_t IpEndpoint::poll_posted(Instant now, std::span<Completion> completio
 std::size_t IpEndpoint::take(std::span<Completion> completions) {
   for (auto& group : groups_) {
     for (const ProbeArrival& probe : group->take_probes()) {
-      channels_.on_heard(probe.source, now_);
-      completions_.push({.opcode = Opcode::probe,
-                         .peer = probe.source,
-                         .immediate = probe.subgroup,
-                         .probe_bytes = probe.bytes});
+      channels_.on_probe(now_,
+                         {.opcode = Opcode::probe,
+                          .peer = probe.source,
+                          .immediate = probe.subgroup,
+                          .probe_bytes = probe.bytes},
+                         completions_);
     }
   }
   return completions_.take(completions);
@@ -359,10 +360,12 @@ bool IpEndpoint::receive(Instant now) {
     }
     const auto received = datagrams_.decode(datagram, counters_);
     if (received && received->probe) {
-      completions_.push({.opcode = Opcode::probe,
-                         .peer = received->source,
-                         .immediate = kUnicast,
-                         .probe_bytes = static_cast<std::uint32_t>(datagram.size())});
+      channels_.on_probe(now,
+                         {.opcode = Opcode::probe,
+                          .peer = received->source,
+                          .immediate = kUnicast,
+                          .probe_bytes = static_cast<std::uint32_t>(datagram.size())},
+                         completions_);
     } else if (received) {
       channels_[received->source].on_frame(now, received->frame, completions_);
     }

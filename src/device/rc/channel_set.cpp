@@ -79,9 +79,10 @@ void ChannelSet::on_timers(Instant now, CompletionSink& sink) {
   }
 }
 
-void ChannelSet::on_probe(Instant now, Rank source, std::uint32_t subgroup, CompletionSink& sink) {
-  if (peers_[index(source)].channel) peers_[index(source)].channel->on_heard(now);
-  sink.push({.opcode = Opcode::probe, .peer = source, .immediate = subgroup});
+void ChannelSet::on_probe(Instant now, const Completion& probe, CompletionSink& sink) {
+  const auto& channel = peers_[index(probe.peer)].channel;
+  if (channel) channel->on_heard(now);
+  sink.push(probe);
 }
 
 Status ChannelSet::post(Instant now, const WorkRequest& request) {

@@ -60,8 +60,8 @@ class ChannelSet {
   /// While on, all channels hold frames back, so that multicast has priority.
   void hold_back(bool on) { hold_back_ = on; }
 
-  /// Reports a membership probe of a peer. It arrived by multicast and is a sign of life too.
-  void on_probe(Instant now, Rank source, std::uint32_t subgroup, CompletionSink& sink);
+  /// Reports a probe of a peer, which is a sign of life too.
+  void on_probe(Instant now, const Completion& probe, CompletionSink& sink);
 
   /// These do what the functions with the same names in Endpoint do.
   Status post(Instant now, const WorkRequest& request);

@@ -62,9 +62,8 @@ std::optional<FrameDatagrams::Received> FrameDatagrams::decode(std::span<const s
   }
   const auto frame = datagram.subspan(wire::kHeaderBytes);
   const auto verdict = arrivals_.judge(
-      header->source, header->counter, header->tag, [&](const wire::Integrity& word) {
-        return word.tag(datagram.data(), frame);
-      });
+      header->source, header->counter, header->tag,
+      [&](const wire::Integrity& word) { return word.tag(datagram.data(), frame); });
   if (verdict == wire::ArrivalCheck::Verdict::damaged) ++counters.rejected_integrity;
   if (verdict == wire::ArrivalCheck::Verdict::replayed) ++counters.rejected_replayed;
   if (verdict != wire::ArrivalCheck::Verdict::fresh) return std::nullopt;
