@@ -234,8 +234,14 @@ tutti::Status live(const tutti::UniqueId& id, tutti::Rank rank,
   if (tutti::Status status = call_all(*communicator, buffers, kShortBytes); !status) return status;
   if (tutti::Status status = call_all(*communicator, buffers, kLongBytes); !status) return status;
   auto duplicate = communicator->duplicate(options);
-  if (!duplicate) return duplicate.status();
-  return end_of(duplicate->barrier());
+  if (!duplicate) {
+    // The allocation may have failed in the original, whose last call was already done.
+    const tutti::Status original = communicator->status();
+    return original.ok() ? duplicate.status() : original;
+  }
+  // The last call may succeed although an allocation at its end fails the communicator.
+  const tutti::Status last = end_of(duplicate->barrier());
+  return last.ok() ? duplicate->status() : last;
 }
 
 /// Two ranks from the creation of a communicator to its end; their results.

@@ -123,6 +123,39 @@ TEST(CommunicatorEnd, WaitThatTimesOut_leavesTheCallInFlightAndTheCommunicatorUs
 
 // ---- finalize -----------------------------------------------------------------------------------
 
+/// Rank 1 closes its communicator in place of a call that rank 0 makes.
+void expect_closed_peer_named(bool waits_already) {
+  CommunicatorOptions options = patient();
+  options.device_name = "ip";
+  options.interface = "lo";
+  options.hierarchy = "flat";
+  Signal called;
+  on_ranks(2, options, [&](Communicator& communicator) {
+    finish(communicator.barrier());
+    if (communicator.rank() == Rank{1}) {
+      if (waits_already) called.wait();
+      return;
+    }
+    const Bytes own = pattern(200'000, 1);
+    Bytes all(own.size());
+    auto request = communicator.alltoall(own, all);
+    ASSERT_TRUE(request.ok()) << request.status().to_string();
+    called.set();
+    const Status status = request->wait_for(kLong);
+    EXPECT_EQ(status.code(), Code::peer_failed) << status.to_string();
+    EXPECT_EQ(ranks_of(status), Numbers{1}) << status.to_string();
+    EXPECT_NE(status.message().find("has closed its communicator without taking part"),
+              std::string::npos)
+        << status.to_string();
+  });
+}
+
+TEST(CommunicatorEnd, PeerThatClosesWhileThisRankWaitsForIt_isNamed) {
+  expect_closed_peer_named(true);
+}
+
+TEST(CommunicatorEnd, PeerThatMayCloseBeforeTheCall_isNamed) { expect_closed_peer_named(false); }
+
 TEST(CommunicatorEnd, Finalize_afterCalls_isOkAndLaterCallsFail) {
   on_ranks(3, patient(), [](Communicator& communicator) {
     Bytes own(1'000), all(3'000);

@@ -62,7 +62,7 @@ bool CommunicatorContext::poll(Instant now) {
     // A failed communicator is still polled, because its failure notices have to reach the other
     // ranks.
     endpoint_->poll(now, completions_);
-    send_notices(now);
+    if (!notices_.empty()) messages_.send(now, notices_);
     messages_.post_deferred(now);
     receiver_.discard();
     // An exception in `settle_failure` may have left collectives that have not ended.
@@ -193,7 +193,7 @@ void CommunicatorContext::settle_failure(Instant now) {
   receiver_.fold_counts();
   messages_.drop_deferred();
   failures_.settle(notices_);
-  send_notices(now);
+  if (!notices_.empty()) messages_.send(now, notices_);
   endpoint_->poll(now, completions_);
   // An operation that is already done completes successfully, even if its last message arrived in
   // the same poll as the failure.
@@ -229,10 +229,6 @@ void CommunicatorContext::fail_collectives_of_closed_ranks() {
 }
 
 /// Sends the failure notices that have not been sent, which is repeated if it throws.
-void CommunicatorContext::send_notices(Instant now) {
-  if (!notices_.empty()) messages_.send(now, notices_);
-}
-
 bool CommunicatorContext::quiet() const { return !messages_.has_deferred() && endpoint_->quiet(); }
 
 Instant CommunicatorContext::next_deadline() const {

@@ -96,7 +96,6 @@ class CommunicatorContext {
   bool poll_operations(Instant now);
   void fail_collectives_of_closed_ranks();
   void settle_failure(Instant now);
-  void send_notices(Instant now);
 
   Rank rank_;
   std::uint32_t size_;

@@ -22,7 +22,7 @@ constexpr Nanoseconds kCloseLinger{2'000'000'000};
 constexpr Nanoseconds kFailedLinger{50'000'000};
 
 /// Polls once. An exception fails the communicator.
-void poll(engine::CommunicatorContext& context) {
+void poll_context(engine::CommunicatorContext& context) {
   EnginePoller::run_contained(context, [&] { return context.poll(now()); });
 }
 
@@ -31,7 +31,7 @@ void poll(engine::CommunicatorContext& context) {
 void linger(engine::CommunicatorContext& context, Nanoseconds patience, Instant deadline) {
   const Instant end = std::min(deadline, now() + patience);
   while (!context.quiet() && now() < end) {
-    poll(context);
+    poll_context(context);
     wait_readable(context.endpoint());
   }
 }
@@ -58,21 +58,21 @@ void end_operations(engine::CommunicatorContext& context, const Status& why) {
     return true;
   });
   do {
-    poll(context);
+    poll_context(context);
   } while (context.operations().busy());
 }
 
 Status close_context(engine::CommunicatorContext& context, Instant deadline) {
   // A failure that was recorded since the last poll is carried out first, so that the peers learn
   // of it.
-  poll(context);
+  poll_context(context);
   EnginePoller::run_contained(context, [&] {
     context.closing().begin(now());
     return true;
   });
   const auto needed = [&] { return context.closing().needed() && !context.failures().settled(); };
   while (needed() && now() < deadline) {
-    poll(context);
+    poll_context(context);
     wait_readable(context.endpoint());
   }
   // The notices of a failure are sent even if the deadline has passed.
@@ -96,7 +96,7 @@ Status close_context(engine::CommunicatorContext& context, Instant deadline) {
   });
   // This wait is short, because a peer that closes at the same time does not acknowledge the
   // announcement.
-  poll(context);
+  poll_context(context);
   linger(context, kFailedLinger, deadline);
   return end;
 }

@@ -16,7 +16,7 @@ namespace tutti::runtime {
 namespace {
 
 // The digit is the version of the format.
-constexpr std::string_view kMagic = "tuttopt3";
+constexpr std::string_view kFormat = "tuttopt3";
 
 /// An identity of the host's boot and of the network namespace. Two processes with equal identities
 /// reach each other by loopback.
@@ -141,13 +141,13 @@ std::string quoted(const std::string& text) { return "\"" + text + "\""; }
 
 std::vector<std::byte> PeerOptions::encode() const {
   Bytes bytes;
-  put(bytes, std::as_bytes(std::span(kMagic)));
+  put(bytes, std::as_bytes(std::span(kFormat)));
   for_each_field(*this, FieldWriter{bytes});
   return bytes;
 }
 
 Result<PeerOptions> PeerOptions::decode(std::span<const std::byte> bytes) {
-  const auto magic = std::as_bytes(std::span(kMagic));
+  const auto magic = std::as_bytes(std::span(kFormat));
   if (bytes.size() < magic.size() || !std::equal(magic.begin(), magic.end(), bytes.begin())) {
     return failure(Code::invalid_argument,
                    "the peer options are not from this version of Tutti: use one version of Tutti "
