@@ -128,11 +128,11 @@ bool tells_other_key(unsigned long error) {
 void TlsSession::Free::operator()(ssl_st* session) const { SSL_free(session); }
 
 Result<TlsSession> TlsSession::begin(Role role, const Secret& key) {
-  const Status unavailable = failure(
+  const Status lacking = failure(
       Code::unsupported,
       "OpenSSL offers no {} with X25519 on this host: enable its default provider", kSuiteName);
   SSL_CTX* const context = shared_context();
-  if (context == nullptr) return unavailable;
+  if (context == nullptr) return lacking;
   TlsSession made(std::make_unique<Secret>(key.copy()),
                   std::unique_ptr<ssl_st, Free>(SSL_new(context)));
   BIO* const in = BIO_new(BIO_s_mem());
@@ -140,7 +140,7 @@ Result<TlsSession> TlsSession::begin(Role role, const Secret& key) {
   if (!made.session_ || in == nullptr || out == nullptr) {
     BIO_free(in);
     BIO_free(out);
-    return unavailable;
+    return lacking;
   }
   SSL* const session = made.session_.get();
   SSL_set_bio(session, in, out);
@@ -152,7 +152,7 @@ Result<TlsSession> TlsSession::begin(Role role, const Secret& key) {
   SSL_set_connect_state(session);
   // Without this, OpenSSL accepts any certificate of a server that ignores the key.
   SSL_set_verify(session, SSL_VERIFY_PEER, nullptr);
-  if (Status status = made.shake_hands(); !status) return unavailable;
+  if (Status status = made.shake_hands(); !status) return lacking;
   return made;
 }
 

@@ -142,6 +142,34 @@ TEST(BootstrapDetect, RanksConnectAtARequestedAddress) {
             }));
 }
 
+TEST(BootstrapDetect, KeyOfOptionOrVariable_makesTheStoreSpeakTls) {
+  const auto store_variables = [](std::uint32_t rank, const std::string& port) {
+    return Variables{{"RANK", std::to_string(rank)},
+                     {"WORLD_SIZE", "2"},
+                     {"MASTER_ADDR", "127.0.0.1"},
+                     {"MASTER_PORT", port}};
+  };
+  JobKey option;
+  option.bytes.fill(std::byte{0xaa});
+  const std::string same_digits(64, 'a');
+  const std::string port = std::to_string(free_port());
+  EXPECT_EQ(no_problems(2), exchange_problems(2, [&](std::uint32_t rank) {
+              Variables variables = store_variables(rank, port);
+              if (rank == 1) variables["TUTTI_JOB_KEY"] = same_digits;
+              return detect(kLong, environment_of(variables),
+                            rank == 0 ? std::optional(option) : std::nullopt);
+            }));
+  // Without the key of rank 0, rank 1 is refused, so rank 0 does speak TLS.
+  const std::string other_port = std::to_string(free_port());
+  const auto messages = on_ranks(2, [&](std::uint32_t rank) {
+    Variables variables = store_variables(rank, other_port);
+    if (rank == 0) variables["TUTTI_JOB_KEY"] = same_digits;
+    return detect(kPatience, environment_of(variables)).status().message();
+  });
+  EXPECT_TRUE(names(messages[0], {"rank 1 did not join"})) << messages[0];
+  EXPECT_TRUE(names(messages[1], {"rank 0 has a job key but this rank has none"})) << messages[1];
+}
+
 TEST(BootstrapDetect, RanksExchangeInARequestedDirectory) {
   const std::string directory = "/tmp/tutti-detect-" + random_hex(8).value();
   EXPECT_EQ(no_problems(3), exchange_problems(3, [&](std::uint32_t rank) {

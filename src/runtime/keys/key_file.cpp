@@ -14,6 +14,7 @@ namespace tutti::runtime {
 namespace {
 
 constexpr std::size_t kDigits = 2 * crypto::Secret::kBytes;
+
 Status of_key_file(const PrivateFile& what, const Status& status) {
   return failure_from(status, "the {} {}", what.name, status.message());
 }
