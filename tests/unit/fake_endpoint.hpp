@@ -8,7 +8,7 @@
 namespace tutti::test {
 
 template <typename Pair>
-class FakeEndpoint final : public device::Endpoint {
+class FakeEndpoint : public device::Endpoint {
  public:
   explicit FakeEndpoint(std::uint32_t subgroups) : pairs(subgroups) {}
   std::vector<Pair> pairs;

@@ -1,6 +1,7 @@
 #include "engine/messages/message_sender.hpp"
 
 #include <cstring>
+#include <iterator>
 
 namespace tutti::engine {
 
@@ -25,7 +26,17 @@ void MessageSender::send_data(Instant now, Rank to, std::uint32_t epoch, std::ui
 }
 
 void MessageSender::post_or_defer(Instant now, const Message& message) {
-  if (has_deferred() || !post(now, message)) deferred_.push_back(message);
+  if (deferred_.contains(message.to) || !post(now, message)) {
+    deferred_[message.to].push_back(message);
+  }
+}
+
+void MessageSender::post_deferred(Instant now) {
+  for (auto at = deferred_.begin(); at != deferred_.end();) {
+    std::deque<Message>& waiting = at->second;
+    while (!waiting.empty() && post(now, waiting.front())) waiting.pop_front();
+    at = waiting.empty() ? deferred_.erase(at) : std::next(at);
+  }
 }
 
 /// Posts a message; false if the send queue is full. A message to a lost peer is dropped, and a
@@ -44,7 +55,9 @@ bool MessageSender::post(Instant now, const Message& message) {
 }
 
 void MessageSender::drop_deferred() {
-  for (const Message& one : deferred_) buffers_.give_back(one.buffer);
+  for (const auto& [to, waiting] : deferred_) {
+    for (const Message& one : waiting) buffers_.give_back(one.buffer);
+  }
   deferred_.clear();
 }
 

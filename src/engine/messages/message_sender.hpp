@@ -1,10 +1,11 @@
 // Sends messages to other ranks over the reliable connections. A full send queue defers a message,
-// and later ones queue behind it, so that none is lost and their order is kept.
+// and later ones to the same rank queue behind it, so that none is lost and their order is kept.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <map>
 #include <span>
 
 #include "device/device.hpp"
@@ -37,9 +38,7 @@ class MessageSender {
     if (work_id != kCopied) buffers_.give_back(work_id);
   }
   bool has_deferred() const { return !deferred_.empty(); }
-  void post_deferred(Instant now) {
-    while (has_deferred() && post(now, deferred_.front())) deferred_.pop_front();
-  }
+  void post_deferred(Instant now);
   /// Drops the deferred messages after a failure. The failure notices must not wait behind data
   /// that no operation needs any more.
   void drop_deferred();
@@ -60,7 +59,9 @@ class MessageSender {
   device::Endpoint& endpoint_;
   observe::Counters& counters_;
   MessageBuffers buffers_;
-  std::deque<Message> deferred_;  ///< messages refused by a full send queue
+  /// Messages refused by a full send queue, by rank: a rank that takes no more must not hold up the
+  /// messages to others.
+  std::map<Rank, std::deque<Message>> deferred_;
 };
 
 }  // namespace tutti::engine
