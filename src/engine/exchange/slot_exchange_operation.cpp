@@ -173,6 +173,10 @@ Instant SlotExchangeOperation::next_deadline() const {
   return slot_exchange_->slot_busy() ? std::min(deadline, polled_at_ + kSlotBusyRetry) : deadline;
 }
 
+void SlotExchangeOperation::finish() {
+  if (!over_ && slot_exchange_ != nullptr) slot_exchange_->leave();
+}
+
 std::string SlotExchangeOperation::missing() const {
   std::string text;
   if (slot_exchange_ == nullptr) return text;

@@ -33,6 +33,8 @@ class SlotExchangeOperation final : public Operation {
   bool done() const override { return over_; }
   observe::Phase phase() const override { return observe::Phase::data; }
   std::string missing() const override;
+  /// Leaves an exchange that has failed, so that its late entries do not wake this rank.
+  void finish() override;
 
  protected:
   void start(Instant now, bool barrier) override;
