@@ -30,17 +30,22 @@ SimEndpoint::SimEndpoint(const NicPort& port, PayloadStore& payloads,
   capabilities_.receive_window_bytes =
       std::uint64_t{settings.staging_chunks} * settings.chunk_bytes;
   capabilities_.max_send_batch = settings.max_send_batch;
-  for (std::uint32_t s = 0; s < options.subgroups; ++s) {
+  const std::uint32_t pairs = options.subgroups + (settings.slot_exchange ? 1 : 0);
+  for (std::uint32_t s = 0; s < pairs; ++s) {
     groups_.push_back(std::make_unique<SimMulticastQueuePair>(port_, nic_, s));
     port_.add_queue();
   }
   nic_.multicast = groups_.front().get();
+  if (settings.slot_exchange) {
+    slot_exchange_ = std::make_unique<slots::DatagramSlotExchange>(
+        options.rank, options.size, *groups_.back(), settings.chunk_bytes);
+  }
   if (settings.connections == ConnectionKind::software) {
-    connections_ = std::make_unique<SoftwareConnections>(port_, nic_, options, communicator,
-                                                         options.subgroups, std::move(tap));
+    connections_ = std::make_unique<SoftwareConnections>(port_, nic_, options, communicator, pairs,
+                                                         std::move(tap));
   } else {
-    connections_ = std::make_unique<ConnectionSet>(port_, nic_, rank_, communicator,
-                                                   options.subgroups, std::move(tap));
+    connections_ =
+        std::make_unique<ConnectionSet>(port_, nic_, rank_, communicator, pairs, std::move(tap));
   }
 }
 
@@ -88,7 +93,9 @@ Status SimEndpoint::post(Instant now, const WorkRequest& request) {
 
 Instant SimEndpoint::next_chunk() const {
   Instant visible = kNever;
-  for (const auto& group : groups_) visible = std::min(visible, group->next_visible());
+  for (const auto& group : groups_) {
+    if (may_wake(group->subgroup())) visible = std::min(visible, group->next_visible());
+  }
   return visible;
 }
 
@@ -107,8 +114,9 @@ bool SimEndpoint::sends_from(std::span<const std::byte> memory) const {
 
 bool SimEndpoint::transmit(std::uint32_t queue) {
   if (port_.dead()) return false;
-  const bool more = queue < subgroup_count() ? transmit_multicast(queue)
-                                             : connections_->transmit(queue - subgroup_count());
+  const auto pairs = static_cast<std::uint32_t>(groups_.size());
+  const bool more =
+      queue < pairs ? transmit_multicast(queue) : connections_->transmit(queue - pairs);
   if (!more) port_.drained(queue);
   return more;
 }
@@ -133,7 +141,7 @@ bool SimEndpoint::transmit_multicast(std::uint32_t subgroup) {
 void SimEndpoint::on_chunk(std::uint32_t subgroup, const StagedChunk& chunk) {
   if (port_.dead()) {
     nic_.payloads->release(chunk.payload);
-  } else if (groups_[subgroup]->arrive(chunk)) {
+  } else if (groups_[subgroup]->arrive(chunk) && may_wake(subgroup)) {
     port_.wake(chunk.visible, true);
   }
 }

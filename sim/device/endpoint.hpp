@@ -8,6 +8,7 @@
 
 #include "device/device.hpp"
 #include "device/frame_tap.hpp"
+#include "device/slots/datagram_slot_exchange.hpp"
 #include "sim/device/connections.hpp"
 #include "sim/device/multicast_queue.hpp"
 #include "sim/device/nic_connection.hpp"
@@ -31,8 +32,9 @@ class SimEndpoint final : public Endpoint {
   /// A simulation whose NICs all have the same settings need not call it.
   Status connect(std::span<const std::vector<std::byte>> addresses) override;
   std::uint32_t subgroup_count() const override {
-    return static_cast<std::uint32_t>(groups_.size());
+    return static_cast<std::uint32_t>(groups_.size() - (slot_exchange_ ? 1 : 0));
   }
+  SlotExchange* slot_exchange() override { return slot_exchange_.get(); }
   MulticastQueuePair& multicast(std::uint32_t subgroup) override { return *groups_[subgroup]; }
   Result<MemoryKey> register_memory(std::span<std::byte> memory) override {
     return connections_->register_memory(memory);
@@ -92,6 +94,11 @@ class SimEndpoint final : public Endpoint {
 
  private:
   bool transmit_multicast(std::uint32_t subgroup);
+  /// Whether chunks of this queue pair may wake the host: entries of a slot exchange may only while
+  /// this rank takes part in one.
+  bool may_wake(std::uint32_t subgroup) const {
+    return subgroup < subgroup_count() || slot_exchange_->waits();
+  }
 
   Rank rank_;
   std::uint32_t size_;
@@ -100,7 +107,9 @@ class SimEndpoint final : public Endpoint {
   Capabilities capabilities_;
   NicPort port_;
   NicShared nic_;
+  /// Queue pairs of the subgroups; the last one is that of the slot exchange, if there is one.
   std::vector<std::unique_ptr<SimMulticastQueuePair>> groups_;
+  std::unique_ptr<slots::DatagramSlotExchange> slot_exchange_;  ///< null without a slot exchange
   std::unique_ptr<Connections> connections_;
   std::uint64_t transmissions_ = 0;
 };

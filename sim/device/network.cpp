@@ -46,7 +46,7 @@ SimNetwork::SimNetwork(tutti::sim::EventQueue& queue, const tutti::sim::Topology
       ports_(topology.hosts()) {}
 
 Result<std::uint32_t> SimNetwork::add_communicator(std::span<const HostId> hosts,
-                                                   std::uint32_t subgroups) {
+                                                   std::uint32_t subgroups, bool slot_exchange) {
   Communicator communicator;
   const std::uint32_t all = fabric_.topology().hosts();
   communicator.hosts.assign(hosts.begin(), hosts.end());
@@ -62,7 +62,7 @@ Result<std::uint32_t> SimNetwork::add_communicator(std::span<const HostId> hosts
     communicator.rank_at[index(hosts[r])] = static_cast<std::uint32_t>(r);
   }
   const auto number = static_cast<std::uint32_t>(communicators_.size());
-  for (std::uint32_t s = 0; s < subgroups; ++s) {
+  for (std::uint32_t s = 0; s < subgroups + (slot_exchange ? 1 : 0); ++s) {
     auto group = fabric_.create_group(hosts);
     if (!group) return group.status();
     communicator.groups.push_back(*group);
@@ -84,7 +84,8 @@ Result<std::unique_ptr<Endpoint>> SimNetwork::open(std::uint32_t communicator,
   if (communicator >= communicators_.size() || options.rank == kNoRank ||
       options.size != communicators_[communicator].hosts.size() ||
       index(options.rank) >= options.size ||
-      options.subgroups != communicators_[communicator].groups.size()) {
+      options.subgroups + (settings.slot_exchange ? 1 : 0) !=
+          communicators_[communicator].groups.size()) {
     return failure(Code::invalid_argument,
                    "rank {} of {} ranks with {} subgroups does not belong to simulated "
                    "communicator {}: use its numbers of ranks and subgroups",

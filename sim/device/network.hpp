@@ -30,10 +30,11 @@ class SimNetwork final : public tutti::sim::Sink, private HostPorts {
   tutti::sim::Picoseconds now() const { return queue_->now(); }
   PayloadStore& payloads() { return payloads_; }
 
-  /// Adds a communicator whose rank r is on `hosts[r]`, with one multicast group per subgroup.
+  /// Adds a communicator whose rank r is on `hosts[r]`, with one multicast group per subgroup, and
+  /// one more for a slot exchange.
   /// Returns the number of the communicator.
   Result<std::uint32_t> add_communicator(std::span<const tutti::sim::HostId> hosts,
-                                         std::uint32_t subgroups);
+                                         std::uint32_t subgroups, bool slot_exchange = false);
   Result<std::unique_ptr<Endpoint>> open(std::uint32_t communicator, const EndpointOptions& options,
                                          const NicSettings& settings,
                                          std::shared_ptr<FrameTap> tap);

@@ -29,7 +29,11 @@ Status check(const NicSettings& settings) {
                    "and the second not shorter than the first",
                    settings.retransmit_timeout.count(), settings.retransmit_timeout_max.count());
   }
-  if (settings.connections == ConnectionKind::nic) return {};
+  if (settings.connections == ConnectionKind::nic) {
+    if (!settings.slot_exchange) return {};
+    return failure(Code::invalid_argument,
+                   "a NIC's own connections have no slot exchange: use connections by software");
+  }
   if (settings.send_queue_frames < 2 || settings.receive_queue_frames == 0 ||
       settings.receive_batch_frames == 0 || !settings.carry_bytes) {
     return failure(Code::invalid_argument,

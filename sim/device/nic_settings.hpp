@@ -42,6 +42,9 @@ struct NicSettings {
   /// Whether the host's worker serves the connections of the NIC. A paused host then acknowledges
   /// nothing.
   bool host_serviced = false;
+  /// Whether the endpoint has a slot exchange, as between hosts over `ip`: on a multicast group of
+  /// its own, with connections by software.
+  bool slot_exchange = false;
   // The following settings apply to connections by software only.
   /// Size of the Ethernet framing (38), IPv4 (20) and UDP (8) around a datagram, in bytes.
   std::uint32_t datagram_header_bytes = 66;

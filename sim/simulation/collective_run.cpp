@@ -8,6 +8,7 @@
 #include "base/random.hpp"
 #include "collectives/choice.hpp"
 #include "collectives/registry.hpp"
+#include "engine/exchange/slot_exchange_operation.hpp"
 #include "engine/multicast/multicast_operation.hpp"
 #include "engine/schedule/schedule_operation.hpp"
 #include "schedule/cache.hpp"
@@ -17,7 +18,8 @@ namespace tutti::simulation {
 namespace {
 
 bool is_gather(CollectiveKind kind) {
-  return kind == CollectiveKind::allgather || kind == CollectiveKind::ring_allgather;
+  return kind == CollectiveKind::allgather || kind == CollectiveKind::ring_allgather ||
+         kind == CollectiveKind::slot_allgather;
 }
 
 /// The index of the first byte that differs from `value`; if there is none, the number of bytes.
@@ -62,6 +64,16 @@ std::shared_ptr<const schedule::Schedule> find_template(const schedule::Template
   return found ? std::move(*found) : nullptr;
 }
 
+/// The operation of a collective by slot exchange, as a communicator makes it for `linear`.
+std::unique_ptr<engine::Operation> slot_operation(const CollectiveSpec& spec, Rank rank,
+                                                  std::span<const std::byte> own,
+                                                  std::span<std::byte> result) {
+  CollectiveCall call{.send = own, .receive = result, .root = spec.root};
+  if (spec.kind == CollectiveKind::slot_allgather) call.collective = Collective::allgather;
+  if (spec.kind == CollectiveKind::slot_broadcast) call.collective = Collective::broadcast;
+  return engine::SlotExchangeOperation::create(call, rank);
+}
+
 /// The eager limit of simulated communicators. It is small enough that small scenarios use both the
 /// eager and the rendezvous protocol.
 constexpr std::uint64_t kEagerLimitBytes = 64;
@@ -69,13 +81,14 @@ constexpr std::uint64_t kEagerLimitBytes = 64;
 }  // namespace
 
 const char* to_string(CollectiveKind kind) {
-  static constexpr const char* kNames[] = {"allgather", "broadcast", "ring-allgather",
-                                           "chain-broadcast", "barrier"};
+  static constexpr const char* kNames[] = {"allgather",       "broadcast",   "ring-allgather",
+                                           "chain-broadcast", "barrier",     "slot-allgather",
+                                           "slot-broadcast",  "slot-barrier"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
 std::uint64_t result_bytes(const CollectiveSpec& spec, std::uint32_t ranks) {
-  if (spec.kind == CollectiveKind::barrier) return 0;
+  if (is_barrier(spec.kind)) return 0;
   return is_gather(spec.kind) ? spec.bytes * ranks : spec.bytes;
 }
 
@@ -95,6 +108,7 @@ std::unique_ptr<engine::Operation> make_operation(const CollectiveSpec& spec, st
     return engine::MulticastOperation::allgather(own, result);
   if (spec.kind == CollectiveKind::broadcast)
     return engine::MulticastOperation::broadcast(result, spec.root);
+  if (uses_slots(spec.kind)) return slot_operation(spec, rank, own, result);
   thread_local const auto pool = std::make_shared<engine::WorkspacePool>();
   const schedule::TemplateKey key = template_of(spec, ranks, rank);
   engine::ScheduleCall call{
@@ -120,7 +134,7 @@ CollectiveRun::CollectiveRun(const CollectiveSpec& spec, std::uint32_t ranks, Ra
       ranks_(ranks),
       rank_(rank),
       result_bytes_(result_bytes(spec, ranks)) {
-  if (spec.kind == CollectiveKind::barrier) return;
+  if (is_barrier(spec.kind)) return;
   result_.assign(result_bytes_ + 2 * kGuardBytes, kGuard);
   std::span<std::byte> all = result();
   std::fill(all.begin(), all.end(), kBefore);

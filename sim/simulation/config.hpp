@@ -28,7 +28,15 @@ enum class CollectiveKind : std::uint8_t {
   ring_allgather,  ///< point-to-point Allgather in a ring
   chain_broadcast,
   barrier,
+  // By the slot exchange between hosts.
+  slot_allgather,
+  slot_broadcast,
+  slot_barrier,
 };
+constexpr bool uses_slots(CollectiveKind kind) { return kind >= CollectiveKind::slot_allgather; }
+constexpr bool is_barrier(CollectiveKind kind) {
+  return kind == CollectiveKind::barrier || kind == CollectiveKind::slot_barrier;
+}
 const char* to_string(CollectiveKind kind);
 
 struct CollectiveSpec {

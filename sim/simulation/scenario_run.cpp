@@ -103,6 +103,9 @@ CommunicatorSpec ScenarioWorld::make_communicator(const ScenarioCommunicator& fr
     // As for jobs, half a peer timeout without progress (CommunicatorOptions::peer_timeout).
     to.engine.path_test_interval = from.peer_timeout / 2;
   }
+  to.nic.slot_exchange =
+      std::any_of(from.collectives.begin(), from.collectives.end(),
+                  [](const CollectiveSpec& one) { return uses_slots(one.kind); });
   to.nic.host_serviced = scenario_.host_serviced;
   to.nic.carry_bytes = scenario_.carry_bytes;
   to.nic.lossless = scenario_.lossless;

@@ -241,16 +241,18 @@ bool parse_place_word(std::string_view name, std::string_view value, TopologySpe
   return false;
 }
 
-constexpr std::array kKinds{CollectiveKind::allgather, CollectiveKind::broadcast,
+constexpr std::array kKinds{CollectiveKind::allgather,      CollectiveKind::broadcast,
                             CollectiveKind::ring_allgather, CollectiveKind::chain_broadcast,
-                            CollectiveKind::barrier};
+                            CollectiveKind::barrier,        CollectiveKind::slot_allgather,
+                            CollectiveKind::slot_broadcast, CollectiveKind::slot_barrier};
 
 std::string print_collective(const CollectiveSpec& one) {
   std::string text = to_string(one.kind);
-  if (one.kind == CollectiveKind::barrier) return text;
+  if (is_barrier(one.kind)) return text;
   text += fmt::format(":{}", one.bytes);
-  const bool rooted =
-      one.kind == CollectiveKind::broadcast || one.kind == CollectiveKind::chain_broadcast;
+  const bool rooted = one.kind == CollectiveKind::broadcast ||
+                      one.kind == CollectiveKind::chain_broadcast ||
+                      one.kind == CollectiveKind::slot_broadcast;
   if (rooted) text += fmt::format(":{}", index(one.root));
   if (one.in_place) text += ":in-place";
   return text;
@@ -273,7 +275,7 @@ bool parse_collective(std::string_view word, CollectiveSpec& one) {
       return false;
     }
   }
-  return one.kind == CollectiveKind::barrier || parts.size() > 1;
+  return is_barrier(one.kind) || parts.size() > 1;
 }
 
 /// Parses the ends of a path such as "1>2".

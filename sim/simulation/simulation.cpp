@@ -120,7 +120,13 @@ Status Simulation::open() {
 Status Simulation::open_communicator(std::uint32_t number) {
   const CommunicatorSpec& spec = config_.communicators[number];
   Shared& shared = shared_[number];
-  auto added = network_->add_communicator(spec.hosts, spec.subgroups);
+  if (spec.nic.slot_exchange && !spec.faults.rules.empty()) {
+    return failure(Code::invalid_argument,
+                   "communicator {} has fault rules, which remove its slot exchange: use faults of "
+                   "the network",
+                   number);
+  }
+  auto added = network_->add_communicator(spec.hosts, spec.subgroups, spec.nic.slot_exchange);
   if (!added) return added.status();
   std::shared_ptr<device::FrameTap> tap = spec.tap;
   if (!spec.faults.rules.empty()) {

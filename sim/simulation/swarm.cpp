@@ -221,6 +221,11 @@ class Drawer {
       each.reorder_delay = Nanoseconds(5'000'000);
       each.alpha = std::max(each.alpha, Nanoseconds(5'000'000));
     }
+    if (chance(3)) {
+      // The queues of slot exchanges hold a whole entry of each rank, as those of sockets do.
+      one.send_queue_chunks = Scenario().send_queue_chunks;
+      for (ScenarioCommunicator& each : one.communicators) slot_exchanges(each);
+    }
     const sim::HostId host = some_host(one);
     switch (from_to(0, 7)) {
       case 0:
@@ -246,6 +251,22 @@ class Drawer {
         break;
     }
     if (chance(4)) replays(one, 4);
+  }
+
+  /// Runs some collectives by slot exchange. Fault rules would remove the slot exchange.
+  void slot_exchanges(ScenarioCommunicator& one) {
+    constexpr std::uint32_t kMaxRanks = 16;
+    constexpr std::uint64_t kMostBytes = 2048;
+    if (one.ranks < 2 || one.ranks > kMaxRanks) return;
+    one.faults.rules.clear();
+    one.staging_chunks = ScenarioCommunicator().staging_chunks;
+    for (CollectiveSpec& each : one.collectives) {
+      if (chance(4)) continue;
+      if (each.kind == CollectiveKind::allgather) each.kind = CollectiveKind::slot_allgather;
+      if (each.kind == CollectiveKind::broadcast) each.kind = CollectiveKind::slot_broadcast;
+      if (each.kind == CollectiveKind::barrier) each.kind = CollectiveKind::slot_barrier;
+      if (uses_slots(each.kind)) each.bytes = std::min(each.bytes, kMostBytes);
+    }
   }
 
   /// A host of the first communicator, if its ranks are packed.

@@ -9,7 +9,7 @@
 #include <span>
 #include <vector>
 
-#include "device/ip/slot_exchange.hpp"
+#include "device/slots/datagram_slot_exchange.hpp"
 
 namespace {
 
@@ -55,7 +55,7 @@ class HostilePair final : public device::MulticastQueuePair {
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::span input(reinterpret_cast<const std::byte*>(data), size);
   HostilePair pair(input);
-  device::ip::IpSlotExchange slot_exchange(rank_of(0), kRanks, pair, kChunkBytes);
+  device::slots::DatagramSlotExchange slot_exchange(rank_of(0), kRanks, pair, kChunkBytes);
   const std::array<std::byte, 40> own{};
   const device::ExchangeHeader meeting{.purpose = 2, .block_bytes = own.size()};
   if (!slot_exchange.enter(meeting, own)) std::abort();

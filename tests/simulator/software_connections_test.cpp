@@ -19,6 +19,8 @@ struct Outcome {
     result = (*world)->run();
     for (std::uint32_t r = 0; r < scenario->communicators[0].ranks; ++r) {
       const auto one = (*world)->simulation().endpoint(0, rank_of(r)).counters();
+      entries_requested +=
+          (*world)->simulation().context(0, rank_of(r)).counters().slot_entries_requested;
       counters.reliable_frames_sent += one.reliable_frames_sent;
       counters.reliable_frames_resent += one.reliable_frames_resent;
       counters.reliable_frames_received += one.reliable_frames_received;
@@ -32,6 +34,7 @@ struct Outcome {
 
   ScenarioResult result;
   device::EndpointCounters counters;
+  std::uint64_t entries_requested = 0;
 };
 
 TEST(SoftwareConnections, Allgather_onANetworkThatLosesPackets_completes) {
@@ -114,6 +117,29 @@ TEST(SoftwareConnections, RecordedFramesThatArriveAgain_haveNoEffect) {
   EXPECT_EQ(run.result.replayed, 3u);
   EXPECT_EQ(run.counters.rejected_replayed, 3u);
   EXPECT_EQ(run.counters.reliable_frames_duplicate, 0u) << "no copy reached a connection";
+}
+
+TEST(SoftwareConnections, SlotExchanges_onANetworkThatLosesPackets_complete) {
+  const Outcome run(
+      "seed=9 connections=software topology=single:4 loss-ppm=50000\n"
+      "communicator ranks=4 chunk=256\n"
+      "run slot-allgather:600 slot-broadcast:900:2 slot-barrier slot-allgather:40 slot-barrier\n");
+  EXPECT_TRUE(run.result.report.verdict.ok()) << run.result.report.verdict.to_string();
+  EXPECT_EQ(run.result.report.completed, 20u);
+  EXPECT_FALSE(run.result.losses.empty());
+  EXPECT_GT(run.entries_requested, 0u) << "a lost entry must be asked for";
+}
+
+TEST(SoftwareConnections, SlotExchangeOfARankThatIsStopped_forLongerThanThePeerTimeout_namesIt) {
+  const Outcome run(
+      "seed=10 connections=software topology=single:4\n"
+      "communicator ranks=4 chunk=256 peer-timeout=1s\n"
+      "run slot-barrier slot-allgather:600\n"
+      "pause 2 at=0ns for=3s\n");
+  EXPECT_TRUE(run.result.report.verdict.ok()) << run.result.report.verdict.to_string();
+  // When it goes on, it may find the entries of the barrier.
+  EXPECT_GE(run.result.report.failed, 7u);
+  EXPECT_LT(run.result.report.events, 50'000u) << "late entries must not wake a failed rank";
 }
 
 TEST(SoftwareConnections, SettingsThatChannelsRefuse_areRefused) {

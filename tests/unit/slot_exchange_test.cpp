@@ -15,8 +15,8 @@
 
 #include "communicator_ranks.hpp"
 #include "device/host/host_device.hpp"
-#include "device/ip/slot_exchange.hpp"
 #include "device/slot_exchange.hpp"
+#include "device/slots/datagram_slot_exchange.hpp"
 
 namespace tutti::test {
 namespace {
@@ -466,8 +466,8 @@ struct SlotExchanges {
     network.queues.resize(size);
     for (std::uint32_t r = 0; r < size; ++r) {
       pairs.push_back(std::make_unique<LossyPair>(network, rank_of(r)));
-      slot_exchanges.push_back(
-          std::make_unique<device::ip::IpSlotExchange>(rank_of(r), size, *pairs.back(), kChunk));
+      slot_exchanges.push_back(std::make_unique<device::slots::DatagramSlotExchange>(
+          rank_of(r), size, *pairs.back(), kChunk));
     }
   }
 
@@ -485,7 +485,7 @@ struct SlotExchanges {
 
   LossyNetwork network;
   std::vector<std::unique_ptr<LossyPair>> pairs;
-  std::vector<std::unique_ptr<device::ip::IpSlotExchange>> slot_exchanges;
+  std::vector<std::unique_ptr<device::slots::DatagramSlotExchange>> slot_exchanges;
   std::uint64_t again = 0;
 };
 
@@ -586,8 +586,8 @@ TEST(LossySlotExchange, ChunksThatFitNoEntry_areDropped) {
     job.network.queues[0].push_back({epoch, psn, rank_of(1), std::move(payload)});
   };
   const auto framed = [&](device::ExchangeHeader meeting, std::size_t bytes) {
-    Bytes payload(device::ip::kSlotHeadBytes + bytes);
-    device::ip::encode(meeting, payload.data());
+    Bytes payload(device::slots::kSlotHeadBytes + bytes);
+    device::slots::encode(meeting, payload.data());
     return payload;
   };
   send(1, 0, Bytes(3));  // payload without a header

@@ -279,8 +279,8 @@ void IpEndpoint::introduce_members(std::span<const std::uint16_t> slot_ports) {
     unicast.set_port(slot_ports[r]);
     slot_pair_->set_unicast_address(rank_of(r), unicast);
   }
-  slot_exchange_ = std::make_unique<IpSlotExchange>(options_.rank, options_.size, *slot_pair_,
-                                                    datagram_payload_);
+  slot_exchange_ = std::make_unique<slots::DatagramSlotExchange>(options_.rank, options_.size,
+                                                                 *slot_pair_, datagram_payload_);
 }
 
 /// Derives the sizes of chunks and batches from the values that all ranks announced, so that all

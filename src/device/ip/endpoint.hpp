@@ -13,10 +13,10 @@
 #include "device/ip/interface.hpp"
 #include "device/ip/ip_options.hpp"
 #include "device/ip/multicast/multicast_queue_pair.hpp"
-#include "device/ip/slot_exchange.hpp"
 #include "device/rc/channel_set.hpp"
 #include "device/rc/completion_queue.hpp"
 #include "device/rc/frame_datagrams.hpp"
+#include "device/slots/datagram_slot_exchange.hpp"
 
 namespace tutti::device::ip {
 
@@ -88,7 +88,8 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
   std::vector<std::unique_ptr<IpMulticastQueuePair>> groups_;
   /// Null if this communicator has no slot exchange, for example because it has too many ranks.
   std::unique_ptr<IpMulticastQueuePair> slot_pair_;
-  std::unique_ptr<IpSlotExchange> slot_exchange_;  ///< null without slot_pair_ or before `connect`
+  std::unique_ptr<slots::DatagramSlotExchange>
+      slot_exchange_;  ///< null without slot_pair_ or before `connect`
   /// True while epoll_ includes the socket of slot_pair_.
   bool slots_watched_ = false;
   std::vector<SocketAddress> peers_;  ///< addresses of the ranks

@@ -1,9 +1,9 @@
-#include "device/ip/slot_exchange.hpp"
+#include "device/slots/datagram_slot_exchange.hpp"
 
 #include <algorithm>
 #include <cstring>
 
-namespace tutti::device::ip {
+namespace tutti::device::slots {
 
 using Flow = ExchangeHeader::Flow;
 
@@ -40,8 +40,8 @@ bool decode(std::span<const std::byte> bytes, ExchangeHeader& header) {
   return true;
 }
 
-IpSlotExchange::IpSlotExchange(Rank me, std::uint32_t size, MulticastQueuePair& pair,
-                               std::uint32_t chunk_bytes)
+DatagramSlotExchange::DatagramSlotExchange(Rank me, std::uint32_t size, MulticastQueuePair& pair,
+                                           std::uint32_t chunk_bytes)
     : SlotExchange(me, size),
       pair_(pair),
       peer_slots_(std::size_t{size} * kSlots),
@@ -49,27 +49,27 @@ IpSlotExchange::IpSlotExchange(Rank me, std::uint32_t size, MulticastQueuePair& 
   limit_chunks(chunk_bytes);
 }
 
-void IpSlotExchange::limit_chunks(std::uint32_t chunk_bytes) {
+void DatagramSlotExchange::limit_chunks(std::uint32_t chunk_bytes) {
   chunk_bytes_ = chunk_bytes;
   piece_bytes_ = chunk_bytes - static_cast<std::uint32_t>(kSlotHeadBytes);
   max_block_bytes_ =
       std::min<std::size_t>(kLongestBlockBytes, std::size_t{kMaxPieces} * piece_bytes_);
 }
 
-std::uint32_t IpSlotExchange::pieces_of(std::uint64_t block_bytes) const {
+std::uint32_t DatagramSlotExchange::pieces_of(std::uint64_t block_bytes) const {
   const std::uint64_t pieces = (block_bytes + piece_bytes_ - 1) / piece_bytes_;
   return static_cast<std::uint32_t>(std::max<std::uint64_t>(pieces, 1));
 }
 
 /// A slot may be reused once every peer has acknowledged the exchange kSlots before this one.
-bool IpSlotExchange::slot_is_free() {
+bool DatagramSlotExchange::slot_is_free() {
   for (std::uint32_t r = 0; r < size(); ++r) {
     if (rank_of(r) != me() && number() > acked_by_[r] + kSlots) return false;
   }
   return true;
 }
 
-void IpSlotExchange::publish() {
+void DatagramSlotExchange::publish() {
   const std::span<const std::byte> block = own_block();
   Own& own = own_[number() % kSlots];
   own.number = last_published_ = number();
@@ -90,7 +90,7 @@ void IpSlotExchange::publish() {
 
 /// A chunk that the socket refuses for good counts as lost: a rank that misses the entry sends a
 /// slot NAK.
-void IpSlotExchange::send_rest() {
+void DatagramSlotExchange::send_rest() {
   const Own& own = own_[number() % kSlots];
   const std::uint32_t first = pieces_of(own_block().size()) - unsent_;
   const auto posted =
@@ -102,7 +102,7 @@ void IpSlotExchange::send_rest() {
   unsent_ = posted ? unsent_ - *posted : 0;
 }
 
-void IpSlotExchange::progress() {
+void DatagramSlotExchange::progress() {
   if (unsent_ > 0) send_rest();
   // The number of polls per call is bounded, so that a flood of datagrams cannot keep the caller
   // busy.
@@ -115,17 +115,17 @@ void IpSlotExchange::progress() {
   }
 }
 
-bool IpSlotExchange::has_arrived(Rank rank) {
+bool DatagramSlotExchange::has_arrived(Rank rank) {
   const PeerSlot& slot = slot_of(rank, number());
   return slot.number == number() && slot.missing_pieces == 0;
 }
 
-bool IpSlotExchange::all_arrived() {
+bool DatagramSlotExchange::all_arrived() {
   return std::all_of(missing().begin(), missing().end(),
                      [this](Rank rank) { return has_arrived(rank); });
 }
 
-std::optional<SlotEntry> IpSlotExchange::entry_of(Rank rank) {
+std::optional<SlotEntry> DatagramSlotExchange::entry_of(Rank rank) {
   if (!has_arrived(rank)) return std::nullopt;
   const PeerSlot& slot = slot_of(rank, number());
   // A rank that takes part in this exchange has acknowledged the previous one.
@@ -134,7 +134,7 @@ std::optional<SlotEntry> IpSlotExchange::entry_of(Rank rank) {
 }
 
 /// Stores a chunk of another rank's entry; false if the chunk is not a valid part of an entry.
-bool IpSlotExchange::accept(const ReceivedChunk& chunk) {
+bool DatagramSlotExchange::accept(const ReceivedChunk& chunk) {
   // An entry of an acknowledged exchange is a duplicate, and no rank can be more than kSlots
   // exchanges ahead.
   const std::uint32_t ahead = chunk.epoch - static_cast<std::uint32_t>(acked_);
@@ -160,7 +160,7 @@ bool IpSlotExchange::accept(const ReceivedChunk& chunk) {
   return true;
 }
 
-bool IpSlotExchange::resend(std::uint32_t missed) {
+bool DatagramSlotExchange::resend(std::uint32_t missed) {
   const std::uint32_t back = exchange() - missed;
   // While this rank waits for its slot, the slot still contains the entry of an earlier exchange.
   if (back > kSlots || number() <= back) return false;
@@ -173,7 +173,7 @@ bool IpSlotExchange::resend(std::uint32_t missed) {
   return true;
 }
 
-void IpSlotExchange::on_acked(Rank rank, std::uint32_t last) {
+void DatagramSlotExchange::on_acked(Rank rank, std::uint32_t last) {
   // A rank that needs no entry of this rank may already have acknowledged an exchange after the
   // present one.
   std::uint64_t& known = acked_by_[index(rank)];
@@ -181,7 +181,7 @@ void IpSlotExchange::on_acked(Rank rank, std::uint32_t last) {
   if (advance <= INT32_MAX) known += advance;
 }
 
-std::vector<Rank> IpSlotExchange::unacked() const {
+std::vector<Rank> DatagramSlotExchange::unacked() const {
   std::vector<Rank> ranks;
   for (std::uint32_t r = 0; r < size(); ++r) {
     if (rank_of(r) != me() && acked_by_[r] < last_published_) ranks.push_back(rank_of(r));
@@ -189,4 +189,4 @@ std::vector<Rank> IpSlotExchange::unacked() const {
   return ranks;
 }
 
-}  // namespace tutti::device::ip
+}  // namespace tutti::device::slots

@@ -13,7 +13,7 @@
 #include "device/device.hpp"
 #include "device/slot_exchange.hpp"
 
-namespace tutti::device::ip {
+namespace tutti::device::slots {
 
 /// Size in bytes of the slot header before each piece of an entry. A piece is sent as a chunk: its
 /// epoch is the number of the exchange, and its PSN is the index of the piece.
@@ -24,11 +24,12 @@ void encode(const ExchangeHeader& header, std::byte* out);
 /// Reads a slot header; false if it is invalid.
 bool decode(std::span<const std::byte> bytes, ExchangeHeader& header);
 
-class IpSlotExchange final : public SlotExchange {
+class DatagramSlotExchange final : public SlotExchange {
  public:
   /// The queue pair `pair` must carry nothing else and must outlive this object. `chunk_bytes` is
   /// the size of its largest chunk, equal at all ranks.
-  IpSlotExchange(Rank me, std::uint32_t size, MulticastQueuePair& pair, std::uint32_t chunk_bytes);
+  DatagramSlotExchange(Rank me, std::uint32_t size, MulticastQueuePair& pair,
+                       std::uint32_t chunk_bytes);
 
   /// Makes chunks at most `chunk_bytes` long, the same at all ranks; must precede any exchange.
   void limit_chunks(std::uint32_t chunk_bytes);
@@ -91,4 +92,4 @@ class IpSlotExchange final : public SlotExchange {
   std::uint64_t rejected_ = 0;
 };
 
-}  // namespace tutti::device::ip
+}  // namespace tutti::device::slots
