@@ -87,6 +87,11 @@ void FailureCoordinator::on_notice(Rank from, const protocol::Message& notice) {
                                       "rank {} of the job is lost, as reported by {}",
                                       index(culprit), names_.of(from))
       : notice.epoch > 0 ? undelivered_status(from, lost, notice.epoch)
+      : lost == me_
+          ? failure_of(names_.in_job({me_}), Code::peer_failed,
+                       "the other ranks have given up on {}, as reported by {}: it did not answer, "
+                       "because it was stopped or a network path of it is cut",
+                       names_.of(me_), names_.of(from))
       : lost == from
           ? failure_of(names_.in_job({lost}), Code::peer_failed,
                        "{} gave up: see the error of that rank for the cause", names_.of(lost))
