@@ -37,8 +37,8 @@ enum class FoldOrder : std::uint8_t {
 /// All members must use the same values.
 struct WindowConfig {
   /// Size of the largest segment in bytes, a multiple of 64. With its headers such a segment leaves
-  /// in one system call and one kernel packet; 4 KiB more would need two.
-  std::uint32_t segment_bytes = 60 * 1024;
+  /// in one system call and one kernel packet; 512 bytes more would need two.
+  std::uint32_t segment_bytes = 60 * 1024 - 256;
   /// Number of window slots of one rank. It should suffice for the segments that the other ranks
   /// send while the link of one rank is busy with its Allgather block.
   std::uint32_t slots = 128;
