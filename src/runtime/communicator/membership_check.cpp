@@ -3,7 +3,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 
@@ -23,9 +25,11 @@ constexpr Nanoseconds kProbeInterval{5'000'000};
 /// Time within which a switch forwards to a rank that has joined the group, if it ever does.
 constexpr Nanoseconds kPatience{5'000'000'000};
 
-/// Time for a full-length probe to pass a path that short probes have passed, before it counts as
-/// too long for the path.
-constexpr Nanoseconds kSizePatience{100'000'000};
+/// Time for a long probe to pass a path that short probes have passed, before it counts as too long
+/// for the path.
+constexpr Nanoseconds kSizePatience{300'000'000};
+/// Attempts between two with long probes, after the first attempts.
+constexpr std::uint32_t kLongProbeSpacing = 16;
 
 /// The message of one rank to all others.
 struct Report {
@@ -52,13 +56,14 @@ std::vector<Rank> partners_of(Rank rank, std::uint32_t size) {
 
 class MembershipCheck {
  public:
-  /// If `multicast` is false, only unicast paths are tested.
+  /// Tests the paths with probes of these sizes, descending. If `multicast` is false, only unicast
+  /// paths are tested.
   MembershipCheck(engine::CommunicatorContext& context, const std::vector<std::string>& names,
-                  bool multicast)
+                  bool multicast, std::vector<std::uint32_t> sizes)
       : context_(context),
         names_(names),
         multicast_(multicast),
-        sizes_(context.endpoint().probe_sizes()),
+        sizes_(std::move(sizes)),
         partners_(sizes_.front() > 0 ? partners_of(context.rank(), context.size())
                                      : std::vector<Rank>()),
         membership_(context.rank(), context.size(),
@@ -113,14 +118,14 @@ Status MembershipCheck::prepare_exchange() {
   return {};
 }
 
-/// The first attempt has probes of full length only, because these mostly pass.
+/// Long probes become rare, because a slow creation would put many bytes on the links.
 Status MembershipCheck::send_probes() {
-  for (const std::uint32_t bytes : sizes_) {
-    if (Status status = send_probes_of(bytes); !status) return status;
-    if (attempt_ == 0) break;
+  const std::uint32_t attempt = attempt_++;
+  const bool sends_long = std::has_single_bit(attempt) || attempt % kLongProbeSpacing == 0;
+  for (std::size_t i = 0; sends_long && sizes_.front() > 0 && i < sizes_.size(); ++i) {
+    if (Status status = send_probes_of(sizes_[i]); !status) return status;
   }
-  ++attempt_;
-  return {};
+  return send_probes_of(0);
 }
 
 Status MembershipCheck::send_probes_of(std::uint32_t bytes) {
@@ -183,13 +188,15 @@ std::optional<NarrowPath> MembershipCheck::narrow_path() const {
   std::optional<NarrowPath> narrowest;
   for (std::uint32_t r = 0; r < reports_.size(); ++r) {
     const Report& one = reports_[r];
-    const auto size = std::find(sizes_.begin(), sizes_.end(), one.narrow_bytes);
-    if (one.narrow == 0 || size == sizes_.end() || size == sizes_.begin()) continue;
-    if (narrowest && narrowest->bytes <= one.narrow_bytes) continue;
-    narrowest = {
-        fmt::format("datagrams of {} bytes do not pass from {} to {}, those of {} bytes do",
-                    *(size - 1), name(one.narrow_source), name(r), one.narrow_bytes),
-        one.narrow_bytes};
+    // A path that passes none of the sizes breaks the job at its first long frame, by name.
+    const std::uint32_t bytes = std::max(one.narrow_bytes, sizes_.back());
+    if (one.narrow == 0 || (narrowest && narrowest->bytes <= bytes)) continue;
+    const auto passes =
+        std::lower_bound(sizes_.begin(), sizes_.end(), bytes, std::greater<std::uint32_t>());
+    const std::uint32_t lost = passes == sizes_.begin() ? bytes : *(passes - 1);
+    narrowest = {fmt::format("datagrams of {} bytes do not pass from {} to {}", lost,
+                             name(one.narrow_source), name(r)),
+                 bytes};
   }
   return narrowest;
 }
@@ -226,16 +233,34 @@ Result<MembershipFindings> MembershipCheck::run(Nanoseconds timeout) {
   return MembershipFindings{gap(), narrow_path()};
 }
 
+struct CheckRequest {
+  const std::vector<std::string>* names;
+  bool multicast;
+  std::vector<std::uint32_t> sizes;
+};
+
+Result<MembershipFindings> run_check(engine::CommunicatorContext& context, CheckRequest request,
+                                     Nanoseconds timeout) {
+  MembershipCheck check(context, *request.names, request.multicast, std::move(request.sizes));
+  auto findings = guarded([&] { return check.run(timeout); });
+  // The exchange of the reports writes to `check`, so it must end before this function returns.
+  if (!findings) end_operations(context, findings.status());
+  return findings;
+}
+
 }  // namespace
 
 Result<MembershipFindings> check_membership(engine::CommunicatorContext& context,
                                             const std::vector<std::string>& names, bool multicast,
                                             Nanoseconds timeout) {
   if (context.size() == 1) return MembershipFindings();
-  MembershipCheck check(context, names, multicast);
-  auto findings = guarded([&] { return check.run(timeout); });
-  // The exchange of the reports writes to `check`, so it must end before this function returns.
-  if (!findings) end_operations(context, findings.status());
+  const std::vector<std::uint32_t> sizes = context.endpoint().probe_sizes();
+  auto findings = run_check(context, {&names, multicast, {sizes.front()}}, timeout);
+  if (!findings || !findings->narrow) return findings;
+  // All ranks know from the first check that a second one must find the size.
+  auto sized = run_check(context, {&names, multicast, sizes}, timeout);
+  if (!sized) return sized.status();
+  findings->narrow = std::move(sized->narrow);
   return findings;
 }
 
