@@ -160,9 +160,9 @@ bool SoftwareConnections::receive(Instant now) {
   for (std::uint32_t i = 0; i < nic_->settings.receive_batch_frames && readable(); ++i) {
     Payload* payload = arrived_.front().payload;
     arrived_.pop_front();
-    if (const auto received = datagrams_.decode(payload->bytes(), nic_->counters)) {
+    const auto received = datagrams_.decode(payload->bytes(), nic_->counters);
+    if (received && !received->probe)
       channels_[received->source].on_frame(now, received->frame, completions_);
-    }
     nic_->payloads->release(payload);
   }
   return readable();
