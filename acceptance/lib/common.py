@@ -211,7 +211,7 @@ def baseline_build(*targets):
     path = os.path.join(tree, "build", "release")
     with open(os.path.join(BUILD, "CMakeCache.txt"), encoding="utf-8") as file:
         cache = re.findall(r"^(CMAKE_(?:C|CXX)_COMPILER(?:_LAUNCHER)?):\w+=(.*)$", file.read(), re.M)
-    command = ["cmake", "--preset", "release", "-DTUTTI_BUILD_TESTS=OFF", "-DTUTTI_BUILD_BENCHMARKS=OFF",
+    command = ["cmake", "--preset", "release", "-DTUTTI_BUILD_TESTS=OFF", "-DTUTTI_BUILD_BENCHMARKS=ON",
                *(f"-D{name}={value}" for name, value in cache)]
     if call(command, cwd=tree, stdout=subprocess.DEVNULL) != 0 or \
             call(["cmake", "--build", path, "--target", *targets], timeout=7200, cwd=tree) != 0:
