@@ -205,9 +205,9 @@ def build(*targets, definitions=()):
         sys.exit("the tree does not build")
 
 
-def baseline_build(*targets):
-    """The build folder of BASELINE with these targets, by the compilers of this tree."""
-    tree = worktree(BASELINE)
+def earlier_build(*targets, revision=BASELINE):
+    """The build folder of an earlier commit with these targets, by the compilers of this tree."""
+    tree = worktree(revision)
     path = os.path.join(tree, "build", "release")
     with open(os.path.join(BUILD, "CMakeCache.txt"), encoding="utf-8") as file:
         cache = re.findall(r"^(CMAKE_(?:C|CXX)_COMPILER(?:_LAUNCHER)?):\w+=(.*)$", file.read(), re.M)
@@ -215,7 +215,7 @@ def baseline_build(*targets):
                *(f"-D{name}={value}" for name, value in cache)]
     if call(command, cwd=tree, stdout=subprocess.DEVNULL) != 0 or \
             call(["cmake", "--build", path, "--target", *targets], timeout=7200, cwd=tree) != 0:
-        sys.exit(f"{BASELINE} does not build with this compiler")
+        sys.exit(f"{revision} does not build with this compiler")
     return path
 
 

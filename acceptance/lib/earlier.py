@@ -1,0 +1,48 @@
+"""Comparisons of this commit with an earlier one in one run on one machine."""
+
+import os
+import re
+
+import common
+from peers import M, compare, name_of, report_failures, us
+
+OLD, AGAIN = "tutti old", "tutti again"
+DATAPATH = ("bench", "datapath", "receive_datapath_bench")
+
+
+def tutti_of(build):
+    return os.path.join(build, "apps", "tutti", "tutti")
+
+
+def speed(verdict, where, lab, old, options, sizes=(M,), least=0.95, most=1.05):
+    """Bars: Allgather and Broadcast take `least` to `most` of the time of the program `old`, as medians of alternating
+    starts, with an A/A row as a figure."""
+    for operation in ("allgather", "broadcast"):
+        rows = compare(lab, f"earlier-{operation}", operation, list(sizes), options, peers="",
+                       others=[("tutti/old", "", old), ("tutti/again", "")])
+        report_failures(verdict, f"{where}, {operation}:", rows)
+        for size in sizes:
+            ours, theirs, again = rows.tutti(size), rows.of(OLD, size), rows.of(AGAIN, size)
+            what = f"{where}, {operation} {name_of(size)}"
+            if None in (ours, theirs, again):
+                verdict.bar(f"{what}: measured in every round", False)
+                continue
+            verdict.figure(f"{what}: A/A {again / ours:.3f}")
+            ratio = ours / theirs
+            verdict.bar(f"{what}: {us(ours)}, old {us(theirs)}, time over the old", least <= ratio <= most, ratio,
+                        f"{least} to {most}")
+
+
+def instructions(build, kind):
+    """Instructions of one receive of 4 MiB in chunks of 4 KiB: three receives less one, by valgrind."""
+    counts = []
+    for repeat in (1, 3):
+        with common.folder() as place:
+            command = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={place}/callgrind.out",
+                       os.path.join(build, *DATAPATH), "--count", str(repeat), "--only", kind, "--mib", "4"]
+            status, _, errors = common.output_of(command, timeout=600)
+        found = re.search(r"Collected : (\d+)", errors)
+        if status != 0 or not found:
+            return None
+        counts.append(int(found.group(1)))
+    return (counts[1] - counts[0]) / 2
