@@ -44,7 +44,7 @@ std::string interface_name(const CommunicatorOptions& options, bool local_only) 
 
 constexpr const char* kOptionGroup = "Communicator";
 
-void add_multicast_options(CLI::App& command, CommunicatorOptions& communicator) {
+void add_network_options(CLI::App& command, CommunicatorOptions& communicator) {
   command
       .add_option("--multicast", communicator.multicast,
                   "ud: a chunk is one datagram; uc: a message of several, placed as it arrives; "
@@ -56,6 +56,11 @@ void add_multicast_options(CLI::App& command, CommunicatorOptions& communicator)
                   "Routers, plus one, that multicast may cross (default: TUTTI_MULTICAST_HOPS, "
                   "else 1)")
       ->check(CLI::Range(1u, 255u))
+      ->group(kOptionGroup);
+  command
+      .add_option("--traffic-class", communicator.traffic_class,
+                  "Code point of datagrams, and after a slash their priority in this host, such as "
+                  "46/5 (default: TUTTI_TRAFFIC_CLASS)")
       ->group(kOptionGroup);
   command
       .add_flag("--require-multicast", communicator.require_multicast,
@@ -93,7 +98,7 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
           .add_option("--chains", communicator.chains,
                       "Ranks that multicast at once in an Allgather; 0: learned")
           ->capture_default_str());
-  add_multicast_options(command, communicator);
+  add_network_options(command, communicator);
   add(command.add_option(
       "--hierarchy", communicator.hierarchy,
       "Hierarchy of hosts with several ranks: leaders, leaders=N (per host), groups or "

@@ -46,6 +46,11 @@ struct CommunicatorOptions {
   /// site-local instead of link-local scope. If 0, TUTTI_MULTICAST_HOPS or else 1 applies: multicast
   /// does not leave the subnet. (all)
   std::uint32_t multicast_hops = 0;
+  /// Traffic class of the datagrams of the device `ip`: the differentiated services code point, 0 to
+  /// 63 (RFC 2474), by which switches choose a queue. A number from 0 to 15 may follow after a slash,
+  /// as in "46/5": the priority in the queues of the own host (SO_PRIORITY), which needs
+  /// CAP_NET_ADMIN above 6. If empty, TUTTI_TRAFFIC_CLASS or else the kernel's default applies.
+  std::string traffic_class;
   /// Hierarchy of a job with several ranks on each of several hosts; used with the device "auto"
   /// only. With "leaders" one rank of each host communicates with other hosts, with "leaders=N" N
   /// ranks of each host. With "groups" every rank exchanges long Allgather blocks with the ranks of

@@ -154,12 +154,17 @@ typedef struct tutti_comm_options {
    * ones, or none. Default: the file that TUTTI_JOB_KEY_FILE names, else the key of a unique id or
    * of the launcher. */
   const void* job_key;
+  /* Traffic class of the datagrams of the device "ip": the differentiated services code point, 0 to
+   * 63 (RFC 2474), by which switches choose a queue. A number from 0 to 15 may follow after a slash,
+   * as in "46/5": the priority in the queues of the own host (SO_PRIORITY), which needs
+   * CAP_NET_ADMIN above 6. Default: TUTTI_TRAFFIC_CLASS, else the kernel's. */
+  const char* traffic_class;
 } tutti_comm_options_t;
 
 #define TUTTI_COMM_OPTIONS_INIT                                                                  \
   {                                                                                              \
     sizeof(tutti_comm_options_t), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, \
-        NULL, 0, 0, NULL                                                                         \
+        NULL, 0, 0, NULL, NULL                                                                   \
   }
 
 /* Creates a communicator of all ranks of the job that the environment variables describe (torchrun,

@@ -105,6 +105,7 @@ Status IpEndpoint::open_sockets() {
                                .communicator = options_.communicator,
                                .multicast = ip_.multicast,
                                .hops = ip_.multicast_hops,
+                               .traffic = ip_.traffic,
                                .shared_host = options_.local_ranks.size() > 1,
                                .send_buffer_bytes = ip_.send_buffer_bytes / subgroups,
                                .receive_buffer_bytes = ip_.receive_buffer_bytes,
@@ -160,6 +161,8 @@ Status IpEndpoint::open_unicast() {
   auto socket = open_udp(ip_.family);
   if (!socket) return socket.status();
   unicast_ = std::move(*socket);
+  if (Status status = set_traffic_class(unicast_.get(), ip_.family, ip_.traffic); !status)
+    return status;
   unicast_buffer_bytes_ = enlarge_receive_buffer(unicast_.get(), 8 << 20);
   (void)set_option(unicast_.get(), SOL_SOCKET, SO_SNDBUF, 1 << 20, "SO_SNDBUF");
   enable_receive_offload(unicast_.get());

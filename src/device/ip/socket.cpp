@@ -127,6 +127,25 @@ std::uint64_t enlarge_receive_buffer(int fd, int bytes) {
   return granted < 0 ? 0 : static_cast<std::uint64_t>(granted);
 }
 
+Status set_traffic_class(int fd, int family, const TrafficClass& traffic) {
+  if (traffic.dscp != 0) {
+    // The lower two bits of the field are for congestion notification (RFC 3168).
+    const int value = static_cast<int>(traffic.dscp) << 2;
+    Status status = family == AF_INET6
+                        ? set_option(fd, IPPROTO_IPV6, IPV6_TCLASS, value, "IPV6_TCLASS")
+                        : set_option(fd, IPPROTO_IP, IP_TOS, value, "IP_TOS");
+    if (!status) return status;
+  }
+  if (traffic.priority == 0) return {};
+  // The kernel derives a priority from the code point, so this one comes last.
+  const int value = static_cast<int>(traffic.priority);
+  if (::setsockopt(fd, SOL_SOCKET, SO_PRIORITY, &value, sizeof value) == 0) return {};
+  return system_failure(errno,
+                        "setting the priority {} of a socket (above 6 it needs CAP_NET_ADMIN: use "
+                        "a lower one in the option traffic_class, TUTTI_TRAFFIC_CLASS)",
+                        traffic.priority);
+}
+
 Result<Descriptor> open_udp(int family) {
   Descriptor socket(::socket(family, SOCK_DGRAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket.valid()) return system_failure(errno, "opening a UDP socket");

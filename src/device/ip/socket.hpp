@@ -51,6 +51,14 @@ Status set_option(int fd, int level, int option, int value, const char* name);
 /// Reads an integer socket option; -1 if that fails.
 int get_option(int fd, int level, int option);
 
+/// How the datagrams of a socket are queued, on the way (0 to 63, RFC 2474) and in this host; 0: as
+/// the kernel chooses.
+struct TrafficClass {
+  std::uint32_t dscp = 0;
+  std::uint32_t priority = 0;
+};
+Status set_traffic_class(int fd, int family, const TrafficClass& traffic);
+
 /// Requests a receive buffer of `bytes` bytes, beyond the system's limit if the process is
 /// privileged. Returns the size that the kernel grants, in which it includes packet overhead.
 std::uint64_t enlarge_receive_buffer(int fd, int bytes);

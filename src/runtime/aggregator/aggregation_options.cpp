@@ -31,6 +31,7 @@ CommunicatorOptions side_options(const CommunicatorOptions& job) {
   side.device_name = "ip";  // an aggregator is reached over the network, even on the same host
   side.multicast = "ud";
   side.multicast_hops = job.multicast_hops;
+  side.traffic_class = job.traffic_class;
   side.require_multicast = true;  // an aggregator multicasts its results
   side.chains = 1;
   side.interface = job.interface;

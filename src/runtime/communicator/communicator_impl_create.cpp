@@ -173,6 +173,8 @@ Result<PeerOptions> CommunicatorImpl::Creation::own_options() const {
   auto wanted = wanted_device(options_);
   if (!wanted) return wanted.status();
   own.device = std::move(*wanted);
+  // Checked here, because a rank whose options are wrong must not reach the exchanges.
+  if (const auto traffic = traffic_class(options_); !traffic) return traffic.status();
   auto multicast = wanted_multicast(options_);
   if (!multicast) return multicast.status();
   own.multicast = std::move(*multicast);

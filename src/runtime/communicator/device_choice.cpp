@@ -15,9 +15,12 @@ namespace tutti::runtime {
 
 namespace {
 
-std::shared_ptr<device::Device> make_ip(const CommunicatorOptions& options, const PeerOptions& own,
-                                        bool local_only) {
+Result<std::shared_ptr<device::Device>> make_ip(const CommunicatorOptions& options,
+                                                const PeerOptions& own, bool local_only) {
+  const auto traffic = traffic_class(options);
+  if (!traffic) return traffic.status();
   device::ip::IpOptions ip;
+  ip.traffic = *traffic;
   ip.interface = options.interface;
   if (ip.interface.empty()) {
     if (const char* name = std::getenv("TUTTI_INTERFACE")) ip.interface = name;
@@ -27,7 +30,7 @@ std::shared_ptr<device::Device> make_ip(const CommunicatorOptions& options, cons
   ip.multicast_hops = own.options.multicast_hops;
   ip.multicast = own.multicast == "uc" ? device::ip::Multicast::uc : device::ip::Multicast::ud;
   ip.max_fragment_bytes = options.segment_bytes;
-  return std::make_shared<device::ip::IpDevice>(ip);
+  return std::shared_ptr<device::Device>(std::make_shared<device::ip::IpDevice>(ip));
 }
 
 /// Text that names two ranks that cannot share memory; empty if all ranks can share it.
@@ -79,6 +82,25 @@ Result<std::uint32_t> multicast_hops(const CommunicatorOptions& options) {
   if (hops && *hops > 0 && *hops <= kMostHops) return *hops;
   return failure(Code::invalid_argument, "{} is \"{}\": use a number from 1 to {}", source, text,
                  kMostHops);
+}
+
+Result<device::ip::TrafficClass> traffic_class(const CommunicatorOptions& options) {
+  constexpr std::uint32_t kMostDscp = 63;
+  constexpr std::uint32_t kMostPriority = 15;
+  std::string source;
+  const std::string text =
+      asked_for(options.traffic_class, "the option traffic_class", "TUTTI_TRAFFIC_CLASS", source);
+  if (text.empty()) return device::ip::TrafficClass();
+  const std::size_t slash = std::min(text.find('/'), text.size());
+  const auto dscp = whole_number<std::uint32_t>(text.substr(0, slash));
+  const auto priority =
+      slash == text.size() ? 0u : whole_number<std::uint32_t>(text.substr(slash + 1));
+  if (dscp && priority && *dscp <= kMostDscp && *priority <= kMostPriority)
+    return device::ip::TrafficClass{*dscp, *priority};
+  return failure(Code::invalid_argument,
+                 "{} is \"{}\": use a code point from 0 to {}, or with a priority from 0 to {} "
+                 "after a slash, such as 46 or 46/5",
+                 source, text, kMostDscp, kMostPriority);
 }
 
 bool requires_multicast(const CommunicatorOptions& options) {

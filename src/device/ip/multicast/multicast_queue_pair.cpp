@@ -125,6 +125,8 @@ Status IpMulticastQueuePair::open_send(const Interface& interface, const SocketA
   const int hops = static_cast<int>(settings_.hops);
   s = set_option(fd, level, six ? IPV6_MULTICAST_HOPS : IP_MULTICAST_TTL, hops, "MULTICAST_TTL");
   if (!s) return s;
+  s = set_traffic_class(fd, group.family(), settings_.traffic);
+  if (!s) return s;
   s = set_option(fd, SOL_SOCKET, SO_SNDBUF, settings_.send_buffer_bytes, "SO_SNDBUF");
   if (!s) return s;
   // The receivers reject datagrams that do not come from the address of this rank.

@@ -30,6 +30,7 @@ struct GroupSettings {
   std::uint16_t communicator = 0;
   Multicast multicast = Multicast::ud;
   std::uint32_t hops = 1;  ///< number of routers, plus one, that multicast may cross
+  TrafficClass traffic{};
   /// True: another rank of this host receives too, so the kernel must loop multicast back.
   bool shared_host = false;
   /// True: the queue pair also receives unicast to this rank, if no other rank shares its port.

@@ -1,0 +1,88 @@
+// Tests the traffic class of datagrams: the option, and what the sockets send.
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cstdlib>
+
+#include "device/ip/interface.hpp"
+#include "device/ip/multicast/group.hpp"
+#include "device/ip/multicast/multicast_queue_pair.hpp"
+#include "runtime/communicator/device_choice.hpp"
+#include "tutti/communicator.hpp"
+
+namespace tutti::device::ip {
+namespace {
+
+TEST(TrafficClass, MulticastSocket_hasTheCodePointAndThePriority) {
+  const auto interface = choose_interface("", true, AF_INET);
+  ASSERT_TRUE(interface.ok());
+  const GroupSettings settings{.rank = Rank{0},
+                               .size = 2,
+                               .traffic = {.dscp = 46, .priority = 5},
+                               .send_buffer_bytes = 1 << 16,
+                               .receive_buffer_bytes = 1 << 16};
+  const auto pair = IpMulticastQueuePair::open(
+      settings, *interface, group_address(GroupSeed{}, 0, AF_INET, interface->index), 0);
+  ASSERT_TRUE(pair.ok()) << pair.status().to_string();
+  EXPECT_EQ(get_option((*pair)->send_descriptor(), IPPROTO_IP, IP_TOS), 46 << 2);
+  EXPECT_EQ(get_option((*pair)->send_descriptor(), SOL_SOCKET, SO_PRIORITY), 5);
+}
+
+TEST(TrafficClass, Datagram_arrivesWithTheCodePoint) {
+  for (const int family : {AF_INET, AF_INET6}) {
+    const auto interface = choose_interface("", true, family);
+    if (!interface) continue;  // a host without IPv6
+    auto receiver = open_udp(family);
+    auto sender = open_udp(family);
+    ASSERT_TRUE(receiver.ok() && sender.ok());
+    const int on = 1;
+    const int level = family == AF_INET6 ? IPPROTO_IPV6 : IPPROTO_IP;
+    const int wanted = family == AF_INET6 ? IPV6_RECVTCLASS : IP_RECVTOS;
+    ASSERT_EQ(::setsockopt(receiver->get(), level, wanted, &on, sizeof on), 0);
+    SocketAddress address = interface->address;
+    ASSERT_EQ(::bind(receiver->get(), address.get(), address.length()), 0);
+    socklen_t length = address.length();
+    ASSERT_EQ(::getsockname(receiver->get(), address.get(), &length), 0);
+    ASSERT_TRUE(set_traffic_class(sender->get(), family, {.dscp = 10, .priority = 0}));
+    ASSERT_EQ(::sendto(sender->get(), "x", 1, 0, address.get(), address.length()), 1);
+    char byte = 0;
+    iovec vector{&byte, 1};
+    alignas(cmsghdr) char control[64] = {};
+    msghdr message{};
+    message.msg_iov = &vector;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    ASSERT_EQ(::recvmsg(receiver->get(), &message, 0), 1);
+    const cmsghdr* const first = CMSG_FIRSTHDR(&message);
+    ASSERT_NE(first, nullptr);
+    EXPECT_EQ(static_cast<unsigned char>(*CMSG_DATA(first)), 10 << 2);
+  }
+}
+
+TEST(TrafficClass, Option_precedesTheVariable) {
+  CommunicatorOptions options;
+  EXPECT_EQ(runtime::traffic_class(options)->dscp, 0u);
+  ::setenv("TUTTI_TRAFFIC_CLASS", "34/6", 1);
+  EXPECT_EQ(runtime::traffic_class(options)->dscp, 34u);
+  EXPECT_EQ(runtime::traffic_class(options)->priority, 6u);
+  options.traffic_class = "46";
+  EXPECT_EQ(runtime::traffic_class(options)->dscp, 46u);
+  EXPECT_EQ(runtime::traffic_class(options)->priority, 0u);
+  ::unsetenv("TUTTI_TRAFFIC_CLASS");
+}
+
+TEST(TrafficClass, TextOfAnotherForm_isRefusedAndItsSourceNamed) {
+  CommunicatorOptions options;
+  for (const char* text : {"64", "46/16", "46/", "/5", "high", "46/5/1", " 46", "-1"}) {
+    options.traffic_class = text;
+    EXPECT_EQ(runtime::traffic_class(options).status().message(),
+              std::string("the option traffic_class is \"") + text +
+                  "\": use a code point from 0 to 63, or with a priority from 0 to 15 after a "
+                  "slash, such as 46 or 46/5");
+  }
+}
+
+}  // namespace
+}  // namespace tutti::device::ip
