@@ -1,11 +1,12 @@
 // A rank that calls collectives repeatedly, for the failure tests.
 //
 //   loop_program allgather|broadcast BYTES COUNT [stop=RANK:CALL]
-//                [compute=RANK:CALL:MILLISECONDS]... [by=ALGORITHM] [root=RANK]
+//                [compute=RANK:CALL:MILLISECONDS]... [by=ALGORITHM] [root=RANK] [counters=1]
 //
 // stop: the rank stops itself (SIGSTOP) before the call of this number. compute: the rank computes
 // for the given time before the call, outside any collective. by: the algorithm, by default
-// multicast. root: the root of every Broadcast, by default each rank in turn.
+// multicast. root: the root of every Broadcast, by default each rank in turn. counters: the rank
+// prints "counter NAME VALUE" for each counter that is not zero at the end.
 //
 // The program prints "running" after a few calls. On an error it prints "failed in S s: STATUS" and
 // exits with status 3, on wrong data "wrong data" with status 4. SIGTERM at rank 0 of an Allgather
@@ -55,6 +56,7 @@ struct Plan {
   };
   std::vector<Absence> absences;
   std::uint64_t root = UINT64_MAX;
+  std::uint64_t counters = 0;
 };
 
 /// Parses a text such as "1:20:8000" into `places`; false if the text does not have exactly one
@@ -79,6 +81,7 @@ bool read_option(std::string_view option, Plan& plan) {
     plan.algorithm = tutti::Algorithm(value);
     return !value.empty();
   }
+  if (name == "counters") return read_numbers(value, {&plan.counters});
   if (name == "root") return read_numbers(value, {&plan.root});
   if (name == "stop") return read_numbers(value, {&plan.stop_rank, &plan.stop_call});
   if (name != "compute") return false;
@@ -186,6 +189,11 @@ int run(tutti::Communicator& communicator, const Plan& plan) {
     say(fmt::format("failed in {:.3f} s: {}", took.count(), status.to_string()));
     return kFailed;
   }
+  if (plan.counters != 0) {
+    for (const auto& [name, value] : communicator.counters()) {
+      if (value != 0) say(fmt::format("counter {} {}", name, value));
+    }
+  }
   say("complete");
   return 0;
 }
@@ -197,7 +205,7 @@ int main(int argc, char** argv) {
   if (!read_arguments(argc, argv, plan)) {
     std::fprintf(stderr,
                  "usage: %s allgather|broadcast BYTES COUNT [stop=RANK:CALL] "
-                 "[compute=RANK:CALL:MILLISECONDS]... [by=ALGORITHM] [root=RANK]\n",
+                 "[compute=RANK:CALL:MILLISECONDS]... [by=ALGORITHM] [root=RANK] [counters=1]\n",
                  argv[0]);
     return kUsage;
   }
