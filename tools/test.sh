@@ -114,7 +114,7 @@ if [ "$mode" = usual ]; then
   run asan -L 'unit|protocol|scenario|offload' -E "$many_ranks"
   wrapper=("${fixed_addresses[@]}")
   build tsan tests/{unit,protocol,scenario,offload}/all tutti aggregated_program loop_program matrix_program
-  run tsan -L 'unit|protocol|offload|process' -E "$many_ranks|^(cli|radix_sort|trace|tune)_test\$|^life_processes\$"
+  run tsan -L 'unit|protocol|offload|process' -E "$many_ranks|^(cli|radix_sort|trace|tune)_test\$|^(life_processes|allocation_failures)\$"
   run tsan -L scenario -E '^uc[.]'
 fi
 

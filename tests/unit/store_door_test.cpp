@@ -225,6 +225,7 @@ TEST(StoreDoor, RankWithAnotherKey_isToldAtOnce_andTheJobGoesOn) {
                 std::to_string(door.port()) +
                 ": give all ranks the same key file (TUTTI_JOB_KEY_FILE) or the same job_key");
   EXPECT_EQ(status.ranks().size(), 2u);
+  door.await_refused(1);
   EXPECT_EQ(door.refused(), 1u);
   EXPECT_EQ(no_problems(2), door.problems_of_the_job(key_of(1)));
 }
@@ -236,6 +237,7 @@ TEST(StoreDoor, RankWithoutAKey_isToldAtOnceThatRank0HasOne) {
             "invalid_argument: rank 0 has a job key but this rank has none, so the store at the "
             "store refuses it: give all ranks the same key file (TUTTI_JOB_KEY_FILE) or the same "
             "job_key");
+  door.await_refused(1);
   EXPECT_EQ(door.refused(), 1u);
   EXPECT_EQ(no_problems(2), door.problems_of_the_job(key_of(1)));
 }
@@ -249,6 +251,7 @@ TEST(StoreDoor, RankWithAKey_isToldAtOnceThatRank0HasNone) {
                 std::to_string(door.port()) +
                 ", has none: give all ranks the same key file (TUTTI_JOB_KEY_FILE) or the same "
                 "job_key");
+  door.await_refused(1);
   EXPECT_EQ(door.refused(), 1u);
   EXPECT_EQ(no_problems(2), door.problems_of_the_job({}));
 }
@@ -260,6 +263,7 @@ TEST(StoreDoor, StrangerWithoutTheKey_getsNoAnswer_andIsCounted) {
   std::byte buffer[100];
   const auto got = stranger.receive_some(buffer, deadline_after(kLong));
   EXPECT_TRUE(!got.ok() || *got == 0);
+  door.await_refused(1);
   EXPECT_EQ(door.refused(), 1u);
   EXPECT_EQ(no_problems(2), door.problems_of_the_job(key_of(1)));
 }
@@ -280,7 +284,8 @@ TEST(StoreDoor, CutHandshake_isRefused) {
     EXPECT_TRUE(stranger.send_all(std::span(hello).first(size), deadline_after(kLong)).ok());
     ::shutdown(stranger.socket().fd(), SHUT_WR);
     EXPECT_TRUE(ends(stranger)) << size;
-    EXPECT_EQ(door.refused(), ++refused);
+    door.await_refused(++refused);
+    EXPECT_EQ(door.refused(), refused);
   }
   EXPECT_EQ(no_problems(2), door.problems_of_the_job(key_of(1)));
 }
