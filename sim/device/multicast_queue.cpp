@@ -161,9 +161,7 @@ bool SimMulticastQueuePair::copy_and_verify(const ReceivedChunk& chunk, std::byt
     if (destination != nullptr && !chunk.payload.empty()) {
       std::memcpy(destination, chunk.payload.data(), chunk.payload.size());
     }
-    std::uint64_t expected = 0;
-    std::memcpy(&expected, chunk.header + wire::kTagOffset, sizeof expected);
-    if (tag_of(chunk.header, chunk.payload) != expected) {
+    if (tag_of(chunk.header, chunk.payload) != wire::tag_of(chunk.header)) {
       ++nic_->counters.rejected_integrity;
       return false;
     }

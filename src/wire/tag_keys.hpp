@@ -9,6 +9,7 @@
 
 #include "crypto/secret.hpp"
 #include "tutti/status.hpp"
+#include "wire/header.hpp"
 #include "wire/integrity.hpp"
 
 namespace tutti::wire {
@@ -31,6 +32,13 @@ class TagKeys {
   const Integrity* of(std::uint64_t counter) {
     const bool same = generation_of(counter) == generation_ || !secret_;
     return same ? &latest_ : of_other(generation_of(counter));
+  }
+  /// Writes the integrity word into an encoded header, for the counter that it has. The payload may
+  /// lie in two parts, as for Integrity::tag. A datagram whose key cannot be derived stays without.
+  void seal(std::byte* header, std::span<const std::byte> payload,
+            std::span<const std::byte> rest = {}) {
+    if (const Integrity* const integrity = of(counter_of(header)))
+      encode_tag(integrity->tag(header, payload, rest), header);
   }
 
  private:

@@ -34,7 +34,7 @@ class ArrivalCheckTest : public testing::Test {
             .source = rank_of(source),
             .counter = counter},
            datagram.data());
-    encode_tag(keys_.of(counter)->tag(datagram.data(), payload_of(datagram)), datagram.data());
+    keys_.seal(datagram.data(), payload_of(datagram));
     return datagram;
   }
   Verdict judge(const Datagram& datagram) {

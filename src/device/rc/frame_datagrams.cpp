@@ -19,18 +19,18 @@ constexpr std::size_t near_bytes(std::size_t frame_bytes) {
 
 }  // namespace
 
-wire::Header FrameDatagrams::next_header(wire::PacketKind kind, Rank peer) {
-  return {.kind = kind,
-          .communicator = communicator_,
-          .source = me_,
-          .psn = index(peer),
-          .counter = ++sent_[index(peer)]};
+void FrameDatagrams::encode_next(wire::PacketKind kind, Rank peer, std::byte* head) {
+  wire::encode({.kind = kind,
+                .communicator = communicator_,
+                .source = me_,
+                .psn = index(peer),
+                .counter = ++sent_[index(peer)]},
+               head);
 }
 
 FrameDatagrams::Outgoing FrameDatagrams::encode(Rank peer, const OutgoingFrame& frame,
                                                 std::byte* head) {
-  const wire::Header header = next_header(wire::PacketKind::reliable, peer);
-  wire::encode(header, head);
+  encode_next(wire::PacketKind::reliable, peer, head);
   std::byte* body = head + wire::kHeaderBytes;
   std::memcpy(body, frame.header.data(), frame.header_bytes);
   // The bytes of the near part are copied, so that they lie directly behind the header.
@@ -38,16 +38,13 @@ FrameDatagrams::Outgoing FrameDatagrams::encode(Rank peer, const OutgoingFrame& 
   const std::size_t moved = near - frame.header_bytes;
   if (moved > 0) std::memcpy(body + frame.header_bytes, frame.payload.data(), moved);
   const auto rest = frame.payload.subspan(moved);
-  if (const wire::Integrity* integrity = keys_.of(header.counter))
-    wire::encode_tag(integrity->tag(head, {body, near}, rest), head);
+  keys_.seal(head, {body, near}, rest);
   return {.head_bytes = wire::kHeaderBytes + near, .rest = rest};
 }
 
 void FrameDatagrams::encode_probe(Rank peer, std::span<const std::byte> padding, std::byte* head) {
-  const wire::Header header = next_header(wire::PacketKind::path_probe, peer);
-  wire::encode(header, head);
-  if (const wire::Integrity* integrity = keys_.of(header.counter))
-    wire::encode_tag(integrity->tag(head, padding), head);
+  encode_next(wire::PacketKind::path_probe, peer, head);
+  keys_.seal(head, padding);
 }
 
 std::optional<FrameDatagrams::Received> FrameDatagrams::decode(std::span<const std::byte> datagram,

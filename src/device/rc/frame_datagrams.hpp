@@ -58,7 +58,7 @@ class FrameDatagrams {
   std::optional<Received> decode(std::span<const std::byte> datagram, EndpointCounters& counters);
 
  private:
-  wire::Header next_header(wire::PacketKind kind, Rank peer);
+  void encode_next(wire::PacketKind kind, Rank peer, std::byte* head);
 
   Rank me_;
   std::uint16_t communicator_;

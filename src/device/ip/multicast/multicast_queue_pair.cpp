@@ -152,8 +152,7 @@ void IpMulticastQueuePair::write_header(wire::PacketKind kind, std::uint32_t epo
                 .psn = psn,
                 .counter = ++sent_},
                header);
-  if (const wire::Integrity* integrity = keys_.of(sent_))
-    wire::encode_tag(integrity->tag(header, payload), header);
+  keys_.seal(header, payload);
 }
 
 std::uint64_t IpMulticastQueuePair::unsent_bytes() {
