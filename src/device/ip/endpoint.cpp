@@ -27,14 +27,6 @@ constexpr std::uint32_t kMessageBatchBytes = 256 * 1024;
 
 bool is_uc(const IpOptions& options) { return options.multicast == Multicast::uc; }
 
-/// True if a datagram comes from the host of the rank that its header names.
-bool from_its_host(std::span<const SocketAddress> hosts, std::span<const std::byte> datagram,
-                   const SocketAddress& from) {
-  const auto header = wire::decode(datagram);
-  return header && index(header->source) < hosts.size() &&
-         from.same_host(hosts[index(header->source)]);
-}
-
 /// Largest number of unacknowledged bytes on one reliable connection. The window must cover the
 /// data that a congested link queues in both directions. Beyond that minimum, the windows of all
 /// peers together should fit into half of the socket's receive buffer.
@@ -357,11 +349,13 @@ bool IpEndpoint::receive(Instant now) {
   if (batch_.receive(unicast_.get()) == 0) return false;
   for (auto datagram = batch_.next(); !datagram.empty(); datagram = batch_.next()) {
     // Datagrams that do not come from their rank's host are rejected before a tag is computed.
-    if (!from_its_host(peers_, datagram, batch_.sender())) {
+    const auto header = wire::decode(datagram);
+    if (!header || index(header->source) >= peers_.size() ||
+        !batch_.sender().same_host(peers_[index(header->source)])) {
       ++counters_.rejected_foreign;
       continue;
     }
-    const auto received = datagrams_.decode(datagram, counters_);
+    const auto received = datagrams_.accept(*header, datagram, counters_);
     if (received && received->probe) {
       channels_.on_probe(now,
                          {.opcode = Opcode::probe,

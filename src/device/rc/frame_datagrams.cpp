@@ -50,21 +50,29 @@ void FrameDatagrams::encode_probe(Rank peer, std::span<const std::byte> padding,
 std::optional<FrameDatagrams::Received> FrameDatagrams::decode(std::span<const std::byte> datagram,
                                                                EndpointCounters& counters) {
   const auto header = wire::decode(datagram);
-  const bool probe = header && header->kind == wire::PacketKind::path_probe;
-  if (!header || (header->kind != wire::PacketKind::reliable && !probe) ||
-      header->communicator != communicator_ || index(header->source) >= sent_.size() ||
-      header->source == me_ || header->psn != index(me_)) {
+  if (header) return accept(*header, datagram, counters);
+  ++counters.rejected_foreign;
+  return std::nullopt;
+}
+
+std::optional<FrameDatagrams::Received> FrameDatagrams::accept(const wire::Header& header,
+                                                               std::span<const std::byte> datagram,
+                                                               EndpointCounters& counters) {
+  const bool probe = header.kind == wire::PacketKind::path_probe;
+  if ((header.kind != wire::PacketKind::reliable && !probe) ||
+      header.communicator != communicator_ || index(header.source) >= sent_.size() ||
+      header.source == me_ || header.psn != index(me_)) {
     ++counters.rejected_foreign;
     return std::nullopt;
   }
   const auto frame = datagram.subspan(wire::kHeaderBytes);
   const auto verdict = arrivals_.judge(
-      header->source, header->counter, header->tag,
+      header.source, header.counter, header.tag,
       [&](const wire::Integrity& word) { return word.tag(datagram.data(), frame); });
   if (verdict == wire::ArrivalCheck::Verdict::damaged) ++counters.rejected_integrity;
   if (verdict == wire::ArrivalCheck::Verdict::replayed) ++counters.rejected_replayed;
   if (verdict != wire::ArrivalCheck::Verdict::fresh) return std::nullopt;
-  return Received{header->source, probe, frame};
+  return Received{header.source, probe, frame};
 }
 
 }  // namespace tutti::device::rc

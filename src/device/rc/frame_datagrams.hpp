@@ -56,6 +56,9 @@ class FrameDatagrams {
   /// Checks a received datagram. A datagram that fails a check gives nothing and is counted in
   /// `counters`.
   std::optional<Received> decode(std::span<const std::byte> datagram, EndpointCounters& counters);
+  /// The same for a datagram whose header is decoded already.
+  std::optional<Received> accept(const wire::Header& header, std::span<const std::byte> datagram,
+                                 EndpointCounters& counters);
 
  private:
   void encode_next(wire::PacketKind kind, Rank peer, std::byte* head);
