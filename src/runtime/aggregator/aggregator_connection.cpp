@@ -35,18 +35,20 @@ Result<ControlFrame> receive_frame(Stream& stream, Deadline deadline) {
   return frame;
 }
 
-/// The error of a job's connection. Only TLS tells by `invalid_argument` that the keys differ.
-Status not_served(const std::string& address, const Status& why) {
-  if (why.code() == Code::invalid_argument) {
-    return failure(Code::invalid_argument,
-                   "aggregator {} has a different key: name the same key file at the aggregator "
-                   "and at every rank (TUTTI_AGGREGATOR_KEY_FILE)",
-                   address);
-  }
+Status unreachable(const std::string& address, const Status& why) {
   return failure(why.code() == Code::timeout ? Code::timeout : Code::peer_failed,
                  "aggregator {} cannot be reached: {}: start it there with `tutti aggregator "
                  "--listen`, or correct the list of aggregators (TUTTI_AGGREGATORS)",
                  address, why.message());
+}
+
+/// The error of an open connection. Only TLS tells by `invalid_argument` that the keys differ.
+Status not_served(const std::string& address, const Status& why) {
+  if (why.code() != Code::invalid_argument) return unreachable(address, why);
+  return failure(Code::invalid_argument,
+                 "aggregator {} has a different key: name the same key file at the aggregator "
+                 "and at every rank (TUTTI_AGGREGATOR_KEY_FILE)",
+                 address);
 }
 
 }  // namespace
@@ -68,7 +70,7 @@ Result<AggregatorConnection> AggregatorConnection::open(const std::string& addre
   const auto door_key = door_key_of(key);
   if (!door_key) return door_key.status();
   auto socket = connect_once(*endpoint, deadline);
-  if (!socket) return not_served(address, Status(Code::peer_failed, socket.status().message()));
+  if (!socket) return unreachable(address, socket.status());
   auto stream = Stream::open(std::move(*socket), Stream::Role::client, &*door_key);
   if (!stream) return stream.status();
   return AggregatorConnection(address, std::move(*stream));
