@@ -82,9 +82,6 @@ IpEndpoint::IpEndpoint(const IpOptions& ip, const EndpointOptions& options,
   const ChunkShape shape = chunk_shape(ip_, interface_.mtu_bytes);
   datagram_payload_ = shape.datagram_bytes;
   capabilities_.max_chunk_bytes = shape.chunk_bytes;
-  capabilities_.max_send_batch = static_cast<std::uint32_t>(
-      is_uc(ip_) ? DatagramSender::kMaxBatch
-                 : DatagramSender::whole_batch(capabilities_.max_chunk_bytes + wire::kHeaderBytes));
 }
 
 Status IpEndpoint::open_sockets() {
