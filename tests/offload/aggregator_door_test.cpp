@@ -11,6 +11,7 @@
 #include "aggregated_job.hpp"
 #include "runtime/aggregator/aggregator_connection.hpp"
 #include "runtime/bootstrap/unique_id.hpp"
+#include "stream_end.hpp"
 
 namespace tutti::runtime {
 namespace {
@@ -73,15 +74,7 @@ class AggregatorDoor : public testing::Test {
   std::unique_ptr<AggregatorService> service_;
 };
 
-/// True if the aggregator ends the connection; it may send an alert before.
-bool ends(Stream& stream) {
-  std::byte buffer[4096];
-  while (true) {
-    const auto got = stream.receive_some(buffer, deadline_after(kPatience));
-    if (!got.ok()) return got.status().code() == Code::peer_failed;
-    if (*got == 0) return true;
-  }
-}
+bool ends(Stream& stream) { return tutti::test::ends(stream, deadline_after(kPatience)); }
 
 TEST_F(AggregatorDoor, JobWithAnotherKey_isToldSo_andIsCounted) {
   start();

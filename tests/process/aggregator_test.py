@@ -10,7 +10,7 @@ import unittest
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import requirements  # noqa: E402
-from job import free_port, PATIENCE_S, Rank  # noqa: E402
+from job import free_port, kill, PATIENCE_S, Rank  # noqa: E402
 
 TUTTI = ""
 PROGRAM = ""
@@ -44,13 +44,10 @@ class Command(unittest.TestCase):
         self.aggregators = []
 
     def tearDown(self):
-        for one in self.ranks + self.aggregators:
-            if one.process.poll() is None:
-                one.process.kill()
-                one.process.wait()
         for one in self.ranks:
-            one.log.close()
+            one.remove()
         for one in self.aggregators:
+            kill(one.process)
             one.process.stdout.close()
         self.folder.cleanup()
 

@@ -42,10 +42,7 @@ class HostDevice(unittest.TestCase):
 
     def tearDown(self):
         for one in self.ranks:
-            if one.process.poll() is None:
-                one.process.kill()
-                one.process.wait()
-            one.log.close()
+            one.remove()
 
     def job(self, size, *arguments, of_rank=lambda rank: {"TUTTI_DEVICE": "host"}):
         port = free_port()

@@ -126,10 +126,7 @@ class HostileDatagrams(unittest.TestCase):
 
     def tearDown(self):
         for one in self.ranks:
-            if one.process.poll() is None:
-                one.process.kill()
-                one.process.wait()
-            one.log.close()
+            one.remove()
 
     def start(self, algorithm):
         environment = {"TUTTI_DEVICE": "ip", "TUTTI_INTERFACE": "lo", "TUTTI_HIERARCHY": "flat", "TUTTI_JOB_KEY": "5a" * 32}

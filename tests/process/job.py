@@ -41,3 +41,14 @@ class Rank:
     def end(self):
         self.process.wait(timeout=PATIENCE_S)
         return self.text()
+
+    def remove(self):
+        """Ends the process if it runs, and drops its output."""
+        kill(self.process)
+        self.log.close()
+
+
+def kill(process):
+    if process.poll() is None:
+        process.kill()
+        process.wait()

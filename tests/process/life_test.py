@@ -24,10 +24,7 @@ class Life(unittest.TestCase):
 
     def tearDown(self):
         for one in [rank for ranks in self.jobs.values() for rank in ranks]:
-            if one.process.poll() is None:
-                one.process.kill()
-                one.process.wait()
-            one.log.close()
+            one.remove()
 
     def start(self, *arguments):
         """Starts one job on each device."""

@@ -15,6 +15,7 @@
 #include "crypto/hash.hpp"
 #include "runtime/bootstrap/store/store_client.hpp"
 #include "runtime/bootstrap/store/stream.hpp"
+#include "stream_end.hpp"
 
 namespace tutti::runtime::test {
 namespace {
@@ -99,15 +100,7 @@ class Door {
   std::uint32_t size_ = 0;
 };
 
-/// True if the store ends the connection; it may send an alert before.
-bool ends(Stream& stream) {
-  std::byte buffer[4096];
-  while (true) {
-    const auto got = stream.receive_some(buffer, deadline_after(kLong));
-    if (!got.ok()) return got.status().code() == Code::peer_failed;
-    if (*got == 0) return true;
-  }
-}
+bool ends(Stream& stream) { return tutti::test::ends(stream, deadline_after(kLong)); }
 
 /// A party on the way between one rank and the store, which passes on and records all bytes.
 class Listening {

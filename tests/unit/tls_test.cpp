@@ -252,12 +252,18 @@ TEST(Tls, ServerWithACertificateInsteadOfTheKey_isRefused) {
   EXPECT_EQ(code_of(client), Code::invalid_argument);
 }
 
-TEST(Tls, ClientWithoutAKey_isRefused) {
-  const Context context(SSL_CTX_new(TLS_method()), SSL_CTX_free);
-  const Peer client = peer_of(context.get());
+/// A server after the visit of a client with these settings, which has no key.
+TlsSession visited_by(SSL_CTX* context) {
+  const Peer client = peer_of(context);
   SSL_set_connect_state(client.get());
   auto server = session_of(Role::server);
   carry(server, client.get());
+  return server;
+}
+
+TEST(Tls, ClientWithoutAKey_isRefused) {
+  const Context context(SSL_CTX_new(TLS_method()), SSL_CTX_free);
+  auto server = visited_by(context.get());
   EXPECT_EQ(server.state(), State::failed);
   EXPECT_EQ(code_of(server), Code::invalid_argument);
 }
@@ -265,11 +271,7 @@ TEST(Tls, ClientWithoutAKey_isRefused) {
 TEST(Tls, ClientOfTls12_isRefused) {
   const Context context(SSL_CTX_new(TLS_method()), SSL_CTX_free);
   SSL_CTX_set_max_proto_version(context.get(), TLS1_2_VERSION);
-  const Peer client = peer_of(context.get());
-  SSL_set_connect_state(client.get());
-  auto server = session_of(Role::server);
-  carry(server, client.get());
-  EXPECT_EQ(server.state(), State::failed);
+  EXPECT_EQ(visited_by(context.get()).state(), State::failed);
 }
 
 }  // namespace
