@@ -3,7 +3,6 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -28,8 +27,10 @@ constexpr Nanoseconds kPatience{5'000'000'000};
 /// Time for a long probe to pass a path that short probes have passed, before it counts as too long
 /// for the path.
 constexpr Nanoseconds kSizePatience{300'000'000};
-/// Attempts between two with long probes, after the first attempts.
-constexpr std::uint32_t kLongProbeSpacing = 16;
+/// Attempts from one with long probes to the next: in the first check, and in the check that looks
+/// for the size, whose result counts.
+constexpr std::uint32_t kLongSpacing = 16;
+constexpr std::uint32_t kSizeSpacing = 4;
 
 /// The message of one rank to all others.
 struct Report {
@@ -118,13 +119,15 @@ Status MembershipCheck::prepare_exchange() {
   return {};
 }
 
-/// Long probes become rare, because a slow creation would put many bytes on the links.
+/// The sockets of all ranks are open before the first probe, so a long probe mostly arrives at once.
+/// More of them would put more bytes on the links than short jobs do.
 Status MembershipCheck::send_probes() {
-  const std::uint32_t attempt = attempt_++;
-  const bool sends_long = std::has_single_bit(attempt) || attempt % kLongProbeSpacing == 0;
-  for (std::size_t i = 0; sends_long && sizes_.front() > 0 && i < sizes_.size(); ++i) {
+  const std::uint32_t spacing = sizes_.size() > 1 ? kSizeSpacing : kLongSpacing;
+  const bool sends_long = sizes_.front() > 0 && attempt_ % spacing == 0;
+  for (std::size_t i = 0; sends_long && i < sizes_.size(); ++i) {
     if (Status status = send_probes_of(sizes_[i]); !status) return status;
   }
+  ++attempt_;
   return send_probes_of(0);
 }
 
