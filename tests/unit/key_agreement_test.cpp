@@ -379,7 +379,7 @@ void expect_no_secret_in_exchanges(const std::optional<JobKey>& job_key) {
     const std::span<const std::byte> secret = std::span(secrets).subspan(at, Secret::kBytes);
     EXPECT_FALSE(contains(record.bytes(), secret));
     Bytes derived(32);
-    for (const char* label : {"tutti datagram tag 1", "tutti child key 1"}) {
+    for (const char* label : {"tutti datagram tags 2", "tutti child key 1"}) {
       for (const std::uint64_t context : {0u, 1u}) {
         ASSERT_TRUE(crypto::derive(secret, label, context, derived).ok());
         EXPECT_FALSE(contains(record.bytes(), derived)) << label;

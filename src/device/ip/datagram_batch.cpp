@@ -58,16 +58,15 @@ void DatagramBatch::leave_message() {
   if (slot_ < filled_) segment_ = segment_bytes(messages_[slot_].msg_hdr);
 }
 
-std::span<const std::byte> DatagramBatch::next() {
-  while (slot_ < filled_ && messages_[slot_].msg_len == 0) leave_message();
-  if (slot_ == filled_) return {};
+std::optional<std::span<const std::byte>> DatagramBatch::next() {
+  if (slot_ == filled_) return std::nullopt;
   taken_from_ = slot_;
   const std::size_t length = messages_[slot_].msg_len;
   const std::byte* const at = storage_.get() + slot_ * kSlotBytes + offset_;
   const std::size_t size = std::min(segment_, length - offset_);
   offset_ += size;
   if (offset_ >= length) leave_message();
-  return {at, size};
+  return std::span(at, size);
 }
 
 bool enable_receive_offload(int fd) {

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -25,8 +26,9 @@ class DatagramBatch {
   /// Receives waiting messages and returns their number; 0 if no message waits or after a transient
   /// error. Invalidates the datagrams of the previous call.
   std::size_t receive(int fd);
-  /// Returns the next datagram of the last call; empty after the last one.
-  std::span<const std::byte> next();
+  /// Returns the next datagram of the last call, which may have no bytes; nothing after the last
+  /// one.
+  std::optional<std::span<const std::byte>> next();
   /// The address from which the datagram came that `next` returned last.
   const SocketAddress& sender() const { return senders_[taken_from_]; }
   /// True if `next` would return a datagram.

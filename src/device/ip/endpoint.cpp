@@ -344,7 +344,8 @@ std::size_t IpEndpoint::take(std::span<Completion> completions) {
 
 bool IpEndpoint::receive(Instant now) {
   if (batch_.receive(unicast_.get()) == 0) return false;
-  for (auto datagram = batch_.next(); !datagram.empty(); datagram = batch_.next()) {
+  while (const auto next = batch_.next()) {
+    const std::span<const std::byte> datagram = *next;
     // Datagrams that do not come from their rank's host are rejected before a tag is computed.
     const auto header = wire::decode(datagram);
     if (!header || index(header->source) >= peers_.size() ||

@@ -109,7 +109,11 @@ void DatagramSlotExchange::progress() {
   constexpr int kMaxLooks = 4;
   for (int look = 0; look < kMaxLooks; ++look) {
     const std::size_t count = pair_.poll(chunks_);
-    for (std::size_t i = 0; i < count; ++i) rejected_ += accept(chunks_[i]) ? 0 : 1;
+    // A chunk that fails this check is counted by the queue pair. Stale chunks are checked, too, so
+    // that every repeated or forged one is counted.
+    for (std::size_t i = 0; i < count; ++i) {
+      if (pair_.copy_and_verify(chunks_[i], nullptr) && !accept(chunks_[i])) ++rejected_;
+    }
     if (count > 0) pair_.release();
     if (count == 0 || all_arrived()) return;
   }
@@ -133,14 +137,14 @@ std::optional<SlotEntry> DatagramSlotExchange::entry_of(Rank rank) {
   return SlotEntry{rank, slot.header, slot.block};
 }
 
-/// Stores a chunk of another rank's entry; false if the chunk is not a valid part of an entry.
+/// Stores a verified chunk of another rank's entry; false if it is not a valid part of an entry.
 bool DatagramSlotExchange::accept(const ReceivedChunk& chunk) {
   // An entry of an acknowledged exchange is a duplicate, and no rank can be more than kSlots
   // exchanges ahead.
   const std::uint32_t ahead = chunk.epoch - static_cast<std::uint32_t>(acked_);
   if (ahead == 0 || ahead > kSlots) return ahead == 0 || -ahead <= kSlots;
   ExchangeHeader header;
-  if (!pair_.copy_and_verify(chunk, nullptr) || !decode(chunk.payload, header)) return false;
+  if (!decode(chunk.payload, header)) return false;
   const std::uint32_t pieces = pieces_of(header.block_bytes);
   if (header.block_bytes > max_block_bytes_ || chunk.psn >= pieces) return false;
   const std::span<const std::byte> piece = chunk.payload.subspan(kSlotHeadBytes);

@@ -46,7 +46,7 @@ class DatagramSlotExchange final : public SlotExchange {
 
   /// True while this rank is in an exchange that it has not left.
   bool waits() const { return acked_ != number(); }
-  /// Number of received chunks that were not a valid part of an entry.
+  /// Number of authentic chunks that were not a valid part of an entry.
   std::uint64_t rejected() const { return rejected_; }
 
  private:

@@ -201,7 +201,7 @@ void UcQueuePair::put_aside(std::size_t from, std::size_t foreseen, std::size_t 
   aside_datagram_ = stride;
 }
 
-std::span<const std::byte> UcQueuePair::next_aside() {
+std::optional<std::span<const std::byte>> UcQueuePair::next_aside() {
   if (!held_.empty()) return std::exchange(held_, {});
   if (aside_left_.empty()) {
     const auto datagram = flat_.next();
@@ -217,8 +217,8 @@ std::span<const std::byte> UcQueuePair::next_aside() {
 void UcQueuePair::take_aside(Batch& batch) {
   while (!batch.over) {
     const auto datagram = next_aside();
-    if (datagram.empty()) return;
-    take(datagram, batch);
+    if (!datagram) return;
+    take(*datagram, batch);
   }
 }
 

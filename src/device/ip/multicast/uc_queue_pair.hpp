@@ -15,6 +15,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -90,7 +91,7 @@ class UcQueuePair final : public IpMulticastQueuePair {
                       std::size_t foreseen, std::size_t received_bytes, Batch& batch);
   void put_aside(std::size_t from, std::size_t foreseen, std::size_t stride,
                  std::size_t received_bytes);
-  std::span<const std::byte> next_aside();
+  std::optional<std::span<const std::byte>> next_aside();
   void take_aside(Batch& batch);
   void take(std::span<const std::byte> datagram, Batch& batch);
   std::byte* admit(const std::byte* header, const wire::UcFragment& fragment);

@@ -42,13 +42,13 @@ std::size_t UdQueuePair::poll(std::span<ReceivedChunk> chunks) {
   }
   std::size_t filled = 0;
   while (filled < chunks.size()) {
-    const std::span<const std::byte> datagram = batch_.next();
-    if (datagram.empty()) break;
-    const auto header = accept(wire::PacketKind::chunk, datagram, batch_.sender());
+    const auto datagram = batch_.next();
+    if (!datagram) break;
+    const auto header = accept(wire::PacketKind::chunk, *datagram, batch_.sender());
     if (!header) continue;
     ++received().datagrams;
     chunks[filled++] = {header->epoch, header->psn, header->source,
-                        datagram.subspan(wire::kHeaderBytes), datagram.data()};
+                        datagram->subspan(wire::kHeaderBytes), datagram->data()};
   }
   return filled;
 }
