@@ -178,6 +178,9 @@ class HostileDatagrams(unittest.TestCase):
     def test_repeated_and_changed_frames_areAllRefused_andTheResultIsRight(self):
         self.check("ring")
 
+    def test_repeated_and_changed_slotEntries_areAllRefused_andTheResultIsRight(self):
+        self.check("linear")
+
 
 if __name__ == "__main__":
     PROGRAM = sys.argv.pop(1)

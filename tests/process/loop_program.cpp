@@ -6,7 +6,8 @@
 // stop: the rank stops itself (SIGSTOP) before the call of this number. compute: the rank computes
 // for the given time before the call, outside any collective. by: the algorithm, by default
 // multicast. root: the root of every Broadcast, by default each rank in turn. counters: the rank
-// prints "counter NAME VALUE" for each counter that is not zero at the end.
+// prints "counter NAME VALUE" for each counter that is not zero at the end, and before them "ran N
+// calls in S s" for the calls after "running".
 //
 // The program prints "running" after a few calls. On an error it prints "failed in S s: STATUS" and
 // exits with status 3, on wrong data "wrong data" with status 4. SIGTERM at rank 0 of an Allgather
@@ -168,8 +169,13 @@ int run(tutti::Communicator& communicator, const Plan& plan) {
   buffers.own.resize(plan.size_bytes);
   buffers.all.resize(plan.gather ? plan.size_bytes * communicator.size() : 0);
   if (plan.gather && me == 0) ::signal(SIGTERM, request_end);
-  for (std::uint64_t number = 0; number < plan.calls; ++number) {
-    if (number == kWarmCalls) say("running");
+  auto running_since = Clock::now();
+  std::uint64_t number = 0;
+  for (; number < plan.calls; ++number) {
+    if (number == kWarmCalls) {
+      say("running");
+      running_since = Clock::now();
+    }
     if (me == plan.stop_rank && number == plan.stop_call) ::raise(SIGSTOP);
     for (const Plan::Absence& one : plan.absences) {
       if (me != one.rank || number != one.call) continue;
@@ -190,6 +196,9 @@ int run(tutti::Communicator& communicator, const Plan& plan) {
     return kFailed;
   }
   if (plan.counters != 0) {
+    const std::chrono::duration<double> took = Clock::now() - running_since;
+    say(fmt::format("ran {} calls in {:.6f} s", number - std::min(number, kWarmCalls),
+                    took.count()));
     for (const auto& [name, value] : communicator.counters()) {
       if (value != 0) say(fmt::format("counter {} {}", name, value));
     }
