@@ -272,6 +272,13 @@ class Endpoint {
               : Status();
   }
 
+  /// Leaves the multicast groups and joins them again, now or in a later `poll`, so that a switch
+  /// that has dropped this rank's membership learns it anew. Fails with Code::unsupported if the
+  /// device has no memberships.
+  virtual Status rejoin_groups(Instant /*now*/) {
+    return Status(Code::unsupported, "this device has no memberships of multicast groups");
+  }
+
   /// The slot exchange of the communicator; null at all ranks if the device has none.
   virtual SlotExchange* slot_exchange() { return nullptr; }
 

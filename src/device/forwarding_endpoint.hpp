@@ -29,6 +29,7 @@ class ForwardingEndpoint : public Endpoint {
     return inner_->multicast(subgroup);
   }
   Status use_receive_workers(bool on) override { return inner_->use_receive_workers(on); }
+  Status rejoin_groups(Instant now) override { return inner_->rejoin_groups(now); }
   Result<MemoryKey> register_memory(std::span<std::byte> memory) override {
     return inner_->register_memory(memory);
   }

@@ -27,6 +27,8 @@ std::vector<std::pair<std::string, std::uint64_t>> list(const Counters& counters
       {"fetch_ranges_deferred", counters.fetch_ranges_deferred},
       {"fetch_targets_skipped", counters.fetch_targets_skipped},
       {"retransmit_requests_sent", counters.retransmit_requests_sent},
+      {"multicast_fallbacks", counters.multicast_fallbacks},
+      {"multicast_rejoins", counters.multicast_rejoins},
       {"blocks_retained", counters.blocks_retained},
       {"retained_ranges_served", counters.retained_ranges_served},
       {"delivery_acks_sent", counters.delivery_acks_sent},

@@ -34,6 +34,10 @@ struct Counters {
   std::uint64_t fetch_ranges_deferred = 0;
   std::uint64_t fetch_targets_skipped = 0;
   std::uint64_t retransmit_requests_sent = 0;
+  /// Collectives in which no chunk of some rank came by multicast, so that all of them were fetched.
+  std::uint64_t multicast_fallbacks = 0;
+  /// Number of times that this rank joined its multicast groups again.
+  std::uint64_t multicast_rejoins = 0;
   /// Blocks of this rank of which it retained a copy, so that no handshake was needed.
   std::uint64_t blocks_retained = 0;
   std::uint64_t retained_ranges_served = 0;  ///< requested chunk ranges served from retained blocks

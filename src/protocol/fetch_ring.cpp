@@ -92,6 +92,13 @@ Rank FetchRing::next_target(const Ask& ask) const {
                                                 : left_of(ask.target);
 }
 
+/// The patience for the rank that is asked. If no rank up to the root had the chunks twice, the root
+/// probably has not begun, so the requests become rare; it stores those that it gets.
+Nanoseconds FetchRing::patience_of(const Ask& ask) const {
+  constexpr std::uint32_t kMaxRounds = 11;
+  return settings_.patience * (std::int64_t{1} << (std::clamp(ask.rounds, 1u, kMaxRounds) - 1));
+}
+
 void FetchRing::poll(Instant now, Outbox& outbox) {
   if (std::exchange(newly_proven_, false) && !deferred_.empty()) correct_deferred(outbox);
   if (asks_.empty()) return;
@@ -99,7 +106,8 @@ void FetchRing::poll(Instant now, Outbox& outbox) {
   for (Ask& ask : asks_) {
     // A silent root is not skipped, because it has the block and answers when it has sent it,
     // however late.
-    if (!ask.sent || from_ == FetchFrom::root || now - ask.heard < settings_.patience) continue;
+    if (!ask.sent || from_ == FetchFrom::root || now - ask.heard < patience_of(ask)) continue;
+    if (ask.target == root_of(ask.block_index)) ++ask.rounds;
     ask.target = next_target(ask);
     ask.sent = false;
     ++counters_.targets_skipped;
@@ -136,7 +144,9 @@ bool FetchRing::on_answer(Instant now, Rank from, const Message& message, Outbox
   std::vector<LostRun> runs;
   if (!split(message, runs)) return false;
   for (Ask& ask : asks_) {
-    if (ask.target == from) ask.heard = now;
+    if (ask.target != from) continue;
+    ask.heard = now;
+    if (message.kind == MessageKind::fetch_ready) ask.rounds = 0;
   }
   for (const LostRun& run : runs) {
     if (message.kind == MessageKind::fetch_ready) {
@@ -332,7 +342,7 @@ Instant FetchRing::next_deadline() const {
   Instant deadline = kNever;
   for (const Ask& ask : asks_) {
     if (ask.sent && from_ == FetchFrom::root) continue;
-    deadline = std::min(deadline, ask.sent ? ask.heard + settings_.patience : Instant{});
+    deadline = std::min(deadline, ask.sent ? ask.heard + patience_of(ask) : Instant{});
   }
   return deadline;
 }

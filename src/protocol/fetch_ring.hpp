@@ -80,6 +80,9 @@ class FetchRing {
   /// True if the chunk was sent and lost, so that it occupies no receive buffer at this rank.
   bool proven(std::uint32_t psn) const { return proven_.test(psn); }
 
+  /// True if the chunk was requested by `enquire`, and no READ has brought it.
+  bool enquired(std::uint32_t psn) const { return enquires_ && enquired_.test(psn); }
+
   // Functions for the responder, the rank that is asked.
 
   /// Sets the PSNs of this rank's own block that it has not multicast yet. A request for them is
@@ -108,6 +111,7 @@ class FetchRing {
     Rank target;
     Instant heard;  ///< time of the last request to, or answer from, the asked rank
     bool sent = false;
+    std::uint32_t rounds = 0;  ///< times that every rank up to the root was asked and had nothing
   };
   struct Deferred {
     Rank from;
@@ -128,6 +132,7 @@ class FetchRing {
   }
   Rank left_of(Rank rank) const { return rank_of((index(rank) + size_ - 1) % size_); }
   Rank next_target(const Ask& ask) const;
+  Nanoseconds patience_of(const Ask& ask) const;
   void correct_deferred(Outbox& outbox);
   /// The longest leading part of a missing run in which all chunks are lost, or all are pending.
   Range lost_or_late(Range psns) const;

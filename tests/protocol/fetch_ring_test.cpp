@@ -195,6 +195,25 @@ TEST_F(FetchRingTest, SilentRanks_upToTheRoot_areSkippedInTurn_thenAskedAgain) {
   EXPECT_EQ(node_.ring.counters().targets_skipped, 5u);
 }
 
+TEST_F(FetchRingTest, RanksThatHaveNothingForHours_areAskedRarely_untilOneHasChunks) {
+  node_.ring.enquire({3, {30, 40}});
+  const Instant end = now_ + std::chrono::hours(3);
+  int requests = 0;
+  for (; now_ < end; now_ = node_.ring.next_deadline()) {
+    poll(now_);
+    requests += static_cast<int>(outbox_.items().size());
+    outbox_.clear();
+  }
+  // A root that has not begun stores what it gets, so it must not get much.
+  EXPECT_LT(requests, 200);
+  EXPECT_GT(requests, 100);
+  const FetchRing::Settings settings;
+  poll(now_);
+  const Rank asked = sent().to;
+  EXPECT_EQ(answer(asked, message(MessageKind::fetch_ready, {{30, 31}}, 5)).size(), 1u);
+  EXPECT_EQ(node_.ring.next_deadline(), now_ + settings.patience);
+}
+
 TEST_F(FetchRingTest, PendingAnswerRestartsThePatience) {
   const FetchRing::Settings settings;
   node_.ring.lost({0, {0, 1}});

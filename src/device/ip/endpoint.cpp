@@ -25,6 +25,18 @@ constexpr double kPayloadShare = 0.4;
 // doorbells.
 constexpr std::uint32_t kMessageBatchBytes = 256 * 1024;
 
+SocketAddress group_of(std::uint32_t subgroup, const EndpointOptions& options, const IpOptions& ip,
+                       const Interface& interface) {
+  return group_address(options.group_seed, subgroup, ip.family, interface.index, ip.multicast_hops);
+}
+
+QueuePairs queue_pairs(const std::vector<std::unique_ptr<IpMulticastQueuePair>>& groups,
+                       const std::unique_ptr<IpMulticastQueuePair>& slots) {
+  QueuePairs pairs{slots.get()};
+  for (const auto& group : groups) pairs.push_back(group.get());
+  return pairs;
+}
+
 bool is_uc(const IpOptions& options) { return options.multicast == Multicast::uc; }
 
 /// Largest number of unacknowledged bytes on one reliable connection. The window must cover the
@@ -101,7 +113,7 @@ Status IpEndpoint::open_sockets() {
                                .egress = egress_};
   std::uint64_t smallest = UINT64_MAX;
   for (std::uint32_t s = 0; s < options_.subgroups; ++s) {
-    const SocketAddress group = group_of(s);
+    const SocketAddress group = group_of(s, options_, ip_, interface_);
     auto pair = IpMulticastQueuePair::open(settings, interface_, group, s);
     if (!pair) return pair.status();
     smallest = std::min(smallest, (*pair)->receive_buffer_bytes());
@@ -128,7 +140,7 @@ Status IpEndpoint::open_slot_exchange(const GroupSettings& settings) {
   of_slots.multicast = Multicast::ud;
   of_slots.receive_unicast = true;
   const std::uint32_t subgroup = options_.subgroups;
-  const SocketAddress group = group_of(subgroup);
+  const SocketAddress group = group_of(subgroup, options_, ip_, interface_);
   auto pair = IpMulticastQueuePair::open(of_slots, interface_, group, subgroup);
   if (!pair) return pair.status();
   slot_pair_ = std::move(*pair);
@@ -169,13 +181,8 @@ Status IpEndpoint::open_unicast() {
   return {};
 }
 
-SocketAddress IpEndpoint::group_of(std::uint32_t subgroup) const {
-  return group_address(options_.group_seed, subgroup, ip_.family, interface_.index,
-                       ip_.multicast_hops);
-}
-
 std::string IpEndpoint::description() const {
-  const SocketAddress first = group_of(0);
+  const SocketAddress first = group_of(0, options_, ip_, interface_);
   return fmt::format("interface {} at {}, {} multicast to {}{}, datagrams carry {}",
                      interface_.name, interface_.address.to_string(), is_uc(ip_) ? "UC" : "UD",
                      first.to_string(),
@@ -314,8 +321,14 @@ Status IpEndpoint::post(Instant now, const WorkRequest& request) {
   return channels_.post(now, request);
 }
 
+Status IpEndpoint::rejoin_groups(Instant now) {
+  return rejoin_.begin(now, queue_pairs(groups_, slot_pair_), options_.local_ranks.size() > 1);
+}
+
 std::size_t IpEndpoint::poll(Instant now, std::span<Completion> completions) {
   now_ = now;
+  // A failed attempt is repeated, and a rank that remains outside reports that it hears nothing.
+  if (now >= rejoin_.deadline()) (void)rejoin_.join(now, queue_pairs(groups_, slot_pair_));
   channels_.hold_back(egress_->multicast_waits());
   channels_.poll(now, *this, completions_);
   return take(completions);

@@ -1,6 +1,7 @@
 // The endpoint of one rank over UDP: its sockets and queue pairs in one communicator.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -12,6 +13,7 @@
 #include "device/ip/egress_priority.hpp"
 #include "device/ip/interface.hpp"
 #include "device/ip/ip_options.hpp"
+#include "device/ip/multicast/group_rejoin.hpp"
 #include "device/ip/multicast/multicast_queue_pair.hpp"
 #include "device/rc/channel_set.hpp"
 #include "device/rc/completion_queue.hpp"
@@ -34,6 +36,7 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
     return static_cast<std::uint32_t>(groups_.size());
   }
   MulticastQueuePair& multicast(std::uint32_t subgroup) override { return *groups_[subgroup]; }
+  Status rejoin_groups(Instant now) override;
   SlotExchange* slot_exchange() override { return slot_exchange_.get(); }
   Status use_receive_workers(bool on) override;
   Result<MemoryKey> register_memory(std::span<std::byte> memory) override {
@@ -51,7 +54,9 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
   void limit_datagrams(std::uint32_t bytes) override;
   void abandon() override;
   bool quiet() const override { return channels_.quiet(); }
-  Instant next_deadline() const override { return channels_.next_deadline(); }
+  Instant next_deadline() const override {
+    return std::min(channels_.next_deadline(), rejoin_.deadline());
+  }
   int wait_descriptor() const override { return epoll_.get(); }
   bool prepare_wait() override;
   void notify_when_sendable(bool on) override;
@@ -61,7 +66,6 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
   IpEndpoint(const IpOptions& ip, const EndpointOptions& options, const Interface& interface,
              std::uint32_t incarnation, bool offload);
 
-  SocketAddress group_of(std::uint32_t subgroup) const;
   Status open_sockets();
   Status open_unicast();
   Status open_slot_exchange(const GroupSettings& settings);
@@ -101,6 +105,7 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
   std::vector<rc::OutgoingFrame> in_batch_;
   rc::CompletionQueue completions_;
   Instant now_{};
+  GroupRejoin rejoin_;
   EndpointCounters counters_;
 };
 

@@ -45,7 +45,7 @@ CommunicatorContext::CommunicatorContext(Rank rank, std::uint32_t size, const Se
       slots_(rank, size, endpoint_->slot_exchange(), messages_, peers_, counters_),
       closing_(size, retention_, slots_, peers_),
       router_(names_, operations_, failures_, messages_, retention_, slots_, counters_),
-      receiver_(*endpoint_, operations_, failures_, counters_, settings_.window_bytes,
+      receiver_(size, *endpoint_, operations_, failures_, counters_, settings_.window_bytes,
                 [this](Instant now) { begin_operations(now); }) {}
 
 void CommunicatorContext::limit_datagrams(std::uint32_t bytes) {

@@ -23,6 +23,9 @@ struct Settings {
   protocol::FetchRing::Settings fetch;
   /// Link rate that is assumed until one is measured; the default is 1 Gbit/s.
   std::uint64_t assumed_bytes_per_second = 125'000'000;
+  /// Silence after which a rank asks its left neighbour for a block of which no chunk has come and
+  /// whose root may still compute. Only a network that drops multicast makes this necessary.
+  Nanoseconds enquiry_patience{1'000'000'000};
   std::uint32_t first_epoch = 1;  ///< epoch of the first collective; epochs wrap at 2^32
   /// Size in bytes of the largest Broadcast that runs without a handshake because its root retains
   /// a copy (RetainedBlocks).

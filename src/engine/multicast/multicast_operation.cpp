@@ -183,7 +183,7 @@ void MulticastOperation::on_message(Instant now, Rank from, const Message& messa
     case MessageKind::fetch_ready:
       // The answer is handled after the multicast chunks that arrived before it, because chunks
       // that have arrived need no READ.
-      recovery_.add_answer(from, message);
+      recovery_.add_answer(now, from, message);
       break;
     case MessageKind::fetch_pending:
     case MessageKind::fetch_lost:
@@ -335,6 +335,7 @@ bool MulticastOperation::settled() const {
 void MulticastOperation::finish() {
   if (!call_.fetch) return;
   fold_counters();
+  recovery_.judge_sources(polled_at_);
   context().recorder().progress(call_.epoch, call_.map->marked(), call_.layout.chunk_count());
   recovery_.release_key();
 }

@@ -52,6 +52,8 @@ std::byte* MulticastReceiver::writable(const ChunkRef& chunk, std::uint32_t psn,
   // overwrite.
   if (call_.map->has(chunk.block, psn) || call_.fetch->reading(psn)) {
     if (counted) ++context().counters().chunks_duplicate;
+    // A chunk that comes after its READ was late; the network does pass multicast.
+    context().receiver().membership().heard(call_.layout.blocks()[chunk.block].root);
     return nullptr;
   }
   return call_.buffer.data() + chunk.offset_bytes;

@@ -27,7 +27,8 @@ void MulticastRecovery::start() {
 }
 
 Instant MulticastRecovery::next_deadline() const {
-  return call_.may_miss_chunks() ? std::min(next_tick_, call_.cutoff->deadline()) : kNever;
+  return call_.may_miss_chunks() ? std::min({next_tick_, call_.cutoff->deadline(), read_at_})
+                                 : kNever;
 }
 
 void MulticastRecovery::block_ended(std::uint32_t block_index) {
@@ -88,6 +89,16 @@ void MulticastRecovery::check_cutoff(Instant now) {
   cut_off(now, protocol::CutoffReason::silence);
 }
 
+/// Whether blocks of which nothing has arrived are requested. Their senders may just be late; they
+/// repeat tail probes, or they retain a copy and are asked after some more silence. But on a network
+/// that drops multicast no tail probe arrives.
+bool MulticastRecovery::enquires(Instant now) {
+  if (call_.retains_copy)
+    return ++silences_ >= (context().network().lossy() ? 1 : kPatientSilences);
+  return context().receiver().membership().suspects() ||
+         now - call_.arrivals.last >= context().settings().enquiry_patience;
+}
+
 void MulticastRecovery::cut_off(Instant now, protocol::CutoffReason reason) {
   observe::Counters& counters = context().counters();
   if (reason == protocol::CutoffReason::neighbour_finished) {
@@ -100,13 +111,10 @@ void MulticastRecovery::cut_off(Instant now, protocol::CutoffReason reason) {
     gate_.judge_ends(*scanner_);
     return;
   }
-  // If nothing of a block has arrived, its sender may just be late, so the block is not requested
-  // yet. The sender repeats tail probes, or it retains a copy and is asked after some more silence.
-  const bool enquires =
-      call_.retains_copy && ++silences_ >= (context().network().lossy() ? 1 : kPatientSilences);
+  const bool asks_for_all = enquires(now);
   bool any = false;
   for (std::uint32_t b = 0; b < call_.layout.blocks().size(); ++b) {
-    if (!call_.arrivals.first_chunk_seen[b] && !enquires) continue;
+    if (!call_.arrivals.first_chunk_seen[b] && !asks_for_all) continue;
     Range rest = call_.layout.blocks()[b].psns;
     while (!rest.empty()) {
       const Range missing = call_.map->first_missing(b, rest);
@@ -133,6 +141,22 @@ void MulticastRecovery::fail_unserved(Rank root) {
                                   context().names().of(root)));
 }
 
+void MulticastRecovery::judge_sources(Instant now) {
+  GroupMembership& membership = context().receiver().membership();
+  if ((fetched_.empty() && !membership.suspects()) || !call_.received_all()) return;
+  fetched_.resize(call_.layout.blocks().size());
+  for (std::uint32_t b = 0; b < call_.layout.blocks().size(); ++b) {
+    const Block& block = call_.layout.blocks()[b];
+    if (b == call_.own_block || block.psns.empty()) continue;
+    if (fetched_[b] < block.psns.size()) {
+      membership.heard(block.root);
+    } else {
+      membership.missed(block.root, block.psns.size());
+    }
+  }
+  membership.judge(now);
+}
+
 std::uint64_t MulticastRecovery::key() {
   if (!registered_) {
     if (auto key = context().endpoint().register_memory(call_.buffer)) {
@@ -148,7 +172,23 @@ void MulticastRecovery::release_key() {
   registered_ = false;
 }
 
+/// Whether a peer offers chunks that may have been multicast only now, because their root was late.
+bool MulticastRecovery::answers_enquiry(const protocol::Message& message) const {
+  if (call_.retains_copy || context().receiver().membership().suspects()) return false;
+  const auto ranges = message.range_list();
+  return std::any_of(ranges.begin(), ranges.end(), [this](const Range& range) {
+    return range.first < call_.layout.chunk_count() && call_.fetch->enquired(range.first);
+  });
+}
+
+void MulticastRecovery::add_answer(Instant now, Rank from, const protocol::Message& message) {
+  answers_.push_back({from, message});
+  if (answers_enquiry(message)) read_at_ = now + context().settings().reorder_delay;
+}
+
 void MulticastRecovery::order_reads(Instant now) {
+  if (read_at_ != kNever && now < read_at_) return;
+  read_at_ = kNever;
   if (answers_.empty() || !gate_.lock(answers_)) return;
   const auto end = answers_.begin() + static_cast<std::ptrdiff_t>(gate_.locked_answers());
   for (auto answer = answers_.begin(); answer != end; ++answer) {
@@ -205,6 +245,8 @@ std::optional<std::uint32_t> MulticastRecovery::on_completion(
     const Block& block = call_.layout.blocks()[read.order.block_index];
     bytes = call_.layout.bytes_of(block, read.order.psns);
     call_.map->mark_run(read.order.block_index, read.order.psns);
+    fetched_.resize(call_.layout.blocks().size());
+    fetched_[read.order.block_index] += read.order.psns.size();
   }
   call_.trace.read(slot, read.order, bytes);
   call_.fetch->on_read_end(read.order, success, bytes);

@@ -38,9 +38,7 @@ class MulticastRecovery {
 
   /// Stores a peer's answer that offers chunk ranges. `order_reads` later READs those chunks that
   /// have not arrived by then.
-  void add_answer(Rank from, const protocol::Message& message) {
-    answers_.push_back({from, message});
-  }
+  void add_answer(Instant now, Rank from, const protocol::Message& message);
   void order_reads(Instant now);
   /// Handles an answer that grants no READ; false if the answer is illegal.
   bool on_refusal(Instant now, Rank from, const protocol::Message& message) {
@@ -52,6 +50,9 @@ class MulticastRecovery {
   /// Fails the communicator, because the root no longer has the chunks although it must serve every
   /// request.
   void fail_unserved(Rank root);
+
+  /// Tells the membership whose chunks came by multicast; called when the collective has ended.
+  void judge_sources(Instant now);
 
   /// The memory key of the receive buffer; the first call registers the buffer.
   std::uint64_t key();
@@ -70,6 +71,8 @@ class MulticastRecovery {
   Nanoseconds tick_interval() const;
   void declare(Instant now);
   void check_cutoff(Instant now);
+  bool enquires(Instant now);
+  bool answers_enquiry(const protocol::Message& message) const;
   void post_read(Instant now, const protocol::ReadOrder& order);
 
   MulticastCall& call_;
@@ -81,9 +84,11 @@ class MulticastRecovery {
   std::uint32_t silences_ = 0;  ///< number of times that the silence timeout has expired
   std::vector<protocol::LostRun> lost_;
   std::vector<FetchAnswer> answers_;
+  Instant read_at_ = kNever;  ///< time until which answers are held back; kNever: none is
   std::vector<protocol::ReadOrder> orders_;
   std::vector<Read> reads_;
   std::uint32_t open_reads_ = 0;
+  std::vector<std::uint32_t> fetched_;  ///< by block: chunks that READs brought; empty: none
   device::MemoryKey key_;
   bool registered_ = false;
 };

@@ -6,14 +6,15 @@
 
 namespace tutti::engine {
 
-ChunkReceiver::ChunkReceiver(device::Endpoint& endpoint, OperationQueue& operations,
-                             FailureCoordinator& failures, observe::Counters& counters,
-                             std::uint64_t unexpected_bytes,
+ChunkReceiver::ChunkReceiver(std::uint32_t size, device::Endpoint& endpoint,
+                             OperationQueue& operations, FailureCoordinator& failures,
+                             observe::Counters& counters, std::uint64_t unexpected_bytes,
                              std::function<void(Instant)> begin_next)
     : endpoint_(endpoint),
       operations_(operations),
       failures_(failures),
       counters_(counters),
+      membership_(size, endpoint, counters),
       begin_next_(std::move(begin_next)),
       unexpected_bytes_(unexpected_bytes),
       unexpected_(unexpected_bytes) {
@@ -116,6 +117,7 @@ void ChunkReceiver::on_chunk(Instant now, const device::ReceivedChunk& chunk,
   }
   if (operations_.has_begun(chunk.epoch)) {
     ++counters_.chunks_stale;
+    membership_.heard(chunk.source);
     return;
   }
   bool damaged = false;

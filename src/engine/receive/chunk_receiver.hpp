@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "device/device.hpp"
+#include "engine/core/group_membership.hpp"
 #include "engine/core/operation.hpp"
 #include "engine/core/operation_queue.hpp"
 #include "engine/peers/failure_coordinator.hpp"
@@ -25,7 +26,7 @@ class ChunkReceiver : private device::PlacementResolver {
  public:
   /// `begin_next` begins queued collectives if they may begin. `unexpected_bytes` limits the stored
   /// chunks of later collectives. The referenced objects must outlive this one.
-  ChunkReceiver(device::Endpoint& endpoint, OperationQueue& operations,
+  ChunkReceiver(std::uint32_t size, device::Endpoint& endpoint, OperationQueue& operations,
                 FailureCoordinator& failures, observe::Counters& counters,
                 std::uint64_t unexpected_bytes, std::function<void(Instant)> begin_next);
 
@@ -46,6 +47,7 @@ class ChunkReceiver : private device::PlacementResolver {
     if (team_) team_->fold(counters_);
   }
 
+  GroupMembership& membership() { return membership_; }
   /// Takes the chunks that have arrived; returns whether there were any.
   bool poll(Instant now);
   /// Drops the chunks that have arrived; called after a failure. Unread datagrams would keep the
@@ -83,6 +85,7 @@ class ChunkReceiver : private device::PlacementResolver {
   OperationQueue& operations_;
   FailureCoordinator& failures_;
   observe::Counters& counters_;
+  GroupMembership membership_;
   std::function<void(Instant)> begin_next_;
   std::uint64_t unexpected_bytes_;
   UnexpectedChunks unexpected_;

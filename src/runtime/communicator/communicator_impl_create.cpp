@@ -108,6 +108,7 @@ class CommunicatorImpl::Creation {
   void plan_calls();
   Status confirm_membership(Nanoseconds timeout);
   void use_shorter_datagrams(const NarrowPath& narrow);
+  void report_lost_multicast();
   Result<std::unique_ptr<RankTrace>> begin_trace(const std::string& directory, Nanoseconds timeout);
   Result<engine::ClockComparison> compare_clocks(Nanoseconds timeout);
   Status exchange_clocks(engine::ClockComparison& comparison, Nanoseconds timeout);
@@ -143,6 +144,7 @@ Status CommunicatorImpl::Creation::run() {
   if (Status status = read_environment(); !status) return status;
   if (Status status = open(); !status) return status;
   if (Status status = confirm_membership(options_.create_timeout); !status) return status;
+  report_lost_multicast();
   plan_calls();
   auto trace = begin_trace(*traces_, options_.create_timeout);
   if (!trace) return trace.status();
@@ -327,6 +329,21 @@ void CommunicatorImpl::Creation::use_shorter_datagrams(const NarrowPath& narrow)
       "The network has a narrow path: {}. All ranks use datagrams of {} bytes, which costs "
       "throughput. {}",
       narrow.text, narrow.bytes, kNarrowPathRemedy));
+}
+
+/// Arranges the one line that says that this rank does not hear multicast any more.
+void CommunicatorImpl::Creation::report_lost_multicast() {
+  engine::CommunicatorContext& context = *made_.context_;
+  context.receiver().membership().on_report([&context](Rank source, const Status& joined) {
+    const engine::RankNames& names = context.names();
+    observe::warn(fmt::format(
+        "{} hears no multicast from {} any more, also after it has joined its groups again{} ({}). "
+        "It fetches what others hear, which is right but slow. {}. TUTTI_MULTICAST=none starts the "
+        "next job without multicast",
+        names.of(context.rank()), names.of(source),
+        joined.ok() ? "" : fmt::format(" ({})", joined.message()), context.endpoint().description(),
+        kMulticastRemedy));
+  });
 }
 
 /// Begins the trace of this rank; returns null if this rank is not traced. All ranks take part in

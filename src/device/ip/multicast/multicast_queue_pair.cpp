@@ -35,21 +35,6 @@ Status drop_own_datagrams(int fd, Rank me) {
   return system_failure(errno, "attaching the filter of own datagrams");
 }
 
-Status join_group(int fd, const Interface& interface, const SocketAddress& group) {
-  if (group.family() == AF_INET6) {
-    ipv6_mreq request{};
-    request.ipv6mr_multiaddr = reinterpret_cast<const sockaddr_in6*>(group.get())->sin6_addr;
-    request.ipv6mr_interface = interface.index;
-    if (::setsockopt(fd, IPPROTO_IPV6, IPV6_JOIN_GROUP, &request, sizeof request) == 0) return {};
-  } else {
-    ip_mreqn request{};
-    request.imr_multiaddr = reinterpret_cast<const sockaddr_in*>(group.get())->sin_addr;
-    request.imr_ifindex = static_cast<int>(interface.index);
-    if (::setsockopt(fd, IPPROTO_IP, IP_ADD_MEMBERSHIP, &request, sizeof request) == 0) return {};
-  }
-  return system_failure(errno, "joining group {} on {}", group.to_string(), interface.name);
-}
-
 /// Excludes datagrams of groups that other sockets of this host have joined at the same port, but
 /// this socket has not.
 Status hear_joined_groups_only(int fd, int family) {
@@ -74,9 +59,38 @@ Status select_interface(int fd, const Interface& interface, int family) {
   return system_failure(errno, "choosing {} for multicast", interface.name);
 }
 
+/// Changes the membership of a socket; false, with errno set, if the kernel refuses.
+bool set_membership(int fd, const GroupOnInterface& membership, bool on) {
+  const SocketAddress& group = membership.group;
+  if (group.family() == AF_INET6) {
+    ipv6_mreq request{};
+    request.ipv6mr_multiaddr = reinterpret_cast<const sockaddr_in6*>(group.get())->sin6_addr;
+    request.ipv6mr_interface = membership.interface_index;
+    return ::setsockopt(fd, IPPROTO_IPV6, on ? IPV6_JOIN_GROUP : IPV6_LEAVE_GROUP, &request,
+                        sizeof request) == 0;
+  }
+  ip_mreqn request{};
+  request.imr_multiaddr = reinterpret_cast<const sockaddr_in*>(group.get())->sin_addr;
+  request.imr_ifindex = static_cast<int>(membership.interface_index);
+  return ::setsockopt(fd, IPPROTO_IP, on ? IP_ADD_MEMBERSHIP : IP_DROP_MEMBERSHIP, &request,
+                      sizeof request) == 0;
+}
+
 }  // namespace
 
+void IpMulticastQueuePair::leave_group() {
+  (void)set_membership(receive_.get(), membership_, false);
+}
+
+Status IpMulticastQueuePair::join_group() {
+  // A socket that is in the group already needs nothing.
+  if (set_membership(receive_.get(), membership_, true) || errno == EADDRINUSE) return {};
+  return system_failure(errno, "joining group {} on {}", membership_.group.to_string(),
+                        membership_.interface_name);
+}
+
 Status IpMulticastQueuePair::open_receive(const Interface& interface, const SocketAddress& group) {
+  membership_ = {group, interface.index, interface.name};
   auto socket = open_udp(group.family());
   if (!socket) return socket.status();
   receive_ = std::move(*socket);
@@ -88,7 +102,7 @@ Status IpMulticastQueuePair::open_receive(const Interface& interface, const Sock
   enable_receive_offload(fd);
   if (Status s = drop_own_datagrams(fd, settings_.rank); !s) return s;
   if (Status s = bind_receive(group); !s) return s;
-  return join_group(fd, interface, group);
+  return join_group();
 }
 
 Status IpMulticastQueuePair::bind_receive(const SocketAddress& group) {

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "base/tally.hpp"
@@ -40,6 +41,13 @@ struct GroupSettings {
   std::shared_ptr<EgressPriority> egress{};  ///< egress priority at the interface; null: none
 };
 
+/// A group as a host joins it.
+struct GroupOnInterface {
+  SocketAddress group;
+  std::uint32_t interface_index = 0;
+  std::string interface_name{};
+};
+
 /// A membership probe that has arrived through a group.
 struct ProbeArrival {
   Rank source = kNoRank;
@@ -69,6 +77,9 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   bool reads_posted() override { return false; }  ///< the kernel copies posted data at once
   bool copy_and_verify(const ReceivedChunk& chunk, std::byte* destination) override;
   void release() override {}
+  /// Leaves the group, without an effect if this rank is not in it, and joins it again.
+  void leave_group();
+  Status join_group();
   Status post_probe(std::uint32_t attempt, std::uint32_t bytes) override;
 
   int receive_descriptor() const override { return receive_.get(); }
@@ -154,6 +165,7 @@ class IpMulticastQueuePair : public MulticastQueuePair {
 
   GroupSettings settings_;
   std::uint32_t subgroup_;
+  GroupOnInterface membership_;
   wire::TagKeys keys_;      ///< integrity words of sent datagrams
   std::uint64_t sent_ = 0;  ///< counter of the last datagram or message sent
   wire::ArrivalCheck arrivals_;

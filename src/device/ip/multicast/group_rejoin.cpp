@@ -1,0 +1,35 @@
+#include "device/ip/multicast/group_rejoin.hpp"
+
+#include <utility>
+
+namespace tutti::device::ip {
+
+namespace {
+
+// Time for which a rank stays out of its groups if other ranks of its host are in them, too. The
+// kernel reports a membership only when the first socket of the host joins, and these ranks miss
+// the same chunks and leave at about the same time.
+constexpr Nanoseconds kAbsence{200'000'000};
+
+}  // namespace
+
+/// All groups of a communicator have one address, so every socket leaves before one joins.
+Status GroupRejoin::begin(Instant now, const QueuePairs& pairs, bool shared_host) {
+  for (IpMulticastQueuePair* pair : pairs) {
+    if (pair != nullptr) pair->leave_group();
+  }
+  join_at_ = now + kAbsence;
+  return shared_host ? Status() : join(now, pairs);
+}
+
+Status GroupRejoin::join(Instant now, const QueuePairs& pairs) {
+  Status first;
+  for (IpMulticastQueuePair* pair : pairs) {
+    if (pair == nullptr) continue;
+    if (Status status = pair->join_group(); first.ok()) first = std::move(status);
+  }
+  join_at_ = first.ok() ? kNever : now + kAbsence;
+  return first;
+}
+
+}  // namespace tutti::device::ip

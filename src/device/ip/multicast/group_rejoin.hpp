@@ -1,0 +1,31 @@
+// Leaves the multicast groups of an endpoint and joins them again, so that the kernel reports the
+// membership to the switches anew.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "device/ip/multicast/multicast_queue_pair.hpp"
+#include "tutti/status.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::device::ip {
+
+/// The queue pairs of an endpoint; null ones are skipped.
+using QueuePairs = std::vector<IpMulticastQueuePair*>;
+
+class GroupRejoin {
+ public:
+  /// Leaves the groups, and joins them at once or, if other ranks of this host are in them, after a
+  /// while.
+  Status begin(Instant now, const QueuePairs& pairs, bool shared_host);
+  /// Joins the groups, which is due at `deadline`. A failed attempt is repeated.
+  Status join(Instant now, const QueuePairs& pairs);
+  /// The time at which `join` must be called; kNever: this rank is in its groups.
+  Instant deadline() const { return join_at_; }
+
+ private:
+  Instant join_at_ = kNever;
+};
+
+}  // namespace tutti::device::ip

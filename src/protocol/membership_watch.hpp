@@ -1,0 +1,113 @@
+// The membership of this rank in its multicast groups while a job runs. A switch may drop a
+// membership, for example because no querier confirms it. Then no chunk arrives any more and this
+// rank fetches all of them, which is right but slow, and which no error reports.
+//
+// A rank suspects that its membership is lost if several blocks of one source came without a single
+// multicast chunk. It then joins its groups again. If that does not help, the network drops
+// multicast.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <vector>
+
+#include "tutti/units.hpp"
+
+namespace tutti::protocol {
+
+class MembershipWatch {
+ public:
+  enum class Verdict : std::uint8_t {
+    none,
+    rejoin,            ///< join the groups again
+    rejoin_and_report  ///< join the groups again, and report that this did not help before
+  };
+
+  /// Collectives in a row, and chunks in them, of which one source's multicast brought nothing. So
+  /// many chunks are not lost by chance, even at a loss of 30 %.
+  static constexpr std::uint32_t kMissedCollectives = 3;
+  static constexpr std::uint32_t kMissedChunks = 16;
+  /// Time within which a switch forwards to a rank that has joined a group, if it ever does.
+  static constexpr Nanoseconds kJoinTime{5'000'000'000};
+  /// Longest time between two attempts to join again while the network drops multicast.
+  static constexpr Nanoseconds kMaxInterval{320'000'000'000};
+
+  explicit MembershipWatch(std::uint32_t size) : size_(size) {}
+
+  /// True if a source is suspected. Only then `heard` has an effect.
+  bool suspects() const { return suspected_ > 0 || state_ != State::member; }
+  /// True if the membership counts as lost: this rank has joined again and has still heard nothing.
+  bool lost() const { return state_ != State::member; }
+  /// Records that a chunk of this source came by multicast.
+  void heard(Rank source) {
+    if (source == suspect_) {
+      state_ = State::member;
+      suspect_ = kNoRank;
+      interval_ = kJoinTime;
+    }
+    if (index(source) >= missed_.size() || missed_[index(source)].collectives == 0) return;
+    missed_[index(source)] = {};
+    --suspected_;
+  }
+  /// Records a collective in which none of `chunks` chunks of this source came by multicast.
+  void missed(Rank source, std::uint32_t chunks) {
+    if (index(source) >= size_ || chunks == 0) return;
+    if (missed_.empty()) missed_.resize(size_);
+    Missed& one = missed_[index(source)];
+    if (one.collectives++ == 0) ++suspected_;
+    one.chunks += std::min(chunks, kMissedChunks);
+  }
+  /// Decides what to do; called after the sources of a collective are recorded.
+  Verdict judge(Instant now) {
+    if (suspected_ == 0 || now < next_rejoin_) return Verdict::none;
+    const Rank source = ripe();
+    if (source == kNoRank) return Verdict::none;
+    suspect_ = source;
+    std::fill(missed_.begin(), missed_.end(), Missed());
+    suspected_ = 0;
+    next_rejoin_ = now + interval_;
+    if (state_ == State::member) {
+      state_ = State::rejoined;
+      return Verdict::rejoin;
+    }
+    interval_ = std::min(2 * interval_, kMaxInterval);
+    state_ = State::reported;
+    if (said_) return Verdict::rejoin;
+    said_ = true;
+    return Verdict::rejoin_and_report;
+  }
+  /// The source rank of the last verdict.
+  Rank suspect() const { return suspect_; }
+
+ private:
+  enum class State : std::uint8_t {
+    member,    ///< nothing is known against the membership
+    rejoined,  ///< joined again, and nothing heard from the suspect since
+    reported,  ///< reported, because joining again did not help
+  };
+  /// The collectives and chunks in a row that one source's multicast did not bring.
+  struct Missed {
+    std::uint32_t collectives = 0;
+    std::uint32_t chunks = 0;
+  };
+
+  /// The first source of which enough was missed; kNoRank: none.
+  Rank ripe() const {
+    const auto found = std::find_if(missed_.begin(), missed_.end(), [](const Missed& one) {
+      return one.collectives >= kMissedCollectives && one.chunks >= kMissedChunks;
+    });
+    if (found == missed_.end()) return kNoRank;
+    return rank_of(static_cast<std::uint32_t>(found - missed_.begin()));
+  }
+
+  std::uint32_t size_;
+  State state_ = State::member;
+  bool said_ = false;  ///< a verdict has reported; no later one does
+  Rank suspect_ = kNoRank;
+  std::uint32_t suspected_ = 0;  ///< number of sources in `missed_` that are not zero
+  std::vector<Missed> missed_;   ///< by rank; empty until a source is suspected
+  Instant next_rejoin_{};
+  Nanoseconds interval_ = kJoinTime;
+};
+
+}  // namespace tutti::protocol
