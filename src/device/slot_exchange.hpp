@@ -124,6 +124,19 @@ class SlotExchange {
     (void)missed;
     return false;
   }
+  /// This rank's entry of an exchange as the bytes that `restore` takes; empty if this rank's slots
+  /// do not contain the entry, or not yet.
+  virtual std::span<const std::byte> entry(std::uint32_t missed) const {
+    (void)missed;
+    return {};
+  }
+  /// Stores the entry of another rank in the present exchange, which came by another way. Returns
+  /// false if the bytes are not a whole entry.
+  virtual bool restore(Rank from, std::span<const std::byte> bytes) {
+    (void)from;
+    (void)bytes;
+    return false;
+  }
   /// Records that `rank` has acknowledged exchange `last` and all earlier ones.
   virtual void on_acked(Rank rank, std::uint32_t last) {
     (void)rank;

@@ -143,38 +143,59 @@ bool DatagramSlotExchange::accept(const ReceivedChunk& chunk) {
   // exchanges ahead.
   const std::uint32_t ahead = chunk.epoch - static_cast<std::uint32_t>(acked_);
   if (ahead == 0 || ahead > kSlots) return ahead == 0 || -ahead <= kSlots;
+  return store(chunk.source, acked_ + ahead, chunk.psn, chunk.payload);
+}
+
+/// Stores a chunk, with its slot header, of a rank's entry in `exchange`; false if it is not a valid
+/// part of an entry.
+bool DatagramSlotExchange::store(Rank from, std::uint64_t exchange, std::uint32_t index_of_piece,
+                                 std::span<const std::byte> chunk) {
   ExchangeHeader header;
-  if (!decode(chunk.payload, header)) return false;
+  if (!decode(chunk, header)) return false;
   const std::uint32_t pieces = pieces_of(header.block_bytes);
-  if (header.block_bytes > max_block_bytes_ || chunk.psn >= pieces) return false;
-  const std::span<const std::byte> piece = chunk.payload.subspan(kSlotHeadBytes);
-  const std::size_t at = std::size_t{chunk.psn} * piece_bytes_;
+  if (header.block_bytes > max_block_bytes_ || index_of_piece >= pieces) return false;
+  const std::span<const std::byte> piece = chunk.subspan(kSlotHeadBytes);
+  const std::size_t at = std::size_t{index_of_piece} * piece_bytes_;
   if (piece.size() != std::min<std::size_t>(piece_bytes_, header.block_bytes - at)) return false;
-  const std::uint64_t theirs = acked_ + ahead;
-  PeerSlot& slot = slot_of(chunk.source, theirs);
-  if (slot.number != theirs) {
-    slot.number = theirs;
+  PeerSlot& slot = slot_of(from, exchange);
+  if (slot.number != exchange) {
+    slot.number = exchange;
     slot.header = header;
     slot.missing_pieces = all_pieces(pieces);
     slot.block.resize(header.block_bytes);
   }
   if (slot.header != header) return false;
   if (!piece.empty()) std::memcpy(&slot.block[at], piece.data(), piece.size());
-  slot.missing_pieces &= ~(std::uint64_t{1} << chunk.psn);
+  slot.missing_pieces &= ~(std::uint64_t{1} << index_of_piece);
   return true;
 }
 
-bool DatagramSlotExchange::resend(std::uint32_t missed) {
+std::span<const std::byte> DatagramSlotExchange::entry(std::uint32_t missed) const {
   const std::uint32_t back = exchange() - missed;
   // While this rank waits for its slot, the slot still contains the entry of an earlier exchange.
-  if (back > kSlots || number() <= back) return false;
+  if (back > kSlots || number() <= back) return {};
   const std::uint64_t wanted = number() - back;
   const Own& own = own_[wanted % kSlots];
   // The first transmission of the entry may still be pending; then it is not repeated.
-  if (own.number != wanted || (back == 0 && (slot_busy() || unsent_ > 0))) return false;
-  (void)pair_.post(
-      {.epoch = missed, .first_psn = 0, .data = own.chunks, .chunk_bytes = chunk_bytes_});
+  if (own.number != wanted || (back == 0 && (slot_busy() || unsent_ > 0))) return {};
+  return own.chunks;
+}
+
+bool DatagramSlotExchange::resend(std::uint32_t missed) {
+  const std::span<const std::byte> chunks = entry(missed);
+  if (chunks.empty()) return false;
+  (void)pair_.post({.epoch = missed, .first_psn = 0, .data = chunks, .chunk_bytes = chunk_bytes_});
   return true;
+}
+
+bool DatagramSlotExchange::restore(Rank from, std::span<const std::byte> bytes) {
+  if (index(from) >= size() || from == me() || !waits() || has_arrived(from)) return false;
+  for (std::uint32_t piece = 0; !bytes.empty(); ++piece) {
+    const auto chunk = bytes.first(std::min<std::size_t>(chunk_bytes_, bytes.size()));
+    if (!store(from, number(), piece, chunk)) return false;
+    bytes = bytes.subspan(chunk.size());
+  }
+  return has_arrived(from);
 }
 
 void DatagramSlotExchange::on_acked(Rank rank, std::uint32_t last) {

@@ -41,6 +41,8 @@ class DatagramSlotExchange final : public SlotExchange {
   bool loses() const override { return true; }
   std::uint32_t acked() const override { return static_cast<std::uint32_t>(acked_); }
   bool resend(std::uint32_t missed) override;
+  std::span<const std::byte> entry(std::uint32_t missed) const override;
+  bool restore(Rank from, std::span<const std::byte> bytes) override;
   void on_acked(Rank rank, std::uint32_t last) override;
   std::vector<Rank> unacked() const override;
 
@@ -75,6 +77,8 @@ class DatagramSlotExchange final : public SlotExchange {
   bool all_arrived();
   void send_rest();
   bool accept(const ReceivedChunk& chunk);
+  bool store(Rank from, std::uint64_t exchange, std::uint32_t index_of_piece,
+             std::span<const std::byte> chunk);
 
   MulticastQueuePair& pair_;
   std::uint32_t chunk_bytes_ = 0;

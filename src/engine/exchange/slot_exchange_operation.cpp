@@ -104,18 +104,75 @@ bool SlotExchangeOperation::poll(Instant now) {
   if (over_) return false;
   polled_at_ = now;
   const std::span<const device::SlotEntry> entries = slot_exchange_->collect();
-  for (const device::SlotEntry& entry : entries) {
-    if (!take(entry)) return true;
+  bool worked = !entries.empty();
+  if (!take_all(entries)) return true;
+  if (!requested_.empty() && take_requested()) {
+    worked = true;
+    if (!take_all(slot_exchange_->collect())) return true;
   }
   if (slot_exchange_->complete()) {
     slot_exchange_->leave();
+    judge_sources(now);
     over_ = true;
     completion()->chunks_present.store(1, std::memory_order_relaxed);
     return true;
   }
   if (now >= watch_at_) watch_missing();
   if (now >= request_at_) request_missing(now);
-  return !entries.empty();
+  return worked;
+}
+
+bool SlotExchangeOperation::take_all(std::span<const device::SlotEntry> entries) {
+  return std::all_of(entries.begin(), entries.end(),
+                     [this](const device::SlotEntry& entry) { return take(entry); });
+}
+
+void SlotExchangeOperation::on_data(Instant, Rank from, std::uint32_t slot,
+                                    std::span<const std::byte> payload) {
+  const std::uint32_t part = slot & ~SlotRecovery::kLastPart;
+  const std::size_t most = slot_exchange_ == nullptr ? 0 : 2 * slot_exchange_->max_block_bytes();
+  auto known = std::find_if(requested_.begin(), requested_.end(),
+                            [from](const Requested& one) { return one.from == from; });
+  const bool first = known == requested_.end();
+  if (requests_ == 0 || first != (part == 0) || (!first && known->whole) || payload.size() > most ||
+      (!first && known->bytes.size() + payload.size() > most)) {
+    return Operation::on_data(polled_at_, from, slot, payload);
+  }
+  if (first) known = requested_.insert(requested_.end(), {from, {}, false});
+  known->bytes.insert(known->bytes.end(), payload.begin(), payload.end());
+  known->whole = (slot & SlotRecovery::kLastPart) != 0;
+}
+
+/// Stores the requested entries that have come as a whole. An entry that has meanwhile come by
+/// multicast is not stored again.
+bool SlotExchangeOperation::take_requested() {
+  bool any = false;
+  for (Requested& one : requested_) {
+    if (!one.whole || one.bytes.empty()) continue;
+    if (slot_exchange_->restore(one.from, one.bytes)) {
+      restored_.push_back(one.from);
+      any = true;
+    }
+    one.bytes.clear();
+  }
+  return any;
+}
+
+/// Tells the membership whose entries came by multicast. An entry for a root alone may have come by
+/// unicast, which proves nothing.
+void SlotExchangeOperation::judge_sources(Instant now) {
+  GroupMembership& membership = context().receiver().membership();
+  if (header_.flow == Flow::all_to_root || (restored_.empty() && !membership.suspects())) return;
+  std::vector<Rank> sources;
+  header_.list_sources(context().rank(), context().size(), sources);
+  for (const Rank source : sources) {
+    if (std::find(restored_.begin(), restored_.end(), source) == restored_.end()) {
+      membership.heard(source);
+    } else {
+      membership.missed(source, 1);
+    }
+  }
+  membership.judge(now);
 }
 
 bool SlotExchangeOperation::take(const device::SlotEntry& entry) {
@@ -149,7 +206,11 @@ void SlotExchangeOperation::request_missing(Instant now) {
   request_at_ = now + request_after_;
   request_after_ = std::min(2 * request_after_, kRequestIntervalMax);
   if (slot_exchange_->slot_busy()) context().slots().request_acks(now);
-  context().slots().request_entries(now, slot_exchange_->missing());
+  // An entry that was requested before is late, or the network drops multicast.
+  const bool reliably = requests_++ > 0 || context().receiver().membership().suspects();
+  context().slots().request_entries(
+      now, slot_exchange_->missing(), epoch(),
+      reliably ? SlotRecovery::Way::reliable : SlotRecovery::Way::multicast);
 }
 
 void SlotExchangeOperation::watch_missing() {

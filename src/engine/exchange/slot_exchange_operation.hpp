@@ -7,6 +7,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "device/slot_exchange.hpp"
 #include "engine/core/operation.hpp"
@@ -27,6 +28,8 @@ class SlotExchangeOperation final : public Operation {
     return header_.flow == device::ExchangeHeader::Flow::all_to_all;
   }
   bool meets() const override { return true; }
+  void on_data(Instant now, Rank from, std::uint32_t slot,
+               std::span<const std::byte> payload) override;
   bool poll(Instant now) override;
   Instant next_deadline() const override;
   bool locally_complete() const override { return over_; }
@@ -44,7 +47,17 @@ class SlotExchangeOperation final : public Operation {
                         std::span<const std::byte> own, std::span<std::byte> receive);
 
   Collective collective() const { return static_cast<Collective>(header_.purpose); }
+  /// An entry that comes by the reliable connection, in parts.
+  struct Requested {
+    Rank from = kNoRank;
+    std::vector<std::byte> bytes;
+    bool whole = false;
+  };
+
   bool take(const device::SlotEntry& entry);
+  bool take_all(std::span<const device::SlotEntry> entries);
+  bool take_requested();
+  void judge_sources(Instant now);
   void watch_missing();
   void request_missing(Instant now);
 
@@ -56,6 +69,9 @@ class SlotExchangeOperation final : public Operation {
   Instant watch_at_{};
   Instant request_at_ = kNever;
   Nanoseconds request_after_{};
+  std::uint32_t requests_ = 0;        ///< number of times that missing entries were requested
+  std::vector<Requested> requested_;  ///< entries that have come by reliable connections
+  std::vector<Rank> restored_;        ///< ranks whose entries came by the reliable connection only
   Instant polled_at_{};
   bool over_ = false;
 };

@@ -2,13 +2,15 @@
 
 #include <algorithm>
 
-#include "base/circular.hpp"
-
 namespace tutti::engine {
 
 using protocol::MessageKind;
 
 namespace {
+
+// Bit of the argument of MessageKind::slot_nack: the sender wants the entry by its reliable
+// connection, as data of the collective whose epoch is the lower half of the argument.
+constexpr std::uint64_t kReliably = std::uint64_t{1} << 32;
 
 // Bit of the argument of MessageKind::slot_ack: the sender closes and answers no more requests. The
 // upper half of the argument is then the epoch of the first collective that it has not begun.
@@ -19,7 +21,7 @@ constexpr std::uint64_t kCloses = 1;
 bool SlotRecovery::on_message(Instant now, Rank from, const protocol::Message& message) {
   switch (message.kind) {
     case MessageKind::slot_nack:
-      if (slots_ != nullptr && slots_->resend(message.epoch)) ++counters_.slot_entries_resent;
+      if (slots_ != nullptr && answer(now, from, message)) ++counters_.slot_entries_resent;
       return true;
     case MessageKind::slot_ack_request:
       if (slots_ != nullptr) outbox_.send(from, MessageKind::slot_ack, slots_->acked());
@@ -37,9 +39,31 @@ bool SlotRecovery::on_message(Instant now, Rank from, const protocol::Message& m
   }
 }
 
-void SlotRecovery::request_entries(Instant now, std::span<const Rank> ranks) {
+/// Sends this rank's entry again, by the way that the request names; false if this rank has none or
+/// has sent it.
+bool SlotRecovery::answer(Instant now, Rank from, const protocol::Message& request) {
+  if ((request.argument & kReliably) == 0) return slots_->resend(request.epoch);
+  std::span<const std::byte> rest = slots_->entry(request.epoch);
+  if (rest.empty() || index(from) >= size_ || answered_[index(from)] == request.epoch) return false;
+  answered_[index(from)] = request.epoch;
+  const auto epoch = static_cast<std::uint32_t>(request.argument);
+  for (std::uint32_t part = 0; !rest.empty(); ++part) {
+    const auto bytes = rest.first(std::min(messages_.max_data_bytes(), rest.size()));
+    rest = rest.subspan(bytes.size());
+    messages_.send_data(now, from, epoch, rest.empty() ? part | kLastPart : part, bytes);
+  }
+  return true;
+}
+
+void SlotRecovery::request_entries(Instant now, std::span<const Rank> ranks, std::uint32_t epoch,
+                                   Way way) {
+  const std::uint64_t argument = way == Way::reliable ? kReliably | epoch : 0;
+  if (way == Way::reliable) {
+    requests_reliably_ = true;
+    requested_epoch_ = epoch;
+  }
   for (const Rank rank : ranks) {
-    outbox_.send(rank, MessageKind::slot_nack, slots_->exchange());
+    outbox_.send(rank, MessageKind::slot_nack, slots_->exchange(), argument);
     ++counters_.slot_entries_requested;
   }
   messages_.send(now, outbox_);

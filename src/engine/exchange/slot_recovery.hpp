@@ -4,9 +4,11 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
+#include "base/circular.hpp"
 #include "device/slot_exchange.hpp"
 #include "engine/messages/message_sender.hpp"
 #include "engine/peers/peer_watch.hpp"
@@ -18,6 +20,9 @@ namespace tutti::engine {
 
 class SlotRecovery {
  public:
+  /// Bit of the match slot of the last part of an entry that comes by the reliable connection.
+  static constexpr std::uint32_t kLastPart = 0x8000'0000u;
+
   /// `slots` is the endpoint's slot exchange, or null if it has none. The referenced objects must
   /// outlive this one.
   SlotRecovery(Rank me, std::uint32_t size, device::SlotExchange* slots, MessageSender& messages,
@@ -27,13 +32,21 @@ class SlotRecovery {
         slots_(slots != nullptr && slots->loses() ? slots : nullptr),
         messages_(messages),
         peers_(peers),
-        counters_(counters) {}
+        counters_(counters),
+        answered_(slots_ != nullptr ? size : 0) {}
 
   /// Handles a message; false if it does not concern a slot exchange.
   bool on_message(Instant now, Rank from, const protocol::Message& message);
-  /// Asks these ranks for their entries of the current exchange, which have not arrived. Called
-  /// only for a device that loses entries.
-  void request_entries(Instant now, std::span<const Rank> ranks);
+  /// The way by which a requested entry comes.
+  enum class Way : std::uint8_t { multicast, reliable };
+  /// Asks these ranks for their entries of the current exchange, which have not arrived; `epoch` is
+  /// that of its collective. Called only for a device that loses entries. An entry that comes by
+  /// the reliable connection is data of the collective.
+  void request_entries(Instant now, std::span<const Rank> ranks, std::uint32_t epoch, Way way);
+  /// True for data of a collective that has ended at this rank, which may have requested it.
+  bool may_have_requested(std::uint32_t epoch) const {
+    return requests_reliably_ && !circular_before(requested_epoch_, epoch);
+  }
   /// Asks the ranks whose ACKs are missing which exchange they have left last.
   void request_acks(Instant now);
   /// Ranks that may miss an entry of this rank; a rank that has closed needs none.
@@ -49,6 +62,8 @@ class SlotRecovery {
   Rank closed_before(std::uint32_t epoch) const;
 
  private:
+  bool answer(Instant now, Rank from, const protocol::Message& request);
+
   struct Closed {
     Rank rank = kNoRank;
     std::uint32_t next_epoch = 0;
@@ -61,6 +76,11 @@ class SlotRecovery {
   PeerWatch& peers_;
   observe::Counters& counters_;
   std::vector<Closed> closed_;
+  bool requests_reliably_ = false;  ///< this rank has requested an entry by a reliable connection
+  std::uint32_t requested_epoch_ = 0;  ///< epoch of the last such request
+  /// By rank: the last exchange whose entry the rank was sent by its reliable connection, which
+  /// loses nothing, so that later requests of the same exchange need no answer.
+  std::vector<std::optional<std::uint32_t>> answered_;
   protocol::Outbox outbox_;
 };
 

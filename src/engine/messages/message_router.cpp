@@ -78,7 +78,7 @@ void MessageRouter::on_data(Instant now, Rank from, std::span<const std::byte> b
     return;
   }
   if (operations_.has_begun(message->epoch)) {
-    ++counters_.messages_rejected;
+    if (!slots_.may_have_requested(message->epoch)) ++counters_.messages_rejected;
     return;
   }
   unexpected_data_bytes_ += bytes.size();

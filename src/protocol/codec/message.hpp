@@ -40,7 +40,10 @@ enum class MessageKind : std::uint8_t {
   leave,    ///< the sender starts no further collective
   /// Delivery ACK: the sender has every block that the receiver multicast up to this epoch.
   delivered,
-  slot_nack,         ///< epoch: a slot exchange in which the sender misses the receiver's entry
+  /// Epoch: a slot exchange in which the sender misses the receiver's entry. Argument: 0 if the
+  /// receiver shall multicast the entry again, else 1 << 32 | epoch of the collective as whose data
+  /// the entry shall come over the reliable connection.
+  slot_nack,
   slot_ack_request,  ///< asks which slot exchange the receiver has finished last
   /// Epoch: the last slot exchange that the sender has finished. Argument: 1 if the sender closes
   /// its communicator.
