@@ -34,6 +34,10 @@ class SimEndpoint final : public Endpoint {
   std::uint32_t subgroup_count() const override {
     return static_cast<std::uint32_t>(groups_.size() - (slot_exchange_ ? 1 : 0));
   }
+  Status rejoin_groups(Instant now) override {
+    nic_.joined = now;
+    return {};
+  }
   SlotExchange* slot_exchange() override { return slot_exchange_.get(); }
   MulticastQueuePair& multicast(std::uint32_t subgroup) override { return *groups_[subgroup]; }
   Result<MemoryKey> register_memory(std::span<std::byte> memory) override {

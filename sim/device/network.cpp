@@ -256,6 +256,13 @@ void SimNetwork::deliver_group(const Arrival& arrival, HostId at, const Packet& 
   SimEndpoint* endpoint = communicator.endpoint_at[index(at)];
   const std::uint32_t source = communicator.rank_at[index(packet.source)];
   auto* payload = reinterpret_cast<Payload*>(packet.cookie);
+  if (endpoint != nullptr &&
+      group_faults_.loses(at, endpoint->nic().joined, tutti::sim::to_instant(arrival.time))) {
+    group_losses_ += arrival.count;
+    if (endpoint->nic().settings.carry_bytes && packet.payload_bytes > 0)
+      payloads_.release(payload);
+    return;
+  }
   if (packet.payload_bytes == 0) {
     if (endpoint != nullptr) endpoint->on_probe(owner.subgroup, rank_of(source));
     return;

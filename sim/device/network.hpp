@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "sim/device/endpoint.hpp"
+#include "sim/device/group_faults.hpp"
 #include "sim/device/nic_packet.hpp"
 #include "sim/device/nic_port.hpp"
 #include "sim/device/path_faults.hpp"
@@ -42,6 +43,9 @@ class SimNetwork final : public tutti::sim::Sink, private HostPorts {
   /// Handles an event of the fabric or of a NIC; returns false for an event of any other kind.
   bool handle(const tutti::sim::Event& event);
   PathFaults& path_faults() { return path_faults_; }
+  GroupFaults& group_faults() { return group_faults_; }
+  /// Number of multicast packets that group faults have lost, counted once for each receiver.
+  std::uint64_t group_losses() const { return group_losses_; }
   /// Number of packets of reliable connections that path faults have lost or repeated.
   std::uint64_t path_losses() const { return path_losses_; }
   std::uint64_t replayed() const { return replayed_; }
@@ -116,6 +120,8 @@ class SimNetwork final : public tutti::sim::Sink, private HostPorts {
   std::vector<SimEndpoint*> endpoints_;  ///< by number
   tutti::sim::Sink* drop_observer_ = nullptr;
   PathFaults path_faults_;
+  GroupFaults group_faults_;
+  std::uint64_t group_losses_ = 0;
   std::uint64_t path_losses_ = 0;
   std::uint64_t replayed_ = 0;
 };

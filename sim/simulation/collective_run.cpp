@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <mutex>
+#include <utility>
 
 #include "base/error.hpp"
 #include "base/random.hpp"
@@ -33,6 +34,76 @@ std::size_t first_other(std::span<const std::byte> bytes, std::byte value) {
   return static_cast<std::size_t>(at - bytes.begin());
 }
 
+/// The collective and the algorithm of a kind that differs by rank.
+std::pair<Collective, const char*> planned(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::gather:
+      return {Collective::gather, "binomial"};
+    case CollectiveKind::scatter:
+      return {Collective::scatter, "binomial"};
+    case CollectiveKind::alltoall:
+      return {Collective::alltoall, "pairwise"};
+    case CollectiveKind::reduce:
+      return {Collective::reduce, "binomial"};
+    case CollectiveKind::reduce_scatter:
+      return {Collective::reduce_scatter, "ring"};
+    default:
+      return {Collective::allreduce, "ring"};
+  }
+}
+
+/// The number of blocks that each rank sends in a collective that differs by rank.
+std::uint32_t sent_blocks(CollectiveKind kind, std::uint32_t ranks) {
+  const bool many = kind == CollectiveKind::scatter || kind == CollectiveKind::alltoall ||
+                    kind == CollectiveKind::reduce_scatter;
+  return many ? ranks : 1;
+}
+
+/// The bytes that rank `rank` sends. `all` is expected_result().
+Bytes sent_bytes(const CollectiveSpec& spec, std::uint32_t ranks, Rank rank, const Bytes& all) {
+  if (spec.kind == CollectiveKind::scatter) return spec.root == rank ? all : Bytes();
+  const std::size_t bytes = sent_blocks(spec.kind, ranks) * spec.bytes;
+  const auto begin = all.begin() + static_cast<std::ptrdiff_t>(index(rank) * bytes);
+  return {begin, begin + static_cast<std::ptrdiff_t>(bytes)};
+}
+
+/// The sum of the 64-bit words that all ranks send.
+Bytes sum_of(std::size_t bytes, std::uint32_t ranks, const Bytes& all) {
+  Bytes sums(bytes);
+  for (std::size_t at = 0; at + 8 <= bytes; at += 8) {
+    std::uint64_t sum = 0;
+    for (std::uint32_t rank = 0; rank < ranks; ++rank) {
+      std::uint64_t word = 0;
+      std::memcpy(&word, &all[rank * bytes + at], 8);
+      sum += word;
+    }
+    std::memcpy(&sums[at], &sum, 8);
+  }
+  return sums;
+}
+
+/// The bytes that rank `rank` receives in a collective that differs by rank.
+Bytes wanted_bytes(const CollectiveSpec& spec, std::uint32_t ranks, Rank rank, const Bytes& all) {
+  const auto block = [&](const Bytes& from, std::size_t at) {
+    const auto begin = from.begin() + static_cast<std::ptrdiff_t>(at * spec.bytes);
+    return Bytes(begin, begin + static_cast<std::ptrdiff_t>(spec.bytes));
+  };
+  const bool at_root = spec.root == rank;
+  if (spec.kind == CollectiveKind::gather) return at_root ? all : Bytes();
+  if (spec.kind == CollectiveKind::scatter) return block(all, index(rank));
+  if (spec.kind == CollectiveKind::alltoall) {
+    Bytes column;
+    for (std::uint32_t from = 0; from < ranks; ++from) {
+      const Bytes one = block(all, std::size_t{from} * ranks + index(rank));
+      column.insert(column.end(), one.begin(), one.end());
+    }
+    return column;
+  }
+  const Bytes sums = sum_of(sent_blocks(spec.kind, ranks) * spec.bytes, ranks, all);
+  if (spec.kind == CollectiveKind::reduce_scatter) return block(sums, index(rank));
+  return spec.kind == CollectiveKind::reduce && !at_root ? Bytes() : sums;
+}
+
 /// The key of the schedule that runs a point-to-point collective.
 schedule::TemplateKey template_of(const CollectiveSpec& spec, std::uint32_t ranks, Rank rank) {
   schedule::TemplateKey key{.collective = Collective::barrier,
@@ -49,6 +120,11 @@ schedule::TemplateKey template_of(const CollectiveSpec& spec, std::uint32_t rank
     key.algorithm = "chain";
     key.root = spec.root;
     key.parameters.segments = collectives::pipeline_segments(ranks, spec.bytes);
+  } else if (differs_by_rank(spec.kind)) {
+    const auto [collective, algorithm] = planned(spec.kind);
+    key.collective = collective;
+    key.algorithm = algorithm;
+    if (is_rooted(spec.kind)) key.root = spec.root;
   }
   return key;
 }
@@ -81,14 +157,17 @@ constexpr std::uint64_t kEagerLimitBytes = 64;
 }  // namespace
 
 const char* to_string(CollectiveKind kind) {
-  static constexpr const char* kNames[] = {"allgather",       "broadcast",   "ring-allgather",
-                                           "chain-broadcast", "barrier",     "slot-allgather",
-                                           "slot-broadcast",  "slot-barrier"};
+  static constexpr const char* kNames[] = {
+      "allgather", "broadcast",      "ring-allgather", "chain-broadcast", "barrier",
+      "gather",    "scatter",        "alltoall",       "reduce",          "reduce-scatter",
+      "allreduce", "slot-allgather", "slot-broadcast", "slot-barrier"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
 std::uint64_t result_bytes(const CollectiveSpec& spec, std::uint32_t ranks) {
   if (is_barrier(spec.kind)) return 0;
+  if (spec.kind == CollectiveKind::scatter) return spec.bytes * ranks;
+  if (differs_by_rank(spec.kind)) return spec.bytes * sent_blocks(spec.kind, ranks) * ranks;
   return is_gather(spec.kind) ? spec.bytes * ranks : spec.bytes;
 }
 
@@ -113,13 +192,14 @@ std::unique_ptr<engine::Operation> make_operation(const CollectiveSpec& spec, st
   const schedule::TemplateKey key = template_of(spec, ranks, rank);
   engine::ScheduleCall call{
       .description = {tutti::to_string(key.collective), key.algorithm.data(),
-                      spec.kind == CollectiveKind::chain_broadcast ? spec.root : kNoRank,
-                      result.size()},
+                      is_rooted(spec.kind) ? spec.root : kNoRank, result.size()},
       .schedule = find_template(key),
-      .shape = schedule::Shape::uniform(spec.kind == CollectiveKind::barrier ? 0 : spec.bytes),
+      .shape = schedule::Shape::uniform(spec.kind == CollectiveKind::barrier ? 0 : spec.bytes,
+                                        reduces(spec.kind) ? 8 : 1),
       .send = own,
       .receive = result,
       .reduction = std::nullopt};
+  if (reduces(spec.kind)) call.reduction = Reduction{.type = DataType::uint64};
   call.shape.eager_limit_bytes = kEagerLimitBytes;
   call.shape.in_place = spec.kind == CollectiveKind::ring_allgather && !own.empty() &&
                         own.data() == result.data() + index(rank) * spec.bytes;
@@ -135,9 +215,17 @@ CollectiveRun::CollectiveRun(const CollectiveSpec& spec, std::uint32_t ranks, Ra
       rank_(rank),
       result_bytes_(result_bytes(spec, ranks)) {
   if (is_barrier(spec.kind)) return;
+  if (differs_by_rank(spec.kind)) {
+    wanted_ = wanted_bytes(spec, ranks, rank, expected);
+    result_bytes_ = wanted_.size();
+    const Bytes own = sent_bytes(spec, ranks, rank, expected);
+    own_.assign(own.size() + 2 * kGuardBytes, kGuard);
+    std::copy(own.begin(), own.end(), own_.begin() + kGuardBytes);
+  }
   result_.assign(result_bytes_ + 2 * kGuardBytes, kGuard);
   std::span<std::byte> all = result();
   std::fill(all.begin(), all.end(), kBefore);
+  if (differs_by_rank(spec.kind)) return;
   if (!is_gather(spec.kind)) {
     if (spec.root == rank) std::copy(expected.begin(), expected.end(), all.begin());
     return;
@@ -158,6 +246,8 @@ std::unique_ptr<engine::Operation> CollectiveRun::operation() {
   if (is_gather(spec_->kind)) {
     own = spec_->in_place ? all.subspan(index(rank_) * spec_->bytes, spec_->bytes)
                           : std::span(own_).subspan(kGuardBytes, spec_->bytes);
+  } else if (!own_.empty()) {
+    own = std::span(own_).subspan(kGuardBytes, own_.size() - 2 * kGuardBytes);
   }
   return make_operation(*spec_, ranks_, rank_, own, all);
 }
@@ -167,8 +257,8 @@ Status CollectiveRun::finish(bool succeeded) {
   if (result_.empty()) return {};
   std::span<std::byte> all = result();
   Status status;
-  if (succeeded && !std::equal(all.begin(), all.end(), expected_->begin())) {
-    const auto [wrong, right] = std::mismatch(all.begin(), all.end(), expected_->begin());
+  if (succeeded && !std::equal(all.begin(), all.end(), wanted().begin())) {
+    const auto [wrong, right] = std::mismatch(all.begin(), all.end(), wanted().begin());
     const char* kind = *wrong == kAfterwards ? ", read from a buffer after its completion"
                        : *wrong == kBefore   ? ", never written"
                                              : "";

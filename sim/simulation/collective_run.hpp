@@ -18,12 +18,13 @@ namespace tutti::simulation {
 
 using Bytes = std::vector<std::byte>;
 
-/// The bytes that a collective must deliver: one block of each source, in rank order. All ranks
-/// share one copy.
+/// The bytes that a collective must deliver: one block of each source, in rank order. If the
+/// collective differs by rank: the bytes that the ranks send, in rank order. All ranks share one
+/// copy.
 Bytes expected_result(const CollectiveSpec& spec, std::uint32_t ranks, std::uint64_t seed);
 
-/// The number of bytes that a collective delivers to each rank; for an Allgather, those of the
-/// blocks of all ranks.
+/// The number of bytes of expected_result(). Each rank receives them, unless the collective differs
+/// by rank.
 std::uint64_t result_bytes(const CollectiveSpec& spec, std::uint32_t ranks);
 
 /// Makes the engine's operation for a collective at one rank, as a communicator would.
@@ -56,6 +57,8 @@ class CollectiveRun {
   static constexpr std::byte kAfterwards{0x5e};
   static constexpr std::byte kBefore{0x11};
 
+  /// The bytes that this rank must receive.
+  const Bytes& wanted() const { return differs_by_rank(spec_->kind) ? wanted_ : *expected_; }
   std::span<std::byte> result() { return std::span(result_).subspan(kGuardBytes, result_bytes_); }
 
   const CollectiveSpec* spec_;
@@ -64,6 +67,7 @@ class CollectiveRun {
   Rank rank_;
   std::uint64_t result_bytes_ = 0;
   Bytes result_;  ///< receive buffer between guard bytes
+  Bytes wanted_;  ///< result of this rank alone, if the collective differs by rank
   Bytes own_;     ///< the rank's block between guard bytes; empty if it lies in the receive buffer
   bool finished_ = false;
 };

@@ -8,6 +8,7 @@
 
 #include "device/frame_tap.hpp"
 #include "engine/core/settings.hpp"
+#include "sim/device/group_faults.hpp"
 #include "sim/device/nic_settings.hpp"
 #include "sim/device/path_faults.hpp"
 #include "sim/fabric/background.hpp"
@@ -28,6 +29,13 @@ enum class CollectiveKind : std::uint8_t {
   ring_allgather,  ///< point-to-point Allgather in a ring
   chain_broadcast,
   barrier,
+  // From rank to rank, by the algorithms binomial, pairwise and ring.
+  gather,
+  scatter,
+  alltoall,
+  reduce,  ///< sums of 64-bit words, like the two below
+  reduce_scatter,
+  allreduce,
   // By the slot exchange between hosts.
   slot_allgather,
   slot_broadcast,
@@ -36,6 +44,19 @@ enum class CollectiveKind : std::uint8_t {
 constexpr bool uses_slots(CollectiveKind kind) { return kind >= CollectiveKind::slot_allgather; }
 constexpr bool is_barrier(CollectiveKind kind) {
   return kind == CollectiveKind::barrier || kind == CollectiveKind::slot_barrier;
+}
+/// Whether ranks send blocks other than the one that every rank receives. Such collectives need
+/// simulations that carry bytes.
+constexpr bool differs_by_rank(CollectiveKind kind) {
+  return kind >= CollectiveKind::gather && kind <= CollectiveKind::allreduce;
+}
+constexpr bool reduces(CollectiveKind kind) {
+  return kind >= CollectiveKind::reduce && kind <= CollectiveKind::allreduce;
+}
+constexpr bool is_rooted(CollectiveKind kind) {
+  return kind == CollectiveKind::broadcast || kind == CollectiveKind::chain_broadcast ||
+         kind == CollectiveKind::slot_broadcast || kind == CollectiveKind::gather ||
+         kind == CollectiveKind::scatter || kind == CollectiveKind::reduce;
 }
 const char* to_string(CollectiveKind kind);
 
@@ -117,6 +138,7 @@ struct WorldConfig {
   std::vector<Outage> outages{};
   std::vector<device::sim::PathFault> path_faults{};
   std::vector<device::sim::Replay> replays{};
+  std::vector<device::sim::GroupFault> group_faults{};
   /// Loss probability on the links of each class, until the instant `healed`.
   std::vector<std::pair<sim::LinkClass, double>> loss{};
   std::vector<FabricLoss> toggled_losses{};

@@ -9,6 +9,7 @@
 //   pause 2 at=1ms for=3ms
 //   path 0>1 at=1ms above=300
 //   replay 0>1 #5 after=20ms
+//   multicast 2 expired at=600s
 //
 // The words of a line may come in any order, and omitted words have defaults. `run`, `fault` and
 // `frame` lines belong to the communicator line above them; hosts are numbered as in the topology.
@@ -104,6 +105,7 @@ struct Scenario {
   std::vector<Outage> outages{};
   std::vector<device::sim::PathFault> path_faults{};
   std::vector<device::sim::Replay> replays{};
+  std::vector<device::sim::GroupFault> group_faults{};
   std::vector<FabricLoss> toggled_losses{};
 
   /// The scenario as text, from which parse() makes an equal scenario.

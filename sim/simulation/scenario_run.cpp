@@ -143,6 +143,7 @@ Status ScenarioWorld::open() {
   config.outages = scenario_.outages;
   config.path_faults = scenario_.path_faults;
   config.replays = scenario_.replays;
+  config.group_faults = scenario_.group_faults;
   config.toggled_losses = scenario_.toggled_losses;
   if (scenario_.loss_ppm > 0) {
     for (std::size_t c = 0; c < sim::kLinkClasses; ++c) {
@@ -201,8 +202,9 @@ Status ScenarioWorld::check_costs(const ScenarioResult& result) {
       std::any_of(result.frames.begin(), result.frames.end(),
                   [](const std::vector<FrameFault>& one) { return !one.empty(); });
   if (!scenario_.pauses.empty() || !scenario_.deaths.empty() || !scenario_.outages.empty() ||
-      result.path_losses > 0 || !result.losses.empty() || result.report.failed > 0 || frames_lost ||
-      injected.chunks_delayed > 0 || injected.chunks_reordered > 0) {
+      !scenario_.group_faults.empty() || result.path_losses > 0 || !result.losses.empty() ||
+      result.report.failed > 0 || frames_lost || injected.chunks_delayed > 0 ||
+      injected.chunks_reordered > 0) {
     return {};
   }
   if (result.staging_drops == 0 && result.lost_bytes == 0) {

@@ -241,19 +241,18 @@ bool parse_place_word(std::string_view name, std::string_view value, TopologySpe
   return false;
 }
 
-constexpr std::array kKinds{CollectiveKind::allgather,      CollectiveKind::broadcast,
-                            CollectiveKind::ring_allgather, CollectiveKind::chain_broadcast,
-                            CollectiveKind::barrier,        CollectiveKind::slot_allgather,
-                            CollectiveKind::slot_broadcast, CollectiveKind::slot_barrier};
+constexpr std::array kKinds{
+    CollectiveKind::allgather,       CollectiveKind::broadcast,    CollectiveKind::ring_allgather,
+    CollectiveKind::chain_broadcast, CollectiveKind::barrier,      CollectiveKind::slot_allgather,
+    CollectiveKind::slot_broadcast,  CollectiveKind::slot_barrier, CollectiveKind::gather,
+    CollectiveKind::scatter,         CollectiveKind::alltoall,     CollectiveKind::reduce,
+    CollectiveKind::reduce_scatter,  CollectiveKind::allreduce};
 
 std::string print_collective(const CollectiveSpec& one) {
   std::string text = to_string(one.kind);
   if (is_barrier(one.kind)) return text;
   text += fmt::format(":{}", one.bytes);
-  const bool rooted = one.kind == CollectiveKind::broadcast ||
-                      one.kind == CollectiveKind::chain_broadcast ||
-                      one.kind == CollectiveKind::slot_broadcast;
-  if (rooted) text += fmt::format(":{}", index(one.root));
+  if (is_rooted(one.kind)) text += fmt::format(":{}", index(one.root));
   if (one.in_place) text += ":in-place";
   return text;
 }
@@ -323,6 +322,23 @@ bool parse_path(const Words& words, device::sim::PathFault& fault) {
   return true;
 }
 
+bool parse_group_fault(const Words& words, device::sim::GroupFault& fault) {
+  using Kind = device::sim::GroupFault::Kind;
+  std::uint32_t host = 0;
+  if (words.size() < 3 || !read(words[1], host)) return false;
+  fault.host = sim::HostId{host};
+  fault.kind = words[2] == "blocked" ? Kind::blocked : Kind::expired;
+  if (words[2] != "blocked" && words[2] != "expired") return false;
+  for (std::size_t i = 3; i < words.size(); ++i) {
+    const auto value = words[i].substr(std::min(words[i].find('=') + 1, words[i].size()));
+    const bool good = words[i].starts_with("at=")
+                          ? parse_instant(value, fault.at)
+                          : words[i].starts_with("for=") && read(value, fault.length);
+    if (!good) return false;
+  }
+  return true;
+}
+
 /// Parses a line such as "pause 2 at=1ms for=3ms" into its number, instant and duration.
 bool parse_timed(const Words& words, std::uint32_t& which, Instant& at, Nanoseconds& length,
                  bool& one_way) {
@@ -363,6 +379,8 @@ class ScenarioReader {
       return parse_path(words, scenario_.path_faults.emplace_back());
     }
     if (words[0] == "replay") return parse_replay(words, scenario_.replays.emplace_back());
+    if (words[0] == "multicast")
+      return parse_group_fault(words, scenario_.group_faults.emplace_back());
     if (words[0] == "lose") return lose(words);
     if (words[0] == "pause" || words[0] == "death" || words[0] == "outage") return timed(words);
     return fields(words, 0);
@@ -482,6 +500,12 @@ std::string Scenario::to_string() const {
     text += fmt::format("replay {}>{} #{} after={}\n", index(one.from), index(one.to), one.number,
                         write(one.after));
   }
+  for (const device::sim::GroupFault& one : group_faults) {
+    const bool blocked = one.kind == device::sim::GroupFault::Kind::blocked;
+    text += fmt::format("multicast {} {} at={}", index(one.host), blocked ? "blocked" : "expired",
+                        at(one.at));
+    text += one.length.count() == 0 ? "\n" : fmt::format(" for={}\n", write(one.length));
+  }
   for (const FabricLoss& one : toggled_losses) {
     text += fmt::format("lose {} {}\n", index(one.link), one.identity);
   }
@@ -501,7 +525,9 @@ Result<Scenario> Scenario::parse(std::string_view text) {
           "name=value ..., run allgather:BYTES broadcast:BYTES:ROOT ..., fault RULES, "
           "frame drop|duplicate FROM>TO #N, pause HOST at=1ms for=1ms, death HOST "
           "at=1ms, outage LINK at=1ms for=1ms [one-way], path FROM>TO at=1ms [for=1ms] "
-          "[above=BYTES], replay FROM>TO #N after=1ms, lose LINK IDENTITY",
+          "[above=BYTES], replay FROM>TO #N after=1ms, multicast HOST expired|blocked at=1ms "
+          "[for=1ms], "
+          "lose LINK IDENTITY",
           number + 1, text.substr(at, end - at));
     }
     at = end + 1;

@@ -19,7 +19,7 @@ using device::fault::Packet;
 struct FaultAtom {
   std::uint32_t communicator = 0;
   std::variant<FaultRule, FrameFault, Pause, Death, Outage, device::sim::PathFault,
-               device::sim::Replay, FabricLoss>
+               device::sim::Replay, device::sim::GroupFault, FabricLoss>
       what;
 };
 
@@ -33,6 +33,7 @@ Scenario without_faults(Scenario scenario) {
   scenario.outages.clear();
   scenario.path_faults.clear();
   scenario.replays.clear();
+  scenario.group_faults.clear();
   scenario.toggled_losses.clear();
   return scenario;
 }
@@ -48,6 +49,7 @@ std::vector<FaultAtom> atoms_of(const Scenario& scenario) {
   for (const Outage& one : scenario.outages) atoms.push_back({0, one});
   for (const auto& one : scenario.path_faults) atoms.push_back({0, one});
   for (const auto& one : scenario.replays) atoms.push_back({0, one});
+  for (const auto& one : scenario.group_faults) atoms.push_back({0, one});
   for (const FabricLoss& one : scenario.toggled_losses) atoms.push_back({0, one});
   return atoms;
 }
@@ -66,6 +68,9 @@ Scenario with_atoms(const Scenario& bare, const std::vector<FaultAtom>& atoms) {
     }
     if (const auto* replay = std::get_if<device::sim::Replay>(&atom.what)) {
       scenario.replays.push_back(*replay);
+    }
+    if (const auto* group = std::get_if<device::sim::GroupFault>(&atom.what)) {
+      scenario.group_faults.push_back(*group);
     }
     if (const auto* loss = std::get_if<FabricLoss>(&atom.what)) {
       scenario.toggled_losses.push_back(*loss);
@@ -285,6 +290,8 @@ class Shrinker {
     }
     for (Pause& one : less.pauses) one.host = sim::HostId{index(one.host) % ranks};
     for (Death& one : less.deaths) one.host = sim::HostId{index(one.host) % ranks};
+    for (device::sim::GroupFault& one : less.group_faults)
+      one.host = sim::HostId{index(one.host) % ranks};
     const auto moved = [&](auto& one) {
       one.from = sim::HostId{index(one.from) % ranks};
       one.to = sim::HostId{index(one.to) % ranks};

@@ -107,6 +107,7 @@ Status Simulation::open() {
   }
   for (const auto& fault : config_.path_faults) network_->path_faults().add(fault);
   for (const auto& replay : config_.replays) network_->path_faults().add(replay);
+  for (const auto& fault : config_.group_faults) network_->group_faults().add(fault);
   schedule_script();
   if (config_.background.streams > 0) {
     background_ =
@@ -124,6 +125,15 @@ Status Simulation::open_communicator(std::uint32_t number) {
     return failure(Code::invalid_argument,
                    "communicator {} has fault rules, which remove its slot exchange: use faults of "
                    "the network",
+                   number);
+  }
+  const bool differs =
+      std::any_of(spec.collectives.begin(), spec.collectives.end(),
+                  [](const CollectiveSpec& one) { return differs_by_rank(one.kind); });
+  if (differs && !spec.nic.carry_bytes) {
+    return failure(Code::invalid_argument,
+                   "communicator {} runs a collective that differs by rank, but carries no bytes: "
+                   "carry bytes (carry=yes)",
                    number);
   }
   auto added = network_->add_communicator(spec.hosts, spec.subgroups, spec.nic.slot_exchange);
@@ -178,6 +188,10 @@ Status Simulation::open_member(std::uint32_t number, Rank rank) {
   member.endpoint = network_->endpoint_at(number, HostId{member.host});
   member.context = std::make_unique<engine::CommunicatorContext>(
       rank, options.size, spec.engine, std::move(*endpoint), std::vector<std::string>{});
+  member.context->receiver().membership().on_report(
+      [this, number, rank](Rank source, const Status&) {
+        report_.unheard.push_back({number, rank, source});
+      });
   member.ends.resize(spec.collectives.size());
   hosts_[member.host].members.push_back(at);
   remaining_ += spec.collectives.size();

@@ -33,6 +33,13 @@ struct CollectiveEnd {
   Instant ended_at{};
 };
 
+/// A report that joining the multicast groups again did not help.
+struct UnheardSource {
+  std::uint32_t communicator = 0;
+  Rank rank = kNoRank;    ///< rank that reports
+  Rank source = kNoRank;  ///< rank that it does not hear
+};
+
 /// The result of a simulation.
 struct WorldReport {
   Status verdict;   ///< error of the first check that failed, or ok
@@ -44,6 +51,7 @@ struct WorldReport {
   std::uint64_t digest = 0;
   std::uint64_t completed = 0;  ///< number of collectives that ended, summed over the ranks
   std::uint64_t failed = 0;
+  std::vector<UnheardSource> unheard;
 };
 
 class Simulation final : public device::sim::HostWaker {
