@@ -33,6 +33,9 @@ class Batch {
   Message message_;
 };
 
+/// The argument of a request for chunks that may not have been sent yet.
+constexpr std::uint64_t kEnquiry = 1;
+
 bool nothing_came(const ChunkMap& map, std::uint32_t block_index) {
   const Block& block = map.layout().blocks()[block_index];
   for (std::uint32_t s = 0; s < map.layout().subgroups(); ++s) {
@@ -55,16 +58,19 @@ FetchRing::FetchRing(Rank me, std::uint32_t size, std::uint32_t epoch, const Chu
 
 void FetchRing::lost(const LostRun& run) { ask_for(run, false); }
 
-void FetchRing::enquire(const LostRun& run) {
-  if (!std::exchange(enquires_, true)) enquired_ = Bitmap(map_->layout().chunk_count());
-  ask_for(run, true);
-}
+void FetchRing::enquire(const LostRun& run) { ask_for(run, true); }
 
 void FetchRing::ask_for(const LostRun& run, bool enquiry) {
+  if (enquiry && !std::exchange(enquires_, true)) enquired_ = Bitmap(map_->layout().chunk_count());
   Range fresh{run.psns.first, run.psns.first};
   const auto close = [&] {
     if (!fresh.empty())
-      asks_.push_back({run.block_index, fresh, first_target(run.block_index), {}, false});
+      asks_.push_back({run.block_index,
+                       fresh,
+                       first_target(run.block_index),
+                       {},
+                       false,
+                       enquiry && from_ == FetchFrom::neighbours});
   };
   for (std::uint32_t psn = run.psns.first; psn < run.psns.last; ++psn) {
     if (run.proven && proven_.set(psn)) newly_proven_ = true;
@@ -115,10 +121,11 @@ void FetchRing::poll(Instant now, Outbox& outbox) {
   for (std::size_t i = 0; i < asks_.size(); ++i) {
     if (asks_[i].sent) continue;
     // One request carries every range that goes to the same target.
-    Batch batch(outbox, asks_[i].target, MessageKind::fetch_request, epoch_);
+    Batch batch(outbox, asks_[i].target, MessageKind::fetch_request, epoch_,
+                asks_[i].enquiry ? kEnquiry : 0);
     for (std::size_t j = i; j < asks_.size(); ++j) {
       Ask& ask = asks_[j];
-      if (ask.sent || ask.target != asks_[i].target) continue;
+      if (ask.sent || ask.target != asks_[i].target || ask.enquiry != asks_[i].enquiry) continue;
       batch.add(ask.psns);
       ask.sent = true;
       ask.heard = now;
@@ -245,7 +252,7 @@ bool FetchRing::on_request(Rank from, const Message& message, std::uint64_t key,
         // block was sent. So it also asks its left neighbour, and requests travel around the ring
         // to the root ([Khalilov24] 3.3).
         if (root_of(run.block_index) != me_ && nothing_came(*map_, run.block_index))
-          lost({run.block_index, part, false});
+          ask_for({run.block_index, part, false}, message.argument == kEnquiry);
       }
     }
   }

@@ -111,6 +111,7 @@ class FetchRing {
     Rank target;
     Instant heard;  ///< time of the last request to, or answer from, the asked rank
     bool sent = false;
+    bool enquiry = false;  ///< the chunks may not have been sent yet; FetchFrom::neighbours only
     std::uint32_t rounds = 0;  ///< times that every rank up to the root was asked and had nothing
   };
   struct Deferred {

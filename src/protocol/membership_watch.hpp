@@ -36,8 +36,9 @@ class MembershipWatch {
 
   /// True if a source is suspected. Only then `heard` has an effect.
   bool suspects() const { return suspected_ > 0 || state_ != State::member; }
-  /// True if the membership counts as lost: this rank has joined again and has still heard nothing.
-  bool lost() const { return state_ != State::member; }
+  /// True if multicast is probably lost: a source was missed several times in a row, or this rank
+  /// has joined again and heard nothing since.
+  bool lost() const { return doubted_ > 0 || state_ != State::member; }
   /// Records that a chunk of this source came by multicast.
   void heard(Rank source) {
     if (source == suspect_) {
@@ -46,6 +47,7 @@ class MembershipWatch {
       interval_ = kJoinTime;
     }
     if (index(source) >= missed_.size() || missed_[index(source)].collectives == 0) return;
+    if (missed_[index(source)].collectives >= kMissedCollectives) --doubted_;
     missed_[index(source)] = {};
     --suspected_;
   }
@@ -55,6 +57,7 @@ class MembershipWatch {
     if (missed_.empty()) missed_.resize(size_);
     Missed& one = missed_[index(source)];
     if (one.collectives++ == 0) ++suspected_;
+    if (one.collectives == kMissedCollectives) ++doubted_;
     one.chunks += std::min(chunks, kMissedChunks);
   }
   /// Decides what to do; called after the sources of a collective are recorded.
@@ -64,7 +67,7 @@ class MembershipWatch {
     if (source == kNoRank) return Verdict::none;
     suspect_ = source;
     std::fill(missed_.begin(), missed_.end(), Missed());
-    suspected_ = 0;
+    suspected_ = doubted_ = 0;
     next_rejoin_ = now + interval_;
     if (state_ == State::member) {
       state_ = State::rejoined;
@@ -105,6 +108,7 @@ class MembershipWatch {
   bool said_ = false;  ///< a verdict has reported; no later one does
   Rank suspect_ = kNoRank;
   std::uint32_t suspected_ = 0;  ///< number of sources in `missed_` that are not zero
+  std::uint32_t doubted_ = 0;    ///< number of those that were missed several times in a row
   std::vector<Missed> missed_;   ///< by rank; empty until a source is suspected
   Instant next_rejoin_{};
   Nanoseconds interval_ = kJoinTime;

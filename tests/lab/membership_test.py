@@ -14,7 +14,14 @@ from mix_job import MixJob, Switch  # noqa: E402
 
 TUTTI = ""
 MIX = ""
-WARNING = "hears no multicast"
+WARNING = " any more, "
+
+
+def figure(job, text, *ranks):
+    counts = "; ".join(f"rank {rank}: " + ", ".join(f"{name} {job.finals[rank].get(name, 0)}" for name in (
+        "multicast_fallbacks", "multicast_rejoins", "chunks_fetched", "chunks_received", "slot_entries_requested"))
+        for rank in ranks)
+    print(f"[ figures  ] {text}, {job.completed[ranks[0]]} calls right at all ranks; {counts}", flush=True)
 
 
 class MembershipInTheLab(unittest.TestCase):
@@ -62,6 +69,7 @@ class MembershipInTheLab(unittest.TestCase):
                         lambda counters: counters[deaf].get("chunks_received", 0) > heard + 5 * fetched)
             self.assertEqual(len(switch.memberships(deaf)), 1)
             self.expect_right_end(job, hosts)
+            figure(job, "membership forgotten, 4 hosts", deaf, 0)
             for rank in range(hosts):
                 self.assertEqual(job.finals[rank].get("multicast_rejoins", 0), 1 if rank == deaf else 0, f"rank {rank}")
             self.assertEqual(job.warnings(WARNING), [])
@@ -78,6 +86,7 @@ class MembershipInTheLab(unittest.TestCase):
             self.expect(job, "rounds after it", lambda counters: all(
                 counters[rank].get("chunks_received", 0) > 20 * fetched[rank] for rank in (2, 3)))
             self.expect_right_end(job, 4)
+            figure(job, "membership forgotten, 2 ranks on each of 2 hosts", 2, 3)
 
     def test_multicast_blocked_in_mid_job_is_said_once_by_each_rank_and_used_again_afterwards(self):
         hosts = 3
@@ -91,6 +100,7 @@ class MembershipInTheLab(unittest.TestCase):
             heard = job.count(0, "chunks_received")
             self.expect(job, "multicast again", lambda counters: counters[0].get("chunks_received", 0) > heard + 10_000)
             self.expect_right_end(job, hosts)
+            figure(job, "multicast blocked, then passed again, 3 hosts", 0, 1, 2)
             self.assertEqual(len(job.warnings(WARNING)), hosts)
             for line in job.warnings(WARNING):
                 self.assertRegex(line, r"rank \d \(\S+\) hears no multicast from rank \d \(\S+\) any more.*eth0.*239\..*querier")

@@ -83,6 +83,8 @@ class MixJob:
         finally:
             for thread in self.threads:
                 thread.join(PATIENCE_S)
+            self.process.stdout.close()
+            self.process.stderr.close()
             self.folder.cleanup()
 
     def output(self):
@@ -115,8 +117,9 @@ class Switch:
     @contextlib.contextmanager
     def blocked(self):
         """Drops all multicast of the ranks; IGMP still passes."""
-        self._run("nft", "-f", "-", input="table bridge blocked { chain forward { type filter hook forward priority 0; "
-                                          "meta pkttype multicast meta l4proto udp drop; } }\n")
+        self._run("nft", "-f", "-", input="table bridge blocked {\n  chain forward {\n"
+                  "    type filter hook forward priority 0; policy accept;\n"
+                  "    meta pkttype multicast meta l4proto udp drop\n  }\n}\n")
         try:
             yield
         finally:

@@ -214,6 +214,24 @@ TEST_F(FetchRingTest, RanksThatHaveNothingForHours_areAskedRarely_untilOneHasChu
   EXPECT_EQ(node_.ring.next_deadline(), now_ + settings.patience);
 }
 
+TEST_F(FetchRingTest, EnquiryForABlockThatHasNotCome_isPassedOnAsAnEnquiry) {
+  for (const std::uint64_t enquiry : {1u, 0u}) {
+    const std::uint32_t block = enquiry == 1 ? 0 : 1;
+    const Range psns{10 * block, 10 * block + 2};
+    EXPECT_TRUE(node_.ring.on_request(
+        rank_of(3), message(MessageKind::fetch_request, {psns}, enquiry), 0, outbox_));
+    EXPECT_EQ(sent().message.kind, MessageKind::fetch_pending);
+    poll(now_);
+    const Outbox::Item passed_on = sent();
+    EXPECT_EQ(passed_on.to, rank_of(1));
+    EXPECT_EQ(passed_on.message.kind, MessageKind::fetch_request);
+    EXPECT_EQ(passed_on.message.argument, enquiry);
+    EXPECT_EQ(node_.ring.enquired(psns.first), enquiry == 1);
+  }
+  // An enquiry counts as a loss only once a READ has brought the chunks.
+  EXPECT_EQ(node_.ring.counters().chunks_lost, 2u);
+}
+
 TEST_F(FetchRingTest, PendingAnswerRestartsThePatience) {
   const FetchRing::Settings settings;
   node_.ring.lost({0, {0, 1}});

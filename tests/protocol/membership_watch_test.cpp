@@ -40,6 +40,16 @@ TEST(MembershipWatch, ShortBlocksMissed_leadToARejoinOnceTheyHaveEnoughChunks) {
   EXPECT_EQ(miss(watch, 1, 1, kBegin), Verdict::rejoin);
 }
 
+TEST(MembershipWatch, SourceMissedSeveralTimes_countsAsLost_untilItIsHeard) {
+  MembershipWatch watch(kRanks);
+  miss(watch, MembershipWatch::kMissedCollectives - 1, 1, kBegin);
+  EXPECT_FALSE(watch.lost());
+  miss(watch, 1, 1, kBegin);
+  EXPECT_TRUE(watch.lost());
+  watch.heard(kSource);
+  EXPECT_FALSE(watch.lost());
+}
+
 TEST(MembershipWatch, ChunkOfTheSource_endsTheSuspicion) {
   MembershipWatch watch(kRanks);
   for (int i = 0; i < 10; ++i) {

@@ -52,6 +52,17 @@ struct Job {
     // The verdict includes every byte of every collective.
     EXPECT_TRUE(result.report.verdict.ok()) << result.report.verdict.to_string();
     EXPECT_GT(result.report.ended, kTenMinutes + Nanoseconds(100'000'000'000));
+    for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
+      const observe::Counters& counters = of(rank);
+      fmt::print(
+          "[ figures  ] {}: rank {} of {}, {} collectives in {} s: multicast_fallbacks {}, "
+          "multicast_rejoins {}, chunks_fetched {}, chunks_received {}, slot_entries_requested "
+          "{}\n",
+          faults.empty() ? "no fault" : faults.substr(0, faults.find('\n')), rank, kRanks,
+          counters.collectives_completed, result.report.ended.nanoseconds / 1'000'000'000,
+          counters.multicast_fallbacks, counters.multicast_rejoins, counters.chunks_fetched,
+          counters.chunks_received, counters.slot_entries_requested);
+    }
   }
   const observe::Counters& of(std::uint32_t rank) const {
     return world->simulation().context(0, rank_of(rank)).counters();

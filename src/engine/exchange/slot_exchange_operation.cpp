@@ -207,7 +207,7 @@ void SlotExchangeOperation::request_missing(Instant now) {
   request_after_ = std::min(2 * request_after_, kRequestIntervalMax);
   if (slot_exchange_->slot_busy()) context().slots().request_acks(now);
   // An entry that was requested before is late, or the network drops multicast.
-  const bool reliably = requests_++ > 0 || context().receiver().membership().suspects();
+  const bool reliably = requests_++ > 0 || context().receiver().membership().lost();
   context().slots().request_entries(
       now, slot_exchange_->missing(), epoch(),
       reliably ? SlotRecovery::Way::reliable : SlotRecovery::Way::multicast);

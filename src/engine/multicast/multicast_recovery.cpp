@@ -95,7 +95,7 @@ void MulticastRecovery::check_cutoff(Instant now) {
 bool MulticastRecovery::enquires(Instant now) {
   if (call_.retains_copy)
     return ++silences_ >= (context().network().lossy() ? 1 : kPatientSilences);
-  return context().receiver().membership().suspects() ||
+  return context().receiver().membership().lost() ||
          now - call_.arrivals.last >= context().settings().enquiry_patience;
 }
 
@@ -174,7 +174,7 @@ void MulticastRecovery::release_key() {
 
 /// Whether a peer offers chunks that may have been multicast only now, because their root was late.
 bool MulticastRecovery::answers_enquiry(const protocol::Message& message) const {
-  if (call_.retains_copy || context().receiver().membership().suspects()) return false;
+  if (call_.retains_copy || context().receiver().membership().lost()) return false;
   const auto ranges = message.range_list();
   return std::any_of(ranges.begin(), ranges.end(), [this](const Range& range) {
     return range.first < call_.layout.chunk_count() && call_.fetch->enquired(range.first);

@@ -14,9 +14,10 @@
 namespace tutti::protocol {
 
 enum class MessageKind : std::uint8_t {
-  barrier = 1,    ///< ready barrier; argument: round and rate vote
-  activate,       ///< activation: the receiver is the next sender of its chain and may begin
-  fetch_request,  ///< chunk ranges that the sender misses
+  barrier = 1,  ///< ready barrier; argument: round and rate vote
+  activate,     ///< activation: the receiver is the next sender of its chain and may begin
+  /// Chunk ranges that the sender misses; argument: 1 if they may not have been sent yet, else 0.
+  fetch_request,
   fetch_ready,  ///< answer: chunk ranges that may be READ now; argument: key of the sender's buffer
   /// Answer: chunk ranges that have not arrived at the sender yet; `fetch_ready` follows.
   fetch_pending,
