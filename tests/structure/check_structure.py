@@ -13,7 +13,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from checks import bounds, calls, cycles, format as formatting, headers, layers, methods, texts, words
+from checks import bounds, calls, cycles, format as formatting, headers, layers, methods, texts, waits, words
 from checks.tree import Tree
 
 RULES = {
@@ -21,6 +21,7 @@ RULES = {
     "cycle": cycles.check_cycles,
     "banned call": calls.check_calls,
     "clock": calls.check_clock,
+    "wait": waits.check_waits,
     "header": headers.check_headers,
     "function length": bounds.check_functions,
     "file length": bounds.check_files,

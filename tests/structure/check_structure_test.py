@@ -13,7 +13,7 @@ from unittest import mock
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import check_structure  # noqa: E402
 import cpp_text  # noqa: E402
-from checks import bounds, commits, methods, prose  # noqa: E402
+from checks import bounds, commits, methods, prose, waits  # noqa: E402
 from checks.tree import PRODUCT, Tree  # noqa: E402
 
 LAYERS = """
@@ -129,8 +129,49 @@ class Code(Structure):
     def test_banned_calls_are_violations(self):
         for call in ["exit(1)", "std::abort()", "::usleep(3)", "printf(\"x\")", "srand(1)",
                      "assert(a)", "std::this_thread::sleep_for(pause)"]:
-            self.assert_seen("src/runtime/a.cpp", f"void f() {{\n  {call};\n}}\n", 2, "banned call")
+            found = self.violations({"src/runtime/a.cpp": f"void f() {{\n  {call};\n}}\n"}, ["banned call"])
+            self.assertEqual(len(found), 1, call)
+            self.assertTrue(found[0].startswith("src/runtime/a.cpp:2: banned call: "), found[0])
         self.assert_seen("src/base/a.cpp", "void f() { std::cout << 1; }\n", 1, "banned call")
+
+    def test_waits_that_are_not_listed_are_violations(self):
+        for call in ["changed_.wait(lock)", "::poll(entries.data(), 2, -1)", "poll(&entry, 1, -1)", "::epoll_wait(e, v, 1, -1)",
+                     "device::wait_events(e, v, t)", "::select(1, a, b, c, d)", "recvfrom(s, b, 1, 0, a, n)", "::read(fd, b, 1)",
+                     "recv(socket_.fd(), b, 1, 0)", "accept4(s, a, n, 0)", "connect(socket.fd(), a, 1)", "thread_.join()",
+                     "::flock(fd, 1)", "::fcntl(fd, F_SETLKW, &l)", "syscall(SYS_futex, a)", "::waitpid(p, &s, 0)",
+                     "SSL_read_ex(s, b, 1, &n)", "std::ifstream file(path)", "std::future<int> f", "::sched_yield()",
+                     "::sem_wait(&s)", "::open(path, 0)", "library_.get(a, b)", "getaddrinfo(a, b, c, d)"]:
+            self.assert_seen("src/runtime/a.cpp", f"void f() {{\n  {call};\n}}\n", 2, "wait")
+        self.assert_seen("bindings/c/a.cpp", "int f(R* r) { return r->wait_for(3); }\n", 1, "wait")
+
+    def test_calls_that_resemble_waits_are_allowed(self):
+        self.assert_clean("src/runtime/a.cpp", "// thread.join() and ::read(fd) in a comment\n"
+                                               "bool A::poll(Instant now) { return context.poll(now); }\n"
+                                               "Status A::connect(const Addresses& all);\n"
+                                               "bool f() { return tls_->read(into) && fmt::join(a, b) && accept(kind); }\n")
+        self.assertEqual(self.violations({"src/schedule/a.cpp": "void f() { builder.wait(from, slot); }\n"}, ["wait"]), [])
+
+    def test_waits_are_counted_by_file_and_call(self):
+        body = "void f() {\n  one.join();\n  two.join();\n}\n"
+        for listed, clean in (([("src/runtime/a.cpp", "join", 2, "stop")], True), ([("src/runtime/a.cpp", "join", 1, "stop")], False),
+                              ([("src/runtime/a.cpp", "join", 2, "s"), ("src/runtime/a.cpp", "poll", 1, "s")], False)):
+            with tree_of({"src/runtime/a.cpp": body}) as root:
+                tree = Tree(root)
+                waits.check_waits(tree, listed)
+                self.assertEqual([str(one) for one in tree.violations] == [], clean, listed)
+
+    def test_every_listed_wait_is_there_once_and_says_what_ends_it(self):
+        keys = [(file, call) for file, call, _, _ in waits.LISTED]
+        self.assertEqual(len(keys), len(set(keys)))
+        for file, call, times, end in waits.LISTED:
+            self.assertGreater(times, 0, file)
+            self.assertGreater(len(end), 3, (file, call))
+
+    def test_wait_that_vanished_is_a_violation(self):
+        with tree_of({"src/runtime/a.cpp": "int a;\n", "tests/structure/checks/waits.py": ""}) as root:
+            tree = Tree(root)
+            waits.check_waits(tree, [("src/runtime/gone.cpp", "poll", 1, "a test")])
+            self.assertEqual(len(tree.violations), 1)
 
     def test_calls_that_resemble_banned_ones_are_allowed(self):
         self.assert_clean("src/runtime/context.cpp",

@@ -2,10 +2,13 @@
 #include "runtime/communicator/call_planner.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstdlib>
 #include <span>
 #include <string>
 
@@ -67,6 +70,20 @@ TEST_F(MulticastPlans, AllgathervWithMoreChunksThanPsns_isRefused) {
                   .offsets_bytes = offsets})
                 .code(),
             Code::invalid_argument);
+}
+
+// The opening of a pipe without a writer would wait for ever.
+TEST(AlgorithmFile, ThatIsAPipe_isRefused) {
+  const std::string path = testing::TempDir() + "choices-" + std::to_string(::getpid());
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  ::setenv("TUTTI_ALGORITHM_FILE", path.c_str(), 1);
+  const auto table = CallPlanner::choices_from_environment();
+  ::unsetenv("TUTTI_ALGORITHM_FILE");
+  ::unlink(path.c_str());
+  ASSERT_FALSE(table);
+  EXPECT_EQ(table.status().code(), Code::invalid_argument);
+  EXPECT_NE(table.status().message().find("regular file"), std::string::npos)
+      << table.status().to_string();
 }
 
 }  // namespace

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <system_error>
 
 #include "base/error.hpp"
 #include "engine/exchange/slot_exchange_operation.hpp"
@@ -46,9 +48,15 @@ Status named(const char* variable, const Status& status) {
 
 /// Reads the algorithm rules of a file into one list; a # begins a comment in the file.
 Result<std::string> read_choices(const std::string& path) {
+  // The opening of a pipe would wait for its writer.
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error)) {
+    return failure(Code::invalid_argument,
+                   "{} cannot be read: check that it exists and is a regular file", path);
+  }
   std::ifstream file(path);
   if (!file)
-    return failure(Code::invalid_argument, "{} cannot be read: check that the file exists", path);
+    return failure(Code::invalid_argument, "{} cannot be read: check its permissions", path);
   std::string list;
   for (std::string line; std::getline(file, line);) {
     line.resize(std::min(line.find('#'), line.size()));

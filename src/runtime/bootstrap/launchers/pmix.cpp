@@ -88,8 +88,8 @@ class Session {
 
   std::uint32_t rank() const { return self_.rank; }
 
-  Result<std::uint32_t> job_size() {
-    auto value = get(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE);
+  Result<std::uint32_t> job_size(int timeout_s) {
+    auto value = get(PMIX_RANK_WILDCARD, PMIX_JOB_SIZE, timeout_s);
     if (!value.ok()) return value.status();
     const std::uint32_t size = (*value)->type == PMIX_UINT32 ? (*value)->data.uint32 : 0;
     if (size > 0) return size;
@@ -112,14 +112,12 @@ class Session {
     copy_name(info[0].key, sizeof info[0].key, PMIX_COLLECT_DATA);
     info[0].value.type = PMIX_BOOL;
     info[0].value.data.flag = true;
-    copy_name(info[1].key, sizeof info[1].key, PMIX_TIMEOUT);
-    info[1].value.type = PMIX_INT;
-    info[1].value.data.integer = timeout_s;
+    set_timeout(info[1], timeout_s);
     return check(library_.fence(nullptr, 0, info, 2), "PMIx_Fence");
   }
 
-  Result<std::string> published_by_rank_0() {
-    auto value = get(0, kKey);
+  Result<std::string> published_by_rank_0(int timeout_s) {
+    auto value = get(0, kKey, timeout_s);
     if (!value.ok()) return value.status();
     if ((*value)->type == PMIX_STRING && (*value)->data.string != nullptr) {
       return std::string((*value)->data.string);
@@ -136,12 +134,21 @@ class Session {
   };
   using Value = std::unique_ptr<pmix_value_t, FreeValue>;
 
-  Result<Value> get(pmix_rank_t rank, const char* key) {
+  static void set_timeout(pmix_info_t& info, int timeout_s) {
+    copy_name(info.key, sizeof info.key, PMIX_TIMEOUT);
+    info.value.type = PMIX_INT;
+    info.value.data.integer = timeout_s;
+  }
+
+  /// Without the timeout, PMIx waits until the other process publishes the key.
+  Result<Value> get(pmix_rank_t rank, const char* key, int timeout_s) {
+    pmix_info_t info{};
+    set_timeout(info, timeout_s);
     pmix_proc_t process{};
     copy_name(process.nspace, sizeof process.nspace, self_.nspace);
     process.rank = rank;
     pmix_value_t* value = nullptr;
-    Status status = check(library_.get(&process, key, nullptr, 0, &value), "PMIx_Get");
+    Status status = check(library_.get(&process, key, &info, 1, &value), "PMIx_Get");
     if (!status.ok()) return status;
     if (value == nullptr) return failure(Code::internal, "PMIx_Get returned nothing for {}", key);
     return Value(value);
@@ -158,8 +165,7 @@ class Session {
   bool open_ = false;
 };
 
-Result<UniqueId> exchange_id(Session& session, const Environment& environment,
-                             Nanoseconds timeout) {
+Result<UniqueId> exchange_id(Session& session, const Environment& environment, int timeout_s) {
   std::optional<UniqueId> mine;
   Status status;
   if (session.rank() == 0) {
@@ -168,16 +174,13 @@ Result<UniqueId> exchange_id(Session& session, const Environment& environment,
     mine = *made;
     status = session.publish(made->data());
   }
-  const auto timeout_s = std::chrono::ceil<std::chrono::seconds>(timeout).count();
-  if (status.ok()) {
-    status = session.fence(static_cast<int>(std::clamp<std::int64_t>(timeout_s, 1, 1 << 30)));
-  }
+  if (status.ok()) status = session.fence(timeout_s);
   if (!status.ok()) {
     if (mine) discard_unique_id(*mine);
     return status;
   }
   if (mine) return *mine;
-  auto text = session.published_by_rank_0();
+  auto text = session.published_by_rank_0(timeout_s);
   if (!text.ok()) return text.status();
   return parse_unique_id(*text);
 }
@@ -201,6 +204,8 @@ Result<std::unique_ptr<Bootstrap>> bootstrap_from_pmix(const Environment& enviro
                    "bootstrap callback");
   }
   const Deadline deadline = deadline_after(timeout);
+  const auto timeout_s = static_cast<int>(std::clamp<std::int64_t>(
+      std::chrono::ceil<std::chrono::seconds>(timeout).count(), 1, 1 << 30));
   const auto library = load();
   if (!library.ok()) return library.status();
   Result<UniqueId> id = failure(Code::internal, "no unique id was requested from PMIx");
@@ -210,11 +215,11 @@ Result<std::unique_ptr<Bootstrap>> bootstrap_from_pmix(const Environment& enviro
     Session session(*library);
     Status status = session.open();
     if (!status.ok()) return status;
-    const auto job_size = session.job_size();
+    const auto job_size = session.job_size(timeout_s);
     if (!job_size.ok()) return job_size.status();
     rank = session.rank();
     size = *job_size;
-    id = exchange_id(session, environment, timeout);
+    id = exchange_id(session, environment, timeout_s);
   }
   if (!id.ok() && id.status().code() == Code::timeout) {
     return failure(
