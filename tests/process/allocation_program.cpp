@@ -19,7 +19,6 @@
 
 #include <algorithm>
 #include <array>
-#include <atomic>
 #include <charconv>
 #include <csignal>
 #include <cstddef>
@@ -27,12 +26,12 @@
 #include <cstdlib>
 #include <cstring>
 #include <exception>
-#include <new>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "failing_allocation.hpp"
 #include "tutti/communicator.hpp"
 
 namespace {
@@ -41,88 +40,7 @@ constexpr int kFaultStatus = 3;
 /// Time limit of one life and the check after it, in seconds.
 constexpr unsigned kBoundS = 60;
 
-// ---- allocations that fail ----------------------------------------------------------------------
-
-std::atomic<long> g_left{0};  ///< allocations until the one that fails; 0 or less: none will
-thread_local bool t_exempt =
-    false;          ///< true: allocations of the program itself, which do not count
 long g_number = 0;  ///< number of the allocation that fails
-std::array<void*, 48> g_stack;
-std::atomic<int> g_depth{0};  ///< entries of g_stack; 0: no allocation has failed
-
-/// Whether the present allocation is the one that fails.
-bool fails_now() {
-  if (t_exempt || g_left.load(std::memory_order_relaxed) <= 0) return false;
-  if (g_left.fetch_sub(1) != 1) return false;
-  g_depth = ::backtrace(g_stack.data(), static_cast<int>(g_stack.size()));
-  return true;
-}
-
-void* take(std::size_t bytes, std::size_t alignment) {
-  if (fails_now()) return nullptr;
-  const std::size_t rounded = (std::max<std::size_t>(bytes, 1) + alignment - 1) & ~(alignment - 1);
-  if (alignment <= alignof(std::max_align_t)) return std::malloc(rounded);
-  return std::aligned_alloc(alignment, rounded);
-}
-
-void* take_or_throw(std::size_t bytes, std::size_t alignment) {
-  void* const memory = take(bytes, alignment);
-  if (memory == nullptr) throw std::bad_alloc();
-  return memory;
-}
-
-/// The allocations of this thread do not count while an object exists.
-class Exempt {
- public:
-  Exempt() { t_exempt = true; }
-  ~Exempt() { t_exempt = false; }
-  Exempt(const Exempt&) = delete;
-  Exempt& operator=(const Exempt&) = delete;
-};
-
-constexpr std::size_t kUsual = alignof(std::max_align_t);
-
-}  // namespace
-
-void* operator new(std::size_t bytes) { return take_or_throw(bytes, kUsual); }
-void* operator new[](std::size_t bytes) { return take_or_throw(bytes, kUsual); }
-void* operator new(std::size_t bytes, std::align_val_t alignment) {
-  return take_or_throw(bytes, static_cast<std::size_t>(alignment));
-}
-void* operator new[](std::size_t bytes, std::align_val_t alignment) {
-  return take_or_throw(bytes, static_cast<std::size_t>(alignment));
-}
-void* operator new(std::size_t bytes, const std::nothrow_t&) noexcept {
-  return take(bytes, kUsual);
-}
-void* operator new[](std::size_t bytes, const std::nothrow_t&) noexcept {
-  return take(bytes, kUsual);
-}
-void* operator new(std::size_t bytes, std::align_val_t alignment, const std::nothrow_t&) noexcept {
-  return take(bytes, static_cast<std::size_t>(alignment));
-}
-void* operator new[](std::size_t bytes, std::align_val_t alignment,
-                     const std::nothrow_t&) noexcept {
-  return take(bytes, static_cast<std::size_t>(alignment));
-}
-void operator delete(void* memory) noexcept { std::free(memory); }
-void operator delete[](void* memory) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
-void operator delete[](void* memory, std::size_t, std::align_val_t) noexcept { std::free(memory); }
-void operator delete(void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
-void operator delete[](void* memory, const std::nothrow_t&) noexcept { std::free(memory); }
-void operator delete(void* memory, std::align_val_t, const std::nothrow_t&) noexcept {
-  std::free(memory);
-}
-void operator delete[](void* memory, std::align_val_t, const std::nothrow_t&) noexcept {
-  std::free(memory);
-}
-
-namespace {
 
 // ---- faults -------------------------------------------------------------------------------------
 
@@ -132,7 +50,8 @@ namespace {
   const int length =
       std::snprintf(line.data(), line.size(), "fault at allocation %ld: %s\n", g_number, what);
   (void)!::write(STDOUT_FILENO, line.data(), static_cast<std::size_t>(length));
-  ::backtrace_symbols_fd(g_stack.data(), g_depth, STDOUT_FILENO);
+  const auto stack = tutti::test::stack_of_failed_allocation();
+  ::backtrace_symbols_fd(stack.data(), static_cast<int>(stack.size()), STDOUT_FILENO);
   std::array<void*, 48> here;
   (void)!::write(STDOUT_FILENO, "found here:\n", 12);
   ::backtrace_symbols_fd(here.data(), ::backtrace(here.data(), static_cast<int>(here.size())),
@@ -247,16 +166,14 @@ tutti::Status live(const tutti::UniqueId& id, tutti::Rank rank,
 /// Two ranks from the creation of a communicator to its end; their results.
 std::array<tutti::Status, kRanks> live_together(const tutti::CommunicatorOptions& options,
                                                 std::array<Buffers, kRanks>& buffers, long number) {
-  const Exempt program;
   std::array<tutti::Status, kRanks> results;
   std::array<std::thread, kRanks> threads;
-  g_left = number;
-  t_exempt = false;
+  tutti::test::fail_allocation(number);
   auto id = tutti::UniqueId::create("127.0.0.1");
-  t_exempt = true;
+  const tutti::test::ExemptFromFailure program;
   if (!id) {
     results.fill(id.status());
-    g_left = 0;
+    tutti::test::fail_allocation(0);
     return results;
   }
   for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
@@ -265,7 +182,7 @@ std::array<tutti::Status, kRanks> live_together(const tutti::CommunicatorOptions
   }
   for (std::thread& thread : threads) thread.join();
   id->discard();
-  g_left = 0;
+  tutti::test::fail_allocation(0);
   return results;
 }
 
@@ -292,10 +209,10 @@ Ending live_without(long number, const std::string& device) {
   using namespace std::chrono_literals;
   std::array<Buffers, kRanks> buffers;
   g_number = number;
-  g_depth = 0;
+  tutti::test::forget_failed_allocation();
   ::alarm(kBoundS);
   const auto results = live_together(options_of(device, 500ms, 1s), buffers, number);
-  const bool failed = g_depth != 0;
+  const bool failed = tutti::test::allocation_failed();
   if (failed && !named(results))
     fault(fmt::format("rank 0: {}\nrank 1: {}", results[0].to_string(), results[1].to_string()));
   for (const tutti::Status& one : live_together(options_of(device, 30s, 30s), buffers, 0))
@@ -331,7 +248,8 @@ int main(int argc, char** argv) {
     return 2;
   }
   // The first call of backtrace() allocates.
-  (void)::backtrace(g_stack.data(), 1);
+  void* first = nullptr;
+  (void)::backtrace(&first, 1);
   std::signal(SIGALRM, [](int) { fault("no end within the time limit"); });
   for (const int number : {SIGSEGV, SIGBUS, SIGABRT})
     std::signal(number, [](int) { fault("a crash"); });

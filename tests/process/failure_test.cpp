@@ -296,8 +296,11 @@ INSTANTIATE_TEST_SUITE_P(
     testing::PrintToStringParamName());
 
 TEST_P(Interrupted, RankThatReturnsBeforeThePeerTimeout_continues) {
+  device::Descriptor last_call(memfd_create("last call", MFD_CLOEXEC));
+  const std::string last =
+      "end=/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(last_call.get());
   auto job = Job::start(
-      4, {"allgather", "100000", "1000000000", std::string("by=") + GetParam().algorithm});
+      4, {"allgather", "100000", "1000000000", std::string("by=") + GetParam().algorithm, last});
   ASSERT_NE(job, nullptr);
   ASSERT_TRUE(within(kStart, [&] { return job->all_running(); })) << job->rank(0).text();
   begin(*job);

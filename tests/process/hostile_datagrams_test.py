@@ -14,6 +14,7 @@ import socket
 import struct
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -131,7 +132,10 @@ class HostileDatagrams(unittest.TestCase):
     def start(self, algorithm):
         environment = {"TUTTI_DEVICE": "ip", "TUTTI_INTERFACE": "lo", "TUTTI_HIERARCHY": "flat", "TUTTI_JOB_KEY": "5a" * 32}
         port = free_port()
-        command = [PROGRAM, "allgather", str(BLOCK_BYTES), str(10 ** 9), f"by={algorithm}", "counters=1"]
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        command = [PROGRAM, "allgather", str(BLOCK_BYTES), str(10 ** 9), f"by={algorithm}", "counters=1",
+                   f"end={folder.name}/last-call"]
         self.ranks = [Rank(command, rank, RANKS, port, environment) for rank in range(RANKS)]
         for one in self.ranks:
             one.runs()

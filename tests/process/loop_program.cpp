@@ -1,50 +1,71 @@
 // A rank that calls collectives repeatedly, for the failure tests.
 //
-//   loop_program allgather|broadcast BYTES COUNT [stop=RANK:CALL]
-//                [compute=RANK:CALL:MILLISECONDS]... [by=ALGORITHM] [root=RANK] [counters=1]
+//   loop_program barrier|broadcast|allgather|alltoall|allreduce BYTES COUNT [stop=RANK:CALL]
+//                [compute=RANK:CALL:MILLISECONDS]... [by=ALGORITHM] [root=RANK] [end=FILE]
+//                [prepared=1] [starve=NUMBER] [counters=1] [report=1]
 //
-// stop: the rank stops itself (SIGSTOP) before the call of this number. compute: the rank computes
-// for the given time before the call, outside any collective. by: the algorithm, by default
-// multicast. root: the root of every Broadcast, by default each rank in turn. counters: the rank
-// prints "counter NAME VALUE" for each counter that is not zero at the end, and before them "ran N
-// calls in S s" for the calls after "running".
+// BYTES is the size of a rank's block or vector. stop: the rank stops itself (SIGSTOP) before the
+// call of this number. compute: the rank prints "computes" and computes for the given time before
+// the call, outside any collective. by: the algorithm, by default multicast; "automatic" lets the
+// library choose. root: the root of every Broadcast, by default each rank in turn. end: SIGTERM at
+// rank 0 ends the loops of all ranks after the same call, whose number rank 0 writes to this file.
+// prepared: the collective is prepared once. starve: SIGUSR2 lets the NUMBER-th allocation from
+// then on fail. counters: the rank prints "counter NAME VALUE" for each counter that is not zero at
+// the end, and before them "ran N calls in S s" for the calls after "running". report: the rank ends
+// with a line of JSON.
 //
-// The program prints "running" after a few calls. On an error it prints "failed in S s: STATUS" and
-// exits with status 3, on wrong data "wrong data" with status 4. SIGTERM at rank 0 of an Allgather
-// makes the next call of rank 0 the last one of every rank.
+// The program prints "running as process PID" after a few calls. On an error it prints "failed in S
+// s: STATUS" and exits with status 3, on wrong data "wrong data" with status 4.
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <vector>
 
+#include "failing_allocation.hpp"
 #include "tutti/communicator.hpp"
 
 namespace {
+
+using Clock = std::chrono::steady_clock;
+using tutti::Collective;
 
 constexpr int kFailed = 3;
 constexpr int kWrongData = 4;
 constexpr int kUsage = 2;
 constexpr std::uint64_t kWarmCalls = 5;
-/// The byte that rank 0 contributes to the last call after SIGTERM; contribution() never returns
-/// it.
-constexpr std::byte kLastCall{0};
+/// Calls from the end request to the last call; no rank is further ahead of rank 0.
+constexpr std::uint64_t kLastCalls = 32;
+/// The report lists calls that took longer than this.
+constexpr std::chrono::milliseconds kLongCall{5};
+constexpr std::size_t kMaxLongCalls = 4096;
 
 volatile std::sig_atomic_t g_end_requested = 0;
+long g_starve = 0;  ///< number of the allocation that fails after SIGUSR2
 
 void request_end(int) { g_end_requested = 1; }
+void starve(int) { tutti::test::fail_allocation(g_starve); }
 
 struct Plan {
-  bool gather = true;
+  Collective collective = Collective::barrier;
   tutti::Algorithm algorithm = tutti::Algorithm::multicast;
   std::size_t size_bytes = 0;
   std::uint64_t calls = 0;
@@ -57,8 +78,14 @@ struct Plan {
   };
   std::vector<Absence> absences;
   std::uint64_t root = UINT64_MAX;
+  std::uint64_t prepared = 0;
+  std::uint64_t starve = 0;
   std::uint64_t counters = 0;
+  std::uint64_t report = 0;
+  std::string end_file;
 };
+
+// ---- arguments ----------------------------------------------------------------------------------
 
 /// Parses a text such as "1:20:8000" into `places`; false if the text does not have exactly one
 /// number for each of them.
@@ -79,10 +106,14 @@ bool read_option(std::string_view option, Plan& plan) {
   const std::string_view name = option.substr(0, equals);
   const std::string_view value = option.substr(std::min(equals + 1, option.size()));
   if (name == "by") {
-    plan.algorithm = tutti::Algorithm(value);
+    plan.algorithm = value == "automatic" ? tutti::Algorithm() : tutti::Algorithm(value);
     return !value.empty();
   }
+  if (name == "end") return !(plan.end_file = value).empty();
+  if (name == "prepared") return read_numbers(value, {&plan.prepared});
+  if (name == "starve") return read_numbers(value, {&plan.starve});
   if (name == "counters") return read_numbers(value, {&plan.counters});
+  if (name == "report") return read_numbers(value, {&plan.report});
   if (name == "root") return read_numbers(value, {&plan.root});
   if (name == "stop") return read_numbers(value, {&plan.stop_rank, &plan.stop_call});
   if (name != "compute") return false;
@@ -92,15 +123,20 @@ bool read_option(std::string_view option, Plan& plan) {
 
 bool read_arguments(int argc, char** argv, Plan& plan) {
   if (argc < 4) return false;
-  const std::string_view operation = argv[1];
-  plan.gather = operation == "allgather";
-  if (!plan.gather && operation != "broadcast") return false;
+  constexpr std::array kKnown{Collective::barrier, Collective::broadcast, Collective::allgather,
+                              Collective::alltoall, Collective::allreduce};
+  const auto* const known = std::find_if(kKnown.begin(), kKnown.end(), [&](Collective one) {
+    return std::string_view(argv[1]) == to_string(one);
+  });
+  if (known == kKnown.end()) return false;
+  plan.collective = *known;
   if (!read_numbers(argv[2], {&plan.size_bytes}) || !read_numbers(argv[3], {&plan.calls}))
     return false;
   for (int i = 4; i < argc; ++i) {
     if (!read_option(argv[i], plan)) return false;
   }
-  return true;
+  // A prepared Broadcast has one root.
+  return plan.prepared == 0 || plan.collective != Collective::broadcast || plan.root != UINT64_MAX;
 }
 
 void say(const std::string& line) {
@@ -108,120 +144,253 @@ void say(const std::string& line) {
   std::fflush(stdout);
 }
 
+// ---- data ---------------------------------------------------------------------------------------
+
 /// The byte that a rank contributes to a call, different for any two ranks and any two consecutive
 /// calls.
 std::byte contribution(std::uint64_t rank, std::uint64_t call) {
   return static_cast<std::byte>((rank * 31 + call * 7) % 255 + 1);
 }
 
-/// The buffers that all calls use.
-struct Buffers {
-  std::vector<std::byte> own;
-  std::vector<std::byte> all;  ///< receive buffer of an Allgather
+/// The buffers that all calls use, and the values that belong in them.
+class Buffers {
+ public:
+  Buffers(const Plan& plan, std::uint64_t me, std::uint64_t ranks)
+      : plan_(plan), me_(me), ranks_(ranks) {
+    const bool blocks = plan.collective == Collective::alltoall;
+    const bool gathers = blocks || plan.collective == Collective::allgather;
+    own_.resize(blocks ? plan.size_bytes * ranks : plan.size_bytes);
+    all_.resize(gathers ? plan.size_bytes * ranks : plan.size_bytes);
+  }
 
+  std::uint64_t root(std::uint64_t call) const {
+    return plan_.root == UINT64_MAX ? call % ranks_ : plan_.root;
+  }
+
+  void fill(std::uint64_t call) {
+    switch (plan_.collective) {
+      case Collective::broadcast:
+        if (me_ == root(call)) std::fill(all_.begin(), all_.end(), contribution(me_, call));
+        return;
+      case Collective::alltoall:
+        for (std::uint64_t to = 0; to < ranks_; ++to) {
+          const auto block = std::span(own_).subspan(to * plan_.size_bytes, plan_.size_bytes);
+          std::fill(block.begin(), block.end(), contribution(me_, call + to));
+        }
+        return;
+      default:
+        std::fill(own_.begin(), own_.end(), contribution(me_, call));
+    }
+  }
+
+  bool right(std::uint64_t call) const {
+    switch (plan_.collective) {
+      case Collective::barrier:
+        return true;
+      case Collective::broadcast:
+        return all_are(all_, contribution(root(call), call));
+      case Collective::allreduce:
+        return sums_are_right(call);
+      default:
+        for (std::uint64_t from = 0; from < ranks_; ++from) {
+          const auto block = std::span(all_).subspan(from * plan_.size_bytes, plan_.size_bytes);
+          const std::uint64_t place = plan_.collective == Collective::alltoall ? me_ : 0;
+          if (!all_are(block, contribution(from, call + place))) return false;
+        }
+        return true;
+    }
+  }
+
+  tutti::CollectiveCall call(std::uint64_t number) {
+    const tutti::CollectiveOptions options{.algorithm = plan_.algorithm, .will_wait = true};
+    if (plan_.collective == Collective::barrier) return {.options = options};
+    return {.collective = plan_.collective,
+            .send = plan_.collective == Collective::broadcast ? std::span<const std::byte>()
+                                                              : std::span<const std::byte>(own_),
+            .receive = all_,
+            .root = tutti::rank_of(static_cast<std::uint32_t>(root(number))),
+            .reduction = {tutti::DataType::uint8, tutti::ReduceOperation::sum},
+            .options = options};
+  }
+
+ private:
   static bool all_are(std::span<const std::byte> bytes, std::byte value) {
     return std::all_of(bytes.begin(), bytes.end(), [&](std::byte one) { return one == value; });
   }
+  bool sums_are_right(std::uint64_t call) const {
+    unsigned sum = 0;
+    for (std::uint64_t rank = 0; rank < ranks_; ++rank)
+      sum += std::to_integer<unsigned>(contribution(rank, call));
+    return all_are(all_, static_cast<std::byte>(sum));
+  }
+
+  const Plan& plan_;
+  std::uint64_t me_;
+  std::uint64_t ranks_;
+  std::vector<std::byte> own_;
+  std::vector<std::byte> all_;
 };
 
-std::uint64_t root_of(const Plan& plan, std::uint64_t number, std::uint32_t ranks) {
-  return plan.root == UINT64_MAX ? number % ranks : plan.root;
-}
+// ---- the end of the loop ------------------------------------------------------------------------
 
-tutti::Status call(tutti::Communicator& communicator, const Plan& plan, std::uint64_t number,
-                   Buffers& buffers) {
-  const std::uint64_t me = index(communicator.rank());
-  const std::uint64_t root = root_of(plan, number, communicator.size());
-  if (plan.gather || me == root) {
-    const bool last = plan.gather && me == 0 && g_end_requested != 0;
-    std::fill(buffers.own.begin(), buffers.own.end(), last ? kLastCall : contribution(me, number));
+/// The number of the last call, in a file that all ranks map.
+class LastCall {
+ public:
+  bool open(const std::string& path) {
+    if (path.empty()) return true;
+    const int file = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    if (file < 0 || ::ftruncate(file, sizeof(std::uint64_t)) != 0) return false;
+    void* const memory =
+        ::mmap(nullptr, sizeof(std::uint64_t), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    ::close(file);
+    if (memory == MAP_FAILED) return false;
+    place_ = static_cast<std::uint64_t*>(memory);
+    return true;
   }
-  const tutti::CollectiveOptions options{.algorithm = plan.algorithm, .will_wait = true};
-  auto request = plan.gather
-                     ? communicator.allgather(buffers.own, buffers.all, options)
-                     : communicator.broadcast(
-                           buffers.own, tutti::rank_of(static_cast<std::uint32_t>(root)), options);
-  return request ? request->wait() : request.status();
-}
-
-/// True if rank 0 contributed kLastCall to the Allgather whose result is in `buffers`.
-bool was_last(const Plan& plan, const Buffers& buffers) {
-  return plan.gather && plan.size_bytes > 0 &&
-         Buffers::all_are(std::span(buffers.all).first(plan.size_bytes), kLastCall);
-}
-
-bool data_are_right(const Plan& plan, std::uint64_t number, std::uint32_t ranks,
-                    const Buffers& buffers) {
-  if (!plan.gather) {
-    return buffers.all_are(buffers.own, contribution(root_of(plan, number, ranks), number));
+  /// True if the loop ends before the call of this number.
+  bool passed(std::uint64_t me, std::uint64_t number) {
+    if (place_ == nullptr) return false;
+    std::atomic_ref<std::uint64_t> last(*place_);
+    if (me == 0 && g_end_requested != 0 && last.load() == 0) last.store(number + kLastCalls);
+    return last.load() != 0 && number >= last.load();
   }
-  for (std::uint32_t r = was_last(plan, buffers) ? 1 : 0; r < ranks; ++r) {
-    const auto block = std::span(buffers.all).subspan(r * plan.size_bytes, plan.size_bytes);
-    if (!buffers.all_are(block, contribution(r, number))) return false;
-  }
-  return true;
+
+ private:
+  std::uint64_t* place_ = nullptr;  ///< 0 in the file: no end is requested
+};
+
+double seconds_of(Clock::time_point time) {
+  return std::chrono::duration<double>(time.time_since_epoch()).count();
 }
 
-int run(tutti::Communicator& communicator, const Plan& plan) {
-  using Clock = std::chrono::steady_clock;
-  const std::uint64_t me = index(communicator.rank());
-  Buffers buffers;
-  buffers.own.resize(plan.size_bytes);
-  buffers.all.resize(plan.gather ? plan.size_bytes * communicator.size() : 0);
-  if (plan.gather && me == 0) ::signal(SIGTERM, request_end);
-  auto running_since = Clock::now();
-  std::uint64_t number = 0;
-  for (; number < plan.calls; ++number) {
-    if (number == kWarmCalls) {
-      say("running");
-      running_since = Clock::now();
+/// The calls of one rank and how they end.
+class Loop {
+ public:
+  Loop(const Plan& plan, tutti::Communicator& communicator)
+      : plan_(plan),
+        communicator_(communicator),
+        me_(index(communicator.rank())),
+        buffers_(plan, me_, communicator.size()) {
+    long_calls_.reserve(kMaxLongCalls);
+  }
+
+  int run() {
+    if (!last_call_.open(plan_.end_file)) {
+      say("cannot map " + plan_.end_file + ": " + std::strerror(errno));
+      return kUsage;
     }
-    if (me == plan.stop_rank && number == plan.stop_call) ::raise(SIGSTOP);
-    for (const Plan::Absence& one : plan.absences) {
-      if (me != one.rank || number != one.call) continue;
+    if (me_ == 0 && !plan_.end_file.empty()) ::signal(SIGTERM, request_end);
+    if (plan_.starve != 0) ::signal(SIGUSR2, starve);
+    if (plan_.prepared != 0) {
+      auto prepared = communicator_.prepare(buffers_.call(0));
+      if (!prepared) return end("failed", prepared.status(), kFailed);
+      prepared_.emplace(std::move(*prepared));
+    }
+    while (number_ < plan_.calls && !last_call_.passed(me_, number_)) {
+      pause();
+      buffers_.fill(number_);
+      begun_ = Clock::now();
+      const tutti::Status status = call();
+      if (!status) return end("failed", status, kFailed);
+      note_time(Clock::now());
+      if (!buffers_.right(number_)) return end("wrong data", {}, kWrongData);
+      ++number_;
+    }
+    return end("complete", {}, 0);
+  }
+
+ private:
+  /// Does the pauses that are planned before the present call.
+  void pause() {
+    const tutti::test::ExemptFromFailure program;
+    if (number_ == kWarmCalls) {
+      say(fmt::format("running as process {}", ::getpid()));
+      running_since_ = Clock::now();
+    }
+    if (me_ == plan_.stop_rank && number_ == plan_.stop_call) ::raise(SIGSTOP);
+    for (const Plan::Absence& one : plan_.absences) {
+      if (me_ != one.rank || number_ != one.call) continue;
+      say("computes");
       std::this_thread::sleep_for(std::chrono::milliseconds(one.milliseconds));
     }
-    const auto begun = Clock::now();
-    const tutti::Status status = call(communicator, plan, number, buffers);
-    if (status.ok()) {
-      if (!data_are_right(plan, number, communicator.size(), buffers)) {
-        say(fmt::format("wrong data in call {}", number));
-        return kWrongData;
+  }
+
+  tutti::Status call() {
+    auto request = prepared_ ? prepared_->start() : communicator_.start(buffers_.call(number_));
+    return request ? request->wait() : request.status();
+  }
+
+  void note_time(Clock::time_point ended) {
+    if (ended - begun_ < kLongCall || long_calls_.size() == kMaxLongCalls) return;
+    long_calls_.push_back({seconds_of(begun_), seconds_of(ended)});
+  }
+
+  int end(const std::string& outcome, const tutti::Status& status, int exit_status) {
+    const tutti::test::ExemptFromFailure program;
+    const auto ended = Clock::now();
+    if (!status) {
+      const std::chrono::duration<double> took = ended - begun_;
+      say(fmt::format("failed in {:.3f} s: {}", took.count(), status.to_string()));
+    } else if (exit_status == kWrongData) {
+      say(fmt::format("wrong data in call {}", number_));
+    }
+    if (plan_.counters != 0) {
+      const std::chrono::duration<double> took = ended - running_since_;
+      say(fmt::format("ran {} calls in {:.6f} s", number_ - std::min(number_, kWarmCalls),
+                      took.count()));
+    }
+    const auto counters = communicator_.counters();
+    for (const auto& [name, value] : counters) {
+      if (plan_.counters != 0 && value != 0) say(fmt::format("counter {} {}", name, value));
+    }
+    if (plan_.report != 0) {
+      nlohmann::json ranks = nlohmann::json::array();
+      for (const tutti::Rank one : status.ranks()) ranks.push_back(index(one));
+      nlohmann::json counted = nlohmann::json::object();
+      for (const auto& [name, value] : counters) {
+        if (value != 0) counted[std::string(name)] = value;
       }
-      if (was_last(plan, buffers)) break;
-      continue;
+      say(nlohmann::json{{"rank", me_},
+                         {"outcome", outcome},
+                         {"error", status.ok() ? "" : status.to_string()},
+                         {"blamed", ranks},
+                         {"calls", number_},
+                         {"ended_s", seconds_of(ended)},
+                         {"long_calls_s", long_calls_},
+                         {"allocation_failed", tutti::test::allocation_failed()},
+                         {"counters", counted}}
+              .dump());
     }
-    const std::chrono::duration<double> took = Clock::now() - begun;
-    say(fmt::format("failed in {:.3f} s: {}", took.count(), status.to_string()));
-    return kFailed;
+    if (exit_status == 0) say("complete");
+    return exit_status;
   }
-  if (plan.counters != 0) {
-    const std::chrono::duration<double> took = Clock::now() - running_since;
-    say(fmt::format("ran {} calls in {:.6f} s", number - std::min(number, kWarmCalls),
-                    took.count()));
-    for (const auto& [name, value] : communicator.counters()) {
-      if (value != 0) say(fmt::format("counter {} {}", name, value));
-    }
-  }
-  say("complete");
-  return 0;
-}
+
+  const Plan& plan_;
+  tutti::Communicator& communicator_;
+  std::uint64_t me_;
+  Buffers buffers_;
+  LastCall last_call_;
+  std::optional<tutti::Prepared> prepared_;
+  std::uint64_t number_ = 0;                       ///< number of the present call
+  Clock::time_point running_since_ = Clock::now();
+  Clock::time_point begun_;                        ///< begin of the present call
+  std::vector<std::array<double, 2>> long_calls_;  ///< begin and end, in seconds
+};
 
 }  // namespace
 
 int main(int argc, char** argv) {
   Plan plan;
   if (!read_arguments(argc, argv, plan)) {
-    std::fprintf(stderr,
-                 "usage: %s allgather|broadcast BYTES COUNT [stop=RANK:CALL] "
-                 "[compute=RANK:CALL:MILLISECONDS]... [by=ALGORITHM] [root=RANK] [counters=1]\n",
+    std::fprintf(stderr, "usage: %s COLLECTIVE BYTES COUNT [OPTION]...: see loop_program.cpp\n",
                  argv[0]);
     return kUsage;
   }
+  g_starve = static_cast<long>(plan.starve);
   auto communicator = tutti::Communicator::create();
   if (!communicator) {
     say("cannot create the communicator: " + communicator.status().to_string());
     return kFailed;
   }
-  return run(*communicator, plan);
+  return Loop(plan, *communicator).run();
 }

@@ -1,0 +1,31 @@
+// Lets one allocation of the process fail. A program that links failing_allocation.cpp gets its
+// `operator new`, which throws std::bad_alloc once, at the allocation that was chosen.
+#pragma once
+
+#include <span>
+
+namespace tutti::test {
+
+/// Lets the `number`-th allocation from now on fail, in any thread; 0: none. May be called by a
+/// signal handler.
+void fail_allocation(long number);
+/// True if the chosen allocation has failed.
+bool allocation_failed();
+/// The stack of the allocation that has failed.
+std::span<void* const> stack_of_failed_allocation();
+/// Forgets the allocation that has failed.
+void forget_failed_allocation();
+
+/// The allocations of this thread do not count while an object exists.
+class ExemptFromFailure {
+ public:
+  ExemptFromFailure();
+  ~ExemptFromFailure();
+  ExemptFromFailure(const ExemptFromFailure&) = delete;
+  ExemptFromFailure& operator=(const ExemptFromFailure&) = delete;
+
+ private:
+  bool before_;
+};
+
+}  // namespace tutti::test
