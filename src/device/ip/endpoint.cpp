@@ -37,6 +37,10 @@ QueuePairs queue_pairs(const std::vector<std::unique_ptr<IpMulticastQueuePair>>&
   return pairs;
 }
 
+// Time for which frames also go by multicast after a peer did not answer. After a link's return the
+// kernel asks for the addresses of its neighbours once a second.
+constexpr Nanoseconds kAddressResolution{1'200'000'000};
+
 bool is_uc(const IpOptions& options) { return options.multicast == Multicast::uc; }
 
 /// Largest number of unacknowledged bytes on one reliable connection. The window must cover the
@@ -356,6 +360,10 @@ std::size_t IpEndpoint::take(std::span<Completion> completions) {
 }
 
 bool IpEndpoint::receive(Instant now) {
+  for (const std::vector<std::byte>& datagram : groups_.front()->frames().take()) {
+    const auto received = datagrams_.decode(datagram, counters_);
+    if (received) channels_[received->source].on_frame(now, received->frame, completions_);
+  }
   if (batch_.receive(unicast_.get()) == 0) return false;
   while (const auto next = batch_.next()) {
     const std::span<const std::byte> datagram = *next;
@@ -389,6 +397,11 @@ void IpEndpoint::abandon() {
 bool IpEndpoint::send(Instant now, Rank rank, rc::RcChannel& rc) {
   rc::OutgoingFrame frame;
   while (rc.next_frame(now, frame)) {
+    if (now < unicast_in_doubt_until_) {
+      IpMulticastQueuePair& group = *groups_.front();
+      const auto datagram = datagrams_.encode(rank, frame, group.frame_head());
+      group.post_frame(datagram.head_bytes, datagram.rest);
+    }
     const unsigned copies = ip_.tap ? ip_.tap->copies(options_.rank, rank, frame.size()) : 1;
     for (unsigned copy = 0; copy < copies; ++copy) {
       if (!sender_.fits(wire::kHeaderBytes + frame.size()) && !flush(rank, rc)) {
@@ -413,7 +426,10 @@ bool IpEndpoint::flush(Rank rank, rc::RcChannel& rc) {
   return room;
 }
 
-void IpEndpoint::send_sign_of_life() { (void)groups_.front()->post_probe(0, 0); }
+void IpEndpoint::send_sign_of_life() {
+  unicast_in_doubt_until_ = now_ + kAddressResolution;
+  (void)groups_.front()->post_probe(0, 0);
+}
 
 /// Entries of a slot exchange may wake this rank only while it takes part in one.
 bool IpEndpoint::prepare_wait() {

@@ -55,6 +55,7 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
   void abandon() override;
   bool quiet() const override { return channels_.quiet(); }
   Instant next_deadline() const override {
+    if (groups_.front()->frames().any()) return now_;
     return std::min(channels_.next_deadline(), rejoin_.deadline());
   }
   int wait_descriptor() const override { return epoll_.get(); }
@@ -106,6 +107,8 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
   rc::CompletionQueue completions_;
   Instant now_{};
   GroupRejoin rejoin_;
+  /// Time until which frames also go by multicast.
+  Instant unicast_in_doubt_until_{INT64_MIN};
   EndpointCounters counters_;
 };
 

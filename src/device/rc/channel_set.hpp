@@ -22,7 +22,7 @@ class FrameSocket {
   /// Sends the frames of one channel until it has no more; returns false if the send queue is full.
   /// The frame for which there was no room is taken back.
   virtual bool send(Instant now, Rank peer, RcChannel& channel) = 0;
-  /// Multicasts a sign of life to all peers.
+  /// Multicasts a sign of life to all peers, because unicast may not leave this host.
   virtual void send_sign_of_life() {}
 };
 

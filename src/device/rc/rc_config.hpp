@@ -30,7 +30,8 @@ struct RcConfig {
   /// application computes, and a needless retransmission costs less than a long wait for a lost
   /// last message.
   Nanoseconds rto_first_max{8'000'000};
-  Nanoseconds rto_max{200'000'000};
+  /// A peer behind a link that returns is tried again after at most this time.
+  Nanoseconds rto_max{50'000'000};
   /// Delay of an ACK that was not requested: enough for two packets of 64 KiB at 1 Gbit/s. A sender
   /// that waits requests an ACK, which is sent at once.
   Nanoseconds ack_delay{1'200'000};

@@ -185,6 +185,10 @@ std::optional<wire::Header> IpMulticastQueuePair::accept(wire::PacketKind kind,
     return std::nullopt;
   }
   if (header->kind == kind) return header;
+  if (header->kind == wire::PacketKind::reliable) {
+    if (header->psn == index(settings_.rank)) frames_.add({datagram.begin(), datagram.end()});
+    return std::nullopt;
+  }
   if (header->kind != wire::PacketKind::probe) {
     ++received_.rejected_foreign;
     return std::nullopt;
@@ -192,7 +196,8 @@ std::optional<wire::Header> IpMulticastQueuePair::accept(wire::PacketKind kind,
   const auto tag = [&](const wire::Integrity& word) {
     return word.tag(datagram.data(), datagram.subspan(wire::kHeaderBytes));
   };
-  if (passes(header->source, datagram.data(), tag)) on_probe(header->source, datagram.size());
+  if (passes(header->source, datagram.data(), tag))
+    probes_.add({header->source, subgroup_, static_cast<std::uint32_t>(datagram.size())});
   return std::nullopt;
 }
 
@@ -203,19 +208,6 @@ bool IpMulticastQueuePair::passes(Rank source, const std::byte* header, Compute&
   if (verdict == wire::ArrivalCheck::Verdict::damaged) ++received_.rejected_integrity;
   if (verdict == wire::ArrivalCheck::Verdict::replayed) ++received_.rejected_replayed;
   return verdict == wire::ArrivalCheck::Verdict::fresh;
-}
-
-void IpMulticastQueuePair::on_probe(Rank source, std::size_t bytes) {
-  const std::lock_guard lock(probes_mutex_);
-  probes_.push_back({source, subgroup_, static_cast<std::uint32_t>(bytes)});
-  has_probes_.store(true, std::memory_order_release);
-}
-
-std::vector<ProbeArrival> IpMulticastQueuePair::take_probes() {
-  if (!has_probes_.load(std::memory_order_acquire)) return {};
-  const std::lock_guard lock(probes_mutex_);
-  has_probes_.store(false, std::memory_order_relaxed);
-  return std::exchange(probes_, {});
 }
 
 bool IpMulticastQueuePair::copy_and_verify(const ReceivedChunk& chunk, std::byte* destination) {
@@ -236,6 +228,11 @@ Status IpMulticastQueuePair::post_probe(std::uint32_t attempt, std::uint32_t byt
   sender_.add(wire::kHeaderBytes, padding);
   auto sent = sender_.flush(send_.get(), nullptr);
   return sent ? Status() : sent.status();
+}
+
+void IpMulticastQueuePair::post_frame(std::size_t head_bytes, std::span<const std::byte> rest) {
+  sender_.add(head_bytes, rest);
+  (void)sender_.flush(send_.get(), nullptr);
 }
 
 void IpMulticastQueuePair::add_to(EndpointCounters& counters) const {

@@ -2,10 +2,8 @@
 // receive, and the membership probes.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -17,6 +15,7 @@
 #include "device/ip/egress_priority.hpp"
 #include "device/ip/interface.hpp"
 #include "device/ip/ip_options.hpp"
+#include "device/ip/multicast/group_arrivals.hpp"
 #include "device/ip/socket.hpp"
 #include "wire/arrival_check.hpp"
 #include "wire/header.hpp"
@@ -46,13 +45,6 @@ struct GroupOnInterface {
   SocketAddress group;
   std::uint32_t interface_index = 0;
   std::string interface_name{};
-};
-
-/// A membership probe that has arrived through a group.
-struct ProbeArrival {
-  Rank source = kNoRank;
-  std::uint32_t subgroup = 0;
-  std::uint32_t bytes = 0;  ///< size of its datagram
 };
 
 class IpMulticastQueuePair : public MulticastQueuePair {
@@ -99,7 +91,15 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   /// Ends the claim to egress priority, because chunks that were refused will not be posted again.
   void release_claim() { claim_.waits(false); }
   /// Returns the probes that have arrived since the last call; either side may call it.
-  std::vector<ProbeArrival> take_probes();
+  std::vector<ProbeArrival> take_probes() { return probes_.take(); }
+  /// Memory for the head of a frame of a reliable connection, which the caller fills before
+  /// `post_frame`.
+  std::byte* frame_head() { return sender_.header_slot(); }
+  /// Multicasts a frame to the rank that its header names; the other ranks drop it. A frame that
+  /// the send queue does not take counts as lost.
+  void post_frame(std::size_t head_bytes, std::span<const std::byte> rest);
+  /// The datagrams of frames to this rank, whose tags are not verified yet; either side may use it.
+  GroupArrivals<std::vector<std::byte>>& frames() { return frames_; }
   /// Adds the counts of this queue pair to `counters`; only the send side may call it.
   virtual void add_to(EndpointCounters& counters) const;
 
@@ -158,7 +158,6 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   Status open_receive(const Interface& interface, const SocketAddress& group);
   Status bind_receive(const SocketAddress& group);
   Status open_send(const Interface& interface, const SocketAddress& group);
-  void on_probe(Rank source, std::size_t bytes);
   /// Judges a datagram, and counts it if it is rejected.
   template <typename Compute>
   bool passes(Rank source, const std::byte* header, Compute&& compute);
@@ -173,10 +172,8 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   Descriptor send_;
   DatagramSender sender_;
   EgressClaim claim_;
-  std::mutex probes_mutex_;
-  /// True if probes have arrived. It avoids taking the lock, since probes are rare.
-  std::atomic<bool> has_probes_{false};
-  std::vector<ProbeArrival> probes_;
+  GroupArrivals<ProbeArrival> probes_;
+  GroupArrivals<std::vector<std::byte>> frames_;
   std::uint64_t receive_buffer_bytes_ = 0;
   std::uint16_t unicast_port_ = 0;
   /// Addresses of the ranks, whose ports do not matter; null before `set_members`.

@@ -1,0 +1,51 @@
+// Arrivals through a group other than chunks, for the owner of the endpoint: membership probes, and
+// frames of reliable connections. The receive side adds, the owner takes; they may be two threads.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "tutti/units.hpp"
+
+namespace tutti::device::ip {
+
+/// A membership probe that has arrived through a group.
+struct ProbeArrival {
+  Rank source = kNoRank;
+  std::uint32_t subgroup = 0;
+  std::uint32_t bytes = 0;  ///< size of its datagram
+};
+
+/// Things of one kind. An atomic flag avoids taking the lock, since arrivals are rare.
+template <typename T>
+class GroupArrivals {
+ public:
+  /// Largest number that waits; more are dropped, as at a full socket.
+  static constexpr std::size_t kMax = 1024;
+
+  void add(T one) {
+    const std::lock_guard lock(mutex_);
+    if (waiting_.size() == kMax) return;
+    waiting_.push_back(std::move(one));
+    any_.store(true, std::memory_order_release);
+  }
+  bool any() const { return any_.load(std::memory_order_acquire); }
+  std::vector<T> take() {
+    if (!any()) return {};
+    const std::lock_guard lock(mutex_);
+    any_.store(false, std::memory_order_relaxed);
+    return std::exchange(waiting_, {});
+  }
+
+ private:
+  std::mutex mutex_;
+  std::atomic<bool> any_{false};
+  std::vector<T> waiting_;
+};
+
+}  // namespace tutti::device::ip
