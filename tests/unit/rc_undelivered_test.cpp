@@ -125,6 +125,20 @@ TEST(RcUndelivered, PathTest_amongShortMessages_isReportedOnlyIfItDoesNotArrive)
   }
 }
 
+// The notice of a failure on another path goes after the path test, which this path loses.
+TEST(RcUndelivered, ShortMessages_afterALostPathTestWasAbandoned_arriveAtOnce) {
+  Pair pair(12, {}, config_of());
+  pair.filter = drop_long_frames();
+  pair.channel(0).watch(true, pair.now());
+  pair.channel(0).test_path();
+  pair.run_for(Nanoseconds(500'000'000));
+  Bytes news = random_bytes(pair.random(), 30);
+  ASSERT_TRUE(pair.post(0, send_of(news)).ok());
+  pair.channel(0).abandon();
+  EXPECT_TRUE(
+      pair.run([&] { return !pair[1].of(Opcode::receive).empty(); }, Nanoseconds(100'000'000)));
+}
+
 TEST(RcUndelivered, ShortMessages_afterLongOnesWereAbandoned_arriveAtOnce) {
   Pair pair(4, {}, config_of());
   pair.filter = drop_long_frames();

@@ -78,6 +78,14 @@ void RcChannel::limit_frames(std::uint32_t bytes) {
   responses_.limit_frames(config_.max_frame_bytes);
 }
 
+void RcChannel::abandon() {
+  works_.abandon(receiver_.ack());
+  // A path test that does not pass would hold back the messages behind it, such as the notice of a
+  // failure.
+  path_test_wanted_ = false;
+  padding_.clear();
+}
+
 void RcChannel::on_acknowledged(const FrameRecord& record) {
   switch (record.kind) {
     case RcKind::send:
@@ -244,7 +252,8 @@ void RcChannel::fill(std::uint32_t sequence, OutgoingFrame& frame) {
       responses_.fill(undelivered_, record, out, frame);
       break;
     case RcKind::empty:
-      if (!undelivered_) frame.payload = std::span(padding_).first(record.bytes);
+      if (!undelivered_ && record.bytes <= padding_.size())
+        frame.payload = std::span(padding_).first(record.bytes);
       break;
     case RcKind::ack:
       break;

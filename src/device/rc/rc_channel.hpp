@@ -89,7 +89,7 @@ class RcChannel {
   void fail(Code code, CompletionSink& sink);
   /// Releases the callers' memory: work that was not copied has no further effect
   /// (Endpoint::abandon).
-  void abandon() { works_.abandon(receiver_.ack()); }
+  void abandon();
   /// Records that the peer was heard by other means than a frame of this channel.
   void on_heard(Instant now) { peer_timeout_.on_heard(now); }
   bool failed() const { return failed_; }
@@ -147,7 +147,8 @@ class RcChannel {
   std::optional<std::uint32_t> tail_to_probe_;
 
   bool path_test_wanted_ = false;
-  std::vector<std::byte> padding_;  ///< payload of path tests, allocated with the first test
+  /// Payload of path tests, allocated with the first test; empty after `abandon`.
+  std::vector<std::byte> padding_;
   /// Size of the oldest unacknowledged frame when last sent.
   std::uint32_t oldest_frame_bytes_ = 0;
   bool undelivered_ = false;  ///< the loss of long frames has been reported

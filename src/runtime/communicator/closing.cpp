@@ -19,7 +19,10 @@ namespace {
 
 // Longest time for which a closing rank serves peers that have not acknowledged its last messages.
 constexpr Nanoseconds kCloseLinger{2'000'000'000};
-constexpr Nanoseconds kFailedLinger{50'000'000};
+// The same for the notices of a failure: two of the longest retransmission timeouts.
+constexpr Nanoseconds kFailedLinger{100'000'000};
+// The same for the announcement of the close.
+constexpr Nanoseconds kAnnouncementLinger{50'000'000};
 
 /// Polls once. An exception fails the communicator.
 void poll_context(engine::CommunicatorContext& context) {
@@ -97,7 +100,7 @@ Status close_context(engine::CommunicatorContext& context, Instant deadline) {
   // This wait is short, because a peer that closes at the same time does not acknowledge the
   // announcement.
   poll_context(context);
-  linger(context, kFailedLinger, deadline);
+  linger(context, kAnnouncementLinger, deadline);
   return end;
 }
 

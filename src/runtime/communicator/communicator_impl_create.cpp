@@ -47,7 +47,7 @@ engine::Settings engine_settings(const CommunicatorOptions& options) {
   settings.always_barrier = options.always_barrier;
   settings.first_epoch = options.first_sequence;
   settings.retain_bytes = options.retain_bytes;
-  settings.path_test_interval = options.peer_timeout / 2;
+  settings.path_test_interval = options.peer_timeout / 5;
   return settings;
 }
 
