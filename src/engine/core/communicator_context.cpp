@@ -220,7 +220,7 @@ void CommunicatorContext::fail_collectives_of_closed_ranks() {
   for (const auto& operation : operations_.active()) {
     const Rank absent = slots_.closed_before(operation->epoch());
     if (absent == kNoRank) continue;
-    return failures_.fail(
+    return failures_.fail_because(
         failure_of(names_.in_job({absent}), Code::peer_failed,
                    "{} has closed its communicator without taking part in this collective: call "
                    "the same collectives on all ranks before closing",
