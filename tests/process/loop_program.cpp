@@ -371,7 +371,7 @@ class Loop {
   Buffers buffers_;
   LastCall last_call_;
   std::optional<tutti::Prepared> prepared_;
-  std::uint64_t number_ = 0;                       ///< number of the present call
+  std::uint64_t number_ = 0;  ///< number of the present call
   Clock::time_point running_since_ = Clock::now();
   Clock::time_point begun_;                        ///< begin of the present call
   std::vector<std::array<double, 2>> long_calls_;  ///< begin and end, in seconds

@@ -332,7 +332,7 @@ Status IpEndpoint::rejoin_groups(Instant now) {
 std::size_t IpEndpoint::poll(Instant now, std::span<Completion> completions) {
   now_ = now;
   // A failed attempt is repeated, and a rank that remains outside reports that it hears nothing.
-  if (now >= rejoin_.deadline()) (void)rejoin_.join(now, queue_pairs(groups_, slot_pair_));
+  if (now >= rejoin_.deadline()) (void)rejoin_.attempt(now, queue_pairs(groups_, slot_pair_));
   channels_.hold_back(egress_->multicast_waits());
   channels_.poll(now, *this, completions_);
   return take(completions);

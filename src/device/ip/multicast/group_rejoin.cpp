@@ -19,10 +19,10 @@ Status GroupRejoin::begin(Instant now, const QueuePairs& pairs, bool shared_host
     if (pair != nullptr) pair->leave_group();
   }
   join_at_ = now + kAbsence;
-  return shared_host ? Status() : join(now, pairs);
+  return shared_host ? Status() : attempt(now, pairs);
 }
 
-Status GroupRejoin::join(Instant now, const QueuePairs& pairs) {
+Status GroupRejoin::attempt(Instant now, const QueuePairs& pairs) {
   Status first;
   for (IpMulticastQueuePair* pair : pairs) {
     if (pair == nullptr) continue;

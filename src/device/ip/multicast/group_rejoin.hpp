@@ -20,7 +20,7 @@ class GroupRejoin {
   /// while.
   Status begin(Instant now, const QueuePairs& pairs, bool shared_host);
   /// Joins the groups, which is due at `deadline`. A failed attempt is repeated.
-  Status join(Instant now, const QueuePairs& pairs);
+  Status attempt(Instant now, const QueuePairs& pairs);
   /// The time at which `join` must be called; kNever: this rank is in its groups.
   Instant deadline() const { return join_at_; }
 
