@@ -100,13 +100,14 @@ def _bar_cells(bar):
 
 
 def headlines(records, revision):
-    """The text between the markers of README.md."""
+    """The text between the markers of README.md; empty if no program of HEADLINES was run."""
     lines = []
     for name, pattern in HEADLINES:
         record = records.get(name)
         lines += [f"| {_bar_cells(bar)}" for bar in (record["bars"] if was_run(record) else []) if re.search(pattern, bar["text"])]
-    table = ["", "| measurement | measured | bar | result |", "|---|---|---|---|", *lines] if lines else []
-    return "\n".join([summary(records, revision), *table])
+    if not lines:
+        return ""
+    return "\n".join([summary(records, revision), "", "| measurement | measured | bar | result |", "|---|---|---|---|", *lines])
 
 
 def index(root, records):

@@ -144,9 +144,10 @@ def write_json(path, content):
 
 
 def texts(root, records, commit):
-    """{file: text between its markers}. README.md keeps what it has until there are results."""
+    """{file: text between its markers}. README.md keeps what it has until there are results for it."""
     index = {"acceptance/README.md": results.index(root, records)}
-    return {**index, "README.md": results.headlines(records, commit)} if commit else index
+    headlines = results.headlines(records, commit)
+    return {**index, "README.md": headlines} if headlines else index
 
 
 def write_tables(root, records, commit):
@@ -246,7 +247,8 @@ def main(root, arguments):
         with open(report_path, "w", encoding="utf-8") as file:
             file.write(results.report(records, run.commit))
         if options.report or not options.programs:
-            write_tables(root, records, run.commit)
+            # An older commit may lack programs of this tree, which then count as not run.
+            write_tables(root, {name: records.get(name) for name in results.programs(root)}, run.commit)
             report_path = os.path.join(root, REPORT_IN_TREE)
     print(f"{results.summary({name: records[name] for name in chosen}, run.commit)}\nAll bars: {report_path}")
     return 0 if all(results.was_run(records[name]) for name in chosen) else 1
