@@ -2,7 +2,10 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <memory>
+#include <optional>
+#include <vector>
 
 #include "handles.hpp"
 #include "runtime/aggregator/aggregation_options.hpp"
@@ -63,12 +66,16 @@ Status create(const tutti_comm_options_t* given, tutti_comm_t** comm, Make&& mak
   return {};
 }
 
-Status duplicate(tutti_comm& comm, const tutti_comm_options_t* given, tutti_comm_t** result) {
+/// As create, for a communicator that this rank may not belong to; *part is then NULL.
+template <typename Make>
+Status create_part(const tutti_comm_options_t* given, tutti_comm_t** part, Make&& make) {
   auto options = to_options(given);
   if (!options) return options.status();
-  auto communicator = comm.communicator->duplicate(*options);
-  if (!communicator) return communicator.status();
-  *result = std::make_unique<tutti_comm>(std::move(*communicator)).release();
+  auto made = make(*options);
+  if (!made) return made.status();
+  std::unique_ptr<tutti_comm> handle;
+  if (*made) handle = std::make_unique<tutti_comm>(std::move(**made));
+  *part = handle.release();
   return {};
 }
 
@@ -156,7 +163,36 @@ tutti_status_t tutti_comm_duplicate(tutti_comm_t* comm, const tutti_comm_options
   return guarded([&]() -> Status {
     if (comm == nullptr) return null_argument("tutti_comm_duplicate", "comm");
     if (duplicate == nullptr) return null_argument("tutti_comm_duplicate", "duplicate");
-    return tutti::c::duplicate(*comm, options, duplicate);
+    return tutti::c::create(options, duplicate, [&](const tutti::CommunicatorOptions& wanted) {
+      return comm->communicator->duplicate(wanted);
+    });
+  });
+}
+
+tutti_status_t tutti_comm_split(tutti_comm_t* comm, uint32_t color, int64_t key,
+                                const tutti_comm_options_t* options, tutti_comm_t** part) {
+  return guarded([&]() -> Status {
+    if (comm == nullptr) return null_argument("tutti_comm_split", "comm");
+    if (part == nullptr) return null_argument("tutti_comm_split", "part");
+    return tutti::c::create_part(options, part, [&](const tutti::CommunicatorOptions& wanted) {
+      const auto joins = color == TUTTI_NO_COLOR ? std::nullopt : std::optional(color);
+      return comm->communicator->split(joins, key, wanted);
+    });
+  });
+}
+
+tutti_status_t tutti_comm_subset(tutti_comm_t* comm, const uint32_t* ranks, size_t count,
+                                 const tutti_comm_options_t* options, tutti_comm_t** part) {
+  return guarded([&]() -> Status {
+    if (comm == nullptr) return null_argument("tutti_comm_subset", "comm");
+    if (ranks == nullptr && count > 0) return null_argument("tutti_comm_subset", "ranks");
+    if (part == nullptr) return null_argument("tutti_comm_subset", "part");
+    std::vector<tutti::Rank> named;
+    std::transform(ranks, ranks + count, std::back_inserter(named),
+                   [](uint32_t rank) { return tutti::rank_of(rank); });
+    return tutti::c::create_part(options, part, [&](const tutti::CommunicatorOptions& wanted) {
+      return comm->communicator->subset(named, wanted);
+    });
   });
 }
 

@@ -21,6 +21,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -29,6 +30,7 @@
 #include "tutti/bootstrap.hpp"
 #include "tutti/collective.hpp"
 #include "tutti/export.hpp"
+#include "tutti/message.hpp"
 #include "tutti/options.hpp"
 #include "tutti/reduction.hpp"
 #include "tutti/status.hpp"
@@ -44,7 +46,7 @@ class Progress;
 struct RequestState;
 }  // namespace runtime
 
-/// The progress of one collective at this rank.
+/// The progress of one call at this rank.
 struct ProgressReport {
   /// Units that are done. The unit is a chunk of the result (multicast), a task (algorithms with a
   /// schedule), or a collective on a side communicator (leaders, aggregators).
@@ -53,9 +55,9 @@ struct ProgressReport {
   bool done = false;
 };
 
-/// The caller's handle to a collective under way. The collective's buffers belong to Tutti until it
-/// is done; destroying the request does not cancel the collective. Only one thread at a time may
-/// use a request, except that any thread may call progress().
+/// The caller's handle to a collective, send or receive under way. Its buffers belong to Tutti until
+/// it is done; destroying the request does not cancel it. Only one thread at a time may use a
+/// request, except that any thread may call progress().
 class TUTTI_EXPORT Request {
  public:
   /// Makes an empty request: test() returns true, and wait() fails with Code::invalid_argument.
@@ -73,6 +75,12 @@ class TUTTI_EXPORT Request {
   /// Reports how far the collective has come, without advancing it. Any thread may call this
   /// function, also while another thread uses the request.
   ProgressReport progress() const;
+  /// Cancels a receive: it ends with Code::aborted unless it has got its message before. Fails with
+  /// Code::invalid_argument for other calls. The buffer belongs to Tutti until wait() returns.
+  Status cancel();
+  /// The message that a receive has got: its source, its tag and its length. Meaningful once
+  /// wait() has returned success, or Code::invalid_argument for a message that was too long.
+  MessageInfo message() const;
 
  private:
   friend class Communicator;
@@ -133,6 +141,21 @@ class TUTTI_EXPORT Communicator {
   Result<Communicator> duplicate(runtime::Bootstrap& bootstrap,
                                  const CommunicatorOptions& options) const;
 
+  /// Splits the communicator: the ranks that pass the same color form a new communicator, numbered
+  /// in the order of their keys, then of their ranks here. A rank that passes no color gets none.
+  /// The new communicator shares this one's progress thread, and its collectives need no order
+  /// relative to this one's. Every rank must call this function, at the same place in the order of
+  /// this communicator's collectives. Status::ranks has the numbers that lost ranks have in the job.
+  Result<std::optional<Communicator>> split(std::optional<std::uint32_t> color,
+                                            std::int64_t key = 0,
+                                            const CommunicatorOptions& options = {});
+  /// As split(), for a communicator of the named ranks, in their order. A rank that is not named
+  /// gets none. Ranks may name different lists that have no rank in common.
+  ///
+  ///   auto pair = comm->subset(std::array{tutti::Rank{4}, tutti::Rank{0}});
+  Result<std::optional<Communicator>> subset(std::span<const Rank> ranks,
+                                             const CommunicatorOptions& options = {});
+
   Communicator(Communicator&&) noexcept;
   Communicator& operator=(Communicator&&) noexcept;
   ~Communicator();
@@ -187,6 +210,24 @@ class TUTTI_EXPORT Communicator {
   /// the same size. In place, `own` and `result` are the same memory.
   Result<Request> allreduce(std::span<const std::byte> own, std::span<std::byte> result,
                             const Reduction& reduction, const CollectiveOptions& options = {});
+  // Messages from rank to rank. They need no order among the collectives.
+
+  /// Sends a message with a tag to rank `to`, which may be this rank. The request is done when
+  /// `message` may be changed: at once for a short message that finds room at the receiver,
+  /// otherwise when a receive has got it. Messages to one rank that fit the same receive are
+  /// received in the order in which they are sent. Thread-safe.
+  Result<Request> send(std::span<const std::byte> message, Rank to, std::uint64_t tag = 0,
+                       const MessageOptions& options = {});
+  /// Receives one message of rank `from`, or of any rank (kAnyRank), whose tag agrees with `tag` in
+  /// the bits of options.tag_mask. The message may be shorter than `buffer`; Request::message() has
+  /// its length. A longer one is lost, and the request ends with Code::invalid_argument. A receive
+  /// from a rank that has died ends after the peer timeout; one of kAnyRank ends if any rank dies.
+  ///
+  ///   auto request = comm->receive(buffer, tutti::kAnyRank, 7);
+  ///   if (request && request->wait()) use(buffer, request->message().source);
+  Result<Request> receive(std::span<std::byte> buffer, Rank from, std::uint64_t tag = 0,
+                          const MessageOptions& options = {});
+
   /// Starts the collective that `call` describes.
   Result<Request> start(const CollectiveCall& call);
   /// Prepares the collective that `call` describes for many starts. This call is local and does not

@@ -219,6 +219,24 @@ TUTTI_C_EXPORT tutti_status_t tutti_comm_duplicate(tutti_comm_t* comm,
                                                    const tutti_comm_options_t* options,
                                                    tutti_comm_t** duplicate);
 
+/* As `color` of a split: this rank joins no communicator. */
+#define TUTTI_NO_COLOR UINT32_MAX
+
+/* Splits a communicator: the ranks that pass the same color form a new one, numbered in the order of
+ * their keys, then of their ranks in `comm`. *part is NULL at a rank that passes TUTTI_NO_COLOR. The
+ * new communicator shares the progress thread of `comm`, and its collectives need no order relative
+ * to those of `comm`. Every rank must call this function, at the same place in the order of the
+ * collectives of `comm`. tutti_last_error_ranks has the numbers that lost ranks have in the job. The
+ * caller frees *part by tutti_comm_destroy. */
+TUTTI_C_EXPORT tutti_status_t tutti_comm_split(tutti_comm_t* comm, uint32_t color, int64_t key,
+                                               const tutti_comm_options_t* options,
+                                               tutti_comm_t** part);
+/* As tutti_comm_split, for a communicator of the `count` ranks in `ranks`, in their order. *part is
+ * NULL at a rank that is not named. Ranks may name different lists that have no rank in common. */
+TUTTI_C_EXPORT tutti_status_t tutti_comm_subset(tutti_comm_t* comm, const uint32_t* ranks,
+                                                size_t count, const tutti_comm_options_t* options,
+                                                tutti_comm_t** part);
+
 /* Frees the handle of a communicator. This rank leaves the communicator when all requests are
  * freed, too. Wait for the requests first, because their buffers belong to Tutti until they are
  * done. NULL is allowed. */
@@ -411,6 +429,51 @@ TUTTI_C_EXPORT tutti_status_t tutti_iallreduce(tutti_comm_t* comm, const void* o
                                                size_t count, const tutti_reduction_t* reduction,
                                                const tutti_call_options_t* options,
                                                tutti_request_t** request);
+
+/* ---- Messages from rank to rank -------------------------------------------------------------- */
+
+/* As `from` of a receive: a message of any rank. */
+#define TUTTI_ANY_RANK UINT32_MAX
+
+/* The message that a receive has got. */
+typedef struct tutti_message {
+  size_t size;     /* sizeof(tutti_message_t), set by the caller */
+  uint32_t source; /* rank that sent it */
+  uint64_t tag;
+  uint64_t bytes; /* length of the message, also if it was longer than the buffer */
+} tutti_message_t;
+
+#define TUTTI_MESSAGE_INIT \
+  { sizeof(tutti_message_t), 0, 0, 0 }
+
+/* Sends `bytes` bytes with a tag to rank `to`, which may be this rank. Messages to one rank that fit
+ * the same receive are received in the order in which they are sent. They need no order among the
+ * collectives. The call returns, or the request is done, when `message` may be changed: at once for
+ * a short message that finds room at the receiver, otherwise when a receive has got it. */
+TUTTI_C_EXPORT tutti_status_t tutti_send(tutti_comm_t* comm, const void* message, size_t bytes,
+                                         uint32_t to, uint64_t tag);
+TUTTI_C_EXPORT tutti_status_t tutti_isend(tutti_comm_t* comm, const void* message, size_t bytes,
+                                          uint32_t to, uint64_t tag, tutti_request_t** request);
+
+/* Receives one message of rank `from`, or of any rank (TUTTI_ANY_RANK), whose tag agrees with `tag`
+ * in the bits of `tag_mask`: UINT64_MAX for an equal tag, 0 for any tag. The message may be shorter
+ * than the `capacity` bytes of `buffer`. A longer one is lost, and the receive gives
+ * TUTTI_INVALID_ARGUMENT. A receive from a rank that has died ends after the peer timeout; one from
+ * TUTTI_ANY_RANK ends if any rank dies. tutti_recv stores source, tag and length in *message, which
+ * may be NULL. */
+TUTTI_C_EXPORT tutti_status_t tutti_recv(tutti_comm_t* comm, void* buffer, size_t capacity,
+                                         uint32_t from, uint64_t tag, uint64_t tag_mask,
+                                         tutti_message_t* message);
+TUTTI_C_EXPORT tutti_status_t tutti_irecv(tutti_comm_t* comm, void* buffer, size_t capacity,
+                                          uint32_t from, uint64_t tag, uint64_t tag_mask,
+                                          tutti_request_t** request);
+
+/* Cancels a receive: it ends with TUTTI_ABORTED unless it has got its message before. Gives
+ * TUTTI_INVALID_ARGUMENT for other calls. The buffer belongs to Tutti until the request is done. */
+TUTTI_C_EXPORT tutti_status_t tutti_request_cancel(tutti_request_t* request);
+/* Stores source, tag and length of the message of a receive that is done in *message. */
+TUTTI_C_EXPORT tutti_status_t tutti_request_message(const tutti_request_t* request,
+                                                    tutti_message_t* message);
 
 /* ---- Requests -------------------------------------------------------------------------------- */
 

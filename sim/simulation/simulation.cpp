@@ -342,6 +342,7 @@ void Simulation::work(std::uint32_t at) {
   for (const std::uint32_t m : host.members) {
     const Member& member = members_[m];
     worked |= member.context->operations().has_submissions();
+    worked |= member.context->tagged().has_submissions();
     const Instant chunk = member.endpoint->next_chunk();
     if (chunk != kNever) next = std::min(next, chunk + config_.host.moderation);
     next = std::min({next, member.context->next_deadline(), member.endpoint->next_completion()});

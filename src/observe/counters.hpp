@@ -65,9 +65,13 @@ struct Counters {
   std::uint64_t messages_received = 0;
   /// Messages received that were malformed or not allowed from their sender.
   std::uint64_t messages_rejected = 0;
-  std::uint64_t messages_eager = 0;       ///< messages of schedules sent eagerly
-  std::uint64_t messages_rendezvous = 0;  ///< messages of schedules sent by rendezvous
-  std::uint64_t copies_overlapped = 0;    ///< long copies made in slices during transfers
+  std::uint64_t messages_eager = 0;          ///< messages of schedules sent eagerly
+  std::uint64_t messages_rendezvous = 0;     ///< messages of schedules sent by rendezvous
+  std::uint64_t tagged_sent_eager = 0;       ///< tagged messages sent with their data
+  std::uint64_t tagged_sent_rendezvous = 0;  ///< tagged messages that the receiver READs
+  std::uint64_t tagged_expected = 0;  ///< tagged messages whose receive was posted before they came
+  std::uint64_t tagged_unexpected = 0;  ///< tagged messages that came before their receive
+  std::uint64_t copies_overlapped = 0;  ///< long copies made in slices during transfers
   std::uint64_t bytes_reduced = 0;
   std::uint64_t in_network_calls = 0;  ///< collectives reduced by an aggregator
   /// Segments that this rank contributed to an aggregator.

@@ -20,6 +20,7 @@
 #include "engine/aggregate/window_plan.hpp"
 #include "protocol/codec/data_message.hpp"
 #include "protocol/codec/message.hpp"
+#include "protocol/codec/tagged_message.hpp"
 #include "runtime/aggregator/aggregation_plan.hpp"
 #include "runtime/aggregator/aggregator_frame.hpp"
 #include "runtime/bootstrap/store/store_frame.hpp"
@@ -135,6 +136,15 @@ void add_messages(Corpus& corpus) {
   const Bytes answer(24, std::byte{1});
   corpus.add("data_message_fuzz", "data", join(header, answer));
   corpus.add("data_message_fuzz", "clear_to_send", encode(ClearToSend{.key = 3, .offset = 64}));
+  for (const auto& [name, message] :
+       {std::pair<const char*, TaggedMessage>{"eager", {.kind = TaggedKind::eager, .tag = 5}},
+        {"ready", {.kind = TaggedKind::ready, .number = 1, .tag = 5, .length_bytes = 9, .key = 7}},
+        {"pulled", {.kind = TaggedKind::pulled, .number = 1}},
+        {"credit", {.kind = TaggedKind::credit, .number = 65536}}}) {
+    std::array<std::byte, kMaxTaggedHeaderBytes> bytes;
+    const std::size_t length = encode_tagged(message, bytes);
+    corpus.add("tagged_message_fuzz", name, std::span<const std::byte>(bytes).first(length));
+  }
   // Each answer is one operation of the target: a data message of rank 0 or 1 with 24 bytes, in the
   // first match slot.
   corpus.add("clock_exchange_fuzz", "answer",

@@ -120,6 +120,65 @@ static void check_requests(tutti_comm_t* comm, uint32_t rank) {
   }
 }
 
+/* Each rank sends one short and one long message to the next rank, and cancels a receive. */
+static void check_messages(tutti_comm_t* comm, uint32_t rank) {
+  enum { kLong = 100000 };
+  static unsigned char out[kRanks][kLong];
+  static unsigned char in[kRanks][kLong];
+  const uint32_t next = (rank + 1) % kRanks;
+  const uint32_t previous = (rank + kRanks - 1) % kRanks;
+  memset(out[rank], (int)(rank + 1), kLong);
+  tutti_request_t* request = NULL;
+  tutti_message_t message = TUTTI_MESSAGE_INIT;
+  CHECK_OK(tutti_send(comm, out[rank], 10, next, 70 + rank));
+  CHECK_OK(tutti_recv(comm, in[rank], kLong, TUTTI_ANY_RANK, 64, ~(uint64_t)15, &message));
+  CHECK(message.source == previous && message.tag == 70 + previous && message.bytes == 10);
+  CHECK(in[rank][0] == previous + 1 && in[rank][9] == previous + 1 && in[rank][10] == 0);
+  CHECK_OK(tutti_isend(comm, out[rank], kLong, next, 5, &request));
+  CHECK_INVALID(tutti_request_cancel(request));
+  CHECK_OK(tutti_recv(comm, in[rank], kLong, previous, 5, UINT64_MAX, NULL));
+  CHECK(in[rank][kLong - 1] == previous + 1);
+  CHECK_OK(tutti_request_wait(request));
+  tutti_request_free(request);
+  CHECK_OK(tutti_irecv(comm, in[rank], kLong, previous, 6, UINT64_MAX, &request));
+  CHECK_OK(tutti_request_cancel(request));
+  CHECK(tutti_request_wait(request) == TUTTI_ABORTED);
+  message.size = 1;
+  CHECK_INVALID(tutti_request_message(request, &message));
+  tutti_request_free(request);
+  CHECK_INVALID(tutti_send(comm, out[rank], 1, kRanks, 0));
+  CHECK_INVALID(tutti_send(comm, NULL, 1, next, 0));
+  CHECK_INVALID(tutti_isend(comm, out[rank], 1, next, 0, NULL));
+  CHECK_INVALID(tutti_recv(NULL, in[rank], 1, previous, 0, 0, NULL));
+  CHECK_INVALID(tutti_request_message(NULL, &message));
+  CHECK_INVALID(tutti_request_cancel(NULL));
+}
+
+/* Ranks 0 and 2 form a communicator in the reverse order, and rank 1 joins none. */
+static void check_split(tutti_comm_t* comm, uint32_t rank) {
+  const uint32_t named[] = {2, 0};
+  for (int by_list = 0; by_list < 2; ++by_list) {
+    tutti_comm_t* part = comm;
+    if (by_list) {
+      CHECK_OK(tutti_comm_subset(comm, named, 2, NULL, &part));
+    } else {
+      const uint32_t color = rank == 1 ? TUTTI_NO_COLOR : 4;
+      CHECK_OK(tutti_comm_split(comm, color, -(int64_t)rank, NULL, &part));
+    }
+    CHECK((part == NULL) == (rank == 1));
+    if (part == NULL) continue;
+    uint32_t number = 9;
+    uint32_t size = 9;
+    CHECK_OK(tutti_comm_rank(part, &number));
+    CHECK_OK(tutti_comm_size(part, &size));
+    CHECK(number == (rank == 0) && size == 2);
+    CHECK_OK(tutti_barrier(part, NULL));
+    tutti_comm_destroy(part);
+  }
+  CHECK_INVALID(tutti_comm_subset(comm, NULL, 2, NULL, &comm));
+  CHECK_INVALID(tutti_comm_split(comm, 0, 0, NULL, NULL));
+}
+
 static void count_one(const char* name, uint64_t value, void* context) {
   if (name[0] != '\0') *(uint64_t*)context += 1;
   (void)value;
@@ -271,6 +330,8 @@ static void* run_rank(void* context) {
   CHECK_OK(tutti_broadcast(comm, NULL, 0, 0, NULL));
   check_requests(comm, rank);
   check_copies(comm, rank);
+  check_messages(comm, rank);
+  check_split(comm, rank);
   check_observation(comm);
   if (other != NULL) {
     check_requests(other, rank);

@@ -52,13 +52,13 @@ TEST(CommunicatorNumber, DuplicatesAndTheirDuplicates_haveDifferentNumbers) {
   });
 }
 
-TEST(CommunicatorNumber, RanksThatProposeDifferentNumbers_useThatOfRank0) {
+TEST(CommunicatorNumber, RanksThatProposeDifferentNumbers_useTheHighest) {
   auto bootstraps = runtime::make_local_bootstraps(2);
   const auto number_of = [&](std::uint32_t rank, std::uint16_t proposed) {
     auto made = runtime::CommunicatorImpl::create(*bootstraps[rank], patient(), nullptr,
                                                   {.number = proposed});
     EXPECT_TRUE(made.ok()) << made.status().to_string();
-    EXPECT_EQ((*made)->number(), 5);
+    EXPECT_EQ((*made)->number(), 9);
   };
   std::thread other([&] { number_of(1, 9); });
   number_of(0, 5);

@@ -1,11 +1,7 @@
 // Tests which ranks count as ranks of one host.
 #include <gtest/gtest.h>
 
-#include <thread>
-
-#include "runtime/bootstrap/local_bootstrap.hpp"
 #include "runtime/hierarchy/host_layout.hpp"
-#include "runtime/hierarchy/subset_bootstrap.hpp"
 
 namespace tutti::runtime {
 namespace {
@@ -53,34 +49,6 @@ TEST(HostLayout, RanksThatShareANetworkButNoMemoryAreFlat) {
   auto greetings = ranks_on("aabb");
   greetings[1].memory = "another user's";
   EXPECT_FALSE(HostLayout::of(greetings).hierarchical());
-}
-
-TEST(SubsetBootstrap, OnlyMembersExchange) {
-  auto whole = make_local_bootstraps(5);
-  std::vector<std::thread> threads;
-  for (std::uint32_t r = 0; r < 5; ++r) {
-    threads.emplace_back([&, r] {
-      constexpr Nanoseconds kLong = std::chrono::seconds(60);
-      // Ranks 1 and 3 exchange, and the other ranks take no part.
-      SubsetBootstrap part(*whole[r], {Rank{1}, Rank{3}});
-      EXPECT_EQ(part.size(), 2u);
-      if (r == 1 || r == 3) {
-        EXPECT_EQ(index(part.rank()), r / 2);
-        const Bytes mine(1, std::byte(r));
-        const auto all = part.allgather(mine, kLong);
-        ASSERT_TRUE(all.ok());
-        EXPECT_EQ(*all, (std::vector<Bytes>{Bytes(1, std::byte{1}), Bytes(1, std::byte{3})}));
-      } else {
-        EXPECT_EQ(index(part.rank()), part.size());
-      }
-      EXPECT_TRUE(part.participate_idle(3, kLong).ok());
-      const auto after = whole[r]->allgather(Bytes(1, std::byte(r)), kLong);
-      ASSERT_TRUE(after.ok());
-      for (std::uint32_t other = 0; other < 5; ++other)
-        EXPECT_EQ((*after)[other], Bytes(1, std::byte(other)));
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "engine/core/communicator_context.hpp"
 
 #include <algorithm>
+#include <span>
 #include <utility>
 
 #include "base/error.hpp"
@@ -20,9 +21,26 @@ Settings in_effect(Settings settings, const device::Capabilities& device) {
 
 /// Ends the use of the callers' buffers by the device and by peers, because they go back to the
 /// callers.
-void release_buffers(device::Endpoint& endpoint, const OperationQueue& operations) {
+void release_buffers(device::Endpoint& endpoint, const OperationQueue& operations,
+                     TaggedMessages& tagged) {
   endpoint.abandon();
   for (const auto& operation : operations.active()) operation->finish();
+  tagged.release_memory();
+}
+
+/// The error of a collective that a rank will never begin, because it has closed its communicator;
+/// ok: there is none. That rank is no longer watched, so the collective would not end.
+Status closed_without(const OperationQueue& operations, const SlotRecovery& slots,
+                      const RankNames& names) {
+  for (const auto& operation : operations.active()) {
+    const Rank absent = slots.closed_before(operation->epoch());
+    if (absent == kNoRank) continue;
+    return failure_of(names.in_job({absent}), Code::peer_failed,
+                      "{} has closed its communicator without taking part in this collective: call "
+                      "the same collectives on all ranks before closing",
+                      names.of(absent));
+  }
+  return {};
 }
 
 }  // namespace
@@ -41,10 +59,11 @@ CommunicatorContext::CommunicatorContext(Rank rank, std::uint32_t size, const Se
       peers_(rank, size, *endpoint_, settings.path_test_interval),
       network_(settings.assumed_bytes_per_second),
       messages_(*endpoint_, counters_),
+      tagged_(rank, *endpoint_, messages_, peers_, failures_, names_, counters_),
       retention_(rank, size, settings_, *endpoint_, messages_, network_, counters_),
       slots_(rank, size, endpoint_->slot_exchange(), messages_, peers_, counters_),
       closing_(size, retention_, slots_, peers_),
-      router_(names_, operations_, failures_, messages_, retention_, slots_, counters_),
+      router_(names_, operations_, failures_, messages_, tagged_, retention_, slots_, counters_),
       receiver_(size, *endpoint_, operations_, failures_, counters_, settings_.window_bytes,
                 [this](Instant now) { begin_operations(now); }) {}
 
@@ -66,9 +85,10 @@ bool CommunicatorContext::poll(Instant now) {
     messages_.post_deferred(now);
     receiver_.discard();
     // An exception in `settle_failure` may have left collectives that have not ended.
-    if (operations_.idle()) return false;
-    release_buffers(*endpoint_, operations_);
+    if (operations_.idle() && !tagged_.busy()) return false;
+    release_buffers(*endpoint_, operations_, tagged_);
     operations_.fail_all({}, failures_.status());
+    tagged_.fail_all(failures_.status());
     return true;
   }
   // While a slot exchange is the only work, other messages are handled in every kSlotOnlyRounds-th
@@ -76,12 +96,19 @@ bool CommunicatorContext::poll(Instant now) {
   constexpr std::uint32_t kSlotOnlyRounds = 16;
   const bool briefly = only_slot_exchange_active() && ++rounds_slot_only_ % kSlotOnlyRounds != 0;
   if (briefly && poll_inline(now)) return operations_.active().empty();
-  if (peers_.path_test_due(now)) peers_.test_paths(now, operations_.progress());
-  bool worked = take_completions(now, endpoint_->poll(now, completions_));
+  if (peers_.path_test_due(now))
+    peers_.test_paths(now, operations_.progress() + tagged_.progress());
+  const bool awaited_messages = tagged_.waiting();
+  bool worked = tagged_.busy() && tagged_.poll(now);
+  worked |= router_.take(now, std::span(completions_).first(endpoint_->poll(now, completions_)));
   messages_.post_deferred(now);
-  if (slots_.any_closed()) fail_collectives_of_closed_ranks();
+  if (slots_.any_closed()) {
+    if (Status closed = closed_without(operations_, slots_, names_); !closed)
+      failures_.fail(closed);
+  }
   worked |= receiver_.poll(now);
   worked |= poll_operations(now);
+  if (awaited_messages && !awaits_peers()) peers_.unwatch_all();
   if (!failures_.noted()) {
     closing_.poll(now);
     retention_.serve(now);
@@ -96,8 +123,8 @@ bool CommunicatorContext::poll(Instant now) {
 /// If this is true, most rounds poll only the slot exchange. Running the rest of the engine, whose
 /// code is no longer cached, would take longer than the short collective itself.
 bool CommunicatorContext::only_slot_exchange_active() const {
-  return operations_.only_slot_exchange() && !messages_.has_deferred() && !failures_.noted() &&
-         !receiver_.has_workers();
+  return operations_.only_slot_exchange() && !messages_.has_deferred() && !tagged_.busy() &&
+         !failures_.noted() && !receiver_.has_workers();
 }
 
 void CommunicatorContext::try_start_inline(Instant now, std::unique_ptr<Operation>& operation) {
@@ -115,11 +142,6 @@ bool CommunicatorContext::poll_inline(Instant now) {
   exchange.poll(now);
   if (exchange.done()) end(now, 0);
   return !failures_.noted();
-}
-
-bool CommunicatorContext::take_completions(Instant now, std::size_t count) {
-  for (std::size_t i = 0; i < count; ++i) router_.on_completion(now, completions_[i]);
-  return count > 0;
 }
 
 void CommunicatorContext::begin_operations(Instant now) {
@@ -168,7 +190,7 @@ bool CommunicatorContext::poll_operations(Instant now) {
   begin_operations(now);
   // The work that the operations have just posted is sent now and not in the next round.
   if (worked && !failures_.noted())
-    take_completions(now, endpoint_->poll_posted(now, completions_));
+    router_.take(now, std::span(completions_).first(endpoint_->poll_posted(now, completions_)));
   return worked;
 }
 
@@ -181,8 +203,7 @@ void CommunicatorContext::end(Instant now, std::size_t position) {
   recorder_.enter(over->epoch(), observe::Phase::done, now);
   over->finish();
   if (over->begun_by_all()) retention_.begun_by_all(over->epoch());
-  // A closing rank waits for delivery ACKs, so it must notice the death of a rank that owes one.
-  if (operations_.idle() && !closing_.begun()) peers_.unwatch_all();
+  if (!awaits_peers()) peers_.unwatch_all();
   Operation& ended = *over;
   if (rest) *rest = std::move(over);
   operations_.complete(ended, {});
@@ -203,7 +224,7 @@ void CommunicatorContext::settle_failure(Instant now) {
     results.push_back(operation->done() ? Status() : failures_.status_of(now, *operation));
     if (first.ok()) first = results.back();
   }
-  release_buffers(*endpoint_, operations_);
+  release_buffers(*endpoint_, operations_, tagged_);
   for (std::size_t i = 0; i < results.size(); ++i) {
     recorder_.enter(operations_.active()[i]->epoch(),
                     results[i].ok() ? observe::Phase::done : observe::Phase::failed, now);
@@ -212,24 +233,8 @@ void CommunicatorContext::settle_failure(Instant now) {
   // process.
   failures_.call_hook(first.ok() ? failures_.status() : first);
   operations_.fail_all(results, failures_.status());
+  tagged_.fail_all(failures_.status());
 }
-
-/// Fails a collective that a rank will never begin, because it has closed its communicator. That
-/// rank is no longer watched, so the collective would not end.
-void CommunicatorContext::fail_collectives_of_closed_ranks() {
-  for (const auto& operation : operations_.active()) {
-    const Rank absent = slots_.closed_before(operation->epoch());
-    if (absent == kNoRank) continue;
-    return failures_.fail_because(
-        failure_of(names_.in_job({absent}), Code::peer_failed,
-                   "{} has closed its communicator without taking part in this collective: call "
-                   "the same collectives on all ranks before closing",
-                   names_.of(absent)));
-  }
-}
-
-/// Sends the failure notices that have not been sent, which is repeated if it throws.
-bool CommunicatorContext::quiet() const { return !messages_.has_deferred() && endpoint_->quiet(); }
 
 Instant CommunicatorContext::next_deadline() const {
   return std::min({endpoint_->next_deadline(), operations_.next_deadline(), peers_.next_deadline(),

@@ -19,6 +19,7 @@
 #include "engine/exchange/slot_recovery.hpp"
 #include "engine/messages/message_router.hpp"
 #include "engine/messages/message_sender.hpp"
+#include "engine/messages/tagged_messages.hpp"
 #include "engine/peers/close_protocol.hpp"
 #include "engine/peers/failure_coordinator.hpp"
 #include "engine/peers/peer_watch.hpp"
@@ -48,8 +49,8 @@ class CommunicatorContext {
   bool poll(Instant now);
   /// The time at which `poll` must be called even if nothing arrives.
   Instant next_deadline() const;
-  /// Whether every message of this rank has reached its peer.
-  bool quiet() const;
+  /// Whether a collective or a tagged message is submitted or under way.
+  bool busy() const { return operations_.busy() || tagged_.busy(); }
 
   /// Traces collectives from now on. Of a collective in progress only the rest is traced.
   void trace_to(std::unique_ptr<observe::CommunicatorTrace> trace) {
@@ -80,6 +81,7 @@ class CommunicatorContext {
   PeerWatch& peers() { return peers_; }
   NetworkEstimates& network() { return network_; }
   MessageSender& messages() { return messages_; }
+  TaggedMessages& tagged() { return tagged_; }
   MessageRouter& router() { return router_; }
   ChunkReceiver& receiver() { return receiver_; }
   const ChunkReceiver& receiver() const { return receiver_; }
@@ -88,13 +90,13 @@ class CommunicatorContext {
   CloseProtocol& closing() { return closing_; }
 
  private:
-  bool take_completions(Instant now, std::size_t count);
   void begin_operations(Instant now);
   void begin(Instant now, std::unique_ptr<Operation> begun);
   void start(Instant now, std::uint32_t epoch, Operation& operation);
   void end(Instant now, std::size_t position);
   bool poll_operations(Instant now);
-  void fail_collectives_of_closed_ranks();
+  /// Whether this rank must notice the death of a peer. A closing rank waits for delivery ACKs.
+  bool awaits_peers() const { return !operations_.idle() || tagged_.waiting() || closing_.begun(); }
   void settle_failure(Instant now);
 
   Rank rank_;
@@ -112,6 +114,7 @@ class CommunicatorContext {
   PeerWatch peers_;
   NetworkEstimates network_;
   MessageSender messages_;
+  TaggedMessages tagged_;
   Retention retention_;
   SlotRecovery slots_;
   CloseProtocol closing_;

@@ -13,6 +13,7 @@
 #include "observe/counters.hpp"
 #include "observe/flight_recorder.hpp"
 #include "protocol/codec/message.hpp"
+#include "tutti/message.hpp"
 #include "tutti/status.hpp"
 #include "tutti/units.hpp"
 
@@ -27,7 +28,8 @@ struct ReceiveView;
 /// thread may read it.
 struct Completion {
   std::atomic<bool> done{false};
-  Status status;  ///< result of the collective; valid once `done` is true
+  Status status;        ///< result of the collective; valid once `done` is true
+  MessageInfo message;  ///< message that a receive has got; valid once `done` is true
   std::function<void(const Status&)>
       callback;  ///< function that the owner of the engine calls once, at the end
   std::atomic<std::uint64_t> chunks_present{0};

@@ -106,7 +106,7 @@ class OperationQueue {
 
  private:
   observe::Counters& counters_;
-  SubmissionQueue submitted_;
+  SubmissionQueue<Operation> submitted_;
   std::deque<std::unique_ptr<Operation>> queued_;
   std::vector<std::unique_ptr<Operation>> active_;
   std::unique_ptr<Operation> unbegun_;  ///< collective whose beginning threw; null: none

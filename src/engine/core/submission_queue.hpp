@@ -1,16 +1,14 @@
-// The lock-free queue through which application threads hand operations to the engine.
+// The lock-free queue through which application threads hand their calls to the engine.
 #pragma once
 
 #include <atomic>
 #include <memory>
 #include <utility>
 
-#include "engine/core/operation.hpp"
-
 namespace tutti::engine {
 
-/// A queue of any number of producers and one consumer. Operations of one producer keep their
-/// order.
+/// A queue of any number of producers and one consumer. Calls of one producer keep their order.
+template <typename Call>
 class SubmissionQueue {
  public:
   SubmissionQueue() = default;
@@ -20,33 +18,33 @@ class SubmissionQueue {
     while (front() != nullptr) pop();
   }
 
-  void push(std::unique_ptr<Operation> operation) {
-    auto* node = new Node{std::move(operation), head_.load(std::memory_order_relaxed)};
+  void push(std::unique_ptr<Call> call) {
+    auto* node = new Node{std::move(call), head_.load(std::memory_order_relaxed)};
     while (!head_.compare_exchange_weak(node->next, node, std::memory_order_release,
                                         std::memory_order_relaxed)) {
     }
   }
 
-  // Only the consumer calls the functions below. None of them allocates, so that no operation is
+  // Only the consumer calls the functions below. None of them allocates, so that no call is
   // lost for lack of memory.
 
   bool empty() const {
     return oldest_ == nullptr && head_.load(std::memory_order_relaxed) == nullptr;
   }
-  /// The oldest operation, which the consumer may move out before it calls `pop`; null: none.
-  std::unique_ptr<Operation>* front() {
+  /// The oldest call, which the consumer may move out before it calls `pop`; null: none.
+  std::unique_ptr<Call>* front() {
     if (oldest_ == nullptr) take_over();
-    return oldest_ == nullptr ? nullptr : &oldest_->operation;
+    return oldest_ == nullptr ? nullptr : &oldest_->call;
   }
   void pop() { delete std::exchange(oldest_, oldest_->next); }
 
  private:
   struct Node {
-    std::unique_ptr<Operation> operation;
+    std::unique_ptr<Call> call;
     Node* next;
   };
 
-  /// Moves the submitted operations, the last of which comes first, to `oldest_` in reverse.
+  /// Moves the submitted calls, the last of which comes first, to `oldest_` in reverse.
   void take_over() {
     Node* node = head_.exchange(nullptr, std::memory_order_acquire);
     while (node != nullptr) {
@@ -56,7 +54,7 @@ class SubmissionQueue {
   }
 
   std::atomic<Node*> head_{nullptr};
-  Node* oldest_ = nullptr;  ///< operations that the consumer has taken over, oldest first
+  Node* oldest_ = nullptr;  ///< calls that the consumer has taken over, oldest first
 };
 
 }  // namespace tutti::engine

@@ -17,6 +17,11 @@ constexpr std::uint64_t kMaxUnexpectedBytes = 2 * BarrierPolicy::kMaxUnexpectedB
 
 }  // namespace
 
+bool MessageRouter::take(Instant now, std::span<const device::Completion> completions) {
+  for (const device::Completion& completion : completions) on_completion(now, completion);
+  return !completions.empty();
+}
+
 void MessageRouter::on_completion(Instant now, const device::Completion& completion) {
   switch (completion.opcode) {
     case device::Opcode::receive:
@@ -38,6 +43,8 @@ void MessageRouter::on_completion(Instant now, const device::Completion& complet
       // an error is handled as the loss.
       if (completion.code == Code::peer_failed) {
         failures_.on_peer_failure(completion);
+      } else if (TaggedMessages::owns(completion.work_id)) {
+        tagged_.on_read(now, completion);
       } else if (Operation* operation =
                      operations_.find(static_cast<std::uint32_t>(completion.work_id >> 32))) {
         operation->on_completion(now, completion);
@@ -52,6 +59,8 @@ void MessageRouter::on_arrival(Instant now, const device::Completion& completion
     on_immediate(now, completion.peer, completion.immediate);
   } else if (protocol::is_data_message(completion.payload)) {
     on_data(now, completion.peer, completion.payload);
+  } else if (protocol::is_tagged_message(completion.payload)) {
+    tagged_.on_message(now, completion.peer, completion.payload);
   } else {
     on_message(now, completion.peer, completion.payload);
   }

@@ -16,6 +16,7 @@
 #include "engine/core/retention.hpp"
 #include "engine/exchange/slot_recovery.hpp"
 #include "engine/messages/message_sender.hpp"
+#include "engine/messages/tagged_messages.hpp"
 #include "engine/peers/failure_coordinator.hpp"
 #include "engine/peers/rank_names.hpp"
 #include "observe/counters.hpp"
@@ -35,17 +36,19 @@ class MessageRouter final : public RejectionSink {
 
   /// The referenced objects must outlive this one.
   MessageRouter(const RankNames& names, OperationQueue& operations, FailureCoordinator& failures,
-                MessageSender& messages, Retention& retention, SlotRecovery& slots,
-                observe::Counters& counters)
+                MessageSender& messages, TaggedMessages& tagged, Retention& retention,
+                SlotRecovery& slots, observe::Counters& counters)
       : names_(names),
         operations_(operations),
         failures_(failures),
         messages_(messages),
+        tagged_(tagged),
         retention_(retention),
         slots_(slots),
         counters_(counters) {}
 
-  void on_completion(Instant now, const device::Completion& completion);
+  /// Handles completions; returns false if there are none.
+  bool take(Instant now, std::span<const device::Completion> completions);
   /// Delivers messages that arrived before their collective began here.
   void deliver_unexpected(Instant now, Operation& operation);
   /// Whether probes are kept for take_probes. They are not at first.
@@ -69,6 +72,7 @@ class MessageRouter final : public RejectionSink {
     std::vector<std::byte> payload;
   };
 
+  void on_completion(Instant now, const device::Completion& completion);
   void on_arrival(Instant now, const device::Completion& completion);
   void on_message(Instant now, Rank from, std::span<const std::byte> bytes);
   void on_data(Instant now, Rank from, std::span<const std::byte> bytes);
@@ -78,6 +82,7 @@ class MessageRouter final : public RejectionSink {
   OperationQueue& operations_;
   FailureCoordinator& failures_;
   MessageSender& messages_;
+  TaggedMessages& tagged_;
   Retention& retention_;
   SlotRecovery& slots_;
   observe::Counters& counters_;

@@ -1,5 +1,6 @@
 #include "engine/messages/message_sender.hpp"
 
+#include <array>
 #include <cstring>
 #include <iterator>
 
@@ -16,12 +17,18 @@ void MessageSender::send(Instant now, protocol::Outbox& outbox) {
 
 void MessageSender::send_data(Instant now, Rank to, std::uint32_t epoch, std::uint32_t slot,
                               std::span<const std::byte> payload) {
+  std::array<std::byte, protocol::kDataHeaderBytes> header;
+  protocol::encode_data_header(epoch, slot, header.data());
+  send_parts(now, to, header, payload);
+}
+
+void MessageSender::send_parts(Instant now, Rank to, std::span<const std::byte> header,
+                               std::span<const std::byte> payload) {
   ++counters_.messages_sent;
-  const Message message{to, buffers_.take(), protocol::kDataHeaderBytes + payload.size()};
+  const Message message{to, buffers_.take(), header.size() + payload.size()};
   std::byte* const bytes = buffers_[message.buffer].data();
-  protocol::encode_data_header(epoch, slot, bytes);
-  if (!payload.empty())
-    std::memcpy(bytes + protocol::kDataHeaderBytes, payload.data(), payload.size());
+  std::memcpy(bytes, header.data(), header.size());
+  if (!payload.empty()) std::memcpy(bytes + header.size(), payload.data(), payload.size());
   post_or_defer(now, message);
 }
 

@@ -28,6 +28,10 @@ class MessageSender {
   /// Sends a schedule's data eagerly: it is copied, and leaves as soon as the device takes it.
   void send_data(Instant now, Rank to, std::uint32_t epoch, std::uint32_t slot,
                  std::span<const std::byte> payload);
+  /// Sends a message that consists of two parts and has at most `max_message_bytes` of the endpoint.
+  /// It is copied.
+  void send_parts(Instant now, Rank to, std::span<const std::byte> header,
+                  std::span<const std::byte> payload);
   /// Largest payload of send_data, in bytes.
   std::size_t max_data_bytes() const {
     return endpoint_.max_message_bytes() - protocol::kDataHeaderBytes;

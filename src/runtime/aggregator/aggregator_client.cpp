@@ -169,7 +169,7 @@ void Aggregation::poll() {
 
 bool Aggregation::busy() const {
   return std::any_of(sides_.begin(), sides_.end(),
-                     [](const Side& side) { return side.state->context().operations().busy(); });
+                     [](const Side& side) { return side.state->context().busy(); });
 }
 
 Status Aggregation::status() const {

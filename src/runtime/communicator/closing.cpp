@@ -33,7 +33,10 @@ void poll_context(engine::CommunicatorContext& context) {
 /// not beyond `deadline`.
 void linger(engine::CommunicatorContext& context, Nanoseconds patience, Instant deadline) {
   const Instant end = std::min(deadline, now() + patience);
-  while (!context.quiet() && now() < end) {
+  const auto sent = [&] {
+    return !context.messages().has_deferred() && context.endpoint().quiet();
+  };
+  while (!sent() && now() < end) {
     poll_context(context);
     wait_readable(context.endpoint());
   }
@@ -62,7 +65,7 @@ void end_operations(engine::CommunicatorContext& context, const Status& why) {
   });
   do {
     poll_context(context);
-  } while (context.operations().busy());
+  } while (context.busy());
 }
 
 Status close_context(engine::CommunicatorContext& context, Instant deadline) {
@@ -89,9 +92,9 @@ Status close_context(engine::CommunicatorContext& context, Instant deadline) {
   }
   linger(context, kCloseLinger, deadline);
   EnginePoller::run_contained(context, [&] {
-    // A collective that is still under way here may never end at a peer.
-    if (context.operations().busy()) {
-      context.failures().abort("it has closed its communicator before this collective was done");
+    // A call that is still under way here may never end at a peer.
+    if (context.busy()) {
+      context.failures().abort("it has closed its communicator before this call was done");
     } else {
       context.slots().announce_close(now(), context.operations().next_epoch());
     }

@@ -10,6 +10,8 @@
 #include "runtime/aggregator/aggregation_options.hpp"
 #include "runtime/bootstrap/callback_bootstrap.hpp"
 #include "runtime/bootstrap/detect.hpp"
+#include "runtime/bootstrap/split.hpp"
+#include "runtime/bootstrap/subset_bootstrap.hpp"
 #include "runtime/bootstrap/unique_id.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
 #include "runtime/communicator/join_routes.hpp"
@@ -73,11 +75,20 @@ Result<std::optional<crypto::Secret>> job_key_of(const runtime::Bootstrap& boots
   return key;
 }
 
+/// The numbers in the job of some ranks of a communicator, or of all of them.
+std::vector<Rank> job_ranks(runtime::CommunicatorImpl& communicator, std::vector<Rank> ranks = {}) {
+  for (std::uint32_t r = 0; ranks.size() <= r && r < communicator.size(); ++r)
+    ranks.push_back(rank_of(r));
+  return communicator.context().names().in_job(std::move(ranks));
+}
+
 /// Creates a communicator with the aggregators and algorithm rules that the environment adds.
-/// `parent` is null, or the communicator of which this one is a duplicate.
+/// `parent` is null, or the communicator from which this one is made; `members` are then the job
+/// ranks of its ranks.
 Result<std::shared_ptr<runtime::CommunicatorImpl>> create_state(runtime::Bootstrap& bootstrap,
                                                                 const CommunicatorOptions& given,
-                                                                runtime::CommunicatorImpl* parent) {
+                                                                runtime::CommunicatorImpl* parent,
+                                                                std::vector<Rank> members = {}) {
   const std::uint16_t number =
       parent != nullptr ? parent->progress()->next_number() : std::uint16_t{0};
   const CommunicatorOptions options = runtime::with_aggregators_of_environment(given);
@@ -89,9 +100,11 @@ Result<std::shared_ptr<runtime::CommunicatorImpl>> create_state(runtime::Bootstr
                                                  parent != nullptr ? parent->progress() : nullptr,
                                                  {.number = number,
                                                   .choices = std::move(*choices),
+                                                  .members = std::move(members),
                                                   .traced_by_wish = true,
                                                   .key = *key ? &**key : nullptr});
   if (!state) return state.status();
+  if (parent != nullptr) parent->progress()->use_number((*state)->number());
   if (Status status = runtime::join_hosts(**state, bootstrap, options); !status) return status;
   if (Status status = runtime::join_aggregators(**state, bootstrap, options); !status)
     return status;
@@ -118,6 +131,45 @@ Status exchange_over(Communicator& communicator, std::span<const std::byte> mine
     std::copy(buffers->all.begin(), buffers->all.end(), all.begin());
   }
   return status;
+}
+
+/// A bootstrap whose exchanges are Allgathers of a communicator.
+Result<std::unique_ptr<runtime::Bootstrap>> bootstrap_over(Communicator& communicator) {
+  return runtime::make_callback_bootstrap(
+      communicator.rank(), communicator.size(),
+      [&communicator](std::span<const std::byte> mine, std::span<std::byte> all,
+                      Nanoseconds timeout) {
+        return exchange_over(communicator, mine, all, timeout);
+      },
+      "another communicator");
+}
+
+/// The options of a communicator of ranks of `parent`.
+CommunicatorOptions options_within(const runtime::CommunicatorImpl& parent,
+                                   CommunicatorOptions options) {
+  if (!parent.no_multicast().empty()) options.multicast = "none";
+  return options;
+}
+
+/// Takes part in a split and creates this rank's new communicator; null: it joins none.
+Result<std::shared_ptr<runtime::CommunicatorImpl>> split_state(Communicator& whole,
+                                                               runtime::CommunicatorImpl& parent,
+                                                               const runtime::SplitChoice& mine,
+                                                               const CommunicatorOptions& options) {
+  if (Status status = parent.check_usable(); !status) return status;
+  auto bootstrap = bootstrap_over(whole);
+  if (!bootstrap) return bootstrap.status();
+  const Nanoseconds timeout = options.create_timeout;
+  const auto members = runtime::agree_on_split(**bootstrap, mine, timeout);
+  runtime::SubsetBootstrap part(**bootstrap, members ? *members : std::vector<Rank>());
+  auto made = guarded([&]() -> Result<std::shared_ptr<runtime::CommunicatorImpl>> {
+    if (!members) return members.status();
+    if (members->empty()) return std::shared_ptr<runtime::CommunicatorImpl>();
+    return create_state(part, options_within(parent, options), &parent,
+                        job_ranks(parent, *members));
+  });
+  const Status finished = part.finish(timeout);
+  return made && !finished ? finished : made;
 }
 
 }  // namespace
@@ -152,8 +204,8 @@ Status Request::wait_for(Nanoseconds timeout) {
     }
     const ProgressReport report = progress();
     return failure(Code::timeout,
-                   "the collective is not complete after {:.3f} s at rank {}: {} of {} chunks or "
-                   "tasks are done; wait longer, or look for the rank that has not called it",
+                   "the call is not complete after {:.3f} s at rank {}: {} of {} chunks or tasks "
+                   "are done; wait longer, or look for the rank that has not made its call",
                    static_cast<double>(timeout.count()) / 1e9, index(state_->communicator->rank()),
                    report.chunks_present, report.chunks_total);
   });
@@ -165,6 +217,16 @@ ProgressReport Request::progress() const {
   return {completion.chunks_present.load(std::memory_order_relaxed),
           completion.chunks_total.load(std::memory_order_relaxed),
           completion.done.load(std::memory_order_acquire)};
+}
+
+Status Request::cancel() {
+  if (!state_) return no_request();
+  return at_home(*state_->communicator, [&] { return state_->communicator->cancel(*state_); });
+}
+
+MessageInfo Request::message() const {
+  if (!state_ || !state_->completion->done.load(std::memory_order_acquire)) return {};
+  return state_->completion->message;
 }
 
 // ---- Communicator -------------------------------------------------------------------------------
@@ -214,12 +276,7 @@ Result<Communicator> Communicator::create(runtime::Bootstrap& bootstrap,
 Result<Communicator> Communicator::duplicate(const CommunicatorOptions& options) {
   return at_home(*state_, [&]() -> Result<Communicator> {
     if (Status status = state_->check_usable(); !status) return status;
-    auto bootstrap = runtime::make_callback_bootstrap(
-        rank(), size(),
-        [this](std::span<const std::byte> mine, std::span<std::byte> all, Nanoseconds timeout) {
-          return exchange_over(*this, mine, all, timeout);
-        },
-        "another communicator");
+    auto bootstrap = bootstrap_over(*this);
     if (!bootstrap) return bootstrap.status();
     return duplicate(**bootstrap, options);
   });
@@ -229,11 +286,32 @@ Result<Communicator> Communicator::duplicate(runtime::Bootstrap& bootstrap,
                                              const CommunicatorOptions& options) const {
   return at_home(*state_, [&]() -> Result<Communicator> {
     if (Status status = state_->check_usable(); !status) return status;
-    CommunicatorOptions own = options;
-    if (!state_->no_multicast().empty()) own.multicast = "none";
-    auto state = create_state(bootstrap, own, state_.get());
+    auto state =
+        create_state(bootstrap, options_within(*state_, options), state_.get(), job_ranks(*state_));
     if (!state) return state.status();
     return Communicator(std::move(*state));
+  });
+}
+
+Result<std::optional<Communicator>> Communicator::split(std::optional<std::uint32_t> color,
+                                                        std::int64_t key,
+                                                        const CommunicatorOptions& options) {
+  return at_home(*state_, [&]() -> Result<std::optional<Communicator>> {
+    auto part = split_state(*this, *state_, {.color = color, .key = key}, options);
+    if (!part) return part.status();
+    return *part ? std::optional(Communicator(std::move(*part))) : std::nullopt;
+  });
+}
+
+Result<std::optional<Communicator>> Communicator::subset(std::span<const Rank> ranks,
+                                                         const CommunicatorOptions& options) {
+  return at_home(*state_, [&]() -> Result<std::optional<Communicator>> {
+    const auto choice =
+        runtime::SplitChoice::of_named({ranks.begin(), ranks.end()}, rank(), size());
+    if (!choice) return choice.status();
+    auto part = split_state(*this, *state_, *choice, options);
+    if (!part) return part.status();
+    return *part ? std::optional(Communicator(std::move(*part))) : std::nullopt;
   });
 }
 
@@ -338,6 +416,35 @@ Result<Request> Communicator::reduce_scatter(std::span<const std::byte> all,
                 .receive = own,
                 .reduction = reduction,
                 .options = options});
+}
+
+Result<Request> Communicator::send(std::span<const std::byte> message, Rank to, std::uint64_t tag,
+                                   const MessageOptions& options) {
+  return at_home(*state_, [&]() -> Result<Request> {
+    // The engine only reads the buffer of a send.
+    auto* const bytes = const_cast<std::byte*>(message.data());
+    auto request = state_->start({.kind = engine::TaggedCall::Kind::send,
+                                  .peer = to,
+                                  .tag = tag,
+                                  .buffer = {bytes, message.size()}},
+                                 options.will_wait);
+    if (!request) return request.status();
+    return Request(*request);
+  });
+}
+
+Result<Request> Communicator::receive(std::span<std::byte> buffer, Rank from, std::uint64_t tag,
+                                      const MessageOptions& options) {
+  return at_home(*state_, [&]() -> Result<Request> {
+    auto request = state_->start({.kind = engine::TaggedCall::Kind::receive,
+                                  .peer = from,
+                                  .tag = tag,
+                                  .tag_mask = options.tag_mask,
+                                  .buffer = buffer},
+                                 options.will_wait);
+    if (!request) return request.status();
+    return Request(*request);
+  });
 }
 
 Result<Request> Communicator::allreduce(std::span<const std::byte> own, std::span<std::byte> result,

@@ -103,6 +103,42 @@ CallRoute& CommunicatorImpl::route_of(const CollectiveCall& call) const {
   return *routes_.back();
 }
 
+Result<std::shared_ptr<RequestState>> CommunicatorImpl::start(engine::TaggedCall call,
+                                                              bool will_wait) {
+  if (Status status = check_usable(); !status) return status;
+  const bool receives = call.kind == engine::TaggedCall::Kind::receive;
+  const bool any_peer = receives && call.peer == kAnyRank;
+  if (!any_peer && index(call.peer) >= size()) {
+    return failure(Code::invalid_argument,
+                   "{}: rank {} is not one of the {} ranks: give a rank from 0 to {}{}",
+                   receives ? "receive" : "send", index(call.peer), size(), size() - 1,
+                   receives ? ", or kAnyRank" : "");
+  }
+  auto completion = std::make_shared<engine::Completion>();
+  call.completion = completion;
+  auto request = request_of([&]() -> CallRoute::Outcome {
+    progress_->submit(*context_, std::make_unique<engine::TaggedCall>(std::move(call)), will_wait);
+    return completion;
+  });
+  if (request) (*request)->receives = receives;
+  return request;
+}
+
+Status CommunicatorImpl::cancel(const RequestState& request) {
+  if (!request.receives) {
+    return failure(Code::invalid_argument,
+                   "rank {}: only a receive can be cancelled: wait for this call, or abort the "
+                   "communicator",
+                   index(rank()));
+  }
+  progress_->submit(
+      *context_,
+      std::make_unique<engine::TaggedCall>(engine::TaggedCall{
+          .kind = engine::TaggedCall::Kind::cancel, .completion = request.completion}),
+      false);
+  return {};
+}
+
 Status CommunicatorImpl::status() const {
   if (finalized_) {
     return failure(Code::invalid_argument,

@@ -29,12 +29,13 @@ class CommunicatorImpl;
 struct RequestState {
   std::shared_ptr<engine::Completion> completion;
   std::shared_ptr<CommunicatorImpl> communicator;
+  bool receives = false;  ///< whether this is a receive, which can be cancelled
 };
 
 /// The properties that distinguish a communicator from others with the same ranks and options.
 struct CommunicatorRole {
-  /// Number of this communicator among the communicators of the same processes; that of rank 0
-  /// counts.
+  /// Number of this communicator among the communicators of the same processes; the highest that a
+  /// rank proposes counts.
   std::uint16_t number = 0;
   /// The algorithm table. The table of a side communicator must not depend on the environment
   /// variables of its processes.
@@ -96,6 +97,10 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
     if (Status status = check_usable(); !status) return status;
     return request_of([&] { return route_of(call).start(call); });
   }
+  /// Starts a send or a receive.
+  Result<std::shared_ptr<RequestState>> start(engine::TaggedCall call, bool will_wait);
+  /// Cancels a receive that has got no message yet; otherwise does nothing.
+  Status cancel(const RequestState& request);
   /// The first failure of the communicator, also of its side communicators, or the error that the
   /// communicator was finalized; ok: none.
   Status status() const;

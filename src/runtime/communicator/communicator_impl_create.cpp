@@ -210,7 +210,9 @@ Status CommunicatorImpl::Creation::greet(KeyAgreement& keys) {
   }
   if (Status status = check_agreement(made_.greetings_); !status) return status;
   if (Status status = check_traces(made_.greetings_); !status) return status;
-  made_.number_ = made_.greetings_[0].communicator;
+  // No rank has used the highest of the proposed numbers.
+  for (const PeerOptions& one : made_.greetings_)
+    made_.number_ = std::max(made_.number_, one.communicator);
   std::array<std::byte, 4> name{};
   if (Status status = keys.public_bytes("tutti job name 1", name); !status) return status;
   job_name_ = to_hex(name);

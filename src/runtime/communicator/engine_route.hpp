@@ -26,7 +26,7 @@ class EngineRoute final : public CallRoute {
   void abort(const std::string& reason) override { context_.failures().abort(reason); }
   void poll() override;
   Status status() const override { return context_.failures().status(); }
-  bool busy() const override { return context_.operations().busy(); }
+  bool busy() const override { return context_.busy(); }
   Status close(Instant) override { return {}; }
 
  private:

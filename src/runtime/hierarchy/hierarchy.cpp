@@ -5,10 +5,10 @@
 
 #include "base/error.hpp"
 #include "observe/counters.hpp"
+#include "runtime/bootstrap/subset_bootstrap.hpp"
 #include "runtime/communicator/call_check.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
 #include "runtime/communicator/route_names.hpp"
-#include "runtime/hierarchy/subset_bootstrap.hpp"
 #include "runtime/progress/clock.hpp"
 #include "runtime/progress/exception_status.hpp"
 #include "runtime/progress/progress.hpp"
@@ -17,8 +17,6 @@ namespace tutti::runtime {
 
 namespace {
 
-// Number of exchanges that CommunicatorImpl::create makes on its bootstrap.
-constexpr std::uint32_t kExchangesOfCreate = 2;
 constexpr const char* kSharedMemory = "host";
 
 Bytes bytes_of(const std::string& text) {
@@ -72,12 +70,12 @@ Status Hierarchy::open(Bootstrap& bootstrap, const CommunicatorOptions& options,
       if (created) state = std::move(*created);
       status = created.status();
     }
-    const Status rest = part.participate_idle(kExchangesOfCreate, options.create_timeout);
+    const Status rest = part.finish(options.create_timeout);
     return status.ok() ? rest : status;
   };
   const std::uint32_t place = layout_.place_of(rank_);
-  // All ranks take part in two exchanges, each within a subset: first the ranks of each host, then
-  // the ranks of equal local rank.
+  // All ranks take part twice, each within a subset: first the ranks of each host, then the ranks of
+  // equal local rank.
   const Status within =
       join(layout_.ranks_of_host(layout_.host_of(rank_)), kSharedMemory, number, host_);
   const Status between =

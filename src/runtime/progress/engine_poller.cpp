@@ -62,7 +62,7 @@ bool EnginePoller::poll_busy() {
   const Instant at = now();
   bool worked = false;
   for (engine::CommunicatorContext* context : contexts_) {
-    if (!context->operations().busy()) continue;
+    if (!context->busy()) continue;
     worked |= run_contained(*context, [&] { return context->poll(at); });
   }
   return worked;
@@ -89,7 +89,7 @@ bool EnginePoller::begins_together() const {
 bool EnginePoller::only_slot_exchanges() const {
   return std::all_of(contexts_.begin(), contexts_.end(),
                      [](const engine::CommunicatorContext* one) {
-                       return one->only_slot_exchange_active() || !one->operations().busy();
+                       return one->only_slot_exchange_active() || !one->busy();
                      });
 }
 
@@ -106,7 +106,8 @@ bool EnginePoller::prepare_wait(Instant& deadline) {
   bool workers = false;
   for (engine::CommunicatorContext* context : contexts_) {
     deadline = std::min(deadline, context->next_deadline());
-    if (context->operations().has_submissions()) return false;
+    if (context->operations().has_submissions() || context->tagged().has_submissions())
+      return false;
     blocked |= context->operations().blocked();
     workers |= context->receiver().has_workers();
   }

@@ -178,6 +178,16 @@ void Progress::submit(engine::CommunicatorContext& context,
   if (yields_.yields_after_start()) ::sched_yield();
 }
 
+void Progress::submit(engine::CommunicatorContext& context,
+                      std::unique_ptr<engine::TaggedCall> call, bool will_wait) {
+  const std::shared_ptr<engine::Completion> completion = call->completion;
+  context.tagged().submit(std::move(call));
+  if (will_wait) return;
+  // An eager send is done after one poll, so that the progress thread need not wake for it.
+  if (!callbacks_.load(std::memory_order_relaxed)) poll();
+  if (!is_done(*completion)) wake();
+}
+
 void Progress::go_on(engine::CommunicatorContext& context,
                      std::unique_ptr<engine::Operation> operation) {
   if (operation->meets() && caller_owns_engine()) context.try_start_inline(now(), operation);

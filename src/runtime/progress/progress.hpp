@@ -43,8 +43,14 @@ class Progress {
   /// The trace of this rank; null if the rank is not traced.
   RankTrace* trace() { return trace_.get(); }
 
-  /// The number of the next duplicate, which no other duplicate with this engine has.
-  std::uint16_t next_number() { return ++duplicates_; }
+  /// A number that no communicator with this engine has, for the next one.
+  std::uint16_t next_number() { return ++last_number_; }
+  /// Declares a number used, because a peer has proposed it.
+  void use_number(std::uint16_t number) {
+    std::uint16_t last = last_number_;
+    while (last < number && !last_number_.compare_exchange_weak(last, number)) {
+    }
+  }
 
   /// Serves a communicator until `remove`; the communicator must live until then. `receive_workers`
   /// is the number of receive workers; if it is 0, the owner of the engine receives.
@@ -54,6 +60,9 @@ class Progress {
   /// Starts an operation. `will_wait` says that the caller waits at once, so that the progress
   /// thread need not wake.
   void submit(engine::CommunicatorContext& context, std::unique_ptr<engine::Operation> operation,
+              bool will_wait);
+  /// Starts a send or receive, or cancels a receive.
+  void submit(engine::CommunicatorContext& context, std::unique_ptr<engine::TaggedCall> call,
               bool will_wait);
   /// Starts an operation from a completion callback; a slot exchange begins within this call.
   void go_on(engine::CommunicatorContext& context, std::unique_ptr<engine::Operation> operation);
@@ -121,7 +130,7 @@ class Progress {
   EngineOwnership ownership_;
   YieldPolicy yields_;
   std::atomic<bool> callbacks_{false};
-  std::atomic<std::uint16_t> duplicates_{0};
+  std::atomic<std::uint16_t> last_number_{0};
   /// Threads of the receive workers; used by the owner of the engine.
   ReceiveThreads receive_threads_;
   BackgroundThread background_;

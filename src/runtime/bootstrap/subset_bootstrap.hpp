@@ -1,8 +1,7 @@
 // A bootstrap among a subset of the ranks of another one. All ranks of the whole bootstrap exchange
-// at the same time and equally often, each within its own subset.
+// at the same time, each within its own subset, until the last of them has finished.
 #pragma once
 
-#include <cstdint>
 #include <span>
 #include <string>
 #include <utility>
@@ -12,6 +11,8 @@
 
 namespace tutti::runtime {
 
+/// Each rank must end its part by `finish`, also after an error, because the other subsets wait for
+/// it.
 class SubsetBootstrap final : public Bootstrap {
  public:
   /// `members` are ranks of `whole`. The rank of a caller that is not a member is size().
@@ -21,17 +22,16 @@ class SubsetBootstrap final : public Bootstrap {
   Rank rank() const override;
   std::uint32_t size() const override { return static_cast<std::uint32_t>(members_.size()); }
   std::string description() const override { return whole_.description(); }
+  /// Fails if a member has finished already.
   Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine,
                                        Nanoseconds timeout) override;
 
-  /// Takes part in the remaining ones of `exchanges` exchanges without data, so that a rank that
-  /// has failed, or is not a member, does not block the others.
-  Status participate_idle(std::uint32_t exchanges, Nanoseconds timeout);
+  /// Takes part in the exchanges of the other ranks until every rank has finished.
+  Status finish(Nanoseconds timeout);
 
  private:
   Bootstrap& whole_;
   std::vector<Rank> members_;
-  std::uint32_t exchanges_ = 0;
 };
 
 }  // namespace tutti::runtime

@@ -1,0 +1,29 @@
+// Tagged messages from one rank to another.
+#pragma once
+
+#include <cstdint>
+
+#include "tutti/units.hpp"
+
+namespace tutti {
+
+/// As the source of a receive: a message of any rank.
+inline constexpr Rank kAnyRank = kNoRank;
+
+/// Options of Communicator::send and Communicator::receive.
+struct MessageOptions {
+  /// Bits of the tag that must agree with the message's; used by receives only.
+  std::uint64_t tag_mask = UINT64_MAX;
+  /// A hint that the caller will wait right after the start, so that the progress thread can stay
+  /// asleep.
+  bool will_wait = false;
+};
+
+/// The message that a receive has got.
+struct MessageInfo {
+  Rank source = kNoRank;
+  std::uint64_t tag = 0;
+  std::uint64_t bytes = 0;  ///< length of the message, also if it was longer than the buffer
+};
+
+}  // namespace tutti

@@ -1,0 +1,326 @@
+#include "engine/messages/tagged_messages.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <utility>
+
+#include "base/error.hpp"
+
+namespace tutti::engine {
+
+using protocol::TaggedKind;
+
+namespace {
+
+/// Room for eager messages that a rank has at another one. Each message takes its payload and
+/// kEntryBytes of it.
+constexpr std::uint64_t kRoomBytes = 128 * 1024;
+constexpr std::uint64_t kEntryBytes = 64;
+/// Limit on the messages without a receive, which ranks that receive what they are sent never reach.
+constexpr std::size_t kMaxUnexpected = std::size_t{1} << 20;
+
+std::uint64_t room_of(std::uint64_t payload_bytes) { return payload_bytes + kEntryBytes; }
+
+}  // namespace
+
+// ---- calls --------------------------------------------------------------------------------------
+
+bool TaggedMessages::poll(Instant now) {
+  for (std::size_t waiting = reads_to_post_.size(); waiting > 0; --waiting) {
+    const Number receive = reads_to_post_.front();
+    reads_to_post_.erase(reads_to_post_.begin());
+    read(now, receive);
+  }
+  bool began = false;
+  for (auto* next = submitted_.front(); next != nullptr; next = submitted_.front()) {
+    begin(now, *next);
+    submitted_.pop();
+    began = true;
+  }
+  return began;
+}
+
+/// Begins a call. If this throws, `call` or `calls_` has the call, and `fail_all` ends it.
+void TaggedMessages::begin(Instant now, std::unique_ptr<TaggedCall>& call) {
+  switch (call->kind) {
+    case TaggedCall::Kind::send:
+      return begin_send(now, call);
+    case TaggedCall::Kind::receive:
+      return begin_receive(now, call);
+    case TaggedCall::Kind::cancel:
+      return cancel(*call->completion);
+  }
+}
+
+TaggedMessages::Number TaggedMessages::keep(std::unique_ptr<TaggedCall>& call) {
+  constexpr Number kNumbers = kWorkBit;
+  do next_number_ = (next_number_ + 1) % kNumbers;
+  while (calls_.contains(next_number_));
+  calls_[next_number_].call = std::move(call);
+  return next_number_;
+}
+
+void TaggedMessages::begin_send(Instant now, std::unique_ptr<TaggedCall>& call) {
+  const TaggedCall& send = *call;
+  if (send.peer != me_ && send_eagerly(now, send)) return end_call(std::move(call), {});
+  const Number number = keep(call);
+  ++counters_.tagged_sent_rendezvous;
+  if (send.peer == me_) {
+    Message message{.kind = TaggedKind::ready,
+                    .envelope = {me_, send.tag},
+                    .bytes = send.buffer.size(),
+                    .number = number};
+    return on_arrival(now, message);
+  }
+  if (!send.buffer.empty()) {
+    const auto key = endpoint_.register_memory(send.buffer);
+    if (!key) return end(number, failed_call(send, key.status()));
+    calls_[number].key = *key;
+  }
+  peers_.watch(send.peer);
+  send_header(now, send.peer,
+              {.kind = TaggedKind::ready,
+               .number = number,
+               .tag = send.tag,
+               .length_bytes = send.buffer.size(),
+               .key = calls_[number].key.key});
+}
+
+/// Sends a message with its data, if it is short and has room at the receiver.
+bool TaggedMessages::send_eagerly(Instant now, const TaggedCall& send) {
+  const std::size_t bytes = send.buffer.size();
+  if (bytes > endpoint_.max_message_bytes() - protocol::kEagerHeaderBytes) return false;
+  Room& room = rooms_[send.peer];
+  if (room.used + room_of(bytes) > kRoomBytes) return false;
+  std::array<std::byte, protocol::kMaxTaggedHeaderBytes> header;
+  const std::size_t length =
+      protocol::encode_tagged({.kind = TaggedKind::eager, .tag = send.tag}, header);
+  messages_.send_parts(now, send.peer, std::span(header).first(length), send.buffer);
+  room.used += room_of(bytes);
+  ++counters_.tagged_sent_eager;
+  return true;
+}
+
+void TaggedMessages::begin_receive(Instant now, std::unique_ptr<TaggedCall>& call) {
+  const TaggedCall& receive = *call;
+  const Number number = keep(call);
+  const auto message = matcher_.post(number, {receive.peer, receive.tag, receive.tag_mask});
+  if (!message) return receive.peer == kNoRank ? peers_.watch_all() : peers_.watch(receive.peer);
+  const Message found = std::move(unexpected_.extract(*message).mapped());
+  if (found.kind == TaggedKind::eager) rooms_[found.envelope.source].stored -= room_of(found.bytes);
+  deliver(now, number, found);
+}
+
+void TaggedMessages::cancel(const Completion& receive) {
+  const auto found = std::find_if(calls_.begin(), calls_.end(), [&](const auto& one) {
+    return one.second.call->completion.get() == &receive;
+  });
+  if (found == calls_.end() || !matcher_.cancel(found->first)) return;
+  end(found->first, failure(Code::aborted, "{} was cancelled", describe(*found->second.call)));
+}
+
+// ---- messages -----------------------------------------------------------------------------------
+
+void TaggedMessages::send_header(Instant now, Rank to, const protocol::TaggedMessage& header) {
+  std::array<std::byte, protocol::kMaxTaggedHeaderBytes> bytes;
+  const std::size_t length = protocol::encode_tagged(header, bytes);
+  messages_.send_parts(now, to, std::span(bytes).first(length), {});
+}
+
+void TaggedMessages::on_message(Instant now, Rank from, std::span<const std::byte> bytes) {
+  ++counters_.messages_received;
+  const auto decoded = protocol::decode_tagged(bytes);
+  if (!decoded) {
+    ++counters_.messages_rejected;
+    return;
+  }
+  if (decoded->kind == TaggedKind::pulled) return on_pulled(from, decoded->number);
+  if (decoded->kind == TaggedKind::credit) return on_credit(from, decoded->number);
+  const bool eager = decoded->kind == TaggedKind::eager;
+  Message message{.kind = decoded->kind,
+                  .envelope = {from, decoded->tag},
+                  .bytes = eager ? decoded->payload.size() : decoded->length_bytes,
+                  .key = decoded->key,
+                  .number = decoded->number,
+                  .payload = decoded->payload};
+  on_arrival(now, message);
+}
+
+void TaggedMessages::on_arrival(Instant now, Message& message) {
+  const auto receive = matcher_.arrive(next_message_, message.envelope);
+  if (receive) {
+    ++counters_.tagged_expected;
+    return deliver(now, static_cast<Number>(*receive), message);
+  }
+  ++counters_.tagged_unexpected;
+  if (store(message)) return;
+  const Rank from = message.envelope.source;
+  failures_.fail(failures_.misfit(
+      from, Code::peer_failed,
+      "{} sent tagged messages that this rank does not receive, and the limit of {} bytes or {} "
+      "messages is exceeded: post a receive for each message",
+      names_.of(from), kRoomBytes, kMaxUnexpected));
+}
+
+/// Stores an unexpected message; false if that exceeds a limit.
+bool TaggedMessages::store(Message& message) {
+  if (message.kind == TaggedKind::eager) {
+    std::uint64_t& stored = rooms_[message.envelope.source].stored;
+    if (stored + room_of(message.bytes) > kRoomBytes) return false;
+    message.stored.assign(message.payload.begin(), message.payload.end());
+    stored += room_of(message.bytes);
+  }
+  Message& kept = unexpected_[next_message_++];
+  kept = std::move(message);
+  kept.payload = kept.stored;
+  return unexpected_.size() <= kMaxUnexpected;
+}
+
+void TaggedMessages::on_pulled(Rank from, Number number) {
+  const auto found = calls_.find(number);
+  const bool sent = found != calls_.end() && found->second.call->peer == from &&
+                    found->second.call->kind == TaggedCall::Kind::send;
+  if (sent) return end(number, {});
+  ++counters_.messages_rejected;
+}
+
+void TaggedMessages::on_credit(Rank from, std::uint32_t bytes) {
+  Room& room = rooms_[from];
+  if (bytes > room.used) {
+    ++counters_.messages_rejected;
+    return;
+  }
+  room.used -= bytes;
+}
+
+/// Gives a receive its message.
+void TaggedMessages::deliver(Instant now, Number receive, const Message& message) {
+  Call& into = calls_.at(receive);
+  const TaggedCall& call = *into.call;
+  call.completion->message = {message.envelope.source, message.envelope.tag, message.bytes};
+  if (message.bytes > call.buffer.size()) {
+    finish_message(now, message);
+    return end(receive,
+               failure_of(names_.in_job({message.envelope.source, me_}), Code::invalid_argument,
+                          "{} got a message of {} bytes from {}: give the receive a buffer for "
+                          "the longest message that it can get",
+                          describe(call), message.bytes, names_.of(message.envelope.source)));
+  }
+  const bool own = message.envelope.source == me_;
+  if (message.kind == TaggedKind::ready && !own && message.bytes > 0) {
+    into.source = message.envelope.source;
+    into.message = message.number;
+    into.key = {message.key};
+    peers_.watch(into.source);
+    return read(now, receive);
+  }
+  std::span<const std::byte> payload = message.payload;
+  if (own) payload = calls_.at(message.number).call->buffer;
+  if (message.bytes > 0) std::memcpy(call.buffer.data(), payload.data(), message.bytes);
+  finish_message(now, message);
+  end(receive, {});
+}
+
+/// READs the message of a receive from the sender's memory.
+void TaggedMessages::read(Instant now, Number receive) {
+  const auto found = calls_.find(receive);
+  if (found == calls_.end()) return;
+  Call& into = found->second;
+  const MessageInfo& message = into.call->completion->message;
+  const Status posted = endpoint_.post(now, {.opcode = device::Opcode::read,
+                                             .peer = into.source,
+                                             .work_id = kWorkBit | receive,
+                                             .local = into.call->buffer.first(message.bytes),
+                                             .remote_key = into.key});
+  into.read_posted = posted.ok();
+  if (posted.code() == Code::resource_exhausted) return reads_to_post_.push_back(receive);
+  // The loss of a peer is also reported by a completion, which fails the communicator.
+  if (!posted && posted.code() != Code::peer_failed)
+    failures_.fail(failed_call(*into.call, posted));
+}
+
+void TaggedMessages::on_read(Instant now, const device::Completion& completion) {
+  const auto number = static_cast<Number>(completion.work_id & ~kWorkBit);
+  const auto found = calls_.find(number);
+  if (found == calls_.end() || !found->second.read_posted) return;
+  const Call& into = found->second;
+  if (completion.code != Code::ok) {
+    return failures_.fail(failures_.misfit(
+        into.source, Code::peer_failed,
+        "{} refused the READ of a message that it had announced: see the error of that rank",
+        names_.of(into.source)));
+  }
+  send_header(now, into.source, {.kind = TaggedKind::pulled, .number = into.message});
+  end(number, {});
+}
+
+/// Tells the source of a message that this rank needs it no longer.
+void TaggedMessages::finish_message(Instant now, const Message& message) {
+  const Rank source = message.envelope.source;
+  if (message.kind == TaggedKind::eager) return return_room(now, source, room_of(message.bytes));
+  if (source == me_) return end(message.number, {});
+  send_header(now, source, {.kind = TaggedKind::pulled, .number = message.number});
+}
+
+void TaggedMessages::return_room(Instant now, Rank to, std::uint64_t bytes) {
+  Room& room = rooms_[to];
+  room.to_return += bytes;
+  if (room.to_return < kRoomBytes / 2) return;
+  send_header(now, to,
+              {.kind = TaggedKind::credit, .number = static_cast<std::uint32_t>(room.to_return)});
+  room.to_return = 0;
+}
+
+// ---- ends ---------------------------------------------------------------------------------------
+
+void TaggedMessages::end(Number number, const Status& status) {
+  const auto found = calls_.find(number);
+  const bool registered =
+      found->second.call->kind == TaggedCall::Kind::send && found->second.key.key != 0;
+  if (registered) endpoint_.deregister_memory(found->second.key);
+  std::unique_ptr<TaggedCall> call = std::move(found->second.call);
+  calls_.erase(found);
+  end_call(std::move(call), status);
+}
+
+void TaggedMessages::end_call(std::unique_ptr<TaggedCall> call, const Status& status) {
+  ++calls_ended_;
+  call->completion->end(status);
+}
+
+void TaggedMessages::release_memory() {
+  for (auto& [number, call] : calls_) {
+    if (call.call->kind != TaggedCall::Kind::send || call.key.key == 0) continue;
+    endpoint_.deregister_memory(std::exchange(call.key, {}));
+  }
+}
+
+void TaggedMessages::fail_all(const Status& failed) {
+  while (!calls_.empty()) {
+    const auto first = calls_.begin();
+    end(first->first, failed_call(*first->second.call, failed));
+  }
+  for (auto* next = submitted_.front(); next != nullptr; next = submitted_.front()) {
+    // A call that was being begun when an exception came is in `calls_`.
+    if (*next && (*next)->kind != TaggedCall::Kind::cancel) {
+      const Status status = failed_call(**next, failed);
+      end_call(std::move(*next), status);
+    }
+    submitted_.pop();
+  }
+}
+
+Status TaggedMessages::failed_call(const TaggedCall& call, const Status& cause) const {
+  return failure_from(cause, "{}: {}", describe(call), cause.message());
+}
+
+std::string TaggedMessages::describe(const TaggedCall& call) const {
+  const bool sends = call.kind == TaggedCall::Kind::send;
+  return fmt::format("{} of {} bytes {} {} with tag {} at {}", sends ? "send" : "receive",
+                     call.buffer.size(), sends ? "to" : "from",
+                     call.peer == kNoRank ? "any rank" : names_.of(call.peer), call.tag,
+                     names_.of(me_));
+}
+
+}  // namespace tutti::engine

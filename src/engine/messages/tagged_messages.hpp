@@ -1,0 +1,157 @@
+// The tagged messages of one communicator at one rank: sends and receives of the application, which
+// need no order among the collectives.
+//
+// A short message is sent eagerly with its data; one copy waits at the receiver if no receive is
+// posted. The receiver READs a longer message from the sender's memory once a receive is posted, so
+// that the sender's application is not needed. Each rank has a limited room for eager messages at
+// each other rank. Without room left a short message is READ, too: the store of unexpected messages
+// is bounded, and no message waits for another one.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "device/device.hpp"
+#include "engine/core/operation.hpp"
+#include "engine/core/submission_queue.hpp"
+#include "engine/messages/message_sender.hpp"
+#include "engine/peers/failure_coordinator.hpp"
+#include "engine/peers/peer_watch.hpp"
+#include "engine/peers/rank_names.hpp"
+#include "observe/counters.hpp"
+#include "protocol/codec/tagged_message.hpp"
+#include "protocol/matching/tag_matcher.hpp"
+#include "tutti/status.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::engine {
+
+/// One send or receive of the application, or the wish to cancel a receive.
+struct TaggedCall {
+  enum class Kind : std::uint8_t { send, receive, cancel };
+  Kind kind = Kind::send;
+  Rank peer = kNoRank;  ///< of a receive: kNoRank for any source
+  std::uint64_t tag = 0;
+  std::uint64_t tag_mask = UINT64_MAX;
+  std::span<std::byte> buffer{};
+  /// The completion of the call; of a cancel: that of the receive.
+  std::shared_ptr<Completion> completion{};
+};
+
+class TaggedMessages {
+ public:
+  /// The referenced objects must outlive this one.
+  TaggedMessages(Rank me, device::Endpoint& endpoint, MessageSender& messages, PeerWatch& peers,
+                 FailureCoordinator& failures, const RankNames& names, observe::Counters& counters)
+      : me_(me),
+        endpoint_(endpoint),
+        messages_(messages),
+        peers_(peers),
+        failures_(failures),
+        names_(names),
+        counters_(counters) {}
+
+  /// Hands a call to the engine. Any thread may call this; it takes no lock.
+  void submit(std::unique_ptr<TaggedCall> call) { submitted_.push(std::move(call)); }
+
+  // Only the owner of the engine calls the functions below.
+
+  bool has_submissions() const { return !submitted_.empty(); }
+  /// Whether a call is under way that needs another rank.
+  bool waiting() const { return !calls_.empty(); }
+  bool busy() const { return has_submissions() || waiting(); }
+  /// Begins the submitted calls, and posts READs that the device refused before; returns true if a
+  /// call began.
+  bool poll(Instant now);
+  /// Handles a message for which `protocol::is_tagged_message` holds.
+  void on_message(Instant now, Rank from, std::span<const std::byte> bytes);
+  /// Whether a completion with this work id is for `on_read`.
+  static bool owns(std::uint64_t work_id) { return (work_id & kWorkBit) != 0; }
+  void on_read(Instant now, const device::Completion& completion);
+  /// Ends the registration of the callers' memory after a failure.
+  void release_memory();
+  /// Ends every call with an error that quotes `failed`.
+  void fail_all(const Status& failed);
+  /// Number of messages sent and received, which changes with each progress.
+  std::uint64_t progress() const {
+    return counters_.tagged_sent_eager + counters_.tagged_expected + counters_.tagged_unexpected +
+           calls_ended_;
+  }
+
+ private:
+  // Bit 31 distinguishes work ids of tagged messages from those of operations, whose lower half is
+  // an index.
+  static constexpr std::uint64_t kWorkBit = std::uint64_t{1} << 31;
+
+  using Number = std::uint32_t;  ///< of 31 bits
+  /// A send or receive under way. Numbers of sends are sent to the receiver.
+  struct Call {
+    std::unique_ptr<TaggedCall> call;
+    device::MemoryKey key{};  ///< of a send that the receiver READs; 0: not registered
+    Rank source = kNoRank;    ///< of a receive that READs: rank that has the message
+    Number message = 0;       ///< of a receive that READs: sender's number of the message
+    bool read_posted = false;
+  };
+  /// A message that this rank has heard of.
+  struct Message {
+    protocol::TaggedKind kind = protocol::TaggedKind::eager;
+    protocol::TagMatcher::Envelope envelope{};
+    std::uint64_t bytes = 0;
+    std::uint64_t key = 0;                 ///< of the message's memory at its source
+    Number number = 0;                     ///< number of the message at its source
+    std::span<const std::byte> payload{};  ///< of an eager message
+    std::vector<std::byte> stored{};       ///< copy of the payload of an unexpected message
+  };
+  /// The room for eager messages, in bytes: what this rank has used at the peer, and what messages
+  /// of the peer, received since the last credit, had used here.
+  struct Room {
+    std::uint64_t used = 0;
+    std::uint64_t to_return = 0;
+    std::uint64_t stored = 0;  ///< used here by unexpected messages
+  };
+
+  void begin(Instant now, std::unique_ptr<TaggedCall>& call);
+  void begin_send(Instant now, std::unique_ptr<TaggedCall>& call);
+  bool send_eagerly(Instant now, const TaggedCall& call);
+  void begin_receive(Instant now, std::unique_ptr<TaggedCall>& call);
+  void cancel(const Completion& receive);
+  Number keep(std::unique_ptr<TaggedCall>& call);
+  void send_header(Instant now, Rank to, const protocol::TaggedMessage& header);
+
+  void on_arrival(Instant now, Message& message);
+  void on_pulled(Rank from, Number number);
+  void on_credit(Rank from, std::uint32_t bytes);
+  bool store(Message& message);
+  void deliver(Instant now, Number receive, const Message& message);
+  void read(Instant now, Number receive);
+  void finish_message(Instant now, const Message& message);
+  void return_room(Instant now, Rank to, std::uint64_t bytes);
+  void end(Number number, const Status& status);
+  void end_call(std::unique_ptr<TaggedCall> call, const Status& status);
+  Status failed_call(const TaggedCall& call, const Status& cause) const;
+  std::string describe(const TaggedCall& call) const;
+
+  Rank me_;
+  device::Endpoint& endpoint_;
+  MessageSender& messages_;
+  PeerWatch& peers_;
+  FailureCoordinator& failures_;
+  const RankNames& names_;
+  observe::Counters& counters_;
+  SubmissionQueue<TaggedCall> submitted_;
+  protocol::TagMatcher matcher_;
+  std::unordered_map<Number, Call> calls_;
+  std::unordered_map<std::uint64_t, Message> unexpected_;  ///< by their number in the matcher
+  std::unordered_map<Rank, Room> rooms_;
+  std::vector<Number> reads_to_post_;  ///< receives whose READ the device has refused so far
+  Number next_number_ = 0;
+  std::uint64_t next_message_ = 0;
+  std::uint64_t calls_ended_ = 0;
+};
+
+}  // namespace tutti::engine

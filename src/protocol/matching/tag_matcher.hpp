@@ -1,0 +1,68 @@
+// Matches tagged messages with receives, as MPI and tag-matching adapters do [OFED-AT]. No I/O: the
+// caller keeps the buffers and the payloads.
+//
+// A receive fits a message if it names the source of the message, or any source, and both tags agree
+// in the bits of the receive's mask. The oldest receive that fits a message gets it, and a receive
+// gets the oldest unexpected message that fits it. Messages of one source that fit one receive are
+// thus received in the order in which they were sent.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <vector>
+
+#include "tutti/units.hpp"
+
+namespace tutti::protocol {
+
+class TagMatcher {
+ public:
+  /// The caller's number of a receive or of a message.
+  using Number = std::uint64_t;
+
+  /// The messages that a receive accepts.
+  struct Pattern {
+    Rank source = kNoRank;  ///< kNoRank: any source
+    std::uint64_t tag = 0;
+    std::uint64_t mask = UINT64_MAX;  ///< bits of the tag that must agree
+  };
+  /// The properties of a message by which it is matched.
+  struct Envelope {
+    Rank source = kNoRank;
+    std::uint64_t tag = 0;
+  };
+
+  /// Takes the oldest unexpected message that fits the receive, or keeps the receive.
+  std::optional<Number> post(Number receive, const Pattern& pattern);
+  /// Takes the oldest receive that fits the message, or keeps the message as unexpected.
+  std::optional<Number> arrive(Number message, const Envelope& envelope);
+  /// Removes a kept receive; false if it is not kept, because it was matched or never posted.
+  bool cancel(Number receive);
+
+  std::size_t kept_receives() const { return kept_receives_; }
+  std::size_t kept_messages() const { return kept_messages_; }
+
+ private:
+  /// A kept receive or message. Messages have a mask of all bits.
+  struct Entry {
+    std::uint64_t age = 0;  ///< position in the order of all calls of `post` and `arrive`
+    Number number = 0;
+    std::uint64_t tag = 0;
+    std::uint64_t mask = UINT64_MAX;
+  };
+  using Entries = std::vector<Entry>;  ///< oldest first
+  using BySource = std::map<Rank, Entries>;
+
+  static Number take(Entries& entries, Entries::iterator at);
+  std::optional<Number> take_oldest(const Pattern& pattern);
+
+  BySource receives_;  ///< kept receives by source; those of any source under kNoRank
+  BySource messages_;
+  std::size_t kept_receives_ = 0;
+  std::size_t kept_messages_ = 0;
+  std::uint64_t age_ = 0;
+};
+
+}  // namespace tutti::protocol

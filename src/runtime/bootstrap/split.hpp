@@ -1,0 +1,31 @@
+// The members of the communicators into which the ranks of another one split it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "runtime/bootstrap/bootstrap.hpp"
+#include "tutti/status.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::runtime {
+
+/// The arguments of one rank's split: ranks of the same color form a communicator, in the order of their
+/// keys, then of their ranks.
+struct SplitChoice {
+  std::optional<std::uint32_t> color;  ///< none: the rank joins no communicator
+  std::int64_t key = 0;
+  /// The ranks of the new communicator, if the caller has named them; empty: only colors decide.
+  std::vector<Rank> named{};
+
+  /// The choice of rank `me` for a communicator of the named ranks, in their order.
+  static Result<SplitChoice> of_named(std::vector<Rank> named, Rank me, std::uint32_t size);
+};
+
+/// Exchanges the choices of all ranks of `whole` and returns the members of this rank's communicator,
+/// in order; empty: it joins none. Fails if a member has named other ranks than this one.
+Result<std::vector<Rank>> agree_on_split(Bootstrap& whole, const SplitChoice& mine,
+                                         Nanoseconds timeout);
+
+}  // namespace tutti::runtime

@@ -1,0 +1,154 @@
+// Tests communicators that are made of some ranks of another one.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "communicator_ranks.hpp"
+
+namespace tutti {
+namespace {
+
+using namespace test;
+
+void leave(Communicator& communicator) { finish(communicator.barrier()); }
+
+/// The ranks of `whole` that are in `part`, in order, by an Allgather of `part`.
+std::vector<std::uint32_t> members(Communicator& whole, Communicator& part) {
+  const std::uint32_t own = index(whole.rank());
+  std::vector<std::uint32_t> all(part.size());
+  finish(part.allgather(std::as_bytes(std::span(&own, 1)), std::as_writable_bytes(std::span(all))));
+  return all;
+}
+
+/// The sum of the ranks' numbers in `whole`, by an Allreduce of `part`.
+std::int32_t sum(Communicator& whole, Communicator& part) {
+  const auto own = static_cast<std::int32_t>(index(whole.rank()));
+  std::int32_t total = 0;
+  finish(part.allreduce(std::as_bytes(std::span(&own, 1)),
+                        std::as_writable_bytes(std::span(&total, 1)), {.type = DataType::int32}));
+  return total;
+}
+
+TEST(Split, RanksOfOneColor_formACommunicatorInOrderOfTheirKeys) {
+  on_ranks(7, patient(), [](Communicator& whole) {
+    const std::uint32_t me = index(whole.rank());
+    auto part = whole.split(me % 3, -static_cast<std::int64_t>(me), patient());
+    ASSERT_TRUE(part.ok()) << part.status().to_string();
+    ASSERT_TRUE(part->has_value());
+    std::vector<std::uint32_t> wanted;
+    for (std::uint32_t r = 7; r-- > 0;) {
+      if (r % 3 == me % 3) wanted.push_back(r);
+    }
+    EXPECT_EQ(members(whole, **part), wanted);
+    leave(whole);
+  });
+}
+
+TEST(Split, RanksOfEqualKeys_keepTheirOrder_andRanksWithoutAColorGetNothing) {
+  on_ranks(5, patient(), [](Communicator& whole) {
+    const std::uint32_t me = index(whole.rank());
+    const auto color = me == 2 ? std::nullopt : std::optional(9u);
+    auto part = whole.split(color, 0, patient());
+    ASSERT_TRUE(part.ok()) << part.status().to_string();
+    ASSERT_EQ(part->has_value(), me != 2);
+    if (*part) {
+      EXPECT_EQ(members(whole, **part), (std::vector<std::uint32_t>{0, 1, 3, 4}));
+    }
+    leave(whole);
+  });
+}
+
+TEST(Split, OverlappingGroups_workAtTheSameTime) {
+  on_ranks(6, patient(), [](Communicator& whole) {
+    const std::uint32_t me = index(whole.rank());
+    auto row = whole.split(me / 3, 0, patient());
+    ASSERT_TRUE(row.ok() && *row) << row.status().to_string();
+    auto column = whole.split(me % 3, 0, patient());
+    ASSERT_TRUE(column.ok() && *column) << column.status().to_string();
+    const Bytes own = pattern(50'000, me);
+    Bytes in_row(3 * own.size());
+    Bytes in_column(2 * own.size());
+    for (int round = 0; round < 20; ++round) {
+      auto first = (*row)->allgather(own, in_row);
+      auto second = (*column)->allgather(own, in_column);
+      finish(std::move(second));
+      finish(std::move(first));
+      for (std::uint32_t r = 0; r < 3; ++r) {
+        const Bytes block = pattern(own.size(), me / 3 * 3 + r);
+        EXPECT_TRUE(std::equal(block.begin(), block.end(), in_row.begin() + r * own.size()));
+      }
+      const Bytes last = pattern(own.size(), 3 + me % 3);
+      EXPECT_TRUE(std::equal(last.begin(), last.end(), in_column.begin() + own.size()));
+    }
+    EXPECT_EQ(sum(whole, **row), me < 3 ? 3 : 12);
+    leave(whole);
+  });
+}
+
+TEST(Split, PartOfAPart_hasItsOwnRanksAndNamesThoseOfTheJob) {
+  on_ranks(4, patient(), [](Communicator& whole) {
+    const std::uint32_t me = index(whole.rank());
+    auto upper = whole.split(me == 0 ? std::nullopt : std::optional(1u), 0, patient());
+    ASSERT_TRUE(upper.ok()) << upper.status().to_string();
+    if (*upper) {
+      const std::array last_two{Rank{2}, Rank{1}};
+      auto pair = (*upper)->subset(last_two, patient());
+      ASSERT_TRUE(pair.ok()) << pair.status().to_string();
+      ASSERT_EQ(pair->has_value(), me >= 2);
+      if (*pair) {
+        EXPECT_EQ(members(whole, **pair), (std::vector<std::uint32_t>{3, 2}));
+        if (me == 3) (*pair)->abort("test");
+        const Status status = [&] {
+          auto request = (*pair)->barrier();
+          return request ? request->wait_for(kLong) : request.status();
+        }();
+        EXPECT_EQ(ranks_of(status), std::vector<std::uint32_t>{3}) << status.to_string();
+      }
+    }
+    leave(whole);  // the failure of the pair does not concern the others
+  });
+}
+
+TEST(Subset, ListedRanks_formACommunicatorInTheirOrder_alsoSeveralAtATime) {
+  on_ranks(5, patient(), [](Communicator& whole) {
+    const std::uint32_t me = index(whole.rank());
+    const std::vector<Rank> named =
+        me == 1 || me == 4 ? std::vector{Rank{4}, Rank{1}} : std::vector{Rank{0}, Rank{3}, Rank{2}};
+    auto part = whole.subset(named, patient());
+    ASSERT_TRUE(part.ok() && *part) << part.status().to_string();
+    EXPECT_EQ(members(whole, **part), me == 1 || me == 4 ? (std::vector<std::uint32_t>{4, 1})
+                                                         : (std::vector<std::uint32_t>{0, 3, 2}));
+    leave(whole);
+  });
+}
+
+TEST(Subset, DifferentLists_areRefusedByNameAndLeaveTheCommunicatorUsable) {
+  on_ranks(3, patient(), [](Communicator& whole) {
+    const std::uint32_t me = index(whole.rank());
+    const std::vector<Rank> named =
+        me == 2 ? std::vector{Rank{0}, Rank{2}} : std::vector{Rank{0}, Rank{1}, Rank{2}};
+    auto part = whole.subset(named, patient());
+    EXPECT_EQ(part.status().code(), Code::invalid_argument) << part.status().to_string();
+    EXPECT_NE(part.status().message().find("has not named the same ranks"), std::string::npos)
+        << part.status().message();
+    leave(whole);
+  });
+}
+
+TEST(Subset, WrongLists_areRefused) {
+  on_ranks(1, patient(), [](Communicator& whole) {
+    EXPECT_FALSE(whole.subset({}).ok());
+    const std::array outside{Rank{0}, Rank{1}};
+    EXPECT_NE(whole.subset(outside).status().message().find("rank 1 is not one of the 1 ranks"),
+              std::string::npos);
+    const std::array twice{Rank{0}, Rank{0}};
+    EXPECT_NE(whole.subset(twice).status().message().find("named twice"), std::string::npos);
+  });
+}
+
+}  // namespace
+}  // namespace tutti

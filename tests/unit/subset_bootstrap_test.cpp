@@ -1,0 +1,74 @@
+// Tests bootstraps among subsets of the ranks of another one.
+#include "runtime/bootstrap/subset_bootstrap.hpp"
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "runtime/bootstrap/local_bootstrap.hpp"
+
+namespace tutti::runtime {
+namespace {
+
+constexpr Nanoseconds kLong = std::chrono::seconds(60);
+
+/// Runs `body` in a thread for each of `size` ranks, then checks that the ranks can still exchange.
+void on_whole(std::uint32_t size, const std::function<void(Bootstrap&, std::uint32_t)>& body) {
+  auto whole = make_local_bootstraps(size);
+  std::vector<std::thread> threads;
+  for (std::uint32_t r = 0; r < size; ++r) {
+    threads.emplace_back([&, r] {
+      body(*whole[r], r);
+      const auto after = whole[r]->allgather(Bytes(1, std::byte(r)), kLong);
+      ASSERT_TRUE(after.ok());
+      for (std::uint32_t other = 0; other < size; ++other)
+        EXPECT_EQ((*after)[other], Bytes(1, std::byte(other)));
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(SubsetBootstrap, OnlyMembersExchange) {
+  on_whole(5, [](Bootstrap& whole, std::uint32_t r) {
+    // Ranks 1 and 3 exchange, and the other ranks take no part.
+    SubsetBootstrap part(whole, {Rank{1}, Rank{3}});
+    EXPECT_EQ(part.size(), 2u);
+    if (r == 1 || r == 3) {
+      EXPECT_EQ(index(part.rank()), r / 2);
+      const auto all = part.allgather(Bytes(1, std::byte(r)), kLong);
+      ASSERT_TRUE(all.ok());
+      EXPECT_EQ(*all, (std::vector<Bytes>{Bytes(1, std::byte{1}), Bytes(1, std::byte{3})}));
+    } else {
+      EXPECT_EQ(index(part.rank()), part.size());
+    }
+    EXPECT_TRUE(part.finish(kLong).ok());
+  });
+}
+
+TEST(SubsetBootstrap, Subsets_mayExchangeDifferentlyOften) {
+  on_whole(4, [](Bootstrap& whole, std::uint32_t r) {
+    SubsetBootstrap part(whole, {rank_of(r % 2), rank_of(r % 2 + 2)});
+    for (std::uint32_t i = 0; i < 1 + 3 * (r % 2); ++i) {
+      const auto all = part.allgather(Bytes(i, std::byte(r)), kLong);
+      ASSERT_TRUE(all.ok());
+      EXPECT_EQ((*all)[1], Bytes(i, std::byte(r % 2 + 2)));
+    }
+    EXPECT_TRUE(part.finish(kLong).ok());
+  });
+}
+
+TEST(SubsetBootstrap, MemberThatFinishesEarly_isNamedToTheOthers) {
+  on_whole(3, [](Bootstrap& whole, std::uint32_t r) {
+    SubsetBootstrap part(whole, {Rank{0}, Rank{2}});
+    if (r == 0) {
+      const auto all = part.allgather(Bytes(1), kLong);
+      EXPECT_EQ(all.status().code(), Code::peer_failed);
+      ASSERT_EQ(all.status().ranks().size(), 1u);
+      EXPECT_EQ(all.status().ranks()[0], Rank{2});
+    }
+    EXPECT_TRUE(part.finish(kLong).ok());
+  });
+}
+
+}  // namespace
+}  // namespace tutti::runtime
