@@ -15,6 +15,7 @@
 #include "collectives/registry.hpp"
 #include "device/ip/interface.hpp"
 #include "runtime/bootstrap/detect.hpp"
+#include "runtime/communicator/create.hpp"
 #include "runtime/diagnostics/identity.hpp"
 
 namespace tutti::app {
@@ -145,7 +146,7 @@ Result<Session> Session::create(const SessionOptions& options) {
   auto bootstrap = runtime::detect(options.communicator.create_timeout,
                                    runtime::process_environment(), options.communicator.job_key);
   if (!bootstrap) return bootstrap.status();
-  auto communicator = Communicator::create(**bootstrap, options.communicator);
+  auto communicator = runtime::create_communicator(**bootstrap, options.communicator);
   if (!communicator) return communicator.status();
   Session session(std::move(*bootstrap), std::move(*communicator));
   session.options_ = options.communicator;

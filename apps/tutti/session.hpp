@@ -70,7 +70,7 @@ class Session {
   Result<std::vector<T>> share(const T& mine);
 
   /// Creates another communicator of the same ranks with the same options; every rank must call it.
-  Result<Communicator> duplicate() { return communicator_.duplicate(*bootstrap_, options_); }
+  Result<Communicator> duplicate() { return communicator_.duplicate(options_); }
   /// Runs a barrier on the communicator, so that no rank leaves while a peer still needs it.
   Status finish();
 

@@ -50,6 +50,23 @@ struct Arguments {
                       buffer.block_bytes * buffer.blocks};
     return *this;
   }
+  /// Takes the sizes and offsets of the blocks of one buffer; false if an array is NULL.
+  bool received_blocks(const uint64_t* sizes, const uint64_t* offsets, const Communicator& of) {
+    return blocks(sizes, offsets, of, call.sizes_bytes, call.offsets_bytes);
+  }
+  bool sent_blocks(const uint64_t* sizes, const uint64_t* offsets, const Communicator& of) {
+    return blocks(sizes, offsets, of, call.send_sizes_bytes, call.send_offsets_bytes);
+  }
+  bool blocks(const uint64_t* sizes, const uint64_t* offsets, const Communicator& of,
+              std::span<const uint64_t>& sizes_of_call,
+              std::span<const uint64_t>& offsets_of_call) {
+    const char* const function = to_string(call.collective);
+    if (sizes == nullptr) return note(null_argument(function, "sizes"));
+    if (offsets == nullptr) return note(null_argument(function, "offsets"));
+    sizes_of_call = {sizes, of.size()};
+    offsets_of_call = {offsets, of.size()};
+    return true;
+  }
   Arguments& reduction(const tutti_reduction_t* given);
   Arguments& options(const tutti_call_options_t* given, bool will_wait);
   bool note(const Status& found) {
@@ -166,12 +183,51 @@ auto allgatherv(const void* own, void* all, size_t all_bytes, const uint64_t* si
                 const uint64_t* offsets) {
   return [=](Communicator& of) {
     Arguments made(Collective::allgatherv);
-    if (!made.note(sizes == nullptr ? null_argument("allgatherv", "sizes") : Status())) return made;
-    if (!made.note(offsets == nullptr ? null_argument("allgatherv", "offsets") : Status()))
-      return made;
-    made.call.sizes_bytes = {sizes, of.size()};
-    made.call.offsets_bytes = {offsets, of.size()};
+    if (!made.received_blocks(sizes, offsets, of)) return made;
     return made.send({"own", own, sizes[index(of.rank())], 1}).receive({"all", all, all_bytes, 1});
+  };
+}
+
+auto gatherv(const void* own, size_t own_bytes, void* all, size_t all_bytes, const uint64_t* sizes,
+             const uint64_t* offsets, uint32_t root) {
+  return [=](Communicator& of) {
+    Arguments made(Collective::gatherv, root);
+    made.send({"own", own, own_bytes, 1});
+    if (index(of.rank()) != root || !made.received_blocks(sizes, offsets, of)) return made;
+    return made.receive({"all", all, all_bytes, 1});
+  };
+}
+
+auto scatterv(const void* all, size_t all_bytes, const uint64_t* sizes, const uint64_t* offsets,
+              void* own, size_t own_bytes, uint32_t root) {
+  return [=](Communicator& of) {
+    Arguments made(Collective::scatterv, root);
+    made.receive({"own", own, own_bytes, 1});
+    if (index(of.rank()) != root || !made.sent_blocks(sizes, offsets, of)) return made;
+    return made.send({"all", all, all_bytes, 1});
+  };
+}
+
+auto alltoallv(const void* send, size_t send_bytes, const uint64_t* send_sizes,
+               const uint64_t* send_offsets, void* receive, size_t receive_bytes,
+               const uint64_t* sizes, const uint64_t* offsets) {
+  return [=](Communicator& of) {
+    Arguments made(Collective::alltoallv);
+    made.sent_blocks(send_sizes, send_offsets, of);
+    made.received_blocks(sizes, offsets, of);
+    return made.send({"send", send, send_bytes, 1}).receive({"receive", receive, receive_bytes, 1});
+  };
+}
+
+auto reduce_scatterv(const void* all, size_t all_bytes, const uint64_t* sizes,
+                     const uint64_t* offsets, void* own, size_t own_bytes,
+                     const tutti_reduction_t* reduction) {
+  return [=](Communicator& of) {
+    Arguments made(Collective::reduce_scatterv);
+    made.sent_blocks(sizes, offsets, of);
+    return made.reduction(reduction)
+        .send({"all", all, all_bytes, 1})
+        .receive({"own", own, own_bytes, 1});
   };
 }
 
@@ -358,6 +414,74 @@ tutti_status_t tutti_iallreduce(tutti_comm_t* comm, const void* own, void* resul
                                 const tutti_reduction_t* reduction,
                                 const tutti_call_options_t* options, tutti_request_t** request) {
   return launch(comm, options, request, tutti::c::allreduce(own, result, count, reduction));
+}
+
+tutti_status_t tutti_gatherv(tutti_comm_t* comm, const void* own, size_t own_bytes, void* all,
+                             size_t all_bytes, const uint64_t* sizes, const uint64_t* offsets,
+                             uint32_t root, const tutti_call_options_t* options) {
+  return run(comm, options,
+             tutti::c::gatherv(own, own_bytes, all, all_bytes, sizes, offsets, root));
+}
+
+tutti_status_t tutti_igatherv(tutti_comm_t* comm, const void* own, size_t own_bytes, void* all,
+                              size_t all_bytes, const uint64_t* sizes, const uint64_t* offsets,
+                              uint32_t root, const tutti_call_options_t* options,
+                              tutti_request_t** request) {
+  return launch(comm, options, request,
+                tutti::c::gatherv(own, own_bytes, all, all_bytes, sizes, offsets, root));
+}
+
+tutti_status_t tutti_scatterv(tutti_comm_t* comm, const void* all, size_t all_bytes,
+                              const uint64_t* sizes, const uint64_t* offsets, void* own,
+                              size_t own_bytes, uint32_t root,
+                              const tutti_call_options_t* options) {
+  return run(comm, options,
+             tutti::c::scatterv(all, all_bytes, sizes, offsets, own, own_bytes, root));
+}
+
+tutti_status_t tutti_iscatterv(tutti_comm_t* comm, const void* all, size_t all_bytes,
+                               const uint64_t* sizes, const uint64_t* offsets, void* own,
+                               size_t own_bytes, uint32_t root, const tutti_call_options_t* options,
+                               tutti_request_t** request) {
+  return launch(comm, options, request,
+                tutti::c::scatterv(all, all_bytes, sizes, offsets, own, own_bytes, root));
+}
+
+tutti_status_t tutti_alltoallv(tutti_comm_t* comm, const void* send, size_t send_bytes,
+                               const uint64_t* send_sizes, const uint64_t* send_offsets,
+                               void* receive, size_t receive_bytes, const uint64_t* sizes,
+                               const uint64_t* offsets, const tutti_call_options_t* options) {
+  return run(comm, options,
+             tutti::c::alltoallv(send, send_bytes, send_sizes, send_offsets, receive, receive_bytes,
+                                 sizes, offsets));
+}
+
+tutti_status_t tutti_ialltoallv(tutti_comm_t* comm, const void* send, size_t send_bytes,
+                                const uint64_t* send_sizes, const uint64_t* send_offsets,
+                                void* receive, size_t receive_bytes, const uint64_t* sizes,
+                                const uint64_t* offsets, const tutti_call_options_t* options,
+                                tutti_request_t** request) {
+  return launch(comm, options, request,
+                tutti::c::alltoallv(send, send_bytes, send_sizes, send_offsets, receive,
+                                    receive_bytes, sizes, offsets));
+}
+
+tutti_status_t tutti_reduce_scatterv(tutti_comm_t* comm, const void* all, size_t all_bytes,
+                                     const uint64_t* sizes, const uint64_t* offsets, void* own,
+                                     size_t own_bytes, const tutti_reduction_t* reduction,
+                                     const tutti_call_options_t* options) {
+  return run(comm, options,
+             tutti::c::reduce_scatterv(all, all_bytes, sizes, offsets, own, own_bytes, reduction));
+}
+
+tutti_status_t tutti_ireduce_scatterv(tutti_comm_t* comm, const void* all, size_t all_bytes,
+                                      const uint64_t* sizes, const uint64_t* offsets, void* own,
+                                      size_t own_bytes, const tutti_reduction_t* reduction,
+                                      const tutti_call_options_t* options,
+                                      tutti_request_t** request) {
+  return launch(
+      comm, options, request,
+      tutti::c::reduce_scatterv(all, all_bytes, sizes, offsets, own, own_bytes, reduction));
 }
 
 tutti_status_t tutti_request_test(tutti_request_t* request, int* done) {

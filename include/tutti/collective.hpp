@@ -23,13 +23,18 @@ enum class Collective : std::uint8_t {
   reduce,
   reduce_scatter,
   allreduce,
+  gatherv,
+  scatterv,
+  alltoallv,
+  reduce_scatterv,
 };
-inline constexpr std::uint32_t kCollectives = 10;
+inline constexpr std::uint32_t kCollectives = 14;
 
 constexpr const char* to_string(Collective collective) {
   constexpr std::array<const char*, kCollectives> kNames = {
       "barrier", "broadcast", "allgather", "allgatherv",     "gather",
-      "scatter", "alltoall",  "reduce",    "reduce_scatter", "allreduce"};
+      "scatter", "alltoall",  "reduce",    "reduce_scatter", "allreduce",
+      "gatherv", "scatterv",  "alltoallv", "reduce_scatterv"};
   return kNames[static_cast<std::size_t>(collective)];
 }
 
@@ -37,11 +42,18 @@ constexpr const char* to_string(Collective collective) {
 /// result.
 constexpr bool has_root(Collective collective) {
   return collective == Collective::broadcast || collective == Collective::gather ||
-         collective == Collective::scatter || collective == Collective::reduce;
+         collective == Collective::scatter || collective == Collective::reduce ||
+         collective == Collective::gatherv || collective == Collective::scatterv;
 }
 constexpr bool reduces(Collective collective) {
   return collective == Collective::reduce || collective == Collective::reduce_scatter ||
-         collective == Collective::allreduce;
+         collective == Collective::allreduce || collective == Collective::reduce_scatterv;
+}
+/// Whether the blocks of a buffer may differ in size.
+constexpr bool varies(Collective collective) {
+  return collective == Collective::allgatherv || collective == Collective::gatherv ||
+         collective == Collective::scatterv || collective == Collective::alltoallv ||
+         collective == Collective::reduce_scatterv;
 }
 
 /// The name of an algorithm. `tutti explain` lists the names for each collective; a call with an
@@ -89,9 +101,13 @@ struct CollectiveCall {
   Rank root{0};
   Reduction reduction{};
   /// Size of each rank's block and its offset in `receive`, in bytes, indexed by rank; used by
-  /// Allgatherv only.
+  /// Allgatherv, by Alltoallv, and by Gatherv at the root.
   std::span<const std::uint64_t> sizes_bytes{};
   std::span<const std::uint64_t> offsets_bytes{};
+  /// The same of the blocks in `send`; used by Alltoallv, Reduce-Scatterv, and by Scatterv at the
+  /// root.
+  std::span<const std::uint64_t> send_sizes_bytes{};
+  std::span<const std::uint64_t> send_offsets_bytes{};
   CollectiveOptions options{};
 };
 

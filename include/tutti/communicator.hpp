@@ -38,12 +38,16 @@
 
 namespace tutti {
 
+class Communicator;
+
 namespace runtime {
 class Bootstrap;
 class CommunicatorImpl;
 class PreparedState;
 class Progress;
 struct RequestState;
+Result<Communicator> create_communicator(Bootstrap& bootstrap, const CommunicatorOptions& options,
+                                         const Communicator* parent);
 }  // namespace runtime
 
 /// The progress of one call at this rank.
@@ -128,18 +132,10 @@ class TUTTI_EXPORT Communicator {
   /// library calls `exchange` only during this function.
   static Result<Communicator> create(const ExchangeCallback& exchange, Rank rank,
                                      std::uint32_t size, const CommunicatorOptions& options = {});
-  /// Creates a communicator through a bootstrap object. Only Tutti's own tools and tests use this
-  /// function.
-  static Result<Communicator> create(runtime::Bootstrap& bootstrap,
-                                     const CommunicatorOptions& options);
   /// Creates a second communicator of the same ranks. It shares this communicator's progress
   /// thread, but its collectives need no order relative to this communicator's. Every rank must
   /// call this function, at the same place in the order of this communicator's collectives.
   Result<Communicator> duplicate(const CommunicatorOptions& options = {});
-  /// Creates a duplicate through a bootstrap object. Only Tutti's own tools and tests use this
-  /// function.
-  Result<Communicator> duplicate(runtime::Bootstrap& bootstrap,
-                                 const CommunicatorOptions& options) const;
 
   /// Splits the communicator: the ranks that pass the same color form a new communicator, numbered
   /// in the order of their keys, then of their ranks here. A rank that passes no color gets none.
@@ -210,6 +206,38 @@ class TUTTI_EXPORT Communicator {
   /// the same size. In place, `own` and `result` are the same memory.
   Result<Request> allreduce(std::span<const std::byte> own, std::span<std::byte> result,
                             const Reduction& reduction, const CollectiveOptions& options = {});
+  // Forms with blocks of different sizes. Rank r's block has sizes_bytes[r] bytes and begins at byte
+  // offsets_bytes[r] of the buffer that holds all blocks. The arrays have size() entries and are read
+  // only during the call. All ranks must agree on the size of each block.
+
+  /// Gather with blocks of different sizes. Ranks other than the root pass empty arrays.
+  Result<Request> gatherv(std::span<const std::byte> own, std::span<std::byte> all,
+                          std::span<const std::uint64_t> sizes_bytes,
+                          std::span<const std::uint64_t> offsets_bytes, Rank root,
+                          const CollectiveOptions& options = {});
+  /// Scatter with blocks of different sizes. Ranks other than the root pass empty arrays.
+  Result<Request> scatterv(std::span<const std::byte> all,
+                           std::span<const std::uint64_t> sizes_bytes,
+                           std::span<const std::uint64_t> offsets_bytes, std::span<std::byte> own,
+                           Rank root, const CollectiveOptions& options = {});
+  /// Alltoall with blocks of different sizes: the block of `send` for rank r has send_sizes_bytes[r]
+  /// bytes, and the one of `receive` from rank r sizes_bytes[r].
+  Result<Request> alltoallv(std::span<const std::byte> send,
+                            std::span<const std::uint64_t> send_sizes_bytes,
+                            std::span<const std::uint64_t> send_offsets_bytes,
+                            std::span<std::byte> receive,
+                            std::span<const std::uint64_t> sizes_bytes,
+                            std::span<const std::uint64_t> offsets_bytes,
+                            const CollectiveOptions& options = {});
+  /// Reduce-Scatter with blocks of different sizes; the arrays describe `all` and must be equal on
+  /// all ranks. Each block is folded in an order that depends on its rank only. In place, `own` is
+  /// this rank's block of `all`.
+  Result<Request> reduce_scatterv(std::span<const std::byte> all,
+                                  std::span<const std::uint64_t> sizes_bytes,
+                                  std::span<const std::uint64_t> offsets_bytes,
+                                  std::span<std::byte> own, const Reduction& reduction,
+                                  const CollectiveOptions& options = {});
+
   // Messages from rank to rank. They need no order among the collectives.
 
   /// Sends a message with a tag to rank `to`, which may be this rank. The request is done when
@@ -281,6 +309,9 @@ class TUTTI_EXPORT Communicator {
   std::string describe() const;
 
  private:
+  friend Result<Communicator> runtime::create_communicator(runtime::Bootstrap& bootstrap,
+                                                           const CommunicatorOptions& options,
+                                                           const Communicator* parent);
   explicit Communicator(std::shared_ptr<runtime::CommunicatorImpl> state);
 
   std::shared_ptr<runtime::CommunicatorImpl> state_;

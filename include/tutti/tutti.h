@@ -430,6 +430,53 @@ TUTTI_C_EXPORT tutti_status_t tutti_iallreduce(tutti_comm_t* comm, const void* o
                                                const tutti_call_options_t* options,
                                                tutti_request_t** request);
 
+/* Collectives with blocks of different sizes. Rank r's block has sizes[r] bytes and begins at byte
+ * offsets[r] of the buffer that holds all blocks, whose length is given in bytes. The arrays have
+ * one entry for each rank and are read only during the call. All ranks must agree on the size of
+ * each block. Ranks other than the root may pass NULL for `all`, `sizes` and `offsets`. */
+TUTTI_C_EXPORT tutti_status_t tutti_gatherv(tutti_comm_t* comm, const void* own, size_t own_bytes,
+                                            void* all, size_t all_bytes, const uint64_t* sizes,
+                                            const uint64_t* offsets, uint32_t root,
+                                            const tutti_call_options_t* options);
+TUTTI_C_EXPORT tutti_status_t tutti_igatherv(tutti_comm_t* comm, const void* own, size_t own_bytes,
+                                             void* all, size_t all_bytes, const uint64_t* sizes,
+                                             const uint64_t* offsets, uint32_t root,
+                                             const tutti_call_options_t* options,
+                                             tutti_request_t** request);
+TUTTI_C_EXPORT tutti_status_t tutti_scatterv(tutti_comm_t* comm, const void* all, size_t all_bytes,
+                                             const uint64_t* sizes, const uint64_t* offsets,
+                                             void* own, size_t own_bytes, uint32_t root,
+                                             const tutti_call_options_t* options);
+TUTTI_C_EXPORT tutti_status_t tutti_iscatterv(tutti_comm_t* comm, const void* all, size_t all_bytes,
+                                              const uint64_t* sizes, const uint64_t* offsets,
+                                              void* own, size_t own_bytes, uint32_t root,
+                                              const tutti_call_options_t* options,
+                                              tutti_request_t** request);
+/* The block of `send` for rank r has send_sizes[r] bytes, and the one of `receive` from rank r
+ * sizes[r]. */
+TUTTI_C_EXPORT tutti_status_t tutti_alltoallv(tutti_comm_t* comm, const void* send,
+                                              size_t send_bytes, const uint64_t* send_sizes,
+                                              const uint64_t* send_offsets, void* receive,
+                                              size_t receive_bytes, const uint64_t* sizes,
+                                              const uint64_t* offsets,
+                                              const tutti_call_options_t* options);
+TUTTI_C_EXPORT tutti_status_t tutti_ialltoallv(
+    tutti_comm_t* comm, const void* send, size_t send_bytes, const uint64_t* send_sizes,
+    const uint64_t* send_offsets, void* receive, size_t receive_bytes, const uint64_t* sizes,
+    const uint64_t* offsets, const tutti_call_options_t* options, tutti_request_t** request);
+/* `sizes` and `offsets` describe `all`, in bytes, and must be equal on all ranks. In place, `own` is
+ * this rank's block of `all`. */
+TUTTI_C_EXPORT tutti_status_t tutti_reduce_scatterv(tutti_comm_t* comm, const void* all,
+                                                    size_t all_bytes, const uint64_t* sizes,
+                                                    const uint64_t* offsets, void* own,
+                                                    size_t own_bytes,
+                                                    const tutti_reduction_t* reduction,
+                                                    const tutti_call_options_t* options);
+TUTTI_C_EXPORT tutti_status_t tutti_ireduce_scatterv(
+    tutti_comm_t* comm, const void* all, size_t all_bytes, const uint64_t* sizes,
+    const uint64_t* offsets, void* own, size_t own_bytes, const tutti_reduction_t* reduction,
+    const tutti_call_options_t* options, tutti_request_t** request);
+
 /* ---- Messages from rank to rank -------------------------------------------------------------- */
 
 /* As `from` of a receive: a message of any rank. */

@@ -24,6 +24,10 @@ AlgorithmEntries alltoall_linear_entries() {
        .name = "linear",
        .summary = "one round, all at once",
        .write = alltoall_linear},
+      {.collective = Collective::alltoallv,
+       .name = "linear",
+       .summary = "one round, all at once, blocks of any sizes",
+       .write = alltoall_linear},
   };
   return kEntries;
 }

@@ -31,6 +31,10 @@ AlgorithmEntries alltoall_pairwise_entries() {
        .name = "pairwise",
        .summary = "P-1 rounds, one sender per receiver",
        .write = alltoall_pairwise},
+      {.collective = Collective::alltoallv,
+       .name = "pairwise",
+       .summary = "P-1 rounds, one sender per receiver, blocks of any sizes",
+       .write = alltoall_pairwise},
   };
   return kEntries;
 }

@@ -230,6 +230,11 @@ ChoiceTable ChoiceTable::defaults() {
       rule(Collective::allreduce, 256 * 1024, "rabenseifner",
            "2 log2 P rounds, fewest bytes, folded in rank order"),
       rule(Collective::allreduce, kAny, "ring", "fewest bytes, each link is used evenly"),
+      rule(Collective::gatherv, kAny, "linear", "blocks of any sizes: no byte is sent twice"),
+      rule(Collective::scatterv, kAny, "linear", "blocks of any sizes: no byte is sent twice"),
+      on("", kFewRanks, rule(Collective::alltoallv, kAny, "linear", "few ranks: one round")),
+      rule(Collective::alltoallv, kAny, "pairwise", "one sender per receiver at a time"),
+      rule(Collective::reduce_scatterv, kAny, "linear", "blocks of any sizes, in rank order"),
   };
   return table;
 }

@@ -25,6 +25,10 @@ AlgorithmEntries gather_linear_entries() {
        .name = "linear",
        .summary = "one round: long messages",
        .write = gather_linear},
+      {.collective = Collective::gatherv,
+       .name = "linear",
+       .summary = "one round, blocks of any sizes",
+       .write = gather_linear},
   };
   return kEntries;
 }

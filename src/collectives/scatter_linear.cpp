@@ -25,6 +25,10 @@ AlgorithmEntries scatter_linear_entries() {
        .name = "linear",
        .summary = "one round: long messages",
        .write = scatter_linear},
+      {.collective = Collective::scatterv,
+       .name = "linear",
+       .summary = "one round, blocks of any sizes",
+       .write = scatter_linear},
   };
   return kEntries;
 }

@@ -70,14 +70,18 @@ std::uint32_t blocks_in(const Purpose& purpose, Buffer buffer) {
     case Collective::allgatherv:
       return sends ? 1 : purpose.ranks;
     case Collective::gather:
+    case Collective::gatherv:
       return sends ? 1 : at_root * purpose.ranks;
     case Collective::scatter:
+    case Collective::scatterv:
       return sends ? at_root * purpose.ranks : 1;
     case Collective::alltoall:
+    case Collective::alltoallv:
       return purpose.ranks;
     case Collective::reduce:
       return sends ? 1 : at_root;
     case Collective::reduce_scatter:
+    case Collective::reduce_scatterv:
       return sends ? purpose.ranks : 1;
     case Collective::allreduce:
       return 1;

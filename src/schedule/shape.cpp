@@ -83,12 +83,10 @@ Shape Shape::uniform(std::uint64_t block_bytes, std::uint64_t element_bytes) {
   return shape;
 }
 
-Shape Shape::varying(Rank rank, std::span<const std::uint64_t> sizes_bytes,
-                     std::span<const std::uint64_t> offsets_bytes) {
+Shape Shape::varying(const BlockSizes& send, const BlockSizes& receive) {
   Shape shape;
-  shape.of(Buffer::receive) = {0, sizes_bytes, offsets_bytes};
-  if (tutti::index(rank) < sizes_bytes.size())
-    shape.of(Buffer::send).uniform_bytes = sizes_bytes[tutti::index(rank)];
+  shape.of(Buffer::send) = send;
+  shape.of(Buffer::receive) = receive;
   return shape;
 }
 
@@ -101,18 +99,22 @@ Alias in_place_alias(Collective collective, Rank rank, Rank root) {
     case Collective::allgatherv:
       return {sent, block_of(Buffer::receive, tutti::index(rank))};
     case Collective::gather:
+    case Collective::gatherv:
       return at_root ? Alias{sent, block_of(Buffer::receive, tutti::index(rank))} : Alias{};
     case Collective::scatter:
+    case Collective::scatterv:
       return at_root ? Alias{received, block_of(Buffer::send, tutti::index(rank))} : Alias{};
     case Collective::allreduce:
       return {sent, received};
     case Collective::reduce:
       return at_root ? Alias{sent, received} : Alias{};
     case Collective::reduce_scatter:
+    case Collective::reduce_scatterv:
       return {received, block_of(Buffer::send, tutti::index(rank))};
     case Collective::barrier:
     case Collective::broadcast:
     case Collective::alltoall:
+    case Collective::alltoallv:
       return {};
   }
   return {};
@@ -120,7 +122,7 @@ Alias in_place_alias(Collective collective, Rank rank, Rank root) {
 
 bool has_in_place(Collective collective) {
   return collective != Collective::barrier && collective != Collective::broadcast &&
-         collective != Collective::alltoall;
+         collective != Collective::alltoall && collective != Collective::alltoallv;
 }
 
 Result<Extent> resolve(const BufferSlice& slice, const Shape& shape, const Alias& alias) {

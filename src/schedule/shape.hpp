@@ -13,7 +13,7 @@
 namespace tutti::schedule {
 
 /// The sizes of a buffer's blocks: equal sizes without gaps between blocks, or individual sizes and
-/// offsets (Allgatherv).
+/// offsets.
 struct BlockSizes {
   std::uint64_t uniform_bytes = 0;
   /// Size of each block in bytes; empty if all blocks have uniform_bytes.
@@ -38,10 +38,8 @@ struct Shape {
 
   /// A shape in which every block of every buffer has `block_bytes` bytes.
   static Shape uniform(std::uint64_t block_bytes, std::uint64_t element_bytes = 1);
-  /// A shape for Allgatherv and Gatherv: block i of the receive buffer has sizes_bytes[i] bytes at
-  /// offsets_bytes[i], and rank r sends sizes_bytes[r] bytes.
-  static Shape varying(Rank rank, std::span<const std::uint64_t> sizes_bytes,
-                       std::span<const std::uint64_t> offsets_bytes);
+  /// A shape with these blocks; there is no scratch.
+  static Shape varying(const BlockSizes& send, const BlockSizes& receive);
 };
 
 /// The memory that send and receive buffer share in an in-place call. In an Allgather, for example,

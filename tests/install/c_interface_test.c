@@ -154,6 +154,49 @@ static void check_messages(tutti_comm_t* comm, uint32_t rank) {
   CHECK_INVALID(tutti_request_cancel(NULL));
 }
 
+/* Block r of every buffer has r + 1 bytes, or words, and a gap before it. */
+static void check_varying(tutti_comm_t* comm, uint32_t rank) {
+  const uint64_t sizes[kRanks] = {1, 2, 3};
+  const uint64_t offsets[kRanks] = {1, 3, 6};
+  const uint64_t own[kRanks] = {sizes[rank], sizes[rank], sizes[rank]};
+  const uint64_t own_offsets[kRanks] = {0, 4, 8};
+  unsigned char out[12] = {0};
+  unsigned char in[12] = {0};
+  tutti_request_t* request = NULL;
+  memset(out, (int)(rank + 1), sizeof out);
+  CHECK_OK(tutti_igatherv(comm, out, sizes[rank], rank == 1 ? in : NULL, sizeof in,
+                          rank == 1 ? sizes : NULL, offsets, 1, NULL, &request));
+  CHECK_OK(tutti_request_wait(request));
+  tutti_request_free(request);
+  if (rank == 1) {
+    const unsigned char wanted[12] = {0, 1, 0, 2, 2, 0, 3, 3, 3, 0, 0, 0};
+    CHECK(memcmp(in, wanted, sizeof in) == 0);
+  }
+  memset(in, 0, sizeof in);
+  CHECK_OK(tutti_scatterv(comm, out, sizeof out, sizes, offsets, in, sizes[rank], 2, NULL));
+  CHECK(in[0] == 3 && in[sizes[rank] - 1] == 3 && in[sizes[rank]] == 0);
+  memset(in, 0, sizeof in);
+  CHECK_OK(tutti_alltoallv(comm, out, sizeof out, sizes, offsets, in, sizeof in, own, own_offsets,
+                           NULL));
+  CHECK(in[0] == 1 && in[4] == 2 && in[8] == 3 && in[3] == 0);
+  int32_t words[6] = {0, 1, 2, 3, 4, 5};
+  int32_t sum[3] = {-1, -1, -1};
+  const uint64_t word_sizes[kRanks] = {4, 8, 12};
+  const uint64_t word_offsets[kRanks] = {0, 4, 12};
+  const tutti_reduction_t reduction = TUTTI_REDUCTION_INIT(TUTTI_INT32, TUTTI_SUM);
+  CHECK_OK(tutti_reduce_scatterv(comm, words, sizeof words, word_sizes, word_offsets, sum,
+                                 word_sizes[rank], &reduction, NULL));
+  for (uint32_t i = 0; i <= rank; ++i)
+    CHECK(sum[i] == (int32_t)(kRanks * (word_offsets[rank] / 4 + i)));
+  CHECK_INVALID(
+      tutti_alltoallv(comm, out, sizeof out, NULL, offsets, in, sizeof in, own, own_offsets, NULL));
+  CHECK_INVALID(
+      tutti_alltoallv(comm, out, 5, sizes, offsets, in, sizeof in, own, own_offsets, NULL));
+  CHECK(strstr(tutti_last_error(), "does not fit the send buffer of 5 bytes") != NULL);
+  CHECK_INVALID(tutti_reduce_scatterv(comm, words, sizeof words, word_sizes, word_offsets, sum, 1,
+                                      &reduction, NULL));
+}
+
 /* Ranks 0 and 2 form a communicator in the reverse order, and rank 1 joins none. */
 static void check_split(tutti_comm_t* comm, uint32_t rank) {
   const uint32_t named[] = {2, 0};
@@ -330,6 +373,7 @@ static void* run_rank(void* context) {
   CHECK_OK(tutti_broadcast(comm, NULL, 0, 0, NULL));
   check_requests(comm, rank);
   check_copies(comm, rank);
+  check_varying(comm, rank);
   check_messages(comm, rank);
   check_split(comm, rank);
   check_observation(comm);

@@ -20,7 +20,8 @@
 #include "runtime/aggregator/aggregation_options.hpp"
 #include "runtime/aggregator/aggregator_connection.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
-#include "runtime/communicator/route_names.hpp"
+#include "runtime/communicator/create.hpp"
+#include "runtime/routes/route_names.hpp"
 #include "tutti/communicator.hpp"
 
 namespace tutti::runtime {
@@ -238,7 +239,7 @@ TEST_F(Aggregator, Abort_callsWaitForContributions_endAtEveryRank) {
   std::barrier<> under_way(3);
   std::barrier<> over(3);
   const auto run = [&](std::uint32_t rank) {
-    auto communicator = Communicator::create(*bootstraps[rank], options);
+    auto communicator = runtime::create_communicator(*bootstraps[rank], options);
     ASSERT_TRUE(communicator.ok()) << communicator.status().to_string();
     Bytes data(100'000);
     const auto allreduce = [&] { return communicator->allreduce(data, data, {}, {kInNetwork}); };

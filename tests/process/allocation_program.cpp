@@ -120,8 +120,7 @@ tutti::Status call_all(tutti::Communicator& communicator, Buffers& buffers, std:
            .receive = communicator.rank() == tutti::Rank{0} ? buffers.receive(all)
                                                             : std::span<std::byte>()},
       Call{.collective = Collective::scatter,
-           .send = communicator.rank() == tutti::Rank{0} ? buffers.send(all)
-                                                         : std::span<const std::byte>(),
+           .send = buffers.send(communicator.rank() == tutti::Rank{0} ? all : 0),
            .receive = buffers.receive(block)},
       Call{.collective = Collective::alltoall,
            .send = buffers.send(all),
@@ -137,7 +136,30 @@ tutti::Status call_all(tutti::Communicator& communicator, Buffers& buffers, std:
       Call{.collective = Collective::allreduce,
            .send = buffers.send(block),
            .receive = buffers.receive(block),
-           .reduction = sum}};
+           .reduction = sum},
+      Call{.collective = Collective::gatherv,
+           .send = buffers.send(kShortBytes),
+           .receive = buffers.receive(kRanks * kShortBytes),
+           .sizes_bytes = kSizes,
+           .offsets_bytes = kOffsets},
+      Call{.collective = Collective::scatterv,
+           .send = buffers.send(kRanks * kShortBytes),
+           .receive = buffers.receive(kShortBytes),
+           .send_sizes_bytes = kSizes,
+           .send_offsets_bytes = kOffsets},
+      Call{.collective = Collective::alltoallv,
+           .send = buffers.send(kRanks * kShortBytes),
+           .receive = buffers.receive(kRanks * kShortBytes),
+           .sizes_bytes = kSizes,
+           .offsets_bytes = kOffsets,
+           .send_sizes_bytes = kSizes,
+           .send_offsets_bytes = kOffsets},
+      Call{.collective = Collective::reduce_scatterv,
+           .send = buffers.send(kRanks * kShortBytes),
+           .receive = buffers.receive(kShortBytes),
+           .reduction = sum,
+           .send_sizes_bytes = kSizes,
+           .send_offsets_bytes = kOffsets}};
   for (const Call& call : calls) {
     if (tutti::Status status = end_of(communicator.start(call)); !status) return status;
   }

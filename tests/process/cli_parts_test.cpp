@@ -17,6 +17,7 @@
 #include "explain/plan.hpp"
 #include "info/findings.hpp"
 #include "runtime/bootstrap/local_bootstrap.hpp"
+#include "runtime/communicator/create.hpp"
 #include "size_text.hpp"
 
 namespace tutti::app::test {
@@ -251,7 +252,7 @@ std::map<std::string, std::uint64_t> counted(const ExerciseOptions& what,
   std::vector<std::thread> ranks;
   for (std::size_t r = 0; r < 2; ++r) {
     ranks.emplace_back([&, r] {
-      auto communicator = Communicator::create(*bootstraps[r], options);
+      auto communicator = runtime::create_communicator(*bootstraps[r], options);
       ASSERT_TRUE(communicator.ok()) << communicator.status().to_string();
       auto exercise = Exercise::create(*communicator, what);
       ASSERT_TRUE(exercise.ok());

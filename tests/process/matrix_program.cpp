@@ -25,6 +25,7 @@
 
 #include "base/random.hpp"
 #include "runtime/bootstrap/detect.hpp"
+#include "runtime/communicator/create.hpp"
 #include "tutti/communicator.hpp"
 
 namespace {
@@ -138,7 +139,7 @@ class Matrix {
   explicit Matrix(runtime::Bootstrap& bootstrap) : bootstrap_(bootstrap) {}
 
   Status open() {
-    auto first = Communicator::create(bootstrap_, options(1, 0, true));
+    auto first = runtime::create_communicator(bootstrap_, options(1, 0, true));
     if (!first) return first.status();
     communicators_.push_back(std::move(*first));
     return {};
@@ -225,7 +226,7 @@ Status Matrix::sweep(std::uint64_t seed) {
   for (std::uint32_t subgroups = 1; subgroups <= 4; ++subgroups) {
     for (std::uint32_t m = 0; m <= ranks; ++m) {
       const bool tag = m != 1;
-      auto made = first().duplicate(bootstrap_, options(subgroups, m, tag));
+      auto made = first().duplicate(options(subgroups, m, tag));
       if (!made) return made.status();
       Communicator communicator = std::move(*made);
       Status status = every_root(communicator);
@@ -258,7 +259,7 @@ Status Matrix::together(std::size_t count) {
   constexpr int kRounds = 25;
   while (communicators_.size() < count) {
     const auto which = static_cast<std::uint32_t>(communicators_.size());
-    auto made = first().duplicate(bootstrap_, options(1 + which % 2, 0, which % 3 != 0));
+    auto made = first().duplicate(options(1 + which % 2, 0, which % 3 != 0));
     if (!made) return made.status();
     communicators_.push_back(std::move(*made));
   }

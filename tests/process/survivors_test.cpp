@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runtime/bootstrap/file_bootstrap.hpp"
+#include "runtime/communicator/create.hpp"
 #include "tutti/communicator.hpp"
 
 namespace tutti {
@@ -32,7 +33,7 @@ Result<Communicator> join(const std::string& directory, const std::string& run, 
   if (!bootstrap) return bootstrap.status();
   CommunicatorOptions options;
   options.device_name = device;
-  return Communicator::create(**bootstrap, options);
+  return runtime::create_communicator(**bootstrap, options);
 }
 
 /// The error of an Allgather, whose result is checked.

@@ -14,6 +14,7 @@
 #include "base/random.hpp"
 #include "device/ip/ip_device.hpp"
 #include "runtime/bootstrap/local_bootstrap.hpp"
+#include "runtime/communicator/create.hpp"
 
 namespace tutti::scenario {
 
@@ -214,7 +215,7 @@ Outcome run_job(const JobSpec& spec, const std::function<void(Member&)>& body) {
   std::vector<std::thread> threads;
   for (std::uint32_t rank = 0; rank < spec.size; ++rank) {
     threads.emplace_back([&, rank] {
-      auto communicator = Communicator::create(*bootstraps[rank], options);
+      auto communicator = runtime::create_communicator(*bootstraps[rank], options);
       EXPECT_TRUE(communicator.ok()) << communicator.status().to_string();
       if (!communicator) {
         everybody.arrive_and_drop();

@@ -10,6 +10,7 @@
 #include "device/ip/ip_device.hpp"
 #include "job.hpp"
 #include "runtime/bootstrap/local_bootstrap.hpp"
+#include "runtime/communicator/create.hpp"
 #include "sim/fault/fault_device.hpp"
 
 namespace tutti::scenario {
@@ -101,8 +102,9 @@ std::vector<Status> created(const std::string& faults, const CommunicatorOptions
   std::vector<Status> ends(kRanks);
   std::vector<std::thread> threads;
   for (std::uint32_t rank = 0; rank < kRanks; ++rank) {
-    threads.emplace_back(
-        [&, rank] { ends[rank] = Communicator::create(*bootstraps[rank], options).status(); });
+    threads.emplace_back([&, rank] {
+      ends[rank] = runtime::create_communicator(*bootstraps[rank], options).status();
+    });
   }
   for (std::thread& thread : threads) thread.join();
   return ends;

@@ -22,7 +22,7 @@ std::vector<Schedule> schedules_for(const Purpose& purpose) {
 ValidateOptions options_for(const Purpose& purpose) {
   ValidateOptions options;
   options.receives_first = purpose.parameters.ready;
-  options.varying = purpose.collective == Collective::allgatherv;
+  options.varying = varies(purpose.collective);
   return options;
 }
 

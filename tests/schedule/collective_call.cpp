@@ -1,6 +1,7 @@
 #include "collective_call.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "base/error.hpp"
@@ -61,35 +62,69 @@ class Call {
   }
 
  private:
-  void lay_out() {
-    std::uint64_t offset = 0;
-    for (std::uint32_t b = 0; b < purpose_.ranks && options_.varying; ++b) {
-      sizes_.push_back(draw(options_.seed, b) % (2 * options_.block_bytes + 1));
-      offset += draw(options_.seed, b, 1) % 5;  // gap between two blocks
-      offsets_.push_back(offset);
-      offset += sizes_.back();
+  /// Sizes and offsets of the blocks of one buffer of one rank.
+  struct Layout {
+    std::vector<std::uint64_t> sizes;
+    std::vector<std::uint64_t> offsets;
+    std::uint64_t bytes = 0;
+  };
+
+  /// Size of the block that goes from one rank to another. It depends on one of the two ranks only,
+  /// except in an Alltoallv.
+  std::uint64_t block_bytes(std::uint32_t from, std::uint32_t to) const {
+    if (!options_.varying) return options_.block_bytes;
+    const Collective collective = purpose_.collective;
+    const bool by_source =
+        collective == Collective::allgatherv || collective == Collective::gatherv;
+    if (by_source) to = 0;
+    if (!by_source && collective != Collective::alltoallv) from = 0;
+    const std::uint64_t elements = options_.block_bytes / options_.element_bytes;
+    return draw(options_.seed, from, to, 7) % (2 * elements + 1) * options_.element_bytes;
+  }
+
+  Layout layout_of(std::uint32_t rank, Buffer buffer) const {
+    const std::uint32_t blocks = schedules_[rank].blocks(buffer);
+    Layout layout;
+    for (std::uint32_t b = 0; b < blocks; ++b) {
+      const std::uint32_t other = blocks == 1 ? rank : b;
+      const bool sends = buffer == Buffer::send;
+      if (options_.varying && blocks > 1) layout.bytes += draw(options_.seed, rank, b, 1) % 5;
+      layout.offsets.push_back(layout.bytes);
+      layout.sizes.push_back(sends ? block_bytes(rank, other) : block_bytes(other, rank));
+      layout.bytes += layout.sizes.back();
     }
+    return layout;
+  }
+
+  void lay_out() {
     memory_.resize(purpose_.ranks);
+    layouts_.resize(purpose_.ranks);
     for (std::uint32_t r = 0; r < purpose_.ranks; ++r) {
       for (Buffer buffer : {Buffer::send, Buffer::receive, Buffer::scratch}) {
-        const bool is_varying = options_.varying && buffer == Buffer::receive;
-        const std::uint64_t own = options_.varying ? sizes_[r] : options_.block_bytes;
-        const std::uint64_t size = is_varying ? offset : own * schedules_[r].blocks(buffer);
-        memory_[r].of(buffer).assign(size, kUntouched);
+        Layout& layout = layouts_[r][static_cast<std::size_t>(buffer)];
+        layout = layout_of(r, buffer);
+        memory_[r].of(buffer).assign(layout.bytes, kUntouched);
       }
     }
   }
 
+  BlockSizes blocks_of(std::uint32_t rank, Buffer buffer) const {
+    const Layout& layout = layouts_[rank][static_cast<std::size_t>(buffer)];
+    return {0, layout.sizes, layout.offsets};
+  }
+
   Shape shape_of(std::uint32_t rank) const {
-    Shape shape = options_.varying ? Shape::varying(rank_of(rank), sizes_, offsets_)
+    Shape shape = options_.varying ? Shape::varying(blocks_of(rank, Buffer::send),
+                                                    blocks_of(rank, Buffer::receive))
                                    : Shape::uniform(options_.block_bytes, options_.element_bytes);
+    shape.element_bytes = options_.element_bytes;
     shape.in_place = options_.in_place;
     return shape;
   }
 
-  /// The contribution of a rank as one block.
+  /// The contribution of a rank as one block, which is for rank `block` if the rank has several.
   Bytes contribution(std::uint32_t rank, std::uint32_t block) const {
-    Bytes bytes(options_.varying ? sizes_[rank] : options_.block_bytes);
+    Bytes bytes(block_bytes(rank, block));
     for (std::size_t at = 0; at < bytes.size(); ++at)
       bytes[at] = static_cast<std::byte>(draw(options_.seed, rank, block, at));
     return bytes;
@@ -125,10 +160,13 @@ class Call {
       case Collective::broadcast:
         return contribution(index(purpose_.root), 0);
       case Collective::scatter:
+      case Collective::scatterv:
         return contribution(index(purpose_.root), rank);
       case Collective::alltoall:
+      case Collective::alltoallv:
         return contribution(block, rank);
       case Collective::reduce_scatter:
+      case Collective::reduce_scatterv:
         return fold_of_all(rank);
       case Collective::reduce:
       case Collective::allreduce:
@@ -161,8 +199,7 @@ class Call {
   CallOptions options_;
   const Purpose& purpose_;
   Combine combine_;
-  std::vector<std::uint64_t> sizes_;
-  std::vector<std::uint64_t> offsets_;
+  std::vector<std::array<Layout, kBufferKinds>> layouts_;
   std::vector<Memory> memory_;
 };
 

@@ -18,7 +18,7 @@ struct CallOptions {
   bool in_place = false;
   /// Whether reductions use an operator that does not commute.
   bool ordered_fold = false;
-  /// Whether blocks of the receive buffer differ in size and have gaps (Allgatherv).
+  /// Whether blocks differ in size and, in a buffer of several blocks, have gaps.
   bool varying = false;
   std::uint64_t seed = 1;
 };

@@ -238,7 +238,7 @@ TEST(Fill, MessagesUpToTheEagerLimit_areEager_andLongerOnesRendezvous) {
 TEST(Fill, BlocksOfDifferentSizesHaveTheirOffsets) {
   const std::uint64_t sizes[] = {5, 0, 7};
   const std::uint64_t offsets[] = {0, 9, 20};
-  const Shape shape = Shape::varying(rank_of(2), sizes, offsets);
+  const Shape shape = Shape::varying({7, {}, {}}, {0, sizes, offsets});
   const Schedule ring = built({Collective::allgatherv, "ring", 3, rank_of(2), {}, {}});
   std::vector<FilledTask> filled(ring.tasks().size());
   ASSERT_TRUE(fill(ring, shape, filled).ok());
@@ -263,7 +263,8 @@ TEST(Fill, UnsuitableShapesAreRefused) {
   std::vector<FilledTask> filled(bruck.tasks().size());
   const std::uint64_t sizes[] = {5, 0, 7};
   const std::uint64_t offsets[] = {0, 5, 5};
-  const Status varying = fill(bruck, Shape::varying(rank_of(0), sizes, offsets), filled);
+  const Status varying =
+      fill(bruck, Shape::varying({sizes[0], {}, {}}, {0, sizes, offsets}), filled);
   EXPECT_NE(varying.message().find("choose an algorithm that moves single blocks"),
             std::string::npos)
       << varying.to_string();
@@ -377,7 +378,7 @@ TEST(Registry, RankCountThatAnAlgorithmCannotServe_isNamedInTheError) {
 TEST(Registry, AlgorithmsAreGroupedAndHaveUniqueNames) {
   for (std::uint32_t c = 0; c < kCollectives; ++c) {
     const auto entries = collectives::algorithms_of(static_cast<Collective>(c));
-    EXPECT_GE(entries.size(), 2u) << to_string(static_cast<Collective>(c));
+    EXPECT_FALSE(entries.empty()) << to_string(static_cast<Collective>(c));
     for (const auto& entry : entries)
       EXPECT_EQ(collectives::find_algorithm(entry.collective, entry.name).value(), &entry);
   }

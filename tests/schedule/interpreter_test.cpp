@@ -26,7 +26,7 @@ std::vector<CallOptions> calls_of(const Purpose& purpose, bool rank_ordered) {
     options.block_bytes = elements * element;
     options.element_bytes = element;
     options.ordered_fold = rank_ordered;
-    options.varying = purpose.collective == Collective::allgatherv;
+    options.varying = varies(purpose.collective);
     options.seed = draw(elements, purpose.ranks, index(purpose.root));
     calls.push_back(options);
   }
@@ -159,8 +159,7 @@ void compare_verdicts(std::vector<Schedule> schedules, Change change, Random& ra
   if (!changed) return;
   schedules[victim] = *changed;
   ValidateOptions options;
-  options.varying =
-      purpose.collective == Collective::allgatherv && schedules[0].queues().size() == 1;
+  options.varying = varies(purpose.collective) && schedules[0].queues().size() == 1;
   const Validation validation = validate(schedules, options);
   tally.refused += validation.ok() ? 0 : 1;
   // A schedule with a structural fault cannot be run.

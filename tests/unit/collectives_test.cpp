@@ -14,6 +14,7 @@
 #include "collectives/registry.hpp"
 #include "communicator_ranks.hpp"
 #include "reduction/reducer.hpp"
+#include "runtime/communicator/create.hpp"
 
 namespace tutti {
 namespace {
@@ -58,10 +59,10 @@ class Trial {
       call.send = {};
       call.receive = received_;
     }
-    if (entry_.collective == Collective::allgatherv) {
-      call.sizes_bytes = sizes_;
-      call.offsets_bytes = offsets_;
-    }
+    call.sizes_bytes = received_blocks_.sizes;
+    call.offsets_bytes = received_blocks_.offsets;
+    call.send_sizes_bytes = sent_blocks_.sizes;
+    call.send_offsets_bytes = sent_blocks_.offsets;
     auto request = communicator_.start(call);
     ASSERT_TRUE(request.ok()) << request.status().to_string();
     const Status status = request->wait_for(kLong);
@@ -78,8 +79,32 @@ class Trial {
  private:
   static bool can_be_in_place(Collective collective) {
     return collective != Collective::barrier && collective != Collective::broadcast &&
-           collective != Collective::alltoall;
+           collective != Collective::alltoall && collective != Collective::alltoallv;
   }
+
+  /// Blocks of different sizes, with gaps.
+  struct Blocks {
+    std::vector<std::uint64_t> sizes;
+    std::vector<std::uint64_t> offsets;
+
+    void add(std::uint64_t size) {
+      offsets.push_back(bytes() + 5);
+      sizes.push_back(size);
+    }
+    std::uint64_t bytes() const { return sizes.empty() ? 0 : offsets.back() + sizes.back(); }
+  };
+
+  /// Size of the block from one rank to another, in calls with blocks of different sizes.
+  std::size_t varying_bytes(std::uint32_t from, std::uint32_t to) const {
+    const Collective collective = entry_.collective;
+    const bool by_source =
+        collective == Collective::allgatherv || collective == Collective::gatherv;
+    const std::uint32_t number = by_source                             ? from
+                                 : collective == Collective::alltoallv ? 3 * from + to
+                                                                       : to;
+    return block_ * (number % 3) + number;
+  }
+
   bool at_root() const { return me_ == root_; }
 
   std::size_t send_bytes() {
@@ -93,16 +118,28 @@ class Trial {
       case Collective::reduce_scatter:
         return block_ * ranks_;
       case Collective::allgatherv:
-        for (std::uint32_t r = 0; r < ranks_; ++r) {
-          sizes_.push_back(block_ * (r % 3) + r);
-          offsets_.push_back(r == 0 ? 5 : offsets_.back() + sizes_[r - 1] + 5);
-        }
-        return sizes_[me_];
+      case Collective::gatherv:
+        return varying_bytes(me_, 0);
+      case Collective::scatterv:
+        return at_root() ? sent_blocks().bytes() : 0;
+      case Collective::alltoallv:
+      case Collective::reduce_scatterv:
+        return sent_blocks().bytes();
       default:
         return block_;
     }
   }
-  std::size_t receive_bytes() const {
+  /// Lays out the blocks of the send buffer.
+  const Blocks& sent_blocks() {
+    for (std::uint32_t r = 0; r < ranks_; ++r) sent_blocks_.add(varying_bytes(me_, r));
+    return sent_blocks_;
+  }
+  /// Lays out the blocks of the receive buffer.
+  const Blocks& received_blocks() {
+    for (std::uint32_t r = 0; r < ranks_; ++r) received_blocks_.add(varying_bytes(r, me_));
+    return received_blocks_;
+  }
+  std::size_t receive_bytes() {
     switch (entry_.collective) {
       case Collective::barrier:
         return 0;
@@ -114,7 +151,13 @@ class Trial {
       case Collective::reduce:
         return at_root() ? block_ : 0;
       case Collective::allgatherv:
-        return offsets_.back() + sizes_.back() + 5;
+      case Collective::alltoallv:
+        return received_blocks().bytes() + 5;
+      case Collective::gatherv:
+        return at_root() ? received_blocks().bytes() + 5 : 0;
+      case Collective::scatterv:
+      case Collective::reduce_scatterv:
+        return varying_bytes(0, me_);
       default:
         return block_;
     }
@@ -127,7 +170,17 @@ class Trial {
         copy_own_to(all.subspan(me_ * block_, block_), call);
         return;
       case Collective::allgatherv:
-        copy_own_to(all.subspan(offsets_[me_], sizes_[me_]), call);
+        copy_own_to(all.subspan(received_blocks_.offsets[me_], received_blocks_.sizes[me_]), call);
+        return;
+      case Collective::gatherv:
+        if (!at_root()) return;
+        copy_own_to(all.subspan(received_blocks_.offsets[me_], received_blocks_.sizes[me_]), call);
+        return;
+      case Collective::scatterv:
+        if (!at_root()) return;
+        [[fallthrough]];
+      case Collective::reduce_scatterv:
+        call.receive = std::span(sent_).subspan(sent_blocks_.offsets[me_], sent_blocks_.sizes[me_]);
         return;
       case Collective::gather:
         if (at_root()) copy_own_to(all.subspan(me_ * block_, block_), call);
@@ -165,8 +218,19 @@ class Trial {
     return total;
   }
 
+  /// Puts the block that a rank sends to this one, in a Scatterv or Alltoallv.
+  template <typename Put>
+  void put_block_from(std::uint32_t source, const Put& put) const {
+    const bool scatters = entry_.collective == Collective::scatterv;
+    if (scatters && source != root_) return;
+    Blocks theirs;
+    for (std::uint32_t r = 0; r < ranks_; ++r) theirs.add(varying_bytes(source, r));
+    put(scatters ? 0 : received_blocks_.offsets[source], pattern(theirs.bytes(), 77 + source),
+        theirs.offsets[me_], theirs.sizes[me_]);
+  }
+
   Bytes expected() const {
-    Bytes wanted(receive_bytes(), std::byte{0xee});
+    Bytes wanted(received_.size(), std::byte{0xee});
     const auto put = [&](std::size_t at, const Bytes& bytes, std::size_t from, std::size_t count) {
       std::copy_n(bytes.begin() + std::ptrdiff_t(from), count, wanted.begin() + std::ptrdiff_t(at));
     };
@@ -182,8 +246,17 @@ class Trial {
           put(r * block_, pattern(block_, 77 + r), 0, block_);
         break;
       case Collective::allgatherv:
-        for (std::uint32_t r = 0; r < ranks_; ++r)
-          put(offsets_[r], pattern(sizes_[r], 77 + r), 0, sizes_[r]);
+      case Collective::gatherv:
+        for (std::uint32_t r = 0; r < ranks_ && !wanted.empty(); ++r)
+          put(received_blocks_.offsets[r], pattern(varying_bytes(r, 0), 77 + r), 0,
+              varying_bytes(r, 0));
+        break;
+      case Collective::scatterv:
+      case Collective::alltoallv:
+        for (std::uint32_t r = 0; r < ranks_; ++r) put_block_from(r, put);
+        break;
+      case Collective::reduce_scatterv:
+        put(0, sum(sent_blocks_.bytes()), sent_blocks_.offsets[me_], varying_bytes(0, me_));
         break;
       case Collective::scatter:
         put(0, pattern(block_ * ranks_, 77 + root_), me_ * block_, block_);
@@ -210,8 +283,8 @@ class Trial {
   std::uint32_t ranks_ = 0;
   std::uint32_t me_ = 0;
   bool in_place_ = false;
-  std::vector<std::uint64_t> sizes_;
-  std::vector<std::uint64_t> offsets_;
+  Blocks sent_blocks_;
+  Blocks received_blocks_;
   Bytes sent_;
   Bytes received_;
 };
@@ -464,7 +537,7 @@ std::vector<std::string> said_by_two(
   std::vector<std::thread> threads;
   for (std::uint32_t rank = 0; rank < 2; ++rank) {
     threads.emplace_back([&, rank] {
-      auto communicator = Communicator::create(*bootstraps[rank], patient());
+      auto communicator = runtime::create_communicator(*bootstraps[rank], patient());
       ASSERT_TRUE(communicator.ok()) << communicator.status().to_string();
       said[rank] = call(*communicator, rank);
     });

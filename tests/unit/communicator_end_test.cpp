@@ -12,6 +12,7 @@
 
 #include "communicator_ranks.hpp"
 #include "runtime/bootstrap/local_bootstrap.hpp"
+#include "runtime/communicator/create.hpp"
 #include "tutti/communicator.hpp"
 
 namespace tutti {
@@ -274,7 +275,7 @@ TEST(CommunicatorEnd, FailedCommunicator_doesNotHinderANewOneOfTheSurvivors) {
     if (communicator.rank() == Rank{2}) return communicator.abort("this rank leaves the job");
     EXPECT_FALSE(end_of(communicator.barrier()));
     // The failed communicator still exists while the new one is used.
-    auto next = Communicator::create(*survivors[index(communicator.rank())], patient());
+    auto next = runtime::create_communicator(*survivors[index(communicator.rank())], patient());
     ASSERT_TRUE(next.ok()) << next.status().to_string();
     Bytes own = pattern(10'007, index(next->rank()));
     Bytes all(2 * own.size());

@@ -14,6 +14,7 @@
 
 #include "base/random.hpp"
 #include "runtime/bootstrap/local_bootstrap.hpp"
+#include "runtime/communicator/create.hpp"
 #include "tutti/communicator.hpp"
 
 namespace tutti::test {
@@ -90,7 +91,7 @@ inline void on_ranks(std::uint32_t size, const CommunicatorOptions& options, con
   std::vector<std::thread> threads;
   for (std::uint32_t rank = 0; rank < size; ++rank) {
     threads.emplace_back([&, rank] {
-      auto communicator = Communicator::create(*bootstraps[rank], options);
+      auto communicator = runtime::create_communicator(*bootstraps[rank], options);
       ASSERT_TRUE(communicator.ok()) << communicator.status().to_string();
       EXPECT_EQ(index(communicator->rank()), rank);
       EXPECT_EQ(communicator->size(), size);

@@ -1,5 +1,6 @@
 // Tests the communicator over the real network stack, with the ranks as threads of this process.
 #include "tutti/communicator.hpp"
+#include "runtime/communicator/create.hpp"
 
 #include <gtest/gtest.h>
 
@@ -155,7 +156,7 @@ TEST(Communicator, CollectivesOverIpv6DeliverTheirData) {
   CommunicatorOptions options = patient();
   options.ipv6 = true;
   auto alone = runtime::make_local_bootstraps(1);
-  if (const auto probe = Communicator::create(*alone[0], options); !probe.ok()) {
+  if (const auto probe = runtime::create_communicator(*alone[0], options); !probe.ok()) {
     return test::skip_without("ipv6", probe.status().to_string());
   }
   on_ranks(3, options, [](Communicator& communicator) {
@@ -347,11 +348,11 @@ void eight_duplicates_from_eight_threads(const CommunicatorOptions& options) {
   std::vector<std::thread> ranks;
   for (std::uint32_t rank = 0; rank < kSize; ++rank) {
     ranks.emplace_back([&, rank] {
-      auto first = Communicator::create(*bootstraps[rank], options);
+      auto first = runtime::create_communicator(*bootstraps[rank], options);
       ASSERT_TRUE(first.ok()) << first.status().to_string();
       std::vector<Communicator> duplicates;
       for (std::uint32_t i = 0; i < kDuplicates; ++i) {
-        auto one = first->duplicate(*bootstraps[rank], options);
+        auto one = first->duplicate(options);
         ASSERT_TRUE(one.ok()) << "duplicate " << i << ": " << one.status().to_string();
         duplicates.push_back(std::move(*one));
       }
@@ -490,7 +491,7 @@ TEST(WorkersByEnvironment, NumberOfWorkers_isReadFromTheEnvironment) {
   });
   ASSERT_EQ(setenv("TUTTI_RECEIVE_WORKERS", "two", 1), 0);
   auto bootstraps = runtime::make_local_bootstraps(1);
-  const auto refused = Communicator::create(*bootstraps[0], patient());
+  const auto refused = runtime::create_communicator(*bootstraps[0], patient());
   unsetenv("TUTTI_RECEIVE_WORKERS");
   ASSERT_FALSE(refused.ok());
   EXPECT_EQ(refused.status().code(), Code::invalid_argument);
@@ -528,7 +529,7 @@ void expect_disagreement(const std::string& option,
     threads.emplace_back([&, rank] {
       CommunicatorOptions options = patient();
       if (rank == 1) change(options);
-      const auto refused = Communicator::create(*bootstraps[rank], options);
+      const auto refused = runtime::create_communicator(*bootstraps[rank], options);
       ASSERT_FALSE(refused.ok());
       EXPECT_EQ(refused.status().code(), Code::invalid_argument);
       EXPECT_NE(refused.status().message().find(option), std::string::npos)
@@ -553,7 +554,7 @@ TEST(Communicator, UdAtOneRankAndUcAtAnother_orUnknownNames_areRefused) {
       CommunicatorOptions options = patient();
       options.device_name = "ip";
       options.multicast = rank == 0 ? "ud" : "uc";
-      const auto refused = Communicator::create(*bootstraps[rank], options);
+      const auto refused = runtime::create_communicator(*bootstraps[rank], options);
       ASSERT_FALSE(refused.ok());
       EXPECT_EQ(refused.status().code(), Code::invalid_argument);
       EXPECT_NE(refused.status().message().find("TUTTI_MULTICAST): ud at rank 0"),
@@ -564,7 +565,7 @@ TEST(Communicator, UdAtOneRankAndUcAtAnother_orUnknownNames_areRefused) {
   for (std::thread& thread : threads) thread.join();
   CommunicatorOptions options = patient();
   options.multicast = "broadcast";
-  const auto unknown = Communicator::create(*bootstraps[0], options);
+  const auto unknown = runtime::create_communicator(*bootstraps[0], options);
   ASSERT_FALSE(unknown.ok());
   EXPECT_NE(unknown.status().message().find("\"broadcast\": use ud, uc or none"), std::string::npos)
       << unknown.status().to_string();

@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "communicator_ranks.hpp"
+#include "runtime/communicator/create.hpp"
 #include "runtime/progress/clock.hpp"
 
 namespace tutti {
@@ -35,7 +36,7 @@ struct Pair {
   }
 
   static std::optional<Communicator> create(runtime::Bootstrap& bootstrap) {
-    auto made = Communicator::create(bootstrap, patient());
+    auto made = runtime::create_communicator(bootstrap, patient());
     EXPECT_TRUE(made.ok()) << made.status().to_string();
     return std::move(*made);
   }

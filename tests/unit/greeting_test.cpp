@@ -1,6 +1,7 @@
 // Tests peer options and the aggregation plan of rank 0, which are decoded from bytes that any
 // process may have written.
 #include "runtime/communicator/greeting.hpp"
+#include "runtime/communicator/create.hpp"
 
 #include <gtest/gtest.h>
 
@@ -238,7 +239,7 @@ TEST(PeerOptions, HostileBytesOfAPeer_failTheCreation_andThePeerIsNamed) {
     const auto bytes = keys->first(nested_arrays(60'000));
     EXPECT_TRUE(bootstraps[1]->allgather(bytes, std::chrono::seconds(60)).ok());
   });
-  const auto created = Communicator::create(*bootstraps[0], {});
+  const auto created = runtime::create_communicator(*bootstraps[0], {});
   hostile.join();
   ASSERT_FALSE(created.ok());
   EXPECT_EQ(created.status().message(),

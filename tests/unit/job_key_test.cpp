@@ -1,5 +1,6 @@
 // Tests the places of a job key: the options, files, the bootstrap and the variables.
 #include "runtime/keys/job_key.hpp"
+#include "runtime/communicator/create.hpp"
 
 #include <gtest/gtest.h>
 
@@ -91,7 +92,7 @@ TEST(KeylessJob, CreationsOfOneProcess_warnOnce) {
   for (int time = 0; time < 2; ++time) {
     auto bootstraps = make_local_bootstraps(2);
     const auto ends = on_ranks(2, [&](std::uint32_t rank) {
-      return Communicator::create(*bootstraps[rank], {}).status().to_string();
+      return runtime::create_communicator(*bootstraps[rank], {}).status().to_string();
     });
     EXPECT_EQ(ends, std::vector<std::string>(2, "ok"));
   }

@@ -1,6 +1,7 @@
 // Tests the agreement on the secret of a communicator: every rank gets it, wrong keys and changed
 // bytes are named, and no exchange contains it.
 #include "runtime/keys/key_agreement.hpp"
+#include "runtime/communicator/create.hpp"
 
 #include <gtest/gtest.h>
 
@@ -358,11 +359,11 @@ void expect_no_secret_in_exchanges(const std::optional<JobKey>& job_key) {
       CommunicatorOptions options = test::patient();
       options.device = devices[r];
       options.job_key = job_key;
-      auto communicator = Communicator::create(recorded, options);
+      auto communicator = runtime::create_communicator(recorded, options);
       ASSERT_TRUE(communicator.ok()) << communicator.status().to_string();
       EXPECT_EQ(recorded.exchanges, 2u);
       const Bytes parent = devices[r]->secret;
-      auto duplicate = communicator->duplicate(recorded, options);
+      auto duplicate = runtime::create_communicator(recorded, options, &*communicator);
       ASSERT_TRUE(duplicate.ok()) << duplicate.status().to_string();
       EXPECT_NE(devices[r]->secret, parent);
       test::finish(duplicate->barrier());
@@ -418,7 +419,7 @@ TEST(KeyAgreement, WrongJobKey_failsTheCreation_andTheRankIsNamed) {
   const auto creation = [&](std::uint32_t r) {
     CommunicatorOptions options = test::patient();
     options.job_key.emplace().bytes[0] = static_cast<std::byte>(r);
-    return Communicator::create(*bootstraps[r], options).status().message();
+    return runtime::create_communicator(*bootstraps[r], options).status().message();
   };
   std::string of_rank_1;
   std::thread other([&] { of_rank_1 = creation(1); });

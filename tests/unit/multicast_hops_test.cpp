@@ -12,6 +12,7 @@
 #include "device/ip/multicast/group.hpp"
 #include "device/ip/multicast/multicast_queue_pair.hpp"
 #include "runtime/bootstrap/local_bootstrap.hpp"
+#include "runtime/communicator/create.hpp"
 #include "runtime/communicator/device_choice.hpp"
 #include "tutti/communicator.hpp"
 
@@ -83,7 +84,7 @@ TEST(MulticastHops, RanksWithDifferentHops_areRefused) {
     threads.emplace_back([&, rank] {
       CommunicatorOptions options;
       options.multicast_hops = rank + 1;
-      const auto refused = Communicator::create(*bootstraps[rank], options);
+      const auto refused = runtime::create_communicator(*bootstraps[rank], options);
       ASSERT_FALSE(refused.ok());
       EXPECT_NE(refused.status().message().find("disagree on multicast_hops: 1 at rank 0"),
                 std::string::npos)

@@ -1,6 +1,7 @@
 // Tests threads that share the engine: a thread that waits in a collective must yield to one that
 // reads counters or aborts. The tests hang if it does not.
 #include "runtime/progress/progress.hpp"
+#include "runtime/communicator/create.hpp"
 
 #include <gtest/gtest.h>
 
@@ -64,7 +65,7 @@ class HalfABarrier {
 
  private:
   std::optional<Communicator> create(runtime::Bootstrap& bootstrap) {
-    auto communicator = Communicator::create(bootstrap, patient());
+    auto communicator = runtime::create_communicator(bootstrap, patient());
     EXPECT_TRUE(communicator.ok()) << communicator.status().to_string();
     if (index(bootstrap.rank()) == 0) {
       started_before_ = counters_of(*communicator)["collectives_started"];

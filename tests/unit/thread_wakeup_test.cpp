@@ -1,6 +1,7 @@
 // Tests the priority of progress threads: it is raised above that of computing threads if the
 // process has the right, and counters report it. A nice value in the environment is applied, or
 // refused with an error that names it.
+#include "runtime/communicator/create.hpp"
 #include "runtime/progress/thread_priority.hpp"
 
 #include <gtest/gtest.h>
@@ -225,7 +226,7 @@ TEST_F(ThreadWakeup, CommunicatorAppliesTheNiceValueOfTheEnvironment) {
   });
   ::setenv(kVariable, "much", 1);
   auto bootstraps = runtime::make_local_bootstraps(1);
-  const auto refused = Communicator::create(*bootstraps[0], patient());
+  const auto refused = runtime::create_communicator(*bootstraps[0], patient());
   ASSERT_FALSE(refused.ok());
   EXPECT_NE(refused.status().message().find("\"much\""), std::string::npos)
       << refused.status().to_string();

@@ -6,6 +6,7 @@
 #include "base/error.hpp"
 #include "bench/exercise.hpp"
 #include "runtime/bootstrap/local_bootstrap.hpp"
+#include "runtime/communicator/create.hpp"
 #include "runtime/progress/clock.hpp"
 
 namespace tutti::app {
@@ -22,7 +23,7 @@ SelfTest take_part(runtime::Bootstrap& bootstrap) {
   options.interface = "lo";
   options.create_timeout = std::chrono::seconds(5);
   const Instant begin = runtime::now();
-  auto communicator = Communicator::create(bootstrap, options);
+  auto communicator = runtime::create_communicator(bootstrap, options);
   result.status = communicator.status();
   if (!communicator) return result;
   const Instant created = runtime::now();

@@ -34,12 +34,16 @@ bool needs_every_rank(schedule::Collective collective) {
     case schedule::Collective::allgather:
     case schedule::Collective::allgatherv:
     case schedule::Collective::alltoall:
+    case schedule::Collective::alltoallv:
     case schedule::Collective::reduce_scatter:
+    case schedule::Collective::reduce_scatterv:
     case schedule::Collective::allreduce:
       return true;
     case schedule::Collective::broadcast:
     case schedule::Collective::gather:
+    case schedule::Collective::gatherv:
     case schedule::Collective::scatter:
+    case schedule::Collective::scatterv:
     case schedule::Collective::reduce:
       return false;
   }
@@ -52,9 +56,11 @@ std::uint64_t unexpected_bound(const schedule::Schedule& schedule, const schedul
   const schedule::Purpose& purpose = schedule.purpose();
   const schedule::BlockSizes& blocks = shape.of(Buffer::receive);
   std::uint64_t bytes = blocks.uniform_bytes;
-  if (!blocks.uniform()) {
+  if (purpose.collective == schedule::Collective::allgatherv) {
     bytes = 0;
     for (const std::uint64_t size : blocks.sizes_bytes) bytes += size;
+  } else if (varies(purpose.collective)) {
+    bytes = UINT64_MAX;  // the ranks know different sizes
   } else if (purpose.collective == schedule::Collective::gather ||
              purpose.collective == schedule::Collective::scatter) {
     bytes *= purpose.ranks;

@@ -17,9 +17,9 @@
 #include "runtime/bootstrap/unique_id.hpp"
 #include "runtime/communicator/call_check.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
-#include "runtime/communicator/route_names.hpp"
 #include "runtime/progress/clock.hpp"
 #include "runtime/progress/exception_status.hpp"
+#include "runtime/routes/route_names.hpp"
 
 namespace tutti::runtime {
 

@@ -20,7 +20,7 @@
 #include "engine/aggregate/window_plan.hpp"
 #include "engine/core/operation.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
-#include "runtime/communicator/call_route.hpp"
+#include "runtime/routes/call_route.hpp"
 #include "tutti/collective.hpp"
 #include "tutti/options.hpp"
 #include "tutti/reduction.hpp"

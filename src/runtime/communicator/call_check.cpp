@@ -1,8 +1,10 @@
 #include "runtime/communicator/call_check.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include "base/error.hpp"
+#include "schedule/shape.hpp"
 
 namespace tutti::runtime {
 
@@ -27,23 +29,48 @@ Status same_size(const CollectiveCall& call) {
                                  call.send.size(), call.receive.size()));
 }
 
-Status check_varying(const CollectiveCall& call, Rank rank, std::uint32_t size) {
-  if (call.sizes_bytes.size() != size || call.offsets_bytes.size() != size)
-    return wrong(call,
-                 fmt::format("{} sizes and {} offsets for {} ranks: give one of each per rank",
-                             call.sizes_bytes.size(), call.offsets_bytes.size(), size));
-  if (call.send.size() != call.sizes_bytes[index(rank)])
-    return wrong(call, fmt::format("rank {} sends {} bytes, but its size is given as {}",
-                                   index(rank), call.send.size(), call.sizes_bytes[index(rank)]));
+/// The blocks of one buffer, which may differ in size.
+struct Blocks {
+  const char* buffer;  ///< name of the buffer
+  std::uint64_t bytes;
+  std::span<const std::uint64_t> sizes_bytes;
+  std::span<const std::uint64_t> offsets_bytes;
+};
+
+Blocks sent_blocks(const CollectiveCall& call) {
+  return {"send", call.send.size(), call.send_sizes_bytes, call.send_offsets_bytes};
+}
+
+Blocks received_blocks(const CollectiveCall& call) {
+  return {"receive", call.receive.size(), call.sizes_bytes, call.offsets_bytes};
+}
+
+Status check_varying(const CollectiveCall& call, const Blocks& blocks, std::uint32_t size) {
+  if (blocks.sizes_bytes.size() != size || blocks.offsets_bytes.size() != size)
+    return wrong(call, fmt::format("{} sizes and {} offsets of {} blocks for {} ranks: give one of "
+                                   "each per rank",
+                                   blocks.sizes_bytes.size(), blocks.offsets_bytes.size(),
+                                   blocks.buffer, size));
   for (std::uint32_t r = 0; r < size; ++r) {
-    const std::uint64_t offset = call.offsets_bytes[r];
-    const std::uint64_t bytes = call.sizes_bytes[r];
-    if (offset > call.receive.size() || bytes > call.receive.size() - offset)
-      return wrong(call, fmt::format("rank {}'s block, {} bytes at {}, does not fit the receive "
-                                     "buffer of {} bytes",
-                                     r, bytes, offset, call.receive.size()));
+    const std::uint64_t offset = blocks.offsets_bytes[r];
+    const std::uint64_t bytes = blocks.sizes_bytes[r];
+    if (offset > blocks.bytes || bytes > blocks.bytes - offset)
+      return wrong(call, fmt::format("rank {}'s block, {} bytes at {}, does not fit the {} buffer "
+                                     "of {} bytes",
+                                     r, bytes, offset, blocks.buffer, blocks.bytes));
   }
   return {};
+}
+
+/// Checks blocks of different sizes, of which this rank's own has `own_bytes` bytes in the other
+/// buffer.
+Status check_varying(const CollectiveCall& call, const Blocks& blocks, std::uint64_t own_bytes,
+                     Rank rank, std::uint32_t size) {
+  if (Status status = check_varying(call, blocks, size); !status) return status;
+  if (own_bytes == blocks.sizes_bytes[index(rank)]) return {};
+  return wrong(call, fmt::format("rank {} gives {} bytes for its own block, but the size of this "
+                                 "block is given as {}",
+                                 index(rank), own_bytes, blocks.sizes_bytes[index(rank)]));
 }
 
 Status check_sizes(const CollectiveCall& call, Rank rank, std::uint32_t size) {
@@ -63,7 +90,18 @@ Status check_sizes(const CollectiveCall& call, Rank rank, std::uint32_t size) {
     case Collective::reduce_scatter:
       return holds_blocks(call, "send", call.send.size(), call.receive.size(), size);
     case Collective::allgatherv:
-      return check_varying(call, rank, size);
+      return check_varying(call, received_blocks(call), call.send.size(), rank, size);
+    case Collective::gatherv:
+      if (!at_root) return {};
+      return check_varying(call, received_blocks(call), call.send.size(), rank, size);
+    case Collective::scatterv:
+      if (!at_root) return {};
+      return check_varying(call, sent_blocks(call), call.receive.size(), rank, size);
+    case Collective::reduce_scatterv:
+      return check_varying(call, sent_blocks(call), call.receive.size(), rank, size);
+    case Collective::alltoallv:
+      if (Status status = check_varying(call, received_blocks(call), size); !status) return status;
+      return check_varying(call, sent_blocks(call), call.sizes_bytes[index(rank)], rank, size);
     case Collective::alltoall:
       if (Status status = same_size(call); !status) return status;
       return holds_blocks(call, "send", call.send.size(), call.send.size() / size, size);
@@ -79,8 +117,14 @@ Status check_elements(const CollectiveCall& call) {
   if (!reduces(call.collective)) return {};
   const std::uint64_t bytes =
       call.collective == Collective::reduce_scatter ? call.receive.size() : call.send.size();
-  if (bytes % element_bytes(call.reduction.type) == 0) return {};
-  return wrong(call, fmt::format("{} bytes are not a whole number of {} elements", bytes,
+  const std::uint64_t element = element_bytes(call.reduction.type);
+  std::vector<std::uint64_t> sizes = {bytes};
+  if (varies(call.collective))
+    sizes.assign(call.send_sizes_bytes.begin(), call.send_sizes_bytes.end());
+  const auto broken = std::find_if(sizes.begin(), sizes.end(),
+                                   [&](std::uint64_t size) { return size % element != 0; });
+  if (broken == sizes.end()) return {};
+  return wrong(call, fmt::format("{} bytes are not a whole number of {} elements", *broken,
                                  to_string(call.reduction.type)));
 }
 
@@ -108,9 +152,10 @@ Status check_call(const CollectiveCall& call, Rank rank, std::uint32_t size) {
       call.collective == Collective::barrier || call.collective == Collective::broadcast;
   if (one_buffer || is_in_place(call, rank, block)) return {};
   if (!overlap(call.send, call.receive)) return {};
-  return wrong(call, call.collective == Collective::alltoall
-                         ? "send and receive buffer overlap: alltoall cannot be called in place"
-                         : "send and receive buffer overlap, but not as in a call in place");
+  if (schedule::has_in_place(call.collective))
+    return wrong(call, "send and receive buffer overlap, but not as in a call in place");
+  return wrong(call, fmt::format("send and receive buffer overlap: {} cannot be called in place",
+                                 to_string(call.collective)));
 }
 
 std::uint64_t block_bytes_of(const CollectiveCall& call, std::uint32_t size) {
@@ -128,6 +173,11 @@ std::uint64_t block_bytes_of(const CollectiveCall& call, std::uint32_t size) {
       return call.send.size();
     case Collective::alltoall:
       return call.send.size() / size;
+    case Collective::gatherv:
+    case Collective::scatterv:
+    case Collective::alltoallv:
+    case Collective::reduce_scatterv:
+      return 0;
     case Collective::allgatherv:
       return call.sizes_bytes.empty()
                  ? 0
@@ -146,6 +196,12 @@ bool is_in_place(const CollectiveCall& call, Rank rank, std::uint64_t block_byte
       return send == receive + own;
     case Collective::allgatherv:
       return send == receive + call.offsets_bytes[index(rank)];
+    case Collective::gatherv:
+      return rank == call.root && send == receive + call.offsets_bytes[index(rank)];
+    case Collective::scatterv:
+      return rank == call.root && receive == send + call.send_offsets_bytes[index(rank)];
+    case Collective::reduce_scatterv:
+      return receive == send + call.send_offsets_bytes[index(rank)];
     case Collective::gather:
       return rank == call.root && send == receive + own;
     case Collective::scatter:
@@ -159,6 +215,7 @@ bool is_in_place(const CollectiveCall& call, Rank rank, std::uint64_t block_byte
     case Collective::barrier:
     case Collective::broadcast:
     case Collective::alltoall:
+    case Collective::alltoallv:
       return false;
   }
   return false;

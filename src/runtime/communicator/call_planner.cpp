@@ -12,7 +12,7 @@
 #include "engine/multicast/multicast_operation.hpp"
 #include "engine/schedule/schedule_operation.hpp"
 #include "protocol/block_layout.hpp"
-#include "runtime/communicator/route_names.hpp"
+#include "runtime/routes/route_names.hpp"
 
 namespace tutti::runtime {
 
@@ -65,6 +65,23 @@ Result<std::string> read_choices(const std::string& path) {
     list += (list.empty() ? "" : ",") + line;
   }
   return list;
+}
+
+/// The blocks of a buffer: those that the call gives, or the whole buffer as one block.
+schedule::BlockSizes blocks_of(std::uint64_t bytes, std::span<const std::uint64_t> sizes_bytes,
+                               std::span<const std::uint64_t> offsets_bytes) {
+  if (sizes_bytes.empty()) return {.uniform_bytes = bytes, .sizes_bytes = {}, .offsets_bytes = {}};
+  return {.uniform_bytes = 0, .sizes_bytes = sizes_bytes, .offsets_bytes = offsets_bytes};
+}
+
+schedule::Shape shape_of(const CollectiveCall& call, std::uint64_t block_bytes) {
+  const std::uint64_t element = reduces(call.collective) ? element_bytes(call.reduction.type) : 1;
+  if (!varies(call.collective)) return schedule::Shape::uniform(block_bytes, element);
+  schedule::Shape shape = schedule::Shape::varying(
+      blocks_of(call.send.size(), call.send_sizes_bytes, call.send_offsets_bytes),
+      blocks_of(call.receive.size(), call.sizes_bytes, call.offsets_bytes));
+  shape.element_bytes = element;
+  return shape;
 }
 
 }  // namespace
@@ -213,11 +230,7 @@ Result<PlannedCall> CallPlanner::plan(const CollectiveCall& call) {
     if (!found) return found.status();
     planned.schedule = std::move(*found);
   }
-  planned.shape = call.collective == Collective::allgatherv
-                      ? schedule::Shape::varying(facts_.rank, call.sizes_bytes, call.offsets_bytes)
-                      : schedule::Shape::uniform(
-                            planned.block_bytes,
-                            reduces(call.collective) ? element_bytes(call.reduction.type) : 1);
+  planned.shape = shape_of(call, planned.block_bytes);
   planned.shape.eager_limit_bytes = std::min(kEagerLimitBytes, facts_.max_data_bytes);
   planned.shape.in_place = is_in_place(call, facts_.rank, planned.block_bytes);
   return planned;

@@ -13,40 +13,28 @@
 #include "runtime/bootstrap/split.hpp"
 #include "runtime/bootstrap/subset_bootstrap.hpp"
 #include "runtime/bootstrap/unique_id.hpp"
+#include "runtime/communicator/at_home.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
-#include "runtime/communicator/join_routes.hpp"
+#include "runtime/communicator/create.hpp"
 #include "runtime/communicator/prepared_state.hpp"
 #include "runtime/diagnostics/counter_aliases.hpp"
 #include "runtime/keys/job_key.hpp"
 #include "runtime/progress/clock.hpp"
 #include "runtime/progress/exception_status.hpp"
+#include "runtime/routes/join_routes.hpp"
 
 namespace tutti {
 
+using runtime::at_home;
 using runtime::guarded;
 using runtime::logged;
+using runtime::logged_at_home;
 
 namespace {
 
 Status no_request() {
   return failure(Code::invalid_argument,
                  "the request is empty: use one that a collective returned");
-}
-
-/// Runs the work of a call on a handle, with a Status or a Result: fails in a child of fork().
-template <typename Work>
-auto at_home(const runtime::CommunicatorImpl& owner, Work&& work) -> decltype(work()) {
-  return guarded([&]() -> decltype(work()) {
-    if (Status status = owner.check_home(); !status) return status;
-    return work();
-  });
-}
-
-/// As at_home, for a call that returns no status: does nothing in a child of fork(), not even log,
-/// because a thread of the parent may hold the lock of the log.
-template <typename Work>
-auto logged_at_home(const runtime::CommunicatorImpl& owner, Work&& work) -> decltype(work()) {
-  return logged([&] { return owner.check_home() ? work() : decltype(work())(); });
 }
 
 /// True if the caller is a completion callback: no collective makes progress while the callback
@@ -242,7 +230,7 @@ Result<Communicator> Communicator::create(const CommunicatorOptions& options) {
     auto bootstrap =
         runtime::detect(options.create_timeout, runtime::process_environment(), options.job_key);
     if (!bootstrap) return bootstrap.status();
-    return create(**bootstrap, options);
+    return runtime::create_communicator(**bootstrap, options);
   });
 }
 
@@ -251,7 +239,7 @@ Result<Communicator> Communicator::create(const UniqueId& id, Rank rank, std::ui
   return guarded([&]() -> Result<Communicator> {
     auto bootstrap = runtime::join_unique_id(id.text, rank, size, options.create_timeout);
     if (!bootstrap) return bootstrap.status();
-    return create(**bootstrap, options);
+    return runtime::create_communicator(**bootstrap, options);
   });
 }
 
@@ -260,14 +248,18 @@ Result<Communicator> Communicator::create(const ExchangeCallback& exchange, Rank
   return guarded([&]() -> Result<Communicator> {
     auto bootstrap = runtime::make_callback_bootstrap(rank, size, exchange);
     if (!bootstrap) return bootstrap.status();
-    return create(**bootstrap, options);
+    return runtime::create_communicator(**bootstrap, options);
   });
 }
 
-Result<Communicator> Communicator::create(runtime::Bootstrap& bootstrap,
-                                          const CommunicatorOptions& options) {
+Result<Communicator> runtime::create_communicator(runtime::Bootstrap& bootstrap,
+                                                  const CommunicatorOptions& options,
+                                                  const Communicator* parent) {
   return guarded([&]() -> Result<Communicator> {
-    auto state = create_state(bootstrap, options, nullptr);
+    runtime::CommunicatorImpl* const original = parent == nullptr ? nullptr : parent->state_.get();
+    auto state = original == nullptr ? create_state(bootstrap, options, nullptr)
+                                     : create_state(bootstrap, options_within(*original, options),
+                                                    original, job_ranks(*original));
     if (!state) return state.status();
     return Communicator(std::move(*state));
   });
@@ -278,18 +270,7 @@ Result<Communicator> Communicator::duplicate(const CommunicatorOptions& options)
     if (Status status = state_->check_usable(); !status) return status;
     auto bootstrap = bootstrap_over(*this);
     if (!bootstrap) return bootstrap.status();
-    return duplicate(**bootstrap, options);
-  });
-}
-
-Result<Communicator> Communicator::duplicate(runtime::Bootstrap& bootstrap,
-                                             const CommunicatorOptions& options) const {
-  return at_home(*state_, [&]() -> Result<Communicator> {
-    if (Status status = state_->check_usable(); !status) return status;
-    auto state =
-        create_state(bootstrap, options_within(*state_, options), state_.get(), job_ranks(*state_));
-    if (!state) return state.status();
-    return Communicator(std::move(*state));
+    return runtime::create_communicator(**bootstrap, options, this);
   });
 }
 
@@ -317,145 +298,6 @@ Result<std::optional<Communicator>> Communicator::subset(std::span<const Rank> r
 
 Rank Communicator::rank() const { return state_->rank(); }
 std::uint32_t Communicator::size() const { return state_->size(); }
-
-// ---- Collectives --------------------------------------------------------------------------------
-
-Result<Request> Communicator::start(const CollectiveCall& call) {
-  return at_home(*state_, [&]() -> Result<Request> {
-    auto request = state_->start(call);
-    if (!request) return request.status();
-    return Request(*request);
-  });
-}
-
-Result<Prepared> Communicator::prepare(const CollectiveCall& call) {
-  return at_home(*state_, [&]() -> Result<Prepared> {
-    auto prepared = runtime::PreparedState::create(state_, call);
-    if (!prepared) return prepared.status();
-    return Prepared(std::move(*prepared));
-  });
-}
-
-Result<Request> Prepared::start() {
-  return at_home(state_->communicator(), [&]() -> Result<Request> {
-    auto request = state_->start();
-    if (!request) return request.status();
-    return Request(*request);
-  });
-}
-
-Result<Request> Communicator::barrier(const CollectiveOptions& options) {
-  return start({.collective = Collective::barrier, .options = options});
-}
-
-Result<Request> Communicator::broadcast(std::span<std::byte> buffer, Rank root,
-                                        const CollectiveOptions& options) {
-  return start(
-      {.collective = Collective::broadcast, .receive = buffer, .root = root, .options = options});
-}
-
-Result<Request> Communicator::allgather(std::span<const std::byte> own, std::span<std::byte> all,
-                                        const CollectiveOptions& options) {
-  return start(
-      {.collective = Collective::allgather, .send = own, .receive = all, .options = options});
-}
-
-Result<Request> Communicator::allgatherv(std::span<const std::byte> own, std::span<std::byte> all,
-                                         std::span<const std::uint64_t> sizes_bytes,
-                                         std::span<const std::uint64_t> offsets_bytes,
-                                         const CollectiveOptions& options) {
-  return start({.collective = Collective::allgatherv,
-                .send = own,
-                .receive = all,
-                .sizes_bytes = sizes_bytes,
-                .offsets_bytes = offsets_bytes,
-                .options = options});
-}
-
-Result<Request> Communicator::gather(std::span<const std::byte> own, std::span<std::byte> all,
-                                     Rank root, const CollectiveOptions& options) {
-  return start({.collective = Collective::gather,
-                .send = own,
-                .receive = all,
-                .root = root,
-                .options = options});
-}
-
-Result<Request> Communicator::scatter(std::span<const std::byte> all, std::span<std::byte> own,
-                                      Rank root, const CollectiveOptions& options) {
-  return start({.collective = Collective::scatter,
-                .send = all,
-                .receive = own,
-                .root = root,
-                .options = options});
-}
-
-Result<Request> Communicator::alltoall(std::span<const std::byte> send,
-                                       std::span<std::byte> receive,
-                                       const CollectiveOptions& options) {
-  return start(
-      {.collective = Collective::alltoall, .send = send, .receive = receive, .options = options});
-}
-
-Result<Request> Communicator::reduce(std::span<const std::byte> own, std::span<std::byte> result,
-                                     Rank root, const Reduction& reduction,
-                                     const CollectiveOptions& options) {
-  return start({.collective = Collective::reduce,
-                .send = own,
-                .receive = result,
-                .root = root,
-                .reduction = reduction,
-                .options = options});
-}
-
-Result<Request> Communicator::reduce_scatter(std::span<const std::byte> all,
-                                             std::span<std::byte> own, const Reduction& reduction,
-                                             const CollectiveOptions& options) {
-  return start({.collective = Collective::reduce_scatter,
-                .send = all,
-                .receive = own,
-                .reduction = reduction,
-                .options = options});
-}
-
-Result<Request> Communicator::send(std::span<const std::byte> message, Rank to, std::uint64_t tag,
-                                   const MessageOptions& options) {
-  return at_home(*state_, [&]() -> Result<Request> {
-    // The engine only reads the buffer of a send.
-    auto* const bytes = const_cast<std::byte*>(message.data());
-    auto request = state_->start({.kind = engine::TaggedCall::Kind::send,
-                                  .peer = to,
-                                  .tag = tag,
-                                  .buffer = {bytes, message.size()}},
-                                 options.will_wait);
-    if (!request) return request.status();
-    return Request(*request);
-  });
-}
-
-Result<Request> Communicator::receive(std::span<std::byte> buffer, Rank from, std::uint64_t tag,
-                                      const MessageOptions& options) {
-  return at_home(*state_, [&]() -> Result<Request> {
-    auto request = state_->start({.kind = engine::TaggedCall::Kind::receive,
-                                  .peer = from,
-                                  .tag = tag,
-                                  .tag_mask = options.tag_mask,
-                                  .buffer = buffer},
-                                 options.will_wait);
-    if (!request) return request.status();
-    return Request(*request);
-  });
-}
-
-Result<Request> Communicator::allreduce(std::span<const std::byte> own, std::span<std::byte> result,
-                                        const Reduction& reduction,
-                                        const CollectiveOptions& options) {
-  return start({.collective = Collective::allreduce,
-                .send = own,
-                .receive = result,
-                .reduction = reduction,
-                .options = options});
-}
 
 // ---- Observation --------------------------------------------------------------------------------
 

@@ -19,7 +19,6 @@
 #include "runtime/communicator/closing.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
 #include "runtime/communicator/device_choice.hpp"
-#include "runtime/communicator/engine_route.hpp"
 #include "runtime/communicator/membership_check.hpp"
 #include "runtime/diagnostics/flight_dump.hpp"
 #include "runtime/diagnostics/rank_trace.hpp"
@@ -27,6 +26,7 @@
 #include "runtime/keys/key_agreement.hpp"
 #include "runtime/progress/clock.hpp"
 #include "runtime/progress/exception_status.hpp"
+#include "runtime/routes/engine_route.hpp"
 
 namespace tutti::runtime {
 

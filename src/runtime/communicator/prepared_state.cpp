@@ -17,9 +17,13 @@ Result<std::shared_ptr<PreparedState>> PreparedState::create(
   state->collective_ = call.collective;
   state->sizes_bytes_.assign(call.sizes_bytes.begin(), call.sizes_bytes.end());
   state->offsets_bytes_.assign(call.offsets_bytes.begin(), call.offsets_bytes.end());
+  state->send_sizes_bytes_.assign(call.send_sizes_bytes.begin(), call.send_sizes_bytes.end());
+  state->send_offsets_bytes_.assign(call.send_offsets_bytes.begin(), call.send_offsets_bytes.end());
   CollectiveCall own = call;
   own.sizes_bytes = state->sizes_bytes_;
   own.offsets_bytes = state->offsets_bytes_;
+  own.send_sizes_bytes = state->send_sizes_bytes_;
+  own.send_offsets_bytes = state->send_offsets_bytes_;
   auto run = state->communicator_->route_of(own).prepare(own);
   if (!run) return run.status();
   state->run_ = std::move(*run);

@@ -25,6 +25,8 @@ class PreparedState {
   Collective collective_ = Collective::barrier;
   std::vector<std::uint64_t> sizes_bytes_;
   std::vector<std::uint64_t> offsets_bytes_;
+  std::vector<std::uint64_t> send_sizes_bytes_;
+  std::vector<std::uint64_t> send_offsets_bytes_;
   CallRoute::PreparedRun run_;
   std::shared_ptr<engine::Completion> last_;
 };

@@ -8,10 +8,10 @@
 #include "runtime/bootstrap/subset_bootstrap.hpp"
 #include "runtime/communicator/call_check.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
-#include "runtime/communicator/route_names.hpp"
 #include "runtime/progress/clock.hpp"
 #include "runtime/progress/exception_status.hpp"
 #include "runtime/progress/progress.hpp"
+#include "runtime/routes/route_names.hpp"
 
 namespace tutti::runtime {
 

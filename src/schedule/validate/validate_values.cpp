@@ -24,10 +24,13 @@ Promise promise_of(const Purpose& purpose, std::uint32_t receive_block) {
     case Collective::broadcast:
       return {false, index(purpose.root), 0};
     case Collective::scatter:
+    case Collective::scatterv:
       return {false, index(purpose.root), me};
     case Collective::alltoall:
+    case Collective::alltoallv:
       return {false, receive_block, me};
     case Collective::reduce_scatter:
+    case Collective::reduce_scatterv:
       return {true, 0, me};
     case Collective::reduce:
     case Collective::allreduce:
@@ -36,6 +39,7 @@ Promise promise_of(const Purpose& purpose, std::uint32_t receive_block) {
     case Collective::allgather:
     case Collective::allgatherv:
     case Collective::gather:
+    case Collective::gatherv:
       break;
   }
   return {false, receive_block, 0};

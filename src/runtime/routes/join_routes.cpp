@@ -1,4 +1,4 @@
-#include "runtime/communicator/join_routes.hpp"
+#include "runtime/routes/join_routes.hpp"
 
 #include <utility>
 

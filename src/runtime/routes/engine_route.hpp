@@ -6,8 +6,8 @@
 
 #include "engine/core/communicator_context.hpp"
 #include "runtime/communicator/call_planner.hpp"
-#include "runtime/communicator/call_route.hpp"
 #include "runtime/progress/progress.hpp"
+#include "runtime/routes/call_route.hpp"
 
 namespace tutti::runtime {
 

@@ -1,4 +1,4 @@
-#include "runtime/communicator/engine_route.hpp"
+#include "runtime/routes/engine_route.hpp"
 
 #include <utility>
 

@@ -1,0 +1,42 @@
+// Linear Reduce-Scatter over keyed packets ([Xu25] 1.2): every rank sends each other rank its block,
+// in one round, and a rank folds the contributions to its block in rank order, whatever the order of
+// arrival. Blocks may differ in size, because none passes through another rank.
+#include "collectives/algorithms.hpp"
+
+namespace tutti::collectives {
+
+namespace {
+
+void reduce_scatter_linear(Builder& b) {
+  for (std::uint32_t distance = 1; distance < b.ranks(); ++distance) {
+    const Rank to = b.around(distance);
+    b.send_keyed(to, b.send_block(index(to)));
+  }
+  // The fold begins with the own contribution, which in an in-place call already lies in the receive
+  // block, and proceeds from there to lower and to higher ranks.
+  std::vector<Rank> lower;
+  std::vector<Rank> upper;
+  for (std::uint32_t r = b.me(); r-- > 0;) lower.push_back(rank_of(r));
+  for (std::uint32_t r = b.me() + 1; r < b.ranks(); ++r) upper.push_back(rank_of(r));
+  b.copy(b.send_block(b.me()), b.receive_block());
+  if (!lower.empty()) b.wait_keys(lower, b.receive_block(), schedule::Side::before);
+  if (!upper.empty()) b.wait_keys(upper, b.receive_block(), schedule::Side::after);
+}
+
+}  // namespace
+
+AlgorithmEntries reduce_scatter_linear_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::reduce_scatter,
+       .name = "linear",
+       .summary = "one round, in rank order by keyed packets: few ranks",
+       .write = reduce_scatter_linear},
+      {.collective = Collective::reduce_scatterv,
+       .name = "linear",
+       .summary = "one round, in rank order by keyed packets, blocks of any sizes",
+       .write = reduce_scatter_linear},
+  };
+  return kEntries;
+}
+
+}  // namespace tutti::collectives

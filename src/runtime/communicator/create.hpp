@@ -1,0 +1,17 @@
+// Creates a communicator over a bootstrap, for Tutti's own tools and tests; the public functions make
+// their bootstraps themselves.
+#pragma once
+
+#include "runtime/bootstrap/bootstrap.hpp"
+#include "tutti/communicator.hpp"
+#include "tutti/options.hpp"
+#include "tutti/status.hpp"
+
+namespace tutti::runtime {
+
+/// Collective. `bootstrap` is used during this function only. `parent`: the communicator of which the
+/// new one is a duplicate; null: none.
+Result<Communicator> create_communicator(Bootstrap& bootstrap, const CommunicatorOptions& options,
+                                         const Communicator* parent = nullptr);
+
+}  // namespace tutti::runtime
