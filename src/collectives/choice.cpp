@@ -234,7 +234,7 @@ ChoiceTable ChoiceTable::defaults() {
       rule(Collective::scatterv, kAny, "linear", "blocks of any sizes: no byte is sent twice"),
       on("", kFewRanks, rule(Collective::alltoallv, kAny, "linear", "few ranks: one round")),
       rule(Collective::alltoallv, kAny, "pairwise", "one sender per receiver at a time"),
-      rule(Collective::reduce_scatterv, kAny, "linear", "blocks of any sizes, in rank order"),
+      rule(Collective::reduce_scatterv, kAny, "linear_keyed", "blocks of any sizes, in rank order"),
   };
   return table;
 }

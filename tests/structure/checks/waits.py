@@ -126,6 +126,7 @@ LISTED = [
     ("src/runtime/progress/receive_threads.cpp", "read", 1, NO_WAIT + "an EFD_NONBLOCK event descriptor"),
     ("bindings/c/collectives.cpp", "wait", 3, "watched: Request::wait"),
     ("bindings/c/collectives.cpp", "wait_for", 1, "the caller's timeout"),
+    ("bindings/c/messages.cpp", "wait", 2, "watched: Request::wait"),
 ]
 
 

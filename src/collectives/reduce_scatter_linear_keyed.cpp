@@ -7,7 +7,7 @@ namespace tutti::collectives {
 
 namespace {
 
-void reduce_scatter_linear(Builder& b) {
+void reduce_scatter_linear_keyed(Builder& b) {
   for (std::uint32_t distance = 1; distance < b.ranks(); ++distance) {
     const Rank to = b.around(distance);
     b.send_keyed(to, b.send_block(index(to)));
@@ -25,16 +25,16 @@ void reduce_scatter_linear(Builder& b) {
 
 }  // namespace
 
-AlgorithmEntries reduce_scatter_linear_entries() {
+AlgorithmEntries reduce_scatter_linear_keyed_entries() {
   static constexpr AlgorithmEntry kEntries[] = {
       {.collective = Collective::reduce_scatter,
-       .name = "linear",
+       .name = "linear_keyed",
        .summary = "one round, in rank order by keyed packets: few ranks",
-       .write = reduce_scatter_linear},
+       .write = reduce_scatter_linear_keyed},
       {.collective = Collective::reduce_scatterv,
-       .name = "linear",
+       .name = "linear_keyed",
        .summary = "one round, in rank order by keyed packets, blocks of any sizes",
-       .write = reduce_scatter_linear},
+       .write = reduce_scatter_linear_keyed},
   };
   return kEntries;
 }
