@@ -106,7 +106,7 @@ bool SlotExchangeOperation::poll(Instant now) {
   const std::span<const device::SlotEntry> entries = slot_exchange_->collect();
   bool worked = !entries.empty();
   if (!take_all(entries)) return true;
-  if (!requested_.empty() && take_requested()) {
+  if (now >= restore_at_ && take_requested()) {
     worked = true;
     if (!take_all(slot_exchange_->collect())) return true;
   }
@@ -127,7 +127,9 @@ bool SlotExchangeOperation::take_all(std::span<const device::SlotEntry> entries)
                      [this](const device::SlotEntry& entry) { return take(entry); });
 }
 
-void SlotExchangeOperation::on_data(Instant, Rank from, std::uint32_t slot,
+/// An entry that has come as a whole waits for the reordering allowance, because a late rank
+/// multicasts the entry at the same time.
+void SlotExchangeOperation::on_data(Instant now, Rank from, std::uint32_t slot,
                                     std::span<const std::byte> payload) {
   const std::uint32_t part = slot & ~SlotRecovery::kLastPart;
   const std::size_t most = slot_exchange_ == nullptr ? 0 : 2 * slot_exchange_->max_block_bytes();
@@ -141,11 +143,15 @@ void SlotExchangeOperation::on_data(Instant, Rank from, std::uint32_t slot,
   if (first) known = requested_.insert(requested_.end(), {from, {}, false});
   known->bytes.insert(known->bytes.end(), payload.begin(), payload.end());
   known->whole = (slot & SlotRecovery::kLastPart) != 0;
+  if (!known->whole) return;
+  const bool lost = context().receiver().membership().lost();
+  restore_at_ = std::min(restore_at_, lost ? now : now + context().settings().reorder_delay);
 }
 
 /// Stores the requested entries that have come as a whole. An entry that has meanwhile come by
 /// multicast is not stored again.
 bool SlotExchangeOperation::take_requested() {
+  restore_at_ = kNever;
   bool any = false;
   for (Requested& one : requested_) {
     if (!one.whole || one.bytes.empty()) continue;
@@ -224,7 +230,7 @@ void SlotExchangeOperation::watch_missing() {
 
 Instant SlotExchangeOperation::next_deadline() const {
   if (over_) return kNever;
-  const Instant deadline = std::min(watch_at_, request_at_);
+  const Instant deadline = std::min({watch_at_, request_at_, restore_at_});
   if (slot_exchange_->loses()) {
     // In a lossy exchange a message reports when the slot becomes free. But no event reports when
     // the send queue has room again for the rest of the entry.

@@ -71,6 +71,7 @@ class SlotExchangeOperation final : public Operation {
   Nanoseconds request_after_{};
   std::uint32_t requests_ = 0;        ///< number of times that missing entries were requested
   std::vector<Requested> requested_;  ///< entries that have come by reliable connections
+  Instant restore_at_ = kNever;       ///< time at which they are used; kNever: none is whole
   std::vector<Rank> restored_;        ///< ranks whose entries came by the reliable connection only
   Instant polled_at_{};
   bool over_ = false;
