@@ -29,13 +29,13 @@ std::string round_of_collectives(std::uint32_t number) {
       root, root);
 }
 
-/// Ranks that compute for up to a second between two collectives, for about twelve minutes.
+/// Ranks that compute for up to 200 ms between two collectives, for about twelve minutes.
 std::string long_job(const std::string& faults) {
   std::string text = fmt::format(
       "seed=3 topology=single:{0} limit=40000s connections=software\n"
-      "communicator ranks={0} chunk=256 staging=24 keep=1000 compute=1s peer-timeout=20s\nrun",
+      "communicator ranks={0} chunk=256 staging=64 keep=1000 compute=200ms peer-timeout=20s\nrun",
       kRanks);
-  for (std::uint32_t number = 0; number < 64; ++number) text += round_of_collectives(number);
+  for (std::uint32_t number = 0; number < 320; ++number) text += round_of_collectives(number);
   return text + "\n" + faults;
 }
 
