@@ -59,6 +59,8 @@ struct Case {
   Words receive{};
   std::vector<std::uint64_t> sizes_bytes{};
   std::vector<std::uint64_t> offsets_bytes{};
+  std::vector<std::uint64_t> send_sizes_bytes{};
+  std::vector<std::uint64_t> send_offsets_bytes{};
   std::optional<tutti::Prepared> prepared{};
 };
 
@@ -70,7 +72,8 @@ class Mix {
     for (const Collective one :
          {Collective::broadcast, Collective::allgather, Collective::allreduce,
           Collective::reduce_scatter, Collective::alltoall, Collective::gather, Collective::scatter,
-          Collective::reduce, Collective::allgatherv}) {
+          Collective::reduce, Collective::allgatherv, Collective::gatherv, Collective::scatterv,
+          Collective::alltoallv, Collective::reduce_scatterv}) {
       for (const std::size_t length : lengths) {
         // Each rank contributes a whole block to these, so that the longest would take most of the
         // time.
@@ -125,17 +128,30 @@ class Mix {
         return;
       case Collective::allgather:
       case Collective::gather:
+      case Collective::gatherv:
         one.send.resize(words);
         one.receive.resize(collective == Collective::allgather || at_root ? all : 0);
+        if (collective == Collective::gatherv && at_root)
+          add_blocks(words, one.sizes_bytes, one.offsets_bytes);
         return;
+      case Collective::scatterv:
+        if (at_root) add_blocks(words, one.send_sizes_bytes, one.send_offsets_bytes);
+        [[fallthrough]];
       case Collective::scatter:
         one.send.resize(at_root ? all : 0);
         one.receive.resize(words);
         return;
+      case Collective::alltoallv:
+        add_blocks(words, one.send_sizes_bytes, one.send_offsets_bytes);
+        add_blocks(words, one.sizes_bytes, one.offsets_bytes);
+        [[fallthrough]];
       case Collective::alltoall:
         one.send.resize(all);
         one.receive.resize(all);
         return;
+      case Collective::reduce_scatterv:
+        add_blocks(words, one.send_sizes_bytes, one.send_offsets_bytes);
+        [[fallthrough]];
       case Collective::reduce_scatter:
         one.send.resize(all);
         one.receive.resize(words);
@@ -145,6 +161,15 @@ class Mix {
         one.send.resize(words);
         one.receive.resize(collective == Collective::allreduce || at_root ? words : 0);
         return;
+    }
+  }
+
+  /// Describes one block of `words` words for each rank.
+  void add_blocks(std::size_t words, std::vector<std::uint64_t>& sizes_bytes,
+                  std::vector<std::uint64_t>& offsets_bytes) const {
+    for (std::uint32_t r = 0; r < ranks_; ++r) {
+      sizes_bytes.push_back(4 * words);
+      offsets_bytes.push_back(4 * words * r);
     }
   }
 
@@ -164,6 +189,8 @@ class Mix {
                                      .reduction = {.type = tutti::DataType::uint32},
                                      .sizes_bytes = one.sizes_bytes,
                                      .offsets_bytes = one.offsets_bytes,
+                                     .send_sizes_bytes = one.send_sizes_bytes,
+                                     .send_offsets_bytes = one.send_offsets_bytes,
                                      .options = {.will_wait = true}};
     if (round % 2 == 0) return communicator_.start(call);
     if (!one.prepared) {
@@ -190,6 +217,7 @@ class Mix {
         return all_are([&](std::size_t i) { return word(one.root, round, i); });
       case Collective::allgather:
       case Collective::gather:
+      case Collective::gatherv:
         return all_are([&](std::size_t i) { return word(block(i), round, i % n); });
       case Collective::allgatherv:
         return all_are([&](std::size_t i) {
@@ -199,10 +227,13 @@ class Mix {
           return word(rank, round, i - one.offsets_bytes[rank] / 4);
         });
       case Collective::scatter:
+      case Collective::scatterv:
         return all_are([&](std::size_t i) { return word(one.root, round, me_ * n + i); });
       case Collective::alltoall:
+      case Collective::alltoallv:
         return all_are([&](std::size_t i) { return word(block(i), round, me_ * n + i % n); });
       case Collective::reduce_scatter:
+      case Collective::reduce_scatterv:
         return all_are([&](std::size_t i) { return sum(ranks_, round, me_ * n + i); });
       case Collective::reduce:
       case Collective::allreduce:
