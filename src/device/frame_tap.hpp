@@ -15,6 +15,8 @@ class FrameTap {
   /// The number of copies to send of a frame with `bytes` bytes: 0 loses the frame, 1 is normal, 2
   /// duplicates it.
   virtual unsigned copies(Rank from, Rank to, std::size_t bytes) = 0;
+  /// Whether a lost frame is lost, too, if it also goes by multicast.
+  virtual bool loses_multicast() const { return true; }
 };
 
 }  // namespace tutti::device

@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 import unittest
 
@@ -98,7 +99,10 @@ class HostDevice(unittest.TestCase):
 
     def test_rank_stopped_for_half_the_peer_timeout_is_not_lost(self):
         for device in ("host", "ip"):
-            job = self.job(3, "allgather", "30000", FOR_EVER, of_rank=lambda rank, device=device: {"TUTTI_DEVICE": device})
+            folder = tempfile.TemporaryDirectory()
+            self.addCleanup(folder.cleanup)
+            job = self.job(3, "allgather", "30000", FOR_EVER, f"end={folder.name}/last-call",
+                           of_rank=lambda rank, device=device: {"TUTTI_DEVICE": device})
             for rank in job:
                 rank.runs()
             job[1].process.send_signal(signal.SIGSTOP)

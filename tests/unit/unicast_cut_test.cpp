@@ -24,6 +24,7 @@ constexpr Nanoseconds kMillisecond{1'000'000};
 class Cut final : public FrameTap {
  public:
   unsigned copies(Rank from, Rank, std::size_t) override { return cut && from == Rank{0} ? 0 : 1; }
+  bool loses_multicast() const override { return false; }
   bool cut = true;
 };
 

@@ -360,10 +360,14 @@ std::size_t IpEndpoint::take(std::span<Completion> completions) {
 }
 
 bool IpEndpoint::receive(Instant now) {
-  for (const std::vector<std::byte>& datagram : groups_.front()->frames().take()) {
-    const auto received = datagrams_.decode(datagram, counters_);
-    if (received) channels_[received->source].on_frame(now, received->frame, completions_);
-  }
+  const auto take_frames = [&](IpMulticastQueuePair& pair) {
+    for (const std::vector<std::byte>& datagram : pair.frames().take()) {
+      const auto received = datagrams_.decode(datagram, counters_);
+      if (received) channels_[received->source].on_frame(now, received->frame, completions_);
+    }
+  };
+  for (const auto& group : groups_) take_frames(*group);
+  if (slot_pair_) take_frames(*slot_pair_);
   if (batch_.receive(unicast_.get()) == 0) return false;
   while (const auto next = batch_.next()) {
     const std::span<const std::byte> datagram = *next;
@@ -397,12 +401,13 @@ void IpEndpoint::abandon() {
 bool IpEndpoint::send(Instant now, Rank rank, rc::RcChannel& rc) {
   rc::OutgoingFrame frame;
   while (rc.next_frame(now, frame)) {
-    if (now < unicast_in_doubt_until_) {
+    const unsigned copies = ip_.tap ? ip_.tap->copies(options_.rank, rank, frame.size()) : 1;
+    const bool lost = copies == 0 && ip_.tap->loses_multicast();
+    if (!lost && now < unicast_in_doubt_until_) {
       IpMulticastQueuePair& group = *groups_.front();
       const auto datagram = datagrams_.encode(rank, frame, group.frame_head());
       group.post_frame(datagram.head_bytes, datagram.rest);
     }
-    const unsigned copies = ip_.tap ? ip_.tap->copies(options_.rank, rank, frame.size()) : 1;
     for (unsigned copy = 0; copy < copies; ++copy) {
       if (!sender_.fits(wire::kHeaderBytes + frame.size()) && !flush(rank, rc)) {
         rc.take_back(frame);

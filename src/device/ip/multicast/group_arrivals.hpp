@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
-#include <span>
 #include <utility>
 #include <vector>
 
@@ -28,11 +27,13 @@ class GroupArrivals {
   /// Largest number that waits; more are dropped, as at a full socket.
   static constexpr std::size_t kMax = 1024;
 
-  void add(T one) {
+  /// Adds one; false if there is no room.
+  bool add(T one) {
     const std::lock_guard lock(mutex_);
-    if (waiting_.size() == kMax) return;
+    if (waiting_.size() == kMax) return false;
     waiting_.push_back(std::move(one));
     any_.store(true, std::memory_order_release);
+    return true;
   }
   bool any() const { return any_.load(std::memory_order_acquire); }
   std::vector<T> take() {

@@ -185,10 +185,9 @@ std::optional<wire::Header> IpMulticastQueuePair::accept(wire::PacketKind kind,
     return std::nullopt;
   }
   if (header->kind == kind) return header;
-  if (header->kind == wire::PacketKind::reliable) {
-    if (header->psn == index(settings_.rank)) frames_.add({datagram.begin(), datagram.end()});
-    return std::nullopt;
-  }
+  const bool frame_for_us =
+      header->kind == wire::PacketKind::reliable && header->psn == index(settings_.rank);
+  if (frame_for_us && frames_.add({datagram.begin(), datagram.end()})) return std::nullopt;
   if (header->kind != wire::PacketKind::probe) {
     ++received_.rejected_foreign;
     return std::nullopt;
@@ -197,7 +196,7 @@ std::optional<wire::Header> IpMulticastQueuePair::accept(wire::PacketKind kind,
     return word.tag(datagram.data(), datagram.subspan(wire::kHeaderBytes));
   };
   if (passes(header->source, datagram.data(), tag))
-    probes_.add({header->source, subgroup_, static_cast<std::uint32_t>(datagram.size())});
+    (void)probes_.add({header->source, subgroup_, static_cast<std::uint32_t>(datagram.size())});
   return std::nullopt;
 }
 
