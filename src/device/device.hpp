@@ -193,6 +193,13 @@ struct WorkRequest {
 };
 
 /// The record that a work request has ended, or that something arrived.
+/// The rank at fault when a connection fails.
+enum class Blame : std::uint8_t {
+  peer,
+  either,  ///< this rank or the peer: no other peer answered this rank either
+  self,    ///< the peer has found this rank lost
+};
+
 struct Completion {
   Opcode opcode = Opcode::send;
   Code code = Code::ok;
@@ -204,6 +211,7 @@ struct Completion {
   /// `peer`, although shorter packets do; 0 if the peer is silent.
   std::uint32_t undelivered_bytes = 0;
   std::uint32_t probe_bytes = 0;  ///< size in bytes of the datagram of a `probe`
+  Blame blame = Blame::peer;      ///< with Code::peer_failed and a silent peer
 };
 
 /// The device counters of one endpoint, cumulative.

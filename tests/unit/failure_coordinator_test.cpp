@@ -48,6 +48,42 @@ TEST_F(FailureCoordinatorTest, SilentPeer_isAtFault) {
   EXPECT_EQ(ranks(settled(failures_)), Ranks{Rank{2}});
 }
 
+device::Completion lost_by(device::Blame blame, Rank peer) {
+  device::Completion completion = lost(peer);
+  completion.blame = blame;
+  return completion;
+}
+
+TEST_F(FailureCoordinatorTest, SilentPeerOfARankThatHearsNone_isNamedWithThisRank) {
+  failures_.on_peer_failure(lost_by(device::Blame::either, Rank{2}));
+  protocol::Outbox notices;
+  ASSERT_TRUE(failures_.settle(notices));
+  EXPECT_EQ(ranks(failures_.status()), (Ranks{Rank{2}, kMe}));
+  FailureCoordinator peer(Rank{0}, kSize, names_);
+  peer.on_notice(kMe, notices.items().front().message);
+  EXPECT_EQ(ranks(settled(peer)), (Ranks{Rank{2}, kMe}));
+}
+
+// The rank that is accused hears its neighbour, so the accuser is cut off.
+TEST_F(FailureCoordinatorTest, NeighbourOfARankThatACutOffRankAccuses_tellsItWhoIsCutOff) {
+  failures_.on_notice(Rank{3}, notice(2, protocol::kAlone));
+  protocol::Outbox notices;
+  ASSERT_TRUE(failures_.settle(notices));
+  ASSERT_EQ(notices.items().size(), 1u);
+  EXPECT_EQ(notices.items().front().to, Rank{2});
+  FailureCoordinator accused(Rank{2}, kSize, names_);
+  accused.on_notice(kMe, notices.items().front().message);
+  EXPECT_EQ(ranks(settled(accused)), Ranks{Rank{3}});
+}
+
+TEST_F(FailureCoordinatorTest, RankThatAPeerHasGivenUpOn_isAtFault_andTellsAll) {
+  failures_.on_peer_failure(lost_by(device::Blame::self, Rank{2}));
+  protocol::Outbox notices;
+  ASSERT_TRUE(failures_.settle(notices));
+  EXPECT_EQ(ranks(failures_.status()), Ranks{kMe});
+  EXPECT_EQ(notices.items().size(), kSize - 1);
+}
+
 TEST_F(FailureCoordinatorTest, PathThatLosesLongPackets_hasBothEndsAtFault) {
   failures_.on_peer_failure(lost(Rank{2}, 1468));
   EXPECT_EQ(ranks(settled(failures_)), (Ranks{kMe, Rank{2}}));

@@ -34,6 +34,9 @@ void expect_same(const RcFrame& a, const RcFrame& b) {
   EXPECT_EQ(a.fresh, b.fresh);
   EXPECT_EQ(a.resent, b.resent);
   EXPECT_EQ(a.answers_resent, b.answers_resent);
+  EXPECT_EQ(a.answers_question, b.answers_question);
+  EXPECT_EQ(a.gave_up, b.gave_up);
+  EXPECT_EQ(a.alone, b.alone);
   EXPECT_EQ(a.count, b.count);
   EXPECT_EQ(a.source_incarnation, b.source_incarnation);
   EXPECT_EQ(a.destination_incarnation, b.destination_incarnation);
@@ -56,6 +59,9 @@ TEST(RcFrame, FrameOfEveryKind_decodesAsEncoded) {
   RcFrame write = sample(RcKind::write);
   write.resent = true;
   write.answers_resent = true;
+  write.answers_question = true;
+  send.gave_up = true;
+  send.alone = true;
   write.operation = 9;
   write.key = 0x1'0000'0002;
   write.offset = 1ull << 40;
@@ -163,7 +169,7 @@ TEST(RcFrame, ContradictoryFramesAreRefused) {
   EXPECT_TRUE(refuses(sample(static_cast<RcKind>(0)), 0));
   EXPECT_TRUE(refuses(sample(static_cast<RcKind>(9)), 0));
   Bytes flags = bytes_of(sample(RcKind::empty));
-  flags[1] = std::byte{16};
+  flags[1] = std::byte{128};
   EXPECT_FALSE(decode_rc(flags)) << "unknown flag";
 }
 

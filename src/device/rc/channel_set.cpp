@@ -13,6 +13,10 @@ constexpr int kStoppedParts = 3;
 
 constexpr Nanoseconds kSignInterval{100'000'000};
 
+/// Number of peers that are asked whether they hear this rank. A question and its answer may be
+/// lost, and some of these peers may have died too.
+constexpr std::uint32_t kWitnesses = 3;
+
 /// Time after which frames are sent again that found the send queue full.
 constexpr Nanoseconds kSendRetry{200'000};
 
@@ -70,13 +74,41 @@ void ChannelSet::on_timers(Instant now, CompletionSink& sink) {
   // An endpoint that waits for a peer polls at least at each ping.
   const bool stopped = now - last_poll_ > config_.peer_timeout / kStoppedParts;
   last_poll_ = now;
+  bool doubts = false;
+  bool answered = false;
   for (const Rank rank : open_) {
     RcChannel& channel = *peers_[index(rank)].channel;
     if (stopped) channel.forgive_silence(now);
+    answered |= channel.silence().answered_at() == now;
     if (channel.next_deadline() > now) continue;
-    channel.on_timer(now, sink);
+    const bool lost = channel.silence().expired(now);
+    doubts |= channel.on_timer(now, sink, lost && alone(channel));
     sign_wanted_ |= channel.unanswered();
   }
+  if (doubts) question_witnesses();
+  // The link of this rank may be up for a moment only, in which the silent peer was not asked.
+  if (doubts || answered) question_silent(now);
+}
+
+void ChannelSet::question_witnesses() {
+  const auto ranks = static_cast<std::uint32_t>(peers_.size());
+  for (std::uint32_t i = 1; i <= std::min(kWitnesses + 1, ranks - 1); ++i) {
+    (*this)[rank_of((index(me_) + i) % ranks)].question();
+  }
+}
+
+void ChannelSet::question_silent(Instant now) {
+  for (const Rank rank : open_) {
+    RcChannel& channel = *peers_[index(rank)].channel;
+    if (channel.silence().in_doubt(now)) channel.question();
+  }
+}
+
+/// With two ranks there is no third one to ask, and the other one is blamed.
+bool ChannelSet::alone(const RcChannel& silent) const {
+  const Instant begin = silent.silence().doubt_begins();
+  const auto answered = [&](Rank rank) { return at(rank).silence().answered_at() >= begin; };
+  return peers_.size() > 2 && std::none_of(open_.begin(), open_.end(), answered);
 }
 
 void ChannelSet::on_probe(Instant now, const Completion& probe, CompletionSink& sink) {

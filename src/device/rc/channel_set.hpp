@@ -77,6 +77,10 @@ class ChannelSet {
   static constexpr int kMaxReceives = 8;
 
   void on_timers(Instant now, CompletionSink& sink);
+  bool alone(const RcChannel& silent) const;
+  /// Questions the ranks after this one, which should hear it.
+  void question_witnesses();
+  void question_silent(Instant now);
   void transmit(Instant now, FrameSocket& socket);
 
   struct Peer {

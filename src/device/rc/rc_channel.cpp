@@ -45,7 +45,6 @@ Status RcChannel::post(Instant now, const WorkRequest& request) {
 // ---- receiving ----------------------------------------------------------------------------------
 
 void RcChannel::on_frame(Instant now, std::span<const std::byte> bytes, CompletionSink& sink) {
-  if (failed_) return;
   ++counters_.frames_received;
   const std::optional<RcFrame> frame = decode_rc(bytes);
   if (!frame) {
@@ -57,7 +56,14 @@ void RcChannel::on_frame(Instant now, std::span<const std::byte> bytes, Completi
     ++counters_.rejected_incarnation;
     return;
   }
+  if (failed_) {
+    farewell_wanted_ = !frame->gave_up;
+    return;
+  }
+  if (frame->gave_up)
+    return fail(Code::peer_failed, sink, frame->alone ? Blame::either : Blame::self);
   peer_timeout_.on_heard(now);
+  if (frame->answers_question) peer_timeout_.on_answer(now);
   const auto acknowledged = [this](const FrameRecord& record) { on_acknowledged(record); };
   if (!send_.acknowledge(now, *frame, acknowledged)) {
     ++counters_.rejected_malformed;
@@ -68,7 +74,7 @@ void RcChannel::on_frame(Instant now, std::span<const std::byte> bytes, Completi
     // too few frames to see losses itself.
     if (receiver_.on_frame(now, *frame, bytes, sink)) send_.note_loss();
   } else if (frame->acknowledge_now) {
-    receiver_.ack().send_at_once();
+    receiver_.ack().answer_at_once();
   }
   works_.complete(sink);
 }
@@ -124,20 +130,25 @@ bool RcChannel::has_new_frame() const {
 }
 
 bool RcChannel::has_output(Instant now) const {
-  if (failed_) return false;
+  if (failed_) return farewell_wanted_;
   return tail_to_probe_ || send_.may_resend() || has_new_frame() || receiver_.ack().due(now) ||
          ask_wanted_;
 }
 
 bool RcChannel::next_frame(Instant now, OutgoingFrame& frame) {
-  if (failed_ || !choose_frame(now, frame)) return false;
+  frame.repeated = false;
+  if (failed_) {
+    if (!std::exchange(farewell_wanted_, false)) return false;
+    fill_acknowledgement(frame, false);
+  } else if (!choose_frame(now, frame)) {
+    return false;
+  }
   ++counters_.frames_sent;
   counters_.bytes_sent += frame.payload.size();
   return true;
 }
 
 bool RcChannel::choose_frame(Instant now, OutgoingFrame& frame) {
-  frame.repeated = false;
   const auto tail = std::exchange(tail_to_probe_, std::nullopt);
   if (tail && send_.flying(*tail)) {
     fill(*tail, frame);
@@ -230,6 +241,7 @@ RcFrame RcChannel::new_frame(RcKind kind) const {
   frame.destination_incarnation = config_.peer_incarnation;
   frame.acknowledged = receiver_.window().expected();
   frame.answers_resent = receiver_.newest_was_resent();
+  frame.answers_question = receiver_.ack().answers_question();
   return frame;
 }
 
@@ -278,6 +290,8 @@ void RcChannel::fill_acknowledgement(OutgoingFrame& frame, bool ask) {
   const ReceiveWindow& window = receiver_.window();
   RcFrame out = new_frame(RcKind::ack);
   out.acknowledge_now = ask;
+  out.gave_up = failed_;
+  out.alone = failed_ && blame_ == Blame::either;
   out.fresh = receiver_.ack().reports_arrival();
   out.count = static_cast<std::uint16_t>(window.word_count());
   frame.header_bytes = encode(out, frame.header.data());
@@ -305,18 +319,20 @@ void RcChannel::watch(bool on, Instant now) {
   watched_ = on;
 }
 
-void RcChannel::on_timer(Instant now, CompletionSink& sink) {
-  if (failed_) return;
+bool RcChannel::on_timer(Instant now, CompletionSink& sink, bool alone) {
+  if (failed_) return false;
   if (attentive() && peer_timeout_.expired(now)) {
-    fail(Code::peer_failed, sink);
-    return;
+    fail(Code::peer_failed, sink, alone ? Blame::either : Blame::peer);
+    return false;
   }
   if (!undelivered_ && send_.undelivered_at(config_.peer_timeout) <= now) report_undelivered(sink);
   if (send_.on_timer(now)) {
     ++counters_.timeouts;
     ask_wanted_ |= send_.timeouts_in_a_row() >= kAskAfterTimeouts;
   }
-  if (attentive() && !send_.unacknowledged()) peer_timeout_.on_timer(now);
+  if (!attentive()) return false;
+  if (!send_.unacknowledged()) peer_timeout_.on_timer(now);
+  return peer_timeout_.doubts(now);
 }
 
 void RcChannel::report_undelivered(CompletionSink& sink) {
@@ -333,20 +349,22 @@ Instant RcChannel::next_deadline() const {
   Instant deadline = std::min(send_.deadline(), receiver_.ack().due_at());
   if (!undelivered_) deadline = std::min(deadline, send_.undelivered_at(config_.peer_timeout));
   if (!attentive()) return deadline;
-  deadline = std::min(deadline, peer_timeout_.expires_at());
+  deadline = std::min({deadline, peer_timeout_.expires_at(), peer_timeout_.doubt_at()});
   if (send_.unacknowledged() || peer_timeout_.ping_wanted()) return deadline;
   return std::min(deadline, peer_timeout_.ping_at());
 }
 
-void RcChannel::fail(Code code, CompletionSink& sink) {
+void RcChannel::fail(Code code, CompletionSink& sink, Blame blame) {
   if (failed_) return;
   failed_ = true;
-  works_.fail(code, sink);
+  blame_ = blame;
+  works_.fail(code, sink, blame);
   responses_.clear();
   Completion completion;
   completion.opcode = Opcode::failure;
   completion.code = code;
   completion.peer = peer_;
+  completion.blame = blame;
   sink.push(completion);
 }
 

@@ -62,7 +62,10 @@ class RcChannel {
   /// True if next_frame would return a frame.
   bool has_output(Instant now) const;
 
-  void on_timer(Instant now, CompletionSink& sink);
+  /// Returns true a few times before a silent peer is declared lost: other peers should then be
+  /// questioned, to learn whether they hear this rank. `alone`: none of them has answered since the
+  /// silence began (Completion::alone).
+  bool on_timer(Instant now, CompletionSink& sink, bool alone = false);
   /// Time at which on_timer has something to do, or next_frame has a delayed ACK to send.
   Instant next_deadline() const;
 
@@ -86,13 +89,17 @@ class RcChannel {
   void test_path() { path_test_wanted_ = true; }
   /// Declares the peer lost: pending requests complete with `code`, then one `failure` completion
   /// follows.
-  void fail(Code code, CompletionSink& sink);
+  /// From then on, frames of the peer are answered by the news that this side has given up.
+  void fail(Code code, CompletionSink& sink, Blame blame = Blame::peer);
   /// Releases the callers' memory: work that was not copied has no further effect
   /// (Endpoint::abandon).
   void abandon();
   /// Records that the peer was heard by other means than a frame of this channel.
   void on_heard(Instant now) { peer_timeout_.on_heard(now); }
   bool failed() const { return failed_; }
+  /// Asks the peer for an answer, which nothing waits for.
+  void question() { ask_wanted_ = true; }
+  const PeerTimeout& silence() const { return peer_timeout_; }
   /// True if the peer has not answered several retransmissions in a row. False once a failure is
   /// reported: signs of life of a rank that has given up would make the peer wait for ever.
   bool unanswered() const {
@@ -134,6 +141,8 @@ class RcChannel {
   RcConfig config_;
   RcCounters& counters_;
   bool failed_ = false;
+  bool farewell_wanted_ = false;  ///< the peer does not know that this side has failed
+  Blame blame_ = Blame::peer;     ///< with which this side failed
 
   WorkQueue works_;
   ResponseQueue responses_;

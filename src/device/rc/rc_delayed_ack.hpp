@@ -18,6 +18,8 @@ class DelayedAck {
 
   /// Makes an ACK due now, whether or not a frame arrived.
   void send_at_once() { at_once_ = true; }
+  /// The same, because an ACK of the peer asked whether this rank is alive.
+  void answer_at_once() { at_once_ = answers_question_ = true; }
   /// Records that a new frame arrived; `at_once` makes the ACK due now.
   void on_arrival(Instant now, bool at_once) {
     ++arrivals_;
@@ -26,7 +28,7 @@ class DelayedAck {
   }
   void on_sent() {
     arrivals_ = 0;
-    at_once_ = false;
+    at_once_ = answers_question_ = false;
     due_at_ = kNever;
   }
 
@@ -36,11 +38,13 @@ class DelayedAck {
   bool owed() const { return at_once_ || due_at_ != kNever; }
   /// True if a frame has arrived since the last ACK was sent.
   bool reports_arrival() const { return arrivals_ > 0; }
+  bool answers_question() const { return answers_question_; }
 
  private:
   Nanoseconds delay_;
   std::uint32_t arrivals_ = 0;  ///< frames received since the last ACK was sent
   bool at_once_ = false;
+  bool answers_question_ = false;
   Instant due_at_ = kNever;
 };
 

@@ -14,7 +14,11 @@ constexpr unsigned kFlagAcknowledgeNow = 1;
 constexpr unsigned kFlagFresh = 2;
 constexpr unsigned kFlagResent = 4;
 constexpr unsigned kFlagAnswersResent = 8;
-constexpr unsigned kFlags = kFlagAcknowledgeNow | kFlagFresh | kFlagResent | kFlagAnswersResent;
+constexpr unsigned kFlagAnswersQuestion = 16;
+constexpr unsigned kFlagGaveUp = 32;
+constexpr unsigned kFlagAlone = 64;
+constexpr unsigned kFlags = kFlagAcknowledgeNow | kFlagFresh | kFlagResent | kFlagAnswersResent |
+                            kFlagAnswersQuestion | kFlagGaveUp | kFlagAlone;
 
 template <typename T>
 std::byte* put(std::byte* out, T value) {
@@ -112,7 +116,9 @@ std::size_t encode(const RcFrame& frame, std::byte* out) {
   std::byte* at = put(out, static_cast<std::uint8_t>(frame.kind));
   const unsigned flags = (frame.acknowledge_now ? kFlagAcknowledgeNow : 0) |
                          (frame.fresh ? kFlagFresh : 0) | (frame.resent ? kFlagResent : 0) |
-                         (frame.answers_resent ? kFlagAnswersResent : 0);
+                         (frame.answers_resent ? kFlagAnswersResent : 0) |
+                         (frame.answers_question ? kFlagAnswersQuestion : 0) |
+                         (frame.gave_up ? kFlagGaveUp : 0) | (frame.alone ? kFlagAlone : 0);
   at = put(at, static_cast<std::uint8_t>(flags));
   at = put(at, frame.count);
   at = put(put(at, frame.source_incarnation), frame.destination_incarnation);
@@ -157,6 +163,9 @@ std::optional<RcFrame> decode_rc(std::span<const std::byte> bytes) {
   frame.fresh = (flags & kFlagFresh) != 0;
   frame.resent = (flags & kFlagResent) != 0;
   frame.answers_resent = (flags & kFlagAnswersResent) != 0;
+  frame.answers_question = (flags & kFlagAnswersQuestion) != 0;
+  frame.gave_up = (flags & kFlagGaveUp) != 0;
+  frame.alone = (flags & kFlagAlone) != 0;
   if ((flags & ~kFlags) != 0) return std::nullopt;
   const std::byte* at = get(bytes.data() + 2, frame.count);
   at = get(get(at, frame.source_incarnation), frame.destination_incarnation);
@@ -206,9 +215,10 @@ const char* to_string(RcKind kind) {
 
 std::string to_string(const RcFrame& frame) {
   std::string text = fmt::format(
-      "{} seq {} ack {}{}{}{}{} from {:#x} to {:#x}", to_string(frame.kind), frame.sequence,
+      "{} seq {} ack {}{}{}{}{}{}{} from {:#x} to {:#x}", to_string(frame.kind), frame.sequence,
       frame.acknowledged, frame.acknowledge_now ? " now" : "", frame.fresh ? " fresh" : "",
       frame.resent ? " resent" : "", frame.answers_resent ? " answers-resent" : "",
+      frame.answers_question ? " answers-question" : "", frame.gave_up ? " gave-up" : "",
       frame.source_incarnation, frame.destination_incarnation);
   switch (frame.kind) {
     case RcKind::ack:

@@ -29,6 +29,16 @@ class PeerTimeout {
     asked_at_ = std::min(asked_at_, now);
     ping_wanted_ = false;
   }
+  /// Records that the peer answered a question, so that packets pass in both directions.
+  void on_answer(Instant now) { answered_at_ = now; }
+  /// True a few times in the last part of the wait for an answer.
+  bool doubts(Instant now) {
+    if (now < doubt_at()) return false;
+    next_doubt_ = now + timeout_ / kDoubts;
+    return true;
+  }
+  /// Whether that part has begun.
+  bool in_doubt(Instant now) const { return now >= doubt_begins(); }
   /// Requests a ping once the peer has been silent for a part of the timeout.
   void on_timer(Instant now) {
     if (now >= ping_at()) ping_wanted_ = true;
@@ -38,15 +48,27 @@ class PeerTimeout {
   bool ping_wanted() const { return ping_wanted_; }
   /// kNever if the peer has answered every frame.
   Instant expires_at() const { return asked_at_ == kNever ? kNever : asked_at_ + timeout_; }
+  Instant doubt_at() const {
+    return asked_at_ == kNever ? kNever : std::max(doubt_begins(), next_doubt_);
+  }
+  Instant doubt_begins() const {
+    return asked_at_ == kNever ? kNever : asked_at_ + timeout_ - timeout_ / kDoubtPart;
+  }
+  Instant asked_at() const { return asked_at_; }
+  Instant answered_at() const { return answered_at_; }
   Instant ping_at() const { return std::max(last_heard_, begun_) + timeout_ / kPings; }
 
  private:
   static constexpr int kPings = 5;
+  static constexpr int kDoubtPart = 8;
+  static constexpr int kDoubts = 40;
 
   Nanoseconds timeout_;
   Instant last_heard_{INT64_MIN};
   Instant begun_{INT64_MIN};
   Instant asked_at_ = kNever;  ///< time of the first frame that has no answer yet
+  Instant answered_at_{INT64_MIN};
+  Instant next_doubt_{INT64_MIN};
   bool ping_wanted_ = false;
 };
 

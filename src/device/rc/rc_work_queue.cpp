@@ -189,7 +189,7 @@ void WorkQueue::end_cutting(Work& cut) {
   ++next_;
 }
 
-void WorkQueue::complete_head(Code code, CompletionSink& sink) {
+void WorkQueue::complete_head(Code code, CompletionSink& sink, Blame blame) {
   Work& done = work(first_++);
   if (done.inline_copy != nullptr) inline_buffers_.give_back(done.inline_copy);
   const WorkRequest& request = done.request;
@@ -200,6 +200,7 @@ void WorkQueue::complete_head(Code code, CompletionSink& sink) {
   completion.code = code;
   completion.peer = peer_;
   completion.work_id = request.work_id;
+  completion.blame = blame;
   // The peer refused the request because its frames of full length do not arrive here.
   if (done.code == Code::peer_failed) {
     completion.undelivered_bytes = config_.overhead_bytes + config_.max_frame_bytes;
@@ -207,12 +208,12 @@ void WorkQueue::complete_head(Code code, CompletionSink& sink) {
   sink.push(completion);
 }
 
-void WorkQueue::fail(Code code, CompletionSink& sink) {
+void WorkQueue::fail(Code code, CompletionSink& sink, Blame blame) {
   next_ = end_;
   while (first_ != end_) {
     // Work that the peer refused completes with the code of the refusal.
     const Code own = work(first_).code;
-    complete_head(own == Code::ok ? code : own, sink);
+    complete_head(own == Code::ok ? code : own, sink, blame);
   }
   open_reads_ = 0;
 }

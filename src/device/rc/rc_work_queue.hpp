@@ -60,7 +60,7 @@ class WorkQueue {
     while (first_ != next_ && finished(work(first_))) complete_head(work(first_).code, sink);
   }
   /// Completes all work with `code`.
-  void fail(Code code, CompletionSink& sink);
+  void fail(Code code, CompletionSink& sink, Blame blame);
   /// Releases the posters' memory, as RcChannel::abandon does.
   void abandon(DelayedAck& ack);
 
@@ -92,7 +92,7 @@ class WorkQueue {
     if (!done.all_cut || done.frames > 0) return false;
     return done.request.opcode != Opcode::read || done.answered;
   }
-  void complete_head(Code code, CompletionSink& sink);
+  void complete_head(Code code, CompletionSink& sink, Blame blame = Blame::peer);
   void finish_read(Work& read, DelayedAck& ack);
   void end_cutting(Work& cut);
   void abandon(Work& left, DelayedAck& ack);

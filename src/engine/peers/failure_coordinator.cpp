@@ -54,10 +54,30 @@ void FailureCoordinator::on_peer_failure(const device::Completion& completion) {
     if (!noted()) undelivered_bytes_ = bytes;
     return note(undelivered_status(me_, peer, bytes), peer, true);
   }
+  if (completion.blame == device::Blame::self) return note(given_up_status(peer), me_, true);
+  if (completion.blame == device::Blame::either) {
+    if (!noted()) undelivered_bytes_ = protocol::kAlone;
+    return note(alone_status(me_, peer), peer, true);
+  }
   note(failure_of(names_.in_job({peer}), Code::peer_failed,
                   "{} does not answer: it has died, is stopped, or cannot be reached from {}",
                   names_.of(peer), names_.of(me_)),
        peer, true);
+}
+
+Status FailureCoordinator::given_up_status(Rank by) const {
+  return failure_of(names_.in_job({me_}), Code::peer_failed,
+                    "the other ranks have given up on {}, as reported by {}: it did not answer, "
+                    "because it was stopped or a network path of it is cut",
+                    names_.of(me_), names_.of(by));
+}
+
+Status FailureCoordinator::alone_status(Rank from, Rank silent) const {
+  return failure_of(
+      names_.in_job({silent, from}), Code::peer_failed,
+      "{} does not answer {}, and no other rank answers {} either: one of the two has "
+      "died, is stopped, or is cut off from the network",
+      names_.of(silent), names_.of(from), names_.of(from));
 }
 
 Status FailureCoordinator::undelivered_status(Rank from, Rank to, std::uint32_t bytes) const {
@@ -81,17 +101,15 @@ void FailureCoordinator::on_notice(Rank from, const protocol::Message& notice) {
   if (!noted()) {
     culprit_ = culprit;
     told_by_ = from;
+    if (notice.epoch == protocol::kAlone) undelivered_bytes_ = protocol::kAlone;
   }
   const Status status =
-      culprit != kNoRank ? failure_of({culprit}, Code::peer_failed,
-                                      "rank {} of the job is lost, as reported by {}",
-                                      index(culprit), names_.of(from))
-      : notice.epoch > 0 ? undelivered_status(from, lost, notice.epoch)
-      : lost == me_
-          ? failure_of(names_.in_job({me_}), Code::peer_failed,
-                       "the other ranks have given up on {}, as reported by {}: it did not answer, "
-                       "because it was stopped or a network path of it is cut",
-                       names_.of(me_), names_.of(from))
+      culprit != kNoRank                 ? failure_of({culprit}, Code::peer_failed,
+                                                      "rank {} of the job is lost, as reported by {}",
+                                                      index(culprit), names_.of(from))
+      : notice.epoch == protocol::kAlone ? alone_status(from, lost)
+      : notice.epoch > 0                 ? undelivered_status(from, lost, notice.epoch)
+      : lost == me_                      ? given_up_status(from)
       : lost == from
           ? failure_of(names_.in_job({lost}), Code::peer_failed,
                        "{} gave up: see the error of that rank for the cause", names_.of(lost))
@@ -109,10 +127,7 @@ bool FailureCoordinator::settle(protocol::Outbox& notices) {
   Status copy = noted_;
   notices.clear();
   for (std::uint32_t r = 0; r < size_; ++r) {
-    if (!tells(rank_of(r))) continue;
-    const std::uint64_t culprit = culprit_ == kNoRank ? 0 : index(culprit_) + 1;
-    notices.send(rank_of(r), protocol::MessageKind::failed, undelivered_bytes_,
-                 culprit << 32 | index(lost_));
+    if (tells(rank_of(r))) add_notice(rank_of(r), notices);
   }
   // Nothing is settled if an exception came first, so that a second call settles the failure.
   settled_ = std::move(copy);
@@ -120,12 +135,21 @@ bool FailureCoordinator::settle(protocol::Outbox& notices) {
   return !notices.empty();
 }
 
+void FailureCoordinator::add_notice(Rank rank, protocol::Outbox& notices) const {
+  // The rank that is told hears this one, so the accuser that gets no answer is cut off.
+  const bool acquits = undelivered_bytes_ == protocol::kAlone && !notify_peers_;
+  const std::uint64_t culprit = culprit_ == kNoRank ? 0 : index(culprit_) + 1;
+  notices.send(rank, protocol::MessageKind::failed, acquits ? 0 : undelivered_bytes_,
+               culprit << 32 | index(acquits ? told_by_ : lost_));
+}
+
 /// The rank that found the failure tells all others but the lost rank, which does not answer it.
 /// The lost rank may live: it was stopped, or only its path to that rank is broken. Then it would
 /// wait for ranks that have given up, so its neighbours tell it.
 bool FailureCoordinator::tells(Rank rank) const {
   if (rank == me_) return false;
-  if (notify_peers_) return rank != lost_ || undelivered_bytes_ > 0;
+  const bool reached = undelivered_bytes_ > 0 && undelivered_bytes_ != protocol::kAlone;
+  if (notify_peers_) return rank != lost_ || reached;
   return rank == lost_ && rank != told_by_ && neighbours(me_, rank);
 }
 

@@ -79,9 +79,12 @@ class FailureCoordinator {
 
  private:
   void note(const Status& status, Rank lost, bool notify_peers);
+  void add_notice(Rank rank, protocol::Outbox& notices) const;
   bool tells(Rank rank) const;
   bool neighbours(Rank one, Rank other) const;
   Status undelivered_status(Rank from, Rank to, std::uint32_t bytes) const;
+  Status alone_status(Rank from, Rank silent) const;
+  Status given_up_status(Rank by) const;
 
   Rank me_;
   std::uint32_t size_;
@@ -91,7 +94,7 @@ class FailureCoordinator {
   std::atomic<bool> over_{false};  ///< true: the failure is settled
   bool notify_peers_ = false;
   /// Length in bytes of packets that do not reach lost_ although shorter ones do; 0: lost_ is
-  /// silent.
+  /// silent; protocol::kAlone: so are all peers of the rank that found lost_ silent.
   std::uint32_t undelivered_bytes_ = 0;
   Rank culprit_ = kNoRank;
   Rank told_by_ = kNoRank;  ///< rank whose notice was the first; kNoRank: none

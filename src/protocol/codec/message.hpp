@@ -31,7 +31,8 @@ enum class MessageKind : std::uint8_t {
   grant,  ///< credit: every rank has consumed a credit batch; argument: chain << 32 | batch
   /// Failure notice. Argument: the lost rank in the lower half; in the upper half 1 + a rank of the
   /// job if the cause is outside this communicator, else 0. Epoch: length of packets that do not
-  /// reach the lost rank, else 0.
+  /// reach the lost rank; kAlone: the lost rank is silent, and so are all others to the sender; else
+  /// 0.
   failed,
   window,  ///< from an aggregator; argument: key of the receiver's part of the aggregator window
   /// From an aggregator; argument: total number of segments of the call that the receiver may have
@@ -55,6 +56,9 @@ enum class MessageKind : std::uint8_t {
 /// Largest number of ranges in a message. It keeps messages short enough for the device to copy
 /// them when they are posted.
 inline constexpr std::size_t kMaxRanges = 28;
+
+/// Epoch of a failure notice whose sender may be cut off itself.
+inline constexpr std::uint32_t kAlone = UINT32_MAX;
 
 struct Message {
   MessageKind kind = MessageKind::barrier;
