@@ -16,6 +16,7 @@ class Connections {
   virtual ~Connections() = default;
 
   // These do what the functions with the same names in Endpoint do.
+  virtual Status use_secret(std::span<const std::byte>) { return {}; }
   virtual Status post(Instant now, const WorkRequest& request) = 0;
   virtual std::size_t poll(Instant now, std::span<Completion> completions) = 0;
   virtual std::size_t poll_posted(Instant now, std::span<Completion> completions) {

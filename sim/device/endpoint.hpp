@@ -31,6 +31,9 @@ class SimEndpoint final : public Endpoint {
   /// Checks that all peers have the same chunk size and number of staging chunks as this endpoint.
   /// A simulation whose NICs all have the same settings need not call it.
   Status connect(std::span<const std::vector<std::byte>> addresses) override;
+  Status use_secret(std::span<const std::byte> secret) override {
+    return connections_->use_secret(secret);
+  }
   std::uint32_t subgroup_count() const override {
     return static_cast<std::uint32_t>(groups_.size() - (slot_exchange_ ? 1 : 0));
   }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <utility>
 
 #include "base/error.hpp"
@@ -34,6 +35,24 @@ std::uint32_t wire_bytes(const NicSettings& settings, const NicPacket& packet) {
 std::uint64_t identity_of(const NicPacket& packet, std::uint64_t transmission) {
   return draw(std::uint64_t{index(packet.source)} << 32 | index(packet.destination),
               packet.communicator, transmission);
+}
+
+/// Gives the packet a changed copy of its payload, which is a whole datagram.
+void forge(Forgery forgery, std::uint64_t times, PayloadStore& payloads, NicPacket& packet) {
+  const Payload* const original = packet.payload;
+  packet.payload = payloads.allocate(original->size_bytes, 1);
+  const std::span<std::byte> bytes = packet.payload->bytes();
+  std::memcpy(bytes.data(), original + 1, bytes.size());
+  if (forgery == Forgery::address) packet.sender_host = UINT32_MAX;
+  if (forgery == Forgery::reflection) packet.destination = packet.source;
+  if (forgery == Forgery::counter) {
+    const std::uint64_t counter = wire::counter_of(bytes.data()) + (std::uint64_t{1} << times % 32);
+    std::memcpy(bytes.data() + wire::kCounterOffset, &counter, sizeof counter);
+  }
+  if (forgery == Forgery::bit) {
+    const std::uint64_t bit = draw(packet.sender_host, times) % (8 * bytes.size());
+    bytes[bit / 8] ^= std::byte{1} << bit % 8;
+  }
 }
 
 }  // namespace
@@ -136,7 +155,7 @@ bool SimNetwork::handle(const Event& event) {
   } else if (kind == kNicTimer) {
     if (SimEndpoint* endpoint = endpoints_[target_of(event)]) endpoint->on_timer();
   } else if (kind == kNicReplay) {
-    hand_over(packets_.take(target_of(event)));
+    send_again(target_of(event));
   } else {
     return false;
   }
@@ -233,6 +252,10 @@ Picoseconds SimNetwork::multicast(std::uint32_t number, const wire::Header& head
   return end;
 }
 
+std::uint32_t SimNetwork::host_of(std::uint32_t number, Rank rank) const {
+  return index(communicators_[endpoints_[number]->communicator()].hosts[index(rank)]);
+}
+
 // The fabric's payload counters count user data only; protocol messages enter only the counters of
 // bytes on the wire.
 void SimNetwork::unicast(std::uint32_t number, const NicPacket& nic_packet) {
@@ -243,6 +266,7 @@ void SimNetwork::unicast(std::uint32_t number, const NicPacket& nic_packet) {
                                   wire_bytes(settings, nic_packet),
                                   nic_packet.kind == NicPacketKind::send ? 0 : nic_packet.length);
   packet.cookie = packets_.add(nic_packet);
+  packets_[static_cast<std::uint32_t>(packet.cookie)].sender_host = from.host();
   packet.identity = identity_of(nic_packet, from.next_transmission());
   packet.flow = number;
   sent(ports_[from.host()], fabric_.inject(queue_->now(), HostId{from.host()}, packet));
@@ -313,14 +337,36 @@ void SimNetwork::deliver_reliable(const Packet& packet) {
     payloads_.release(nic_packet.payload);
     return;
   }
-  if (const auto after = path_faults_.replay_after(packet.source, to)) {
-    ++replayed_;
-    if (nic_packet.payload != nullptr) ++nic_packet.payload->references;
-    queue_->push({.time = queue_->now() + tutti::sim::nanoseconds(after->count()),
-                  .key = event_key(kNicReplay, packets_.add(nic_packet)),
-                  .argument = 0});
-  }
+  if (const Replay* replay = path_faults_.recorded(packet.source, to)) record(*replay, nic_packet);
   hand_over(nic_packet);
+}
+
+void SimNetwork::record(const Replay& replay, const NicPacket& packet) {
+  if (packet.payload != nullptr) ++packet.payload->references;
+  recordings_.push_back({.replay = replay, .packet = packet});
+  recordings_.back().packet.stranger = true;
+  schedule_replay(static_cast<std::uint32_t>(recordings_.size() - 1), replay.after);
+}
+
+void SimNetwork::schedule_replay(std::uint32_t recording, Nanoseconds after) {
+  queue_->push({.time = queue_->now() + tutti::sim::nanoseconds(after.count()),
+                .key = event_key(kNicReplay, recording),
+                .argument = 0});
+}
+
+void SimNetwork::send_again(std::uint32_t recording) {
+  Recording& one = recordings_[recording];
+  NicPacket packet = one.packet;
+  if (one.replay.forgery != Forgery::none && packet.kind == NicPacketKind::datagram) {
+    forge(one.replay.forgery, one.times, payloads_, packet);
+  } else if (packet.payload != nullptr) {
+    ++packet.payload->references;
+  }
+  ++one.times;
+  ++replayed_;
+  hand_over(packet);
+  if (one.replay.every.count() > 0) return schedule_replay(recording, one.replay.every);
+  payloads_.release(one.packet.payload);
 }
 
 void SimNetwork::hand_over(const NicPacket& packet) {

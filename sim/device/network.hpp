@@ -46,7 +46,7 @@ class SimNetwork final : public tutti::sim::Sink, private HostPorts {
   GroupFaults& group_faults() { return group_faults_; }
   /// Number of multicast packets that group faults have lost, counted once for each receiver.
   std::uint64_t group_losses() const { return group_losses_; }
-  /// Number of packets of reliable connections that path faults have lost or repeated.
+  /// Number of packets of reliable connections that path faults lost or strangers sent again.
   std::uint64_t path_losses() const { return path_losses_; }
   std::uint64_t replayed() const { return replayed_; }
   /// Kills a host with all its endpoints.
@@ -97,6 +97,7 @@ class SimNetwork final : public tutti::sim::Sink, private HostPorts {
   tutti::sim::Picoseconds multicast(std::uint32_t endpoint, const wire::Header& header,
                                     const MulticastBurst& burst) override;
   void unicast(std::uint32_t endpoint, const NicPacket& packet) override;
+  std::uint32_t host_of(std::uint32_t endpoint, Rank rank) const override;
   void closed(std::uint32_t endpoint) override;
 
   void pump(std::uint32_t host);
@@ -108,6 +109,16 @@ class SimNetwork final : public tutti::sim::Sink, private HostPorts {
                      const tutti::sim::Packet& packet, const GroupOwner& owner);
   void deliver_reliable(const tutti::sim::Packet& packet);
   void hand_over(const NicPacket& packet);
+  void record(const Replay& replay, const NicPacket& packet);
+  void schedule_replay(std::uint32_t recording, Nanoseconds after);
+  void send_again(std::uint32_t recording);
+
+  /// A packet that a stranger sends again. It holds one reference to the payload.
+  struct Recording {
+    Replay replay;
+    NicPacket packet;
+    std::uint64_t times = 0;
+  };
 
   tutti::sim::EventQueue* queue_;
   HostWaker* waker_;
@@ -122,6 +133,7 @@ class SimNetwork final : public tutti::sim::Sink, private HostPorts {
   PathFaults path_faults_;
   GroupFaults group_faults_;
   std::uint64_t group_losses_ = 0;
+  std::vector<Recording> recordings_;
   std::uint64_t path_losses_ = 0;
   std::uint64_t replayed_ = 0;
 };

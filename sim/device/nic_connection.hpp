@@ -35,6 +35,9 @@ struct NicShared {
   /// If bytes are not carried: sum of placement_check() over all memory that arriving data would
   /// have filled.
   std::uint64_t placed_check = 0;
+  /// Datagrams of strangers that the host has read, by the verdict on them.
+  std::uint64_t strangers_refused = 0;
+  std::uint64_t strangers_accepted = 0;
 };
 
 /// A check value of the addresses from `at` to at + bytes. The values of adjacent ranges add up to

@@ -26,7 +26,9 @@ struct NicPacket {
   bool last = false;         ///< whether this is the last packet of its operation
   bool acknowledge = false;  ///< whether the receiver must acknowledge at once
   bool immediate = false;    ///< whether a WRITE raises a completion with `argument` at the peer
+  bool stranger = false;     ///< whether a stranger sent it, and not a rank
   std::uint16_t communicator = 0;
+  std::uint32_t sender_host = 0;  ///< the sender's address
   Rank source = kNoRank;
   Rank destination = kNoRank;
   std::uint32_t sequence = 0;
@@ -60,7 +62,7 @@ class NicPacketPool {
     free_.push_back(at);
     return packets_[at];
   }
-  const NicPacket& operator[](std::uint32_t at) const { return packets_[at]; }
+  NicPacket& operator[](std::uint32_t at) { return packets_[at]; }
 
  private:
   std::vector<NicPacket> packets_;

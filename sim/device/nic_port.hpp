@@ -43,6 +43,8 @@ class HostPorts {
   virtual tutti::sim::Picoseconds multicast(std::uint32_t endpoint, const wire::Header& header,
                                             const MulticastBurst& burst) = 0;
   virtual void unicast(std::uint32_t endpoint, const NicPacket& packet) = 0;
+  /// The host of a rank of the endpoint's communicator.
+  virtual std::uint32_t host_of(std::uint32_t endpoint, Rank rank) const = 0;
   /// Reports that an endpoint no longer exists.
   virtual void closed(std::uint32_t endpoint) = 0;
 
@@ -86,6 +88,7 @@ class NicPort {
     return ports_->multicast(endpoint_, header, burst);
   }
   void unicast(const NicPacket& packet) { ports_->unicast(endpoint_, packet); }
+  std::uint32_t host_of(Rank rank) const { return ports_->host_of(endpoint_, rank); }
 
   /// Whether the host has died, so that it sends and receives nothing.
   bool dead() const { return dead_; }

@@ -14,14 +14,13 @@ bool PathFaults::loses(HostId from, HostId to, std::uint32_t wire_bytes, Instant
   });
 }
 
-std::optional<Nanoseconds> PathFaults::replay_after(HostId from, HostId to) {
-  if (replays_.empty()) return std::nullopt;
+const Replay* PathFaults::recorded(HostId from, HostId to) {
+  if (replays_.empty()) return nullptr;
   const std::uint32_t number = arrived_[{from, to}]++;
   const auto replay = std::find_if(replays_.begin(), replays_.end(), [&](const Replay& one) {
     return one.from == from && one.to == to && one.number == number;
   });
-  if (replay == replays_.end()) return std::nullopt;
-  return replay->after;
+  return replay == replays_.end() ? nullptr : &*replay;
 }
 
 }  // namespace tutti::device::sim

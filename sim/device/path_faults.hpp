@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <map>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -25,13 +24,25 @@ struct PathFault {
   friend bool operator==(const PathFault&, const PathFault&) = default;
 };
 
-/// A packet that arrives a second time, `after` its first arrival. `number` counts the packets that
-/// arrive from one host at another, from 0.
+/// The change that a stranger makes to a datagram before it sends it.
+enum class Forgery : std::uint8_t {
+  none,        ///< a copy, from the address of the host that sent the original
+  bit,         ///< one bit of the datagram is another, a different one each time
+  counter,     ///< the counter of the header is higher, as if the datagram were new
+  address,     ///< it comes from the stranger's own address
+  reflection,  ///< it goes back to the host that sent the original
+};
+
+/// A packet that a stranger has recorded and sends again, `after` the arrival of the original, and
+/// then for ever at intervals of `every`, if that is not 0. `number` counts the packets that arrive
+/// from one host at another, from 0.
 struct Replay {
   tutti::sim::HostId from{};
   tutti::sim::HostId to{};
   std::uint32_t number = 0;
   Nanoseconds after{0};
+  Nanoseconds every{0};
+  Forgery forgery = Forgery::none;  ///< changes datagrams only
 
   friend bool operator==(const Replay&, const Replay&) = default;
 };
@@ -43,8 +54,8 @@ class PathFaults {
   /// Whether a packet of this size that reaches `to` now vanishes.
   bool loses(tutti::sim::HostId from, tutti::sim::HostId to, std::uint32_t wire_bytes,
              Instant now) const;
-  /// Counts an arrival, and returns the time after which the packet arrives again, if it does.
-  std::optional<Nanoseconds> replay_after(tutti::sim::HostId from, tutti::sim::HostId to);
+  /// Counts an arrival, and returns the replay of this packet; null if there is none.
+  const Replay* recorded(tutti::sim::HostId from, tutti::sim::HostId to);
 
  private:
   std::vector<PathFault> faults_;

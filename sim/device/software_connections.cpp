@@ -46,6 +46,13 @@ SoftwareConnections::SoftwareConnections(NicPort& port, NicShared& nic,
   port_->add_queue();
 }
 
+Status SoftwareConnections::use_secret(std::span<const std::byte> secret) {
+  const auto keys = wire::TagKeys::keyed(secret, communicator_);
+  if (!keys) return keys.status();
+  datagrams_.set_tag_keys(*keys);
+  return {};
+}
+
 Status SoftwareConnections::post(Instant now, const WorkRequest& request) {
   now_ = now;
   return channels_.post(now, request);
@@ -144,7 +151,7 @@ void SoftwareConnections::on_packet(const NicPacket& packet) {
     return;
   }
   const Instant visible = port_->now() + nic_->settings.receive_latency;
-  arrived_.push_back({packet.payload, visible});
+  arrived_.push_back({packet.payload, visible, packet.sender_host, packet.stranger});
   port_->wake(visible, false);
 }
 
@@ -158,12 +165,15 @@ bool SoftwareConnections::receive(Instant now) {
   ++nic_->counters.receive_calls;
   const auto readable = [&] { return !arrived_.empty() && arrived_.front().visible <= now; };
   for (std::uint32_t i = 0; i < nic_->settings.receive_batch_frames && readable(); ++i) {
-    Payload* payload = arrived_.front().payload;
+    const Datagram one = arrived_.front();
     arrived_.pop_front();
-    const auto received = datagrams_.decode(payload->bytes(), nic_->counters);
+    const auto received = datagrams_.decode(
+        one.payload->bytes(),
+        [&](Rank source) { return port_->host_of(source) == one.sender_host; }, nic_->counters);
+    if (one.stranger) ++(received ? nic_->strangers_accepted : nic_->strangers_refused);
     if (received && !received->probe)
       channels_[received->source].on_frame(now, received->frame, completions_);
-    nic_->payloads->release(payload);
+    nic_->payloads->release(one.payload);
   }
   return readable();
 }

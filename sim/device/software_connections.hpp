@@ -32,6 +32,7 @@ class SoftwareConnections final : public Connections, private rc::FrameSocket {
                       std::uint32_t communicator, std::uint32_t queue,
                       std::shared_ptr<FrameTap> tap);
 
+  Status use_secret(std::span<const std::byte> secret) override;
   Status post(Instant now, const WorkRequest& request) override;
   std::size_t poll(Instant now, std::span<Completion> completions) override;
   std::size_t poll_posted(Instant now, std::span<Completion> completions) override;
@@ -58,6 +59,8 @@ class SoftwareConnections final : public Connections, private rc::FrameSocket {
   struct Datagram {
     Payload* payload = nullptr;
     Instant visible{};
+    std::uint32_t sender_host = 0;
+    bool stranger = false;
   };
   struct Probe {
     Rank source = kNoRank;

@@ -6,12 +6,11 @@ namespace tutti::simulation {
 
 namespace {
 
-/// The shortest time without an answer after which a host may be found lost. Retransmissions and
-/// losses before and after the fault add to it, so the limit is half of the peer timeout.
+/// The shortest time without an answer after which a host may be found lost.
 Nanoseconds patience_of(const WorldConfig& config) {
   Nanoseconds patience = Nanoseconds::max();
   for (const CommunicatorSpec& one : config.communicators) {
-    patience = std::min(patience, one.peer_timeout / 2);
+    patience = std::min(patience, one.peer_timeout);
   }
   return patience;
 }
@@ -46,14 +45,26 @@ Expectation::Expectation(const WorldConfig& config) : fates_(config.topology->ho
   }
   for (std::uint32_t host = 0; host < hosts; ++host) {
     if (stopped[host] + unplugged[host] > patience) worsen(host, HostFate::stopped);
-    if (unplugged[host] > patience) worsen(host, HostFate::gone);
+    if (unplugged[host] > patience) worsen(host, HostFate::cut_off);
   }
   for (const device::sim::PathFault& one : config.path_faults) {
     if (one.length.count() != 0 && one.length <= patience) continue;
     worsen(index(one.from), HostFate::end_of_path);
     worsen(index(one.to), HostFate::end_of_path);
   }
-  for (const Death& one : config.deaths) worsen(index(one.host), HostFate::gone);
+  for (const Death& one : config.deaths) worsen(index(one.host), HostFate::dead);
+}
+
+bool Expectation::may_name(std::span<const sim::HostId> named,
+                           std::span<const sim::HostId> hosts) const {
+  constexpr std::size_t kEnds = 2;
+  const auto at_fault = [this](sim::HostId host) { return fate(host) != HostFate::sound; };
+  const auto cut_off = [this](sim::HostId host) { return fate(host) == HostFate::cut_off; };
+  if (named.size() > kEnds) return false;
+  if (std::any_of(named.begin(), named.end(), at_fault)) return true;
+  // The link of either of two ranks is the path between them, which ends at both.
+  return !named.empty() && hosts.size() == kEnds &&
+         std::any_of(hosts.begin(), hosts.end(), cut_off);
 }
 
 void Expectation::worsen(std::uint32_t host, HostFate fate) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include "sim/simulation/config.hpp"
@@ -12,20 +13,19 @@ namespace tutti::simulation {
 /// The effect of all faults together on what other hosts see of one host.
 enum class HostFate : std::uint8_t {
   sound,        ///< no error may name it
-  stopped,      ///< stopped so long that peers may find it lost
+  stopped,      ///< stopped beyond the peer timeout
   end_of_path,  ///< cut off from a peer in one direction, perhaps only for long packets
-  gone,         ///< dead, or cut off from all peers
+  cut_off,      ///< cut off from all peers in one direction or both
+  dead,
 };
 
 class Expectation {
  public:
   explicit Expectation(const WorldConfig& config);
 
-  /// True if an error may name a rank on this host. Errors on this host itself may also name a rank
-  /// that has ended with an error: it has found this host lost and answers it no more.
-  bool at_fault(sim::HostId host) const { return fate(host) != HostFate::sound; }
-  /// True if an error on `host` may name any rank, because it reaches none.
-  bool reaches_none(sim::HostId host) const { return fate(host) == HostFate::gone; }
+  /// True if an error of a communicator on `hosts` rightly names the ranks on `named`: one rank at
+  /// fault, or two ranks as the ends of a path, of which one at least is at fault.
+  bool may_name(std::span<const sim::HostId> named, std::span<const sim::HostId> hosts) const;
 
  private:
   HostFate fate(sim::HostId host) const { return fates_[index(host)]; }

@@ -8,7 +8,7 @@
 //   frame drop 1>2 #5
 //   pause 2 at=1ms for=3ms
 //   path 0>1 at=1ms above=300
-//   replay 0>1 #5 after=20ms
+//   replay 0>1 #5 after=20ms every=100ms forged=bit
 //   multicast 2 expired at=600s
 //
 // The words of a line may come in any order, and omitted words have defaults. `run`, `fault` and

@@ -296,10 +296,27 @@ bool parse_frame(const Words& words, FrameFault& frame) {
          read(words[3].substr(1), frame.number);
 }
 
+constexpr std::array<std::string_view, 5> kForgeries = {"none", "bit", "counter", "address",
+                                                        "reflection"};
+
 bool parse_replay(const Words& words, device::sim::Replay& replay) {
-  return words.size() == 4 && parse_ends(words[1], replay.from, replay.to) &&
-         words[2].starts_with('#') && read(words[2].substr(1), replay.number) &&
-         words[3].starts_with("after=") && read(words[3].substr(6), replay.after);
+  if (words.size() < 4 || !parse_ends(words[1], replay.from, replay.to) ||
+      !words[2].starts_with('#') || !read(words[2].substr(1), replay.number)) {
+    return false;
+  }
+  for (std::size_t i = 3; i < words.size(); ++i) {
+    const auto value = words[i].substr(std::min(words[i].find('=') + 1, words[i].size()));
+    const auto forgery = std::find(kForgeries.begin(), kForgeries.end(), value);
+    if (words[i].starts_with("forged=") && forgery != kForgeries.end()) {
+      replay.forgery = static_cast<device::sim::Forgery>(forgery - kForgeries.begin());
+      continue;
+    }
+    const bool good = words[i].starts_with("after=")
+                          ? read(value, replay.after)
+                          : words[i].starts_with("every=") && read(value, replay.every);
+    if (!good) return false;
+  }
+  return true;
 }
 
 bool parse_instant(std::string_view text, Instant& at) {
@@ -497,8 +514,13 @@ std::string Scenario::to_string() const {
     text += one.above_bytes == 0 ? "\n" : fmt::format(" above={}\n", one.above_bytes);
   }
   for (const device::sim::Replay& one : replays) {
-    text += fmt::format("replay {}>{} #{} after={}\n", index(one.from), index(one.to), one.number,
+    text += fmt::format("replay {}>{} #{} after={}", index(one.from), index(one.to), one.number,
                         write(one.after));
+    if (one.every.count() != 0) text += " every=" + write(one.every);
+    if (one.forgery != device::sim::Forgery::none) {
+      text += fmt::format(" forged={}", kForgeries[static_cast<std::size_t>(one.forgery)]);
+    }
+    text += "\n";
   }
   for (const device::sim::GroupFault& one : group_faults) {
     const bool blocked = one.kind == device::sim::GroupFault::Kind::blocked;
@@ -525,8 +547,8 @@ Result<Scenario> Scenario::parse(std::string_view text) {
           "name=value ..., run allgather:BYTES broadcast:BYTES:ROOT ..., fault RULES, "
           "frame drop|duplicate FROM>TO #N, pause HOST at=1ms for=1ms, death HOST "
           "at=1ms, outage LINK at=1ms for=1ms [one-way], path FROM>TO at=1ms [for=1ms] "
-          "[above=BYTES], replay FROM>TO #N after=1ms, multicast HOST expired|blocked at=1ms "
-          "[for=1ms], "
+          "[above=BYTES], replay FROM>TO #N after=1ms [every=1ms] "
+          "[forged=bit|counter|address|reflection], multicast HOST expired|blocked at=1ms [for=1ms], "
           "lose LINK IDENTITY",
           number + 1, text.substr(at, end - at));
     }

@@ -36,6 +36,7 @@ constexpr std::uint64_t kSkew = 1;
 constexpr std::uint64_t kCompute = 2;
 constexpr std::uint64_t kJitter = 3;
 constexpr std::uint64_t kContents = 4;
+constexpr std::uint64_t kSecret = 5;
 
 /// A frame tap that applies another frame tap until healing and injects no faults afterwards.
 class HealingTap final : public device::FrameTap {
@@ -180,6 +181,9 @@ Status Simulation::open_member(std::uint32_t number, Rank rank) {
   options.peer_timeout = spec.peer_timeout;
   auto endpoint = shared_[number].device->open(options);
   if (!endpoint) return endpoint.status();
+  const std::uint64_t secret = draw(config_.seed, kSecret, number);
+  if (Status status = (*endpoint)->use_secret(std::as_bytes(std::span(&secret, 1))); !status)
+    return status;
   const auto at = static_cast<std::uint32_t>(members_.size());
   Member& member = members_.emplace_back();
   member.communicator = number;
@@ -246,6 +250,9 @@ WorldReport Simulation::run() {
                  describe_stuck()));
   }
   if (report_.verdict.ok()) fail(check_end());
+  for (const Member& member : members_) {
+    report_.strangers_refused += member.endpoint->nic().strangers_refused;
+  }
   report_.digest = mixed_into(report_.digest, queue_.digest());
   return report_;
 }

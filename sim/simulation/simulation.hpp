@@ -52,6 +52,7 @@ struct WorldReport {
   std::uint64_t completed = 0;  ///< number of collectives that ended, summed over the ranks
   std::uint64_t failed = 0;
   std::vector<UnheardSource> unheard;
+  std::uint64_t strangers_refused = 0;  ///< number of datagrams of strangers that ranks refused
 };
 
 class Simulation final : public device::sim::HostWaker {
@@ -158,8 +159,6 @@ class Simulation final : public device::sim::HostWaker {
   Status check_ports() const;
   Status check_member(const Expectation& expected, const Member& member) const;
   bool names_a_rank_at_fault(const Expectation& expected, const Member& member) const;
-  bool is_accused_by_the_isolated(const Expectation& expected, std::uint32_t communicator,
-                                  Rank accused) const;
   std::string describe_stuck() const;
 
   WorldConfig config_;

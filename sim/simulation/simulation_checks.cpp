@@ -29,31 +29,20 @@ Status Simulation::check_end() {
   return check_ports();
 }
 
-/// The rank at fault is one of those that the error names as values.
+/// The ranks at fault are those that the error names as values.
 bool Simulation::names_a_rank_at_fault(const Expectation& expected, const Member& member) const {
-  const sim::HostId here{member.host};
-  if (expected.reaches_none(here)) return true;
-  const std::span<const Rank> named = member.first_error.ranks();
-  return std::any_of(named.begin(), named.end(), [&](Rank rank) {
-    const Member& other = this->member(member.communicator, rank);
-    if (expected.at_fault(sim::HostId{other.host})) return true;
-    if (expected.at_fault(here) && !other.first_error.ok()) return true;
-    return is_accused_by_the_isolated(expected, member.communicator, rank);
-  });
-}
-
-/// A rank that reaches none finds its peers lost and may still be heard by them.
-bool Simulation::is_accused_by_the_isolated(const Expectation& expected, std::uint32_t communicator,
-                                            Rank accused) const {
-  return std::any_of(members_.begin(), members_.end(), [&](const Member& one) {
-    const std::span<const Rank> named = one.first_error.ranks();
-    return one.communicator == communicator && expected.reaches_none(sim::HostId{one.host}) &&
-           std::find(named.begin(), named.end(), accused) != named.end();
-  });
+  std::vector<sim::HostId> named;
+  for (const Rank rank : member.first_error.ranks()) {
+    named.push_back(sim::HostId{this->member(member.communicator, rank).host});
+  }
+  return expected.may_name(named, config_.communicators[member.communicator].hosts);
 }
 
 Status Simulation::check_member(const Expectation& expected, const Member& member) const {
   if (hosts_[member.host].dead) return {};
+  if (const std::uint64_t taken = member.endpoint->nic().strangers_accepted; taken > 0) {
+    return failure(Code::internal, "{} datagrams of strangers were accepted", taken);
+  }
   const CommunicatorSpec& spec = config_.communicators[member.communicator];
   for (const CollectiveRun& run : member.runs) {
     if (Status status = run.check_untouched(); !status) return status;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <functional>
 #include <thread>
 #include <vector>
 
@@ -251,6 +252,7 @@ class Drawer {
         break;
     }
     if (chance(4)) replays(one, 4);
+    if (chance(3)) strangers(one);
   }
 
   /// Runs some collectives by slot exchange. Fault rules would remove the slot exchange.
@@ -321,6 +323,27 @@ class Drawer {
     }
   }
 
+  /// A stranger sends recorded datagrams again and again, as they were or changed, mostly those of
+  /// a host that has another fault.
+  void strangers(Scenario& one) {
+    using device::sim::Forgery;
+    sim::HostId from = some_host(one);
+    if (!one.deaths.empty() && chance(2)) from = one.deaths.back().host;
+    if (!one.pauses.empty() && chance(2)) from = one.pauses.back().host;
+    const sim::HostId to = other_than(from, one);
+    const bool back = chance(3);
+    for (std::uint32_t i = from_to(1, 4); i > 0; --i) {
+      one.replays.push_back(
+          {.from = back ? to : from,
+           .to = back ? from : to,
+           .number = from_to(0, 15),
+           .after = time_up_to(5'000'000),
+           .every = Nanoseconds(20'000'000) + time_up_to(180'000'000),
+           .forgery = one_of(std::array{Forgery::none, Forgery::none, Forgery::bit,
+                                        Forgery::counter, Forgery::address, Forgery::reflection})});
+    }
+  }
+
   Random random_;
   std::uint64_t software_seed_;
   SwarmOptions options_;
@@ -334,7 +357,45 @@ Scenario draw_scenario(std::uint64_t seed, const SwarmOptions& options) {
   return Drawer(seed, options).scenario(seed);
 }
 
+SwarmFeatures& SwarmFeatures::operator+=(const SwarmFeatures& other) {
+  for (const auto member :
+       {&SwarmFeatures::software, &SwarmFeatures::slots, &SwarmFeatures::stops,
+        &SwarmFeatures::deaths, &SwarmFeatures::flaps, &SwarmFeatures::one_way,
+        &SwarmFeatures::black_holes, &SwarmFeatures::replays, &SwarmFeatures::strangers}) {
+    this->*member += other.*member;
+  }
+  return *this;
+}
+
+SwarmFeatures features_of(const Scenario& scenario) {
+  const auto any = [](const auto& list, const auto& has) -> std::uint64_t {
+    return std::any_of(list.begin(), list.end(), has) ? 1 : 0;
+  };
+  const auto one_way = [](const Outage& one) { return one.one_way; };
+  const auto whole = [](const device::sim::PathFault& one) { return one.above_bytes == 0; };
+  const auto once = [](const device::sim::Replay& one) { return one.every.count() == 0; };
+  const auto uses_slot_exchange = [](const ScenarioCommunicator& one) {
+    return std::any_of(one.collectives.begin(), one.collectives.end(),
+                       [](const CollectiveSpec& what) { return uses_slots(what.kind); });
+  };
+  return {.software = scenario.connections == ConnectionKind::software,
+          .slots = any(scenario.communicators, uses_slot_exchange),
+          .stops = !scenario.pauses.empty(),
+          .deaths = !scenario.deaths.empty(),
+          .flaps = !scenario.outages.empty(),
+          .one_way = any(scenario.outages, one_way) | any(scenario.path_faults, whole),
+          .black_holes = any(scenario.path_faults, std::not_fn(whole)),
+          .replays = any(scenario.replays, once),
+          .strangers = any(scenario.replays, std::not_fn(once))};
+}
+
 namespace {
+
+/// The report of one seed.
+struct SeedReport {
+  WorldReport report;
+  SwarmFeatures drawn;
+};
 
 /// Number of seeds that run before their reports are summed up; large enough that threads rarely
 /// wait for each other.
@@ -342,11 +403,12 @@ constexpr std::uint64_t kBatch = 256;
 
 /// Runs the scenarios of the seeds from `first` to `first` + reports.size() - 1.
 void run_batch(std::uint64_t first, const SwarmOptions& options, unsigned jobs,
-               std::vector<WorldReport>& reports) {
+               std::vector<SeedReport>& reports) {
   std::atomic<std::size_t> next{0};
   const auto work = [&] {
     for (std::size_t at = next++; at < reports.size(); at = next++) {
-      reports[at] = run_scenario(draw_scenario(first + at, options)).report;
+      const Scenario scenario = draw_scenario(first + at, options);
+      reports[at] = {run_scenario(scenario).report, features_of(scenario)};
     }
   };
   std::vector<std::thread> threads;
@@ -360,12 +422,14 @@ void run_batch(std::uint64_t first, const SwarmOptions& options, unsigned jobs,
 SwarmSummary run_swarm(std::uint64_t first, std::uint64_t last, const SwarmOptions& options,
                        const std::function<void(const SwarmSummary&)>& progress, unsigned jobs) {
   SwarmSummary summary;
-  std::vector<WorldReport> reports;
+  std::vector<SeedReport> reports;
   for (std::uint64_t batch = first; batch <= last; batch += reports.size()) {
     reports.assign(std::min(jobs > 1 ? kBatch : 1, last - batch + 1), {});
     run_batch(batch, options, jobs, reports);
     for (std::size_t i = 0; i < reports.size(); ++i) {
-      const WorldReport& report = reports[i];
+      const WorldReport& report = reports[i].report;
+      summary.drawn += reports[i].drawn;
+      summary.strangers_refused += report.strangers_refused;
       ++summary.seeds;
       summary.events += report.events;
       summary.completed += report.completed;

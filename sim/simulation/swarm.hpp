@@ -24,13 +24,33 @@ struct SwarmOptions {
 /// scenarios, so that none hides another.
 Scenario draw_scenario(std::uint64_t seed, const SwarmOptions& options = {});
 
+/// Number of scenarios that have each feature.
+struct SwarmFeatures {
+  std::uint64_t software = 0;  ///< connections by software
+  std::uint64_t slots = 0;     ///< slot exchanges
+  std::uint64_t stops = 0;
+  std::uint64_t deaths = 0;
+  std::uint64_t flaps = 0;        ///< links that go down and up again
+  std::uint64_t one_way = 0;      ///< paths or links that are cut in one direction
+  std::uint64_t black_holes = 0;  ///< paths that lose long packets only
+  std::uint64_t replays = 0;      ///< recorded packets that arrive once more
+  std::uint64_t strangers = 0;    ///< strangers that send recorded or forged packets for ever
+
+  SwarmFeatures& operator+=(const SwarmFeatures& other);
+};
+
+/// The features of one scenario, each 0 or 1.
+SwarmFeatures features_of(const Scenario& scenario);
+
 /// The result of running a range of seeds.
 struct SwarmSummary {
+  SwarmFeatures drawn;
   std::uint64_t seeds = 0;
   std::uint64_t events = 0;
   std::uint64_t completed = 0;  ///< number of collectives that ended, summed over the ranks
   /// Number of collectives that ended with an error because a host died.
   std::uint64_t failed = 0;
+  std::uint64_t strangers_refused = 0;  ///< number of datagrams of strangers that were refused
   std::uint64_t digest = 0;
   bool found = false;  ///< whether a seed failed
   std::uint64_t failing_seed = 0;

@@ -113,6 +113,50 @@ TEST(SoftwareConnections, RecordedFramesThatArriveAgain_haveNoEffect) {
   EXPECT_EQ(run.counters.reliable_frames_duplicate, 0u) << "no copy reached a connection";
 }
 
+TEST(SoftwareConnections, DatagramsOfAStranger_areRefusedAndCounted) {
+  const Outcome run(
+      "seed=8 connections=software topology=single:3\n"
+      "communicator ranks=3 chunk=256 peer-timeout=1s\n"
+      "run ring-allgather:3000 chain-broadcast:2000:1 barrier\n"
+      "pause 2 at=0ns for=300ms\n"
+      "replay 0>1 #1 after=10us every=1ms forged=bit\nreplay 0>1 #2 after=1us every=1ms "
+      "forged=counter\n"
+      "replay 0>1 #3 after=1us every=1ms forged=address\nreplay 0>1 #4 after=1us every=1ms\n"
+      "replay 0>1 #0 after=1us every=1ms forged=reflection\n");
+  EXPECT_EQ(run.result.report.completed, 9u);
+  EXPECT_GT(run.result.replayed, 1000u);
+  EXPECT_EQ(run.result.report.strangers_refused, run.counters.rejected_replayed +
+                                                     run.counters.rejected_integrity +
+                                                     run.counters.rejected_foreign);
+  EXPECT_GT(run.counters.rejected_replayed, 200u);
+  EXPECT_GT(run.counters.rejected_integrity, 200u);
+  EXPECT_GT(run.counters.rejected_foreign, 400u);
+}
+
+TEST(SoftwareConnections, StrangerThatRepeatsFramesOfADeadRank_doesNotKeepItAlive) {
+  const Outcome run(
+      "seed=8 connections=software topology=single:3\n"
+      "communicator ranks=3 chunk=256 peer-timeout=1s\n"
+      "run ring-allgather:3000 barrier\n"
+      "death 0 at=30us\n"
+      "replay 0>1 #0 after=10us every=50ms\nreplay 0>2 #0 after=10us every=50ms\n");
+  EXPECT_GT(run.result.report.failed, 0u);
+  EXPECT_LT(run.result.report.ended, Instant{1'400'000'000});
+  EXPECT_GT(run.counters.rejected_replayed, 10u);
+}
+
+// Rank 0 hears none and is heard by all, so its word against another rank is not enough.
+TEST(SoftwareConnections, RankThatIsCutOffInOneDirection_isNamedByAll) {
+  for (const char* link : {"0", "4"}) {
+    const Outcome run(std::string("seed=8 connections=software topology=single:4\n"
+                                  "communicator ranks=4 chunk=256 peer-timeout=1s\n"
+                                  "run ring-allgather:3000 allgather:3000\n"
+                                  "outage ") +
+                      link + " at=5us for=5s one-way\n");
+    EXPECT_EQ(run.result.report.failed, 8u) << link;
+  }
+}
+
 TEST(SoftwareConnections, SlotExchanges_onANetworkThatLosesPackets_complete) {
   const Outcome run(
       "seed=9 connections=software topology=single:4 loss-ppm=50000\n"

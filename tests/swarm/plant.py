@@ -3,8 +3,9 @@
 
     plant.py SOURCE_ROOT BUG.txt OUTPUT.cpp
 
-BUG.txt: lines "# why", "file PATH", "expects PATTERN", perhaps "seed N", then the lines to replace
-("- ...") and their replacement ("+ ..."), without indentation. The search begins with the named seed,
+BUG.txt: lines "# why", "file PATH", "expects PATTERN", perhaps "seed N" and "within PATH", then the lines to replace
+("- ...") and their replacement ("+ ..."), without indentation. A bug
+in a header is compiled within a source; the header is written to a folder with OUTPUT's name. The search begins with the named seed,
 or with 1; a bug that few scenarios show names one of them. The message of the violated invariant contains the
 pattern, in which * matches anything; a bug caught by another invariant fails its test. If the
 lines are not in the file exactly once, the output is a program that reports it when the test runs, and
@@ -17,7 +18,7 @@ from pathlib import Path
 
 
 def read_bug(path):
-    bug = {"file": None, "expects": None, "seed": "1", "-": [], "+": []}
+    bug = {"file": None, "expects": None, "seed": "1", "within": None, "-": [], "+": []}
     for line in Path(path).read_text().splitlines():
         if line.startswith("file "):
             bug["file"] = line[5:].strip()
@@ -25,10 +26,12 @@ def read_bug(path):
             bug["expects"] = line[8:].strip()
         elif line.startswith("seed "):
             bug["seed"] = line[5:].strip()
+        elif line.startswith("within "):
+            bug["within"] = line[7:].strip()
         elif line[:2] in ("- ", "+ "):
             bug[line[0]].append(line[2:])
         elif line.strip() and not line.startswith("#"):
-            sys.exit(f"{path}: \"{line}\" begins with none of #, file, expects, seed, -, +")
+            sys.exit(f"{path}: \"{line}\" begins with none of #, file, within, expects, seed, -, +")
     if not bug["file"] or not bug["expects"] or not bug["-"]:
         sys.exit(f"{path}: lacks its file, what it expects, or the lines to replace")
     return bug
@@ -51,6 +54,11 @@ def main():
     indent = lines[at][:len(lines[at]) - len(lines[at].lstrip())]
     lines[at:at + len(old)] = [indent + line for line in bug["+"]]
     text = f"// {bug['file']} with a planted bug: {Path(bug_path).name}\n" + "\n".join(lines) + "\n"
+    if bug["within"]:
+        header = Path(output).with_suffix("") / Path(bug["file"]).relative_to("src")
+        header.parent.mkdir(parents=True, exist_ok=True)
+        header.write_text(text)
+        text = f"#include \"{Path(root) / bug['within']}\"\n"
     text += ("extern \"C\" { extern const char tutti_expected[]; extern const unsigned long long tutti_first_seed;\n"
              f"const char tutti_expected[] = {json.dumps(bug['expects'])};\n"
              f"const unsigned long long tutti_first_seed = {int(bug['seed'])}; }}\n")

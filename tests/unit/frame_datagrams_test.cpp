@@ -32,6 +32,8 @@ Bytes datagram_of(FrameDatagrams& from, Rank to, const OutgoingFrame& frame) {
   return bytes;
 }
 
+constexpr auto kAnyHost = [](Rank) { return true; };
+
 class FrameDatagramsTest : public testing::TestWithParam<std::size_t> {
  protected:
   Bytes data_ = Bytes(GetParam(), std::byte{0x3c});
@@ -44,7 +46,7 @@ TEST_P(FrameDatagramsTest, ReceiverGetsTheFrameAndItsSource) {
   const OutgoingFrame frame = frame_of(data_);
   const Bytes bytes = datagram_of(sender_, rank_of(1), frame);
   EXPECT_EQ(bytes.size(), wire::kHeaderBytes + frame.size());
-  const auto received = receiver_.decode(bytes, counters_);
+  const auto received = receiver_.decode(bytes, kAnyHost, counters_);
   ASSERT_TRUE(received);
   EXPECT_EQ(received->source, rank_of(0));
   const auto decoded = decode_rc(received->frame);
@@ -58,16 +60,24 @@ TEST_P(FrameDatagramsTest, DamageInAnyByteIsRejected) {
   for (std::size_t at = 0; at < bytes.size(); ++at) {
     Bytes damaged = bytes;
     damaged[at] ^= std::byte{1};
-    EXPECT_FALSE(receiver_.decode(damaged, counters_)) << at;
+    EXPECT_FALSE(receiver_.decode(damaged, kAnyHost, counters_)) << at;
   }
   EXPECT_EQ(counters_.rejected_foreign + counters_.rejected_integrity + counters_.rejected_replayed,
             bytes.size());
 }
 
+TEST_P(FrameDatagramsTest, DatagramFromAnotherHost_isForeign_andItsCounterIsNotTaken) {
+  const Bytes bytes = datagram_of(sender_, rank_of(1), frame_of(data_));
+  EXPECT_FALSE(receiver_.decode(
+      bytes, [](Rank source) { return source != rank_of(0); }, counters_));
+  EXPECT_EQ(counters_.rejected_foreign, 1u);
+  EXPECT_TRUE(receiver_.decode(bytes, kAnyHost, counters_));
+}
+
 TEST_P(FrameDatagramsTest, DatagramThatIsRepeated_isRejected) {
   const Bytes bytes = datagram_of(sender_, rank_of(1), frame_of(data_));
-  EXPECT_TRUE(receiver_.decode(bytes, counters_));
-  EXPECT_FALSE(receiver_.decode(bytes, counters_));
+  EXPECT_TRUE(receiver_.decode(bytes, kAnyHost, counters_));
+  EXPECT_FALSE(receiver_.decode(bytes, kAnyHost, counters_));
   EXPECT_EQ(counters_.rejected_replayed, 1u);
 }
 
@@ -80,10 +90,10 @@ TEST_P(FrameDatagramsTest, TwoDatagramsOfOneFrame_haveDifferentHeaders) {
 
 TEST_P(FrameDatagramsTest, DatagramForAnotherRankOrCommunicator_isForeign) {
   const OutgoingFrame frame = frame_of(data_);
-  EXPECT_FALSE(receiver_.decode(datagram_of(sender_, rank_of(2), frame), counters_));
+  EXPECT_FALSE(receiver_.decode(datagram_of(sender_, rank_of(2), frame), kAnyHost, counters_));
   FrameDatagrams elsewhere(rank_of(0), 3, kCommunicator + 1);
-  EXPECT_FALSE(receiver_.decode(datagram_of(elsewhere, rank_of(1), frame), counters_));
-  EXPECT_FALSE(sender_.decode(datagram_of(sender_, rank_of(0), frame), counters_))
+  EXPECT_FALSE(receiver_.decode(datagram_of(elsewhere, rank_of(1), frame), kAnyHost, counters_));
+  EXPECT_FALSE(sender_.decode(datagram_of(sender_, rank_of(0), frame), kAnyHost, counters_))
       << "a rank sends nothing to itself";
   EXPECT_EQ(counters_.rejected_foreign, 3u);
 }

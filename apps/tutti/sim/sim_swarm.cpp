@@ -90,6 +90,12 @@ Status swarm(const SimSwarmOptions& options) {
       "seeds/s, digest {:016x}\n",
       summary.seeds, summary.completed, summary.failed, summary.events,
       static_cast<double>(summary.seeds) / seconds, summary.digest);
+  const simulation::SwarmFeatures& drawn = summary.drawn;
+  fmt::print(
+      "drawn: {} software, {} slots, {} stops, {} deaths, {} flaps, {} one-way, {} black-holes, {} "
+      "replays, {} strangers; {} datagrams of strangers refused\n",
+      drawn.software, drawn.slots, drawn.stops, drawn.deaths, drawn.flaps, drawn.one_way,
+      drawn.black_holes, drawn.replays, drawn.strangers, summary.strangers_refused);
   if (!summary.found) return {};
   simulation::Scenario scenario = simulation::draw_scenario(summary.failing_seed, options.draws);
   if (!options.no_shrink) {

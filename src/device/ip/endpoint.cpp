@@ -369,16 +369,12 @@ bool IpEndpoint::receive(Instant now) {
   for (const auto& group : groups_) take_frames(*group);
   if (slot_pair_) take_frames(*slot_pair_);
   if (batch_.receive(unicast_.get()) == 0) return false;
+  const auto from_host_of = [this](Rank source) {
+    return batch_.sender().same_host(peers_[index(source)]);
+  };
   while (const auto next = batch_.next()) {
     const std::span<const std::byte> datagram = *next;
-    // Datagrams that do not come from their rank's host are rejected before a tag is computed.
-    const auto header = wire::decode(datagram);
-    if (!header || index(header->source) >= peers_.size() ||
-        !batch_.sender().same_host(peers_[index(header->source)])) {
-      ++counters_.rejected_foreign;
-      continue;
-    }
-    const auto received = datagrams_.accept(*header, datagram, counters_);
+    const auto received = datagrams_.decode(datagram, from_host_of, counters_);
     if (received && received->probe) {
       channels_.on_probe(now,
                          {.opcode = Opcode::probe,

@@ -54,13 +54,21 @@ class FrameDatagrams {
   /// Writes the header, kHeaderBytes bytes, of a probe with this padding to `peer`.
   void encode_probe(Rank peer, std::span<const std::byte> padding, std::byte* head);
   /// Checks a received datagram. A datagram that fails a check gives nothing and is counted in
-  /// `counters`.
-  std::optional<Received> decode(std::span<const std::byte> datagram, EndpointCounters& counters);
-  /// The same for a datagram whose header is decoded already.
-  std::optional<Received> accept(const wire::Header& header, std::span<const std::byte> datagram,
-                                 EndpointCounters& counters);
+  /// `counters`. `from_host_of` tells whether the datagram came from the host of a rank; if not, it
+  /// is rejected before its tag is computed.
+  template <typename FromHostOf>
+  std::optional<Received> decode(std::span<const std::byte> datagram,
+                                 const FromHostOf& from_host_of, EndpointCounters& counters) {
+    const auto header = wire::decode(datagram);
+    if (header && index(header->source) < sent_.size() && from_host_of(header->source))
+      return accept(*header, datagram, counters);
+    ++counters.rejected_foreign;
+    return std::nullopt;
+  }
 
  private:
+  std::optional<Received> accept(const wire::Header& header, std::span<const std::byte> datagram,
+                                 EndpointCounters& counters);
   void encode_next(wire::PacketKind kind, Rank peer, std::byte* head);
 
   Rank me_;
