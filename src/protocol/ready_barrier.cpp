@@ -17,6 +17,14 @@ ReadyBarrier::ReadyBarrier(Rank me, std::uint32_t size, std::uint32_t epoch, con
   rounds_ = static_cast<std::uint32_t>(std::countr_zero(power_));
 }
 
+std::vector<Rank> ReadyBarrier::senders() const {
+  if (folded()) return {rank_of(me_ - power_)};
+  std::vector<Rank> ranks;
+  if (has_folded_partner()) ranks.push_back(rank_of(me_ + power_));
+  for (std::uint32_t round = 0; round < rounds_; ++round) ranks.push_back(partner(round));
+  return ranks;
+}
+
 void ReadyBarrier::start(Outbox& outbox) {
   started_ = true;
   if (folded()) {

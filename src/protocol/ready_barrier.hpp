@@ -8,6 +8,7 @@
 
 #include <array>
 #include <cstdint>
+#include <vector>
 
 #include "protocol/codec/message.hpp"
 #include "protocol/send_schedule.hpp"
@@ -24,6 +25,8 @@ class ReadyBarrier {
   /// Handles a barrier message: its argument has the round and the rate vote. False if rank `from`
   /// sends no message in this round.
   bool on_message(Rank from, std::uint64_t argument, Outbox& outbox);
+  /// The ranks whose messages this rank needs.
+  std::vector<Rank> senders() const;
   bool started() const { return started_; }
   bool done() const { return done_; }
   /// The combined rate vote of all ranks; valid once the barrier is done.

@@ -130,6 +130,7 @@ void MulticastOperation::start(Instant now, bool barrier) {
   if (barrier) {
     barrier_ =
         std::make_unique<protocol::ReadyBarrier>(me, size, call_.epoch, context().network().vote());
+    for (const Rank rank : barrier_->senders()) context().peers().watch(rank);
     barrier_->start(call_.outbox);
     ++context().counters().ready_by_barrier;
   } else {

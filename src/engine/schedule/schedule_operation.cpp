@@ -160,6 +160,7 @@ void ScheduleOperation::start(Instant now, bool barrier) {
   ++context().counters().ready_by_barrier;
   context().recorder().enter(epoch(), observe::Phase::ready, now);
   barrier_ = std::make_unique<protocol::ReadyBarrier>(context().rank(), context().size(), epoch());
+  for (const Rank rank : barrier_->senders()) context().peers().watch(rank);
   barrier_->start(outbox_);
   context().messages().send(now, outbox_);
   if (barrier_->done()) begin_tasks(now);
