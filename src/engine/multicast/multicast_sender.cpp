@@ -179,7 +179,10 @@ void MulticastSender::probe_tail(Instant now) {
     }
   }
   repeat_after_ = std::min(repeat_after_ * 2, Nanoseconds(100'000'000));
-  next_repeat_ = now + repeat_after_;
+  // Each rank has an interval of its own. Probes of all ranks at once may exceed the posted receives
+  // again and again, and the same probes would be lost.
+  const std::uint32_t size = context().size();
+  next_repeat_ = now + repeat_after_ * (size + index(context().rank())) / size;
   block_->send_tail_probe();
 }
 
