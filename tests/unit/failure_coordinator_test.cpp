@@ -31,6 +31,11 @@ protocol::Message notice(std::uint64_t argument, std::uint32_t undelivered_bytes
   return message;
 }
 
+/// The notice of a failure that `finder` has found and that concerns itself too.
+protocol::Message notice_of(Rank finder, Rank lost, std::uint32_t epoch) {
+  return notice(std::uint64_t{index(finder)} << 32 | index(lost), epoch);
+}
+
 const Status& settled(FailureCoordinator& failures) {
   protocol::Outbox notices;
   failures.settle(notices);
@@ -65,14 +70,18 @@ TEST_F(FailureCoordinatorTest, SilentPeerOfARankThatHearsNone_isNamedWithThisRan
 }
 
 // The rank that is accused hears its neighbour, so the accuser is cut off.
-TEST_F(FailureCoordinatorTest, NeighbourOfARankThatACutOffRankAccuses_tellsItWhoIsCutOff) {
-  failures_.on_notice(Rank{3}, notice(2, protocol::kAlone));
+TEST_F(FailureCoordinatorTest, NeighbourOfARankThatACutOffRankAccuses_tellsItWhichRankIsCutOff) {
+  failures_.on_notice(Rank{3}, notice_of(Rank{3}, Rank{2}, protocol::kAlone));
   protocol::Outbox notices;
   ASSERT_TRUE(failures_.settle(notices));
-  ASSERT_EQ(notices.items().size(), 1u);
-  EXPECT_EQ(notices.items().front().to, Rank{2});
+  ASSERT_EQ(notices.items().size(), 2u);
+  EXPECT_EQ(notices.items()[0].to, Rank{0});
+  FailureCoordinator other(Rank{0}, kSize, names_);
+  other.on_notice(kMe, notices.items()[0].message);
+  EXPECT_EQ(ranks(settled(other)), (Ranks{Rank{2}, Rank{3}}));
+  EXPECT_EQ(notices.items()[1].to, Rank{2});
   FailureCoordinator accused(Rank{2}, kSize, names_);
-  accused.on_notice(kMe, notices.items().front().message);
+  accused.on_notice(kMe, notices.items()[1].message);
   EXPECT_EQ(ranks(settled(accused)), Ranks{Rank{3}});
 }
 
@@ -107,23 +116,28 @@ TEST_F(FailureCoordinatorTest, FinderOfALostRank_tellsAllOthers) {
 // The lost rank may live, and only the finder cannot reach it.
 TEST_F(FailureCoordinatorTest, NeighbourOfALostRank_tellsIt) {
   failures_.on_notice(Rank{3}, notice(2));
+  EXPECT_EQ(told(failures_), (Ranks{Rank{0}, Rank{2}}));
+}
+
+// The finder may not reach every rank.
+TEST_F(FailureCoordinatorTest, RankThatIsTold_tellsItsOtherNeighbour) {
+  failures_.on_notice(Rank{0}, notice(3));
   EXPECT_EQ(told(failures_), Ranks{Rank{2}});
 }
 
-TEST_F(FailureCoordinatorTest, RankThatIsNoNeighbourOfALostRank_tellsNone) {
-  failures_.on_notice(Rank{0}, notice(3));
-  EXPECT_EQ(told(failures_), Ranks{});
-}
-
-TEST_F(FailureCoordinatorTest, RankThatLearnsOfItsOwnLoss_tellsNone) {
+TEST_F(FailureCoordinatorTest, RankThatLearnsOfItsOwnLoss_namesItself) {
   failures_.on_notice(Rank{0}, notice(1));
-  EXPECT_EQ(told(failures_), Ranks{});
-  EXPECT_EQ(ranks(failures_.status()), Ranks{kMe});
+  EXPECT_EQ(ranks(settled(failures_)), Ranks{kMe});
 }
 
-TEST_F(FailureCoordinatorTest, NoticeOfARankThatGaveUp_isNotSentBack) {
-  failures_.on_notice(Rank{2}, notice(2));
-  EXPECT_EQ(told(failures_), Ranks{});
+TEST_F(FailureCoordinatorTest, NoticeOfARankThatGaveUp_isPassedOn_butNotSentBack) {
+  FailureCoordinator peer(Rank{2}, kSize, names_);
+  peer.abort("enough");
+  protocol::Outbox notices;
+  ASSERT_TRUE(peer.settle(notices));
+  failures_.on_notice(Rank{3}, notices.items().front().message);
+  EXPECT_EQ(told(failures_), Ranks{Rank{0}});
+  EXPECT_EQ(ranks(failures_.status()), Ranks{Rank{2}});
 }
 
 TEST_F(FailureCoordinatorTest, NoticeOfALostRank_namesTheLostRankAndNotItsSender) {
@@ -132,8 +146,22 @@ TEST_F(FailureCoordinatorTest, NoticeOfALostRank_namesTheLostRankAndNotItsSender
 }
 
 TEST_F(FailureCoordinatorTest, NoticeOfAPathThatLosesLongPackets_namesBothEnds) {
-  failures_.on_notice(Rank{0}, notice(3, 1468));
+  failures_.on_notice(Rank{0}, notice_of(Rank{0}, Rank{3}, 1468));
   EXPECT_EQ(ranks(settled(failures_)), (Ranks{Rank{0}, Rank{3}}));
+}
+
+TEST_F(FailureCoordinatorTest, NoticeOfSuchAPath_thatIsPassedOn_namesBothEndsAndNotItsSender) {
+  failures_.on_notice(Rank{0}, notice_of(Rank{3}, Rank{2}, 1468));
+  protocol::Outbox notices;
+  ASSERT_TRUE(failures_.settle(notices));
+  FailureCoordinator end(Rank{2}, kSize, names_);
+  end.on_notice(kMe, notices.items().front().message);
+  EXPECT_EQ(ranks(settled(end)), (Ranks{Rank{3}, Rank{2}}));
+}
+
+TEST_F(FailureCoordinatorTest, NoticeWithAFinderThatIsNoRank_isIgnored) {
+  failures_.on_notice(Rank{0}, notice_of(rank_of(kSize), Rank{3}, 1468));
+  EXPECT_FALSE(failures_.noted());
 }
 
 TEST_F(FailureCoordinatorTest, NoticeWithACulprit_namesThatRankOfTheJob) {

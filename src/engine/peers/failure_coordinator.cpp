@@ -12,8 +12,14 @@ void FailureCoordinator::note(const Status& status, Rank lost, bool notify_peers
   if (noted()) return;
   Status copy = status;  // nothing is noted if this throws
   lost_ = lost;
+  if (notify_peers) finder_ = me_;
   notify_peers_ = notify_peers;
   noted_ = std::move(copy);
+}
+
+void FailureCoordinator::fail(const Status& status) {
+  if (!noted() && culprit_ == kNoRank) undelivered_bytes_ = protocol::kGaveUp;
+  note(status, me_, true);
 }
 
 void FailureCoordinator::abort(const std::string& reason) {
@@ -54,7 +60,7 @@ void FailureCoordinator::on_peer_failure(const device::Completion& completion) {
     if (!noted()) undelivered_bytes_ = bytes;
     return note(undelivered_status(me_, peer, bytes), peer, true);
   }
-  if (completion.blame == device::Blame::self) return note(given_up_status(peer), me_, true);
+  if (completion.blame == device::Blame::self) return fail(given_up_status(peer));
   if (completion.blame == device::Blame::either) {
     if (!noted()) undelivered_bytes_ = protocol::kAlone;
     return note(alone_status(me_, peer), peer, true);
@@ -89,33 +95,38 @@ Status FailureCoordinator::undelivered_status(Rank from, Rank to, std::uint32_t 
       bytes, names_.of(from), names_.of(to));
 }
 
-// Handles a failure notice. The lower half of its argument is the lost rank; the upper half is 1 +
-// the culprit's rank in the job, or 0. Its epoch field is the length of the undelivered packets, or
-// 0.
+// Only a notice with an epoch has the finder.
 void FailureCoordinator::on_notice(Rank from, const protocol::Message& notice) {
   const auto lost_index = static_cast<std::uint32_t>(notice.argument);
-  const auto culprit_number = static_cast<std::uint32_t>(notice.argument >> 32);
-  if (lost_index >= size_) return;
+  const auto upper = static_cast<std::uint32_t>(notice.argument >> 32);
+  if (lost_index >= size_ || noted()) return;
   const Rank lost = rank_of(lost_index);
-  const Rank culprit = culprit_number == 0 ? kNoRank : rank_of(culprit_number - 1);
-  if (!noted()) {
-    culprit_ = culprit;
-    told_by_ = from;
-    if (notice.epoch == protocol::kAlone) undelivered_bytes_ = protocol::kAlone;
+  if (notice.epoch != 0) {
+    if (upper >= size_) return;
+    finder_ = rank_of(upper);
+  } else if (upper != 0) {
+    culprit_ = rank_of(upper - 1);
   }
-  const Status status =
-      culprit != kNoRank                 ? failure_of({culprit}, Code::peer_failed,
-                                                      "rank {} of the job is lost, as reported by {}",
-                                                      index(culprit), names_.of(from))
-      : notice.epoch == protocol::kAlone ? alone_status(from, lost)
-      : notice.epoch > 0                 ? undelivered_status(from, lost, notice.epoch)
-      : lost == me_                      ? given_up_status(from)
-      : lost == from
-          ? failure_of(names_.in_job({lost}), Code::peer_failed,
-                       "{} gave up: see the error of that rank for the cause", names_.of(lost))
-          : failure_of(names_.in_job({lost}), Code::peer_failed, "{} is lost, as reported by {}",
-                       names_.of(lost), names_.of(from));
-  note(status, lost, false);
+  told_by_ = from;
+  undelivered_bytes_ = notice.epoch;
+  note(told_status(from, lost), lost, false);
+}
+
+Status FailureCoordinator::told_status(Rank from, Rank lost) const {
+  if (culprit_ != kNoRank) {
+    return failure_of({culprit_}, Code::peer_failed,
+                      "rank {} of the job is lost, as reported by {}", index(culprit_),
+                      names_.of(from));
+  }
+  if (undelivered_bytes_ == protocol::kGaveUp) {
+    return failure_of(names_.in_job({lost}), Code::peer_failed,
+                      "{} gave up: see the error of that rank for the cause", names_.of(lost));
+  }
+  if (undelivered_bytes_ == protocol::kAlone) return alone_status(finder_, lost);
+  if (undelivered_bytes_ > 0) return undelivered_status(finder_, lost, undelivered_bytes_);
+  if (lost == me_) return given_up_status(from);
+  return failure_of(names_.in_job({lost}), Code::peer_failed, "{} is lost, as reported by {}",
+                    names_.of(lost), names_.of(from));
 }
 
 const Status& FailureCoordinator::status() const {
@@ -136,21 +147,24 @@ bool FailureCoordinator::settle(protocol::Outbox& notices) {
 }
 
 void FailureCoordinator::add_notice(Rank rank, protocol::Outbox& notices) const {
-  // The rank that is told hears this one, so the accuser that gets no answer is cut off.
-  const bool acquits = undelivered_bytes_ == protocol::kAlone && !notify_peers_;
-  const std::uint64_t culprit = culprit_ == kNoRank ? 0 : index(culprit_) + 1;
-  notices.send(rank, protocol::MessageKind::failed, acquits ? 0 : undelivered_bytes_,
-               culprit << 32 | index(acquits ? told_by_ : lost_));
+  // The accused rank hears this one, so the accuser that gets no answer is cut off.
+  if (undelivered_bytes_ == protocol::kAlone && rank == lost_) {
+    return notices.send(rank, protocol::MessageKind::failed, 0, index(finder_));
+  }
+  std::uint64_t upper = 0;
+  if (undelivered_bytes_ > 0) upper = index(finder_);
+  if (culprit_ != kNoRank) upper = index(culprit_) + 1;
+  notices.send(rank, protocol::MessageKind::failed, undelivered_bytes_, upper << 32 | index(lost_));
 }
 
-/// The rank that found the failure tells all others but the lost rank, which does not answer it.
-/// The lost rank may live: it was stopped, or only its path to that rank is broken. Then it would
-/// wait for ranks that have given up, so its neighbours tell it.
+/// The rank that found the failure tells all others but a silent one. Its notice may not arrive,
+/// because a path of it is cut or its connection is lost, so each rank that is told tells its
+/// neighbours.
 bool FailureCoordinator::tells(Rank rank) const {
   if (rank == me_) return false;
-  const bool reached = undelivered_bytes_ > 0 && undelivered_bytes_ != protocol::kAlone;
-  if (notify_peers_) return rank != lost_ || reached;
-  return rank == lost_ && rank != told_by_ && neighbours(me_, rank);
+  if (!notify_peers_) return rank != told_by_ && rank != finder_ && neighbours(me_, rank);
+  const bool silent = undelivered_bytes_ == 0 || undelivered_bytes_ == protocol::kAlone;
+  return rank != lost_ || !silent;
 }
 
 bool FailureCoordinator::neighbours(Rank one, Rank other) const {

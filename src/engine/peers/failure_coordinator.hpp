@@ -29,7 +29,7 @@ class FailureCoordinator {
 
   /// Ends every collective with an error of this rank, at the end of the current or next `poll` of
   /// the context. The other ranks learn that this rank has given up.
-  void fail(const Status& status) { note(status, me_, true); }
+  void fail(const Status& status);
   /// Ends every collective of the communicator, here and at the peers. The error at the peers names
   /// this rank.
   void abort(const std::string& reason);
@@ -83,6 +83,7 @@ class FailureCoordinator {
   bool tells(Rank rank) const;
   bool neighbours(Rank one, Rank other) const;
   Status undelivered_status(Rank from, Rank to, std::uint32_t bytes) const;
+  Status told_status(Rank from, Rank lost) const;
   Status alone_status(Rank from, Rank silent) const;
   Status given_up_status(Rank by) const;
 
@@ -94,9 +95,11 @@ class FailureCoordinator {
   std::atomic<bool> over_{false};  ///< true: the failure is settled
   bool notify_peers_ = false;
   /// Length in bytes of packets that do not reach lost_ although shorter ones do; 0: lost_ is
-  /// silent; protocol::kAlone: so are all peers of the rank that found lost_ silent.
+  /// silent; protocol::kAlone: so are all peers of the finder; protocol::kGaveUp: lost_ is the
+  /// finder, and names itself.
   std::uint32_t undelivered_bytes_ = 0;
   Rank culprit_ = kNoRank;
+  Rank finder_ = kNoRank;   ///< rank that found the failure; kNoRank: not known
   Rank told_by_ = kNoRank;  ///< rank whose notice was the first; kNoRank: none
   Rank lost_ = kNoRank;     ///< rank whose loss is the cause; this rank if it gave up itself
   std::function<void(const Status&)> hook_;

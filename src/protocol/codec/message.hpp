@@ -29,10 +29,10 @@ enum class MessageKind : std::uint8_t {
   /// | batch.
   credit,
   grant,  ///< credit: every rank has consumed a credit batch; argument: chain << 32 | batch
-  /// Failure notice. Argument: the lost rank in the lower half; in the upper half 1 + a rank of the
-  /// job if the cause is outside this communicator, else 0. Epoch: length of packets that do not
-  /// reach the lost rank; kAlone: the lost rank is silent, and so are all others to the sender; else
-  /// 0.
+  /// Failure notice. Argument: the lost rank in the lower half. Epoch: 0 if that rank is silent, a
+  /// value below, or the length of packets that do not reach it. Upper half of the argument: with
+  /// epoch 0, 1 + a rank of the job if the cause is outside this communicator, else 0; otherwise
+  /// the rank that found the failure.
   failed,
   window,  ///< from an aggregator; argument: key of the receiver's part of the aggregator window
   /// From an aggregator; argument: total number of segments of the call that the receiver may have
@@ -57,8 +57,11 @@ enum class MessageKind : std::uint8_t {
 /// them when they are posted.
 inline constexpr std::size_t kMaxRanges = 28;
 
-/// Epoch of a failure notice whose sender may be cut off itself.
+/// Epoch of the failure notice of a finder that no other rank answered, so that it may be cut off
+/// itself.
 inline constexpr std::uint32_t kAlone = UINT32_MAX;
+/// Epoch of the failure notice of a rank that has given up and names itself.
+inline constexpr std::uint32_t kGaveUp = UINT32_MAX - 1;
 
 struct Message {
   MessageKind kind = MessageKind::barrier;
