@@ -138,7 +138,7 @@ TEST(SoftwareConnections, StrangerThatRepeatsFramesOfADeadRank_doesNotKeepItAliv
       "seed=8 connections=software topology=single:3\n"
       "communicator ranks=3 chunk=256 peer-timeout=1s\n"
       "run ring-allgather:3000 barrier\n"
-      "death 0 at=30us\n"
+      "death 0 at=5us\n"
       "replay 0>1 #0 after=10us every=50ms\nreplay 0>2 #0 after=10us every=50ms\n");
   EXPECT_GT(run.result.report.failed, 0u);
   EXPECT_LT(run.result.report.ended, Instant{1'400'000'000});
@@ -152,7 +152,7 @@ TEST(SoftwareConnections, RankThatIsCutOffInOneDirection_isNamedByAll) {
                                   "communicator ranks=4 chunk=256 peer-timeout=1s\n"
                                   "run ring-allgather:3000 allgather:3000\n"
                                   "outage ") +
-                      link + " at=5us for=5s one-way\n");
+                      link + " at=3us for=5s one-way\n");
     EXPECT_EQ(run.result.report.failed, 8u) << link;
   }
 }
