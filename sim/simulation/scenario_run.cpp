@@ -10,7 +10,7 @@ namespace tutti::simulation {
 namespace {
 
 // A scenario with more events than this is taken to loop forever.
-constexpr std::uint64_t kMaxEvents = 5'000'000;
+constexpr std::uint64_t kMaxEvents = 20'000'000;
 
 }  // namespace
 
