@@ -73,9 +73,6 @@ class SimEndpoint final : public Endpoint {
   const NicShared& nic() const { return nic_; }
   std::uint32_t host() const { return port_.host(); }
   std::uint32_t communicator() const { return communicator_; }
-  /// Returns the number of the next packet that the reliable connections send. Acknowledgements are
-  /// numbered too.
-  std::uint64_t next_transmission() { return transmissions_++; }
   /// The instant from which the worker can see the first queued completion, or the first staged
   /// chunk; kNever if there is none.
   Instant next_completion() const { return connections_->next_visible(); }
@@ -118,7 +115,6 @@ class SimEndpoint final : public Endpoint {
   std::vector<std::unique_ptr<SimMulticastQueuePair>> groups_;
   std::unique_ptr<slots::DatagramSlotExchange> slot_exchange_;  ///< null without a slot exchange
   std::unique_ptr<Connections> connections_;
-  std::uint64_t transmissions_ = 0;
 };
 
 }  // namespace tutti::device::sim

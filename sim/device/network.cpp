@@ -267,7 +267,7 @@ void SimNetwork::unicast(std::uint32_t number, const NicPacket& nic_packet) {
                                   nic_packet.kind == NicPacketKind::send ? 0 : nic_packet.length);
   packet.cookie = packets_.add(nic_packet);
   packets_[static_cast<std::uint32_t>(packet.cookie)].sender_host = from.host();
-  packet.identity = identity_of(nic_packet, from.next_transmission());
+  packet.identity = identity_of(nic_packet, from.nic().transmissions++);
   packet.flow = number;
   sent(ports_[from.host()], fabric_.inject(queue_->now(), HostId{from.host()}, packet));
 }

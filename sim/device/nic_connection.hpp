@@ -30,6 +30,8 @@ struct NicShared {
   CompletionRing completions{};
   EndpointCounters counters{};
   Instant joined{};  ///< time at which the endpoint has joined its multicast groups last
+  /// Number of packets that the reliable connections have sent, acknowledgements included.
+  std::uint64_t transmissions = 0;
   /// Number of packets sent that carry only an acknowledgement.
   std::uint64_t acknowledgements_sent = 0;
   /// If bytes are not carried: sum of placement_check() over all memory that arriving data would

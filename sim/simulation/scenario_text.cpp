@@ -548,7 +548,8 @@ Result<Scenario> Scenario::parse(std::string_view text) {
           "frame drop|duplicate FROM>TO #N, pause HOST at=1ms for=1ms, death HOST "
           "at=1ms, outage LINK at=1ms for=1ms [one-way], path FROM>TO at=1ms [for=1ms] "
           "[above=BYTES], replay FROM>TO #N after=1ms [every=1ms] "
-          "[forged=bit|counter|address|reflection], multicast HOST expired|blocked at=1ms [for=1ms], "
+          "[forged=bit|counter|address|reflection], multicast HOST expired|blocked at=1ms "
+          "[for=1ms], "
           "lose LINK IDENTITY",
           number + 1, text.substr(at, end - at));
     }

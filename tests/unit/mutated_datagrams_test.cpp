@@ -239,6 +239,9 @@ class DatagramLane : public Lane {
 };
 
 /// Frames and probes of the reliable connections.
+/// The ranks' hosts are not looked at: the datagrams have no sender.
+bool any_host(Rank) { return true; }
+
 class FrameLane final : public DatagramLane {
  public:
   FrameLane() {
@@ -280,7 +283,7 @@ class FrameLane final : public DatagramLane {
     return made;
   }
   void deliver(Bytes datagram) override {
-    const auto received = receiver_.decode(datagram, counters_);
+    const auto received = receiver_.decode(datagram, any_host, counters_);
     if (!received) return;
     EXPECT_EQ(received->source, kSender);
     accept(wire::counter_of(datagram.data()), received->frame);
@@ -326,13 +329,30 @@ std::uint64_t refused_by(const ip::IpMulticastQueuePair& pair) {
   return counters.rejected_foreign + counters.rejected_integrity + counters.rejected_replayed;
 }
 
+/// Takes datagrams that have become frames from a group, as an endpoint does, and refuses them.
+class GroupFrames {
+ public:
+  GroupFrames() { datagrams_.set_tag_keys(keys()); }
+  void take(ip::IpMulticastQueuePair& pair) {
+    for (const Bytes& one : pair.frames().take())
+      EXPECT_FALSE(datagrams_.decode(one, any_host, counters_).has_value());
+  }
+  std::uint64_t refused() const {
+    return counters_.rejected_foreign + counters_.rejected_integrity + counters_.rejected_replayed;
+  }
+
+ private:
+  rc::FrameDatagrams datagrams_{kReceiver, kRanks, kCommunicator};
+  EndpointCounters counters_;
+};
+
 /// Multicast chunks and membership probes.
 class ChunkLane final : public DatagramLane {
  public:
   const char* name() const override { return "chunks"; }
   Tally tally() const override {
     Tally tally = tally_;
-    tally.refused = refused_by(*receiver_);
+    tally.refused = refused_by(*receiver_) + frames_.refused();
     return tally;
   }
 
@@ -364,10 +384,12 @@ class ChunkLane final : public DatagramLane {
       if (count == 0 && g_network.waiting.empty()) break;
     }
     tally_.accepted += receiver_->take_probes().size();
+    frames_.take(*receiver_);
   }
 
   std::unique_ptr<ip::IpMulticastQueuePair> sender_ = open(kSender, ip::Multicast::ud, 0);
   std::unique_ptr<ip::IpMulticastQueuePair> receiver_ = open(kReceiver, ip::Multicast::ud, 0);
+  GroupFrames frames_;
   std::uint32_t epoch_ = 0;
   Bytes place_;
 };
@@ -378,7 +400,7 @@ class SlotLane final : public DatagramLane {
   const char* name() const override { return "slots"; }
   Tally tally() const override {
     Tally tally = tally_;
-    tally.refused = refused_by(*pairs_[1]) + receiver_.rejected();
+    tally.refused = refused_by(*pairs_[1]) + receiver_.rejected() + frames_.refused();
     // An exchange hides its datagrams, and completes only with all of the recorded ones.
     tally.accepted = completed_;
     return tally;
@@ -413,6 +435,7 @@ class SlotLane final : public DatagramLane {
       }
     }
     (void)receiver_.collect();  // for the datagrams of a message that the last poll left over
+    frames_.take(*pairs_[1]);
   }
   void end_round() override {
     take();
@@ -428,6 +451,7 @@ class SlotLane final : public DatagramLane {
   slots::DatagramSlotExchange receiver_{kReceiver, kRanks, *pairs_[1], kChunkBytes};
   Bytes block_;
   std::uint64_t pieces_ = 0;
+  GroupFrames frames_;
   std::uint64_t completed_ = 0;
 };
 
