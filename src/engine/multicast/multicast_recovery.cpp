@@ -183,7 +183,9 @@ bool MulticastRecovery::answers_enquiry(const protocol::Message& message) const 
 
 void MulticastRecovery::add_answer(Instant now, Rank from, const protocol::Message& message) {
   answers_.push_back({from, message});
-  if (answers_enquiry(message)) read_at_ = now + context().settings().reorder_delay;
+  // Later answers do not prolong the wait: the request may be repeated more often than that.
+  if (read_at_ == kNever && answers_enquiry(message))
+    read_at_ = now + context().settings().reorder_delay;
 }
 
 void MulticastRecovery::order_reads(Instant now) {
