@@ -314,7 +314,12 @@ TEST(Disorder, LateChunksAreCountedAsDuplicatesOfFetchedChunks) {
             3 * received_by_all(3, 100 * kChunk));
   EXPECT_GT(outcome.injected.chunks_delayed, 0u);
   EXPECT_GT(outcome.of("chunks_fetched"), 0u);
-  EXPECT_LE(2 * outcome.of("chunks_fetched"), 3 * outcome.injected.chunks_delayed);
+  // A rank that is kept from its processor fetches other chunks, too, which are late as well: they come
+  // after their READ or after the collective, or found no room.
+  EXPECT_LE(outcome.of("chunks_fetched"),
+            outcome.injected.chunks_delayed + outcome.of("chunks_duplicate") +
+                outcome.of("chunks_stale") + outcome.of("chunks_unexpected_dropped") +
+                outcome.of("device_kernel_drops"));
 }
 
 class Corruption : public testing::TestWithParam<bool> {};

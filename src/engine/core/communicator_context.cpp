@@ -103,8 +103,8 @@ bool CommunicatorContext::poll(Instant now) {
   worked |= router_.take(now, std::span(completions_).first(endpoint_->poll(now, completions_)));
   messages_.post_deferred(now);
   if (slots_.any_closed()) {
-    if (Status closed = closed_without(operations_, slots_, names_); !closed)
-      failures_.fail(closed);
+    const Status closed = closed_without(operations_, slots_, names_);
+    if (!closed) failures_.fail_because(closed);
   }
   worked |= receiver_.poll(now);
   worked |= poll_operations(now);
