@@ -81,6 +81,11 @@ std::uint64_t Outcome::recovered_bytes() const {
 
 std::uint64_t Outcome::given_up_bytes() const { return of("cutoff_silence") * longest_call_bytes; }
 
+std::uint64_t Outcome::late_chunks() const {
+  return of("chunks_duplicate") + of("chunks_stale") + of("chunks_unexpected_dropped") +
+         of("device_kernel_drops");
+}
+
 std::uint64_t Outcome::most_tails() const {
   // On a lossy network a sender sends two tail probes at once, then seven more at intervals that
   // double up to the limit.

@@ -109,10 +109,10 @@ TEST_P(EachChunk, ChunkLostAtOneReceiverIsFetchedOnce) {
   expect_recovered(outcome, cases.count * received_by_all(3, kBlock));
   EXPECT_EQ(outcome.injected.chunks_dropped_at_receiver, cases.count);
   // A tail probe may deliver the last chunk of a block before the chunk is requested.
-  EXPECT_LE(outcome.of("chunks_fetched"), cases.count);
+  EXPECT_LE(outcome.of("chunks_fetched"), cases.count + outcome.late_chunks());
   EXPECT_GE(outcome.of("chunks_fetched") + outcome.of("tail_probes"), cases.count);
   EXPECT_GE(outcome.of("chunks_fetched"), cases.count * (kBlockChunks - 1) / kBlockChunks);
-  EXPECT_LE(outcome.of("bytes_fetched"), outcome.lost_bytes());
+  EXPECT_LE(outcome.of("bytes_fetched"), outcome.lost_bytes() + outcome.late_chunks() * kChunk);
 }
 
 TEST_P(EachChunk, ChunkLostAtEveryReceiverIsRetransmittedByItsRoot) {
@@ -223,7 +223,8 @@ TEST(Recovery, ChunksLostAtEveryReceiver_areReadFromRankToRank) {
   // bring them.
   const Outcome outcome = allgathers(job(4, "drop sender chunk psn=1-3 source=0"), 5 * kChunk, 2);
   expect_recovered(outcome, 2 * received_by_all(4, 5 * kChunk));
-  EXPECT_EQ(outcome.of("chunks_fetched"), 2u * 3 * 3);
+  EXPECT_GE(outcome.of("chunks_fetched"), 2u * 3 * 3);
+  EXPECT_LE(outcome.of("chunks_fetched"), 2u * 3 * 3 + outcome.late_chunks());
 }
 
 class Rate : public testing::TestWithParam<std::string> {};
@@ -314,12 +315,7 @@ TEST(Disorder, LateChunksAreCountedAsDuplicatesOfFetchedChunks) {
             3 * received_by_all(3, 100 * kChunk));
   EXPECT_GT(outcome.injected.chunks_delayed, 0u);
   EXPECT_GT(outcome.of("chunks_fetched"), 0u);
-  // A rank that is kept from its processor fetches other chunks, too, which are late as well: they come
-  // after their READ or after the collective, or found no room.
-  EXPECT_LE(outcome.of("chunks_fetched"),
-            outcome.injected.chunks_delayed + outcome.of("chunks_duplicate") +
-                outcome.of("chunks_stale") + outcome.of("chunks_unexpected_dropped") +
-                outcome.of("device_kernel_drops"));
+  EXPECT_LE(outcome.of("chunks_fetched"), outcome.injected.chunks_delayed + outcome.late_chunks());
 }
 
 class Corruption : public testing::TestWithParam<bool> {};

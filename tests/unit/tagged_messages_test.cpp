@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <latch>
 #include <string>
 #include <thread>
 #include <vector>
@@ -243,11 +244,13 @@ TEST(TaggedMessages, WrongRanks_areRefusedByName) {
 }
 
 TEST(TaggedMessages, Abort_endsEveryCallAtEveryRank_withTheRankThatAborted) {
-  on_ranks(2, patient(), [](Communicator& communicator) {
+  std::latch both_called(2);
+  on_ranks(2, patient(), [&both_called](Communicator& communicator) {
     Bytes buffer(kLongBytes);
     const bool aborts = communicator.rank() == kZero;
     Request call = begun(aborts ? communicator.send(buffer, kOne, 1)
                                 : communicator.receive(buffer, kAnyRank, 2));
+    both_called.arrive_and_wait();
     if (aborts) communicator.abort("test");
     const Status status = call.wait_for(kLong);
     EXPECT_EQ(status.code(), aborts ? Code::aborted : Code::peer_failed);
