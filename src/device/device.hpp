@@ -192,7 +192,6 @@ struct WorkRequest {
   bool signaled = true;             ///< false: no completion on success, except for a `read`
 };
 
-/// The record that a work request has ended, or that something arrived.
 /// The rank at fault when a connection fails.
 enum class Blame : std::uint8_t {
   peer,
@@ -200,6 +199,7 @@ enum class Blame : std::uint8_t {
   self,    ///< the peer has found this rank lost
 };
 
+/// The record that a work request has ended, or that something arrived.
 struct Completion {
   Opcode opcode = Opcode::send;
   Code code = Code::ok;
@@ -246,7 +246,8 @@ struct EndpointCounters {
   std::uint64_t uc_segments_received = 0;
   /// Fragments that the kernel wrote directly to their destination.
   std::uint64_t uc_segments_direct = 0;
-  /// Datagrams dropped at full receive queues, as counted by the kernel.
+  /// Datagrams dropped at full receive queues: those that the kernel counts, and arrivals that a
+  /// rank's own thread did not take in time.
   std::uint64_t kernel_drops = 0;
 };
 

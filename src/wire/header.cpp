@@ -26,7 +26,7 @@ std::optional<Header> decode(std::span<const std::byte> datagram) {
   const std::uint8_t kind = first & 0xf;
   if (first >> 4 != kVersion) return std::nullopt;
   if (kind < static_cast<std::uint8_t>(PacketKind::chunk) ||
-      kind > static_cast<std::uint8_t>(PacketKind::path_probe)) {
+      kind > static_cast<std::uint8_t>(PacketKind::group_frame)) {
     return std::nullopt;
   }
   Header header;
@@ -44,8 +44,8 @@ std::optional<Header> decode(std::span<const std::byte> datagram) {
 }
 
 std::string to_string(const Header& header) {
-  static constexpr const char* kKinds[] = {"?",     "chunk",   "reliable",
-                                           "probe", "message", "path probe"};
+  static constexpr const char* kKinds[] = {"?",       "chunk",      "reliable",   "probe",
+                                           "message", "path probe", "group frame"};
   return fmt::format("{} comm {} subgroup {} source {} epoch {} psn {} counter {} tag {:#x}",
                      kKinds[static_cast<std::uint8_t>(header.kind)], header.communicator,
                      header.subgroup, index(header.source), header.epoch, header.psn,

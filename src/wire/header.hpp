@@ -10,7 +10,7 @@
 //   |                                   |  probe: attempt
 //   +-----------------------------------+
 //   |                psn                |  chunk: index in the whole receive buffer
-//   |                                   |  reliable, path_probe: destination rank
+//   |                                   |  reliable, path_probe, group_frame: destination rank
 //   +-----------------------------------+
 //   |              counter              |  8 bytes: number of the datagram in its stream, from 1 on;
 //   |                                   |  the receiver takes each number once
@@ -42,6 +42,8 @@ enum class PacketKind : std::uint8_t {
   message = 4,
   /// Padded probe to one peer, in the stream of the reliable frames to this peer.
   path_probe = 5,
+  /// Frame of a reliable connection to one peer, multicast in the stream of a subgroup.
+  group_frame = 6,
 };
 
 inline constexpr std::uint8_t kVersion = 2;

@@ -44,8 +44,7 @@ void check_round_trip(std::span<const std::byte> bytes) {
 void drain(RcChannel& channel, Instant now, Sink& sink) {
   OutgoingFrame frame;
   while (channel.next_frame(now, frame)) {
-    std::vector<std::byte> bytes(frame.header.begin(), frame.header.begin() + frame.header_bytes);
-    bytes.insert(bytes.end(), frame.payload.begin(), frame.payload.end());
+    const std::vector<std::byte> bytes = frame.bytes();
     require(decode_rc(bytes).has_value());
     sink.digest ^= static_cast<std::uint8_t>(bytes.back());
   }

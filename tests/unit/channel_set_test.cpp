@@ -44,10 +44,7 @@ class Side final : public FrameSocket {
         channel.take_back(frame);
         return false;
       }
-      Bytes bytes(frame.header.begin(),
-                  frame.header.begin() + static_cast<std::ptrdiff_t>(frame.header_bytes));
-      bytes.insert(bytes.end(), frame.payload.begin(), frame.payload.end());
-      other->arrived.push_back(bytes);
+      other->arrived.push_back(frame.bytes());
     }
     return true;
   }

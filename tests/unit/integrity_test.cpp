@@ -182,6 +182,8 @@ TEST(IntegrityNonce, Nonce_isStreamSourceAndCounterBigEndian) {
   EXPECT_EQ(nonce(PacketKind::chunk), (Block{__builtin_bswap64(0x0000'010a'0102'0304), counter}));
   EXPECT_EQ(nonce(PacketKind::probe), (Block{__builtin_bswap64(0x0000'030a'0102'0304), counter}));
   EXPECT_EQ(nonce(PacketKind::message), (Block{__builtin_bswap64(0x0000'040a'0102'0304), counter}));
+  EXPECT_EQ(nonce(PacketKind::group_frame),
+            (Block{__builtin_bswap64(0x0000'060a'0102'0304), counter}));
   EXPECT_EQ(nonce(PacketKind::reliable),
             (Block{__builtin_bswap64(0xf172'7374'0102'0304), counter}));
 }

@@ -238,10 +238,10 @@ class DatagramLane : public Lane {
   std::vector<Bytes> stock_, old_;
 };
 
-/// Frames and probes of the reliable connections.
 /// The ranks' hosts are not looked at: the datagrams have no sender.
 bool any_host(Rank) { return true; }
 
+/// Frames and probes of the reliable connections.
 class FrameLane final : public DatagramLane {
  public:
   FrameLane() {
@@ -329,30 +329,13 @@ std::uint64_t refused_by(const ip::IpMulticastQueuePair& pair) {
   return counters.rejected_foreign + counters.rejected_integrity + counters.rejected_replayed;
 }
 
-/// Takes datagrams that have become frames from a group, as an endpoint does, and refuses them.
-class GroupFrames {
- public:
-  GroupFrames() { datagrams_.set_tag_keys(keys()); }
-  void take(ip::IpMulticastQueuePair& pair) {
-    for (const Bytes& one : pair.frames().take())
-      EXPECT_FALSE(datagrams_.decode(one, any_host, counters_).has_value());
-  }
-  std::uint64_t refused() const {
-    return counters_.rejected_foreign + counters_.rejected_integrity + counters_.rejected_replayed;
-  }
-
- private:
-  rc::FrameDatagrams datagrams_{kReceiver, kRanks, kCommunicator};
-  EndpointCounters counters_;
-};
-
-/// Multicast chunks and membership probes.
+/// Multicast chunks, membership probes, and frames that go through the group.
 class ChunkLane final : public DatagramLane {
  public:
   const char* name() const override { return "chunks"; }
   Tally tally() const override {
     Tally tally = tally_;
-    tally.refused = refused_by(*receiver_) + frames_.refused();
+    tally.refused = refused_by(*receiver_);
     return tally;
   }
 
@@ -364,6 +347,8 @@ class ChunkLane final : public DatagramLane {
     for (int i = 0; i < 16; ++i) {
       EXPECT_TRUE(sender_->post_probe(epoch_, static_cast<std::uint32_t>(random.below(1400))).ok());
     }
+    frame_ = pattern(1 + random.below(1400), random);
+    for (int i = 0; i < 16; ++i) sender_->post_frame(kReceiver, frame_);
     return std::exchange(g_network.sent, {});
   }
   void deliver(Bytes datagram) override {
@@ -384,14 +369,17 @@ class ChunkLane final : public DatagramLane {
       if (count == 0 && g_network.waiting.empty()) break;
     }
     tally_.accepted += receiver_->take_probes().size();
-    frames_.take(*receiver_);
+    for (const ip::FrameArrival& one : receiver_->frames().take()) {
+      EXPECT_EQ(one.source, kSender);
+      EXPECT_EQ(one.frame, frame_);
+      ++tally_.accepted;
+    }
   }
 
   std::unique_ptr<ip::IpMulticastQueuePair> sender_ = open(kSender, ip::Multicast::ud, 0);
   std::unique_ptr<ip::IpMulticastQueuePair> receiver_ = open(kReceiver, ip::Multicast::ud, 0);
-  GroupFrames frames_;
   std::uint32_t epoch_ = 0;
-  Bytes place_;
+  Bytes place_, frame_;
 };
 
 /// Entries of slot exchanges: one exchange a round, which completes with the right block.
@@ -400,7 +388,7 @@ class SlotLane final : public DatagramLane {
   const char* name() const override { return "slots"; }
   Tally tally() const override {
     Tally tally = tally_;
-    tally.refused = refused_by(*pairs_[1]) + receiver_.rejected() + frames_.refused();
+    tally.refused = refused_by(*pairs_[1]) + receiver_.rejected();
     // An exchange hides its datagrams, and completes only with all of the recorded ones.
     tally.accepted = completed_;
     return tally;
@@ -435,7 +423,7 @@ class SlotLane final : public DatagramLane {
       }
     }
     (void)receiver_.collect();  // for the datagrams of a message that the last poll left over
-    frames_.take(*pairs_[1]);
+    EXPECT_TRUE(pairs_[1]->frames().take().empty());
   }
   void end_round() override {
     take();
@@ -451,7 +439,6 @@ class SlotLane final : public DatagramLane {
   slots::DatagramSlotExchange receiver_{kReceiver, kRanks, *pairs_[1], kChunkBytes};
   Bytes block_;
   std::uint64_t pieces_ = 0;
-  GroupFrames frames_;
   std::uint64_t completed_ = 0;
 };
 

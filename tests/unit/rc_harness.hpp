@@ -145,8 +145,7 @@ class Pair {
   void transmit(std::size_t from) {
     OutgoingFrame frame;
     while (channel(from).next_frame(now_, frame)) {
-      Bytes bytes(frame.header.begin(), frame.header.begin() + frame.header_bytes);
-      bytes.insert(bytes.end(), frame.payload.begin(), frame.payload.end());
+      const Bytes bytes = frame.bytes();
       if (filter && !filter(from, bytes)) continue;
       const auto wire = static_cast<std::int64_t>(static_cast<double>(bytes.size() + 66) /
                                                   options_.bytes_per_nanosecond);

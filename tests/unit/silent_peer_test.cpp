@@ -65,10 +65,8 @@ class Ranks {
     bool send(Instant now, Rank peer, RcChannel& channel) override {
       OutgoingFrame frame;
       while (channel.next_frame(now, frame)) {
-        Bytes bytes(frame.header.begin(),
-                    frame.header.begin() + static_cast<std::ptrdiff_t>(frame.header_bytes));
-        bytes.insert(bytes.end(), frame.payload.begin(), frame.payload.end());
-        if (!network.cut_.contains({me, peer})) network.side(peer).arrived.emplace_back(me, bytes);
+        if (!network.cut_.contains({me, peer}))
+          network.side(peer).arrived.emplace_back(me, frame.bytes());
       }
       return true;
     }

@@ -119,6 +119,7 @@ TEST_P(UnicastCut, FrameOfARankWithoutUnicast_goesByMulticastWithin200Millisecon
   EXPECT_TRUE(happens_now([&] { return messages_[1] == 1 && sends_[0] == 1; }));
   EXPECT_GT(counters(0).reliable_timeouts, 0u);
   EXPECT_EQ(counters(2).reliable_frames_received, 0u) << "rank 2 took a frame to rank 1";
+  EXPECT_EQ(counters(2).rejected_foreign, 0u) << "rank 2 refused a frame to rank 1";
 }
 
 // Rank 1 did not answer, so rank 0 doubts its unicast to rank 2, too.

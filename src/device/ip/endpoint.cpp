@@ -360,15 +360,8 @@ std::size_t IpEndpoint::take(std::span<Completion> completions) {
 }
 
 bool IpEndpoint::receive(Instant now) {
-  const auto checked_before = [](Rank) { return true; };  // the queue pair has checked the host
-  const auto take_frames = [&](IpMulticastQueuePair& pair) {
-    for (const std::vector<std::byte>& datagram : pair.frames().take()) {
-      const auto received = datagrams_.decode(datagram, checked_before, counters_);
-      if (received) channels_[received->source].on_frame(now, received->frame, completions_);
-    }
-  };
-  for (const auto& group : groups_) take_frames(*group);
-  if (slot_pair_) take_frames(*slot_pair_);
+  for (const FrameArrival& one : groups_.front()->frames().take())
+    channels_[one.source].on_frame(now, one.frame, completions_);
   if (batch_.receive(unicast_.get()) == 0) return false;
   const auto from_host_of = [this](Rank source) {
     return batch_.sender().same_host(peers_[index(source)]);
@@ -400,11 +393,7 @@ bool IpEndpoint::send(Instant now, Rank rank, rc::RcChannel& rc) {
   while (rc.next_frame(now, frame)) {
     const unsigned copies = ip_.tap ? ip_.tap->copies(options_.rank, rank, frame.size()) : 1;
     const bool lost = copies == 0 && ip_.tap->loses_multicast();
-    if (!lost && now < unicast_in_doubt_until_) {
-      IpMulticastQueuePair& group = *groups_.front();
-      const auto datagram = datagrams_.encode(rank, frame, group.frame_head());
-      group.post_frame(datagram.head_bytes, datagram.rest);
-    }
+    if (!lost && now < unicast_in_doubt_until_) groups_.front()->post_frame(rank, frame.bytes());
     for (unsigned copy = 0; copy < copies; ++copy) {
       if (!sender_.fits(wire::kHeaderBytes + frame.size()) && !flush(rank, rc)) {
         rc.take_back(frame);

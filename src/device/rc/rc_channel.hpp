@@ -64,7 +64,7 @@ class RcChannel {
 
   /// Returns true a few times before a silent peer is declared lost: other peers should then be
   /// questioned, to learn whether they hear this rank. `alone`: none of them has answered since the
-  /// silence began (Completion::alone).
+  /// silence began (Blame::either).
   bool on_timer(Instant now, CompletionSink& sink, bool alone = false);
   /// Time at which on_timer has something to do, or next_frame has a delayed ACK to send.
   Instant next_deadline() const;
@@ -88,8 +88,7 @@ class RcChannel {
   /// even if no other long frame is sent.
   void test_path() { path_test_wanted_ = true; }
   /// Declares the peer lost: pending requests complete with `code`, then one `failure` completion
-  /// follows.
-  /// From then on, frames of the peer are answered by the news that this side has given up.
+  /// follows. From then on, frames of the peer are answered by the news that this side has given up.
   void fail(Code code, CompletionSink& sink, Blame blame = Blame::peer);
   /// Releases the callers' memory: work that was not copied has no further effect
   /// (Endpoint::abandon).

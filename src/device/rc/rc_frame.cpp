@@ -112,6 +112,13 @@ bool consistent(const RcFrame& frame) {
 
 }  // namespace
 
+std::vector<std::byte> OutgoingFrame::bytes() const {
+  std::vector<std::byte> whole(header.begin(),
+                               header.begin() + static_cast<std::ptrdiff_t>(header_bytes));
+  whole.insert(whole.end(), payload.begin(), payload.end());
+  return whole;
+}
+
 std::size_t encode(const RcFrame& frame, std::byte* out) {
   std::byte* at = put(out, static_cast<std::uint8_t>(frame.kind));
   const unsigned flags = (frame.acknowledge_now ? kFlagAcknowledgeNow : 0) |

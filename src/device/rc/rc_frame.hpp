@@ -38,6 +38,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "tutti/status.hpp"
 
@@ -137,6 +138,8 @@ struct OutgoingFrame {
   bool repeated = false;  ///< true if the frame is a tail probe
 
   std::size_t size() const { return header_bytes + payload.size(); }
+  /// A copy of the whole frame.
+  std::vector<std::byte> bytes() const;
 };
 
 /// Writes the header that precedes the data, ACK words or READ ranges, and returns its size. `out`

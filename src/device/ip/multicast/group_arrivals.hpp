@@ -20,6 +20,12 @@ struct ProbeArrival {
   std::uint32_t bytes = 0;  ///< size of its datagram
 };
 
+/// A frame of a reliable connection that has arrived through a group, for this rank.
+struct FrameArrival {
+  Rank source = kNoRank;
+  std::vector<std::byte> frame;
+};
+
 /// Things of one kind. An atomic flag avoids taking the lock, since arrivals are rare.
 template <typename T>
 class GroupArrivals {

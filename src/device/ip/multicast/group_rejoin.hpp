@@ -2,7 +2,6 @@
 // membership to the switches anew.
 #pragma once
 
-#include <memory>
 #include <vector>
 
 #include "device/ip/multicast/multicast_queue_pair.hpp"
@@ -21,7 +20,7 @@ class GroupRejoin {
   Status begin(Instant now, const QueuePairs& pairs, bool shared_host);
   /// Joins the groups, which is due at `deadline`. A failed attempt is repeated.
   Status attempt(Instant now, const QueuePairs& pairs);
-  /// The time at which `join` must be called; kNever: this rank is in its groups.
+  /// The time at which `attempt` must be called; kNever: this rank is in its groups.
   Instant deadline() const { return join_at_; }
 
  private:

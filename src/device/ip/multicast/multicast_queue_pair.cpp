@@ -185,19 +185,24 @@ std::optional<wire::Header> IpMulticastQueuePair::accept(wire::PacketKind kind,
     return std::nullopt;
   }
   if (header->kind == kind) return header;
-  const bool frame_for_us =
-      header->kind == wire::PacketKind::reliable && header->psn == index(settings_.rank);
-  if (frame_for_us && frames_.add({datagram.begin(), datagram.end()})) return std::nullopt;
-  if (header->kind != wire::PacketKind::probe) {
+  if (header->kind != wire::PacketKind::probe && header->kind != wire::PacketKind::group_frame) {
     ++received_.rejected_foreign;
     return std::nullopt;
   }
-  const auto tag = [&](const wire::Integrity& word) {
-    return word.tag(datagram.data(), datagram.subspan(wire::kHeaderBytes));
-  };
-  if (passes(header->source, datagram.data(), tag))
-    (void)probes_.add({header->source, subgroup_, static_cast<std::uint32_t>(datagram.size())});
+  const auto payload = datagram.subspan(wire::kHeaderBytes);
+  const auto tag = [&](const wire::Integrity& word) { return word.tag(datagram.data(), payload); };
+  if (passes(header->source, datagram.data(), tag) && !keep(*header, payload))
+    ++received_.arrivals_dropped;
   return std::nullopt;
+}
+
+bool IpMulticastQueuePair::keep(const wire::Header& header, std::span<const std::byte> payload) {
+  if (header.kind == wire::PacketKind::probe) {
+    const auto bytes = static_cast<std::uint32_t>(wire::kHeaderBytes + payload.size());
+    return probes_.add({header.source, subgroup_, bytes});
+  }
+  const bool for_another_rank = header.psn != index(settings_.rank);
+  return for_another_rank || frames_.add({header.source, {payload.begin(), payload.end()}});
 }
 
 template <typename Compute>
@@ -223,15 +228,19 @@ bool IpMulticastQueuePair::copy_and_verify(const ReceivedChunk& chunk, std::byte
 Status IpMulticastQueuePair::post_probe(std::uint32_t attempt, std::uint32_t bytes) {
   const std::vector<std::byte> padding(std::max<std::size_t>(bytes, wire::kHeaderBytes) -
                                        wire::kHeaderBytes);
-  write_header(wire::PacketKind::probe, attempt, 0, padding, sender_.header_slot());
-  sender_.add(wire::kHeaderBytes, padding);
-  auto sent = sender_.flush(send_.get(), nullptr);
-  return sent ? Status() : sent.status();
+  return post_alone(wire::PacketKind::probe, attempt, 0, padding);
 }
 
-void IpMulticastQueuePair::post_frame(std::size_t head_bytes, std::span<const std::byte> rest) {
-  sender_.add(head_bytes, rest);
-  (void)sender_.flush(send_.get(), nullptr);
+void IpMulticastQueuePair::post_frame(Rank to, std::span<const std::byte> frame) {
+  (void)post_alone(wire::PacketKind::group_frame, 0, index(to), frame);
+}
+
+Status IpMulticastQueuePair::post_alone(wire::PacketKind kind, std::uint32_t epoch,
+                                        std::uint32_t psn, std::span<const std::byte> payload) {
+  write_header(kind, epoch, psn, payload, sender_.header_slot());
+  sender_.add(wire::kHeaderBytes, payload);
+  auto sent = sender_.flush(send_.get(), nullptr);
+  return sent ? Status() : sent.status();
 }
 
 void IpMulticastQueuePair::add_to(EndpointCounters& counters) const {
@@ -242,6 +251,7 @@ void IpMulticastQueuePair::add_to(EndpointCounters& counters) const {
   counters.rejected_foreign += received_.rejected_foreign.value();
   counters.rejected_integrity += received_.rejected_integrity.value();
   counters.rejected_replayed += received_.rejected_replayed.value();
+  counters.kernel_drops += received_.arrivals_dropped.value();
   counters.send_queue_full += counters_.send_queue_full;
   counters.send_calls += sender_.calls();
   counters.receive_calls += received_.calls.value();

@@ -92,14 +92,11 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   void release_claim() { claim_.waits(false); }
   /// Returns the probes that have arrived since the last call; either side may call it.
   std::vector<ProbeArrival> take_probes() { return probes_.take(); }
-  /// Memory for the head of a frame of a reliable connection, which the caller fills before
-  /// `post_frame`.
-  std::byte* frame_head() { return sender_.header_slot(); }
-  /// Multicasts a frame to the rank that its header names; the other ranks drop it. A frame that
-  /// the send queue does not take counts as lost.
-  void post_frame(std::size_t head_bytes, std::span<const std::byte> rest);
-  /// The datagrams of frames to this rank, whose tags are not verified yet; either side may use it.
-  GroupArrivals<std::vector<std::byte>>& frames() { return frames_; }
+  /// Multicasts a frame of the reliable connection to the rank `to`; the other ranks drop it. A
+  /// frame that the send queue does not take counts as lost.
+  void post_frame(Rank to, std::span<const std::byte> frame);
+  /// The frames to this rank; either side may use it.
+  GroupArrivals<FrameArrival>& frames() { return frames_; }
   /// Adds the counts of this queue pair to `counters`; only the send side may call it.
   virtual void add_to(EndpointCounters& counters) const;
 
@@ -111,6 +108,7 @@ class IpMulticastQueuePair : public MulticastQueuePair {
     SingleWriterCounter rejected_foreign;
     SingleWriterCounter rejected_integrity;
     SingleWriterCounter rejected_replayed;
+    SingleWriterCounter arrivals_dropped;  ///< because the owner did not take them in time
     SingleWriterCounter calls;
   };
 
@@ -138,8 +136,8 @@ class IpMulticastQueuePair : public MulticastQueuePair {
            from.same_host((*members_)[index(header.source)]);
   }
   /// Decodes the header of a datagram of the given kind that came from the address `from`. Returns
-  /// nothing for a probe, which is kept until take_probes, and for a foreign datagram, which is
-  /// counted.
+  /// nothing for a probe and a frame, which are kept for the owner of the endpoint, and for a
+  /// foreign datagram, which is counted.
   std::optional<wire::Header> accept(wire::PacketKind kind, std::span<const std::byte> datagram,
                                      const SocketAddress& from);
 
@@ -158,6 +156,11 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   Status open_receive(const Interface& interface, const SocketAddress& group);
   Status bind_receive(const SocketAddress& group);
   Status open_send(const Interface& interface, const SocketAddress& group);
+  /// Multicasts one datagram by itself.
+  Status post_alone(wire::PacketKind kind, std::uint32_t epoch, std::uint32_t psn,
+                    std::span<const std::byte> payload);
+  /// Keeps a verified probe or frame for the owner of the endpoint; false if there is no room.
+  bool keep(const wire::Header& header, std::span<const std::byte> payload);
   /// Judges a datagram, and counts it if it is rejected.
   template <typename Compute>
   bool passes(Rank source, const std::byte* header, Compute&& compute);
@@ -173,7 +176,7 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   DatagramSender sender_;
   EgressClaim claim_;
   GroupArrivals<ProbeArrival> probes_;
-  GroupArrivals<std::vector<std::byte>> frames_;
+  GroupArrivals<FrameArrival> frames_;
   std::uint64_t receive_buffer_bytes_ = 0;
   std::uint16_t unicast_port_ = 0;
   /// Addresses of the ranks, whose ports do not matter; null before `set_members`.
