@@ -150,14 +150,7 @@ tutti_status_t launch(tutti_comm_t* comm, const tutti_call_options_t* options,
     if (!arguments) return arguments.status();
     if (out == nullptr) return null_argument("collective", "request");
     if (!arguments->options(options, /*will_wait=*/false).status.ok()) return arguments->status;
-    // The handle is allocated first, because nothing may fail once the collective has started.
-    auto handle = std::make_unique<tutti_request>();
-    handle->communicator = comm->communicator;
-    auto request = comm->communicator->start(arguments->call);
-    if (!request) return request.status();
-    handle->request = std::move(*request);
-    *out = handle.release();
-    return {};
+    return store_request(*comm, out, [&] { return comm->communicator->start(arguments->call); });
   });
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <utility>
 
 #include "tutti/communicator.hpp"
 #include "tutti/tutti.h"
@@ -18,3 +19,20 @@ struct tutti_request {
   tutti::Request request;
   bool has_callback = false;
 };
+
+namespace tutti::c {
+
+/// Stores the request of a call of `comm` that `start` begins in *out.
+template <typename Start>
+Status store_request(const tutti_comm& comm, tutti_request_t** out, const Start& start) {
+  // The handle is allocated first, because nothing may fail once the call has started.
+  auto handle = std::make_unique<tutti_request>();
+  handle->communicator = comm.communicator;
+  auto request = start();
+  if (!request) return request.status();
+  handle->request = std::move(*request);
+  *out = handle.release();
+  return {};
+}
+
+}  // namespace tutti::c

@@ -33,20 +33,14 @@ Result<Request> receive(const char* function, tutti_comm_t* comm, void* buffer, 
                                      tag, {.tag_mask = mask, .will_wait = will_wait});
 }
 
-/// Stores the request of a call that `start` begins in *out.
+/// Starts a nonblocking call and stores its request in *out.
 template <typename Start>
 tutti_status_t launch(const char* function, tutti_comm_t* comm, tutti_request_t** out,
                       const Start& start) {
   return guarded([&]() -> Status {
+    if (comm == nullptr) return null_argument(function, "comm");
     if (out == nullptr) return null_argument(function, "request");
-    // The handle is allocated first, because nothing may fail once the call has started.
-    auto handle = std::make_unique<tutti_request>();
-    auto request = start();
-    if (!request) return request.status();
-    handle->communicator = comm->communicator;
-    handle->request = std::move(*request);
-    *out = handle.release();
-    return {};
+    return store_request(*comm, out, start);
   });
 }
 

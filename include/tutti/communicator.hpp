@@ -206,6 +206,7 @@ class TUTTI_EXPORT Communicator {
   /// the same size. In place, `own` and `result` are the same memory.
   Result<Request> allreduce(std::span<const std::byte> own, std::span<std::byte> result,
                             const Reduction& reduction, const CollectiveOptions& options = {});
+
   // Forms with blocks of different sizes. Rank r's block has sizes_bytes[r] bytes and begins at byte
   // offsets_bytes[r] of the buffer that holds all blocks. The arrays have size() entries and are read
   // only during the call. All ranks must agree on the size of each block.

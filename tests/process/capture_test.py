@@ -7,7 +7,6 @@ bootstrap, flight records, traces and logs. A library before libcrypto (key_witn
 
 import base64
 import contextlib
-import ctypes
 import os
 import select
 import shutil
@@ -23,26 +22,18 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import requirements  # noqa: E402
 from job import free_port, kill, PATIENCE_S  # noqa: E402
+from own_network import enter_own_network  # noqa: E402
 from secret_search import Search  # noqa: E402
 
 PROGRAM = WITNESS = TUTTI = ""
 RANKS = 3
 JOB_KEY = "".join(f"{7 * i + 5:02x}" for i in range(32))
-CLONE_NEWNET = 0x4000_0000
 ETH_P_ALL = 3
 SO_RCVBUFFORCE = 33
 SOL_PACKET = 263
 PACKET_STATISTICS = 6
 UNIQUE_ID = "input-of-tutti-unique-id-key"
 RELAY = os.path.join(os.path.dirname(os.path.abspath(__file__)), "pmi_relay.py")
-
-
-def enter_own_network():
-    if os.geteuid() != 0:
-        requirements.skip_without("root", "a network namespace and a packet socket")
-    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) != 0:
-        requirements.skip_without("lab", os.strerror(ctypes.get_errno()))
-    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
 
 
 class Links:

@@ -5,14 +5,12 @@ ranks are processes on the loopback interface of a network namespace of its own.
   hostile_datagrams_test.py LOOP_PROGRAM [DATAGRAMS]      number of datagrams that the stranger sends
 """
 
-import ctypes
 import os
 import random
 import select
 import signal
 import socket
 import struct
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,12 +19,12 @@ import unittest
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
 import requirements  # noqa: E402
 from job import free_port, Rank  # noqa: E402
+from own_network import enter_own_network  # noqa: E402
 
 PROGRAM = ""
 DATAGRAMS = 20_000
 RANKS = 3
 BLOCK_BYTES = 600  # one datagram each, so that the kernel hands out what it received one by one
-CLONE_NEWNET = 0x4000_0000
 ETH_P_IP = 0x0800
 # Datagrams of the ranks that name the receiver as their source fall to its socket filter, which the kernel counts as drops.
 REFUSALS = ("device_rejected_foreign", "device_rejected_integrity", "device_rejected_replayed", "device_kernel_drops",
@@ -107,14 +105,6 @@ def wait_until_taken():
         waiting = full if waiting is None else waiting & full
         if waiting and time.monotonic() > deadline:
             raise AssertionError(f"datagrams still wait in {len(waiting)} sockets")
-
-
-def enter_own_network():
-    if os.geteuid() != 0:
-        requirements.skip_without("root", "a network namespace and a packet socket")
-    if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) != 0:
-        requirements.skip_without("lab", os.strerror(ctypes.get_errno()))
-    subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
 
 
 class HostileDatagrams(unittest.TestCase):

@@ -27,11 +27,7 @@ std::uint64_t room_of(std::uint64_t payload_bytes) { return payload_bytes + kEnt
 // ---- calls --------------------------------------------------------------------------------------
 
 bool TaggedMessages::poll(Instant now) {
-  for (std::size_t waiting = reads_to_post_.size(); waiting > 0; --waiting) {
-    const Number receive = reads_to_post_.front();
-    reads_to_post_.erase(reads_to_post_.begin());
-    read(now, receive);
-  }
+  for (const Number receive : std::exchange(reads_to_post_, {})) read(now, receive);
   bool began = false;
   for (auto* next = submitted_.front(); next != nullptr; next = submitted_.front()) {
     begin(now, *next);
@@ -209,10 +205,9 @@ void TaggedMessages::deliver(Instant now, Number receive, const Message& message
   }
   const bool own = message.envelope.source == me_;
   if (message.kind == TaggedKind::ready && !own && message.bytes > 0) {
-    into.source = message.envelope.source;
     into.message = message.number;
     into.key = {message.key};
-    peers_.watch(into.source);
+    peers_.watch(message.envelope.source);
     return read(now, receive);
   }
   std::span<const std::byte> payload = message.payload;
@@ -224,16 +219,13 @@ void TaggedMessages::deliver(Instant now, Number receive, const Message& message
 
 /// READs the message of a receive from the sender's memory.
 void TaggedMessages::read(Instant now, Number receive) {
-  const auto found = calls_.find(receive);
-  if (found == calls_.end()) return;
-  Call& into = found->second;
+  const Call& into = calls_.at(receive);
   const MessageInfo& message = into.call->completion->message;
   const Status posted = endpoint_.post(now, {.opcode = device::Opcode::read,
-                                             .peer = into.source,
+                                             .peer = message.source,
                                              .work_id = kWorkBit | receive,
                                              .local = into.call->buffer.first(message.bytes),
                                              .remote_key = into.key});
-  into.read_posted = posted.ok();
   if (posted.code() == Code::resource_exhausted) return reads_to_post_.push_back(receive);
   // The loss of a peer is also reported by a completion, which fails the communicator.
   if (!posted && posted.code() != Code::peer_failed)
@@ -243,15 +235,15 @@ void TaggedMessages::read(Instant now, Number receive) {
 void TaggedMessages::on_read(Instant now, const device::Completion& completion) {
   const auto number = static_cast<Number>(completion.work_id & ~kWorkBit);
   const auto found = calls_.find(number);
-  if (found == calls_.end() || !found->second.read_posted) return;
-  const Call& into = found->second;
+  if (found == calls_.end()) return;
+  const Rank source = found->second.call->completion->message.source;
   if (completion.code != Code::ok) {
     return failures_.fail(failures_.misfit(
-        into.source, Code::peer_failed,
+        source, Code::peer_failed,
         "{} refused the READ of a message that it had announced: see the error of that rank",
-        names_.of(into.source)));
+        names_.of(source)));
   }
-  send_header(now, into.source, {.kind = TaggedKind::pulled, .number = into.message});
+  send_header(now, source, {.kind = TaggedKind::pulled, .number = found->second.message});
   end(number, {});
 }
 

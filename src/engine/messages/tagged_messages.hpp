@@ -92,10 +92,9 @@ class TaggedMessages {
   /// A send or receive under way. Numbers of sends are sent to the receiver.
   struct Call {
     std::unique_ptr<TaggedCall> call;
-    device::MemoryKey key{};  ///< of a send that the receiver READs; 0: not registered
-    Rank source = kNoRank;    ///< of a receive that READs: rank that has the message
-    Number message = 0;       ///< of a receive that READs: sender's number of the message
-    bool read_posted = false;
+    /// Key of the memory that the receiver READs; 0: this send has not registered any.
+    device::MemoryKey key{};
+    Number message = 0;  ///< of a receive that READs: sender's number of the message
   };
   /// A message that this rank has heard of.
   struct Message {

@@ -12,6 +12,7 @@ void PeerWatch::watch(Rank peer) {
 }
 
 void PeerWatch::watch_all() {
+  if (watched_.size() + 1 == size_) return;
   for (std::uint32_t r = 0; r < size_; ++r) watch(rank_of(r));
 }
 

@@ -1,7 +1,7 @@
 #include "runtime/communicator/call_check.hpp"
 
 #include <algorithm>
-#include <vector>
+#include <span>
 
 #include "base/error.hpp"
 #include "schedule/shape.hpp"
@@ -118,9 +118,8 @@ Status check_elements(const CollectiveCall& call) {
   const std::uint64_t bytes =
       call.collective == Collective::reduce_scatter ? call.receive.size() : call.send.size();
   const std::uint64_t element = element_bytes(call.reduction.type);
-  std::vector<std::uint64_t> sizes = {bytes};
-  if (varies(call.collective))
-    sizes.assign(call.send_sizes_bytes.begin(), call.send_sizes_bytes.end());
+  const std::span<const std::uint64_t> sizes =
+      varies(call.collective) ? call.send_sizes_bytes : std::span(&bytes, 1);
   const auto broken = std::find_if(sizes.begin(), sizes.end(),
                                    [&](std::uint64_t size) { return size % element != 0; });
   if (broken == sizes.end()) return {};

@@ -63,23 +63,20 @@ Result<std::optional<crypto::Secret>> job_key_of(const runtime::Bootstrap& boots
   return key;
 }
 
-/// The numbers in the job of some ranks of a communicator, or of all of them.
-std::vector<Rank> job_ranks(runtime::CommunicatorImpl& communicator, std::vector<Rank> ranks = {}) {
-  for (std::uint32_t r = 0; ranks.size() <= r && r < communicator.size(); ++r)
-    ranks.push_back(rank_of(r));
-  return communicator.context().names().in_job(std::move(ranks));
-}
-
 /// Creates a communicator with the aggregators and algorithm rules that the environment adds.
-/// `parent` is null, or the communicator from which this one is made; `members` are then the job
-/// ranks of its ranks.
+/// `parent` is null, or the communicator from which this one is made; `members` are then the ranks
+/// of `parent` that are in this one.
 Result<std::shared_ptr<runtime::CommunicatorImpl>> create_state(runtime::Bootstrap& bootstrap,
                                                                 const CommunicatorOptions& given,
                                                                 runtime::CommunicatorImpl* parent,
                                                                 std::vector<Rank> members = {}) {
   const std::uint16_t number =
       parent != nullptr ? parent->progress()->next_number() : std::uint16_t{0};
-  const CommunicatorOptions options = runtime::with_aggregators_of_environment(given);
+  CommunicatorOptions options = runtime::with_aggregators_of_environment(given);
+  if (parent != nullptr) {
+    if (!parent->no_multicast().empty()) options.multicast = "none";
+    members = parent->context().names().in_job(std::move(members));
+  }
   auto choices = runtime::CallPlanner::choices_from_environment();
   if (!choices) return choices.status();
   const auto key = job_key_of(bootstrap, given, parent);
@@ -132,11 +129,10 @@ Result<std::unique_ptr<runtime::Bootstrap>> bootstrap_over(Communicator& communi
       "another communicator");
 }
 
-/// The options of a communicator of ranks of `parent`.
-CommunicatorOptions options_within(const runtime::CommunicatorImpl& parent,
-                                   CommunicatorOptions options) {
-  if (!parent.no_multicast().empty()) options.multicast = "none";
-  return options;
+std::vector<Rank> all_ranks(std::uint32_t size) {
+  std::vector<Rank> ranks;
+  for (std::uint32_t r = 0; r < size; ++r) ranks.push_back(rank_of(r));
+  return ranks;
 }
 
 /// Takes part in a split and creates this rank's new communicator; null: it joins none.
@@ -153,8 +149,7 @@ Result<std::shared_ptr<runtime::CommunicatorImpl>> split_state(Communicator& who
   auto made = guarded([&]() -> Result<std::shared_ptr<runtime::CommunicatorImpl>> {
     if (!members) return members.status();
     if (members->empty()) return std::shared_ptr<runtime::CommunicatorImpl>();
-    return create_state(part, options_within(parent, options), &parent,
-                        job_ranks(parent, *members));
+    return create_state(part, options, &parent, *members);
   });
   const Status finished = part.finish(timeout);
   return made && !finished ? finished : made;
@@ -256,10 +251,9 @@ Result<Communicator> runtime::create_communicator(runtime::Bootstrap& bootstrap,
                                                   const CommunicatorOptions& options,
                                                   const Communicator* parent) {
   return guarded([&]() -> Result<Communicator> {
-    runtime::CommunicatorImpl* const original = parent == nullptr ? nullptr : parent->state_.get();
-    auto state = original == nullptr ? create_state(bootstrap, options, nullptr)
-                                     : create_state(bootstrap, options_within(*original, options),
-                                                    original, job_ranks(*original));
+    auto state = parent == nullptr ? create_state(bootstrap, options, nullptr)
+                                   : create_state(bootstrap, options, parent->state_.get(),
+                                                  all_ranks(parent->size()));
     if (!state) return state.status();
     return Communicator(std::move(*state));
   });
