@@ -415,6 +415,58 @@ TEST(RcChannel, ImmediateThatArrivesEarly_isNotRaisedIfItsWriteIsRefused) {
   EXPECT_EQ(pair[1].completions[0].payload, message);
 }
 
+/// Loses the long frames of one end until `lost` is cleared.
+auto drop_frames_above(std::size_t bytes, const bool& lost) {
+  return [bytes, &lost](std::size_t from, const Bytes& frame) {
+    return from != 0 || !lost || frame.size() <= bytes;
+  };
+}
+
+TEST(RcChannel, ImmediateThatArrivesEarly_isNotRaisedIfItsWriteIsAbandoned) {
+  for (const std::size_t size : {2000u, 5000u}) {
+    Pair pair(22);
+    Bytes region(size);
+    const MemoryKey key = pair[1].memory.add(region).value();
+    bool loses = true;
+    pair.filter = drop_frames_above(1000, loses);
+    Bytes local(size, std::byte{1});
+    ASSERT_TRUE(pair.post(0, one_sided(Opcode::write_immediate, local, key)).ok());
+    pair.run_for(microseconds(200));
+    ASSERT_EQ(region.back(), std::byte{1}) << "the last frame has not arrived early";
+    ASSERT_EQ(region.front(), std::byte{0});
+    pair.channel(0).abandon();
+    loses = false;
+    Bytes next(1, std::byte{2});
+    ASSERT_TRUE(pair.post(0, one_sided(Opcode::write_immediate, next, key)).ok());
+    ASSERT_TRUE(pair.run_until_quiet());
+    ASSERT_EQ(pair[1].completions.size(), 1u) << "only the next WRITE must arrive";
+    EXPECT_EQ(region.front(), std::byte{2});
+  }
+}
+
+TEST(RcChannel, PartsOfTwoAbandonedMessages_areNotJoined) {
+  Pair pair(23);
+  Bytes first(4000, std::byte{1}), second(4000, std::byte{2}), last(10, std::byte{3});
+  std::size_t sends = 0;
+  bool loses = true;
+  pair.filter = [&](std::size_t, const Bytes& bytes) {
+    if (!loses || kind_of(bytes) != RcKind::send) return true;
+    const std::size_t number = sends++;
+    // Of each message of three frames, the first message keeps its first and the second its others.
+    return number == 0 || number == 4 || number == 5;
+  };
+  ASSERT_TRUE(pair.post(0, send_of(first)).ok());
+  ASSERT_TRUE(pair.post(0, send_of(second)).ok());
+  pair.run_for(microseconds(100));
+  ASSERT_GE(sends, 6u);
+  pair.channel(0).abandon();
+  loses = false;
+  ASSERT_TRUE(pair.post(0, send_of(last)).ok());
+  ASSERT_TRUE(pair.run_until_quiet());
+  ASSERT_EQ(pair[1].completions.size(), 1u);
+  EXPECT_EQ(pair[1].completions[0].payload, last);
+}
+
 TEST(RcChannel, DelayedAck_isNoSampleOfTheRoundTripTime) {
   Pair pair(23);
   Bytes message(1);

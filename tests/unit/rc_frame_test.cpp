@@ -37,6 +37,7 @@ void expect_same(const RcFrame& a, const RcFrame& b) {
   EXPECT_EQ(a.answers_question, b.answers_question);
   EXPECT_EQ(a.gave_up, b.gave_up);
   EXPECT_EQ(a.alone, b.alone);
+  EXPECT_EQ(a.continues, b.continues);
   EXPECT_EQ(a.count, b.count);
   EXPECT_EQ(a.source_incarnation, b.source_incarnation);
   EXPECT_EQ(a.destination_incarnation, b.destination_incarnation);
@@ -68,6 +69,7 @@ TEST(RcFrame, FrameOfEveryKind_decodesAsEncoded) {
   write.remaining = 1ull << 33;
   RcFrame immediate = write;
   immediate.kind = RcKind::write_immediate;
+  immediate.continues = true;
   immediate.remaining = 100;
   immediate.immediate = 0xdeadbeef'12345678;
   RcFrame response = sample(RcKind::read_response);
@@ -170,7 +172,7 @@ TEST(RcFrame, ContradictoryFramesAreRefused) {
   EXPECT_TRUE(refuses(sample(static_cast<RcKind>(9)), 0));
   Bytes flags = bytes_of(sample(RcKind::empty));
   flags[1] = std::byte{128};
-  EXPECT_FALSE(decode_rc(flags)) << "unknown flag";
+  EXPECT_FALSE(decode_rc(flags)) << "only a WRITE continues";
 }
 
 TEST(RcFrame, TextOfAFrame_hasTheRelevantFields) {

@@ -17,8 +17,7 @@ constexpr unsigned kFlagAnswersResent = 8;
 constexpr unsigned kFlagAnswersQuestion = 16;
 constexpr unsigned kFlagGaveUp = 32;
 constexpr unsigned kFlagAlone = 64;
-constexpr unsigned kFlags = kFlagAcknowledgeNow | kFlagFresh | kFlagResent | kFlagAnswersResent |
-                            kFlagAnswersQuestion | kFlagGaveUp | kFlagAlone;
+constexpr unsigned kFlagContinues = 128;
 
 template <typename T>
 std::byte* put(std::byte* out, T value) {
@@ -84,6 +83,7 @@ bool fits(std::uint64_t offset, std::uint64_t bytes) { return offset <= UINT64_M
 
 bool consistent(const RcFrame& frame) {
   const std::size_t bytes = frame.payload.size();
+  if (frame.continues && frame.remaining == 0) return false;
   switch (frame.kind) {
     case RcKind::ack:
       return frame.sequence == 0 && frame.count <= kRcMaxWords &&
@@ -121,11 +121,11 @@ std::vector<std::byte> OutgoingFrame::bytes() const {
 
 std::size_t encode(const RcFrame& frame, std::byte* out) {
   std::byte* at = put(out, static_cast<std::uint8_t>(frame.kind));
-  const unsigned flags = (frame.acknowledge_now ? kFlagAcknowledgeNow : 0) |
-                         (frame.fresh ? kFlagFresh : 0) | (frame.resent ? kFlagResent : 0) |
-                         (frame.answers_resent ? kFlagAnswersResent : 0) |
-                         (frame.answers_question ? kFlagAnswersQuestion : 0) |
-                         (frame.gave_up ? kFlagGaveUp : 0) | (frame.alone ? kFlagAlone : 0);
+  const unsigned flags =
+      (frame.acknowledge_now ? kFlagAcknowledgeNow : 0) | (frame.fresh ? kFlagFresh : 0) |
+      (frame.resent ? kFlagResent : 0) | (frame.answers_resent ? kFlagAnswersResent : 0) |
+      (frame.answers_question ? kFlagAnswersQuestion : 0) | (frame.gave_up ? kFlagGaveUp : 0) |
+      (frame.alone ? kFlagAlone : 0) | (frame.continues ? kFlagContinues : 0);
   at = put(at, static_cast<std::uint8_t>(flags));
   at = put(at, frame.count);
   at = put(put(at, frame.source_incarnation), frame.destination_incarnation);
@@ -173,7 +173,7 @@ std::optional<RcFrame> decode_rc(std::span<const std::byte> bytes) {
   frame.answers_question = (flags & kFlagAnswersQuestion) != 0;
   frame.gave_up = (flags & kFlagGaveUp) != 0;
   frame.alone = (flags & kFlagAlone) != 0;
-  if ((flags & ~kFlags) != 0) return std::nullopt;
+  frame.continues = (flags & kFlagContinues) != 0;
   const std::byte* at = get(bytes.data() + 2, frame.count);
   at = get(get(at, frame.source_incarnation), frame.destination_incarnation);
   at = get(get(at, frame.sequence), frame.acknowledged);
@@ -222,11 +222,11 @@ const char* to_string(RcKind kind) {
 
 std::string to_string(const RcFrame& frame) {
   std::string text = fmt::format(
-      "{} seq {} ack {}{}{}{}{}{}{} from {:#x} to {:#x}", to_string(frame.kind), frame.sequence,
+      "{} seq {} ack {}{}{}{}{}{}{}{} from {:#x} to {:#x}", to_string(frame.kind), frame.sequence,
       frame.acknowledged, frame.acknowledge_now ? " now" : "", frame.fresh ? " fresh" : "",
       frame.resent ? " resent" : "", frame.answers_resent ? " answers-resent" : "",
       frame.answers_question ? " answers-question" : "", frame.gave_up ? " gave-up" : "",
-      frame.source_incarnation, frame.destination_incarnation);
+      frame.continues ? " continues" : "", frame.source_incarnation, frame.destination_incarnation);
   switch (frame.kind) {
     case RcKind::ack:
       return text + fmt::format(" words {}", frame.count);

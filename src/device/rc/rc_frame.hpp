@@ -16,7 +16,7 @@
 //   flags: bit 0 requests an ACK at once; bit 1: the frame acknowledges an arrival without delay;
 //   bit 2: the frame is a retransmission; bit 3: the newest arrival had bit 2; bit 4: the frame
 //   answers an `ack` with bit 0; bit 5: the sender has given up on the receiver; bit 6: with bit 5,
-//   the sender may be at fault itself
+//   the sender may be at fault itself; bit 7: a WRITE that earlier frames have begun goes on
 //   then, by kind:
 //     ack              count words of 8 bytes: bit i is set where acknowledged + 1 + i has arrived;
 //                      with flag bit 0 a question whether the peer is alive
@@ -98,6 +98,7 @@ struct RcFrame {
   bool answers_question = false;  ///< sent because an ack requested an ACK
   bool gave_up = false;           ///< the sender has found the receiver lost
   bool alone = false;             ///< the sender got no answer from other ranks either
+  bool continues = false;         ///< write, write_immediate: not the first frame of its operation
   /// Number of words (ack) or ranges (read_request); error code (refused).
   std::uint16_t count = 0;
   std::uint32_t source_incarnation = 0;

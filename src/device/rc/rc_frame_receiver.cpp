@@ -64,9 +64,8 @@ bool FrameReceiver::accept_next(const RcFrame& frame, CompletionSink& sink) {
         return false;
       }
       if (frame.operation != refused_operation_) refused_any_ = false;
-      if (frame.kind == RcKind::write_immediate) {
-        deliver_immediate(frame.operation, frame.immediate, sink);
-      }
+      finish_write(frame.kind, {frame.operation, frame.continues, frame.remaining, frame.immediate},
+                   frame.payload.size(), sink);
       return true;
     case RcKind::read_request:
       responses_.add_reads(frame);
@@ -77,8 +76,10 @@ bool FrameReceiver::accept_next(const RcFrame& frame, CompletionSink& sink) {
     case RcKind::refused:
       works_.accept_refusal(frame, ack_);
       return true;
-    case RcKind::ack:
     case RcKind::empty:
+      message_.clear();
+      return true;
+    case RcKind::ack:
       return true;
   }
   return true;
@@ -105,8 +106,7 @@ bool FrameReceiver::accept_early(const RcFrame& frame, std::span<const std::byte
       // retransmitted and is the expected one.
       if (!accept_write(frame, added.placed)) return false;
       added.placed_bytes = static_cast<std::uint32_t>(frame.payload.size());
-      added.operation = frame.operation;
-      added.immediate = frame.immediate;
+      added.write = {frame.operation, frame.continues, frame.remaining, frame.immediate};
       break;
     case RcKind::read_response:
       works_.accept_answer(frame, ack_);
@@ -125,9 +125,9 @@ bool FrameReceiver::accept_early(const RcFrame& frame, std::span<const std::byte
 void FrameReceiver::run_early(CompletionSink& sink) {
   while (window_.gap() && window_.received(window_.expected())) {
     const Early& next = early(window_.expected());
-    if (next.kind == RcKind::write_immediate) {
-      deliver_immediate(next.operation, next.immediate, sink);
-    }
+    if (next.kind == RcKind::write || next.kind == RcKind::write_immediate)
+      finish_write(next.kind, next.write, next.placed_bytes, sink);
+    if (next.kind == RcKind::empty) message_.clear();
     if (next.kept != nullptr) {
       const std::optional<RcFrame> frame = decode_rc({next.kept, next.kept_bytes});
       if (next.kind == RcKind::send) deliver_message(*frame, sink);
@@ -180,6 +180,18 @@ void FrameReceiver::refuse_write(const RcFrame& frame) {
   refusing_ = true;
   refused_any_ = true;
   refused_operation_ = frame.operation;
+}
+
+// A sender that abandons its work sends the frames that were lost as empty ones. A last frame that
+// had arrived before must then have no effect, nor may an empty frame join parts of two messages.
+void FrameReceiver::finish_write(RcKind kind, const WritePart& part, std::uint64_t bytes,
+                                 CompletionSink& sink) {
+  const bool follows = part.operation == open_write_ && part.remaining == open_write_bytes_;
+  const bool whole = !part.continues || follows;
+  open_write_ = part.operation;
+  open_write_bytes_ = whole ? part.remaining - bytes : 0;
+  if (whole && kind == RcKind::write_immediate)
+    deliver_immediate(part.operation, part.immediate, sink);
 }
 
 void FrameReceiver::deliver_immediate(std::uint32_t operation, std::uint64_t immediate,

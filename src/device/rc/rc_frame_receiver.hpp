@@ -49,6 +49,13 @@ class FrameReceiver {
   bool newest_was_resent() const { return newest_was_resent_; }
 
  private:
+  /// What the execution of a frame of a WRITE needs, apart from the data.
+  struct WritePart {
+    std::uint32_t operation = 0;
+    bool continues = false;
+    std::uint64_t remaining = 0;
+    std::uint64_t immediate = 0;
+  };
   /// A frame that arrived while an earlier one was missing.
   struct Early {
     RcKind kind = RcKind::empty;
@@ -56,8 +63,7 @@ class FrameReceiver {
     std::uint32_t kept_bytes = 0;
     std::byte* placed = nullptr;  ///< write: destination of its data, already written
     std::uint32_t placed_bytes = 0;
-    std::uint32_t operation = 0;  ///< write_immediate
-    std::uint64_t immediate = 0;  ///< write_immediate
+    WritePart write{};
   };
 
   Early& early(std::uint32_t sequence) { return early_[sequence % kRcReceiveWindowFrames]; }
@@ -67,6 +73,7 @@ class FrameReceiver {
   bool accept_write(const RcFrame& frame, std::byte*& placed);
   void place_under_later(std::span<const std::byte> data, std::byte* to, std::uint32_t later);
   void refuse_write(const RcFrame& frame);
+  void finish_write(RcKind kind, const WritePart& part, std::uint64_t bytes, CompletionSink& sink);
   void deliver_immediate(std::uint32_t operation, std::uint64_t immediate, CompletionSink& sink);
   void deliver_message(const RcFrame& frame, CompletionSink& sink);
 
@@ -81,6 +88,9 @@ class FrameReceiver {
   std::vector<Early> early_;  ///< early frames by sequence number, allocated with the first
   BufferPool early_buffers_;
   std::vector<std::byte> message_;  ///< arrived part of a message of several frames
+  /// The WRITE of the last frame executed, and its bytes that later frames must bring.
+  std::uint32_t open_write_ = 0;
+  std::uint64_t open_write_bytes_ = 0;
   /// The expected frame belongs to refused_operation_, and an empty frame will replace it.
   bool refusing_ = false;
   bool refused_any_ = false;

@@ -132,6 +132,7 @@ void WorkQueue::fill(const FrameRecord& record, RcFrame& out, OutgoingFrame& fra
   out.key = request.remote_key.key;
   out.offset = request.remote_offset + record.position;
   out.remaining = request.local.size() - record.position;
+  out.continues = record.position > 0;
   if (record.kind == RcKind::write_immediate) out.immediate = request.immediate;
 }
 
