@@ -11,9 +11,9 @@ target_compile_options(tutti_flags INTERFACE
 if(TUTTI_SANITIZE)
   # AddressSanitizer does not see an index beyond the size of a container but within its capacity.
   target_compile_definitions(tutti_flags INTERFACE _GLIBCXX_ASSERTIONS)
-  # Optimisation cuts the time of a sanitizer build to a third and finds the same errors.
+  # -Og builds a third faster than -O1 and finds the same errors; the tests mostly wait.
   target_compile_options(tutti_flags INTERFACE -fsanitize=${TUTTI_SANITIZE} -fno-sanitize-recover=all
-    -O1 -g1)
+    -Og -g1)
   # ThreadSanitizer does not model fences. Ours order a store before a load, so that no wake-up is
   # missed; they hand over no data.
   if(TUTTI_SANITIZE MATCHES "thread")
