@@ -28,6 +28,7 @@ constexpr std::uint32_t kEpoch = 3;
 constexpr std::uint32_t kReader = 3;  // rank that loses a chunk
 constexpr std::size_t kChunk = 1024;
 constexpr std::size_t kBytes = 8 * kChunk;
+constexpr std::size_t kLostAt = 2 * kChunk;  // offset of the chunk that the reader loses
 constexpr auto kScribble = std::byte{0x5a};
 
 /// Reliable connections that can be muted in each direction. Frames sent on a muted connection are
@@ -122,7 +123,7 @@ class LateAnswer : public testing::Test {
                                      << story.rank() << "'s buffer after the end";
     });
     EXPECT_EQ(outcome_.injected.chunks_dropped_at_receiver, 1u);
-    EXPECT_EQ(of(kReader, "chunks_fetched"), 1u) << outcome_.describe();
+    EXPECT_GE(of(kReader, "chunks_fetched"), 1u) << outcome_.describe();
   }
 
   std::uint64_t of(std::uint32_t rank, const std::string& counter) {
@@ -131,8 +132,9 @@ class LateAnswer : public testing::Test {
 
   std::barrier<> everybody_;
   std::shared_ptr<Connections> connections_;
-  // Numbers of messages posted for the tested Broadcast: requests and READs of the reader, indexed
-  // by the rank that they go to, and answers, indexed by the rank that sends them.
+  // Numbers of messages posted for the tested Broadcast: requests of the reader and its READs of
+  // the lost chunk, indexed by the rank that they go to, and answers, indexed by the rank that
+  // sends them.
   std::array<std::atomic<std::uint32_t>, kSize> asked_{};
   std::array<std::atomic<std::uint32_t>, kSize> read_{};
   std::array<std::atomic<std::uint32_t>, kSize> ready_{};
@@ -145,7 +147,10 @@ class LateAnswer : public testing::Test {
   void watch(std::uint32_t me, const device::WorkRequest& request) {
     const std::uint32_t peer = index(request.peer);
     const bool ours = request.work_id >> 32 == kEpoch;
-    if (request.opcode == device::Opcode::read && ours && me == kReader && read_[peer]++ == 0) {
+    const bool of_lost_chunk =
+        request.remote_offset <= kLostAt && kLostAt < request.remote_offset + request.local.size();
+    if (request.opcode == device::Opcode::read && ours && of_lost_chunk && me == kReader &&
+        read_[peer]++ == 0) {
       on_read_(peer);
     }
     if (request.opcode != device::Opcode::send) return;

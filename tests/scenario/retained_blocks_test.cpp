@@ -332,6 +332,8 @@ TEST(RetainedBlocks, RootThatLostItsRetainedCopy_isNamed) {
     const Bytes expected = pattern(kBytes, 5);
     Bytes buffer = member.rank() == 0 ? expected : Bytes(kBytes);
     auto request = member.communicator().broadcast(buffer, rank_of(0), {Algorithm::multicast});
+    // Rank 1 may have failed before the call of rank 2.
+    if (member.rank() == 2 && !request.ok()) return;
     ASSERT_TRUE(request.ok()) << request.status().to_string();
     const Status status = request->wait_for(std::chrono::seconds(100));
     if (member.rank() != 1) return;
