@@ -19,10 +19,10 @@ if(TUTTI_SANITIZE)
   if(TUTTI_SANITIZE MATCHES "thread")
     target_compile_options(tutti_flags INTERFACE $<$<CXX_COMPILER_ID:GNU>:-Wno-tsan>)
   endif()
-  # GCC 12 reports false errors: an uninitialised variant in instrumented code, a mismatched delete
-  # of a replaced operator new, and headers in a unity build.
+  # GCC 12 reports false errors: an uninitialised variant in instrumented code, and a mismatched
+  # delete of a replaced operator new.
   target_compile_options(tutti_flags INTERFACE
-    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-mismatched-new-delete -Wno-subobject-linkage>)
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized -Wno-mismatched-new-delete>)
   target_link_options(tutti_flags INTERFACE -fsanitize=${TUTTI_SANITIZE})
 endif()
 
@@ -54,10 +54,16 @@ function(tutti_layer name)
     target_link_libraries(tutti_${id} PUBLIC tutti_${used_id})
   endforeach()
   target_link_libraries(tutti_${id} PUBLIC ${arg_LINKS})
-  # With sanitizers and for the fuzzers, compilation takes longest: unity builds, except in layers
-  # whose files reuse short names.
-  if(TUTTI_SANITIZE AND NOT id MATCHES "^(wire|sim_simulation|studies_.*)$")
+  # Layers whose files reuse short names are compiled file by file, and so are layers of which the
+  # planted bugs of tests/swarm replace a source; builds with sanitizers plant none.
+  set(separate "wire|sim_simulation|studies_.*")
+  if(NOT TUTTI_SANITIZE)
+    string(APPEND separate "|protocol|device_.*|engine")
+  endif()
+  if(TUTTI_UNITY AND NOT id MATCHES "^(${separate})$")
     set_target_properties(tutti_${id} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)
+    # GCC takes the sources of such a piece for headers, in which nothing may be anonymous.
+    target_compile_options(tutti_${id} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
   endif()
   if(arg_LAB)
     set_property(GLOBAL APPEND PROPERTY TUTTI_LAB_LAYERS tutti_${id})
