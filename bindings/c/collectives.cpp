@@ -1,4 +1,4 @@
-// Collectives and requests of the C interface.
+// Collectives of the C interface.
 #include <limits>
 #include <span>
 
@@ -150,8 +150,37 @@ tutti_status_t launch(tutti_comm_t* comm, const tutti_call_options_t* options,
     if (!arguments) return arguments.status();
     if (out == nullptr) return null_argument("collective", "request");
     if (!arguments->options(options, /*will_wait=*/false).status.ok()) return arguments->status;
-    return store_request(*comm, out, [&] { return comm->communicator->start(arguments->call); });
+    return store_request(comm->communicator, out,
+                         [&] { return comm->communicator->start(arguments->call); });
   });
+}
+
+/// The arguments that a call structure gives.
+Arguments arguments_of(const tutti_call_t* given, Communicator& of) {
+  Arguments made(Collective::barrier);
+  if (given == nullptr) {
+    made.note(null_argument("collective", "call"));
+    return made;
+  }
+  const auto read = read_structure(given, "tutti_call_t");
+  if (!made.note(read.status())) return made;
+  if (read->collective >= kCollectives) {
+    made.note(failure(Code::invalid_argument,
+                      "tutti_call_t.collective is {}, which is no collective: use TUTTI_BARRIER or "
+                      "another value of tutti.h",
+                      read->collective));
+    return made;
+  }
+  made.call.collective = static_cast<Collective>(read->collective);
+  made.call.root = rank_of(read->root);
+  made.send({"send", read->send, read->send_bytes, 1});
+  made.receive({"receive", read->receive, read->receive_bytes, 1});
+  const bool named = read->sizes != nullptr || read->offsets != nullptr;
+  if (named) made.received_blocks(read->sizes, read->offsets, of);
+  const bool send_named = read->send_sizes != nullptr || read->send_offsets != nullptr;
+  if (send_named) made.sent_blocks(read->send_sizes, read->send_offsets, of);
+  if (reduces(made.call.collective)) made.reduction(read->reduction);
+  return made.options(read->options, /*will_wait=*/false);
 }
 
 auto barrier() {
@@ -289,6 +318,11 @@ auto allreduce(const void* own, void* result, size_t count, const tutti_reductio
   };
 }
 
+// Collectives have the same numbers in C and in C++.
+static_assert(static_cast<int>(Collective::barrier) == TUTTI_BARRIER);
+static_assert(static_cast<int>(Collective::reduce_scatterv) == TUTTI_REDUCE_SCATTERV);
+static_assert(kCollectives == TUTTI_REDUCE_SCATTERV + 1);
+
 }  // namespace
 }  // namespace tutti::c
 
@@ -298,6 +332,43 @@ using tutti::c::guarded;
 using tutti::c::launch;
 using tutti::c::null_argument;
 using tutti::c::run;
+
+tutti_status_t tutti_start(tutti_comm_t* comm, const tutti_call_t* call,
+                           tutti_request_t** request) {
+  return guarded([&]() -> Status {
+    if (comm == nullptr) return null_argument("tutti_start", "comm");
+    if (request == nullptr) return null_argument("tutti_start", "request");
+    const auto arguments = tutti::c::arguments_of(call, *comm->communicator);
+    if (!arguments.status.ok()) return arguments.status;
+    return tutti::c::store_request(comm->communicator, request,
+                                   [&] { return comm->communicator->start(arguments.call); });
+  });
+}
+
+tutti_status_t tutti_prepare(tutti_comm_t* comm, const tutti_call_t* call,
+                             tutti_prepared_t** prepared) {
+  return guarded([&]() -> Status {
+    if (comm == nullptr) return null_argument("tutti_prepare", "comm");
+    if (prepared == nullptr) return null_argument("tutti_prepare", "prepared");
+    const auto arguments = tutti::c::arguments_of(call, *comm->communicator);
+    if (!arguments.status.ok()) return arguments.status;
+    auto made = comm->communicator->prepare(arguments.call);
+    if (!made) return made.status();
+    *prepared = new tutti_prepared{comm->communicator, std::move(*made)};
+    return {};
+  });
+}
+
+tutti_status_t tutti_prepared_start(tutti_prepared_t* prepared, tutti_request_t** request) {
+  return guarded([&]() -> Status {
+    if (prepared == nullptr) return null_argument("tutti_prepared_start", "prepared");
+    if (request == nullptr) return null_argument("tutti_prepared_start", "request");
+    return tutti::c::store_request(prepared->communicator, request,
+                                   [&] { return prepared->prepared.start(); });
+  });
+}
+
+void tutti_prepared_free(tutti_prepared_t* prepared) { delete prepared; }
 
 tutti_status_t tutti_barrier(tutti_comm_t* comm, const tutti_call_options_t* options) {
   return run(comm, options, tutti::c::barrier());
@@ -476,67 +547,3 @@ tutti_status_t tutti_ireduce_scatterv(tutti_comm_t* comm, const void* all, size_
       comm, options, request,
       tutti::c::reduce_scatterv(all, all_bytes, sizes, offsets, own, own_bytes, reduction));
 }
-
-tutti_status_t tutti_request_test(tutti_request_t* request, int* done) {
-  return guarded([&]() -> Status {
-    if (request == nullptr) return null_argument("tutti_request_test", "request");
-    if (done == nullptr) return null_argument("tutti_request_test", "done");
-    *done = request->request.test() ? 1 : 0;
-    return *done != 0 ? request->request.wait() : Status();
-  });
-}
-
-tutti_status_t tutti_request_wait(tutti_request_t* request) {
-  return guarded([&]() -> Status {
-    if (request == nullptr) return null_argument("tutti_request_wait", "request");
-    return request->request.wait();
-  });
-}
-
-tutti_status_t tutti_request_wait_for(tutti_request_t* request, int64_t timeout_ns) {
-  return guarded([&]() -> Status {
-    if (request == nullptr) return null_argument("tutti_request_wait_for", "request");
-    if (timeout_ns < 0) {
-      return tutti::failure(Code::invalid_argument,
-                            "tutti_request_wait_for: {} ns is negative: use 0 or more", timeout_ns);
-    }
-    return request->request.wait_for(tutti::Nanoseconds(timeout_ns));
-  });
-}
-
-tutti_status_t tutti_request_progress(const tutti_request_t* request, tutti_progress_t* progress) {
-  return guarded([&]() -> Status {
-    if (request == nullptr) return null_argument("tutti_request_progress", "request");
-    if (progress == nullptr) return null_argument("tutti_request_progress", "progress");
-    const size_t size = progress->size;
-    if (size < sizeof size) {
-      return tutti::failure(Code::invalid_argument,
-                            "tutti_progress_t.size is {}: set it to sizeof(tutti_progress_t)",
-                            size);
-    }
-    const tutti::ProgressReport report = request->request.progress();
-    const tutti_progress_t known{size, report.chunks_present, report.chunks_total,
-                                 report.done ? 1u : 0u};
-    std::memcpy(progress, &known, std::min(size, sizeof known));
-    return {};
-  });
-}
-
-tutti_status_t tutti_request_set_callback(tutti_request_t* request, tutti_completion_fn callback,
-                                          void* context) {
-  return guarded([&]() -> Status {
-    if (request == nullptr) return null_argument("tutti_request_set_callback", "request");
-    if (callback == nullptr) return null_argument("tutti_request_set_callback", "callback");
-    if (request->has_callback) {
-      return tutti::failure(Code::invalid_argument,
-                            "this request already has a callback: set only one for each request");
-    }
-    request->has_callback = true;
-    return request->communicator->on_completion(
-        request->request, [callback, context](const Status& status) {
-          callback(static_cast<tutti_status_t>(status.code()), status.message().c_str(), context);
-        });
-  });
-}
-
-void tutti_request_free(tutti_request_t* request) { delete request; }

@@ -20,14 +20,20 @@ struct tutti_request {
   bool has_callback = false;
 };
 
+struct tutti_prepared {
+  std::shared_ptr<tutti::Communicator> communicator;  // outlives the prepared collective
+  tutti::Prepared prepared;
+};
+
 namespace tutti::c {
 
-/// Stores the request of a call of `comm` that `start` begins in *out.
+/// Stores the request of a call of `of` that `start` begins in *out.
 template <typename Start>
-Status store_request(const tutti_comm& comm, tutti_request_t** out, const Start& start) {
+Status store_request(const std::shared_ptr<Communicator>& of, tutti_request_t** out,
+                     const Start& start) {
   // The handle is allocated first, because nothing may fail once the call has started.
   auto handle = std::make_unique<tutti_request>();
-  handle->communicator = comm.communicator;
+  handle->communicator = of;
   auto request = start();
   if (!request) return request.status();
   handle->request = std::move(*request);

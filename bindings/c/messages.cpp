@@ -40,7 +40,7 @@ tutti_status_t launch(const char* function, tutti_comm_t* comm, tutti_request_t*
   return guarded([&]() -> Status {
     if (comm == nullptr) return null_argument(function, "comm");
     if (out == nullptr) return null_argument(function, "request");
-    return store_request(*comm, out, start);
+    return store_request(comm->communicator, out, start);
   });
 }
 

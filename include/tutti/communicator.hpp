@@ -76,6 +76,18 @@ class TUTTI_EXPORT Request {
   /// As wait(), but returns Code::timeout if the collective is not done after `timeout`. The
   /// collective then goes on, and the caller may wait again.
   Status wait_for(Nanoseconds timeout);
+  /// Waits until all requests are done, which may be of several communicators; empty ones are
+  /// skipped. Returns the first failure in the order of the list, or Code::timeout if some calls are
+  /// not done after `timeout`. These go on, and the caller may wait again.
+  static Status wait_all(std::span<Request> requests, Nanoseconds timeout = Nanoseconds::max());
+  /// Waits until one of the requests is done and returns its index; its wait() then returns its
+  /// status at once. Empty requests are skipped. Fails with Code::timeout if none is done after
+  /// `timeout`, and with Code::invalid_argument if all are empty.
+  ///
+  ///   auto done = tutti::Request::wait_any(requests);
+  ///   if (done) use(requests[*done].wait());
+  static Result<std::size_t> wait_any(std::span<Request> requests,
+                                      Nanoseconds timeout = Nanoseconds::max());
   /// Reports how far the collective has come, without advancing it. Any thread may call this
   /// function, also while another thread uses the request.
   ProgressReport progress() const;

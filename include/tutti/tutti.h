@@ -477,6 +477,70 @@ TUTTI_C_EXPORT tutti_status_t tutti_ireduce_scatterv(
     const uint64_t* offsets, void* own, size_t own_bytes, const tutti_reduction_t* reduction,
     const tutti_call_options_t* options, tutti_request_t** request);
 
+/* The collective of a tutti_call_t. */
+enum {
+  TUTTI_BARRIER = 0,
+  TUTTI_BROADCAST = 1,
+  TUTTI_ALLGATHER = 2,
+  TUTTI_ALLGATHERV = 3,
+  TUTTI_GATHER = 4,
+  TUTTI_SCATTER = 5,
+  TUTTI_ALLTOALL = 6,
+  TUTTI_REDUCE = 7,
+  TUTTI_REDUCE_SCATTER = 8,
+  TUTTI_ALLREDUCE = 9,
+  TUTTI_GATHERV = 10,
+  TUTTI_SCATTERV = 11,
+  TUTTI_ALLTOALLV = 12,
+  TUTTI_REDUCE_SCATTERV = 13
+};
+
+/* Any collective and its arguments; 0 or NULL for those that it does not have. Broadcast uses
+ * `receive` on all ranks. The structures and arrays that it names are read only during the call. */
+typedef struct tutti_call {
+  size_t size;         /* sizeof(tutti_call_t) */
+  uint32_t collective; /* TUTTI_BARRIER or another */
+  uint32_t root;
+  const void* send;
+  size_t send_bytes; /* length of the whole buffer */
+  void* receive;
+  size_t receive_bytes;
+  const tutti_reduction_t* reduction;
+  const uint64_t* sizes; /* blocks of `receive`: Allgatherv, Alltoallv, Gatherv at the root */
+  const uint64_t* offsets;
+  const uint64_t*
+      send_sizes; /* blocks of `send`: Alltoallv, Reduce-Scatterv, Scatterv at the root */
+  const uint64_t* send_offsets;
+  const tutti_call_options_t* options;
+} tutti_call_t;
+
+#define TUTTI_CALL_INIT(collective) \
+  { sizeof(tutti_call_t), (collective), 0, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL }
+
+/* Starts the collective that *call describes and stores its request in *request. */
+TUTTI_C_EXPORT tutti_status_t tutti_start(tutti_comm_t* comm, const tutti_call_t* call,
+                                          tutti_request_t** request);
+
+/* A collective that is started many times on the same buffers (persistent, in MPI): its arguments
+ * are checked and its algorithm is chosen only once. */
+typedef struct tutti_prepared tutti_prepared_t;
+
+/* Prepares the collective that *call describes. This call is local. The buffers must outlive
+ * *prepared, which the caller frees by tutti_prepared_free.
+ *
+ *   tutti_call_t call = TUTTI_CALL_INIT(TUTTI_ALLGATHER);
+ *   call.send = own, call.send_bytes = bytes;
+ *   call.receive = all, call.receive_bytes = size * bytes;
+ *   tutti_prepare(comm, &call, &prepared); */
+TUTTI_C_EXPORT tutti_status_t tutti_prepare(tutti_comm_t* comm, const tutti_call_t* call,
+                                            tutti_prepared_t** prepared);
+/* Starts the collective once more; every rank must call this function equally often. Gives
+ * TUTTI_INVALID_ARGUMENT while the previous run is under way. */
+TUTTI_C_EXPORT tutti_status_t tutti_prepared_start(tutti_prepared_t* prepared,
+                                                   tutti_request_t** request);
+/* Frees the handle; a run that is under way goes on. NULL is allowed. */
+TUTTI_C_EXPORT void tutti_prepared_free(tutti_prepared_t* prepared);
+
 /* ---- Messages from rank to rank -------------------------------------------------------------- */
 
 /* As `from` of a receive: a message of any rank. */
@@ -534,6 +598,20 @@ TUTTI_C_EXPORT tutti_status_t tutti_request_wait(tutti_request_t* request);
 /* As tutti_request_wait, but returns TUTTI_TIMEOUT if the collective is not done after
  * `timeout_ns`. The collective then goes on, and the caller may wait again. */
 TUTTI_C_EXPORT tutti_status_t tutti_request_wait_for(tutti_request_t* request, int64_t timeout_ns);
+
+/* As a time limit of a wait: none. */
+#define TUTTI_NO_TIMEOUT INT64_MAX
+
+/* Waits until all requests are done, which may be of several communicators; NULLs are skipped.
+ * Returns the first failure in the order of the array, or TUTTI_TIMEOUT if some collectives are not
+ * done after `timeout_ns`. These go on, and the caller may wait again. */
+TUTTI_C_EXPORT tutti_status_t tutti_request_wait_all(tutti_request_t* const* requests, size_t count,
+                                                     int64_t timeout_ns);
+/* Waits until one of the requests is done and stores its place in the array in *index; waiting for
+ * it then returns its status at once. NULLs are skipped. Returns TUTTI_TIMEOUT if none is done after
+ * `timeout_ns`, and TUTTI_INVALID_ARGUMENT if all are NULL. */
+TUTTI_C_EXPORT tutti_status_t tutti_request_wait_any(tutti_request_t* const* requests, size_t count,
+                                                     int64_t timeout_ns, size_t* index);
 
 /* The progress of a collective at this rank. The unit is a chunk of the result (multicast), a task
  * (algorithms with a schedule), or a collective on a side communicator (leaders, aggregators). */

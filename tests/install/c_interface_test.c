@@ -154,6 +154,48 @@ static void check_messages(tutti_comm_t* comm, uint32_t rank) {
   CHECK_INVALID(tutti_request_cancel(NULL));
 }
 
+/* A prepared Allreduce runs twice, beside a Broadcast that a structure describes. */
+static void check_prepared(tutti_comm_t* comm, uint32_t rank) {
+  const tutti_reduction_t sum = TUTTI_REDUCTION_INIT(TUTTI_INT32, TUTTI_SUM);
+  int32_t own = 0;
+  int32_t result = 0;
+  unsigned char news[2] = {rank == 1 ? 7 : 0, 0};
+  tutti_call_t call = TUTTI_CALL_INIT(TUTTI_ALLREDUCE);
+  call.send = &own, call.send_bytes = sizeof own;
+  call.receive = &result, call.receive_bytes = sizeof result;
+  CHECK_INVALID(tutti_prepare(comm, &call, NULL));
+  tutti_prepared_t* prepared = NULL;
+  CHECK_INVALID(tutti_prepare(comm, &call, &prepared)); /* lacks its reduction */
+  call.reduction = &sum;
+  CHECK_OK(tutti_prepare(comm, &call, &prepared));
+  tutti_call_t broadcast = TUTTI_CALL_INIT(TUTTI_BROADCAST);
+  broadcast.root = 1;
+  broadcast.receive = news, broadcast.receive_bytes = sizeof news;
+  for (int32_t run = 1; run <= 2; ++run) {
+    tutti_request_t* requests[3] = {NULL, NULL, NULL};
+    own = run * (int32_t)(rank + 1);
+    CHECK_OK(tutti_prepared_start(prepared, &requests[0]));
+    CHECK_OK(tutti_start(comm, &broadcast, &requests[2]));
+    size_t first = 9;
+    CHECK_OK(tutti_request_wait_any(requests, 3, TUTTI_NO_TIMEOUT, &first));
+    CHECK(first == 0 || first == 2);
+    CHECK_OK(tutti_request_wait_all(requests, 3, TUTTI_NO_TIMEOUT));
+    CHECK(result == run * kRanks * (kRanks + 1) / 2 && news[0] == 7);
+    tutti_request_free(requests[0]);
+    tutti_request_free(requests[2]);
+    requests[0] = NULL;
+    CHECK_INVALID(tutti_request_wait_any(requests, 1, 0, &first));
+    CHECK_INVALID(tutti_request_wait_all(requests, 1, -1));
+  }
+  call.collective = 99;
+  tutti_request_t* request = NULL;
+  CHECK_INVALID(tutti_start(comm, &call, &request));
+  CHECK_INVALID(tutti_start(comm, NULL, &request));
+  CHECK_INVALID(tutti_prepared_start(NULL, &request));
+  tutti_prepared_free(prepared);
+  tutti_prepared_free(NULL);
+}
+
 /* Block r of every buffer has r + 1 bytes, or words, and a gap before it. */
 static void check_varying(tutti_comm_t* comm, uint32_t rank) {
   const uint64_t sizes[kRanks] = {1, 2, 3};
@@ -375,6 +417,7 @@ static void* run_rank(void* context) {
   check_copies(comm, rank);
   check_varying(comm, rank);
   check_messages(comm, rank);
+  check_prepared(comm, rank);
   check_split(comm, rank);
   check_observation(comm);
   if (other != NULL) {

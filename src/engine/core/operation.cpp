@@ -18,7 +18,10 @@ void Completion::end(const Status& result) {
       throw;
     }
   }
+  // Once `done` is set, the application may free this object.
+  Completion* const any = std::exchange(any_of, nullptr);
   done.store(true, std::memory_order_release);
+  if (any != nullptr) any->done.store(true, std::memory_order_release);
 }
 
 void Operation::on_message(Instant, Rank, const protocol::Message&) {

@@ -17,6 +17,7 @@
 #include "runtime/communicator/communicator_impl.hpp"
 #include "runtime/communicator/create.hpp"
 #include "runtime/communicator/prepared_state.hpp"
+#include "runtime/communicator/wait_set.hpp"
 #include "runtime/diagnostics/counter_aliases.hpp"
 #include "runtime/keys/job_key.hpp"
 #include "runtime/progress/clock.hpp"
@@ -181,7 +182,7 @@ Status Request::wait_for(Nanoseconds timeout) {
   if (!state_) return no_request();
   return at_home(*state_->communicator, [&]() -> Status {
     if (waits_for_itself(*state_)) return cannot_wait(*state_);
-    const Instant deadline = runtime::now() + timeout;
+    const Instant deadline = runtime::instant_after(timeout);
     if (state_->communicator->progress()->wait(*state_->completion, deadline)) {
       return state_->completion->status;
     }
@@ -191,6 +192,54 @@ Status Request::wait_for(Nanoseconds timeout) {
                    "are done; wait longer, or look for the rank that has not made its call",
                    static_cast<double>(timeout.count()) / 1e9, index(state_->communicator->rank()),
                    report.chunks_present, report.chunks_total);
+  });
+}
+
+Status Request::wait_all(std::span<Request> requests, Nanoseconds timeout) {
+  const Instant deadline = runtime::instant_after(timeout);
+  Status first;
+  std::size_t open = 0;
+  for (Request& one : requests) {
+    if (!one.state_) continue;
+    const Nanoseconds left = std::max(deadline - runtime::now(), Nanoseconds(0));
+    const Status status = one.wait_for(deadline == kNever ? Nanoseconds::max() : left);
+    if (one.progress().done) {
+      if (first.ok()) first = status;
+    } else if (status.code() == Code::timeout) {
+      ++open;
+    } else {
+      return status;  // this thread cannot wait for it
+    }
+  }
+  if (open == 0) return first;
+  return failure(Code::timeout,
+                 "{} of {} calls are not complete after {:.3f} s: wait longer, or look for the "
+                 "rank that has not made its calls",
+                 open, requests.size(), static_cast<double>(timeout.count()) / 1e9);
+}
+
+Result<std::size_t> Request::wait_any(std::span<Request> requests, Nanoseconds timeout) {
+  const auto done = [&]() -> std::optional<std::size_t> {
+    for (std::size_t i = 0; i < requests.size(); ++i)
+      if (requests[i].state_ && requests[i].progress().done) return i;
+    return std::nullopt;
+  };
+  if (const auto index = done()) return *index;
+  return guarded([&]() -> Result<std::size_t> {
+    std::vector<const runtime::RequestState*> states;
+    for (const Request& one : requests) {
+      if (!one.state_) continue;
+      if (Status status = one.state_->communicator->check_home(); !status) return status;
+      if (waits_for_itself(*one.state_)) return cannot_wait(*one.state_);
+      states.push_back(one.state_.get());
+    }
+    if (states.empty()) return no_request();
+    runtime::WaitSet set(states);
+    if (set.wait(runtime::instant_after(timeout))) return done().value();
+    return failure(Code::timeout,
+                   "none of {} calls is complete after {:.3f} s: wait longer, or look for the rank "
+                   "that has not made its calls",
+                   states.size(), static_cast<double>(timeout.count()) / 1e9);
   });
 }
 

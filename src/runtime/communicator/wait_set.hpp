@@ -1,0 +1,31 @@
+// Waits until one of several requests is done, which may be of several communicators.
+#pragma once
+
+#include <span>
+#include <vector>
+
+#include "engine/core/operation.hpp"
+#include "runtime/communicator/communicator_impl.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::runtime {
+
+/// Only one thread at a time may wait for a request.
+class WaitSet {
+ public:
+  /// The requests must outlive the set.
+  explicit WaitSet(std::span<const RequestState* const> requests);
+  ~WaitSet();
+  WaitSet(const WaitSet&) = delete;
+  WaitSet& operator=(const WaitSet&) = delete;
+
+  /// Waits until a request is done (true) or the deadline has passed.
+  bool wait(Instant deadline);
+
+ private:
+  std::vector<const RequestState*> requests_;
+  std::vector<Progress*> engines_;  ///< engines of the requests, each once
+  engine::Completion any_;
+};
+
+}  // namespace tutti::runtime
