@@ -74,7 +74,9 @@ class TUTTI_EXPORT Request {
   /// that makes progress.
   Status wait();
   /// As wait(), but returns Code::timeout if the collective is not done after `timeout`. The
-  /// collective then goes on, and the caller may wait again.
+  /// collective then goes on, and the caller may wait again. Status::ranks has the ranks from which
+  /// data is missing here, as far as this rank knows; in a slot exchange, which Barriers and
+  /// short collectives use, these are all ranks that have not made the call.
   Status wait_for(Nanoseconds timeout);
   /// Waits until all requests are done, which may be of several communicators; empty ones are
   /// skipped. Returns the first failure in the order of the list, or Code::timeout if some calls are

@@ -596,7 +596,9 @@ TUTTI_C_EXPORT tutti_status_t tutti_request_test(tutti_request_t* request, int* 
  * completion callback fails with TUTTI_INVALID_ARGUMENT. */
 TUTTI_C_EXPORT tutti_status_t tutti_request_wait(tutti_request_t* request);
 /* As tutti_request_wait, but returns TUTTI_TIMEOUT if the collective is not done after
- * `timeout_ns`. The collective then goes on, and the caller may wait again. */
+ * `timeout_ns`. The collective then goes on, and the caller may wait again. tutti_last_error_ranks
+ * has the ranks from which data is missing here, as far as this rank knows; in a slot exchange,
+ * which barriers and short collectives use, these are all ranks that have not made the call. */
 TUTTI_C_EXPORT tutti_status_t tutti_request_wait_for(tutti_request_t* request, int64_t timeout_ns);
 
 /* As a time limit of a wait: none. */

@@ -3,9 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <barrier>
 #include <chrono>
+#include <functional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -119,6 +121,69 @@ TEST(CommunicatorEnd, WaitThatTimesOut_leavesTheCallInFlightAndTheCommunicatorUs
     finish(std::move(next));
     finish(std::move(late));
     EXPECT_EQ(buffer, pattern(5'003, 1));
+  });
+}
+
+/// Ranks 1 and 3 of four call only after the waits of ranks 0 and 2 have timed out.
+void expect_late_ranks_named(const std::function<Result<Request>(Communicator&)>& call,
+                             Rank knows_them) {
+  CommunicatorOptions options = patient();
+  options.device_name = "ip";
+  options.interface = "lo";
+  options.hierarchy = "flat";
+  std::barrier<> timed_out(4);
+  on_ranks(4, options, [&](Communicator& communicator) {
+    finish(communicator.barrier());
+    const bool late = index(communicator.rank()) % 2 == 1;
+    if (late) timed_out.arrive_and_wait();
+    auto request = call(communicator);
+    ASSERT_TRUE(request.ok()) << request.status().to_string();
+    if (communicator.rank() == knows_them) {
+      const Status status = request->wait_for(milliseconds(50));
+      EXPECT_EQ(status.code(), Code::timeout);
+      EXPECT_EQ(ranks_of(status), (Numbers{1, 3})) << status.to_string();
+      EXPECT_NE(status.message().find("missing here"), std::string::npos) << status.message();
+    }
+    if (!late) timed_out.arrive_and_wait();
+    finish(std::move(request));
+  });
+}
+
+TEST(CommunicatorEnd, BarrierThatTimesOut_namesTheRanksThatHaveNotCalledIt) {
+  expect_late_ranks_named([](Communicator& communicator) { return communicator.barrier(); },
+                          Rank{2});
+}
+
+TEST(CommunicatorEnd, GatherThatTimesOut_namesTheRanksWhoseBlocksAreMissing) {
+  std::array<Bytes, 4> own;
+  own.fill(Bytes(1000));
+  Bytes all(4000);
+  expect_late_ranks_named(
+      [&](Communicator& communicator) {
+        const bool root = communicator.rank() == Rank{0};
+        return communicator.gather(own[index(communicator.rank())],
+                                   root ? std::span(all) : std::span<std::byte>(), Rank{0},
+                                   {"linear"});
+      },
+      Rank{0});
+}
+
+TEST(CommunicatorEnd, QueuedCallThatTimesOut_namesTheCallBeforeIt) {
+  Signal timed_out;
+  on_ranks(2, patient(), [&](Communicator& communicator) {
+    Bytes buffer(5'003);
+    if (communicator.rank() == Rank{1}) timed_out.wait();
+    auto first = communicator.broadcast(buffer, Rank{1}, {Algorithm::multicast});
+    auto second = communicator.barrier();
+    ASSERT_TRUE(first.ok() && second.ok());
+    if (communicator.rank() == Rank{0}) {
+      const Status status = second->wait_for(milliseconds(20));
+      EXPECT_NE(status.message().find("the end of broadcast #"), std::string::npos)
+          << status.message();
+      timed_out.set();
+    }
+    finish(std::move(first));
+    finish(std::move(second));
   });
 }
 

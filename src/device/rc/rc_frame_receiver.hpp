@@ -49,7 +49,7 @@ class FrameReceiver {
   bool newest_was_resent() const { return newest_was_resent_; }
 
  private:
-  /// What the execution of a frame of a WRITE needs, apart from the data.
+  /// The part of a WRITE that one frame carries, without its data.
   struct WritePart {
     std::uint32_t operation = 0;
     bool continues = false;

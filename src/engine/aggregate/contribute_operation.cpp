@@ -224,13 +224,13 @@ void ContributeOperation::finish() {
   registered_ = false;
 }
 
-std::string ContributeOperation::missing() const {
+Missing ContributeOperation::missing() const {
   const std::uint32_t segments = plan_.segments();
-  if (granted_ == 0) return "the aggregator's window";
+  if (granted_ == 0) return {"the aggregator's window"};
   if (next_ <= last_) {
-    return fmt::format("credits: {} of {} segments are contributed", next_, segments);
+    return {fmt::format("credits: {} of {} segments are contributed", next_, segments)};
   }
-  return fmt::format("{} of {} results", expected() - results_, expected());
+  return {fmt::format("{} of {} results", expected() - results_, expected())};
 }
 
 void InNetworkLeave::on_message(Instant, Rank from, const Message& message) {

@@ -55,7 +55,7 @@ class ContributeOperation final : public Operation {
   bool done() const override;
   void finish() override;
   observe::Phase phase() const override { return observe::Phase::data; }
-  std::string missing() const override;
+  Missing missing() const override;
 
  protected:
   void start(Instant now, bool barrier) override;

@@ -368,15 +368,18 @@ observe::Phase ReduceOperation::phase() const {
   return call_ ? observe::Phase::data : observe::Phase::ready;
 }
 
-std::string ReduceOperation::missing() const {
+Missing ReduceOperation::missing() const {
   if (!call_) return {};
-  std::string late;
+  Missing late;
+  std::string numbers;
   for (std::uint32_t r = 0; r < window_->ranks(); ++r) {
     if (arrived_[r] > reduced_ || plan_.stays(reduced_, rank_of(r))) continue;
-    late += fmt::format("{}{}", late.empty() ? "" : ", ", r);
+    numbers += fmt::format("{}{}", numbers.empty() ? "" : ", ", r);
+    late.ranks.push_back(rank_of(r));
   }
-  return fmt::format("{} of {} segments{}", plan_.segments() - reduced_, plan_.segments(),
-                     late.empty() ? "" : ", contributions of rank(s) " + late);
+  late.text = fmt::format("{} of {} segments{}", plan_.segments() - reduced_, plan_.segments(),
+                          numbers.empty() ? "" : ", contributions of rank(s) " + numbers);
+  return late;
 }
 
 }  // namespace tutti::engine

@@ -97,7 +97,7 @@ class ReduceOperation final : public Operation {
   bool locally_complete() const override;
   bool done() const override;
   observe::Phase phase() const override;
-  std::string missing() const override;
+  Missing missing() const override;
 
  protected:
   void start(Instant now, bool barrier) override;

@@ -103,9 +103,9 @@ bool ClockExchange::poll(Instant) {
   return std::exchange(sent_, false);
 }
 
-std::string ClockExchange::missing() const {
-  return answers() ? fmt::format("{} questions about its clock", unanswered_)
-                   : fmt::format("{} answers about the clock of rank 0", kExchanges - asked_);
+Missing ClockExchange::missing() const {
+  if (answers()) return {fmt::format("{} questions about its clock", unanswered_)};
+  return {fmt::format("{} answers about the clock of rank 0", kExchanges - asked_), {Rank{0}}};
 }
 
 }  // namespace tutti::engine

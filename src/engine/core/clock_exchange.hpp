@@ -42,7 +42,7 @@ class ClockExchange final : public Operation {
   bool locally_complete() const override { return done(); }
   bool done() const override { return over_; }
   observe::Phase phase() const override { return observe::Phase::data; }
-  std::string missing() const override;
+  Missing missing() const override;
 
  protected:
   void start(Instant now, bool barrier) override;

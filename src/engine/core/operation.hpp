@@ -53,6 +53,12 @@ struct Description {
   std::uint64_t bytes = 0;
 };
 
+/// The data that a rank still waits for.
+struct Missing {
+  std::string text{};         ///< "rank 2's chunks 120-355 of 512"
+  std::vector<Rank> ranks{};  ///< ranks from which it must come, as far as this rank knows
+};
+
 /// Handles input that an operation does not accept: counts it, or fails the communicator.
 class RejectionSink {
  public:
@@ -148,8 +154,8 @@ class Operation {
   /// Releases registered memory when the operation ends, successfully or not.
   virtual void finish() {}
   virtual observe::Phase phase() const = 0;
-  /// The data that this rank still waits for, in words: "block 2: chunks 120-355 of 512".
-  virtual std::string missing() const { return {}; }
+  /// The data that this rank still waits for.
+  virtual Missing missing() const { return {}; }
 
  protected:
   virtual void start(Instant now, bool barrier) = 0;

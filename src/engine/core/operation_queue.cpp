@@ -28,6 +28,18 @@ Operation& OperationQueue::activate(std::unique_ptr<Operation> operation) {
   return *active_.back();
 }
 
+Missing OperationQueue::missing_of(const Completion& completion) const {
+  const auto is_it = [&](const auto& one) { return one->completion().get() == &completion; };
+  const auto active = std::find_if(active_.begin(), active_.end(), is_it);
+  if (active != active_.end()) return (*active)->missing();
+  if (active_.empty() || std::none_of(queued_.begin(), queued_.end(), is_it)) return {};
+  Missing first = active_.front()->missing();
+  first.text = fmt::format("the end of {} #{}, called before, which lacks {}",
+                           active_.front()->description().operation, active_.front()->epoch(),
+                           first.text.empty() ? "its end" : first.text);
+  return first;
+}
+
 std::unique_ptr<Operation> OperationQueue::take(std::size_t position) {
   std::unique_ptr<Operation> taken = std::move(active_[position]);
   active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(position));

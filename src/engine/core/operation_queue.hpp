@@ -71,6 +71,9 @@ class OperationQueue {
     }
     return nullptr;
   }
+  /// What a collective waits for: one that has not begun waits for the oldest active one. Nothing
+  /// for a completion of another kind.
+  Missing missing_of(const Completion& completion) const;
   /// Moves out the active collective with index `position`.
   std::unique_ptr<Operation> take(std::size_t position);
   /// Tells the application that a collective has ended.

@@ -244,13 +244,14 @@ void SlotExchangeOperation::finish() {
   if (!over_ && slot_exchange_ != nullptr) slot_exchange_->leave();
 }
 
-std::string SlotExchangeOperation::missing() const {
-  std::string text;
-  if (slot_exchange_ == nullptr) return text;
+Missing SlotExchangeOperation::missing() const {
+  Missing all;
+  if (slot_exchange_ == nullptr) return all;
   for (const Rank rank : slot_exchange_->missing()) {
-    text += fmt::format("{}rank {}", text.empty() ? "" : ", ", index(rank));
+    all.text += fmt::format("{}rank {}", all.text.empty() ? "" : ", ", index(rank));
+    all.ranks.push_back(rank);
   }
-  return text;
+  return all;
 }
 
 }  // namespace tutti::engine

@@ -35,7 +35,7 @@ class SlotExchangeOperation final : public Operation {
   bool locally_complete() const override { return over_; }
   bool done() const override { return over_; }
   observe::Phase phase() const override { return observe::Phase::data; }
-  std::string missing() const override;
+  Missing missing() const override;
   /// Leaves an exchange that has failed, so that its late entries do not wake this rank.
   void finish() override;
 

@@ -360,25 +360,29 @@ observe::Phase MulticastOperation::phase() const {
   return locally_complete() ? observe::Phase::handshake : observe::Phase::data;
 }
 
-std::string MulticastOperation::missing() const {
+Missing MulticastOperation::missing() const {
   constexpr int kMaxRuns = 6;
   if (!call_.fetch) return {};
-  std::string text;
+  Missing all;
   int runs = 0;
   for (std::uint32_t b = 0; b < call_.layout.blocks().size(); ++b) {
     const Block& block = call_.layout.blocks()[b];
     Range rest = block.psns;
-    while (!rest.empty()) {
+    if (!call_.map->first_missing(b, rest).empty()) all.ranks.push_back(block.root);
+    while (!rest.empty() && runs <= kMaxRuns) {
       const Range missing = call_.map->first_missing(b, rest);
       if (missing.empty()) break;
       rest.first = missing.last;
-      if (++runs > kMaxRuns) return text + ", ...";
-      text += fmt::format("{}rank {}'s chunks {}-{} of {}", text.empty() ? "" : ", ",
-                          index(block.root), missing.first - block.psns.first,
-                          missing.last - 1 - block.psns.first, block.psns.size());
+      if (++runs > kMaxRuns) {
+        all.text += ", ...";
+        break;
+      }
+      all.text += fmt::format("{}rank {}'s chunks {}-{} of {}", all.text.empty() ? "" : ", ",
+                              index(block.root), missing.first - block.psns.first,
+                              missing.last - 1 - block.psns.first, block.psns.size());
     }
   }
-  return text;
+  return all;
 }
 
 }  // namespace tutti::engine

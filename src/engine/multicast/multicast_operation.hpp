@@ -53,7 +53,7 @@ class MulticastOperation final : public Operation {
   bool done() const override;
   void finish() override;
   observe::Phase phase() const override;
-  std::string missing() const override;
+  Missing missing() const override;
 
  protected:
   void start(Instant now, bool barrier) override;

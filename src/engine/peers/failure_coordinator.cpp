@@ -180,7 +180,7 @@ Status FailureCoordinator::status_of(Instant now, const Operation& operation) co
                       names_.of(me_), observe::to_string(operation.phase()),
                       static_cast<double>((now - operation.started()).count()) / 1e9,
                       settled_.message());
-  const std::string missing = operation.missing();
+  const std::string missing = operation.missing().text;
   if (!missing.empty()) text += "; missing here: " + missing;
   return failure_from(settled_, "{}", text);
 }

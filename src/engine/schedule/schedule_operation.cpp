@@ -557,15 +557,19 @@ observe::Phase ScheduleOperation::phase() const {
   return begun_ ? observe::Phase::data : observe::Phase::ready;
 }
 
-std::string ScheduleOperation::missing() const {
-  if (!begun_) return "other ranks that have not called yet";
+Missing ScheduleOperation::missing() const {
+  if (!begun_) return {"other ranks that have not called yet"};
+  Missing all;
   for (TaskIndex t = 0; t < space_->filled.size(); ++t) {
     if (!space_->board.is_open(t)) continue;
-    return fmt::format("{} of {} tasks, the first of them {}",
-                       space_->board.total() - space_->board.completed(), space_->board.total(),
-                       schedule::describe(*call_.schedule, t));
+    const schedule::Task& task = call_.schedule->tasks()[t];
+    if (task.kind == schedule::TaskKind::recv) all.ranks.push_back(task.peer);
+    if (!all.text.empty()) continue;
+    all.text = fmt::format("{} of {} tasks, the first of them {}",
+                           space_->board.total() - space_->board.completed(), space_->board.total(),
+                           schedule::describe(*call_.schedule, t));
   }
-  return {};
+  return all;
 }
 
 }  // namespace tutti::engine

@@ -61,7 +61,7 @@ class ScheduleOperation final : public Operation {
   bool done() const override { return finished_; }
   void finish() override;
   observe::Phase phase() const override;
-  std::string missing() const override;
+  Missing missing() const override;
 
  protected:
   void start(Instant now, bool barrier) override;

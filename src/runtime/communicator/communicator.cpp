@@ -53,6 +53,23 @@ Status cannot_wait(const runtime::RequestState& request) {
       index(request.communicator->rank()));
 }
 
+/// The error of a wait that has ended before its call, with the ranks that have not sent.
+Status timed_out(const runtime::RequestState& request, Nanoseconds timeout,
+                 const ProgressReport& report) {
+  engine::CommunicatorContext& context = request.communicator->context();
+  engine::Missing missing = request.communicator->progress()->with_engine(
+      [&] { return context.operations().missing_of(*request.completion); });
+  std::sort(missing.ranks.begin(), missing.ranks.end());
+  missing.ranks.erase(std::unique(missing.ranks.begin(), missing.ranks.end()), missing.ranks.end());
+  return failure_of(
+      context.names().in_job(missing.ranks), Code::timeout,
+      "the call is not complete after {:.3f} s at rank {}: {} of {} chunks or tasks are done{}{}; "
+      "wait longer, or look for the rank that has not made its call",
+      static_cast<double>(timeout.count()) / 1e9, index(request.communicator->rank()),
+      report.chunks_present, report.chunks_total,
+      missing.text.empty() ? "" : ", missing here: ", missing.text);
+}
+
 /// The key of a new communicator, which for a duplicate comes from its parent; empty: none.
 Result<std::optional<crypto::Secret>> job_key_of(const runtime::Bootstrap& bootstrap,
                                                  const CommunicatorOptions& options,
@@ -186,12 +203,7 @@ Status Request::wait_for(Nanoseconds timeout) {
     if (state_->communicator->progress()->wait(*state_->completion, deadline)) {
       return state_->completion->status;
     }
-    const ProgressReport report = progress();
-    return failure(Code::timeout,
-                   "the call is not complete after {:.3f} s at rank {}: {} of {} chunks or tasks "
-                   "are done; wait longer, or look for the rank that has not made its call",
-                   static_cast<double>(timeout.count()) / 1e9, index(state_->communicator->rank()),
-                   report.chunks_present, report.chunks_total);
+    return timed_out(*state_, timeout, progress());
   });
 }
 
