@@ -48,7 +48,7 @@ LD_LIBRARY_PATH=$library "$work/sample_cpp"
 echo "== what the library shows"
 objdump -p "$library/libtutti.so" | grep -q 'SONAME *libtutti.so.0$'
 # The library exports every function of the C header with its version, and otherwise only symbols of namespace tutti.
-grep -o '\btutti_[a-z_]*(' "$work/moved/include/tutti/tutti.h" | tr -d '(' | grep -v '_fn$' |
+cat "$work/moved/include/tutti/tutti.h" "$work"/moved/include/tutti/c/*.h | grep -o '\btutti_[a-z_]*(' | tr -d '(' | grep -v '_fn$' |
   sort -u > "$work/promised"
 nm -D --defined-only "$library/libtutti.so" | awk '$2 != "A" { print $3 }' > "$work/exported"
 sed -n 's/^\(tutti_[a-z_]*\)@@TUTTI_0\.1$/\1/p' "$work/exported" | sort -u > "$work/c_functions"

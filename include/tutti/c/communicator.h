@@ -1,0 +1,242 @@
+/* The part of tutti.h for versions, statuses and communicators; programs include tutti/tutti.h. */
+#pragma once
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define TUTTI_C_EXPORT __attribute__((visibility("default")))
+#else
+#define TUTTI_C_EXPORT
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TUTTI_VERSION_MAJOR 0
+#define TUTTI_VERSION_MINOR 1
+#define TUTTI_VERSION_PATCH 0
+
+/* The version of the loaded library as static text, such as "0.1.0". */
+TUTTI_C_EXPORT const char* tutti_version(void);
+
+/* ---- Status ---------------------------------------------------------------------------------- */
+
+/* The kind of a failure, on which a program can branch. Later versions may add values, but no value
+ * changes its meaning. */
+typedef int32_t tutti_status_t;
+enum {
+  TUTTI_OK = 0,
+  TUTTI_INVALID_ARGUMENT = 1,   /* argument or environment variable that cannot be used */
+  TUTTI_UNSUPPORTED = 2,        /* feature that this device or host lacks */
+  TUTTI_RESOURCE_EXHAUSTED = 3, /* lack of memory or file descriptors, or a limit that is reached */
+  TUTTI_TIMEOUT = 4,            /* operation that did not end within its time limit */
+  TUTTI_PEER_FAILED = 5,        /* loss of another rank: it died, hung or became unreachable */
+  TUTTI_ABORTED = 6,            /* use of a communicator that was aborted */
+  TUTTI_SYSTEM = 7,             /* failure of a system call */
+  TUTTI_INTERNAL = 8            /* broken invariant inside Tutti, which is a bug of Tutti */
+};
+
+/* The name of a status as static text, such as "peer_failed"; "unknown" for a value that is not a
+ * status. */
+TUTTI_C_EXPORT const char* tutti_status_string(tutti_status_t status);
+
+/* The message of the last call of a Tutti function that failed in this thread; "" if none failed.
+ * The text belongs to Tutti and stays valid until the next failure in this thread; a successful
+ * call does not change it. */
+TUTTI_C_EXPORT const char* tutti_last_error(void);
+
+/* Returns the number of ranks of the job that the same failure names as at fault, such as a lost
+ * rank or both ends of a path that loses packets; 0 if no rank is known to be at fault. Stores the
+ * first `capacity` of them in `ranks`, which may be NULL. */
+TUTTI_C_EXPORT size_t tutti_last_error_ranks(uint32_t* ranks, size_t capacity);
+
+/* Frees a text that the caller got from tutti_comm_flight_record or tutti_comm_describe. NULL is
+ * allowed. */
+TUTTI_C_EXPORT void tutti_free_text(char* text);
+
+/* ---- Communicators --------------------------------------------------------------------------- */
+
+/* A fixed set of ranks that run collectives together. */
+typedef struct tutti_comm tutti_comm_t;
+
+/* The options of a communicator; 0 or NULL in a field selects its default. The mark (all) means
+ * that the field must be equal on all ranks. Texts are read only while the communicator is
+ * created. */
+typedef struct tutti_comm_options {
+  size_t size; /* sizeof(tutti_comm_options_t) */
+  /* Name or IP address of the network interface. Default: TUTTI_INTERFACE, else the library
+   * chooses. */
+  const char* interface_name;
+  /* (all) Not 0: IPv6 instead of IPv4. */
+  uint32_t ipv6;
+  /* (all) Number of multicast subgroups that share each block. Default: 1. */
+  uint32_t subgroups;
+  /* (all) Number of ranks that multicast at the same time in an Allgather. Default: learned from
+   * measurements. */
+  uint32_t chains;
+  /* (all) Payload of a multicast chunk, in bytes. Default: as much as the smallest MTU allows, or
+   * with "uc" as long as a message may be. */
+  uint32_t chunk_bytes;
+  /* (all) Credit window in bytes: the most that all senders together may have sent without knowing
+   * that every receiver has consumed it. Default: what the smallest receive buffer holds. */
+  uint64_t window_bytes;
+  /* (all) Not 0: datagrams carry a CRC-32C instead of a keyed tag. */
+  uint32_t no_authentication;
+  /* (all) Not 0: a ready barrier begins every collective. */
+  uint32_t always_barrier;
+  /* A watched peer that gives no answer for this long, counted from the first ping without an
+   * answer, is declared lost. Default: 3 s. */
+  int64_t peer_timeout_ns;
+  /* Time within which all ranks must create the communicator. Default: 30 s. */
+  int64_t create_timeout_ns;
+  /* Number of receive workers, at most one per subgroup. Default: TUTTI_RECEIVE_WORKERS, else
+   * none. */
+  uint32_t receive_workers;
+  /* Not 0: the communicator is created without aggregators if one of them cannot be used, so that
+   * the ranks reduce by themselves. Default: its creation fails then. Rank 0's value applies. */
+  uint32_t aggregator_fallback;
+  /* Addresses "host:port,..." of the aggregators that reduce for this communicator. Default:
+   * TUTTI_AGGREGATORS, else no aggregators. */
+  const char* aggregators;
+  /* (all) Device: "ip" (UDP), "host" (shared memory of one host) or "auto". Default: TUTTI_DEVICE,
+   * else "auto". */
+  const char* device_name;
+  /* (all) "ud": a chunk is one datagram; "uc": a chunk is a message of several datagrams; "none":
+   * nothing is multicast. Default: TUTTI_MULTICAST, else "ud". */
+  const char* multicast;
+  /* Payload of one datagram of a "uc" message, in bytes. Default: as much as the MTU allows. */
+  uint64_t segment_bytes;
+  /* (all) Size in bytes up to which a Broadcast is done at its root as soon as it is sent; the root
+   * retains a copy until every rank has acknowledged the data. Default: 256 KiB; 1 turns this off.
+   * C++ calls this field retain_bytes. */
+  uint64_t keep_bytes;
+  /* (all) Hierarchy of a job with several ranks on each of several hosts: "leaders", "leaders=N" (N
+   * leaders per host), "groups" or "flat". Default: TUTTI_HIERARCHY, else "leaders". */
+  const char* hierarchy;
+  /* (all) Not 0: creation fails if the network does not pass multicast between all ranks. Default:
+   * TUTTI_REQUIRE_MULTICAST, else the collectives then go from rank to rank. */
+  uint32_t require_multicast;
+  /* (all) Number of routers, plus one, that multicast may cross, 1 to 255; above 1, IPv6 groups have
+   * site-local instead of link-local scope. Default: TUTTI_MULTICAST_HOPS, else 1: multicast does
+   * not leave the subnet. */
+  uint32_t multicast_hops;
+  /* The job key: 32 random bytes that only the ranks of the job have. All ranks must give the same
+   * ones, or none. Default: the file that TUTTI_JOB_KEY_FILE names, else the key of a unique id or
+   * of the launcher. */
+  const void* job_key;
+  /* Traffic class of the datagrams of the device "ip": the differentiated services code point, 0 to
+   * 63 (RFC 2474), by which switches choose a queue. A number from 0 to 15 may follow after a slash,
+   * as in "46/5": the priority in the queues of the own host (SO_PRIORITY), which needs
+   * CAP_NET_ADMIN above 6. Default: TUTTI_TRAFFIC_CLASS, else the kernel's. */
+  const char* traffic_class;
+} tutti_comm_options_t;
+
+#define TUTTI_COMM_OPTIONS_INIT                                                                  \
+  {                                                                                              \
+    sizeof(tutti_comm_options_t), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, \
+        NULL, 0, 0, NULL, NULL                                                                   \
+  }
+
+/* Creates a communicator of all ranks of the job that the environment variables describe (torchrun,
+ * Open MPI, MPICH, Slurm, `tutti run` or TUTTI_BOOTSTRAP); without such variables it has one rank.
+ * Every rank must call this function. It returns when every rank knows whether the network passes
+ * multicast between all ranks, or with an error. The caller frees *comm by tutti_comm_destroy. */
+TUTTI_C_EXPORT tutti_status_t tutti_comm_create(const tutti_comm_options_t* options,
+                                                tutti_comm_t** comm);
+
+/* Identifies a job that is being started, as 127 printable characters and a terminating NUL. The
+ * application copies the id to the other ranks. Any process that has the id can join the job. */
+typedef struct tutti_unique_id {
+  char text[128];
+} tutti_unique_id_t;
+
+/* Makes an id in the process that will be rank 0 and starts the store in that process. The store
+ * uses a TCP port and a thread until rank 0 has joined or the id is discarded. `host` is the
+ * address at which the other ranks reach this process; NULL selects the address of the first
+ * interface that is up and is not the loopback. */
+TUTTI_C_EXPORT tutti_status_t tutti_unique_id_create(const char* host, tutti_unique_id_t* id);
+/* Stops the store of this id if this process made the id and has not joined; otherwise does
+ * nothing. */
+TUTTI_C_EXPORT tutti_status_t tutti_unique_id_discard(const tutti_unique_id_t* id);
+
+/* Creates a communicator of `size` ranks that have the same id. Rank 0 must be the process that
+ * made the id. The caller frees *comm by tutti_comm_destroy. */
+TUTTI_C_EXPORT tutti_status_t tutti_comm_create_with_id(const tutti_unique_id_t* id, uint32_t rank,
+                                                        uint32_t size,
+                                                        const tutti_comm_options_t* options,
+                                                        tutti_comm_t** comm);
+
+/* An allgather that the program supplies, such as MPI_Allgather. It copies the `bytes` bytes at
+ * `mine` of every rank, in rank order, to `all`, which has room for `bytes` bytes of each rank. The
+ * function blocks and returns TUTTI_OK or an error; it must return an error after `timeout_ns`. */
+typedef tutti_status_t (*tutti_allgather_fn)(const void* mine, void* all, size_t bytes,
+                                             int64_t timeout_ns, void* context);
+
+/* Creates a communicator of `size` ranks, which find each other by the caller's `allgather`. The
+ * library calls `allgather`, with `context`, only during this function. The caller frees *comm by
+ * tutti_comm_destroy. */
+TUTTI_C_EXPORT tutti_status_t tutti_comm_create_with_callback(tutti_allgather_fn allgather,
+                                                              void* context, uint32_t rank,
+                                                              uint32_t size,
+                                                              const tutti_comm_options_t* options,
+                                                              tutti_comm_t** comm);
+
+/* Creates a second communicator of the same ranks. It shares the progress thread of `comm`, but its
+ * collectives need no order relative to those of `comm`. Every rank must call this function, at the
+ * same place in the order of the collectives of `comm`. The caller frees *duplicate by
+ * tutti_comm_destroy. */
+TUTTI_C_EXPORT tutti_status_t tutti_comm_duplicate(tutti_comm_t* comm,
+                                                   const tutti_comm_options_t* options,
+                                                   tutti_comm_t** duplicate);
+
+/* As `color` of a split: this rank joins no communicator. */
+#define TUTTI_NO_COLOR UINT32_MAX
+
+/* Splits a communicator: the ranks that pass the same color form a new one, numbered in the order of
+ * their keys, then of their ranks in `comm`. *part is NULL at a rank that passes TUTTI_NO_COLOR. The
+ * new communicator shares the progress thread of `comm`, and its collectives need no order relative
+ * to those of `comm`. Every rank must call this function, at the same place in the order of the
+ * collectives of `comm`. tutti_last_error_ranks has the numbers that lost ranks have in the job. The
+ * caller frees *part by tutti_comm_destroy. */
+TUTTI_C_EXPORT tutti_status_t tutti_comm_split(tutti_comm_t* comm, uint32_t color, int64_t key,
+                                               const tutti_comm_options_t* options,
+                                               tutti_comm_t** part);
+/* As tutti_comm_split, for a communicator of the `count` ranks in `ranks`, in their order. *part is
+ * NULL at a rank that is not named. Ranks may name different lists that have no rank in common. */
+TUTTI_C_EXPORT tutti_status_t tutti_comm_subset(tutti_comm_t* comm, const uint32_t* ranks,
+                                                size_t count, const tutti_comm_options_t* options,
+                                                tutti_comm_t** part);
+
+/* Frees the handle of a communicator. This rank leaves the communicator when all requests are
+ * freed, too. Wait for the requests first, because their buffers belong to Tutti until they are
+ * done. NULL is allowed. */
+TUTTI_C_EXPORT void tutti_comm_destroy(tutti_comm_t* comm);
+
+/* Stores the number of this rank, from 0 to the number of ranks minus 1, in *rank. */
+TUTTI_C_EXPORT tutti_status_t tutti_comm_rank(const tutti_comm_t* comm, uint32_t* rank);
+/* Stores the number of ranks in *size. */
+TUTTI_C_EXPORT tutti_status_t tutti_comm_size(const tutti_comm_t* comm, uint32_t* size);
+
+/* Ends every collective of the communicator with an error: at this rank with TUTTI_ABORTED and
+ * `reason`, at the peers with an error that names this rank. Later collectives fail. `reason` may
+ * be NULL. */
+TUTTI_C_EXPORT tutti_status_t tutti_comm_abort(tutti_comm_t* comm, const char* reason);
+
+/* Tells without blocking whether the communicator has failed or was aborted, also while no call is
+ * in flight: TUTTI_OK, or the first failure. It knows what this rank and its peers have noticed; a
+ * peer that dies is noticed only by calls in flight, and by ranks that wait in them. */
+TUTTI_C_EXPORT tutti_status_t tutti_comm_status(const tutti_comm_t* comm);
+
+/* Ends the communicator at this rank with a status and a bound: waits up to `timeout_ns` for the
+ * calls in flight and for peers that still need data from this rank. Returns the failure of the
+ * communicator, or TUTTI_TIMEOUT: calls in flight were then aborted, and tutti_last_error_ranks has
+ * the peers that may lack data. Afterwards every call except tutti_comm_destroy and the calls that
+ * observe fails with TUTTI_INVALID_ARGUMENT. No other thread may start a collective meanwhile. The
+ * caller still frees the handle by tutti_comm_destroy, which then does nothing slow. */
+TUTTI_C_EXPORT tutti_status_t tutti_comm_finalize(tutti_comm_t* comm, int64_t timeout_ns);
+
+#ifdef __cplusplus
+} /* extern "C" */
+#endif
