@@ -31,7 +31,7 @@ class EndlessOperation final : public Operation {
   bool locally_complete() const override { return true; }
   bool done() const override { return false; }
   observe::Phase phase() const override { return observe::Phase::data; }
-  std::string missing() const override {
+  Missing missing() const override {
     if (out_of_memory) throw std::bad_alloc();
     return {};
   }
