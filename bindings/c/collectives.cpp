@@ -1,6 +1,7 @@
 // Collectives of the C interface.
 #include <limits>
 #include <span>
+#include <string>
 
 #include "handles.hpp"
 #include "support.hpp"
@@ -52,17 +53,17 @@ struct Arguments {
   }
   /// Takes the sizes and offsets of the blocks of one buffer; false if an array is NULL.
   bool received_blocks(const uint64_t* sizes, const uint64_t* offsets, const Communicator& of) {
-    return blocks(sizes, offsets, of, call.sizes_bytes, call.offsets_bytes);
+    return blocks("", sizes, offsets, of, call.sizes_bytes, call.offsets_bytes);
   }
   bool sent_blocks(const uint64_t* sizes, const uint64_t* offsets, const Communicator& of) {
-    return blocks(sizes, offsets, of, call.send_sizes_bytes, call.send_offsets_bytes);
+    return blocks("send_", sizes, offsets, of, call.send_sizes_bytes, call.send_offsets_bytes);
   }
-  bool blocks(const uint64_t* sizes, const uint64_t* offsets, const Communicator& of,
-              std::span<const uint64_t>& sizes_of_call,
+  bool blocks(const std::string& prefix, const uint64_t* sizes, const uint64_t* offsets,
+              const Communicator& of, std::span<const uint64_t>& sizes_of_call,
               std::span<const uint64_t>& offsets_of_call) {
     const char* const function = to_string(call.collective);
-    if (sizes == nullptr) return note(null_argument(function, "sizes"));
-    if (offsets == nullptr) return note(null_argument(function, "offsets"));
+    if (sizes == nullptr) return note(null_argument(function, (prefix + "sizes").c_str()));
+    if (offsets == nullptr) return note(null_argument(function, (prefix + "offsets").c_str()));
     sizes_of_call = {sizes, of.size()};
     offsets_of_call = {offsets, of.size()};
     return true;

@@ -27,7 +27,7 @@ struct tutti_prepared {
 
 namespace tutti::c {
 
-/// Stores the request of a call of `of` that `start` begins in *out.
+/// Starts a call of the communicator `of` by `start` and stores its request in *out.
 template <typename Start>
 Status store_request(const std::shared_ptr<Communicator>& of, tutti_request_t** out,
                      const Start& start) {

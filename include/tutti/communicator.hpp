@@ -75,16 +75,18 @@ class TUTTI_EXPORT Request {
   Status wait();
   /// As wait(), but returns Code::timeout if the collective is not done after `timeout`. The
   /// collective then goes on, and the caller may wait again. Status::ranks has the ranks from which
-  /// data is missing here, as far as this rank knows; in a slot exchange, which Barriers and
-  /// short collectives use, these are all ranks that have not made the call.
+  /// data is missing here, as far as this rank knows: all that have not made the call in a slot
+  /// exchange, as of Barriers of up to 16 ranks; none for messages and for calls by way of leaders
+  /// or aggregators.
   Status wait_for(Nanoseconds timeout);
-  /// Waits until all requests are done, which may be of several communicators; empty ones are
+  /// Waits until all requests are done. They may belong to several communicators; empty ones are
   /// skipped. Returns the first failure in the order of the list, or Code::timeout if some calls are
-  /// not done after `timeout`. These go on, and the caller may wait again.
+  /// not done after `timeout`; these go on, and the caller may wait again. A call from a completion
+  /// callback fails at once, as of wait(). Status::ranks is as of wait_for().
   static Status wait_all(std::span<Request> requests, Nanoseconds timeout = Nanoseconds::max());
   /// Waits until one of the requests is done and returns its index; its wait() then returns its
   /// status at once. Empty requests are skipped. Fails with Code::timeout if none is done after
-  /// `timeout`, and with Code::invalid_argument if all are empty.
+  /// `timeout`, and with Code::invalid_argument if all are empty or in a completion callback.
   ///
   ///   auto done = tutti::Request::wait_any(requests);
   ///   if (done) use(requests[*done].wait());
@@ -109,7 +111,8 @@ class TUTTI_EXPORT Request {
 };
 
 /// A collective that is started many times on the same buffers; its arguments are checked and its
-/// algorithm is chosen only once. The communicator and the buffers must outlive this object.
+/// algorithm is chosen only once. The communicator and the buffers must outlive this object. Only
+/// one thread at a time may use it.
 class TUTTI_EXPORT Prepared {
  public:
   /// Starts the collective once more; every rank must call this function equally often. Fails with

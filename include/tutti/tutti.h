@@ -20,12 +20,12 @@
  * all defaults.
  *
  * Threads: several threads may use a communicator at the same time, but all ranks must call its
- * collectives in the same order. Only one thread at a time may use a request, except that any
- * thread may call tutti_request_progress. A thread that is cancelled (pthread_cancel) in a call
+ * collectives in the same order. Only one thread at a time may use a request or a prepared
+ * collective, except that any thread may call tutti_request_progress. A thread that is cancelled (pthread_cancel) in a call
  * completes the call first.
  *
- * Fork: in a child of fork() the parent's communicators and requests give TUTTI_INVALID_ARGUMENT,
- * and their destruction leaks them. Neither affects the parent. The child may create communicators
+ * Fork: in a child of fork() the parent's communicators, requests and prepared collectives give
+ * TUTTI_INVALID_ARGUMENT, and their destruction leaks them. Neither affects the parent. The child may create communicators
  * of its own. A completion callback must not return in a child. */
 #pragma once
 
@@ -90,23 +90,25 @@ TUTTI_C_EXPORT tutti_status_t tutti_request_test(tutti_request_t* request, int* 
 /* Waits for the end of the collective and returns the status of the collective. A call from a
  * completion callback fails with TUTTI_INVALID_ARGUMENT. */
 TUTTI_C_EXPORT tutti_status_t tutti_request_wait(tutti_request_t* request);
-/* As tutti_request_wait, but returns TUTTI_TIMEOUT if the collective is not done after
- * `timeout_ns`. The collective then goes on, and the caller may wait again. tutti_last_error_ranks
- * has the ranks from which data is missing here, as far as this rank knows; in a slot exchange,
- * which barriers and short collectives use, these are all ranks that have not made the call. */
-TUTTI_C_EXPORT tutti_status_t tutti_request_wait_for(tutti_request_t* request, int64_t timeout_ns);
-
-/* As a time limit of a wait: none. */
+/* As a timeout of a wait: none. */
 #define TUTTI_NO_TIMEOUT INT64_MAX
 
-/* Waits until all requests are done, which may be of several communicators; NULLs are skipped.
- * Returns the first failure in the order of the array, or TUTTI_TIMEOUT if some collectives are not
- * done after `timeout_ns`. These go on, and the caller may wait again. */
+/* As tutti_request_wait, but returns TUTTI_TIMEOUT if the collective is not done after
+ * `timeout_ns`. The collective then goes on, and the caller may wait again. tutti_last_error_ranks
+ * has the ranks from which data is missing here, as far as this rank knows: all that have not made
+ * the call in a slot exchange, as of barriers of up to 16 ranks; none for messages and for calls by
+ * way of leaders or aggregators. */
+TUTTI_C_EXPORT tutti_status_t tutti_request_wait_for(tutti_request_t* request, int64_t timeout_ns);
+
+/* Waits until all requests are done. They may belong to several communicators; NULLs are skipped.
+ * Returns the first failure in the order of the array, or TUTTI_TIMEOUT if some calls are not done
+ * after `timeout_ns`; these go on, and the caller may wait again. A call from a completion callback
+ * fails at once with TUTTI_INVALID_ARGUMENT. */
 TUTTI_C_EXPORT tutti_status_t tutti_request_wait_all(tutti_request_t* const* requests, size_t count,
                                                      int64_t timeout_ns);
 /* Waits until one of the requests is done and stores its place in the array in *index; waiting for
  * it then returns its status at once. NULLs are skipped. Returns TUTTI_TIMEOUT if none is done after
- * `timeout_ns`, and TUTTI_INVALID_ARGUMENT if all are NULL. */
+ * `timeout_ns`, and TUTTI_INVALID_ARGUMENT if all are NULL or in a completion callback. */
 TUTTI_C_EXPORT tutti_status_t tutti_request_wait_any(tutti_request_t* const* requests, size_t count,
                                                      int64_t timeout_ns, size_t* index);
 

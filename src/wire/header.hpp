@@ -20,7 +20,7 @@
 //   +-----------------------------------+
 //
 // All fields are little-endian. A stream is all that a rank multicasts in one subgroup, or all
-// frames that it sends to one peer. Data that are sent again get a new counter and a new tag.
+// frames that it sends to one peer by unicast. Data that are sent again get a new counter and a new tag.
 #pragma once
 
 #include <cstddef>

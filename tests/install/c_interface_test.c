@@ -167,7 +167,12 @@ static void check_prepared(tutti_comm_t* comm, uint32_t rank) {
   tutti_prepared_t* prepared = NULL;
   CHECK_INVALID(tutti_prepare(comm, &call, &prepared)); /* lacks its reduction */
   call.reduction = &sum;
+  char name[] = "ring";
+  tutti_call_options_t options = TUTTI_CALL_OPTIONS_INIT;
+  options.algorithm_name = name;
+  call.options = &options;
   CHECK_OK(tutti_prepare(comm, &call, &prepared));
+  memset(name, 'x', 4); /* the name need only outlive the call */
   tutti_call_t broadcast = TUTTI_CALL_INIT(TUTTI_BROADCAST);
   broadcast.root = 1;
   broadcast.receive = news, broadcast.receive_bytes = sizeof news;

@@ -237,21 +237,24 @@ enum {
   TUTTI_REDUCE_SCATTERV = 13
 };
 
-/* Any collective and its arguments; 0 or NULL for those that it does not have. Broadcast uses
- * `receive` on all ranks. The structures and arrays that it names are read only during the call. */
+/* Any collective and its arguments, which the function of the same collective describes; 0 or NULL
+ * for those that it does not have. All lengths are in bytes, also those of reductions. Broadcast
+ * uses `receive` on all ranks. Tutti reads this structure, and the structures and arrays that it
+ * names, during the call only. */
 typedef struct tutti_call {
   size_t size;         /* sizeof(tutti_call_t) */
-  uint32_t collective; /* TUTTI_BARRIER or another */
-  uint32_t root;
+  uint32_t collective; /* TUTTI_BARRIER to TUTTI_REDUCE_SCATTERV */
+  uint32_t root;       /* rank with all the data, for collectives that have one */
   const void* send;
   size_t send_bytes; /* length of the whole buffer */
   void* receive;
   size_t receive_bytes;
   const tutti_reduction_t* reduction;
-  const uint64_t* sizes; /* blocks of `receive`: Allgatherv, Alltoallv, Gatherv at the root */
+  /* Blocks of `receive`: Allgatherv, Alltoallv, Gatherv at the root. */
+  const uint64_t* sizes;
   const uint64_t* offsets;
-  const uint64_t*
-      send_sizes; /* blocks of `send`: Alltoallv, Reduce-Scatterv, Scatterv at the root */
+  /* Blocks of `send`: Alltoallv, Reduce-Scatterv, Scatterv at the root. */
+  const uint64_t* send_sizes;
   const uint64_t* send_offsets;
   const tutti_call_options_t* options;
 } tutti_call_t;
@@ -259,7 +262,8 @@ typedef struct tutti_call {
 #define TUTTI_CALL_INIT(collective) \
   { sizeof(tutti_call_t), (collective), 0, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL }
 
-/* Starts the collective that *call describes and stores its request in *request. */
+/* Starts the collective that *call describes and stores its request in *request. The buffers belong
+ * to Tutti until the request is done, which the caller frees by tutti_request_free. */
 TUTTI_C_EXPORT tutti_status_t tutti_start(tutti_comm_t* comm, const tutti_call_t* call,
                                           tutti_request_t** request);
 
@@ -276,8 +280,8 @@ typedef struct tutti_prepared tutti_prepared_t;
  *   tutti_prepare(comm, &call, &prepared); */
 TUTTI_C_EXPORT tutti_status_t tutti_prepare(tutti_comm_t* comm, const tutti_call_t* call,
                                             tutti_prepared_t** prepared);
-/* Starts the collective once more; every rank must call this function equally often. Gives
- * TUTTI_INVALID_ARGUMENT while the previous run is under way. */
+/* Starts the collective once more, as tutti_start; every rank must call this function equally often.
+ * Gives TUTTI_INVALID_ARGUMENT while the previous run is under way. */
 TUTTI_C_EXPORT tutti_status_t tutti_prepared_start(tutti_prepared_t* prepared,
                                                    tutti_request_t** request);
 /* Frees the handle; a run that is under way goes on. NULL is allowed. */

@@ -48,8 +48,9 @@ TUTTI_C_EXPORT const char* tutti_status_string(tutti_status_t status);
 TUTTI_C_EXPORT const char* tutti_last_error(void);
 
 /* Returns the number of ranks of the job that the same failure names as at fault, such as a lost
- * rank or both ends of a path that loses packets; 0 if no rank is known to be at fault. Stores the
- * first `capacity` of them in `ranks`, which may be NULL. */
+ * rank or both ends of a path that loses packets; 0 if no rank is known to be at fault. After a wait
+ * that has timed out, these are the ranks whose data is missing at this rank. Stores the first
+ * `capacity` of them in `ranks`, which may be NULL. */
 TUTTI_C_EXPORT size_t tutti_last_error_ranks(uint32_t* ranks, size_t capacity);
 
 /* Frees a text that the caller got from tutti_comm_flight_record or tutti_comm_describe. NULL is
@@ -209,8 +210,8 @@ TUTTI_C_EXPORT tutti_status_t tutti_comm_subset(tutti_comm_t* comm, const uint32
                                                 size_t count, const tutti_comm_options_t* options,
                                                 tutti_comm_t** part);
 
-/* Frees the handle of a communicator. This rank leaves the communicator when all requests are
- * freed, too. Wait for the requests first, because their buffers belong to Tutti until they are
+/* Frees the handle of a communicator. This rank leaves the communicator when all requests and
+ * prepared collectives are freed, too. Wait for the requests first, because their buffers belong to Tutti until they are
  * done. NULL is allowed. */
 TUTTI_C_EXPORT void tutti_comm_destroy(tutti_comm_t* comm);
 

@@ -77,7 +77,7 @@ bool FrameReceiver::accept_next(const RcFrame& frame, CompletionSink& sink) {
       works_.accept_refusal(frame, ack_);
       return true;
     case RcKind::empty:
-      message_.clear();
+      message_.clear();  // its rest was abandoned: no ping goes within a message
       return true;
     case RcKind::ack:
       return true;
@@ -183,7 +183,7 @@ void FrameReceiver::refuse_write(const RcFrame& frame) {
 }
 
 // A sender that abandons its work sends the frames that were lost as empty ones. A last frame that
-// had arrived before must then have no effect, nor may an empty frame join parts of two messages.
+// had arrived before must then have no effect.
 void FrameReceiver::finish_write(RcKind kind, const WritePart& part, std::uint64_t bytes,
                                  CompletionSink& sink) {
   const bool follows = part.operation == open_write_ && part.remaining == open_write_bytes_;

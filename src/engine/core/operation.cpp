@@ -18,7 +18,7 @@ void Completion::end(const Status& result) {
       throw;
     }
   }
-  // Once `done` is set, the application may free this object.
+  // The pointer is used once: a thread that sees `done` may set it anew.
   Completion* const any = std::exchange(any_of, nullptr);
   done.store(true, std::memory_order_release);
   if (any != nullptr) any->done.store(true, std::memory_order_release);

@@ -37,8 +37,8 @@ struct Completion {
   /// The context whose slot exchange completes this request, so that a waiting thread need poll
   /// only that exchange. Null if the full engine must run; set before the operation begins.
   std::atomic<CommunicatorContext*> inline_poll_context{nullptr};
-  /// Set to done together with this one, for a thread that waits for any of several collectives;
-  /// only the owner of the engine uses the pointer.
+  /// Set to done together with this one, for a thread that waits for any of several calls; only the
+  /// owner of the engine uses the pointer.
   Completion* any_of = nullptr;
 
   /// Ends the collective; only the owner of the engine calls this.

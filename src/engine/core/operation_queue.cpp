@@ -32,11 +32,14 @@ Missing OperationQueue::missing_of(const Completion& completion) const {
   const auto is_it = [&](const auto& one) { return one->completion().get() == &completion; };
   const auto active = std::find_if(active_.begin(), active_.end(), is_it);
   if (active != active_.end()) return (*active)->missing();
-  if (active_.empty() || std::none_of(queued_.begin(), queued_.end(), is_it)) return {};
-  Missing first = active_.front()->missing();
-  first.text = fmt::format("the end of {} #{}, called before, which lacks {}",
-                           active_.front()->description().operation, active_.front()->epoch(),
-                           first.text.empty() ? "its end" : first.text);
+  if (std::none_of(queued_.begin(), queued_.end(), is_it)) return {};
+  const auto earlier = std::find_if(active_.begin(), active_.end(),
+                                    [](const auto& one) { return !one->locally_complete(); });
+  if (earlier == active_.end()) return {};
+  Missing first = (*earlier)->missing();
+  first.text =
+      fmt::format("the end of {} #{}, called before{}{}", (*earlier)->description().operation,
+                  (*earlier)->epoch(), first.text.empty() ? "" : ", which lacks ", first.text);
   return first;
 }
 

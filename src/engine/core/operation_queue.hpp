@@ -71,8 +71,8 @@ class OperationQueue {
     }
     return nullptr;
   }
-  /// The data for which a collective waits. One that has not begun waits for the oldest active one;
-  /// a completion of another kind, for nothing.
+  /// The data for which a collective waits. One that has not begun waits for an active one; a
+  /// completion of another kind, for nothing.
   Missing missing_of(const Completion& completion) const;
   /// Moves out the active collective with index `position`.
   std::unique_ptr<Operation> take(std::size_t position);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
+#include <utility>
 #include <vector>
 
 #include "base/error.hpp"
@@ -53,22 +55,34 @@ Status cannot_wait(const runtime::RequestState& request) {
       index(request.communicator->rank()));
 }
 
-/// The error of a wait that has ended before its call, with the ranks that have not sent.
-Status timed_out(const runtime::RequestState& request, Nanoseconds timeout,
-                 const ProgressReport& report) {
+/// Waits for a call; false: it is not done at the deadline. Fails if this thread cannot wait for it.
+Result<bool> wait_until(const runtime::RequestState& request, Instant deadline) {
+  if (Status status = request.communicator->check_home(); !status) return status;
+  if (waits_for_itself(request)) return cannot_wait(request);
+  return request.communicator->progress()->wait(*request.completion, deadline);
+}
+
+/// The data for which a call waits, with each rank of the job once.
+engine::Missing missing_of(const runtime::RequestState& request) {
   engine::CommunicatorContext& context = request.communicator->context();
   engine::Missing missing = request.communicator->progress()->with_engine(
       [&] { return context.operations().missing_of(*request.completion); });
+  missing.ranks = context.names().in_job(std::move(missing.ranks));
   std::sort(missing.ranks.begin(), missing.ranks.end());
   missing.ranks.erase(std::unique(missing.ranks.begin(), missing.ranks.end()), missing.ranks.end());
-  return failure_of(
-      context.names().in_job(missing.ranks), Code::timeout,
-      "the call is not complete after {:.3f} s at rank {}: {} of {} chunks or tasks are done{}{}; "
-      "wait longer, or look for the rank that has not made its call",
-      static_cast<double>(timeout.count()) / 1e9, index(request.communicator->rank()),
-      report.chunks_present, report.chunks_total,
-      missing.text.empty() ? "" : ", missing here: ", missing.text);
+  return missing;
 }
+
+/// The ranks of the job whose data is missing for any of the calls.
+std::vector<Rank> missing_ranks(std::span<const runtime::RequestState* const> requests) {
+  std::set<Rank> ranks;
+  for (const runtime::RequestState* one : requests) {
+    for (const Rank rank : missing_of(*one).ranks) ranks.insert(rank);
+  }
+  return {ranks.begin(), ranks.end()};
+}
+
+double seconds_of(Nanoseconds time) { return static_cast<double>(time.count()) / 1e9; }
 
 /// The key of a new communicator, which for a duplicate comes from its parent; empty: none.
 Result<std::optional<crypto::Secret>> job_key_of(const runtime::Bootstrap& bootstrap,
@@ -186,58 +200,59 @@ bool Request::test() {
   return state_->completion->done.load(std::memory_order_acquire);
 }
 
-Status Request::wait() {
-  if (!state_) return no_request();
-  return at_home(*state_->communicator, [&]() -> Status {
-    if (waits_for_itself(*state_)) return cannot_wait(*state_);
-    state_->communicator->progress()->wait(*state_->completion, kNever);
-    return state_->completion->status;
-  });
-}
+Status Request::wait() { return wait_for(Nanoseconds::max()); }
 
 Status Request::wait_for(Nanoseconds timeout) {
   if (!state_) return no_request();
-  return at_home(*state_->communicator, [&]() -> Status {
-    if (waits_for_itself(*state_)) return cannot_wait(*state_);
-    const Instant deadline = runtime::instant_after(timeout);
-    if (state_->communicator->progress()->wait(*state_->completion, deadline)) {
-      return state_->completion->status;
-    }
-    return timed_out(*state_, timeout, progress());
+  return guarded([&]() -> Status {
+    const auto ended = wait_until(*state_, runtime::instant_after(timeout));
+    if (!ended) return ended.status();
+    if (*ended) return state_->completion->status;
+    const engine::Missing missing = missing_of(*state_);
+    const ProgressReport report = progress();
+    if (report.done) return state_->completion->status;
+    return failure_of(
+        missing.ranks, Code::timeout,
+        "the call is not complete after {:.3f} s at rank {}: {} of {} chunks or tasks "
+        "are done{}{}; wait longer, or look for the rank that has not made its call",
+        seconds_of(timeout), index(state_->communicator->rank()), report.chunks_present,
+        report.chunks_total, missing.text.empty() ? "" : ", missing here: ", missing.text);
   });
 }
 
 Status Request::wait_all(std::span<Request> requests, Nanoseconds timeout) {
-  const Instant deadline = runtime::instant_after(timeout);
-  Status first;
-  std::size_t open = 0;
-  for (Request& one : requests) {
-    if (!one.state_) continue;
-    const Nanoseconds left = std::max(deadline - runtime::now(), Nanoseconds(0));
-    const Status status = one.wait_for(deadline == kNever ? Nanoseconds::max() : left);
-    if (one.progress().done) {
-      if (first.ok()) first = status;
-    } else if (status.code() == Code::timeout) {
-      ++open;
-    } else {
-      return status;  // this thread cannot wait for it
+  return guarded([&]() -> Status {
+    const Instant deadline = runtime::instant_after(timeout);
+    Status first;
+    std::size_t calls = 0;
+    std::vector<const runtime::RequestState*> open;
+    for (const Request& one : requests) {
+      if (!one.state_) continue;
+      ++calls;
+      const auto ended = wait_until(*one.state_, deadline);
+      if (!ended) return ended.status();
+      if (!*ended) {
+        open.push_back(one.state_.get());
+      } else if (first.ok()) {
+        first = one.state_->completion->status;
+      }
     }
-  }
-  if (open == 0) return first;
-  return failure(Code::timeout,
-                 "{} of {} calls are not complete after {:.3f} s: wait longer, or look for the "
-                 "rank that has not made its calls",
-                 open, requests.size(), static_cast<double>(timeout.count()) / 1e9);
+    if (open.empty()) return first;
+    return failure_of(
+        missing_ranks(open), Code::timeout,
+        "{} of {} calls are not complete after {:.3f} s: wait longer, or look for the "
+        "rank that has not made its calls",
+        open.size(), calls, seconds_of(timeout));
+  });
 }
 
 Result<std::size_t> Request::wait_any(std::span<Request> requests, Nanoseconds timeout) {
-  const auto done = [&]() -> std::optional<std::size_t> {
-    for (std::size_t i = 0; i < requests.size(); ++i)
-      if (requests[i].state_ && requests[i].progress().done) return i;
-    return std::nullopt;
-  };
-  if (const auto index = done()) return *index;
   return guarded([&]() -> Result<std::size_t> {
+    const auto done = [&]() -> std::optional<std::size_t> {
+      for (std::size_t i = 0; i < requests.size(); ++i)
+        if (requests[i].state_ && requests[i].progress().done) return i;
+      return std::nullopt;
+    };
     std::vector<const runtime::RequestState*> states;
     for (const Request& one : requests) {
       if (!one.state_) continue;
@@ -246,12 +261,13 @@ Result<std::size_t> Request::wait_any(std::span<Request> requests, Nanoseconds t
       states.push_back(one.state_.get());
     }
     if (states.empty()) return no_request();
+    if (const auto index = done()) return *index;
     runtime::WaitSet set(states);
     if (set.wait(runtime::instant_after(timeout))) return done().value();
-    return failure(Code::timeout,
-                   "none of {} calls is complete after {:.3f} s: wait longer, or look for the rank "
-                   "that has not made its calls",
-                   states.size(), static_cast<double>(timeout.count()) / 1e9);
+    return failure_of(missing_ranks(states), Code::timeout,
+                      "none of {} calls is complete after {:.3f} s: wait longer, or look for the "
+                      "rank that has not made its calls",
+                      states.size(), seconds_of(timeout));
   });
 }
 

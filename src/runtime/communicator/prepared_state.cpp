@@ -19,7 +19,9 @@ Result<std::shared_ptr<PreparedState>> PreparedState::create(
   state->offsets_bytes_.assign(call.offsets_bytes.begin(), call.offsets_bytes.end());
   state->send_sizes_bytes_.assign(call.send_sizes_bytes.begin(), call.send_sizes_bytes.end());
   state->send_offsets_bytes_.assign(call.send_offsets_bytes.begin(), call.send_offsets_bytes.end());
+  state->algorithm_ = call.options.algorithm.name();
   CollectiveCall own = call;
+  own.options.algorithm = Algorithm(state->algorithm_);
   own.sizes_bytes = state->sizes_bytes_;
   own.offsets_bytes = state->offsets_bytes_;
   own.send_sizes_bytes = state->send_sizes_bytes_;

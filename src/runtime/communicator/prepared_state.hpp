@@ -1,9 +1,10 @@
-// The object behind a prepared collective: the run that its route has prepared, and the arrays that
-// the call names.
+// The object behind a prepared collective: the run that its route has prepared, and copies of the
+// arrays and the name in the call.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "runtime/communicator/communicator_impl.hpp"
@@ -23,6 +24,7 @@ class PreparedState {
 
   std::shared_ptr<CommunicatorImpl> communicator_;
   Collective collective_ = Collective::barrier;
+  std::string algorithm_;
   std::vector<std::uint64_t> sizes_bytes_;
   std::vector<std::uint64_t> offsets_bytes_;
   std::vector<std::uint64_t> send_sizes_bytes_;

@@ -7,8 +7,10 @@
 namespace tutti::runtime {
 namespace {
 
-/// Time for which a thread polls one engine while calls of other engines may end, too.
-constexpr Nanoseconds kTurn{1'000'000};
+/// Time for which a thread polls one engine while calls of other engines may end, too. It doubles
+/// while none does.
+constexpr Nanoseconds kFirstTurn{500'000};
+constexpr Nanoseconds kLongestTurn{8'000'000};
 
 }  // namespace
 
@@ -19,30 +21,39 @@ WaitSet::WaitSet(std::span<const RequestState* const> requests)
     if (std::find(engines_.begin(), engines_.end(), engine) == engines_.end())
       engines_.push_back(engine);
   }
-  for (const RequestState* one : requests_) {
-    one->communicator->progress()->with_engine([&] {
-      engine::Completion& completion = *one->completion;
-      if (completion.done.load(std::memory_order_acquire)) {
-        any_.done.store(true, std::memory_order_release);
-      } else {
-        completion.any_of = &any_;
-      }
+  on_each([&](engine::Completion& completion) {
+    if (completion.done.load(std::memory_order_acquire)) {
+      any_.done.store(true, std::memory_order_release);
+    } else {
+      completion.any_of = &any_;
+    }
+  });
+}
+
+WaitSet::~WaitSet() {
+  on_each([](engine::Completion& completion) { completion.any_of = nullptr; });
+}
+
+/// Runs `work` on the completion of each request while no thread polls its engine.
+template <typename Work>
+void WaitSet::on_each(const Work& work) {
+  for (Progress* engine : engines_) {
+    engine->with_engine([&] {
+      for (const RequestState* one : requests_)
+        if (one->communicator->progress().get() == engine) work(*one->completion);
     });
   }
 }
 
-WaitSet::~WaitSet() {
-  for (const RequestState* one : requests_)
-    one->communicator->progress()->with_engine([&] { one->completion->any_of = nullptr; });
-}
-
 bool WaitSet::wait(Instant deadline) {
+  Nanoseconds turn = kFirstTurn;
   while (true) {
     for (Progress* engine : engines_) {
-      const Instant end = engines_.size() == 1 ? deadline : std::min(deadline, now() + kTurn);
+      const Instant end = engines_.size() == 1 ? deadline : std::min(deadline, now() + turn);
       if (engine->wait(any_, end)) return true;
     }
     if (now() >= deadline) return any_.done.load(std::memory_order_acquire);
+    turn = std::min(2 * turn, kLongestTurn);
   }
 }
 

@@ -1,4 +1,4 @@
-// Waits until one of several requests is done, which may be of several communicators.
+// Waits until one of several requests is done. They may belong to several communicators.
 #pragma once
 
 #include <span>
@@ -23,6 +23,9 @@ class WaitSet {
   bool wait(Instant deadline);
 
  private:
+  template <typename Work>
+  void on_each(const Work& work);
+
   std::vector<const RequestState*> requests_;
   std::vector<Progress*> engines_;  ///< engines of the requests, each once
   engine::Completion any_;
