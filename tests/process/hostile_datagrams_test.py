@@ -29,7 +29,7 @@ ETH_P_IP = 0x0800
 # Datagrams of the ranks that name the receiver as their source fall to its socket filter, which the kernel counts as drops.
 REFUSALS = ("device_rejected_foreign", "device_rejected_integrity", "device_rejected_replayed", "device_kernel_drops",
             "chunks_stale", "chunks_duplicate", "chunks_malformed")
-# What ranks multicast again may count as stale or duplicate at the other ranks.
+# Data that ranks multicast again may count as stale or duplicate at the other ranks.
 MULTICAST_AGAIN = ("chunks_multicast_again", "slot_entries_resent")
 # A datagram of a rank that is dropped by the kernel, or comes late, is then fetched or sent again.
 LOST_OR_LATE = ("chunks_fetched", "device_reliable_frames_resent", "slot_entries_requested")
