@@ -11,8 +11,8 @@
 #   --quick    debug only
 #
 # ThreadSanitizer covers of suite process aggregator_test, host_device_processes and the matrix program;
-# it leaves to --full the tests that CMake calls SINGLE_THREADED, among them suite schedule, suite
-# scenario by UC multicast, and processes that fork or exit in the middle of a job.
+# it leaves to --full the tests that CMake calls SINGLE_THREADED, suites protocol and schedule, which have
+# one thread, suite scenario by UC multicast, and processes that fork or exit in the middle of a job.
 #
 # After each preset its skipped tests are listed with what they lack. TUTTI_REQUIRE=lab,mpi,...
 # turns a skip for lack of one of these into a failure; tests/requirements.py lists the names.
@@ -31,12 +31,16 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-# Optional packages may be missing: the tests that use them are skipped.
-if [ "$mode" = quick ] || ! tools/setup.sh --all; then tools/setup.sh; fi
+# Optional packages may be missing: the tests that use them are skipped. PyTorch is large, so it is installed only
+# where its tests are required.
+extent=--all
+if [[ ",${TUTTI_REQUIRE:-}," == *,torch,* ]]; then extent=--torch; fi
+if [ "$mode" = quick ] || ! tools/setup.sh "$extent"; then tools/setup.sh; fi
 python3 tests/requirements.py
 
 launcher=()
 if command -v ccache > /dev/null; then
+  export CCACHE_SLOPPINESS=pch_defines,time_macros
   launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_C_COMPILER_LAUNCHER=ccache)
 fi
 
@@ -62,8 +66,7 @@ run() {
   shift
   echo "==== $preset: test"
   : > "$skips"
-  # Two at a time on any machine: each test starts several ranks, which mostly wait.
-  TUTTI_SKIP_LOG=$skips "${wrapper[@]}" ctest --preset "$preset" -j 2 --no-tests=error "$@" 2>&1 |
+  TUTTI_SKIP_LOG=$skips "${wrapper[@]}" ctest --preset "$preset" -j "$at_once" --no-tests=error "$@" 2>&1 |
     tee "$log" || failed=1
   summaries+=("$preset: $(grep -E 'tests passed|No tests were found' "$log" || true) \
 in $((SECONDS - begun)) s")
@@ -78,19 +81,24 @@ in $((SECONDS - begun)) s")
 }
 
 wrapper=()
+# Tests at a time on any machine: each one starts several ranks, which mostly wait.
+at_once=2
 if [ "$mode" != usual ]; then
   build dev
   run dev
 fi
 many_ranks='/P([5-9]|1[0-6])( |$)'
+# ThreadSanitizer runs the receive workers by UD multicast in every shape, AddressSanitizer in one.
+most_shapes='^(Scenario|Communicator)/Workers[.].*/W(1S1|1S2|2S2|2S4)( |$)'
 if [ "$mode" = full ]; then
   build release
   run release
 elif [ "$mode" = usual ]; then
   build release {src,sim,studies,bindings/c,apps,examples,bench}/all \
-    tests/{schedule,simulator,swarm,process,lab,structure,install}/all collectives_test
-  run release -L 'schedule|simulator|swarm|process|lab|structure|install|c_interface|example'
+    tests/{schedule,simulator,swarm,process,python,torch,lab,structure,install}/all collectives_test endurance_test
+  run release -L 'schedule|simulator|swarm|process|python|torch|lab|structure|install|c_interface|example'
   run release -L unit -R "$many_ranks"
+  run release -L scenario -R '^Endurance[.]'  # fewer calls with sanitizers
 fi
 # Sanitizers: suites that run threads, memory and hostile bytes through the library. The network
 # lab, the installation and the structure would add nothing.
@@ -111,10 +119,12 @@ if [ "$mode" = full ]; then
 fi
 if [ "$mode" = usual ]; then
   build asan tests/{unit,protocol,scenario,offload}/all
-  run asan -L 'unit|protocol|scenario|offload' -E "$many_ranks"
+  at_once=4  # these keep no deadlines
+  run asan -L 'unit|protocol|scenario|offload' -E "$many_ranks|$most_shapes"
+  at_once=2
   wrapper=("${fixed_addresses[@]}")
-  build tsan tests/{unit,protocol,scenario,offload}/all tutti aggregated_program loop_program matrix_program
-  run tsan -L 'unit|protocol|offload|process' -E "$many_ranks|^(cli|radix_sort|trace|tune)_test\$|^(life_processes|allocation_failures)\$"
+  build tsan tests/{unit,scenario,offload}/all tutti aggregated_program loop_program matrix_program
+  run tsan -L 'unit|offload|process' -E "$many_ranks|^(cli|radix_sort|trace|tune)_test\$|^(life_processes|allocation_failures)\$"
   run tsan -L scenario -E '^uc[.]'
 fi
 

@@ -20,11 +20,6 @@ constexpr std::size_t kLongBytes = 300'000;  // longer than any eager message
 constexpr Rank kZero{0};
 constexpr Rank kOne{1};
 
-Request begun(Result<Request> request) {
-  EXPECT_TRUE(request.ok()) << request.status().to_string();
-  return request.ok() ? std::move(*request) : Request();
-}
-
 /// Waits for a receive that must succeed; returns its message.
 MessageInfo received(Request& request) {
   const Status status = request.wait_for(kLong);

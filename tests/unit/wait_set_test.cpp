@@ -4,7 +4,6 @@
 
 #include <array>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "communicator_ranks.hpp"
@@ -39,11 +38,6 @@ class WaitSet : public testing::TestWithParam<Other> {
     });
   }
 };
-
-Request begun(Result<Request> request) {
-  EXPECT_TRUE(request.ok()) << request.status().to_string();
-  return request.ok() ? std::move(*request) : Request();
-}
 
 TEST_P(WaitSet, CallThatEndsFirst_isTheOneReturned) {
   on_two_ranks([](Communicator& first, Communicator& second) {

@@ -1,0 +1,1 @@
+// The source of the program whose precompiled header all tests reuse.
