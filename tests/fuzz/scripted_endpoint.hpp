@@ -20,7 +20,7 @@ class SilentQueuePair final : public device::MulticastQueuePair {
   Status post_probe(std::uint32_t, std::uint32_t) override { return {}; }
 };
 
-class ScriptedEndpoint final : public device::Endpoint {
+class ScriptedEndpoint : public device::Endpoint {
  public:
   ScriptedEndpoint() {
     capabilities_.max_chunk_bytes = 1024;

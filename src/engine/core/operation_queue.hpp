@@ -7,6 +7,7 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -31,6 +32,9 @@ class OperationQueue {
 
   /// Hands a collective to the engine. Any thread may call this; it takes no lock.
   void submit(std::unique_ptr<Operation> operation) { submitted_.push(std::move(operation)); }
+
+  /// Whether the owner polls this communicator only after an event (`EnginePoller`). Any thread.
+  std::atomic<bool>& dormant() { return dormant_; }
 
   // Only the owner of the engine calls the functions below.
 
@@ -114,6 +118,7 @@ class OperationQueue {
   std::vector<std::unique_ptr<Operation>> active_;
   std::unique_ptr<Operation> unbegun_;  ///< collective whose beginning threw; null: none
   std::uint32_t next_epoch_;
+  std::atomic<bool> dormant_{false};
 };
 
 }  // namespace tutti::engine

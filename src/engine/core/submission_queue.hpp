@@ -20,7 +20,7 @@ class SubmissionQueue {
 
   void push(std::unique_ptr<Call> call) {
     auto* node = new Node{std::move(call), head_.load(std::memory_order_relaxed)};
-    while (!head_.compare_exchange_weak(node->next, node, std::memory_order_release,
+    while (!head_.compare_exchange_weak(node->next, node, std::memory_order_seq_cst,
                                         std::memory_order_relaxed)) {
     }
   }
@@ -28,8 +28,10 @@ class SubmissionQueue {
   // Only the consumer calls the functions below. None of them allocates, so that no call is
   // lost for lack of memory.
 
+  /// Sequentially consistent with `push`, so that either the consumer sees a call or its producer
+  /// sees what the consumer stored before (`OperationQueue::dormant`).
   bool empty() const {
-    return oldest_ == nullptr && head_.load(std::memory_order_relaxed) == nullptr;
+    return oldest_ == nullptr && head_.load(std::memory_order_seq_cst) == nullptr;
   }
   /// The oldest call, which the consumer may move out before it calls `pop`; null: none.
   std::unique_ptr<Call>* front() {

@@ -3,7 +3,6 @@
 #include <sys/epoll.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <utility>
 
@@ -13,6 +12,14 @@
 #include "runtime/progress/event_descriptor.hpp"
 
 namespace tutti::runtime {
+
+namespace {
+
+bool has_submissions(engine::CommunicatorContext& context) {
+  return context.operations().has_submissions() || context.tagged().has_submissions();
+}
+
+}  // namespace
 
 Status EnginePoller::open() {
   epoll_ = device::Descriptor(::epoll_create1(EPOLL_CLOEXEC));
@@ -29,14 +36,17 @@ Status EnginePoller::open() {
 
 Status EnginePoller::add(engine::CommunicatorContext& context) {
   // Memory is reserved first, so that nothing throws after the descriptor has been added to the
-  // epoll set.
+  // epoll set, nor when a communicator is awakened.
   contexts_.reserve(contexts_.size() + 1);
+  awake_.reserve(contexts_.size() + 1);
   const int fd = context.endpoint().wait_descriptor();
   epoll_event event{.events = EPOLLIN, .data = {.ptr = &context}};
   if (fd >= 0 && ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
     return system_failure(errno, "watching a communicator");
   }
+  context.operations().dormant() = false;
   contexts_.push_back(&context);
+  awake_.push_back(&context);
   return {};
 }
 
@@ -44,59 +54,133 @@ void EnginePoller::remove(engine::CommunicatorContext& context) {
   const int fd = context.endpoint().wait_descriptor();
   if (fd >= 0) (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
   std::erase(contexts_, &context);
+  std::erase(awake_, &context);
+}
+
+// ---- dormant communicators ----------------------------------------------------------------------
+
+void EnginePoller::awaken(engine::CommunicatorContext& context) {
+  if (!context.operations().dormant()) return;
+  context.operations().dormant() = false;
+  awake_.push_back(&context);
+}
+
+template <typename Condition>
+void EnginePoller::awaken_if(const Condition& condition) {
+  for (engine::CommunicatorContext* context : contexts_) {
+    if (context->operations().dormant() && condition(*context)) awaken(*context);
+  }
+}
+
+void EnginePoller::awaken_changed() {
+  if (!changed_.load(std::memory_order_relaxed) || !changed_.exchange(false)) return;
+  awaken_if([](const auto& one) { return one.busy() || one.failures().noted(); });
+}
+
+void EnginePoller::awaken_due(Instant now) {
+  const bool all = now >= all_due_;
+  if (all) all_due_ = now + longest_dormancy_;
+  if (!all && now < dormant_deadline_) return;
+  dormant_deadline_ = kNever;
+  awaken_if([&](const auto& one) {
+    const Instant due = one.next_deadline();
+    if (!all && due > now) dormant_deadline_ = std::min(dormant_deadline_, due);
+    return all || due <= now;
+  });
+}
+
+void EnginePoller::awaken_reported(const Events& events, int count) {
+  for (int i = 0; i < count; ++i) {
+    if (events[i].data.ptr != nullptr)
+      awaken(*static_cast<engine::CommunicatorContext*>(events[i].data.ptr));
+  }
+}
+
+/// Awakens each communicator that has something to do. The owner's own wake-up descriptor is not
+/// cleared, because another thread may want the engine.
+void EnginePoller::awaken_all_due() {
+  awaken_changed();
+  if (awake_.size() == contexts_.size()) return;
+  awaken_due(now());
+  Events events;
+  awaken_reported(events, device::wait_events(epoll_.get(), events, timespec{}));
+}
+
+/// Makes the idle communicators dormant. Returns false if a call was submitted meanwhile.
+bool EnginePoller::retire_idle() {
+  bool called = false;
+  std::erase_if(awake_, [&](engine::CommunicatorContext* one) {
+    called |= has_submissions(*one);
+    if (one->busy() || one->failures().noted() || one->receiver().has_workers()) return false;
+    dormant_deadline_ = std::min(dormant_deadline_, one->next_deadline());
+    one->operations().dormant() = true;
+    // A thread that submitted a call before it could see this sign has not set `changed_`.
+    if (one->busy()) on_change();
+    return true;
+  });
+  const std::size_t awake = awake_.size();
+  awaken_changed();
+  return !called && awake_.size() == awake;
 }
 
 // ---- polling ------------------------------------------------------------------------------------
 
-bool EnginePoller::poll_all() {
+template <typename Condition>
+bool EnginePoller::poll_if(const Condition& condition) {
   const Instant at = now();
   bool worked = false;
-  for (engine::CommunicatorContext* context : contexts_)
-    worked |= run_contained(*context, [&] { return context->poll(at); });
-  return worked;
-}
-
-bool EnginePoller::poll_busy() {
-  constexpr std::uint32_t kRoundsOfIdle = 16;
-  if (rounds_++ % kRoundsOfIdle == 0) return poll_all();
-  const Instant at = now();
-  bool worked = false;
-  for (engine::CommunicatorContext* context : contexts_) {
-    if (!context->busy()) continue;
-    worked |= run_contained(*context, [&] { return context->poll(at); });
+  // A completion callback may awaken another communicator, which the loop then polls, too.
+  for (std::size_t i = 0; i < awake_.size(); ++i) {
+    engine::CommunicatorContext& one = *awake_[i];
+    if (condition(one)) worked |= run_contained(one, [&] { return one.poll(at); });
   }
   return worked;
 }
 
-void EnginePoller::fail_all(const Status& status) {
-  for (engine::CommunicatorContext* context : contexts_) context->failures().fail(status);
+bool EnginePoller::poll_all() {
+  awaken_all_due();
+  return poll_if([](const auto&) { return true; });
 }
 
-Instant EnginePoller::next_deadline() const {
-  Instant deadline = kNever;
-  for (const engine::CommunicatorContext* context : contexts_) {
+bool EnginePoller::poll_busy() {
+  constexpr std::uint32_t kRoundsOfIdle = 16;
+  const std::uint32_t round = rounds_++;
+  // The first round after a sleep knows already which communicators have woken the thread.
+  if (round != 0 && round % kRoundsOfIdle == 0) return poll_all();
+  awaken_changed();
+  return poll_if([&](const auto& one) { return round == 0 || one.busy(); });
+}
+
+void EnginePoller::fail_all(const Status& status) {
+  for (engine::CommunicatorContext* context : contexts_) context->failures().fail(status);
+  on_change();
+}
+
+Instant EnginePoller::next_deadline() {
+  awaken_changed();
+  Instant deadline = dormant_deadline_;
+  for (const engine::CommunicatorContext* context : awake_) {
     deadline = std::min(deadline, context->next_deadline());
   }
   return deadline;
 }
 
 bool EnginePoller::begins_together() const {
-  return std::any_of(
-      contexts_.begin(), contexts_.end(),
-      [](const engine::CommunicatorContext* one) { return one->operations().begins_together(); });
+  return std::any_of(awake_.begin(), awake_.end(), [](const engine::CommunicatorContext* one) {
+    return one->operations().begins_together();
+  });
 }
 
 bool EnginePoller::only_slot_exchanges() const {
-  return std::all_of(contexts_.begin(), contexts_.end(),
-                     [](const engine::CommunicatorContext* one) {
-                       return one->only_slot_exchange_active() || !one->busy();
-                     });
+  return std::all_of(awake_.begin(), awake_.end(), [](const engine::CommunicatorContext* one) {
+    return one->only_slot_exchange_active() || !one->busy();
+  });
 }
 
 bool EnginePoller::has_news() const {
-  return std::any_of(
-      contexts_.begin(), contexts_.end(),
-      [](const engine::CommunicatorContext* one) { return one->receiver().has_news(); });
+  return std::any_of(awake_.begin(), awake_.end(), [](const engine::CommunicatorContext* one) {
+    return one->receiver().has_news();
+  });
 }
 
 // ---- sleeping -----------------------------------------------------------------------------------
@@ -104,23 +188,25 @@ bool EnginePoller::has_news() const {
 bool EnginePoller::prepare_wait(Instant& deadline) {
   bool blocked = false;
   bool workers = false;
-  for (engine::CommunicatorContext* context : contexts_) {
-    deadline = std::min(deadline, context->next_deadline());
-    if (context->operations().has_submissions() || context->tagged().has_submissions())
-      return false;
+  deadline = std::min(deadline, next_deadline());
+  for (engine::CommunicatorContext* context : awake_) {
+    if (has_submissions(*context)) return false;
     blocked |= context->operations().blocked();
     workers |= context->receiver().has_workers();
   }
   if (deadline <= now()) return false;
   if (blocked) {
-    for (auto* context : contexts_) context->endpoint().notify_when_sendable(true);
+    for (auto* context : awake_) {
+      if (context->operations().blocked()) context->endpoint().notify_when_sendable(true);
+    }
     sendable_watched_ = true;
   }
   // The flag is set before the workers' results are checked, so a worker with a later result wakes
   // this thread.
   if (workers) asleep_.store(true, std::memory_order_seq_cst);
   bool news = workers && has_news();
-  for (auto* context : contexts_) news |= !context->endpoint().prepare_wait();
+  for (auto* context : awake_) news |= !context->endpoint().prepare_wait();
+  news = news || !retire_idle();
   if (news) after_wait();
   return !news;
 }
@@ -128,21 +214,23 @@ bool EnginePoller::prepare_wait(Instant& deadline) {
 void EnginePoller::after_wait() {
   asleep_.store(false, std::memory_order_relaxed);
   if (!std::exchange(sendable_watched_, false)) return;
-  for (auto* context : contexts_) context->endpoint().notify_when_sendable(false);
+  for (auto* context : awake_) context->endpoint().notify_when_sendable(false);
 }
 
 void EnginePoller::block(Instant deadline, observe::BusyTrace& busy) {
   const Instant since = busy.falls_asleep();
-  rounds_ = 0;  // the next poll includes all communicators, because any may have woken the thread
+  rounds_ = 0;  // the next round includes the idle communicators that are awake
   if (prepare_wait(deadline)) {
     const timespec timeout = time_left(deadline);
-    std::array<epoll_event, 16> events;
+    Events events;
     const int count = device::wait_events(epoll_.get(), events, timeout);
     after_wait();
     for (int i = 0; i < count; ++i) {
       if (events[i].data.ptr == nullptr) clear_notification();
     }
+    awaken_reported(events, count);
   }
+  awaken_due(now());
   busy.wakes(since);
 }
 

@@ -1,7 +1,15 @@
 // Polls the communicators that one engine serves, and sleeps until one of them has something to do.
+//
+// A communicator that is idle when the owner goes to sleep becomes dormant: its endpoint stays
+// prepared to wake the owner, and no round polls it. Its descriptor, its next deadline, a call or a
+// failure ends that. The cost of a round therefore does not grow with the idle communicators.
 #pragma once
 
+#include <sys/epoll.h>
+
+#include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <vector>
 
@@ -17,18 +25,33 @@ namespace tutti::runtime {
 /// For the owner of the engine only, except for functions marked "any thread".
 class EnginePoller {
  public:
+  /// Each dormant communicator is polled at intervals of `longest_dormancy`, so that a lost wake-up
+  /// only delays it.
+  explicit EnginePoller(Nanoseconds longest_dormancy = std::chrono::seconds(1))
+      : longest_dormancy_(longest_dormancy) {}
+
   Status open();
 
   Status add(engine::CommunicatorContext& context);
   void remove(engine::CommunicatorContext& context);
   const std::vector<engine::CommunicatorContext*>& contexts() const { return contexts_; }
 
-  /// Polls every communicator once; returns true if there was work. If the step of a communicator
-  /// throws, only this communicator fails.
+  /// Polls every communicator once that has something to do; returns true if there was work. If the
+  /// step of a communicator throws, only this communicator fails.
   bool poll_all();
-  /// Polls the communicators that run collectives, and from time to time all of them. An idle
-  /// communicator must only answer its peers, and a peer's message also wakes a sleeping owner.
+  /// Polls the communicators that run collectives, and from time to time does what `poll_all` does.
+  /// An idle communicator must only answer its peers, and a peer's message also wakes a sleeping
+  /// owner.
   bool poll_busy();
+  /// Ends the dormancy of a communicator.
+  void awaken(engine::CommunicatorContext& context);
+  /// Awakens a dormant communicator to which a call was submitted, before its next round. Any
+  /// thread, after the submission.
+  void on_submission(engine::CommunicatorContext& context) {
+    if (context.operations().dormant()) on_change();
+  }
+  /// Declares that calls or failures of dormant communicators may be due. Any thread.
+  void on_change() { changed_.store(true, std::memory_order_seq_cst); }
   /// Runs one step of one communicator and returns true if the step did some work. An exception in
   /// the step fails the communicator.
   template <typename Step>
@@ -44,7 +67,7 @@ class EnginePoller {
   void fail_all(const Status& status);
 
   /// The time at which some communicator must be polled even if nothing arrives.
-  Instant next_deadline() const;
+  Instant next_deadline();
   /// True if an operation asks that all ranks which share a core begin at the same time.
   bool begins_together() const;
   /// True if all running operations are slot exchanges.
@@ -70,14 +93,30 @@ class EnginePoller {
   int descriptor() const { return epoll_.get(); }
 
  private:
+  using Events = std::array<epoll_event, 16>;
+
+  template <typename Condition>
+  void awaken_if(const Condition& condition);
+  void awaken_changed();
+  void awaken_due(Instant now);
+  void awaken_reported(const Events& events, int count);
+  void awaken_all_due();
+  bool retire_idle();
+  template <typename Condition>
+  bool poll_if(const Condition& condition);
   bool has_news() const;
 
+  Nanoseconds longest_dormancy_;
   device::Descriptor epoll_;
   device::Descriptor owner_event_;
   /// True while the owner sleeps; maintained only if there are receive workers.
   std::atomic<bool> asleep_{false};
-  std::vector<engine::CommunicatorContext*> contexts_;
-  std::uint32_t rounds_ = 0;  ///< rounds since all communicators were polled
+  std::vector<engine::CommunicatorContext*> contexts_;  ///< all that are served
+  std::vector<engine::CommunicatorContext*> awake_;     ///< those that are not dormant
+  Instant dormant_deadline_ = kNever;  ///< the earliest deadline of a dormant communicator
+  Instant all_due_{};                  ///< time at which all dormant communicators are awakened
+  std::atomic<bool> changed_{false};   ///< a dormant communicator may have a call or a failure
+  std::uint32_t rounds_ = 0;           ///< rounds of `poll_busy` since the owner slept
   bool sendable_watched_ = false;
 };
 

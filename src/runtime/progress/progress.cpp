@@ -154,11 +154,18 @@ bool Progress::with_inline_engine(engine::CommunicatorContext& context, Step&& s
     background_.count_application_round();
   }
   const InlineOwner owner(ownership_);
+  engine_.awaken(context);
   EnginePoller::run_contained(context, std::forward<Step>(step));
   return true;
 }
 
 // ---- starting -----------------------------------------------------------------------------------
+
+void Progress::hand_over(engine::CommunicatorContext& context,
+                         std::unique_ptr<engine::Operation> operation) {
+  context.operations().submit(std::move(operation));
+  engine_.on_submission(context);
+}
 
 void Progress::submit(engine::CommunicatorContext& context,
                       std::unique_ptr<engine::Operation> operation, bool will_wait) {
@@ -171,7 +178,7 @@ void Progress::submit(engine::CommunicatorContext& context,
     });
     if (is_done(*completion)) return;
   }
-  if (operation) context.operations().submit(std::move(operation));
+  if (operation) hand_over(context, std::move(operation));
   if (will_wait) return;
   // This thread sends the first data, because the progress thread must wake first.
   poll_quietly();
@@ -182,6 +189,7 @@ void Progress::submit(engine::CommunicatorContext& context,
                       std::unique_ptr<engine::TaggedCall> call, bool will_wait) {
   const std::shared_ptr<engine::Completion> completion = call->completion;
   context.tagged().submit(std::move(call));
+  engine_.on_submission(context);
   if (will_wait) return;
   // An eager send is done after one poll, so that the progress thread need not wake for it.
   if (!callbacks_.load(std::memory_order_relaxed)) poll();
@@ -190,8 +198,11 @@ void Progress::submit(engine::CommunicatorContext& context,
 
 void Progress::go_on(engine::CommunicatorContext& context,
                      std::unique_ptr<engine::Operation> operation) {
-  if (operation->meets() && caller_owns_engine()) context.try_start_inline(now(), operation);
-  if (operation) context.operations().submit(std::move(operation));
+  if (operation->meets() && caller_owns_engine()) {
+    engine_.awaken(context);
+    context.try_start_inline(now(), operation);
+  }
+  if (operation) hand_over(context, std::move(operation));
 }
 
 // ---- waiting ------------------------------------------------------------------------------------

@@ -86,6 +86,7 @@ class Progress {
   /// Runs `work` while no other thread owns the engine.
   template <typename Work>
   auto with_engine(Work&& work) {
+    engine_.on_change();
     if (caller_owns_engine()) return work();
     const EngineOwner owner(*this);
     return work();
@@ -118,6 +119,8 @@ class Progress {
   void release();
   Turn take_turn(const engine::Completion& completion, Instant deadline);
   void own_until(const engine::Completion& completion, Instant deadline);
+  void hand_over(engine::CommunicatorContext& context,
+                 std::unique_ptr<engine::Operation> operation);
   template <typename Step>
   bool with_inline_engine(engine::CommunicatorContext& context, Step&& step);
   bool spin_inline(const engine::Completion& completion, Instant deadline);

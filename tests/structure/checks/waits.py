@@ -116,7 +116,7 @@ LISTED = [
     ("src/runtime/progress/background_thread.cpp", "wait_events", 1, "1 s (time_left)"),
     ("src/runtime/progress/engine_ownership.hpp", "wait_for", 2,
      "kMaxWait, after which the owner is notified again, and it releases the engine after its present poll; the time of the caller"),
-    ("src/runtime/progress/engine_poller.cpp", "wait_events", 1, "1 s (time_left)"),
+    ("src/runtime/progress/engine_poller.cpp", "wait_events", 2, "no time at all; 1 s (time_left)"),
     ("src/runtime/progress/event_descriptor.hpp", "read", 1, NO_WAIT + "an EFD_NONBLOCK event descriptor"),
     ("src/runtime/progress/progress.cpp", "sched_yield", 3,
      "the spin times; the loops around it end like Request::wait: " + WATCHED),

@@ -1,0 +1,219 @@
+// Tests which communicators the engine polls: those with work in each round, idle ones after an
+// event only.
+#include "runtime/progress/engine_poller.hpp"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+#include "fuzz/scripted_endpoint.hpp"
+#include "runtime/progress/clock.hpp"
+#include "runtime/progress/event_descriptor.hpp"
+
+namespace tutti::runtime {
+namespace {
+
+constexpr Nanoseconds kLong = std::chrono::hours(1);
+
+/// An endpoint that counts how often it is polled. Polling consumes its event.
+class CountedEndpoint final : public fuzz::ScriptedEndpoint {
+ public:
+  int polls = 0;
+  Instant deadline = kNever;
+  std::function<void()> on_prepare = [] {};
+
+  void arrive() { signal_event(event_); }
+
+  std::size_t poll(Instant, std::span<device::Completion>) override {
+    ++polls;
+    clear_event(event_.get());
+    deadline = kNever;
+    return 0;
+  }
+  bool prepare_wait() override {
+    on_prepare();
+    return true;
+  }
+  Instant next_deadline() const override { return deadline; }
+  int wait_descriptor() const override { return event_.get(); }
+
+ private:
+  device::Descriptor event_ = make_event();
+};
+
+/// An operation that never ends by itself.
+class EndlessOperation final : public engine::Operation {
+ public:
+  EndlessOperation() : Operation({"barrier", "endless"}) {}
+
+  bool poll(Instant) override { return false; }
+  bool locally_complete() const override { return true; }
+  bool done() const override { return false; }
+  observe::Phase phase() const override { return observe::Phase::data; }
+  engine::Missing missing() const override { return {}; }
+  void finish() override {}
+
+ protected:
+  void start(Instant, bool) override {}
+};
+
+class EnginePollerOf : public testing::Test {
+ protected:
+  static constexpr int kCommunicators = 20;
+
+  void SetUp() override {
+    ASSERT_TRUE(engine_.open().ok());
+    for (int i = 0; i < kCommunicators; ++i) {
+      auto endpoint = std::make_unique<CountedEndpoint>();
+      endpoints_.push_back(endpoint.get());
+      contexts_.push_back(std::make_unique<engine::CommunicatorContext>(
+          Rank{0}, 2, engine::Settings{}, std::move(endpoint),
+          std::vector<std::string>{"rank 0", "rank 1"}));
+      ASSERT_TRUE(engine_.add(*contexts_.back()).ok());
+    }
+  }
+
+  void submit(int which) {
+    contexts_[which]->operations().submit(std::make_unique<EndlessOperation>());
+    engine_.on_submission(*contexts_[which]);
+  }
+  /// Sleeps and is woken at once, as by another thread; polls what the events have awakened.
+  void sleep_and_poll() {
+    observe::BusyTrace busy(nullptr, observe::TraceKind::owner, "");
+    engine_.notify_owner();
+    engine_.block(kNever, busy);
+    engine_.poll_busy();
+  }
+  /// Communicator 0 runs a collective, and all others are dormant.
+  void make_dormant() {
+    submit(0);
+    engine_.poll_all();
+    sleep_and_poll();
+    sleep_and_poll();
+    for (const auto& one : contexts_) {
+      EXPECT_EQ(one->operations().dormant(), one != contexts_.front());
+    }
+    for (CountedEndpoint* const one : endpoints_) one->polls = 0;
+  }
+  /// The communicators other than 0 that were polled.
+  std::vector<int> polled() const {
+    std::vector<int> polled;
+    for (int i = 1; i < kCommunicators; ++i) {
+      if (endpoints_[i]->polls > 0) polled.push_back(i);
+    }
+    return polled;
+  }
+
+  EnginePoller engine_{kLong};
+  std::vector<CountedEndpoint*> endpoints_;
+  std::vector<std::unique_ptr<engine::CommunicatorContext>> contexts_;
+};
+
+using Which = std::vector<int>;
+
+TEST_F(EnginePollerOf, IdleCommunicators_whileAnotherIsBusy_areNotPolled) {
+  make_dormant();
+  for (int round = 0; round < 10; ++round) {
+    sleep_and_poll();
+    for (int i = 0; i < 50; ++i) engine_.poll_busy();
+    engine_.poll_all();
+  }
+  EXPECT_GE(endpoints_[0]->polls, 500);
+  EXPECT_EQ(polled(), Which{});
+}
+
+TEST_F(EnginePollerOf, Arrival_awakensItsCommunicator) {
+  make_dormant();
+  endpoints_[3]->arrive();
+  sleep_and_poll();
+  EXPECT_EQ(polled(), Which{3});
+  sleep_and_poll();
+  EXPECT_TRUE(contexts_[3]->operations().dormant());
+}
+
+TEST_F(EnginePollerOf, Arrival_whileTheOwnerDoesNotSleep_isPolledAfterSomeRounds) {
+  make_dormant();
+  endpoints_[3]->arrive();
+  for (int i = 0; i < 50; ++i) engine_.poll_busy();
+  EXPECT_EQ(polled(), Which{3});
+}
+
+TEST_F(EnginePollerOf, MoreArrivalsThanOneWaitReports_areAllPolled) {
+  make_dormant();
+  Which all;
+  for (int i = 1; i < kCommunicators; ++i) {
+    endpoints_[i]->arrive();
+    all.push_back(i);
+  }
+  for (int i = 0; i < 3; ++i) sleep_and_poll();
+  EXPECT_EQ(polled(), all);
+}
+
+TEST_F(EnginePollerOf, CallToADormantCommunicator_beginsInTheNextRound) {
+  make_dormant();
+  submit(7);
+  EXPECT_TRUE(contexts_[7]->operations().has_submissions());
+  engine_.poll_busy();
+  EXPECT_FALSE(contexts_[7]->operations().has_submissions());
+  EXPECT_EQ(polled(), Which{7});
+}
+
+TEST_F(EnginePollerOf, CallThatComesWhileTheOwnerPreparesToSleep_preventsTheSleep) {
+  submit(0);
+  engine_.poll_all();
+  endpoints_[7]->on_prepare = [this] {
+    if (!contexts_[7]->operations().has_submissions()) submit(7);
+  };
+  Instant deadline = kNever;
+  EXPECT_FALSE(engine_.prepare_wait(deadline));
+  EXPECT_FALSE(contexts_[7]->operations().dormant());
+}
+
+TEST_F(EnginePollerOf, DeadlineOfADormantCommunicator_isThatOfTheEngine) {
+  make_dormant();
+  engine_.awaken(*contexts_[5]);
+  const Instant due = now() + kLong;
+  endpoints_[5]->deadline = due;
+  Instant deadline = kNever;
+  ASSERT_TRUE(engine_.prepare_wait(deadline));
+  EXPECT_EQ(deadline, due);
+  EXPECT_TRUE(contexts_[5]->operations().dormant());
+  EXPECT_EQ(engine_.next_deadline(), due);
+}
+
+TEST_F(EnginePollerOf, DormantCommunicatorThatIsDue_isPolled) {
+  make_dormant();
+  engine_.awaken(*contexts_[5]);
+  endpoints_[5]->deadline = now() + std::chrono::milliseconds(20);
+  while (endpoints_[5]->deadline != kNever) sleep_and_poll();
+  EXPECT_EQ(polled(), Which{5});
+  EXPECT_EQ(engine_.next_deadline(), kNever);
+}
+
+TEST_F(EnginePollerOf, FailureOfADormantCommunicator_isCarriedOutInTheNextRound) {
+  make_dormant();
+  contexts_[4]->failures().abort("test");
+  engine_.on_change();
+  engine_.poll_busy();
+  EXPECT_TRUE(contexts_[4]->failures().noted());
+  EXPECT_FALSE(contexts_[4]->operations().dormant());
+}
+
+TEST_F(EnginePollerOf, RemovedCommunicator_isNotAwakened) {
+  make_dormant();
+  engine_.remove(*contexts_[2]);
+  endpoints_[2]->arrive();
+  engine_.on_change();
+  for (int i = 0; i < 3; ++i) sleep_and_poll();
+  engine_.poll_all();
+  EXPECT_EQ(polled(), Which{});
+}
+
+}  // namespace
+}  // namespace tutti::runtime
