@@ -1,7 +1,11 @@
 // Collectives of the C interface.
+#include <algorithm>
 #include <limits>
+#include <memory>
 #include <span>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "handles.hpp"
 #include "support.hpp"
@@ -102,10 +106,18 @@ Arguments& Arguments::options(const tutti_call_options_t* given, bool will_wait)
   auto read = read_structure(given, "tutti_call_options_t");
   if (!note(read.status())) return *this;
   CollectiveOptions& options = call.options;
-  options.will_wait = will_wait;
+  options.will_wait = will_wait || read->will_wait != 0;
   options.ports = read->ports;
   options.radix = read->radix;
   options.segments = read->segments;
+  if (read->priority < TUTTI_PRIORITY_LOW || read->priority > TUTTI_PRIORITY_HIGH) {
+    note(
+        failure(Code::invalid_argument,
+                "tutti_call_options_t.priority is {}, which is no priority: use TUTTI_PRIORITY_...",
+                read->priority));
+    return *this;
+  }
+  options.priority = static_cast<Priority>(read->priority);
   if (read->algorithm_name != nullptr) {
     options.algorithm = Algorithm(read->algorithm_name);
   } else if (read->algorithm == TUTTI_ALGORITHM_MULTICAST) {
@@ -157,31 +169,34 @@ tutti_status_t launch(tutti_comm_t* comm, const tutti_call_options_t* options,
 }
 
 /// The arguments that a call structure gives.
-Arguments arguments_of(const tutti_call_t* given, Communicator& of) {
-  Arguments made(Collective::barrier);
-  if (given == nullptr) {
-    made.note(null_argument("collective", "call"));
-    return made;
-  }
-  const auto read = read_structure(given, "tutti_call_t");
-  if (!made.note(read.status())) return made;
-  if (read->collective >= kCollectives) {
-    made.note(failure(Code::invalid_argument,
-                      "tutti_call_t.collective is {}, which is no collective: use TUTTI_BARRIER or "
-                      "another value of tutti.h",
-                      read->collective));
-    return made;
-  }
-  made.call.collective = static_cast<Collective>(read->collective);
-  made.call.root = rank_of(read->root);
-  made.send({"send", read->send, read->send_bytes, 1});
-  made.receive({"receive", read->receive, read->receive_bytes, 1});
-  const bool named = read->sizes != nullptr || read->offsets != nullptr;
-  if (named) made.received_blocks(read->sizes, read->offsets, of);
-  const bool send_named = read->send_sizes != nullptr || read->send_offsets != nullptr;
-  if (send_named) made.sent_blocks(read->send_sizes, read->send_offsets, of);
-  if (reduces(made.call.collective)) made.reduction(read->reduction);
-  return made.options(read->options, /*will_wait=*/false);
+auto described_by(const tutti_call_t* given) {
+  return [=](Communicator& of) {
+    Arguments made(Collective::barrier);
+    if (given == nullptr) {
+      made.note(null_argument("collective", "call"));
+      return made;
+    }
+    const auto read = read_structure(given, "tutti_call_t");
+    if (!made.note(read.status())) return made;
+    if (read->collective >= kCollectives) {
+      made.note(
+          failure(Code::invalid_argument,
+                  "tutti_call_t.collective is {}, which is no collective: use TUTTI_BARRIER or "
+                  "another value of tutti.h",
+                  read->collective));
+      return made;
+    }
+    made.call.collective = static_cast<Collective>(read->collective);
+    made.call.root = rank_of(read->root);
+    made.send({"send", read->send, read->send_bytes, 1});
+    made.receive({"receive", read->receive, read->receive_bytes, 1});
+    const bool named = read->sizes != nullptr || read->offsets != nullptr;
+    if (named) made.received_blocks(read->sizes, read->offsets, of);
+    const bool send_named = read->send_sizes != nullptr || read->send_offsets != nullptr;
+    if (send_named) made.sent_blocks(read->send_sizes, read->send_offsets, of);
+    if (reduces(made.call.collective)) made.reduction(read->reduction);
+    return made.options(read->options, /*will_wait=*/false);
+  };
 }
 
 auto barrier() {
@@ -339,10 +354,36 @@ tutti_status_t tutti_start(tutti_comm_t* comm, const tutti_call_t* call,
   return guarded([&]() -> Status {
     if (comm == nullptr) return null_argument("tutti_start", "comm");
     if (request == nullptr) return null_argument("tutti_start", "request");
-    const auto arguments = tutti::c::arguments_of(call, *comm->communicator);
-    if (!arguments.status.ok()) return arguments.status;
+    const auto arguments = tutti::c::arguments_of(comm, tutti::c::described_by(call));
+    if (!arguments) return arguments.status();
     return tutti::c::store_request(comm->communicator, request,
-                                   [&] { return comm->communicator->start(arguments.call); });
+                                   [&] { return comm->communicator->start(arguments->call); });
+  });
+}
+
+tutti_status_t tutti_start_all(tutti_comm_t* comm, const tutti_call_t* const* calls, size_t count,
+                               tutti_request_t** requests) {
+  return guarded([&]() -> Status {
+    if (comm == nullptr) return null_argument("tutti_start_all", "comm");
+    if (calls == nullptr && count > 0) return null_argument("tutti_start_all", "calls");
+    if (requests == nullptr && count > 0) return null_argument("tutti_start_all", "requests");
+    std::fill_n(requests, count, nullptr);
+    std::vector<tutti::CollectiveCall> converted;
+    std::vector<std::unique_ptr<tutti_request>> handles;
+    for (size_t i = 0; i < count; ++i) {
+      const auto arguments = tutti::c::arguments_of(comm, tutti::c::described_by(calls[i]));
+      if (!arguments) return arguments.status();
+      converted.push_back(arguments->call);
+      handles.push_back(std::make_unique<tutti_request>());
+      handles.back()->communicator = comm->communicator;
+    }
+    std::vector<tutti::Request> started(count);
+    const Status status = tutti::start_all(*comm->communicator, converted, started);
+    for (size_t i = 0; i < count && !started[i].empty(); ++i) {
+      handles[i]->request = std::move(started[i]);
+      requests[i] = handles[i].release();
+    }
+    return status;
   });
 }
 
@@ -351,9 +392,9 @@ tutti_status_t tutti_prepare(tutti_comm_t* comm, const tutti_call_t* call,
   return guarded([&]() -> Status {
     if (comm == nullptr) return null_argument("tutti_prepare", "comm");
     if (prepared == nullptr) return null_argument("tutti_prepare", "prepared");
-    const auto arguments = tutti::c::arguments_of(call, *comm->communicator);
-    if (!arguments.status.ok()) return arguments.status;
-    auto made = comm->communicator->prepare(arguments.call);
+    const auto arguments = tutti::c::arguments_of(comm, tutti::c::described_by(call));
+    if (!arguments) return arguments.status();
+    auto made = comm->communicator->prepare(arguments->call);
     if (!made) return made.status();
     *prepared = new tutti_prepared{comm->communicator, std::move(*made)};
     return {};

@@ -5,11 +5,25 @@
 
 namespace {
 
-// The message of the last failure in this thread. `last_text`, which tutti_last_error() returns, is
-// the text of `last_error` or a static text.
-thread_local std::string last_error;
+/// The last failure in this thread. The objects of a thread end before static destructors, which
+/// may still call C functions: from then on only static texts are kept.
+struct LastFailure {
+  std::string text;
+  std::vector<std::uint32_t> ranks;
+
+  ~LastFailure();
+};
+
+enum class Lifetime { live, ended };
+thread_local Lifetime last_failure_lifetime = Lifetime::live;
+// tutti_last_error() returns it: the text of `last_failure`, or a static text.
 thread_local const char* last_text = "";
-thread_local std::vector<std::uint32_t> last_ranks;
+thread_local LastFailure last_failure;
+
+LastFailure::~LastFailure() {
+  last_text = "";
+  last_failure_lifetime = Lifetime::ended;
+}
 
 }  // namespace
 
@@ -18,16 +32,16 @@ namespace tutti::c {
 tutti_status_t report(const Status& status) noexcept {
   if (status.ok()) return TUTTI_OK;
   const auto value = static_cast<tutti_status_t>(status.code());
-  last_ranks.clear();
+  last_text = tutti_status_string(value);
+  if (last_failure_lifetime == Lifetime::ended) return value;
+  last_failure.ranks.clear();
   try {
-    for (const Rank rank : status.ranks()) last_ranks.push_back(index(rank));
-    last_error = status.message();
-    last_text = last_error.c_str();
+    for (const Rank rank : status.ranks()) last_failure.ranks.push_back(index(rank));
+    last_failure.text = status.message();
+    if (!last_failure.text.empty()) last_text = last_failure.text.c_str();
   } catch (...) {
-    last_ranks.clear();
-    last_error.clear();
+    last_failure.ranks.clear();
   }
-  if (last_error.empty()) last_text = tutti_status_string(value);
   return value;
 }
 
@@ -76,9 +90,10 @@ const char* tutti_status_string(tutti_status_t status) {
 const char* tutti_last_error(void) { return last_text; }
 
 size_t tutti_last_error_ranks(uint32_t* ranks, size_t capacity) {
-  if (ranks != nullptr)
-    std::copy_n(last_ranks.begin(), std::min(capacity, last_ranks.size()), ranks);
-  return last_ranks.size();
+  if (last_failure_lifetime == Lifetime::ended) return 0;
+  const std::vector<std::uint32_t>& known = last_failure.ranks;
+  if (ranks != nullptr) std::copy_n(known.begin(), std::min(capacity, known.size()), ranks);
+  return known.size();
 }
 
 void tutti_free_text(char* text) { std::free(text); }

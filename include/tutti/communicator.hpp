@@ -39,6 +39,9 @@
 namespace tutti {
 
 class Communicator;
+class Request;
+TUTTI_EXPORT Status start_all(Communicator& communicator, std::span<const CollectiveCall> calls,
+                              std::span<Request> requests);
 
 namespace runtime {
 class Bootstrap;
@@ -66,6 +69,7 @@ class TUTTI_EXPORT Request {
  public:
   /// Makes an empty request: test() returns true, and wait() fails with Code::invalid_argument.
   Request() = default;
+  bool empty() const { return state_ == nullptr; }
   /// Advances the collective without blocking. Returns true if the collective is done, successfully
   /// or not; wait() then returns its status at once.
   bool test();
@@ -105,6 +109,8 @@ class TUTTI_EXPORT Request {
  private:
   friend class Communicator;
   friend class Prepared;
+  friend Status start_all(Communicator& communicator, std::span<const CollectiveCall> calls,
+                          std::span<Request> requests);
   explicit Request(std::shared_ptr<runtime::RequestState> state) : state_(std::move(state)) {}
 
   std::shared_ptr<runtime::RequestState> state_;
@@ -208,7 +214,8 @@ class TUTTI_EXPORT Communicator {
   Result<Request> scatter(std::span<const std::byte> all, std::span<std::byte> own, Rank root,
                           const CollectiveOptions& options = {});
   /// Alltoall: sends block r of `send` to rank r, and receives rank r's block for this rank as
-  /// block r of `receive`. Both buffers have size() blocks of equal size and must not overlap.
+  /// block r of `receive`. Both buffers have size() blocks of equal size. In place, both are the
+  /// same buffer; the call then copies what it sends.
   Result<Request> alltoall(std::span<const std::byte> send, std::span<std::byte> receive,
                            const CollectiveOptions& options = {});
   /// Reduce: combines the elements of every rank's `own` into root's `result`, which has the same
@@ -239,7 +246,7 @@ class TUTTI_EXPORT Communicator {
                            std::span<const std::uint64_t> offsets_bytes, std::span<std::byte> own,
                            Rank root, const CollectiveOptions& options = {});
   /// Alltoall with blocks of different sizes: the block of `send` for rank r has send_sizes_bytes[r]
-  /// bytes, and the one of `receive` from rank r sizes_bytes[r].
+  /// bytes, and the one of `receive` from rank r sizes_bytes[r]. In place as of alltoall().
   Result<Request> alltoallv(std::span<const std::byte> send,
                             std::span<const std::uint64_t> send_sizes_bytes,
                             std::span<const std::uint64_t> send_offsets_bytes,
@@ -330,9 +337,22 @@ class TUTTI_EXPORT Communicator {
   friend Result<Communicator> runtime::create_communicator(runtime::Bootstrap& bootstrap,
                                                            const CommunicatorOptions& options,
                                                            const Communicator* parent);
+  friend Status start_all(Communicator& communicator, std::span<const CollectiveCall> calls,
+                          std::span<Request> requests);
   explicit Communicator(std::shared_ptr<runtime::CommunicatorImpl> state);
 
   std::shared_ptr<runtime::CommunicatorImpl> state_;
 };
+
+/// Starts several collectives together, in their order, and stores the request of each in
+/// `requests`, which has as many elements. If one of them is wrong, none starts; the error gives its
+/// index. The progress thread wakes once for all. If memory runs out after some have started, only
+/// these have a request, for which the caller must wait. Thread-safe.
+///
+///   std::array<tutti::Request, 2> requests;
+///   auto status = tutti::start_all(*comm, calls, requests);
+///   if (status) status = tutti::Request::wait_all(requests);
+Status start_all(Communicator& communicator, std::span<const CollectiveCall> calls,
+                 std::span<Request> requests);
 
 }  // namespace tutti

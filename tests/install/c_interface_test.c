@@ -203,6 +203,35 @@ static void check_prepared(tutti_comm_t* comm, uint32_t rank) {
 
 /* Block r of every buffer has r + 1 bytes, or words, and a gap before it. */
 static void check_varying(tutti_comm_t* comm, uint32_t rank) {
+/* A Broadcast and an Allgather start together; beside a wrong call, none does. */
+static void check_group(tutti_comm_t* comm, uint32_t rank) {
+  unsigned char news = rank == 0 ? 5 : 0;
+  unsigned char own = (unsigned char)rank;
+  unsigned char all[kRanks] = {0};
+  tutti_call_t broadcast = TUTTI_CALL_INIT(TUTTI_BROADCAST);
+  broadcast.receive = &news, broadcast.receive_bytes = 1;
+  tutti_call_t gather = TUTTI_CALL_INIT(TUTTI_ALLGATHER);
+  gather.send = &own, gather.send_bytes = 1;
+  gather.receive = all, gather.receive_bytes = kRanks;
+  tutti_call_t wrong = gather;
+  wrong.receive_bytes = kRanks + 1;
+  const tutti_call_t* calls[3] = {&broadcast, &gather, &wrong};
+  tutti_request_t* requests[3] = {NULL, NULL, NULL};
+  CHECK_INVALID(tutti_start_all(comm, calls, 3, requests));
+  CHECK(strstr(tutti_last_error(), "call 2: allgather") != NULL);
+  CHECK(requests[0] == NULL && requests[1] == NULL && requests[2] == NULL);
+  CHECK_OK(tutti_start_all(comm, calls, 2, requests));
+  CHECK_OK(tutti_request_wait_all(requests, 2, TUTTI_NO_TIMEOUT));
+  CHECK(news == 5);
+  for (unsigned char r = 0; r < kRanks; ++r) CHECK(all[r] == r);
+  tutti_request_free(requests[0]);
+  tutti_request_free(requests[1]);
+  CHECK_OK(tutti_start_all(comm, NULL, 0, NULL));
+  CHECK_INVALID(tutti_start_all(NULL, calls, 2, requests));
+  CHECK_INVALID(tutti_start_all(comm, NULL, 1, requests));
+  CHECK_INVALID(tutti_start_all(comm, calls, 1, NULL));
+}
+
   const uint64_t sizes[kRanks] = {1, 2, 3};
   const uint64_t offsets[kRanks] = {1, 3, 6};
   const uint64_t own[kRanks] = {sizes[rank], sizes[rank], sizes[rank]};
@@ -448,6 +477,7 @@ static tutti_status_t refuse(const void* mine, void* all, size_t bytes, int64_t 
 }
 
 static void check_misuse_without_ranks(void) {
+  check_group(comm, rank);
   tutti_comm_t* comm = NULL;
   tutti_unique_id_t id;
   memset(&id, 'x', sizeof id);

@@ -79,7 +79,7 @@ class Trial {
  private:
   static bool can_be_in_place(Collective collective) {
     return collective != Collective::barrier && collective != Collective::broadcast &&
-           collective != Collective::alltoall && collective != Collective::alltoallv;
+           collective != Collective::alltoallv;
   }
 
   /// Blocks of different sizes, with gaps.
@@ -186,6 +186,7 @@ class Trial {
         if (at_root()) copy_own_to(all.subspan(me_ * block_, block_), call);
         return;
       case Collective::allreduce:
+      case Collective::alltoall:
         copy_own_to(all, call);
         return;
       case Collective::reduce:
@@ -613,6 +614,23 @@ TEST(Collectives, MulticastWithDifferentSizesAtTwoRanks_failsAtTheReceiver) {
   }
 }
 
+TEST(Collectives, AlltoallvInPlace_sendsWhatTheBufferHeldBefore) {
+  on_ranks(3, [](Communicator& communicator) {
+    const std::uint32_t me = index(communicator.rank());
+    // Rank r sends r + 1 bytes to each rank, from the end of the buffer to its beginning.
+    const std::vector<std::uint64_t> sent(3, me + 1), sent_at{8, 4, 0};
+    const std::vector<std::uint64_t> sizes{1, 2, 3}, offsets{0, 1, 3};
+    Bytes buffer(12);
+    for (std::uint32_t r = 0; r < 3; ++r)
+      std::fill_n(buffer.begin() + sent_at[r], me + 1, static_cast<std::byte>(16 * (me + 1) + r));
+    Bytes wanted = buffer;
+    for (std::uint32_t r = 0; r < 3; ++r)
+      std::fill_n(wanted.begin() + offsets[r], sizes[r], static_cast<std::byte>(16 * (r + 1) + me));
+    finish(communicator.alltoallv(buffer, sent, sent_at, buffer, sizes, offsets));
+    EXPECT_EQ(buffer, wanted);
+  });
+}
+
 TEST(Collectives, ImpossibleCalls_areRefusedWithTheReason) {
   on_ranks(2, [](Communicator& communicator) {
     Bytes large(100);
@@ -630,7 +648,8 @@ TEST(Collectives, ImpossibleCalls_areRefusedWithTheReason) {
     has(refusal(communicator.allgather(own, large, {.algorithm = "smoke"})), "neighbour_exchange");
     has(refusal(communicator.broadcast(large, rank_of(2))), "root 2");
     has(refusal(communicator.allreduce(small, std::span(large).first(33), {})), "float32");
-    has(refusal(communicator.alltoall(large, large)), "overlap");
+    has(refusal(communicator.alltoall(std::span(large).first(80), std::span(large).subspan(1, 80))),
+        "overlap");
     Bytes other(100);
     const auto meaningless =
         communicator.allreduce(large, other, {DataType::float32, ReduceOperation::bit_or});

@@ -10,6 +10,7 @@
 #include <map>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/random.hpp"
@@ -56,6 +57,12 @@ inline Counters counters_of(const Communicator& communicator) {
 /// The growth of a counter between two readings.
 inline std::uint64_t grown(const Counters& before, const Counters& after, const char* name) {
   return after.at(name) - before.at(name);
+}
+
+/// The request of a call whose start must succeed; empty if it failed.
+inline Request begun(Result<Request> request) {
+  EXPECT_TRUE(request.ok()) << request.status().to_string();
+  return request.ok() ? std::move(*request) : Request();
 }
 
 /// Waits for the end of a collective that must succeed.

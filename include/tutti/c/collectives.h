@@ -105,7 +105,8 @@ TUTTI_C_EXPORT tutti_status_t tutti_scatter(tutti_comm_t* comm, const void* all,
                                             size_t bytes, uint32_t root,
                                             const tutti_call_options_t* options);
 /* Alltoall: sends block r of `send` to rank r, and receives rank r's block for this rank as block r
- * of `receive`. Both buffers have one block of `bytes` bytes for each rank and must not overlap. */
+ * of `receive`. Both buffers have one block of `bytes` bytes for each rank. In place, both are the
+ * same buffer; the call then copies what it sends. */
 TUTTI_C_EXPORT tutti_status_t tutti_alltoall(tutti_comm_t* comm, const void* send, void* receive,
                                              size_t bytes, const tutti_call_options_t* options);
 /* Reduce: combines the `count` elements of every rank's `own` into root's `result` of `count`
@@ -195,7 +196,7 @@ TUTTI_C_EXPORT tutti_status_t tutti_iscatterv(tutti_comm_t* comm, const void* al
                                               const tutti_call_options_t* options,
                                               tutti_request_t** request);
 /* The block of `send` for rank r has send_sizes[r] bytes, and the one of `receive` from rank r
- * sizes[r]. */
+ * sizes[r]. In place as of tutti_alltoall. */
 TUTTI_C_EXPORT tutti_status_t tutti_alltoallv(tutti_comm_t* comm, const void* send,
                                               size_t send_bytes, const uint64_t* send_sizes,
                                               const uint64_t* send_offsets, void* receive,
@@ -277,6 +278,18 @@ typedef struct tutti_prepared tutti_prepared_t;
  *   tutti_call_t call = TUTTI_CALL_INIT(TUTTI_ALLGATHER);
  *   call.send = own, call.send_bytes = bytes;
  *   call.receive = all, call.receive_bytes = size * bytes;
+/* Starts the `count` collectives that the structures describe together, in their order, and stores
+ * their requests. If one of them is wrong, none starts, and all entries of `requests` are NULL. If
+ * memory runs out after some have started, only these have a request, which the caller must wait
+ * for and free.
+ *
+ *   const tutti_call_t* calls[] = {&gather, &reduce};
+ *   tutti_request_t* requests[2];
+ *   tutti_status_t status = tutti_start_all(comm, calls, 2, requests);
+ *   if (status == TUTTI_OK) status = tutti_request_wait_all(requests, 2, TUTTI_NO_TIMEOUT); */
+TUTTI_C_EXPORT tutti_status_t tutti_start_all(tutti_comm_t* comm, const tutti_call_t* const* calls,
+                                              size_t count, tutti_request_t** requests);
+
  *   tutti_prepare(comm, &call, &prepared); */
 TUTTI_C_EXPORT tutti_status_t tutti_prepare(tutti_comm_t* comm, const tutti_call_t* call,
                                             tutti_prepared_t** prepared);

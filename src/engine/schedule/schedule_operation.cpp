@@ -170,7 +170,7 @@ void ScheduleOperation::begin_tasks(Instant now) {
   begun_ = true;
   context().recorder().enter(epoch(), observe::Phase::data, now);
   trace_.start(context().trace(), epoch(), *call_.schedule, space_->filled);
-  scale_contribution();
+  prepare_contribution();
   run(now);
 }
 
@@ -490,17 +490,22 @@ void ScheduleOperation::reduce(const Task& task, std::span<const std::byte> sour
   reducer_->combine(target.data(), operands, count);
 }
 
-/// For premultiplied_sum, multiplies this rank's contribution by its factor before the schedule
-/// uses it. In place, the products replace the contribution, which the result overwrites anyway.
-void ScheduleOperation::scale_contribution() {
-  if (!reducer_ || reducer_->operation() != ReduceOperation::premultiplied_sum) return;
+/// Prepares this rank's contribution before the schedule uses it. For premultiplied_sum it is
+/// multiplied by the rank's factor; in place, the products replace it, because the result overwrites
+/// it anyway. An Alltoall in place sends from a copy.
+void ScheduleOperation::prepare_contribution() {
+  const bool scales = reducer_ && reducer_->operation() == ReduceOperation::premultiplied_sum;
   const bool in_place = !alias_.name.empty();
   const std::span<std::byte> own = memory(in_place ? alias_.storage.buffer : Buffer::send);
-  if (!in_place) space_->scaled.resize(own.size());
-  std::byte* const target = in_place ? own.data() : space_->scaled.data();
-  reducer_->prepare(target, own.data(), own.size() / element_bytes(reducer_->type()),
-                    call_.reduction->factor.data());
-  scaled_ = !in_place;
+  if (!in_place) space_->contribution.resize(own.size());
+  std::byte* const target = in_place ? own.data() : space_->contribution.data();
+  if (scales) {
+    reducer_->prepare(target, own.data(), own.size() / element_bytes(reducer_->type()),
+                      call_.reduction->factor.data());
+  } else {
+    std::copy(own.begin(), own.end(), target);
+  }
+  contributes_copy_ = !in_place;
 }
 
 void ScheduleOperation::finish_reduction() {
@@ -514,7 +519,7 @@ void ScheduleOperation::finish_reduction() {
 std::span<std::byte> ScheduleOperation::memory(Buffer buffer) {
   switch (buffer) {
     case Buffer::send:
-      if (scaled_) return space_->scaled;
+      if (contributes_copy_) return space_->contribution;
       // A task writes to the send buffer only in a call in place. The send buffer is then the
       // caller's receive buffer, which is writable.
       return {const_cast<std::byte*>(call_.send.data()), call_.send.size()};

@@ -91,7 +91,7 @@ class ScheduleOperation final : public Operation {
   void arrived(std::size_t arrival);
   void reduce(const schedule::Task& task, std::span<const std::byte> source,
               std::span<std::byte> target);
-  void scale_contribution();
+  void prepare_contribution();
   void finish_reduction();
 
   std::span<std::byte> memory(schedule::Buffer buffer);
@@ -111,7 +111,7 @@ class ScheduleOperation final : public Operation {
   ScheduleTrace trace_;
   std::uint64_t unexpected_bytes_ = 0;
   bool confirms_ = false;
-  bool scaled_ = false;
+  bool contributes_copy_ = false;
   bool begun_ = false;
   bool finished_ = false;
 };

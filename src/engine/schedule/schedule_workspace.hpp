@@ -48,7 +48,9 @@ struct ScheduleWorkspace {
   /// By index into Schedule::arrivals(): memory for a keyed message that arrives by rendezvous.
   std::vector<std::vector<std::byte>> keyed;
   std::vector<std::byte> scratch;
-  std::vector<std::byte> scaled;  ///< contribution of this rank, multiplied by its factor
+  /// This rank's contribution, where the caller's send buffer cannot serve: multiplied by its
+  /// factor, or copied out of the receive buffer.
+  std::vector<std::byte> contribution;
   std::array<std::optional<device::MemoryKey>, schedule::kBufferKinds> keys;
   /// By index into Schedule::arrivals(): memory key for a keyed message that arrives by rendezvous.
   std::vector<std::optional<device::MemoryKey>> keyed_keys;

@@ -127,6 +127,15 @@ Status check_elements(const CollectiveCall& call) {
                                  to_string(call.reduction.type)));
 }
 
+/// Whether an Alltoall receives into the buffer from which it sends; the engine then copies what it
+/// sends.
+bool exchanges_in_place(const CollectiveCall& call) {
+  const bool exchanges =
+      call.collective == Collective::alltoall || call.collective == Collective::alltoallv;
+  return exchanges && call.send.data() == call.receive.data() &&
+         call.send.size() == call.receive.size();
+}
+
 bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
   return !a.empty() && !b.empty() && a.data() < b.data() + b.size() &&
          b.data() < a.data() + a.size();
@@ -149,12 +158,11 @@ Status check_call(const CollectiveCall& call, Rank rank, std::uint32_t size) {
   const std::uint64_t block = block_bytes_of(call, size);
   const bool one_buffer =
       call.collective == Collective::barrier || call.collective == Collective::broadcast;
-  if (one_buffer || is_in_place(call, rank, block)) return {};
+  if (one_buffer || is_in_place(call, rank, block) || exchanges_in_place(call)) return {};
   if (!overlap(call.send, call.receive)) return {};
   if (schedule::has_in_place(call.collective))
     return wrong(call, "send and receive buffer overlap, but not as in a call in place");
-  return wrong(call, fmt::format("send and receive buffer overlap: {} cannot be called in place",
-                                 to_string(call.collective)));
+  return wrong(call, "send and receive buffer overlap: give separate buffers, or one for both");
 }
 
 std::uint64_t block_bytes_of(const CollectiveCall& call, std::uint32_t size) {

@@ -1,4 +1,8 @@
 // The calls of a communicator: collectives, and messages from rank to rank.
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
 #include "runtime/communicator/at_home.hpp"
 #include "runtime/communicator/communicator_impl.hpp"
 #include "runtime/communicator/prepared_state.hpp"
@@ -15,6 +19,33 @@ Result<Request> Communicator::start(const CollectiveCall& call) {
     auto request = state_->start(call);
     if (!request) return request.status();
     return Request(*request);
+  });
+}
+
+Status start_all(Communicator& communicator, std::span<const CollectiveCall> calls,
+                 std::span<Request> requests) {
+  runtime::CommunicatorImpl& state = *communicator.state_;
+  return at_home(state, [&]() -> Status {
+    if (calls.size() != requests.size()) {
+      return failure(Code::invalid_argument,
+                     "start_all: {} calls and {} requests: give as many of each", calls.size(),
+                     requests.size());
+    }
+    std::vector<runtime::CallRoute::PreparedRun> runs;
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      CollectiveCall call = calls[i];
+      call.options.will_wait |= i + 1 < calls.size();  // the last start wakes the progress thread
+      auto run = state.route_of(call).prepare(call);
+      if (!run) return failure_from(run.status(), "call {}: {}", i, run.status().message());
+      runs.push_back(std::move(*run));
+    }
+    if (Status status = state.check_usable(); !status) return status;
+    for (std::size_t i = 0; i < runs.size(); ++i) {
+      auto request = state.request_of(runs[i]);
+      if (!request) return request.status();
+      requests[i] = Request(*request);
+    }
+    return {};
   });
 }
 
