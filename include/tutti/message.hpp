@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "tutti/priority.hpp"
 #include "tutti/units.hpp"
 
 namespace tutti {
@@ -17,6 +18,8 @@ struct MessageOptions {
   /// A hint that the caller will wait right after the start, so that the progress thread can stay
   /// asleep.
   bool will_wait = false;
+  /// Priority of what this rank sends. A long message is READ by the receiver, at normal priority.
+  Priority priority = Priority::normal;
 };
 
 /// The message that a receive has got.

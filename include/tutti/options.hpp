@@ -49,7 +49,9 @@ struct CommunicatorOptions {
   /// Traffic class of the datagrams of the device `ip`: the differentiated services code point, 0 to
   /// 63 (RFC 2474), by which switches choose a queue. A number from 0 to 15 may follow after a slash,
   /// as in "46/5": the priority in the queues of the own host (SO_PRIORITY), which needs
-  /// CAP_NET_ADMIN above 6. If empty, TUTTI_TRAFFIC_CLASS or else the kernel's default applies.
+  /// CAP_NET_ADMIN above 6. Three of these with commas between, as in "8,0,46", are the classes of
+  /// calls of low, normal and high priority. If empty, TUTTI_TRAFFIC_CLASS or else the kernel's
+  /// default applies.
   std::string traffic_class;
   /// Hierarchy of a job with several ranks on each of several hosts; used with the device "auto"
   /// only. With "leaders" one rank of each host communicates with other hosts, with "leaders=N" N

@@ -131,9 +131,9 @@ TUTTI_C_EXPORT tutti_status_t tutti_request_progress(const tutti_request_t* requ
 
 /* A completion callback. It runs once when a request ends, in the thread that makes progress. It
  * gets the status of the collective, the message ("" for success), which is valid during the call,
- * and the context that was set. The callback must be short and must not block. It may start
- * collectives, read counters and abort; it must not wait for a request or destroy the
- * communicator. */
+ * and the context that was set. The request counts as done when the callback has returned. The
+ * callback must be short and must not block. It may start collectives, read counters and abort; it
+ * must not wait for a request or destroy the communicator. */
 typedef void (*tutti_completion_fn)(tutti_status_t status, const char* message, void* context);
 
 /* Sets the callback of a request, which can have only one. If the request is done already, the

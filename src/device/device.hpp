@@ -16,7 +16,9 @@
 #include <string>
 #include <vector>
 
+#include "device/priorities_in_use.hpp"
 #include "device/slot_exchange.hpp"
+#include "tutti/priority.hpp"
 #include "tutti/status.hpp"
 #include "tutti/units.hpp"
 
@@ -68,6 +70,7 @@ struct ChunkRun {
   /// The only rank that needs the data, or kNoRank if all ranks need it. Other ranks may receive
   /// the data, too.
   Rank to = kNoRank;
+  Priority priority = Priority::normal;
 };
 
 /// A chunk that has arrived, either in staging or, by UC, at the address that the resolver chose.
@@ -190,6 +193,7 @@ struct WorkRequest {
   std::uint64_t remote_offset = 0;  ///< offset in the peer's region, in bytes
   std::uint64_t immediate = 0;      ///< number delivered to the peer; write_immediate only
   bool signaled = true;             ///< false: no completion on success, except for a `read`
+  Priority priority = Priority::normal;
 };
 
 /// The rank at fault when a connection fails.
@@ -230,9 +234,11 @@ struct EndpointCounters {
   std::uint64_t reliable_frames_received = 0;
   std::uint64_t reliable_frames_duplicate = 0;
   std::uint64_t reliable_bytes_sent = 0;
-  /// Number of polls, summed over connections, in which a connection held frames back because
-  /// multicast chunks waited.
+  /// Number of polls, summed over connections, in which a connection held frames back for data of
+  /// a higher urgency.
   std::uint64_t reliable_rounds_held_back = 0;
+  /// Number of posts of chunks that were held back for data of a higher urgency.
+  std::uint64_t multicast_posts_held_back = 0;
   std::uint64_t read_bytes_served = 0;
   /// Datagrams rejected: other version, communicator, rank, or host than that of the rank.
   std::uint64_t rejected_foreign = 0;
@@ -343,6 +349,10 @@ class Endpoint {
   virtual void notify_when_sendable(bool on) = 0;
 
   virtual EndpointCounters counters() const = 0;
+
+  /// The priorities at the network interface of this endpoint, to which the engine adds those of
+  /// its calls; null: the device has no priorities.
+  virtual PrioritiesInUse* priorities() { return nullptr; }
 };
 
 /// Random bytes that choose the multicast groups and ports; every observer of the packets can

@@ -53,6 +53,7 @@ class ForwardingEndpoint : public Endpoint {
   bool prepare_wait() override { return inner_->prepare_wait(); }
   void notify_when_sendable(bool on) override { inner_->notify_when_sendable(on); }
   EndpointCounters counters() const override { return inner_->counters(); }
+  PrioritiesInUse* priorities() override { return inner_->priorities(); }
 
  protected:
   Endpoint& inner() { return *inner_; }

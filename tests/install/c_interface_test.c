@@ -2,6 +2,7 @@
  */
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -170,6 +171,7 @@ static void check_prepared(tutti_comm_t* comm, uint32_t rank) {
   char name[] = "ring";
   tutti_call_options_t options = TUTTI_CALL_OPTIONS_INIT;
   options.algorithm_name = name;
+  options.will_wait = 1;
   call.options = &options;
   CHECK_OK(tutti_prepare(comm, &call, &prepared));
   memset(name, 'x', 4); /* the name need only outlive the call */
@@ -201,8 +203,6 @@ static void check_prepared(tutti_comm_t* comm, uint32_t rank) {
   tutti_prepared_free(NULL);
 }
 
-/* Block r of every buffer has r + 1 bytes, or words, and a gap before it. */
-static void check_varying(tutti_comm_t* comm, uint32_t rank) {
 /* A Broadcast and an Allgather start together; beside a wrong call, none does. */
 static void check_group(tutti_comm_t* comm, uint32_t rank) {
   unsigned char news = rank == 0 ? 5 : 0;
@@ -232,6 +232,8 @@ static void check_group(tutti_comm_t* comm, uint32_t rank) {
   CHECK_INVALID(tutti_start_all(comm, calls, 1, NULL));
 }
 
+/* Block r of every buffer has r + 1 bytes, or words, and a gap before it. */
+static void check_varying(tutti_comm_t* comm, uint32_t rank) {
   const uint64_t sizes[kRanks] = {1, 2, 3};
   const uint64_t offsets[kRanks] = {1, 3, 6};
   const uint64_t own[kRanks] = {sizes[rank], sizes[rank], sizes[rank]};
@@ -305,6 +307,28 @@ static void count_one(const char* name, uint64_t value, void* context) {
 
 static void note_kept(const char* name, uint64_t value, void* context) {
   if (strcmp(name, "blocks_retained") == 0) *(uint64_t*)context = value;
+}
+
+/* Priorities differ between ranks. A structure of the length that it had without a priority has none,
+ * whatever lies behind it. */
+static void check_priority(tutti_comm_t* comm, uint32_t rank) {
+  uint32_t value = rank == 0 ? 7 : 0;
+  tutti_call_options_t options = TUTTI_CALL_OPTIONS_INIT;
+  options.priority = (int32_t)rank % 3 - 1;
+  CHECK_OK(tutti_broadcast(comm, &value, sizeof value, 0, &options));
+  CHECK(value == 7);
+  tutti_call_t call = TUTTI_CALL_INIT(TUTTI_BARRIER);
+  call.options = &options;
+  tutti_prepared_t* prepared = NULL;
+  CHECK_OK(tutti_prepare(comm, &call, &prepared));
+  tutti_prepared_free(prepared);
+  options.priority = 2;
+  CHECK_INVALID(tutti_broadcast(comm, &value, sizeof value, 0, &options));
+  CHECK(strstr(tutti_last_error(), "priority is 2") != NULL);
+  options.size = offsetof(tutti_call_options_t, priority);
+  CHECK(options.size == 40);
+  options.unused = 0xffffffffu;
+  CHECK_OK(tutti_broadcast(comm, &value, sizeof value, 0, &options));
 }
 
 /* The option retain_bytes ends at the size from which a Broadcast needs a handshake. */
@@ -449,9 +473,11 @@ static void* run_rank(void* context) {
   CHECK_OK(tutti_broadcast(comm, NULL, 0, 0, NULL));
   check_requests(comm, rank);
   check_copies(comm, rank);
+  check_priority(comm, rank);
   check_varying(comm, rank);
   check_messages(comm, rank);
   check_prepared(comm, rank);
+  check_group(comm, rank);
   check_split(comm, rank);
   check_observation(comm);
   if (other != NULL) {
@@ -477,7 +503,6 @@ static tutti_status_t refuse(const void* mine, void* all, size_t bytes, int64_t 
 }
 
 static void check_misuse_without_ranks(void) {
-  check_group(comm, rank);
   tutti_comm_t* comm = NULL;
   tutti_unique_id_t id;
   memset(&id, 'x', sizeof id);
@@ -524,7 +549,16 @@ static void check_texts(void) {
   CHECK(strcmp(tutti_version(), version) == 0);
 }
 
+/* An exit handler runs after the thread-local objects of its thread have ended. */
+static void fail_at_exit(void) {
+  CHECK_INVALID(tutti_request_wait(NULL));
+  CHECK(strcmp(tutti_last_error(), tutti_status_string(TUTTI_INVALID_ARGUMENT)) == 0);
+  CHECK(tutti_last_error_ranks(NULL, 0) == 0);
+  if (failures != 0) _Exit(1);
+}
+
 int main(void) {
+  atexit(fail_at_exit);
   check_texts();
   check_misuse_without_ranks();
   static struct exchange exchange;

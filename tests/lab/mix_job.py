@@ -21,6 +21,7 @@ class MixJob:
         self.stop_file = os.path.join(self.folder.name, "stop")
         self.changed = threading.Condition()
         self.counters = collections.defaultdict(dict)
+        self.reports = collections.Counter()
         self.finals = {}
         self.completed = {}
         self.lines = []
@@ -53,6 +54,7 @@ class MixJob:
             return
         values = {name: int(value) for name, value in re.findall(r"(\w+)=(\d+)", found[5])}
         self.counters[rank] = values
+        self.reports[rank] += 1
         if found[2] == "final":
             self.finals[rank] = values
 

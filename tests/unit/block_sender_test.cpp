@@ -40,7 +40,8 @@ class Sending : public testing::Test {
  protected:
   Sending() {
     EXPECT_TRUE(layout_.add(rank_of(0), 0, std::uint64_t{kBlockChunks} * kChunk));
-    sender_ = std::make_unique<BlockSender>(layout_, 0, std::span(data_), 1, endpoint_, counters_);
+    sender_ = std::make_unique<BlockSender>(layout_, 0, std::span(data_), 1, Priority::normal,
+                                            endpoint_, counters_);
   }
   /// Sends until the queue accepts no more chunks, as one poll of the operation does.
   void round() {

@@ -121,5 +121,63 @@ TEST_F(ChannelSetTest, FramesThatFindTheSendQueueFull_areSentSoon) {
   EXPECT_GT(left_.channels.next_deadline(), next + Nanoseconds(1'000'000));
 }
 
+/// Records to which peers frames are sent, and limits the frames of lower priorities.
+class OrderOfPeers final : public FrameSocket, public FrameGate {
+ public:
+  OrderOfPeers() : channels(rank_of(0), 4) {
+    EXPECT_TRUE(channels.configure({}).ok());
+    channels.use_gate(*this);
+  }
+
+  bool receive(Instant) override { return false; }
+  bool send(Instant now, Rank peer, RcChannel& channel) override {
+    OutgoingFrame frame;
+    while (channel.next_frame(now, frame)) peers.push_back(index(peer));
+    return true;
+  }
+  std::optional<Allowance> allowance(const Backlog& backlog, Instant) override {
+    if (backlog.priority == Priority::high) return std::nullopt;
+    return Allowance{};
+  }
+  void post(std::uint32_t peer, std::size_t bytes, Priority priority) {
+    const WorkRequest request{.opcode = Opcode::write,
+                              .peer = rank_of(peer),
+                              .local = std::span(data_).first(bytes),
+                              .priority = priority};
+    EXPECT_TRUE(channels.post(kBegin, request).ok());
+  }
+
+  ChannelSet channels;
+  Failures completions;
+  std::vector<std::uint32_t> peers;
+
+ private:
+  Bytes data_ = Bytes(100'000);
+};
+
+TEST(ChannelSetPriority, FramesOfAHigherPriority_goFirst) {
+  OrderOfPeers socket;
+  socket.post(1, 40, Priority::low);
+  socket.post(2, 40, Priority::normal);
+  socket.post(3, 40, Priority::high);
+  socket.channels.poll(kBegin, socket, socket.completions);
+  EXPECT_EQ(socket.peers, (std::vector<std::uint32_t>{3, 2, 1}));
+}
+
+TEST(ChannelSetPriority, FramesBehindAClosedWindow_waitAtTheirPriority) {
+  OrderOfPeers socket;
+  socket.post(1, 100'000, Priority::low);
+  socket.channels.poll(kBegin, socket, socket.completions);
+  EXPECT_EQ(socket.peers.size(), 4u) << "the gate allows four frames";
+  EXPECT_EQ(socket.channels.waiting(), Priority::low);
+  socket.post(2, 40, Priority::high);
+  socket.channels.poll(kBegin, socket, socket.completions);
+  EXPECT_EQ(socket.peers.back(), 2u);
+  EXPECT_EQ(socket.channels.waiting(), Priority::low);
+  socket.channels[rank_of(1)].fail(Code::peer_failed, socket.completions);
+  socket.channels.poll(kBegin, socket, socket.completions);
+  EXPECT_EQ(socket.channels.waiting(), std::nullopt) << "a failed connection waits for nothing";
+}
+
 }  // namespace
 }  // namespace tutti::device::rc

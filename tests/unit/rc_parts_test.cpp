@@ -8,6 +8,7 @@
 #include "device/rc/rc_delayed_ack.hpp"
 #include "device/rc/rc_peer_timeout.hpp"
 #include "device/rc/rc_response_queue.hpp"
+#include "device/rc/rc_work_queue.hpp"
 #include "device/rc/window/rc_congestion_window.hpp"
 #include "device/rc/window/rc_retransmission_timeout.hpp"
 
@@ -47,12 +48,14 @@ TEST(CongestionWindow, FullWindowAllowsFewRetransmissionsAfterALoss) {
   EXPECT_TRUE(window.may_resend(31));
 }
 
-TEST(CongestionWindow, WindowHeldBackForMulticast_limitsOnlyNewFrames) {
+TEST(CongestionWindow, LimitedWindow_limitsOnlyNewFrames) {
   CongestionWindow window(64);
-  window.hold_back(true);
-  EXPECT_EQ(window.frames(), 4u);
+  window.limit(1);
+  EXPECT_EQ(window.frames(), 1u);
   EXPECT_TRUE(window.may_resend(63));
-  window.hold_back(false);
+  window.limit(20);
+  EXPECT_EQ(window.frames(), 20u);
+  window.limit(UINT32_MAX);
   EXPECT_EQ(window.frames(), 64u);
 }
 
@@ -79,6 +82,23 @@ TEST(RetransmissionTimeout, SteadyRoundTrips_bringTheTimeoutNearToOneRoundTrip) 
   EXPECT_LT(timeout.current(), Nanoseconds(101'000));
   timeout.sample(Nanoseconds(10'000'000));
   EXPECT_EQ(timeout.current(), Nanoseconds(800'000));
+}
+
+TEST(WorkQueue, Priority_isTheHighestOfTheUncutWork) {
+  const RcConfig config;
+  WorkQueue works(rank_of(1), config);
+  std::array<std::byte, 8> note{};
+  EXPECT_EQ(works.priority(), Priority::normal);
+  for (const Priority priority : {Priority::low, Priority::high, Priority::low}) {
+    WorkRequest request{.opcode = Opcode::send, .local = note, .priority = priority};
+    ASSERT_TRUE(works.push(request).ok());
+  }
+  FrameRecord record;
+  for (const Priority expected : {Priority::high, Priority::high, Priority::low}) {
+    EXPECT_EQ(works.priority(), expected);
+    works.cut(record);
+  }
+  EXPECT_EQ(works.priority(), Priority::normal);
 }
 
 TEST(CompletionQueue, CompletionInEveryPoll_reusesTheMemory) {

@@ -20,7 +20,7 @@ TEST(TrafficClass, MulticastSocket_hasTheCodePointAndThePriority) {
   ASSERT_TRUE(interface.ok());
   const GroupSettings settings{.rank = Rank{0},
                                .size = 2,
-                               .traffic = {.dscp = 46, .priority = 5},
+                               .traffic = TrafficClasses::equal({.dscp = 46, .priority = 5}),
                                .send_buffer_bytes = 1 << 16,
                                .receive_buffer_bytes = 1 << 16};
   const auto pair = IpMulticastQueuePair::open(
@@ -70,26 +70,60 @@ TEST(TrafficClass, Ipv6Datagram_arrivesWithTheCodePoint) {
   EXPECT_EQ(class_of_datagram(AF_INET6, interface->address), 10 << 2);
 }
 
+TEST(TrafficClass, Socket_takesTheClassOfThePriorityThatItSends_andGivesItUpAgain) {
+  for (const int family : {AF_INET, AF_INET6}) {
+    const auto socket = open_udp(family);
+    if (!socket) continue;
+    const int level = family == AF_INET ? IPPROTO_IP : IPPROTO_IPV6;
+    const int field = family == AF_INET ? IP_TOS : IPV6_TCLASS;
+    SocketClass of_socket;
+    ASSERT_TRUE(of_socket.open(socket->get(), family, {{{{8, 0}, {0, 0}, {46, 5}}}}));
+    for (int round = 0; round < 2; ++round) {
+      of_socket.use(Priority::high);
+      EXPECT_EQ(get_option(socket->get(), level, field), 46 << 2);
+      EXPECT_EQ(get_option(socket->get(), SOL_SOCKET, SO_PRIORITY), 5);
+      of_socket.use(Priority::normal);
+      EXPECT_EQ(get_option(socket->get(), level, field), 0);
+      EXPECT_EQ(get_option(socket->get(), SOL_SOCKET, SO_PRIORITY), 0);
+      of_socket.use(Priority::low);
+      EXPECT_EQ(get_option(socket->get(), level, field), 8 << 2);
+    }
+  }
+}
+
 TEST(TrafficClass, Option_precedesTheVariable) {
+  const auto normal = [](const CommunicatorOptions& options) {
+    return runtime::traffic_classes(options)->of(Priority::normal);
+  };
   CommunicatorOptions options;
-  EXPECT_EQ(runtime::traffic_class(options)->dscp, 0u);
+  EXPECT_EQ(normal(options), TrafficClass());
   ::setenv("TUTTI_TRAFFIC_CLASS", "34/6", 1);
-  EXPECT_EQ(runtime::traffic_class(options)->dscp, 34u);
-  EXPECT_EQ(runtime::traffic_class(options)->priority, 6u);
+  EXPECT_EQ(normal(options), (TrafficClass{34, 6}));
   options.traffic_class = "46";
-  EXPECT_EQ(runtime::traffic_class(options)->dscp, 46u);
-  EXPECT_EQ(runtime::traffic_class(options)->priority, 0u);
+  EXPECT_EQ(normal(options), (TrafficClass{46, 0}));
   ::unsetenv("TUTTI_TRAFFIC_CLASS");
+}
+
+TEST(TrafficClass, ThreeClasses_areThoseOfThePriorities) {
+  CommunicatorOptions options;
+  options.traffic_class = "8,0,46/5";
+  const auto classes = runtime::traffic_classes(options);
+  ASSERT_TRUE(classes.ok());
+  EXPECT_EQ(classes->of(Priority::low), (TrafficClass{8, 0}));
+  EXPECT_EQ(classes->of(Priority::normal), (TrafficClass{0, 0}));
+  EXPECT_EQ(classes->of(Priority::high), (TrafficClass{46, 5}));
 }
 
 TEST(TrafficClass, TextOfAnotherForm_isRefusedAndItsSourceNamed) {
   CommunicatorOptions options;
-  for (const char* text : {"64", "46/16", "46/", "/5", "high", "46/5/1", " 46", "-1"}) {
+  for (const char* text : {"64", "46/16", "46/", "/5", "high", "46/5/1", " 46", "-1", "0,46",
+                           "0,0,", "0,0,64", "0,0,0,0"}) {
     options.traffic_class = text;
-    EXPECT_EQ(runtime::traffic_class(options).status().message(),
+    EXPECT_EQ(runtime::traffic_classes(options).status().message(),
               std::string("the option traffic_class is \"") + text +
                   "\": use a code point from 0 to 63, or with a priority from 0 to 15 after a "
-                  "slash, such as 46 or 46/5");
+                  "slash, such as 46 or 46/5, or three of these for calls of low, normal and high "
+                  "priority, such as 8,0,46");
   }
 }
 

@@ -17,7 +17,7 @@ enum {
 };
 
 /* Options of one collective; 0 or NULL in a field selects its default. All ranks must pass the same
- * options. */
+ * options, except will_wait and priority. */
 typedef struct tutti_call_options {
   size_t size;        /* sizeof(tutti_call_options_t) */
   uint32_t algorithm; /* TUTTI_ALGORITHM_... */
@@ -26,10 +26,20 @@ typedef struct tutti_call_options {
   uint32_t segments;  /* number of segments into which a pipelined message is cut */
   /* Name that `tutti explain` lists; takes precedence over `algorithm`. */
   const char* algorithm_name;
+  /* Not 0: the caller waits for the request right after the start, so that the progress thread is
+   * not woken. Blocking functions imply it. */
+  uint32_t will_wait;
+  uint32_t unused; /* ignored: callers of earlier versions leave it undefined */
+  /* TUTTI_PRIORITY_...: data that is ready to be sent goes before ready data of calls of this
+   * process with a lower priority. It may differ between ranks; shared memory ignores it. */
+  int32_t priority;
 } tutti_call_options_t;
 
+/* The priority of a call. */
+enum { TUTTI_PRIORITY_LOW = -1, TUTTI_PRIORITY_NORMAL = 0, TUTTI_PRIORITY_HIGH = 1 };
+
 #define TUTTI_CALL_OPTIONS_INIT \
-  { sizeof(tutti_call_options_t), 0, 0, 0, 0, NULL }
+  { sizeof(tutti_call_options_t), 0, 0, 0, 0, NULL, 0, 0, 0 }
 
 /* The type of the elements that a reduction combines. */
 enum {
@@ -268,16 +278,6 @@ typedef struct tutti_call {
 TUTTI_C_EXPORT tutti_status_t tutti_start(tutti_comm_t* comm, const tutti_call_t* call,
                                           tutti_request_t** request);
 
-/* A collective that is started many times on the same buffers (persistent, in MPI): its arguments
- * are checked and its algorithm is chosen only once. */
-typedef struct tutti_prepared tutti_prepared_t;
-
-/* Prepares the collective that *call describes. This call is local. The buffers must outlive
- * *prepared, which the caller frees by tutti_prepared_free.
- *
- *   tutti_call_t call = TUTTI_CALL_INIT(TUTTI_ALLGATHER);
- *   call.send = own, call.send_bytes = bytes;
- *   call.receive = all, call.receive_bytes = size * bytes;
 /* Starts the `count` collectives that the structures describe together, in their order, and stores
  * their requests. If one of them is wrong, none starts, and all entries of `requests` are NULL. If
  * memory runs out after some have started, only these have a request, which the caller must wait
@@ -290,6 +290,16 @@ typedef struct tutti_prepared tutti_prepared_t;
 TUTTI_C_EXPORT tutti_status_t tutti_start_all(tutti_comm_t* comm, const tutti_call_t* const* calls,
                                               size_t count, tutti_request_t** requests);
 
+/* A collective that is started many times on the same buffers (persistent, in MPI): its arguments
+ * are checked and its algorithm is chosen only once. */
+typedef struct tutti_prepared tutti_prepared_t;
+
+/* Prepares the collective that *call describes. This call is local. The buffers must outlive
+ * *prepared, which the caller frees by tutti_prepared_free.
+ *
+ *   tutti_call_t call = TUTTI_CALL_INIT(TUTTI_ALLGATHER);
+ *   call.send = own, call.send_bytes = bytes;
+ *   call.receive = all, call.receive_bytes = size * bytes;
  *   tutti_prepare(comm, &call, &prepared); */
 TUTTI_C_EXPORT tutti_status_t tutti_prepare(tutti_comm_t* comm, const tutti_call_t* call,
                                             tutti_prepared_t** prepared);

@@ -130,7 +130,8 @@ typedef struct tutti_comm_options {
   /* Traffic class of the datagrams of the device "ip": the differentiated services code point, 0 to
    * 63 (RFC 2474), by which switches choose a queue. A number from 0 to 15 may follow after a slash,
    * as in "46/5": the priority in the queues of the own host (SO_PRIORITY), which needs
-   * CAP_NET_ADMIN above 6. Default: TUTTI_TRAFFIC_CLASS, else the kernel's. */
+   * CAP_NET_ADMIN above 6. Three of these with commas between, as in "8,0,46", are the classes of
+   * calls of low, normal and high priority. Default: TUTTI_TRAFFIC_CLASS, else the kernel's. */
   const char* traffic_class;
 } tutti_comm_options_t;
 

@@ -1,12 +1,22 @@
 #include "device/ip/egress_priority.hpp"
 
+#include <algorithm>
 #include <map>
 #include <mutex>
 #include <utility>
 
+#include "device/ip/socket.hpp"
 #include "device/posix/home_process.hpp"
 
 namespace tutti::device::ip {
+
+namespace {
+
+/// Bytes of one socket in the queue of an interface that also serves a higher priority: enough to
+/// keep a link of 1 Gbit/s busy between two polls.
+constexpr std::uint64_t kShortQueueBytes = 128 * 1024;
+
+}  // namespace
 
 std::shared_ptr<EgressPriority> EgressPriority::of(unsigned interface_index) {
   static std::mutex mutex;
@@ -20,6 +30,13 @@ std::shared_ptr<EgressPriority> EgressPriority::of(unsigned interface_index) {
     place = egress;
   }
   return egress;
+}
+
+std::optional<std::uint64_t> EgressPriority::allowance(Urgency urgency, int socket) const {
+  if (claimed_above(urgency)) return 0;
+  // The send buffer of a multicast socket is short already.
+  if (urgency.multicast || !priorities_.any_above(urgency.priority)) return std::nullopt;
+  return kShortQueueBytes - std::min(kShortQueueBytes, unsent_bytes(socket));
 }
 
 }  // namespace tutti::device::ip

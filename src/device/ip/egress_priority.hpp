@@ -1,13 +1,34 @@
-// Priority of multicast over reliable connections at one network interface of this process
-// ([Khalilov24] 7). All ranks wait for the multicast of a root, while unicast can wait. Without
-// priority both would share the interface's queue, and the multicast would take longer.
+// The order in which data of this process goes to one network interface: by the priority of its
+// call and, within one priority, multicast before reliable connections ([Khalilov24] 7). All ranks
+// wait for the multicast of a root, while unicast can wait.
+//
+// A sender with ready data for which there is no room claims its urgency, and senders of a lower
+// urgency hold back until it has withdrawn the claim. So do reliable connections while multicast
+// data of a higher priority arrives. Nothing waits for a call that merely runs; but in a process that
+// uses a higher priority, connections keep the queue of the interface short, so that its data finds a
+// short queue.
 #pragma once
 
+#include <array>
 #include <atomic>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 
+#include "device/priorities_in_use.hpp"
+#include "tutti/priority.hpp"
+
 namespace tutti::device::ip {
+
+/// The rank of data among all that waits for an interface.
+struct Urgency {
+  Priority priority = Priority::normal;
+  bool multicast = false;
+
+  static constexpr int kLevels = 6;
+  constexpr int level() const { return 2 * (static_cast<int>(priority) + 1) + (multicast ? 1 : 0); }
+};
 
 /// The egress priority at one interface; one object serves all communicators of a process.
 /// Thread-safe.
@@ -15,32 +36,50 @@ class EgressPriority {
  public:
   static std::shared_ptr<EgressPriority> of(unsigned interface_index);
 
-  /// True while multicast chunks wait for room in the interface's queue; reliable connections then
-  /// hold their frames back.
-  bool multicast_waits() const { return waiting_.load(std::memory_order_relaxed) > 0; }
+  /// True while data of a higher urgency waits for room in the interface's queue.
+  bool claimed_above(Urgency urgency) const {
+    for (int level = urgency.level() + 1; level < Urgency::kLevels; ++level) {
+      if (claims_[static_cast<std::size_t>(level)].load(std::memory_order_relaxed) > 0) return true;
+    }
+    return false;
+  }
+  /// Bytes that may now be sent through a socket with this urgency; nothing: no limit.
+  std::optional<std::uint64_t> allowance(Urgency urgency, int socket) const;
+  PrioritiesInUse& priorities() { return priorities_; }
 
  private:
   friend class EgressClaim;
-  std::atomic<int> waiting_{0};
+  std::array<std::atomic<int>, Urgency::kLevels> claims_{};
+  PrioritiesInUse priorities_;
 };
 
-/// The claim of one queue pair to egress priority. Used by one thread at a time.
+/// The claim of one sender to egress priority. Used by one thread at a time.
 class EgressClaim {
  public:
   explicit EgressClaim(std::shared_ptr<EgressPriority> egress) : egress_(std::move(egress)) {}
-  ~EgressClaim() { waits(false); }
+  ~EgressClaim() { withdraw(); }
   EgressClaim(const EgressClaim&) = delete;
   EgressClaim& operator=(const EgressClaim&) = delete;
 
-  void waits(bool on) {
-    if (on == on_ || !egress_) return;
-    on_ = on;
-    egress_->waiting_.fetch_add(on ? 1 : -1, std::memory_order_relaxed);
-  }
+  void claim(Urgency urgency) { set(urgency.level()); }
+  void withdraw() { set(kNone); }
+  bool stands() const { return level_ != kNone; }
 
  private:
+  static constexpr int kNone = -1;
+
+  void set(int level) {
+    if (level == level_ || !egress_) return;
+    if (level != kNone) add(level, 1);
+    if (level_ != kNone) add(level_, -1);
+    level_ = level;
+  }
+  void add(int level, int claims) {
+    egress_->claims_[static_cast<std::size_t>(level)].fetch_add(claims, std::memory_order_relaxed);
+  }
+
   std::shared_ptr<EgressPriority> egress_;
-  bool on_ = false;
+  int level_ = kNone;
 };
 
 }  // namespace tutti::device::ip

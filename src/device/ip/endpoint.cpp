@@ -53,6 +53,28 @@ std::uint32_t reliable_window_bytes(std::uint64_t receive_buffer_bytes, std::uin
       std::clamp(receive_buffer_bytes / 2 / std::max(ranks, 1u), kMinBytes, kMaxBytes));
 }
 
+/// Replaces the scope ids of link-local addresses, which are valid on one host only, by that of this
+/// rank's interface.
+void take_scope_of(const SocketAddress& interface, std::vector<SocketAddress>& peers) {
+  for (SocketAddress& peer : peers) {
+    reinterpret_cast<sockaddr_in6*>(peer.get())->sin6_scope_id =
+        reinterpret_cast<const sockaddr_in6*>(interface.get())->sin6_scope_id;
+  }
+}
+
+/// Tells the queue pair of the slot exchange the addresses of all ranks. A rank with the slot port 0
+/// has no slot exchange by unicast.
+void introduce(const std::shared_ptr<const std::vector<SocketAddress>>& members,
+               std::span<const std::uint16_t> slot_ports, IpMulticastQueuePair& slots) {
+  slots.set_members(members);
+  for (std::uint32_t r = 0; r < slot_ports.size(); ++r) {
+    if (slot_ports[r] == 0) continue;
+    SocketAddress unicast = (*members)[r];
+    unicast.set_port(slot_ports[r]);
+    slots.set_unicast_address(rank_of(r), unicast);
+  }
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Endpoint>> IpEndpoint::open(const IpOptions& ip,
@@ -86,13 +108,14 @@ IpEndpoint::IpEndpoint(const IpOptions& ip, const EndpointOptions& options,
       channels_(options.rank, options.size),
       datagrams_(options.rank, options.size, options.communicator),
       sender_(offload),
-      egress_(EgressPriority::of(interface_.index)) {
+      gate_(EgressPriority::of(interface_.index)) {
   using enum Capability;
   for (const Capability one :
        {multicast_ud, multicast_uc, reliable_send, write, write_immediate, read}) {
     capabilities_.bits |= static_cast<std::uint32_t>(one);
   }
   capabilities_.immediate_bits = 64;
+  channels_.use_gate(gate_);
   // So that a frame which the sender has taken is always in the list.
   in_batch_.reserve(DatagramSender::kMaxBatch);
   const ChunkShape shape = chunk_shape(ip_, interface_.mtu_bytes);
@@ -114,7 +137,7 @@ Status IpEndpoint::open_sockets() {
                                .shared_host = options_.local_ranks.size() > 1,
                                .send_buffer_bytes = ip_.send_buffer_bytes / subgroups,
                                .receive_buffer_bytes = ip_.receive_buffer_bytes,
-                               .egress = egress_};
+                               .egress = EgressPriority::of(interface_.index)};
   std::uint64_t smallest = UINT64_MAX;
   for (std::uint32_t s = 0; s < options_.subgroups; ++s) {
     const SocketAddress group = group_of(s, options_, ip_, interface_);
@@ -166,8 +189,7 @@ Status IpEndpoint::open_unicast() {
   auto socket = open_udp(ip_.family);
   if (!socket) return socket.status();
   unicast_ = std::move(*socket);
-  if (Status status = set_traffic_class(unicast_.get(), ip_.family, ip_.traffic); !status)
-    return status;
+  if (Status status = gate_.open(unicast_.get(), ip_.family, ip_.traffic); !status) return status;
   unicast_buffer_bytes_ = enlarge_receive_buffer(unicast_.get(), 8 << 20);
   (void)set_option(unicast_.get(), SOL_SOCKET, SO_SNDBUF, 1 << 20, "SO_SNDBUF");
   enable_receive_offload(unicast_.get());
@@ -249,7 +271,14 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
     capabilities_.receive_window_bytes =
         std::min(capabilities_.receive_window_bytes, record->receive_window_bytes);
   }
-  introduce_members(slot_ports);
+  if (ip_.family == AF_INET6) take_scope_of(interface_.address, peers_);
+  const auto members = std::make_shared<const std::vector<SocketAddress>>(peers_);
+  for (auto& group : groups_) group->set_members(members);
+  if (slot_pair_) {
+    introduce(members, slot_ports, *slot_pair_);
+    slot_exchange_ = std::make_unique<slots::DatagramSlotExchange>(options_.rank, options_.size,
+                                                                   *slot_pair_, datagram_payload_);
+  }
   shape_chunks();
   rc::RcConfig config;
   config.max_frame_bytes = std::max<std::uint32_t>(datagram_payload_, rc::kMinFrameBytes);
@@ -259,31 +288,6 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
   config.peer_timeout = options_.peer_timeout;
   config.own_incarnation = incarnation_;
   return channels_.configure(config);
-}
-
-/// Tells the queue pairs the addresses of all ranks. A rank with the slot port 0 has no slot
-/// exchange by unicast.
-void IpEndpoint::introduce_members(std::span<const std::uint16_t> slot_ports) {
-  for (SocketAddress& peer : peers_) {
-    // The scope id of a link-local address is valid on one host only, so the peer's is replaced by
-    // that of this rank's interface.
-    if (ip_.family == AF_INET6) {
-      reinterpret_cast<sockaddr_in6*>(peer.get())->sin6_scope_id =
-          reinterpret_cast<const sockaddr_in6*>(interface_.address.get())->sin6_scope_id;
-    }
-  }
-  const auto members = std::make_shared<const std::vector<SocketAddress>>(peers_);
-  for (auto& group : groups_) group->set_members(members);
-  if (!slot_pair_) return;
-  slot_pair_->set_members(members);
-  for (std::uint32_t r = 0; r < slot_ports.size(); ++r) {
-    if (slot_ports[r] == 0) continue;
-    SocketAddress unicast = peers_[r];
-    unicast.set_port(slot_ports[r]);
-    slot_pair_->set_unicast_address(rank_of(r), unicast);
-  }
-  slot_exchange_ = std::make_unique<slots::DatagramSlotExchange>(options_.rank, options_.size,
-                                                                 *slot_pair_, datagram_payload_);
 }
 
 /// Derives the sizes of chunks and batches from the values that all ranks announced, so that all
@@ -333,19 +337,18 @@ std::size_t IpEndpoint::poll(Instant now, std::span<Completion> completions) {
   now_ = now;
   // A failed attempt is repeated, and a rank that remains outside reports that it hears nothing.
   if (now >= rejoin_.deadline()) (void)rejoin_.attempt(now, queue_pairs(groups_, slot_pair_));
-  channels_.hold_back(egress_->multicast_waits());
   channels_.poll(now, *this, completions_);
   return take(completions);
 }
 
 std::size_t IpEndpoint::poll_posted(Instant now, std::span<Completion> completions) {
   now_ = now;
-  channels_.hold_back(egress_->multicast_waits());
   channels_.poll_posted(now, *this, completions_);
   return take(completions);
 }
 
 std::size_t IpEndpoint::take(std::span<Completion> completions) {
+  gate_.claim_for(channels_);
   for (auto& group : groups_) {
     for (const ProbeArrival& probe : group->take_probes()) {
       channels_.on_probe(now_,
@@ -385,11 +388,13 @@ bool IpEndpoint::receive(Instant now) {
 
 void IpEndpoint::abandon() {
   channels_.abandon();
+  gate_.withdraw();
   for (auto& group : groups_) group->release_claim();
 }
 
 bool IpEndpoint::send(Instant now, Rank rank, rc::RcChannel& rc) {
   rc::OutgoingFrame frame;
+  gate_.use(rc.backlog().priority);
   while (rc.next_frame(now, frame)) {
     const unsigned copies = ip_.tap ? ip_.tap->copies(options_.rank, rank, frame.size()) : 1;
     const bool lost = copies == 0 && ip_.tap->loses_multicast();

@@ -10,7 +10,7 @@
 #include "device/device.hpp"
 #include "device/ip/datagram_batch.hpp"
 #include "device/ip/datagram_sender.hpp"
-#include "device/ip/egress_priority.hpp"
+#include "device/ip/egress_gate.hpp"
 #include "device/ip/interface.hpp"
 #include "device/ip/ip_options.hpp"
 #include "device/ip/multicast/group_rejoin.hpp"
@@ -62,6 +62,7 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
   bool prepare_wait() override;
   void notify_when_sendable(bool on) override;
   EndpointCounters counters() const override;
+  PrioritiesInUse* priorities() override { return &gate_.priorities(); }
 
  private:
   IpEndpoint(const IpOptions& ip, const EndpointOptions& options, const Interface& interface,
@@ -75,7 +76,6 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
   void send_sign_of_life() override;
   bool flush(Rank rank, rc::RcChannel& rc);
   std::size_t take(std::span<Completion> completions);
-  void introduce_members(std::span<const std::uint16_t> slot_ports);
   void shape_chunks();
 
   IpOptions ip_;
@@ -102,7 +102,7 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
   rc::FrameDatagrams datagrams_;
   DatagramBatch batch_{4};
   DatagramSender sender_;
-  std::shared_ptr<EgressPriority> egress_;
+  ConnectionGate gate_;  ///< of unicast_
   std::vector<rc::OutgoingFrame> in_batch_;
   rc::CompletionQueue completions_;
   Instant now_{};

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "device/frame_tap.hpp"
-#include "device/ip/socket.hpp"
+#include "device/ip/socket_class.hpp"
 
 namespace tutti::device::ip {
 
@@ -26,7 +26,7 @@ struct IpOptions {
   Multicast multicast = Multicast::ud;
   /// Number of routers, plus one, that multicast may cross, 1 to 255.
   std::uint32_t multicast_hops = 1;
-  TrafficClass traffic;
+  TrafficClasses traffic;
   /// Largest chunk in bytes; 0: as large as the MTU (UD) or a message (UC) allows.
   std::uint32_t max_chunk_bytes = 0;
   /// Largest UC fragment in bytes; 0: as large as the MTU allows.

@@ -1,6 +1,8 @@
 #include "device/ip/socket.hpp"
 
 #include <arpa/inet.h>
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -128,22 +130,24 @@ std::uint64_t enlarge_receive_buffer(int fd, int bytes) {
 }
 
 Status set_traffic_class(int fd, int family, const TrafficClass& traffic) {
-  if (traffic.dscp != 0) {
-    // The lower two bits of the field are for congestion notification (RFC 3168).
-    const int value = static_cast<int>(traffic.dscp) << 2;
-    Status status = family == AF_INET6
-                        ? set_option(fd, IPPROTO_IPV6, IPV6_TCLASS, value, "IPV6_TCLASS")
-                        : set_option(fd, IPPROTO_IP, IP_TOS, value, "IP_TOS");
-    if (!status) return status;
-  }
-  if (traffic.priority == 0) return {};
-  // The kernel derives a priority from the code point, so this one comes last.
+  const bool six = family == AF_INET6;
+  // The lower two bits of the field are for congestion notification (RFC 3168).
+  const int field = static_cast<int>(traffic.dscp) << 2;
+  Status status = six ? set_option(fd, IPPROTO_IPV6, IPV6_TCLASS, field, "IPV6_TCLASS")
+                      : set_option(fd, IPPROTO_IP, IP_TOS, field, "IP_TOS");
+  // With IP_TOS, the kernel derives a priority from the code point, so this one comes last.
+  if (!status || (traffic.priority == 0 && !six)) return status;
   const int value = static_cast<int>(traffic.priority);
   if (::setsockopt(fd, SOL_SOCKET, SO_PRIORITY, &value, sizeof value) == 0) return {};
   return system_failure(errno,
                         "setting the priority {} of a socket (above 6 it needs CAP_NET_ADMIN: use "
                         "a lower one in the option traffic_class, TUTTI_TRAFFIC_CLASS)",
                         traffic.priority);
+}
+
+std::uint64_t unsent_bytes(int fd) {
+  int bytes = 0;
+  return ::ioctl(fd, SIOCOUTQ, &bytes) == 0 && bytes > 0 ? static_cast<std::uint64_t>(bytes) : 0;
 }
 
 Result<Descriptor> open_udp(int family) {

@@ -56,12 +56,17 @@ int get_option(int fd, int level, int option);
 struct TrafficClass {
   std::uint32_t dscp = 0;
   std::uint32_t priority = 0;
+
+  friend bool operator==(const TrafficClass&, const TrafficClass&) = default;
 };
 Status set_traffic_class(int fd, int family, const TrafficClass& traffic);
 
 /// Requests a receive buffer of `bytes` bytes, beyond the system's limit if the process is
 /// privileged. Returns the size that the kernel grants, in which it includes packet overhead.
 std::uint64_t enlarge_receive_buffer(int fd, int bytes);
+
+/// Bytes that were sent through the socket and have not left this host yet.
+std::uint64_t unsent_bytes(int fd);
 
 /// Opens a non-blocking UDP socket.
 Result<Descriptor> open_udp(int family);

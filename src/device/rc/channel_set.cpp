@@ -20,6 +20,9 @@ constexpr std::uint32_t kWitnesses = 3;
 /// Time after which frames are sent again that found the send queue full.
 constexpr Nanoseconds kSendRetry{200'000};
 
+/// The same for frames that were held back, unless an ACK comes before.
+constexpr Nanoseconds kHeldBackRetry{1'000'000};
+
 }  // namespace
 
 Status ChannelSet::configure(const RcConfig& config) {
@@ -60,14 +63,33 @@ void ChannelSet::poll_posted(Instant now, FrameSocket& socket, CompletionSink& s
 }
 
 void ChannelSet::transmit(Instant now, FrameSocket& socket) {
-  bool room = true;
-  for (std::size_t i = 0; i < open_.size() && room; ++i) {
-    RcChannel& one = *peers_[index(open_[i])].channel;
-    one.hold_back(hold_back_);
-    if (one.has_output(now)) room = socket.send(now, open_[i], one);
-    if (hold_back_ && one.held_up()) ++counters_.rounds_held_back;
+  held_back_ = false;
+  waiting_.reset();
+  for (const Priority priority : {Priority::high, Priority::normal, Priority::low}) {
+    if (priority != Priority::normal && !prioritised_) continue;
+    send_queue_full_ = !transmit(now, socket, priority);
+    if (send_queue_full_) return;
   }
-  send_queue_full_ = !room;
+}
+
+/// Sends the frames of the channels of one priority; false if the send queue is full.
+bool ChannelSet::transmit(Instant now, FrameSocket& socket, Priority priority) {
+  for (const Rank rank : open_) {
+    RcChannel& one = *peers_[index(rank)].channel;
+    const Backlog before = one.backlog();
+    if (before.priority != priority) continue;
+    std::optional<Allowance> allowance;
+    if (gate_ != nullptr && before.frames_wait) allowance = gate_->allowance(before, now);
+    one.hold_back(allowance);
+    const bool room = !one.has_output(now) || socket.send(now, rank, one);
+    const Backlog after = one.backlog();
+    if (!waiting_ && (!room || after.window_closed)) waiting_ = priority;
+    if (!room) return false;
+    if (!allowance || !after.frames_wait) continue;
+    ++counters_.rounds_held_back;
+    held_back_ = true;
+  }
+  return true;
 }
 
 void ChannelSet::on_timers(Instant now, CompletionSink& sink) {
@@ -123,6 +145,7 @@ Status ChannelSet::post(Instant now, const WorkRequest& request) {
                    "rank {} is not a peer of rank {}: use another one of the {} ranks",
                    index(request.peer), index(me_), peers_.size());
   }
+  prioritised_ |= request.priority != Priority::normal;
   return (*this)[request.peer].post(now, request);
 }
 
@@ -136,7 +159,9 @@ bool ChannelSet::quiet() const {
 
 Instant ChannelSet::next_deadline() const {
   // No event tells that the send queue has room again, and frames that were not sent have no timer.
-  Instant deadline = send_queue_full_ ? last_poll_ + kSendRetry : kNever;
+  Instant deadline = send_queue_full_ ? last_poll_ + kSendRetry
+                     : held_back_     ? last_poll_ + kHeldBackRetry
+                                      : kNever;
   for (const Rank rank : open_) deadline = std::min(deadline, at(rank).next_deadline());
   return deadline;
 }

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "device/device.hpp"
@@ -24,6 +25,14 @@ class FrameSocket {
   virtual bool send(Instant now, Rank peer, RcChannel& channel) = 0;
   /// Multicasts a sign of life to all peers, because unicast may not leave this host.
   virtual void send_sign_of_life() {}
+};
+
+/// Limits what connections send, so that other data goes before theirs.
+class FrameGate {
+ public:
+  virtual ~FrameGate() = default;
+  /// The frames that a connection with this backlog may now have in flight; nothing: no limit.
+  virtual std::optional<Allowance> allowance(const Backlog& backlog, Instant now) = 0;
 };
 
 class ChannelSet {
@@ -52,13 +61,19 @@ class ChannelSet {
   /// Serves all channels: receives at most kMaxReceives times, then does what `poll_posted` does.
   /// Received frames go first, because a peer must not be judged before its frames are read.
   void poll(Instant now, FrameSocket& socket, CompletionSink& sink);
-  /// Runs the timers of all channels, sends their frames, and sends a sign of life if a peer does
-  /// not answer, perhaps because this rank cannot reach it by unicast. If this side has not polled
-  /// for long, because its process was stopped or not scheduled, no peer is judged by the silence
-  /// of that time.
+  /// Runs the timers of all channels, sends their frames, those of a higher priority first, and
+  /// sends a sign of life if a peer does not answer, perhaps because this rank cannot reach it by
+  /// unicast. If this side has not polled for long, because its process was stopped or not
+  /// scheduled, no peer is judged by the silence of that time.
   void poll_posted(Instant now, FrameSocket& socket, CompletionSink& sink);
-  /// While on, all channels hold frames back, so that multicast has priority.
-  void hold_back(bool on) { hold_back_ = on; }
+  /// Lets all channels send through a gate, which must outlive this object; before, nothing limits
+  /// them.
+  void use_gate(FrameGate& gate) { gate_ = &gate; }
+  /// The highest priority of the frames that were ready at the last poll and had no room, in the
+  /// send queue or in the window; nothing: all were sent.
+  std::optional<Priority> waiting() const { return waiting_; }
+  /// True if the send queue was full at the last poll.
+  bool send_queue_full() const { return send_queue_full_; }
 
   /// Reports a probe of a peer, which is a sign of life too.
   void on_probe(Instant now, const Completion& probe, CompletionSink& sink);
@@ -82,6 +97,7 @@ class ChannelSet {
   void question_witnesses();
   void question_silent(Instant now);
   void transmit(Instant now, FrameSocket& socket);
+  bool transmit(Instant now, FrameSocket& socket, Priority priority);
 
   struct Peer {
     std::uint32_t incarnation = 0;
@@ -94,11 +110,14 @@ class ChannelSet {
   MemoryTable memory_;
   std::vector<Peer> peers_;
   std::vector<Rank> open_;
+  FrameGate* gate_ = nullptr;
   Instant last_poll_{0};
   Instant next_sign_{0};
   bool sign_wanted_ = false;
-  bool hold_back_ = false;
   bool send_queue_full_ = false;
+  bool prioritised_ = false;  ///< true: work of another than normal priority was posted
+  bool held_back_ = false;    ///< true: frames were held back at the last poll
+  std::optional<Priority> waiting_;
 };
 
 }  // namespace tutti::device::rc

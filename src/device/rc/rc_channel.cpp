@@ -116,12 +116,23 @@ void RcChannel::on_acknowledged(const FrameRecord& record) {
 
 // ---- sending ------------------------------------------------------------------------------------
 
-bool RcChannel::held_up() const {
-  const bool frames_wait = works_.uncut() || !responses_.empty() || send_.any_lost();
-  return frames_wait && !failed_;
+Backlog RcChannel::backlog() const {
+  Backlog backlog{.priority = works_.priority()};
+  if (failed_) return backlog;
+  backlog.frames_wait = works_.uncut() || !responses_.empty() || send_.any_lost();
+  backlog.answers = !responses_.empty();
+  const bool ready = works_.may_cut() || !responses_.empty() || send_.any_lost();
+  backlog.window_closed = ready && !send_.may_resend() && !send_.may_send_new();
+  return backlog;
 }
 
-bool RcChannel::awaits_peer() const { return works_.awaited() || held_up(); }
+void RcChannel::hold_back(const std::optional<Allowance>& allowance) {
+  if (!allowance) return send_.end_hold_back();
+  send_.hold_back(allowance->least_frames,
+                  static_cast<std::uint32_t>(allowance->more_bytes / config_.max_frame_bytes));
+}
+
+bool RcChannel::awaits_peer() const { return works_.awaited() || backlog().frames_wait; }
 
 bool RcChannel::has_new_frame() const {
   if (!send_.may_send_new()) return false;
@@ -189,7 +200,7 @@ void RcChannel::fill_sequenced(std::uint32_t sequence, OutgoingFrame& frame) {
     oldest_frame_bytes_ = static_cast<std::uint32_t>(frame.size());
   }
   if (!send_.path_loses()) return;
-  if (!held_up() && frame.size() <= kRepeatedTailBytes) tail_to_probe_ = sequence;
+  if (!backlog().frames_wait && frame.size() <= kRepeatedTailBytes) tail_to_probe_ = sequence;
 }
 
 void RcChannel::take_back(const OutgoingFrame& frame) {
@@ -274,7 +285,7 @@ void RcChannel::fill(std::uint32_t sequence, OutgoingFrame& frame) {
   // least four others per window, so that the window does not run dry. If every frame did, every
   // ACK would release frames that each request another ACK.
   const std::uint32_t spacing = std::min(send_.window_frames() / 4, DelayedAck::kEvery);
-  const bool last = !held_up();
+  const bool last = !backlog().frames_wait;
   out.acknowledge_now = last || out.kind == RcKind::empty || ++since_ack_request_ >= spacing;
   if (out.acknowledge_now) since_ack_request_ = 0;
   const bool gap = receiver_.window().gap();

@@ -39,6 +39,23 @@
 
 namespace tutti::device::rc {
 
+/// The frames that a connection may have in flight: `least_frames`, or those in flight and
+/// `more_bytes`.
+struct Allowance {
+  std::uint32_t least_frames = 4;
+  std::uint64_t more_bytes = 0;
+};
+
+/// The frames that a connection has to send.
+struct Backlog {
+  /// Highest priority of the work that is not completely cut into frames. Messages of one connection
+  /// keep their order, so all of it goes at this priority.
+  Priority priority = Priority::normal;
+  bool frames_wait = false;    ///< the window is full, or the frames are held back
+  bool answers = false;        ///< some of them answer a READ of the peer
+  bool window_closed = false;  ///< frames are ready, and only the window keeps them
+};
+
 class RcChannel {
  public:
   /// `memory` and `counters` must outlive the channel; `config` must be valid according to `check`.
@@ -69,10 +86,9 @@ class RcChannel {
   /// Time at which on_timer has something to do, or next_frame has a delayed ACK to send.
   Instant next_deadline() const;
 
-  /// While on, few frames may be in flight, so that multicast has priority.
-  void hold_back(bool on) { send_.hold_back(on); }
-  /// True if frames wait because the window is full or because of `hold_back`.
-  bool held_up() const;
+  /// Limits the frames in flight until the next call; nothing: no limit.
+  void hold_back(const std::optional<Allowance>& allowance);
+  Backlog backlog() const;
   /// While on, the channel pings a silent peer, and fails if nothing is heard for peer_timeout
   /// after a ping. While off, it does the same as long as anything on this side waits for the peer.
   ///

@@ -64,8 +64,7 @@ bool FrameReceiver::accept_next(const RcFrame& frame, CompletionSink& sink) {
         return false;
       }
       if (frame.operation != refused_operation_) refused_any_ = false;
-      finish_write(frame.kind, {frame.operation, frame.continues, frame.remaining, frame.immediate},
-                   frame.payload.size(), sink);
+      finish_write(frame.kind, WritePart::of(frame), frame.payload.size(), sink);
       return true;
     case RcKind::read_request:
       responses_.add_reads(frame);
@@ -106,7 +105,7 @@ bool FrameReceiver::accept_early(const RcFrame& frame, std::span<const std::byte
       // retransmitted and is the expected one.
       if (!accept_write(frame, added.placed)) return false;
       added.placed_bytes = static_cast<std::uint32_t>(frame.payload.size());
-      added.write = {frame.operation, frame.continues, frame.remaining, frame.immediate};
+      added.write = WritePart::of(frame);
       break;
     case RcKind::read_response:
       works_.accept_answer(frame, ack_);

@@ -51,6 +51,10 @@ class FrameReceiver {
  private:
   /// The part of a WRITE that one frame carries, without its data.
   struct WritePart {
+    static WritePart of(const RcFrame& frame) {
+      return {frame.operation, frame.continues, frame.remaining, frame.immediate};
+    }
+
     std::uint32_t operation = 0;
     bool continues = false;
     std::uint64_t remaining = 0;

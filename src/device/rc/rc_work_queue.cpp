@@ -43,6 +43,7 @@ Status WorkQueue::push(const WorkRequest& request) {
   }
   work(end_++) = added;  // the queue is unchanged if an exception comes first
   awaited_ += awaited(request) ? 1 : 0;
+  ++uncut_of(request);
   return {};
 }
 
@@ -68,8 +69,10 @@ void WorkQueue::cut(FrameRecord& record) {
     return;
   }
   cut_data(cut, record);
-  if (cut.all_cut) ++next_;
+  if (cut.all_cut) pass_next();
 }
+
+void WorkQueue::pass_next() { --uncut_of(work(next_++).request); }
 
 void WorkQueue::cut_data(Work& cut, FrameRecord& record) {
   const std::uint64_t left = cut.request.local.size() - cut.cut_bytes;
@@ -105,7 +108,7 @@ void WorkQueue::cut_reads(FrameRecord& record) {
     read.frames = 1;
     read.all_cut = true;
     ++open_reads_;
-    ++next_;
+    pass_next();
     ++record.ranges;
   }
 }
@@ -187,7 +190,7 @@ void WorkQueue::finish_read(Work& read, DelayedAck& ack) {
 void WorkQueue::end_cutting(Work& cut) {
   if (cut.all_cut) return;
   cut.all_cut = true;
-  ++next_;
+  pass_next();
 }
 
 void WorkQueue::complete_head(Code code, CompletionSink& sink, Blame blame) {
@@ -211,6 +214,7 @@ void WorkQueue::complete_head(Code code, CompletionSink& sink, Blame blame) {
 
 void WorkQueue::fail(Code code, CompletionSink& sink, Blame blame) {
   next_ = end_;
+  uncut_ = {};
   while (first_ != end_) {
     // Work that the peer refused completes with the code of the refusal.
     const Code own = work(first_).code;

@@ -2,6 +2,7 @@
 // are filled from the poster's memory at each transmission.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -36,6 +37,11 @@ class WorkQueue {
 
   /// True if some work is not completely cut into frames.
   bool uncut() const { return next_ != end_; }
+  /// The highest priority of the uncut work; normal if there is none.
+  Priority priority() const {
+    if (uncut_[2] > 0) return Priority::high;
+    return uncut_[1] == 0 && uncut_[0] > 0 ? Priority::low : Priority::normal;
+  }
   /// True if a frame can be cut. A READ at the front must wait while too many READs are open.
   bool may_cut() const {
     if (next_ == end_) return false;
@@ -95,6 +101,10 @@ class WorkQueue {
   void complete_head(Code code, CompletionSink& sink, Blame blame = Blame::peer);
   void finish_read(Work& read, DelayedAck& ack);
   void end_cutting(Work& cut);
+  void pass_next();
+  std::uint32_t& uncut_of(const WorkRequest& request) {
+    return uncut_[static_cast<std::size_t>(static_cast<int>(request.priority) + 1)];
+  }
   void abandon(Work& left, DelayedAck& ack);
 
   Rank peer_;
@@ -105,6 +115,7 @@ class WorkQueue {
   std::uint32_t end_ = 0;
   std::uint32_t open_reads_ = 0;  ///< READs requested and not answered
   std::uint32_t awaited_ = 0;
+  std::array<std::uint32_t, 3> uncut_{};  ///< by priority: number of works not completely cut
   BufferPool inline_buffers_;
 };
 

@@ -98,7 +98,8 @@ void DatagramSlotExchange::send_rest() {
                   .first_psn = first,
                   .data = std::span(own.chunks).subspan(first * chunk_bytes_),
                   .chunk_bytes = chunk_bytes_,
-                  .to = header().flow == Flow::all_to_root ? header().root : kNoRank});
+                  .to = header().flow == Flow::all_to_root ? header().root : kNoRank,
+                  .priority = Priority::high});
   unsent_ = posted ? unsent_ - *posted : 0;
 }
 
@@ -184,7 +185,11 @@ std::span<const std::byte> DatagramSlotExchange::entry(std::uint32_t missed) con
 bool DatagramSlotExchange::resend(std::uint32_t missed) {
   const std::span<const std::byte> chunks = entry(missed);
   if (chunks.empty()) return false;
-  (void)pair_.post({.epoch = missed, .first_psn = 0, .data = chunks, .chunk_bytes = chunk_bytes_});
+  (void)pair_.post({.epoch = missed,
+                    .first_psn = 0,
+                    .data = chunks,
+                    .chunk_bytes = chunk_bytes_,
+                    .priority = Priority::high});
   return true;
 }
 

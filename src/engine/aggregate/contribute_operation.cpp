@@ -111,7 +111,8 @@ bool ContributeOperation::post_record(Instant now) {
                                                         .work_id = std::uint64_t{epoch()} << 32,
                                                         .local = record_,
                                                         .remote_key = {window_key_},
-                                                        .signaled = false});
+                                                        .signaled = false,
+                                                        .priority = priority()});
   record_posted_ = posted.ok();
   return record_posted_;
 }
@@ -126,7 +127,8 @@ bool ContributeOperation::post_segment(Instant now, std::uint32_t segment) {
             .remote_key = {window_key_},
             .remote_offset = CallRecord::kBytes + slot * terms_.segment_bytes,
             .immediate = std::uint64_t{epoch()} << 32 | (segment + 1),
-            .signaled = segment == last_});
+            .signaled = segment == last_,
+            .priority = priority()});
   if (!posted.ok()) return false;
   ++context().counters().in_network_segments_sent;
   context().counters().in_network_bytes_sent += plan_.bytes(segment);

@@ -375,7 +375,7 @@ Missing ReduceOperation::missing() const {
   for (std::uint32_t r = 0; r < window_->ranks(); ++r) {
     if (arrived_[r] > reduced_ || plan_.stays(reduced_, rank_of(r))) continue;
     numbers += fmt::format("{}{}", numbers.empty() ? "" : ", ", r);
-    late.ranks.push_back(rank_of(r));
+    late.ranks.insert(rank_of(r));
   }
   late.text = fmt::format("{} of {} segments{}", plan_.segments() - reduced_, plan_.segments(),
                           numbers.empty() ? "" : ", contributions of rank(s) " + numbers);

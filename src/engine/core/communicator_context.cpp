@@ -170,6 +170,7 @@ void CommunicatorContext::start(Instant now, std::uint32_t epoch, Operation& ope
   recorder_.begin(epoch, what.operation, what.algorithm, what.root, what.bytes, now);
   // A slot exchange starts to watch peers itself if it takes long.
   if (!operation.meets()) peers_.watch_neighbours();
+  if (auto* priorities = endpoint_->priorities()) priorities->add(operation.priority());
   const bool votes = operation.prepare(*this);
   operation.begin(now, epoch, barriers_.decide(operation, votes), *this, router_);
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "observe/flight_recorder.hpp"
 #include "protocol/codec/message.hpp"
 #include "tutti/message.hpp"
+#include "tutti/priority.hpp"
 #include "tutti/status.hpp"
 #include "tutti/units.hpp"
 
@@ -55,8 +57,8 @@ struct Description {
 
 /// The data that a rank still waits for.
 struct Missing {
-  std::string text{};         ///< "rank 2's chunks 120-355 of 512"
-  std::vector<Rank> ranks{};  ///< ranks from which it must come, as far as this rank knows
+  std::string text{};      ///< "rank 2's chunks 120-355 of 512"
+  std::set<Rank> ranks{};  ///< ranks from which it must come, as far as this rank knows
 };
 
 /// Handles input that an operation does not accept: counts it, or fails the communicator.
@@ -83,6 +85,9 @@ class Operation {
 
   const Description& description() const { return description_; }
   const std::shared_ptr<Completion>& completion() const { return completion_; }
+  /// The priority of what this operation sends; set before `begin`.
+  Priority priority() const { return priority_; }
+  void set_priority(Priority priority) { priority_ = priority; }
   std::uint32_t epoch() const { return epoch_; }
   Instant started() const { return started_; }
 
@@ -167,6 +172,7 @@ class Operation {
   std::shared_ptr<Completion> completion_;
   CommunicatorContext* context_ = nullptr;
   RejectionSink* rejections_ = nullptr;
+  Priority priority_ = Priority::normal;
   std::uint32_t epoch_ = 0;
   Instant started_{};
   bool begun_by_all_ = false;

@@ -249,7 +249,7 @@ Missing SlotExchangeOperation::missing() const {
   if (slot_exchange_ == nullptr) return all;
   for (const Rank rank : slot_exchange_->missing()) {
     all.text += fmt::format("{}rank {}", all.text.empty() ? "" : ", ", index(rank));
-    all.ranks.push_back(rank);
+    all.ranks.insert(rank);
   }
   return all;
 }

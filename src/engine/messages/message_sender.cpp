@@ -6,26 +6,27 @@
 
 namespace tutti::engine {
 
-void MessageSender::send(Instant now, protocol::Outbox& outbox) {
+void MessageSender::send(Instant now, protocol::Outbox& outbox, Priority priority) {
   for (const protocol::Outbox::Item& item : outbox.items()) {
     ++counters_.messages_sent;
     const std::size_t buffer = buffers_.take();
-    post_or_defer(now, {item.to, buffer, protocol::encode(item.message, buffers_[buffer].data())});
+    const std::size_t bytes = protocol::encode(item.message, buffers_[buffer].data());
+    post_or_defer(now, {item.to, buffer, bytes, priority});
   }
   outbox.clear();
 }
 
 void MessageSender::send_data(Instant now, Rank to, std::uint32_t epoch, std::uint32_t slot,
-                              std::span<const std::byte> payload) {
+                              std::span<const std::byte> payload, Priority priority) {
   std::array<std::byte, protocol::kDataHeaderBytes> header;
   protocol::encode_data_header(epoch, slot, header.data());
-  send_parts(now, to, header, payload);
+  send_parts(now, to, header, payload, priority);
 }
 
 void MessageSender::send_parts(Instant now, Rank to, std::span<const std::byte> header,
-                               std::span<const std::byte> payload) {
+                               std::span<const std::byte> payload, Priority priority) {
   ++counters_.messages_sent;
-  const Message message{to, buffers_.take(), header.size() + payload.size()};
+  const Message message{to, buffers_.take(), header.size() + payload.size(), priority};
   std::byte* const bytes = buffers_[message.buffer].data();
   std::memcpy(bytes, header.data(), header.size());
   if (!payload.empty()) std::memcpy(bytes + header.size(), payload.data(), payload.size());
@@ -55,7 +56,8 @@ bool MessageSender::post(Instant now, const Message& message) {
                                              .peer = message.to,
                                              .work_id = copied ? kCopied : message.buffer,
                                              .local = buffers_[message.buffer].first(message.bytes),
-                                             .signaled = !copied});
+                                             .signaled = !copied,
+                                             .priority = message.priority});
   if (posted.code() == Code::resource_exhausted) return false;
   if (copied || !posted.ok()) buffers_.give_back(message.buffer);
   return true;

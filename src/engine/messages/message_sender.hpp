@@ -24,14 +24,14 @@ class MessageSender {
       : endpoint_(endpoint), counters_(counters), buffers_(endpoint.max_message_bytes()) {}
 
   /// Sends the messages of an outbox, and empties it.
-  void send(Instant now, protocol::Outbox& outbox);
+  void send(Instant now, protocol::Outbox& outbox, Priority priority = Priority::normal);
   /// Sends a schedule's data eagerly: it is copied, and leaves as soon as the device takes it.
   void send_data(Instant now, Rank to, std::uint32_t epoch, std::uint32_t slot,
-                 std::span<const std::byte> payload);
+                 std::span<const std::byte> payload, Priority priority = Priority::normal);
   /// Sends a message that consists of two parts and has at most `max_message_bytes` of the endpoint.
   /// It is copied.
   void send_parts(Instant now, Rank to, std::span<const std::byte> header,
-                  std::span<const std::byte> payload);
+                  std::span<const std::byte> payload, Priority priority = Priority::normal);
   /// Largest payload of send_data, in bytes.
   std::size_t max_data_bytes() const {
     return endpoint_.max_message_bytes() - protocol::kDataHeaderBytes;
@@ -55,6 +55,7 @@ class MessageSender {
     Rank to = kNoRank;
     std::uint64_t buffer = 0;
     std::size_t bytes = 0;
+    Priority priority = Priority::normal;
   };
 
   void post_or_defer(Instant now, const Message& message);

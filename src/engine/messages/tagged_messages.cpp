@@ -39,6 +39,7 @@ bool TaggedMessages::poll(Instant now) {
 
 /// Begins a call. If this throws, `call` or `calls_` has the call, and `fail_all` ends it.
 void TaggedMessages::begin(Instant now, std::unique_ptr<TaggedCall>& call) {
+  if (auto* priorities = endpoint_.priorities()) priorities->add(call->priority);
   switch (call->kind) {
     case TaggedCall::Kind::send:
       return begin_send(now, call);
@@ -92,7 +93,7 @@ bool TaggedMessages::send_eagerly(Instant now, const TaggedCall& send) {
   std::array<std::byte, protocol::kMaxTaggedHeaderBytes> header;
   const std::size_t length =
       protocol::encode_tagged({.kind = TaggedKind::eager, .tag = send.tag}, header);
-  messages_.send_parts(now, send.peer, std::span(header).first(length), send.buffer);
+  messages_.send_parts(now, send.peer, std::span(header).first(length), send.buffer, send.priority);
   room.used += room_of(bytes);
   ++counters_.tagged_sent_eager;
   return true;
@@ -225,7 +226,8 @@ void TaggedMessages::read(Instant now, Number receive) {
                                              .peer = message.source,
                                              .work_id = kWorkBit | receive,
                                              .local = into.call->buffer.first(message.bytes),
-                                             .remote_key = into.key});
+                                             .remote_key = into.key,
+                                             .priority = into.call->priority});
   if (posted.code() == Code::resource_exhausted) return reads_to_post_.push_back(receive);
   // The loss of a peer is also reported by a completion, which fails the communicator.
   if (!posted && posted.code() != Code::peer_failed)

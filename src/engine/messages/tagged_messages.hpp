@@ -39,6 +39,7 @@ struct TaggedCall {
   std::uint64_t tag = 0;
   std::uint64_t tag_mask = UINT64_MAX;
   std::span<std::byte> buffer{};
+  Priority priority = Priority::normal;
   /// The completion of the call; of a cancel: that of the receive.
   std::shared_ptr<Completion> completion{};
 };

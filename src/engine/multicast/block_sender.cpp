@@ -12,12 +12,13 @@ constexpr Nanoseconds kQueueRetry{200'000};
 }  // namespace
 
 BlockSender::BlockSender(const protocol::BlockLayout& layout, std::uint32_t block_index,
-                         std::span<const std::byte> data, std::uint32_t epoch,
+                         std::span<const std::byte> data, std::uint32_t epoch, Priority priority,
                          device::Endpoint& endpoint, observe::Counters& counters)
     : layout_(layout),
       block_index_(block_index),
       data_(data),
       epoch_(epoch),
+      priority_(priority),
       endpoint_(endpoint),
       counters_(counters),
       link_fills_queue_(!endpoint.capabilities().has(device::Capability::backpressure)),
@@ -40,7 +41,8 @@ std::uint32_t BlockSender::post(std::uint32_t subgroup, Range psns) {
       {.epoch = epoch_,
        .first_psn = psns.first,
        .data = data_.subspan(at, layout_.bytes_of(block(), psns)),
-       .chunk_bytes = layout_.chunk_bytes()});
+       .chunk_bytes = layout_.chunk_bytes(),
+       .priority = priority_});
   if (!posted) {
     status_ = posted.status();
     blocked_ = true;

@@ -21,8 +21,8 @@ class BlockSender {
   /// `data` is the block, which the caller must keep until it has left this host. The other
   /// referenced objects must outlive the sender.
   BlockSender(const protocol::BlockLayout& layout, std::uint32_t block_index,
-              std::span<const std::byte> data, std::uint32_t epoch, device::Endpoint& endpoint,
-              observe::Counters& counters);
+              std::span<const std::byte> data, std::uint32_t epoch, Priority priority,
+              device::Endpoint& endpoint, observe::Counters& counters);
 
   /// Sets the pace. From now on a batch has at most `batch_bytes`.
   void set_pace(const protocol::Pace& pace, std::uint64_t batch_bytes);
@@ -73,6 +73,7 @@ class BlockSender {
   std::uint32_t block_index_;
   std::span<const std::byte> data_;
   std::uint32_t epoch_;
+  Priority priority_;
   device::Endpoint& endpoint_;
   observe::Counters& counters_;
   protocol::Pace pace_;

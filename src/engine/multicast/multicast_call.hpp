@@ -43,6 +43,7 @@ struct MulticastCall {
   bool lossless = false;
   CommunicatorContext* context = nullptr;
   std::uint32_t epoch = 0;
+  Priority priority = Priority::normal;
   protocol::SendSchedule::Plan plan;
   std::uint32_t chains = 1;
 

@@ -99,6 +99,7 @@ void MulticastOperation::build_layout() {
 
 void MulticastOperation::start(Instant now, bool barrier) {
   call_.epoch = epoch();
+  call_.priority = priority();
   build_layout();
   if (call_.layout.chunk_count() == 0) {  // there is no data to move, so the operation is complete
     call_.map = std::make_unique<protocol::ChunkMap>(call_.layout);
@@ -304,7 +305,7 @@ bool MulticastOperation::poll(Instant now) {
 }
 
 void MulticastOperation::flush(Instant now) {
-  if (!call_.outbox.empty()) context().messages().send(now, call_.outbox);
+  if (!call_.outbox.empty()) context().messages().send(now, call_.outbox, priority());
 }
 
 Instant MulticastOperation::next_deadline() const {
@@ -365,23 +366,20 @@ Missing MulticastOperation::missing() const {
   if (!call_.fetch) return {};
   Missing all;
   int runs = 0;
+  bool more = false;
   for (std::uint32_t b = 0; b < call_.layout.blocks().size(); ++b) {
     const Block& block = call_.layout.blocks()[b];
-    Range rest = block.psns;
-    if (!call_.map->first_missing(b, rest).empty()) all.ranks.push_back(block.root);
-    while (!rest.empty() && runs <= kMaxRuns) {
-      const Range missing = call_.map->first_missing(b, rest);
-      if (missing.empty()) break;
-      rest.first = missing.last;
-      if (++runs > kMaxRuns) {
-        all.text += ", ...";
-        break;
-      }
+    Range missing = call_.map->first_missing(b, block.psns);
+    if (!missing.empty()) all.ranks.insert(block.root);
+    for (; !missing.empty() && runs < kMaxRuns; ++runs) {
       all.text += fmt::format("{}rank {}'s chunks {}-{} of {}", all.text.empty() ? "" : ", ",
                               index(block.root), missing.first - block.psns.first,
                               missing.last - 1 - block.psns.first, block.psns.size());
+      missing = call_.map->first_missing(b, {missing.last, block.psns.last});
     }
+    more = more || !missing.empty();
   }
+  if (more) all.text += ", ...";
   return all;
 }
 

@@ -132,6 +132,8 @@ void MulticastReceiver::on_marked(Instant now, std::uint32_t block_index) {
   if (begun) context().network().jitter().observe(now - call_.arrivals.last);
   call_.arrivals.last = now;
   call_.cutoff->progress(now);
+  if (auto* priorities = context().endpoint().priorities())
+    priorities->on_arrival(call_.priority, now);
 }
 
 // When every block's last chunk has arrived, missing chunks are lost or reordered. They are

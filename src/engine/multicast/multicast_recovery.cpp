@@ -222,7 +222,8 @@ void MulticastRecovery::post_read(Instant now, const ReadOrder& order) {
                                       .work_id = std::uint64_t{call_.epoch} << 32 | slot,
                                       .local = call_.buffer.subspan(offset, bytes),
                                       .remote_key = {order.key},
-                                      .remote_offset = offset});
+                                      .remote_offset = offset,
+                                      .priority = call_.priority});
   if (!posted.ok()) {
     call_.fetch->on_read_end(order, false, 0);
     gate_.unlock(order.psns);

@@ -41,8 +41,9 @@ void MulticastSender::start() {
   }
   sent_all_ = false;  // a rank with an empty block also takes a turn
   call_.fetch->withhold(block.psns);
-  block_ = std::make_unique<BlockSender>(call_.layout, call_.own_block, call_.own, call_.epoch,
-                                         context().endpoint(), context().counters());
+  block_ =
+      std::make_unique<BlockSender>(call_.layout, call_.own_block, call_.own, call_.epoch,
+                                    call_.priority, context().endpoint(), context().counters());
   activated_ = call_.sequencer->first(rank_of(call_.own_block));
 }
 

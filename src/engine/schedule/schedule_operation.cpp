@@ -162,7 +162,7 @@ void ScheduleOperation::start(Instant now, bool barrier) {
   barrier_ = std::make_unique<protocol::ReadyBarrier>(context().rank(), context().size(), epoch());
   for (const Rank rank : barrier_->senders()) context().peers().watch(rank);
   barrier_->start(outbox_);
-  context().messages().send(now, outbox_);
+  context().messages().send(now, outbox_, priority());
   if (barrier_->done()) begin_tasks(now);
 }
 
@@ -282,7 +282,8 @@ void ScheduleOperation::send(Instant now, TaskIndex at) {
   const schedule::FilledTask& filled = space_->filled[at];
   if (filled.transfer == Transfer::eager) {
     ++context().counters().messages_eager;
-    context().messages().send_data(now, task.peer, epoch(), task.slot, place(filled.source));
+    context().messages().send_data(now, task.peer, epoch(), task.slot, place(filled.source),
+                                   priority());
     complete(at);
     return;
   }
@@ -300,7 +301,8 @@ void ScheduleOperation::write_to_peer(Instant now, TaskIndex at) {
                                       .local = place(space_->filled[at].source),
                                       .remote_key = {clear.key},
                                       .remote_offset = clear.offset,
-                                      .immediate = std::uint64_t{epoch()} << 32 | task.slot});
+                                      .immediate = std::uint64_t{epoch()} << 32 | task.slot,
+                                      .priority = priority()});
   // A lost connection needs no handling at this point, because a completion reports it.
   if (posted.code() == Code::resource_exhausted) space_->unsent.push_back(at);
   if (posted.ok()) ++context().counters().messages_rendezvous;
@@ -338,7 +340,7 @@ void ScheduleOperation::receive(Instant now, TaskIndex at, std::size_t arrival) 
   const Task& task = call_.schedule->tasks()[at];
   context().messages().send_data(
       now, task.peer, epoch(), task.slot | schedule::kCtsSlots,
-      encode(protocol::ClearToSend{key->key, filled.target.offset_bytes}));
+      encode(protocol::ClearToSend{key->key, filled.target.offset_bytes}), priority());
 }
 
 void ScheduleOperation::wait_keys(Instant now, TaskIndex at) {
@@ -356,7 +358,7 @@ void ScheduleOperation::wait_keys(Instant now, TaskIndex at) {
     }
     space_->keyed_keys[arrival] = *memory_key;
     context().messages().send_data(now, key.source, epoch(), key.slot | schedule::kCtsSlots,
-                                   encode(protocol::ClearToSend{memory_key->key, 0}));
+                                   encode(protocol::ClearToSend{memory_key->key, 0}), priority());
   }
   fold_arrived_keys(at);
 }
@@ -383,7 +385,7 @@ void ScheduleOperation::on_message(Instant now, Rank from, const protocol::Messa
   const bool legal = message.kind == protocol::MessageKind::barrier && barrier_ &&
                      barrier_->on_message(from, message.argument, outbox_);
   if (!legal) ++context().counters().messages_rejected;
-  context().messages().send(now, outbox_);
+  context().messages().send(now, outbox_, priority());
   if (legal && barrier_->done() && !begun_) begin_tasks(now);
 }
 
@@ -496,6 +498,8 @@ void ScheduleOperation::reduce(const Task& task, std::span<const std::byte> sour
 void ScheduleOperation::prepare_contribution() {
   const bool scales = reducer_ && reducer_->operation() == ReduceOperation::premultiplied_sum;
   const bool in_place = !alias_.name.empty();
+  const bool shares = !in_place && !call_.send.empty() && call_.send.data() == call_.receive.data();
+  if (!scales && !shares) return;
   const std::span<std::byte> own = memory(in_place ? alias_.storage.buffer : Buffer::send);
   if (!in_place) space_->contribution.resize(own.size());
   std::byte* const target = in_place ? own.data() : space_->contribution.data();
@@ -568,7 +572,7 @@ Missing ScheduleOperation::missing() const {
   for (TaskIndex t = 0; t < space_->filled.size(); ++t) {
     if (!space_->board.is_open(t)) continue;
     const schedule::Task& task = call_.schedule->tasks()[t];
-    if (task.kind == schedule::TaskKind::recv) all.ranks.push_back(task.peer);
+    if (task.kind == schedule::TaskKind::recv) all.ranks.insert(task.peer);
     if (!all.text.empty()) continue;
     all.text = fmt::format("{} of {} tasks, the first of them {}",
                            space_->board.total() - space_->board.completed(), space_->board.total(),

@@ -222,6 +222,7 @@ struct Aggregation::Prepared {
   std::span<std::byte> output;
   reduction::Reducer reducer;
   bool will_wait = false;
+  Priority priority = Priority::normal;
   std::shared_ptr<CompletionGroup> gathered;
 };
 
@@ -242,7 +243,8 @@ CallRoute::Outcome Aggregation::start(const CollectiveCall& call) {
                           .operation = call.reduction.operation,
                           .order = {},
                           .factor = {},
-                          .will_wait = call.options.will_wait};
+                          .will_wait = call.options.will_wait,
+                          .priority = call.options.priority};
   if (call.options.algorithm == kInNetworkRing) reduction.order = engine::FoldOrder::ring;
   if (reduction.operation == ReduceOperation::premultiplied_sum) {
     reduction.factor = std::span(call.reduction.factor).first(element_bytes(reduction.type));
@@ -315,6 +317,7 @@ Aggregation::Outcome Aggregation::submit(Collective collective, Rank root,
                     .output = output,
                     .reducer = *reducer,
                     .will_wait = call.will_wait,
+                    .priority = call.priority,
                     .gathered = std::make_shared<CompletionGroup>(size_)};
   if (scatters && size_ > 1) {
     prepared.call.order =
@@ -351,6 +354,7 @@ void Aggregation::submit_part(Prepared& prepared, Side& side, std::size_t part, 
   engine::CommunicatorContext& context = side.state->context();
   auto child =
       std::make_unique<engine::ContributeOperation>(call, side.terms, buffers, prepared.reducer);
+  child->set_priority(prepared.priority);
   prepared.gathered->add(*child, prepared.gathered);
   progress_->submit(context, std::move(child), prepared.will_wait);
   if (!all) return;
@@ -358,6 +362,7 @@ void Aggregation::submit_part(Prepared& prepared, Side& side, std::size_t part, 
   for (std::uint32_t group = 0; group < plan.groups(); ++group) {
     auto broadcast = engine::MulticastOperation::broadcast(
         result.subspan(plan.group_offset_bytes(group), plan.group_bytes(group)), rank_of(size_));
+    broadcast->set_priority(prepared.priority);
     prepared.gathered->add(*broadcast, prepared.gathered);
     progress_->submit(context, std::move(broadcast), prepared.will_wait);
   }

@@ -46,6 +46,7 @@ struct ReductionCall {
   /// For premultiplied_sum: this rank's factor, one element of the type.
   std::span<const std::byte> factor{};
   bool will_wait = false;  ///< true: the caller waits at once (CollectiveOptions::will_wait)
+  Priority priority = Priority::normal;
 };
 
 /// The route of calls through aggregators.

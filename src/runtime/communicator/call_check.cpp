@@ -151,6 +151,10 @@ CollectiveCall without_unused_buffers(CollectiveCall call) {
 }
 
 Status check_call(const CollectiveCall& call, Rank rank, std::uint32_t size) {
+  if (!exists(call.options.priority))
+    return wrong(call, fmt::format("priority {} does not exist: use low (-1), normal (0) or high "
+                                   "(1)",
+                                   static_cast<int>(call.options.priority)));
   if (has_root(call.collective) && index(call.root) >= size)
     return wrong(call, fmt::format("root {} is not one of the {} ranks", index(call.root), size));
   if (Status status = check_sizes(call, rank, size); !status) return status;

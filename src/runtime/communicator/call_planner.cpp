@@ -248,6 +248,12 @@ Result<std::unique_ptr<engine::Operation>> CallPlanner::make(const CollectiveCal
 }
 
 Result<std::unique_ptr<engine::Operation>> CallPlanner::make(const PlannedCall& planned) {
+  auto made = make_operation(planned);
+  if (made) (*made)->set_priority(planned.call.options.priority);
+  return made;
+}
+
+Result<std::unique_ptr<engine::Operation>> CallPlanner::make_operation(const PlannedCall& planned) {
   const CollectiveCall& call = planned.call;
   if (planned.with_inline_engine) {
     return std::unique_ptr<engine::Operation>(

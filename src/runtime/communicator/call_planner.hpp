@@ -87,6 +87,7 @@ class CallPlanner {
     return limit_bytes > 0 && call.options.algorithm == Algorithm::automatic &&
            block_bytes_of(call, facts_.size) < limit_bytes;
   }
+  Result<std::unique_ptr<engine::Operation>> make_operation(const PlannedCall& planned);
   /// Fails if a multicast call has more chunks than there are PSNs.
   Status check_chunks(const CollectiveCall& call, std::uint64_t block_bytes) const;
   bool fits_slot(Collective collective, std::string_view algorithm,

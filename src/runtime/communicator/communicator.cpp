@@ -40,14 +40,13 @@ Status no_request() {
                  "the request is empty: use one that a collective returned");
 }
 
-/// True if the caller is a completion callback: no collective makes progress while the callback
-/// waits.
-bool waits_for_itself(const runtime::RequestState& request) {
-  return !request.completion->done.load(std::memory_order_acquire) &&
-         request.communicator->progress()->caller_owns_engine();
-}
-
-Status cannot_wait(const runtime::RequestState& request) {
+/// Fails in a child of fork(), and in a completion callback if the call is open: no collective makes
+/// progress while the callback waits.
+Status check_may_wait(const runtime::RequestState& request) {
+  if (Status status = request.communicator->check_home(); !status) return status;
+  if (request.completion->done.load(std::memory_order_acquire) ||
+      !request.communicator->progress()->caller_owns_engine())
+    return {};
   return failure(
       Code::invalid_argument,
       "rank {}: a completion callback waits for a collective, which makes no progress until the "
@@ -57,28 +56,29 @@ Status cannot_wait(const runtime::RequestState& request) {
 
 /// Waits for a call; false: it is not done at the deadline. Fails if this thread cannot wait for it.
 Result<bool> wait_until(const runtime::RequestState& request, Instant deadline) {
-  if (Status status = request.communicator->check_home(); !status) return status;
-  if (waits_for_itself(request)) return cannot_wait(request);
+  if (Status status = check_may_wait(request); !status) return status;
   return request.communicator->progress()->wait(*request.completion, deadline);
 }
 
-/// The data for which a call waits, with each rank of the job once.
+/// The ranks of the job that are these ranks of a communicator.
+std::set<Rank> in_job(const engine::RankNames& names, const std::set<Rank>& ranks) {
+  const std::vector<Rank> job_ranks = names.in_job({ranks.begin(), ranks.end()});
+  return {job_ranks.begin(), job_ranks.end()};
+}
+
+/// The data for which a call waits, with the ranks as those of the job.
 engine::Missing missing_of(const runtime::RequestState& request) {
   engine::CommunicatorContext& context = request.communicator->context();
   engine::Missing missing = request.communicator->progress()->with_engine(
       [&] { return context.operations().missing_of(*request.completion); });
-  missing.ranks = context.names().in_job(std::move(missing.ranks));
-  std::sort(missing.ranks.begin(), missing.ranks.end());
-  missing.ranks.erase(std::unique(missing.ranks.begin(), missing.ranks.end()), missing.ranks.end());
+  missing.ranks = in_job(context.names(), missing.ranks);
   return missing;
 }
 
 /// The ranks of the job whose data is missing for any of the calls.
 std::vector<Rank> missing_ranks(std::span<const runtime::RequestState* const> requests) {
   std::set<Rank> ranks;
-  for (const runtime::RequestState* one : requests) {
-    for (const Rank rank : missing_of(*one).ranks) ranks.insert(rank);
-  }
+  for (const runtime::RequestState* one : requests) ranks.merge(missing_of(*one).ranks);
   return {ranks.begin(), ranks.end()};
 }
 
@@ -212,7 +212,7 @@ Status Request::wait_for(Nanoseconds timeout) {
     const ProgressReport report = progress();
     if (report.done) return state_->completion->status;
     return failure_of(
-        missing.ranks, Code::timeout,
+        {missing.ranks.begin(), missing.ranks.end()}, Code::timeout,
         "the call is not complete after {:.3f} s at rank {}: {} of {} chunks or tasks "
         "are done{}{}; wait longer, or look for the rank that has not made its call",
         seconds_of(timeout), index(state_->communicator->rank()), report.chunks_present,
@@ -256,8 +256,7 @@ Result<std::size_t> Request::wait_any(std::span<Request> requests, Nanoseconds t
     std::vector<const runtime::RequestState*> states;
     for (const Request& one : requests) {
       if (!one.state_) continue;
-      if (Status status = one.state_->communicator->check_home(); !status) return status;
-      if (waits_for_itself(*one.state_)) return cannot_wait(*one.state_);
+      if (Status status = check_may_wait(*one.state_); !status) return status;
       states.push_back(one.state_.get());
     }
     if (states.empty()) return no_request();
@@ -443,6 +442,7 @@ std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() cons
                 {"device_reliable_frames_duplicate", device.reliable_frames_duplicate},
                 {"device_reliable_bytes_sent", device.reliable_bytes_sent},
                 {"device_reliable_rounds_held_back", device.reliable_rounds_held_back},
+                {"device_multicast_posts_held_back", device.multicast_posts_held_back},
                 {"device_read_bytes_served", device.read_bytes_served},
                 {"device_rejected_foreign", device.rejected_foreign},
                 {"device_rejected_integrity", device.rejected_integrity},

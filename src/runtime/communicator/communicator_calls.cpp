@@ -205,7 +205,8 @@ Result<Request> Communicator::send(std::span<const std::byte> message, Rank to, 
     auto request = state_->start({.kind = engine::TaggedCall::Kind::send,
                                   .peer = to,
                                   .tag = tag,
-                                  .buffer = {bytes, message.size()}},
+                                  .buffer = {bytes, message.size()},
+                                  .priority = options.priority},
                                  options.will_wait);
     if (!request) return request.status();
     return Request(*request);
@@ -219,7 +220,8 @@ Result<Request> Communicator::receive(std::span<std::byte> buffer, Rank from, st
                                   .peer = from,
                                   .tag = tag,
                                   .tag_mask = options.tag_mask,
-                                  .buffer = buffer},
+                                  .buffer = buffer,
+                                  .priority = options.priority},
                                  options.will_wait);
     if (!request) return request.status();
     return Request(*request);

@@ -114,6 +114,11 @@ Result<std::shared_ptr<RequestState>> CommunicatorImpl::start(engine::TaggedCall
                    receives ? "receive" : "send", index(call.peer), size(), size() - 1,
                    receives ? ", or kAnyRank" : "");
   }
+  if (!exists(call.priority)) {
+    return failure(Code::invalid_argument,
+                   "{}: priority {} does not exist: use low (-1), normal (0) or high (1)",
+                   receives ? "receive" : "send", static_cast<int>(call.priority));
+  }
   auto completion = std::make_shared<engine::Completion>();
   call.completion = completion;
   auto request = request_of([&]() -> CallRoute::Outcome {

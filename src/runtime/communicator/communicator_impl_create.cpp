@@ -176,7 +176,7 @@ Result<PeerOptions> CommunicatorImpl::Creation::own_options() const {
   if (!wanted) return wanted.status();
   own.device = std::move(*wanted);
   // Checked here, because a rank whose options are wrong must not reach the exchanges.
-  if (const auto traffic = traffic_class(options_); !traffic) return traffic.status();
+  if (const auto traffic = traffic_classes(options_); !traffic) return traffic.status();
   auto multicast = wanted_multicast(options_);
   if (!multicast) return multicast.status();
   own.multicast = std::move(*multicast);

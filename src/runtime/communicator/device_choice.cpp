@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "base/error.hpp"
 #include "base/number.hpp"
@@ -17,7 +20,7 @@ namespace {
 
 Result<std::shared_ptr<device::Device>> make_ip(const CommunicatorOptions& options,
                                                 const PeerOptions& own, bool local_only) {
-  const auto traffic = traffic_class(options);
+  const auto traffic = traffic_classes(options);
   if (!traffic) return traffic.status();
   device::ip::IpOptions ip;
   ip.traffic = *traffic;
@@ -31,6 +34,18 @@ Result<std::shared_ptr<device::Device>> make_ip(const CommunicatorOptions& optio
   ip.multicast = own.multicast == "uc" ? device::ip::Multicast::uc : device::ip::Multicast::ud;
   ip.max_fragment_bytes = options.segment_bytes;
   return std::shared_ptr<device::Device>(std::make_shared<device::ip::IpDevice>(ip));
+}
+
+constexpr std::uint32_t kMostDscp = 63;
+constexpr std::uint32_t kMostPriority = 15;
+
+std::optional<device::ip::TrafficClass> one_traffic_class(const std::string& text) {
+  const std::size_t slash = std::min(text.find('/'), text.size());
+  const auto dscp = whole_number<std::uint32_t>(text.substr(0, slash));
+  const auto priority =
+      slash == text.size() ? 0u : whole_number<std::uint32_t>(text.substr(slash + 1));
+  if (!dscp || !priority || *dscp > kMostDscp || *priority > kMostPriority) return std::nullopt;
+  return device::ip::TrafficClass{*dscp, *priority};
 }
 
 /// Text that names two ranks that cannot share memory; empty if all ranks can share it.
@@ -84,23 +99,27 @@ Result<std::uint32_t> multicast_hops(const CommunicatorOptions& options) {
                  kMostHops);
 }
 
-Result<device::ip::TrafficClass> traffic_class(const CommunicatorOptions& options) {
-  constexpr std::uint32_t kMostDscp = 63;
-  constexpr std::uint32_t kMostPriority = 15;
+Result<device::ip::TrafficClasses> traffic_classes(const CommunicatorOptions& options) {
   std::string source;
   const std::string text =
       asked_for(options.traffic_class, "the option traffic_class", "TUTTI_TRAFFIC_CLASS", source);
-  if (text.empty()) return device::ip::TrafficClass();
-  const std::size_t slash = std::min(text.find('/'), text.size());
-  const auto dscp = whole_number<std::uint32_t>(text.substr(0, slash));
-  const auto priority =
-      slash == text.size() ? 0u : whole_number<std::uint32_t>(text.substr(slash + 1));
-  if (dscp && priority && *dscp <= kMostDscp && *priority <= kMostPriority)
-    return device::ip::TrafficClass{*dscp, *priority};
-  return failure(Code::invalid_argument,
-                 "{} is \"{}\": use a code point from 0 to {}, or with a priority from 0 to {} "
-                 "after a slash, such as 46 or 46/5",
-                 source, text, kMostDscp, kMostPriority);
+  if (text.empty()) return device::ip::TrafficClasses();
+  std::vector<std::optional<device::ip::TrafficClass>> classes;
+  for (std::size_t from = 0, comma = 0; comma != std::string::npos; from = comma + 1) {
+    comma = text.find(',', from);
+    classes.push_back(one_traffic_class(text.substr(from, comma - from)));
+  }
+  const bool right =
+      std::all_of(classes.begin(), classes.end(), [](const auto& one) { return one; });
+  if (right && classes.size() == 1) return device::ip::TrafficClasses::equal(*classes[0]);
+  if (right && classes.size() == 3)
+    return device::ip::TrafficClasses{{*classes[0], *classes[1], *classes[2]}};
+  return failure(
+      Code::invalid_argument,
+      "{} is \"{}\": use a code point from 0 to {}, or with a priority from 0 to {} "
+      "after a slash, such as 46 or 46/5, or three of these for calls of low, normal and "
+      "high priority, such as 8,0,46",
+      source, text, kMostDscp, kMostPriority);
 }
 
 bool requires_multicast(const CommunicatorOptions& options) {

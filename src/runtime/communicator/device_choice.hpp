@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "device/device.hpp"
-#include "device/ip/socket.hpp"
+#include "device/ip/socket_class.hpp"
 #include "runtime/communicator/greeting.hpp"
 #include "tutti/options.hpp"
 #include "tutti/status.hpp"
@@ -26,9 +26,9 @@ Result<std::string> wanted_multicast(const CommunicatorOptions& options);
 /// for a number that is not from 1 to 255.
 Result<std::uint32_t> multicast_hops(const CommunicatorOptions& options);
 
-/// The traffic class of datagrams: from the option, else from TUTTI_TRAFFIC_CLASS. Fails for a text
-/// of another form and for numbers out of range.
-Result<device::ip::TrafficClass> traffic_class(const CommunicatorOptions& options);
+/// The traffic classes of datagrams: from the option, else from TUTTI_TRAFFIC_CLASS. Fails for a
+/// text of another form and for numbers out of range.
+Result<device::ip::TrafficClasses> traffic_classes(const CommunicatorOptions& options);
 
 /// True if the option or TUTTI_REQUIRE_MULTICAST makes a network without multicast an error.
 bool requires_multicast(const CommunicatorOptions& options);

@@ -95,7 +95,7 @@ HierarchyStage Planner::stage(Side side, Collective collective) const {
   made.call.collective = collective;
   made.call.root = rank_of(0);
   // The thread that polls the first stage of a call polls the later ones, too.
-  made.call.options = {.will_wait = true};
+  made.call.options = {.will_wait = true, .priority = call_.options.priority};
   return made;
 }
 

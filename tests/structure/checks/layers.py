@@ -7,7 +7,7 @@ INTERFACES = {"device": {"base"}}
 # Layers of src that may include this interface, besides the devices and all layers above src.
 INTERFACE_USERS = {"engine", "runtime", "observe", "world"}
 # Public headers that the layers below the runtime may include.
-LOW_PUBLIC = {"tutti/units.hpp", "tutti/status.hpp", "tutti/reduction.hpp", "tutti/collective.hpp",
+LOW_PUBLIC = {"tutti/units.hpp", "tutti/priority.hpp", "tutti/status.hpp", "tutti/reduction.hpp", "tutti/collective.hpp",
               "tutti/message.hpp"}
 # Folders beside src that have layers of their own. They may include src, but src must not include them.
 ABOVE = ("sim", "studies")

@@ -2,9 +2,7 @@
 
 #include <linux/filter.h>
 #include <linux/sock_diag.h>
-#include <linux/sockios.h>
 #include <net/if.h>
-#include <sys/ioctl.h>
 
 #include <algorithm>
 #include <array>
@@ -139,7 +137,7 @@ Status IpMulticastQueuePair::open_send(const Interface& interface, const SocketA
   const int hops = static_cast<int>(settings_.hops);
   s = set_option(fd, level, six ? IPV6_MULTICAST_HOPS : IP_MULTICAST_TTL, hops, "MULTICAST_TTL");
   if (!s) return s;
-  s = set_traffic_class(fd, group.family(), settings_.traffic);
+  s = gate_.open(fd, group.family(), settings_.traffic);
   if (!s) return s;
   s = set_option(fd, SOL_SOCKET, SO_SNDBUF, settings_.send_buffer_bytes, "SO_SNDBUF");
   if (!s) return s;
@@ -169,11 +167,21 @@ void IpMulticastQueuePair::write_header(wire::PacketKind kind, std::uint32_t epo
   keys_.seal(header, payload);
 }
 
-std::uint64_t IpMulticastQueuePair::unsent_bytes() {
-  int bytes = 0;
-  return ::ioctl(send_.get(), SIOCOUTQ, &bytes) == 0 && bytes > 0
-             ? static_cast<std::uint64_t>(bytes)
-             : 0;
+std::uint64_t IpMulticastQueuePair::unsent_bytes() { return ip::unsent_bytes(send_.get()); }
+
+// If nothing of this socket is in the queue, a few chunks may always be sent, so that no call
+// stops.
+std::size_t IpMulticastQueuePair::begin_post(const ChunkRun& run) {
+  constexpr std::uint64_t kMinBytes = 6000;
+  gate_.use(run.priority);
+  const auto allowed = gate_.allowed_bytes(run.priority);
+  if (!allowed || *allowed >= run.data.size()) return run.data.size();
+  const std::uint64_t least =
+      unsent_bytes() == 0 ? std::max<std::uint64_t>(kMinBytes, run.chunk_bytes) : 0;
+  const std::uint64_t chunks = std::max(*allowed, least) / run.chunk_bytes;
+  const std::uint64_t bytes = std::min<std::uint64_t>(chunks * run.chunk_bytes, run.data.size());
+  if (bytes < run.data.size()) ++counters_.multicast_posts_held_back;
+  return bytes;
 }
 
 std::optional<wire::Header> IpMulticastQueuePair::accept(wire::PacketKind kind,
@@ -252,6 +260,7 @@ void IpMulticastQueuePair::add_to(EndpointCounters& counters) const {
   counters.rejected_integrity += received_.rejected_integrity.value();
   counters.rejected_replayed += received_.rejected_replayed.value();
   counters.kernel_drops += received_.arrivals_dropped.value();
+  counters.multicast_posts_held_back += counters_.multicast_posts_held_back;
   counters.send_queue_full += counters_.send_queue_full;
   counters.send_calls += sender_.calls();
   counters.receive_calls += received_.calls.value();

@@ -12,7 +12,7 @@
 #include "base/tally.hpp"
 #include "device/device.hpp"
 #include "device/ip/datagram_sender.hpp"
-#include "device/ip/egress_priority.hpp"
+#include "device/ip/egress_gate.hpp"
 #include "device/ip/interface.hpp"
 #include "device/ip/ip_options.hpp"
 #include "device/ip/multicast/group_arrivals.hpp"
@@ -30,7 +30,7 @@ struct GroupSettings {
   std::uint16_t communicator = 0;
   Multicast multicast = Multicast::ud;
   std::uint32_t hops = 1;  ///< number of routers, plus one, that multicast may cross
-  TrafficClass traffic{};
+  TrafficClasses traffic{};
   /// True: another rank of this host receives too, so the kernel must loop multicast back.
   bool shared_host = false;
   /// True: the queue pair also receives unicast to this rank, if no other rank shares its port.
@@ -89,7 +89,7 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   /// post.
   virtual void set_fragment_bytes(std::uint32_t bytes) { (void)bytes; }
   /// Ends the claim to egress priority, because chunks that were refused will not be posted again.
-  void release_claim() { claim_.waits(false); }
+  void release_claim() { gate_.withdraw(); }
   /// Returns the probes that have arrived since the last call; either side may call it.
   std::vector<ProbeArrival> take_probes() { return probes_.take(); }
   /// Multicasts a frame of the reliable connection to the rank `to`; the other ranks drop it. A
@@ -117,7 +117,7 @@ class IpMulticastQueuePair : public MulticastQueuePair {
         subgroup_(subgroup),
         arrivals_(settings.size),
         sender_(offload),
-        claim_(settings.egress) {}
+        gate_(settings.egress, true) {}
 
   int send_fd() const { return send_.get(); }
   /// The unicast address of a rank; null if it has none or `rank` is kNoRank.
@@ -143,11 +143,18 @@ class IpMulticastQueuePair : public MulticastQueuePair {
 
   DatagramSender& sender() { return sender_; }
   /// Records the result of a post: chunks that were refused now wait for room in the send queue.
-  std::uint32_t posted(std::uint32_t accepted, bool refused) {
-    if (refused) ++counters_.send_queue_full;
-    claim_.waits(refused);
+  std::uint32_t posted(const ChunkRun& run, std::uint32_t accepted, bool refused) {
+    if (refused) {
+      ++counters_.send_queue_full;
+      gate_.claim(run.priority);
+    } else {
+      gate_.withdraw();
+    }
     return accepted;
   }
+  /// Prepares the post of a run; returns the payload bytes of the leading chunks that need not wait
+  /// for data of a higher urgency.
+  std::size_t begin_post(const ChunkRun& run);
   /// The counts of the send side.
   EndpointCounters& counters() { return counters_; }
   ReceiveCounts& received() { return received_; }
@@ -174,7 +181,7 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   Descriptor receive_;
   Descriptor send_;
   DatagramSender sender_;
-  EgressClaim claim_;
+  EgressGate gate_;  ///< of send_
   GroupArrivals<ProbeArrival> probes_;
   GroupArrivals<FrameArrival> frames_;
   std::uint64_t receive_buffer_bytes_ = 0;

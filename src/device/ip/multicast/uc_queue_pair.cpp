@@ -39,8 +39,8 @@ Result<std::uint32_t> UcQueuePair::post(const ChunkRun& run) {
                    "use a smaller chunk",
                    run.chunk_bytes, fragment_bytes_);
   }
-  const auto count =
-      static_cast<std::uint32_t>((run.data.size() + run.chunk_bytes - 1) / run.chunk_bytes);
+  const std::size_t end = begin_post(run);
+  const auto count = static_cast<std::uint32_t>((end + run.chunk_bytes - 1) / run.chunk_bytes);
   std::uint32_t accepted = 0;
   while (accepted < count) {
     std::uint32_t messages = 0;
@@ -63,9 +63,9 @@ Result<std::uint32_t> UcQueuePair::post(const ChunkRun& run) {
     accepted += whole;
     counters().multicast_bytes_sent +=
         std::min(run.data.size(), std::size_t{accepted} * run.chunk_bytes) - from;
-    if (*sent < fragments) return posted(accepted, true);
+    if (*sent < fragments) return posted(run, accepted, true);
   }
-  return posted(accepted, false);
+  return posted(run, accepted, end < run.data.size());
 }
 
 /// True if one more message fits into the segmented send that is being filled.

@@ -8,9 +8,10 @@ Result<std::uint32_t> UdQueuePair::post(const ChunkRun& run) {
   std::uint32_t accepted = 0;
   std::size_t offset = 0;
   std::uint32_t psn = run.first_psn;
-  while (offset < run.data.size()) {
+  const std::size_t end = begin_post(run);
+  while (offset < end) {
     std::size_t batch_bytes = 0;
-    while (offset + batch_bytes < run.data.size()) {
+    while (offset + batch_bytes < end) {
       const std::size_t at = offset + batch_bytes;
       const std::size_t size = std::min<std::size_t>(run.chunk_bytes, run.data.size() - at);
       if (!sender().fits(wire::kHeaderBytes + size)) break;
@@ -30,9 +31,9 @@ Result<std::uint32_t> UdQueuePair::post(const ChunkRun& run) {
     offset += bytes;
     counters().multicast_datagrams_sent += *sent;
     counters().multicast_bytes_sent += bytes;
-    if (*sent < count) return posted(accepted, true);
+    if (*sent < count) return posted(run, accepted, true);
   }
-  return posted(accepted, false);
+  return posted(run, accepted, end < run.data.size());
 }
 
 std::size_t UdQueuePair::poll(std::span<ReceivedChunk> chunks) {

@@ -17,10 +17,10 @@ class CongestionWindow {
         frames_(max_frames_) {}
 
   /// Number of frames in flight from which on no new frame is sent.
-  std::uint32_t frames() const { return hold_back_ ? kMinFrames : frames_; }
+  std::uint32_t frames() const { return std::min(frames_, limit_); }
   std::uint32_t max_frames() const { return max_frames_; }
-  /// While on, new frames are limited to the smallest window.
-  void hold_back(bool on) { hold_back_ = on; }
+  /// Limits the frames in flight until the next call.
+  void limit(std::uint32_t frames) { limit_ = frames; }
 
   bool may_resend(std::uint32_t in_flight) const { return in_flight < frames_ || allowance_ > 0; }
   void on_resend(std::uint32_t in_flight) {
@@ -49,7 +49,7 @@ class CongestionWindow {
 
   std::uint32_t max_frames_;
   std::uint32_t frames_;
-  bool hold_back_ = false;
+  std::uint32_t limit_ = UINT32_MAX;
   std::uint32_t acknowledged_ = 0;  ///< frames acknowledged since the window last changed
   std::uint32_t allowance_ = 0;     ///< retransmissions that may exceed the window
   std::uint64_t epoch_end_ = 0;     ///< number up to which lost transmissions have been counted

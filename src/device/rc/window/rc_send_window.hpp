@@ -7,6 +7,7 @@
 // after the retransmission timeout, which doubles until an ACK arrives (RFC 6298).
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -71,8 +72,11 @@ class SendWindow {
     return deliveries_missed_ >= kMaxDeliveries ? oldest_since_ + patience : kNever;
   }
   std::uint32_t window_frames() const { return congestion_.frames(); }
-  /// While on, new frames are limited to the smallest window.
-  void hold_back(bool on) { congestion_.hold_back(on); }
+  /// Limits the frames in flight until the next call: to `least`, or to those in flight and `more`.
+  void hold_back(std::uint32_t least, std::uint32_t more) {
+    congestion_.limit(std::max(least, flying_.count + more));
+  }
+  void end_hold_back() { congestion_.limit(UINT32_MAX); }
   Nanoseconds smoothed_round_trip() const { return timeout_.smoothed_round_trip(); }
   std::uint32_t timeouts_in_a_row() const { return timeout_.in_a_row(); }
   void forget_timeouts() { timeout_.restart(); }

@@ -1,0 +1,74 @@
+// One socket's access to an interface: its claim to egress priority, the bytes that it may send
+// now, and its traffic class.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "device/ip/egress_priority.hpp"
+#include "device/ip/socket.hpp"
+#include "device/ip/socket_class.hpp"
+#include "device/rc/channel_set.hpp"
+#include "tutti/priority.hpp"
+#include "tutti/status.hpp"
+
+namespace tutti::device::ip {
+
+/// Used by one thread at a time.
+class EgressGate {
+ public:
+  /// `egress` may be null: the socket then claims nothing and is not limited.
+  EgressGate(std::shared_ptr<EgressPriority> egress, bool multicast)
+      : egress_(egress), claim_(std::move(egress)), multicast_(multicast) {}
+
+  /// Sets the socket, and its traffic class.
+  Status open(int fd, int family, const TrafficClasses& classes) {
+    fd_ = fd;
+    return class_.open(fd, family, classes);
+  }
+  /// Gives what is sent from now on the traffic class of a priority.
+  void use(Priority priority) { class_.use(priority); }
+  /// Bytes that may be sent now; nothing: no limit.
+  std::optional<std::uint64_t> allowed_bytes(Priority priority) const {
+    return egress_ ? egress_->allowance({priority, multicast_}, fd_) : std::nullopt;
+  }
+  void claim(Priority priority) { claim_.claim({priority, multicast_}); }
+  void withdraw() { claim_.withdraw(); }
+
+ protected:
+  EgressPriority& egress() { return *egress_; }
+  int fd() const { return fd_; }
+
+ private:
+  std::shared_ptr<EgressPriority> egress_;
+  EgressClaim claim_;
+  SocketClass class_;
+  bool multicast_;
+  int fd_ = -1;
+};
+
+/// The gate of the reliable connections of one endpoint.
+class ConnectionGate final : public EgressGate, public rc::FrameGate {
+ public:
+  explicit ConnectionGate(std::shared_ptr<EgressPriority> egress)
+      : EgressGate(std::move(egress), false) {}
+
+  std::optional<rc::Allowance> allowance(const rc::Backlog& backlog, Instant now) override;
+  /// Claims for the frames that were ready at the last poll and had no room. Frames behind a closed
+  /// window wait for the interface only while it holds frames of this socket; otherwise they wait
+  /// for the peer, which must hold nothing back here.
+  void claim_for(const rc::ChannelSet& channels) {
+    const auto waiting = channels.waiting();
+    const bool claims = waiting && priorities().any_below(*waiting) &&
+                        (channels.send_queue_full() || unsent_bytes(fd()) > 0);
+    claims ? claim(*waiting) : withdraw();
+  }
+  PrioritiesInUse& priorities() { return egress().priorities(); }
+
+ private:
+  Instant last_trickle_{};  ///< time of the last frames while data of a higher priority arrived
+};
+
+}  // namespace tutti::device::ip
