@@ -1,0 +1,123 @@
+"""The options of communicators and of single calls."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from . import _declarations
+from .errors import InvalidArgumentError
+
+
+def nanoseconds(name: str, seconds: float) -> int:
+    """A duration of an option; 0 would select the default, so it is refused."""
+    if not 0 < seconds < 2**33:
+        raise InvalidArgumentError(f"{name} is {seconds}: use a number of seconds above 0")
+    return max(1, int(seconds * 1e9))
+
+
+def _text(value: str | None) -> bytes | None:
+    return None if value is None else value.encode()
+
+
+@dataclass(frozen=True)
+class CommunicatorOptions:
+    """The options of a communicator; None selects the default, which docs/operating.md describes.
+
+    The mark (all) means that the option must be equal on all ranks.
+    """
+
+    #: Name or IP address of the network interface.
+    interface: str | None = None
+    #: (all) IPv6 instead of IPv4.
+    ipv6: bool = False
+    #: (all) Device: "ip" (UDP), "host" (shared memory of one host) or "auto".
+    device: str | None = None
+    #: (all) "ud", "uc" or "none".
+    multicast: str | None = None
+    #: (all) Creation fails if the network does not pass multicast between all ranks.
+    require_multicast: bool = False
+    #: (all) Number of routers, plus one, that multicast may cross.
+    multicast_hops: int | None = None
+    #: (all) Number of multicast subgroups that share each block.
+    subgroups: int | None = None
+    #: (all) Number of ranks that multicast at the same time in an Allgather.
+    chains: int | None = None
+    #: (all) Payload of a multicast chunk, in bytes.
+    chunk_bytes: int | None = None
+    #: Payload of one datagram of a "uc" message, in bytes.
+    segment_bytes: int | None = None
+    #: (all) Credit window, in bytes.
+    window_bytes: int | None = None
+    #: (all) Size in bytes up to which a Broadcast is done at its root as soon as it is sent; 0 turns this off.
+    retain_bytes: int | None = None
+    #: (all) Datagrams carry a keyed tag; otherwise a CRC-32C.
+    authenticate: bool = True
+    #: (all) A ready barrier begins every collective.
+    always_barrier: bool = False
+    #: Time in seconds after which a watched peer without an answer is lost.
+    peer_timeout: float | None = None
+    #: Time in seconds within which all ranks must create the communicator.
+    create_timeout: float | None = None
+    #: Number of receive workers, at most one for each subgroup.
+    receive_workers: int | None = None
+    #: Addresses "host:port" of the aggregators that reduce for this communicator.
+    aggregators: Sequence[str] = ()
+    #: Run without an aggregator that cannot be used, instead of failing.
+    aggregator_fallback: bool = False
+    #: (all) "leaders", "leaders=N", "groups" or "flat".
+    hierarchy: str | None = None
+    #: The job key: 32 random bytes that only the ranks of the job have.
+    job_key: bytes | None = None
+    #: Traffic class of the datagrams, such as "46" or "46/5"; or those of low, normal and high priority: "8,0,46".
+    traffic_class: str | None = None
+
+    def _structure(self) -> _declarations.CommOptions:
+        if self.job_key is not None and len(self.job_key) != 32:
+            raise InvalidArgumentError(f"job_key has {len(self.job_key)} bytes: use 32")
+        made = _declarations.CommOptions(
+            interface_name=_text(self.interface), ipv6=self.ipv6, subgroups=self.subgroups or 0,
+            chains=self.chains or 0, chunk_bytes=self.chunk_bytes or 0, window_bytes=self.window_bytes or 0,
+            no_authentication=not self.authenticate, always_barrier=self.always_barrier,
+            receive_workers=self.receive_workers or 0, aggregator_fallback=self.aggregator_fallback,
+            aggregators=_text(",".join(self.aggregators) or None), device_name=_text(self.device),
+            multicast=_text(self.multicast), segment_bytes=self.segment_bytes or 0,
+            keep_bytes=0 if self.retain_bytes is None else max(1, self.retain_bytes),
+            hierarchy=_text(self.hierarchy), require_multicast=self.require_multicast,
+            multicast_hops=self.multicast_hops or 0, traffic_class=_text(self.traffic_class))
+        if self.peer_timeout is not None:
+            made.peer_timeout_ns = nanoseconds("peer_timeout", self.peer_timeout)
+        if self.create_timeout is not None:
+            made.create_timeout_ns = nanoseconds("create_timeout", self.create_timeout)
+        if self.job_key is not None:
+            key = ctypes.create_string_buffer(self.job_key, 32)
+            made.job_key = ctypes.addressof(key)
+            made.key = key  # keeps the bytes for as long as the structure
+        return made
+
+
+@dataclass(frozen=True)
+class CallOptions:
+    """The options of one collective, equal on all ranks except `priority`; None selects the default.
+
+    `algorithm` is a name that `tutti explain` lists, such as "multicast" or "ring".
+    """
+
+    algorithm: str | None = None
+    #: Number of ports k of a k-port algorithm.
+    ports: int | None = None
+    #: Radix k of a k-nomial tree.
+    radix: int | None = None
+    #: Number of segments into which a pipelined message is cut.
+    segments: int | None = None
+    #: "low", "normal" or "high": data that is ready to be sent goes before ready data of calls of this process with a
+    #: lower priority.
+    priority: str | None = None
+
+    def _structure(self) -> _declarations.CallOptions:
+        priority = {None: 0, "low": -1, "normal": 0, "high": 1}.get(self.priority)
+        if priority is None:
+            raise InvalidArgumentError(f"priority is {self.priority!r}: use \"low\", \"normal\" or \"high\"")
+        return _declarations.CallOptions(ports=self.ports or 0, radix=self.radix or 0, segments=self.segments or 0,
+                                         algorithm_name=_text(self.algorithm), priority=priority)

@@ -1,0 +1,44 @@
+"""A collective that is started many times on the same buffers."""
+
+from __future__ import annotations
+
+import ctypes
+
+from ._calls import Call
+from ._core import Core
+from .request import Request
+
+
+class Prepared:
+    """A prepared call: its arguments are checked and its algorithm is chosen once. It keeps its buffers alive.
+
+    Every rank must start it equally often. It belongs to one thread at a time.
+
+        step = comm.prepare.allreduce(gradients, op="average")
+        for _ in range(1000):
+            compute(gradients)
+            step.run()
+    """
+
+    def __init__(self, core: Core, call: Call, timeout: float | None) -> None:
+        self._core = core
+        self._timeout = timeout
+        self._buffers = call.buffers
+        self._handle: int | None = core.begin(
+            lambda handle, place: core.library.functions.tutti_prepare(handle, ctypes.byref(call.structure), place))
+
+    def start(self) -> Request:
+        """Starts the collective once more. Error: InvalidArgumentError while the previous run is under way."""
+        functions = self._core.library.functions
+        request = self._core.begin(lambda _, place: functions.tutti_prepared_start(self._handle, place))
+        return Request(self._core, request, self, self._timeout)
+
+    def run(self, timeout: float | None = None) -> None:
+        """Starts the collective and waits for its end, as Request.wait does."""
+        self.start().wait(timeout)
+
+    def __del__(self) -> None:
+        handle = getattr(self, "_handle", None)
+        if handle is not None:
+            self._handle = None
+            self._core.library.functions.tutti_prepared_free(handle)

@@ -1,0 +1,79 @@
+"""The options of a process group."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from datetime import timedelta
+
+
+@dataclass(frozen=True)
+class Options:
+    """Options of the communicator of a group: `init_process_group("tutti", pg_options=Options(device="host"))`.
+
+    None leaves an option to its environment variable TUTTI_..., else to libtutti. All ranks of a group must give the
+    same options, except `interface`, `peer_timeout`, `receive_workers` and `priority`.
+    """
+
+    device: str | None = None  # "ip", "host" or "auto"
+    interface: str | None = None  # name or IP address of the network interface
+    ipv6: bool | None = None
+    multicast: str | None = None  # "ud", "uc" or "none"
+    require_multicast: bool | None = None
+    multicast_hops: int | None = None
+    hierarchy: str | None = None  # "leaders", "leaders=N", "groups" or "flat"
+    aggregators: str | None = None  # "host:port,..."
+    aggregator_fallback: bool | None = None
+    traffic_class: str | None = None
+    priority: str | None = None  # "low", "normal" or "high", of all operations; None: Allgathers high, others normal
+    subgroups: int | None = None
+    chains: int | None = None
+    chunk_bytes: int | None = None
+    window_bytes: int | None = None
+    segment_bytes: int | None = None
+    keep_bytes: int | None = None
+    receive_workers: int | None = None
+    no_authentication: bool | None = None
+    always_barrier: bool | None = None
+    peer_timeout: timedelta | None = None  # silence after which a peer counts as lost
+    create_timeout: timedelta | None = None  # for the creation, once all ranks have come
+
+    def texts(self) -> dict[str, str]:
+        """The options that are given, as the adapter takes them."""
+        texts = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is None:
+                continue
+            if isinstance(value, timedelta):
+                texts[field.name + "_ns"] = str(value // timedelta(microseconds=1) * 1000)
+            elif isinstance(value, bool):
+                texts[field.name] = str(int(value))
+            else:
+                texts[field.name] = str(value)
+        return texts
+
+    def in_python(self) -> dict[str, object]:
+        """The options that are given, as CommunicatorOptions takes them; `priority` is one of single calls."""
+        names = {"keep_bytes": "retain_bytes", "no_authentication": "authenticate"}
+        values: dict[str, object] = {}
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is None or field.name == "priority":
+                continue
+            if isinstance(value, timedelta):
+                value = value.total_seconds()
+            elif field.name == "no_authentication":
+                value = not value
+            elif field.name == "aggregators":
+                value = value.split(",")
+            values[names.get(field.name, field.name)] = value
+        return values
+
+
+def options_of(given: object) -> Options:
+    """The Options in what the program has passed as pg_options. Error: TypeError for anything else."""
+    if given is None:
+        return Options()
+    if isinstance(given, Options):
+        return given
+    raise TypeError(f"pg_options is a {type(given).__name__}: pass tutti_collectives.torch.Options(...) or None")
