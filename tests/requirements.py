@@ -5,7 +5,7 @@ import sys
 import unittest
 
 # Capabilities that a test may need. tests/requirements.hpp has the same names except `fuzz`, which only tools/test.sh
-# checks.
+# checks, and `python` and `torch`, which only tests in Python need.
 CAPABILITIES = {
     "lab": "network namespaces, so that `tutti lab run` works",
     "netadmin": "traffic shaping, injected loss and persistent labs: root with CAP_NET_ADMIN, tc and nft",
@@ -18,6 +18,8 @@ CAPABILITIES = {
     "mpi": "MPICH's launcher (PMI-1)",
     "pmix": "Open MPI's launcher (PMIx)",
     "fuzz": "clang with libFuzzer",
+    "torch": "PyTorch 2.8 or later, for the tests of its backend",
+    "python": "numpy and pytest, for the tests of the Python package",
 }
 NOTHING_RAN = 77  # CTest's SKIP_RETURN_CODE in cmake/TuttiTargets.cmake
 

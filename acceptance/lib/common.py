@@ -197,6 +197,7 @@ def build(*targets, definitions=()):
     """Configures and builds the targets: in build/release by its preset, unless TUTTI_BUILD names another folder."""
     command = ["cmake", "-B", BUILD] if os.environ.get("TUTTI_BUILD") else ["cmake", "--preset", "release"]
     if shutil.which("ccache"):
+        os.environ.setdefault("CCACHE_SLOPPINESS", "pch_defines,time_macros")  # the tests' precompiled header
         command.append("-DCMAKE_CXX_COMPILER_LAUNCHER=ccache")
     configured = os.path.exists(os.path.join(BUILD, "build.ninja"))
     if (not configured or definitions) and call([*command, *definitions], stdout=subprocess.DEVNULL) != 0:

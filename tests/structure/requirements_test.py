@@ -79,7 +79,7 @@ class Names(unittest.TestCase):
     def test_cpp_and_python_know_the_same_capabilities(self):
         text = (TESTS / "requirements.hpp").read_text()
         in_cpp = re.findall(r'"(\w+)"', text[text.index("kCapabilities"):text.index("};")])
-        self.assertEqual(set(in_cpp) | {"fuzz"}, set(requirements.CAPABILITIES))
+        self.assertEqual(set(in_cpp) | {"fuzz", "python", "torch"}, set(requirements.CAPABILITIES))
 
     def test_no_test_skips_on_its_own(self):
         own = re.compile(r"GTEST_SKIP\(|\.skipTest\(|unittest\.skip|SkipTest\(|DISABLED_")

@@ -38,6 +38,14 @@ NO_WAIT = "does not wait: "
 WATCHED = "the engine watches the ranks that a call waits for, and reports a silent one within 1.2 peer timeouts"
 
 LISTED = [
+    ("bindings/torch/backend_messages.cpp", "wait", 1, "the timeout of monitored_barrier"),
+    ("bindings/torch/completion_pool.cpp", "wait", 1, "the next operation: an idle thread"),
+    ("bindings/torch/completion_pool.cpp", "wait_for", 1, "the caller's patience: the exit of the process"),
+    ("bindings/torch/completion_pool.cpp", "wait_until", 1, "the next deadline"),
+    ("bindings/torch/live_groups.cpp", "join", 1, "kExitPatience: the exit of the process"),
+    ("bindings/torch/operation.cpp", "wait_until", 1, "the timeout of the operation, or of Work::wait"),
+    ("bindings/torch/store_exchange.cpp", "wait_until", 1, "kLongestPause; the loop ends at the caller's deadline"),
+    ("bindings/torch/work.cpp", "wait", 1, "the timeout of the operation, or of Work::wait"),
     ("src/crypto/tls.cpp", "SSL_do_handshake", 1, NO_WAIT + "both ends are memory (BIO)"),
     ("src/crypto/tls.cpp", "SSL_read_ex", 1, NO_WAIT + "both ends are memory (BIO)"),
     ("src/crypto/tls.cpp", "SSL_write_ex", 1, NO_WAIT + "both ends are memory (BIO)"),

@@ -1,0 +1,43 @@
+// The communicator of libtutti that carries out a group's operations.
+#pragma once
+
+#include <tutti/tutti.h>
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "failure.hpp"
+#include "group.hpp"
+#include "store_exchange.hpp"
+
+namespace tutti::torch_backend {
+
+class Communicator {
+ public:
+  /// Meets the other ranks in the store and creates the communicator with them; blocks. Throws an
+  /// error that names the ranks that have not come.
+  static std::unique_ptr<Communicator> create(std::shared_ptr<Group> group,
+                                              StoreExchange& exchange);
+  Communicator(std::shared_ptr<Group> group, tutti_comm_t* comm);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  tutti_comm_t* get() const { return comm_; }
+  void abort(const std::string& reason);
+  /// Ends the communicator; gives peers this long to fetch what they still need from this rank.
+  void finalize(std::chrono::milliseconds patience);
+  Failure status() const;
+  std::vector<std::pair<std::string, std::uint64_t>> counters() const;
+
+ private:
+  std::shared_ptr<Group> group_;
+  tutti_comm_t* comm_;
+  bool finalized_ = false;
+};
+
+}  // namespace tutti::torch_backend

@@ -1,0 +1,58 @@
+// Threads of the adapter that end operations for which no thread waits.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+
+#include "deadline.hpp"
+
+namespace tutti::torch_backend {
+
+class Operation;
+
+/// Futures run callbacks of the application, which may wait for further operations. So libtutti's
+/// progress thread only queues an operation here, and a thread is added while all others are busy.
+class CompletionPool {
+ public:
+  /// The pool of this process; a child of fork() has one of its own.
+  static CompletionPool& instance();
+
+  void complete(std::shared_ptr<Operation> operation);
+  /// Ends the operation with a timeout unless it is done by the deadline.
+  void watch(std::weak_ptr<Operation> operation, Clock::time_point deadline);
+  /// Marks a thread outside the pool that may run callbacks.
+  class Guest {
+   public:
+    Guest();
+    Guest(const Guest&) = delete;
+    Guest& operator=(const Guest&) = delete;
+    ~Guest();
+  };
+
+  /// Runs no further callbacks, and waits until those that run have returned, for at most
+  /// `patience`. Python calls it before it ends: a thread that then asks for the interpreter's lock
+  /// ends the process with std::terminate.
+  void stop(std::chrono::milliseconds patience);
+
+ private:
+  enum class State { running, stopped };
+
+  CompletionPool() = default;
+  void work();
+  void wake_or_add_thread();
+  std::shared_ptr<Operation> take_expired();
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<std::shared_ptr<Operation>> ended_;
+  std::multimap<Clock::time_point, std::weak_ptr<Operation>> deadlines_;
+  State state_ = State::running;
+  int idle_threads_ = 0;
+  int busy_threads_ = 0;
+};
+
+}  // namespace tutti::torch_backend

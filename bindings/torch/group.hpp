@@ -1,0 +1,50 @@
+// One process group at this rank: its place, its names and its counts.
+#pragma once
+
+#include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "options.hpp"
+
+namespace tutti::torch_backend {
+
+/// Counts of work that the adapter does beside libtutti.
+struct Counts {
+  std::atomic<std::uint64_t> operations{0};  ///< operations of c10d that were issued
+  std::atomic<std::uint64_t> staged_tensors{
+      0};                                      ///< tensors that were copied because of their layout
+  std::atomic<std::uint64_t> staged_bytes{0};  ///< bytes of these copies
+  std::atomic<std::uint64_t> queued{0};        ///< operations that waited for the communicator
+  std::atomic<std::uint64_t> alone{0};         ///< operations of a group of one rank
+  std::atomic<std::uint64_t> waited{0};        ///< operations for which the caller waits at once
+  std::atomic<std::uint64_t> high{0};          ///< operations of high priority
+  std::atomic<std::uint64_t> futures{0};       ///< operations of which a future was asked for
+};
+
+struct Group {
+  int rank = 0;
+  int size = 1;
+  std::string name;
+  std::string key_prefix;                  ///< first part of the keys in the store
+  std::vector<std::int64_t> global_ranks;  ///< number in the job of each rank; may be empty
+  Options options;
+  std::atomic<std::int64_t> timeout_ms{0};  ///< bound of an operation that gives none
+  pid_t process = ::getpid();               ///< the process that made the group
+  Counts counts;
+
+  bool in_child() const { return ::getpid() != process; }
+};
+
+/// Names and values of all counts.
+std::vector<std::pair<std::string, std::uint64_t>> list(const Counts& counts);
+
+/// "rank 1" or "ranks 1, 3", with the numbers in the job if they differ.
+std::string name_ranks(const Group& group, const std::vector<std::uint32_t>& ranks);
+
+}  // namespace tutti::torch_backend

@@ -1,0 +1,55 @@
+#include "live_groups.hpp"
+
+#include <chrono>
+#include <iterator>
+#include <thread>
+
+namespace tutti::torch_backend {
+namespace {
+
+/// Time in which a process that exits serves the peers of all its groups.
+constexpr std::chrono::milliseconds kExitPatience{1000};
+
+}  // namespace
+
+LiveGroups& LiveGroups::instance() {
+  static LiveGroups groups;
+  return groups;
+}
+
+LiveGroups::~LiveGroups() {
+  // A thread of its own, because the thread-local objects of the thread that exits are gone.
+  std::thread ending([this] { shut_down(); });
+  ending.join();
+}
+
+void LiveGroups::shut_down() {
+  // In a child of fork() the groups belong to the parent, and so may the mutex.
+  if (::getpid() != process_) return;
+  std::multimap<std::string, std::weak_ptr<Submissions>> ending;
+  {
+    const std::lock_guard lock(mutex_);
+    ending.swap(groups_);
+  }
+  const auto deadline = Clock::now() + kExitPatience;
+  for (const auto& [name, weak] : ending) {
+    const auto left = std::chrono::nanoseconds(nanoseconds_until(deadline));
+    if (const auto group = weak.lock())
+      group->shut_down(std::chrono::duration_cast<std::chrono::milliseconds>(left));
+  }
+}
+
+void LiveGroups::add(const std::string& name, const std::shared_ptr<Submissions>& group) {
+  const std::lock_guard lock(mutex_);
+  for (auto entry = groups_.begin(); entry != groups_.end();)
+    entry = entry->second.expired() ? groups_.erase(entry) : std::next(entry);
+  groups_.emplace(name, group);
+}
+
+std::shared_ptr<Submissions> LiveGroups::find(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const auto [begin, end] = groups_.equal_range(name);
+  return begin == end ? nullptr : std::prev(end)->second.lock();
+}
+
+}  // namespace tutti::torch_backend

@@ -1,0 +1,37 @@
+// The groups of this process, by name, and their end when the process exits.
+#pragma once
+
+#include <unistd.h>
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+
+#include "submissions.hpp"
+
+namespace tutti::torch_backend {
+
+/// torch may free a backend after the static objects of libtutti, or never. The adapter is loaded
+/// after libtutti, so that the destructor of this object runs before both.
+class LiveGroups {
+ public:
+  static LiveGroups& instance();
+  ~LiveGroups();
+
+  /// Shuts all groups down, which serves their peers for at most a second. Python calls it before it
+  /// ends, so that callbacks still find an interpreter.
+  void shut_down();
+  void add(const std::string& name, const std::shared_ptr<Submissions>& group);
+  /// The newest group of this name; null if it has ended.
+  std::shared_ptr<Submissions> find(const std::string& name);
+
+ private:
+  LiveGroups() = default;
+
+  const pid_t process_ = ::getpid();
+  std::mutex mutex_;
+  std::multimap<std::string, std::weak_ptr<Submissions>> groups_;
+};
+
+}  // namespace tutti::torch_backend

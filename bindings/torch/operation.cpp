@@ -1,0 +1,310 @@
+#include "operation.hpp"
+
+#include <algorithm>
+#include <utility>
+
+#include "completion_pool.hpp"
+#include "deadline.hpp"
+#include "submissions.hpp"
+
+namespace tutti::torch_backend {
+namespace {
+
+/// Time in which libtutti gives back the buffers after an abort.
+constexpr std::chrono::seconds kAbortPatience{5};
+
+void on_completion(tutti_status_t, const char*, void* context) {
+  const std::unique_ptr<std::shared_ptr<Operation>> operation(
+      static_cast<std::shared_ptr<Operation>*>(context));
+  CompletionPool::instance().complete(std::move(*operation));
+}
+
+bool has_ended(tutti_request_t* request) {
+  int done = 0;
+  (void)tutti_request_test(request, &done);
+  return done != 0;
+}
+
+}  // namespace
+
+std::string Plan::what() const {
+  return std::string(name) + " number " + std::to_string(sequence) + detail;
+}
+
+Operation::Operation(std::shared_ptr<Group> group, std::weak_ptr<Submissions> owner)
+    : staging(group->counts), group_(std::move(group)), owner_(std::move(owner)) {}
+
+Operation::~Operation() {
+  // In a child of fork() the requests belong to the parent.
+  if (group_->in_child()) return;
+  for (tutti_request_t* const request : requests_) tutti_request_free(request);
+}
+
+void Operation::start(tutti_comm_t* comm) {
+  Failure failure;
+  {
+    const std::lock_guard use(using_);
+    if (is_marked_done()) return;
+    failure =
+        last_failure(Call::start(comm, plan.calls, {plan.will_wait, plan.priority}, requests_));
+  }
+  const std::exception_ptr error = end_of(failure);
+  if (requests_.empty()) finish(error);
+  {
+    const std::lock_guard lock(mutex_);
+    start_error_ = error;
+    started_ = true;
+  }
+  changed_.notify_all();
+}
+
+std::exception_ptr Operation::after_start() {
+  std::exception_ptr error;
+  bool ended = false;
+  bool arm_now = false;
+  {
+    const std::lock_guard lock(mutex_);
+    error = start_error_;
+    ended = done_;
+    arm_now = wants_callback_ && waiters_ == 0;
+  }
+  if (error && !ended) {
+    // The other ranks have all calls, this one only the first: no later call would match.
+    if (const auto owner = owner_.lock()) owner->abort(plan.what() + " could not be started whole");
+  }
+  if (arm_now) arm();
+  settle();
+  return error;
+}
+
+void Operation::run_steps(tutti_comm_t* comm) {
+  try {
+    plan.steps(comm);
+    end(nullptr);
+  } catch (...) {
+    end(std::current_exception());
+  }
+}
+
+void Operation::run_alone() {
+  for (const Call& call : plan.calls) call.run_alone();
+  if (plan.steps) return run_steps(nullptr);
+  end(nullptr);
+}
+
+void Operation::end(std::exception_ptr error) {
+  finish(std::move(error));
+  settle();
+}
+
+bool Operation::wait_started(Clock::time_point deadline) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_until(lock, deadline, [&] { return started_ || done_; });
+}
+
+bool Operation::wait_requests(Clock::time_point deadline, Failure& failure) {
+  for (tutti_request_t* const request : requests_) {
+    const Failure one = last_failure(tutti_request_wait_for(request, nanoseconds_until(deadline)));
+    if (!one) continue;
+    if (one.status == TUTTI_TIMEOUT && !has_ended(request)) {
+      failure = one;
+      return false;
+    }
+    if (!failure) failure = one;
+  }
+  return true;
+}
+
+void Operation::wait(std::chrono::milliseconds timeout) {
+  if (timeout.count() <= 0) timeout = plan.timeout;
+  const Clock::time_point deadline = Clock::now() + timeout;
+  {
+    const std::lock_guard lock(mutex_);
+    ++waiters_;
+  }
+  std::exception_ptr late;
+  if (!wait_started(deadline)) {
+    late = give_up(timeout, {});
+  } else if (!is_marked_done()) {
+    std::unique_lock use(using_, deadline);
+    Failure failure;
+    if (use.owns_lock() && (is_marked_done() || wait_requests(deadline, failure))) {
+      if (!is_marked_done()) finish(end_of(failure));
+    } else {
+      if (use.owns_lock()) use.unlock();
+      late = give_up(timeout, failure);
+    }
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    --waiters_;
+  }
+  settle();
+  if (late) std::rethrow_exception(late);
+  if (const std::exception_ptr failed = error()) std::rethrow_exception(failed);
+}
+
+std::exception_ptr Operation::give_up(std::chrono::milliseconds timeout, const Failure& late) {
+  std::string text = c10::str("Timed out waiting ", timeout.count(), "ms for ", plan.what(),
+                              " of group '", group_->name, "' at rank ", group_->rank);
+  const auto owner = owner_.lock();
+  if (!late.ranks.empty()) {
+    text += ": no data from " + name_ranks(*group_, late.ranks);
+  } else if (owner) {
+    text += owner->absence();
+  }
+  text += ". The group is aborted: create a new one, or give the group a longer timeout";
+  const std::exception_ptr error = backend_error("Tutti: " + text);
+  if (owner) owner->abort(text);
+  Failure cause;
+  std::unique_lock use(using_, Clock::now() + kAbortPatience);
+  if (!use.owns_lock()) return error;
+  const bool ended = wait_requests(Clock::now() + kAbortPatience, cause);
+  if (ended) finish(error);
+  use.unlock();
+  if (!ended) arm();
+  settle();
+  return error;
+}
+
+void Operation::arm() {
+  const std::lock_guard use(using_);
+  {
+    const std::lock_guard lock(mutex_);
+    if (armed_ || done_) return;
+    armed_ = true;
+  }
+  callbacks_left_ = requests_.size();
+  for (tutti_request_t* const request : requests_) {
+    auto context = std::make_unique<std::shared_ptr<Operation>>(shared_from_this());
+    const Failure failure =
+        last_failure(tutti_request_set_callback(request, on_completion, context.get()));
+    if (failure) std::rethrow_exception(error_of(*group_, plan.what(), failure));
+    (void)context.release();
+  }
+  CompletionPool::instance().watch(weak_from_this(), Clock::now() + plan.timeout);
+}
+
+void Operation::finish_if_ended() {
+  if (is_marked_done() || !std::all_of(requests_.begin(), requests_.end(), has_ended)) return;
+  Failure failure;
+  (void)wait_requests(Clock::now(), failure);
+  finish(end_of(failure));
+}
+
+void Operation::complete() {
+  if (--callbacks_left_ != 0) return;
+  {
+    const std::lock_guard use(using_);
+    Failure failure;
+    // A callback runs just before its request counts as done.
+    if (!is_marked_done() && wait_requests(Clock::now() + kAbortPatience, failure))
+      finish(end_of(failure));
+  }
+  settle();
+}
+
+void Operation::expire() {
+  if (!is_marked_done()) (void)give_up(plan.timeout, {});
+}
+
+void Operation::abort() {
+  if (const auto owner = owner_.lock()) owner->abort(plan.what() + " was aborted by its caller");
+}
+
+void Operation::abandon() {
+  if (group_->in_child()) return;
+  want_callback();
+}
+
+void Operation::want_callback() {
+  {
+    const std::lock_guard lock(mutex_);
+    wants_callback_ = true;
+    if (done_ || !started_ || waiters_ > 0) return;
+  }
+  arm();
+}
+
+c10::intrusive_ptr<c10::ivalue::Future> Operation::future() {
+  c10::intrusive_ptr<c10::ivalue::Future> made;
+  {
+    const std::lock_guard lock(mutex_);
+    if (future_) return future_;
+    made = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
+    future_ = made;
+  }
+  group_->counts.futures += 1;
+  want_callback();
+  settle();
+  return made;
+}
+
+bool Operation::is_marked_done() {
+  const std::lock_guard lock(mutex_);
+  return done_;
+}
+
+bool Operation::is_done() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (done_ || !started_) return done_;
+  }
+  // Otherwise another thread uses the requests, and this one need not look at them.
+  if (using_.try_lock()) {
+    const std::lock_guard use(using_, std::adopt_lock);
+    finish_if_ended();
+  }
+  settle();
+  return is_marked_done();
+}
+
+std::exception_ptr Operation::error() {
+  const std::lock_guard lock(mutex_);
+  return error_;
+}
+
+std::exception_ptr Operation::end_of(const Failure& failure) {
+  if (start_error_) return start_error_;
+  return failure ? error_of(*group_, plan.what(), failure) : nullptr;
+}
+
+void Operation::finish(std::exception_ptr error) {
+  if (!error && requests_.size() == 1 && plan.calls.front().is_receive()) {
+    tutti_message_t message = TUTTI_MESSAGE_INIT;
+    if (tutti_request_message(requests_.front(), &message) == TUTTI_OK)
+      source_ = static_cast<int>(message.source);
+  }
+  try {
+    if (!error) staging.write_back();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (done_) return;
+    done_ = true;
+    error_ = std::move(error);
+  }
+  staging.clear();
+  changed_.notify_all();
+}
+
+void Operation::settle() {
+  c10::intrusive_ptr<c10::ivalue::Future> future;
+  std::exception_ptr error;
+  {
+    const std::lock_guard lock(mutex_);
+    if (!done_ || settled_ || !future_) return;
+    settled_ = true;
+    future = future_;
+    error = error_;
+  }
+  if (error) {
+    future->setError(error);
+  } else {
+    future->markCompleted(c10::IValue(plan.results));
+  }
+}
+
+}  // namespace tutti::torch_backend

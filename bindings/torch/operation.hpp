@@ -1,0 +1,124 @@
+// One operation of c10d at this rank, from its issue until its tensors are free again.
+#pragma once
+
+#include <ATen/core/ivalue.h>
+#include <tutti/tutti.h>
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "call.hpp"
+#include "deadline.hpp"
+#include "failure.hpp"
+#include "staging.hpp"
+#include "torch_version.hpp"
+
+namespace tutti::torch_backend {
+
+class Submissions;
+
+/// The content of an operation. The backend fills it in; it is unchanged once issued.
+struct Plan {
+  c10d::OpType type = c10d::OpType::UNKNOWN;
+  const char* name = "";
+  std::uint64_t sequence = 0;  ///< number among the group's operations
+  std::string detail;          ///< such as the peer of a message
+  std::chrono::milliseconds timeout{0};
+  bool will_wait = false;  ///< the caller waits at once, so the progress thread need not wake
+  std::int32_t priority = TUTTI_PRIORITY_NORMAL;
+  std::vector<Call> calls;
+  /// Carries out an operation whose calls depend on each other. Runs in a thread of the adapter.
+  std::function<void(tutti_comm_t*)> steps;
+  std::vector<at::Tensor> results;
+
+  /// "allreduce number 7"
+  std::string what() const;
+  bool is_message() const { return !calls.empty() && calls.front().is_message(); }
+  bool is_empty() const { return calls.empty() && !steps; }
+};
+
+class Operation : public std::enable_shared_from_this<Operation> {
+ public:
+  Operation(std::shared_ptr<Group> group, std::weak_ptr<Submissions> owner);
+  ~Operation();
+
+  Plan plan;
+  Staging staging;
+
+  /// Starts all calls. The caller may hold locks, and calls after_start without them.
+  void start(tutti_comm_t* comm);
+  /// Carries out what the start, or its failure, entails; returns the failure.
+  std::exception_ptr after_start();
+  /// Carries out the steps, which wait for other ranks.
+  void run_steps(tutti_comm_t* comm);
+  /// Carries out the operation of a group of one rank.
+  void run_alone();
+  /// Ends an operation that has no requests; null: with success.
+  void end(std::exception_ptr error);
+
+  /// Waits for the end; zero: the operation's own timeout. Throws the operation's failure.
+  void wait(std::chrono::milliseconds timeout);
+  bool is_done();
+  std::exception_ptr error();
+  /// Rank of the message that a receive has got; -1 before.
+  int source() const { return source_; }
+  c10::intrusive_ptr<c10::ivalue::Future> future();
+  /// Aborts the group.
+  void abort();
+
+  /// The Work is gone: the tensors stay until libtutti has done with them.
+  void abandon();
+  /// Called by the completion pool after libtutti's callback.
+  void complete();
+  /// Called by the completion pool at the deadline.
+  void expire();
+
+ private:
+  /// Waits until the calls have been started, or the operation has ended.
+  bool wait_started(Clock::time_point deadline);
+  /// Waits for all requests; false if the deadline has passed. The caller holds using_.
+  bool wait_requests(Clock::time_point deadline, Failure& failure);
+  /// Makes sure that the operation ends although no thread waits for it.
+  void want_callback();
+  /// Lets libtutti tell the completion pool when the requests end.
+  void arm();
+  bool is_marked_done();
+  void finish_if_ended();
+  /// Gives the future its value once the operation is done. The caller holds no lock, because the
+  /// callbacks of the future run here.
+  void settle();
+  /// Ends the operation after its requests. The caller holds using_, or there are no requests.
+  void finish(std::exception_ptr error);
+  /// The error that a failure of the requests means; null for none.
+  std::exception_ptr end_of(const Failure& failure);
+  /// Aborts the group because this operation is late, and ends the operation.
+  std::exception_ptr give_up(std::chrono::milliseconds timeout, const Failure& late);
+
+  std::shared_ptr<Group> group_;
+  std::weak_ptr<Submissions> owner_;
+  /// Held by the one thread that may use the requests.
+  std::timed_mutex using_;
+  std::vector<tutti_request_t*> requests_;
+  std::atomic<int> source_{-1};
+  std::atomic<std::size_t> callbacks_left_{0};
+  /// Guards the fields below.
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool started_ = false;
+  bool armed_ = false;
+  bool wants_callback_ = false;
+  bool done_ = false;
+  bool settled_ = false;  ///< the future has its value
+  int waiters_ = 0;       ///< threads in wait(), which end the operation in any case
+  std::exception_ptr start_error_;
+  std::exception_ptr error_;
+  c10::intrusive_ptr<c10::ivalue::Future> future_;
+};
+
+}  // namespace tutti::torch_backend

@@ -1,0 +1,31 @@
+// The reduction of libtutti that an operation and an element type of torch mean.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <tutti/tutti.h>
+
+#include <array>
+#include <cstddef>
+
+#include "torch_version.hpp"
+
+namespace tutti::torch_backend {
+
+/// Types that libtutti lacks are mapped: bool is one byte with bitwise operations, and a complex
+/// number is a pair of real ones.
+struct Reduction {
+  std::uint32_t type = TUTTI_FLOAT32;
+  std::uint32_t operation = TUTTI_SUM;
+  std::array<std::byte, 8> factor{};    ///< one element, for TUTTI_PREMULTIPLIED_SUM
+  double factor_value = 1;              ///< the same number
+  at::ScalarType element = at::kFloat;  ///< torch's name of `type`
+
+  tutti_reduction_t view() const {
+    return {sizeof(tutti_reduction_t), type, operation, factor.data()};
+  }
+};
+
+/// Throws if the elements of `tensor` cannot be combined by `operation`.
+Reduction reduction_of(const c10d::ReduceOp& operation, const at::Tensor& tensor);
+
+}  // namespace tutti::torch_backend

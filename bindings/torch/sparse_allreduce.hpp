@@ -1,0 +1,37 @@
+// The sum of sparse COO tensors of all ranks.
+#pragma once
+
+#include <ATen/ATen.h>
+#include <tutti/tutti.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "group.hpp"
+#include "torch_version.hpp"
+
+namespace tutti::torch_backend {
+
+/// Gathers the numbers of elements, then the indices and the values of all ranks, and adds them up.
+class SparseAllreduce {
+ public:
+  /// Throws if the tensor or the operation cannot be used.
+  SparseAllreduce(std::shared_ptr<Group> group, const at::Tensor& tensor,
+                  const c10d::ReduceOp& operation);
+
+  /// Blocks until the tensor has the sum. `comm` is null in a group of one rank.
+  void run(tutti_comm_t* comm);
+
+ private:
+  std::vector<std::int64_t> gather_counts(tutti_comm_t* comm, std::int64_t own) const;
+  /// The rows of all ranks, of which rank r has counts[r].
+  at::Tensor gather_rows(tutti_comm_t* comm, const at::Tensor& own,
+                         const std::vector<std::int64_t>& counts) const;
+  void check(tutti_status_t status) const;
+
+  std::shared_ptr<Group> group_;
+  at::Tensor tensor_;
+};
+
+}  // namespace tutti::torch_backend

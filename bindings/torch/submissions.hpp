@@ -1,0 +1,69 @@
+// The order in which the operations of a group reach libtutti.
+#pragma once
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <deque>
+#include <exception>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "communicator.hpp"
+#include "operation.hpp"
+
+namespace tutti::torch_backend {
+
+/// Operations start in the thread that issues them. Those that are issued while the communicator is
+/// being created, or behind one whose calls depend on each other, are queued, and a thread starts
+/// them in the same order.
+class Submissions : public std::enable_shared_from_this<Submissions> {
+ public:
+  Submissions(std::shared_ptr<Group> group, c10::intrusive_ptr<c10d::Store> store);
+
+  /// Issues an operation without waiting for other ranks. Throws if it cannot begin.
+  void issue(const std::shared_ptr<Operation>& operation);
+  /// Ends all operations, here and at the peers, with an error.
+  void abort(const std::string& reason);
+  /// Ends the group; peers have `patience` to fetch what they still need from this rank.
+  void shut_down(std::chrono::milliseconds patience);
+
+  /// The ranks that have not come to the creation yet, as part of a sentence.
+  std::string absence();
+  Failure status();
+  /// Counters of the adapter and of the communicator.
+  std::vector<std::pair<std::string, std::uint64_t>> counters();
+
+ private:
+  /// The creation that an end interrupts, and the error of all operations from then on.
+  struct Ending {
+    std::shared_ptr<StoreExchange> exchange;
+    std::exception_ptr error;
+  };
+
+  /// Refuses further operations with "the group was `how`", unless the group has ended before.
+  Ending refuse(const std::string& how);
+  /// Null before the first operation of several ranks, and after the end.
+  std::shared_ptr<Communicator> communicator();
+  void check_usable() const;
+  void add_worker();
+  void work();
+  void create_communicator();
+  void start_queued();
+  void fail_all(const std::exception_ptr& error);
+
+  std::shared_ptr<Group> group_;
+  c10::intrusive_ptr<c10d::Store> store_;
+  /// Guards the fields below, and the order of calls of libtutti.
+  std::mutex mutex_;
+  std::shared_ptr<StoreExchange> exchange_;  ///< while the communicator is being created
+  std::shared_ptr<Communicator> communicator_;
+  std::deque<std::shared_ptr<Operation>> queue_;
+  std::size_t queued_messages_ = 0;
+  bool working_ = false;    ///< a thread starts the queued operations
+  std::exception_ptr end_;  ///< why no operation can begin any more
+};
+
+}  // namespace tutti::torch_backend

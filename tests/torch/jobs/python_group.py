@@ -1,0 +1,42 @@
+"""The backend in Python, which serves a torch without an adapter."""
+
+import warnings
+
+import torch
+import torch.distributed as dist
+import tutti_collectives.torch as tutti
+from job import RANK, SIZE, begin, raises, run
+from operations import (all_gather, all_gather_single, all_reduce, all_to_all, all_to_all_with_splits, broadcast,
+                        gather_and_scatter, messages, messages_by_tag_and_of_any_rank, objects, reduce_scatter,
+                        reduce_to_the_root)
+from training import distributed_data_parallel, distributed_tensors, fsdp1, sharded, train, twice, whole
+
+
+def beginning_warns():
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        begin()
+    assert any("backend in Python" in str(one.message) for one in found), found
+
+
+def fsdp2():
+    twice(lambda: whole(train(sharded(dist.device_mesh.init_device_mesh("cpu", (SIZE,))))))
+
+
+def refusals():
+    raises(ValueError, ["PREMUL_SUM", "adapter"], dist.all_reduce, torch.ones(2), dist._make_nccl_premul_sum(2.0))
+    assert tutti.counters()["collectives_completed"] > 0
+
+
+def groups():
+    part = dist.new_group([0, 1])
+    if RANK < 2:
+        dist.all_reduce(tensor := torch.ones(3), group=part)
+        assert tensor[0] == 2
+
+
+if __name__ == "__main__":
+    run([beginning_warns, broadcast, all_gather, all_gather_single, gather_and_scatter, all_to_all, all_to_all_with_splits,
+         messages, messages_by_tag_and_of_any_rank, all_reduce, reduce_to_the_root, reduce_scatter, objects, groups,
+         refusals, distributed_data_parallel, fsdp1, fsdp2, distributed_tensors])
+    dist.destroy_process_group()
