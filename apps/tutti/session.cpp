@@ -61,7 +61,8 @@ void add_network_options(CLI::App& command, CommunicatorOptions& communicator) {
   command
       .add_option("--traffic-class", communicator.traffic_class,
                   "Code point of datagrams, and after a slash their priority in this host, such as "
-                  "46/5 (default: TUTTI_TRAFFIC_CLASS)")
+                  "46/5, or three of these for calls of low, normal and high priority (default: "
+                  "TUTTI_TRAFFIC_CLASS)")
       ->group(kOptionGroup);
   command
       .add_flag("--require-multicast", communicator.require_multicast,
