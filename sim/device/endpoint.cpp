@@ -19,11 +19,17 @@ SimEndpoint::SimEndpoint(const NicPort& port, PayloadStore& payloads,
       communicator_(communicator),
       wire_communicator_(options.communicator),
       port_(port),
-      nic_{.settings = settings, .peer_timeout = options.peer_timeout, .payloads = &payloads} {
+      nic_{.settings = settings,
+           .peer_timeout = options.peer_timeout,
+           .accept_big_endian_atomics = options.accept_big_endian_atomics,
+           .payloads = &payloads} {
   using enum Capability;
-  for (const Capability one : {multicast_ud, reliable_send, write, write_immediate, read}) {
+  for (const Capability one :
+       {multicast_ud, reliable_send, write, write_immediate, read, masked_atomics}) {
     capabilities_.bits |= static_cast<std::uint32_t>(one);
   }
+  if (settings.big_endian_atomics)
+    capabilities_.bits |= static_cast<std::uint32_t>(big_endian_atomics);
   if (settings.lossless) capabilities_.bits |= static_cast<std::uint32_t>(lossless);
   capabilities_.max_chunk_bytes = settings.chunk_bytes;
   capabilities_.immediate_bits = 64;

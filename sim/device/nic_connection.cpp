@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
+#include "device/atomics.hpp"
 
 namespace tutti::device::sim {
 
@@ -28,6 +29,11 @@ Status check(const NicSettings& settings) {
                    "retransmission timeouts of {} to {} ns are invalid: the first must be above 0 "
                    "and the second not shorter than the first",
                    settings.retransmit_timeout.count(), settings.retransmit_timeout_max.count());
+  }
+  if (settings.big_endian_atomics && settings.connections != ConnectionKind::nic) {
+    return failure(Code::invalid_argument,
+                   "connections by software answer atomics in the order of the host: use "
+                   "connections by the NIC");
   }
   if (settings.connections == ConnectionKind::nic) {
     if (!settings.slot_exchange) return {};
@@ -57,12 +63,20 @@ Status NicConnection::post(NicShared& nic, Instant now, const WorkRequest& reque
                    index(peer_));
   }
   const bool send = request.opcode == Opcode::send;
-  if (!send && request.opcode != Opcode::write && request.opcode != Opcode::write_immediate &&
-      request.opcode != Opcode::read) {
+  if (request.opcode > Opcode::fetch_add) {
     return failure(Code::invalid_argument,
                    "a work request with opcode {} for rank {} cannot be posted: use SEND, WRITE, "
-                   "WRITE with immediate or READ",
+                   "WRITE with immediate, READ or an atomic",
                    static_cast<int>(request.opcode), index(peer_));
+  }
+  if (is_atomic(request.opcode)) {
+    if (Status status = check_atomic(request); !status) return status;
+    if (nic.settings.big_endian_atomics && !nic.accept_big_endian_atomics) {
+      return failure(Code::unsupported,
+                     "atomics to rank {}: this NIC stores old values big-endian: open the endpoint "
+                     "with accept_big_endian_atomics and read them by old_value()",
+                     index(peer_));
+    }
   }
   if (send && request.local.size() > nic.settings.chunk_bytes) {
     return failure(Code::invalid_argument,
@@ -76,7 +90,8 @@ Status NicConnection::post(NicShared& nic, Instant now, const WorkRequest& reque
             .local = request.local,
             .key = request.remote_key.key,
             .offset = request.remote_offset,
-            .immediate = request.immediate};
+            .immediate = request.immediate,
+            .atomic = request.atomic};
   if (send) {
     work.message = nic.payloads->allocate(request.local.size(), 1);
     if (!request.local.empty()) {
@@ -160,8 +175,9 @@ bool NicConnection::cut(const NicShared& nic, Flight& flight) {
 void NicConnection::cut_response(const NicShared& nic, Flight& flight) {
   Response& response = responses_.front();
   flight.operation = response.operation;
-  if (response.refused) {
-    flight.kind = NicPacketKind::refusal;
+  if (response.kind != NicPacketKind::read_response) {
+    flight.kind = response.kind;
+    flight.old_value = response.old_value;
     flight.last = true;
     responses_.pop_front();
     return;
@@ -188,6 +204,8 @@ void NicConnection::cut_work(const NicShared& nic, Flight& flight) {
     flight.length = work.message->size_bytes;
   } else if (work.opcode == Opcode::read) {
     flight.kind = NicPacketKind::read_request;
+  } else if (is_atomic(work.opcode)) {
+    flight.kind = NicPacketKind::atomic_request;
   } else {
     const std::uint64_t left = work.local.size() - cut_bytes_;
     flight.kind = NicPacketKind::write;
@@ -210,6 +228,8 @@ void NicConnection::fill(NicShared& nic, Flight& flight, NicPacket& packet) {
   packet.length = flight.length;
   if (flight.kind == NicPacketKind::read_response) {
     fill_response(nic, flight, packet);
+  } else if (flight.kind == NicPacketKind::atomic_answer) {
+    packet.argument = flight.old_value;
   } else if (flight.kind != NicPacketKind::refusal) {
     fill_work(nic, flight, packet);
   }
@@ -224,6 +244,11 @@ void NicConnection::fill_work(NicShared& nic, const Flight& flight, NicPacket& p
   packet.argument = work.immediate;
   packet.immediate = work.opcode == Opcode::write_immediate && flight.last;
   if (flight.kind == NicPacketKind::read_request) packet.total = work.local.size();
+  if (flight.kind == NicPacketKind::atomic_request) {
+    packet.argument = static_cast<std::uint64_t>(atomic_kind(work.opcode));
+    packet.payload = nic.payloads->allocate(sizeof work.atomic, 1);
+    std::memcpy(packet.payload->data(), &work.atomic, sizeof work.atomic);
+  }
   if (flight.kind == NicPacketKind::send) {
     packet.payload = work.message;
     ++packet.payload->references;
@@ -305,7 +330,8 @@ void NicConnection::on_acknowledged(NicShared& nic, Instant now, const NicPacket
       acknowledge_ = true;
     }
     const bool own = flight.kind == NicPacketKind::send || flight.kind == NicPacketKind::write ||
-                     flight.kind == NicPacketKind::read_request;
+                     flight.kind == NicPacketKind::read_request ||
+                     flight.kind == NicPacketKind::atomic_request;
     if (own) --works_[flight.operation - first_work_].unacknowledged;
   }
   if (count > 0) {
@@ -375,6 +401,12 @@ void NicConnection::accept(NicShared& nic, Instant now, const NicPacket& packet)
     case NicPacketKind::read_response:
       accept_answer(nic, packet);
       break;
+    case NicPacketKind::atomic_request:
+      accept_atomic(nic, packet);
+      break;
+    case NicPacketKind::atomic_answer:
+      accept_old_value(nic, packet);
+      break;
     case NicPacketKind::refusal:
       if (Work* work = open_work(packet.operation)) {
         work->code = Code::invalid_argument;
@@ -406,7 +438,7 @@ void NicConnection::accept_write(NicShared& nic, Instant now, const NicPacket& p
     refused_any_ = true;
     refused_operation_ = packet.operation;
     if (refusals_++ == 0) refused_sequence_ = packet.sequence;
-    responses_.push_back({.refused = true, .operation = packet.operation});
+    responses_.push_back({.kind = NicPacketKind::refusal, .operation = packet.operation});
   }
   if (!memory || refused) return;
   place(nic, packet, *memory);
@@ -421,10 +453,37 @@ void NicConnection::accept_read(NicShared& nic, const NicPacket& packet) {
                     .key = packet.key,
                     .offset = packet.offset,
                     .total = packet.total};
-  response.refused =
-      packet.total > 0 && !nic.regions.resolve(packet.key, packet.offset, packet.total);
-  if (response.refused && refusals_++ == 0) refused_sequence_ = packet.sequence;
+  if (packet.total > 0 && !nic.regions.resolve(packet.key, packet.offset, packet.total)) {
+    response.kind = NicPacketKind::refusal;
+    if (refusals_++ == 0) refused_sequence_ = packet.sequence;
+  }
   responses_.push_back(response);
+}
+
+// The response keeps the old value, because a retransmission must repeat the first answer.
+void NicConnection::accept_atomic(NicShared& nic, const NicPacket& packet) {
+  AtomicOperands operands;
+  std::memcpy(&operands, packet.payload->data(), sizeof operands);
+  const auto memory = nic.regions.resolve(packet.key, packet.offset, kAtomicBytes);
+  const auto old =
+      memory ? execute(static_cast<AtomicKind>(packet.argument), *memory, operands) : std::nullopt;
+  if (old) {
+    ++nic.counters.atomics_served;
+  } else if (refusals_++ == 0) {
+    refused_sequence_ = packet.sequence;
+  }
+  responses_.push_back({.kind = old ? NicPacketKind::atomic_answer : NicPacketKind::refusal,
+                        .operation = packet.operation,
+                        .old_value = old.value_or(0)});
+}
+
+void NicConnection::accept_old_value(const NicShared& nic, const NicPacket& packet) {
+  Work* work = open_work(packet.operation);
+  if (work == nullptr || !is_atomic(work->opcode) || work->answered) return;
+  const std::uint64_t value =
+      nic.settings.big_endian_atomics ? __builtin_bswap64(packet.argument) : packet.argument;
+  std::memcpy(work->local.data(), &value, sizeof value);
+  work->answered = true;
 }
 
 NicConnection::Work* NicConnection::open_work(std::uint32_t operation) {
@@ -444,9 +503,9 @@ void NicConnection::accept_answer(NicShared& nic, const NicPacket& packet) {
 void NicConnection::complete_finished(NicShared& nic, Instant now) {
   while (cut_works_ > 0) {
     Work& work = works_.front();
-    const bool read = work.opcode == Opcode::read;
-    if (work.unacknowledged > 0 || (read && !work.answered)) return;
-    if (work.signaled || read || work.code != Code::ok) {
+    const bool answered = is_answered(work.opcode);
+    if (work.unacknowledged > 0 || (answered && !work.answered)) return;
+    if (work.signaled || answered || work.code != Code::ok) {
       nic.completions.push(
           {.opcode = work.opcode, .code = work.code, .peer = peer_, .work_id = work.work_id},
           now + nic.settings.receive_latency);

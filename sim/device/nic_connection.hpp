@@ -24,6 +24,7 @@ class SimMulticastQueuePair;
 struct NicShared {
   NicSettings settings{};
   Nanoseconds peer_timeout{};
+  bool accept_big_endian_atomics = false;  ///< whether the poster converts old values
   PayloadStore* payloads = nullptr;
   SimMulticastQueuePair* multicast = nullptr;  ///< queue pair of the first subgroup
   RegionTable regions{};
@@ -76,7 +77,7 @@ class NicConnection {
   struct Work {
     Opcode opcode = Opcode::send;
     bool signaled = true;
-    bool answered = false;  ///< whether the data of a READ, or its refusal, has arrived
+    bool answered = false;  ///< whether the answer to a READ or atomic has arrived
     Code code = Code::ok;
     std::uint32_t unacknowledged = 0;  ///< packets
     std::uint64_t work_id = 0;
@@ -84,17 +85,19 @@ class NicConnection {
     std::uint64_t key = 0;
     std::uint64_t offset = 0;
     std::uint64_t immediate = 0;
+    AtomicOperands atomic{};
     std::uint64_t answered_bytes = 0;
     Payload* message = nullptr;  ///< the bytes of a SEND
   };
-  /// A response that is owed to the peer: the data of a READ, or a refusal.
+  /// A response that is owed to the peer.
   struct Response {
-    bool refused = false;
+    NicPacketKind kind = NicPacketKind::read_response;  ///< or atomic_answer, refusal
     std::uint32_t operation = 0;
     std::uint64_t key = 0;
     std::uint64_t offset = 0;
     std::uint64_t total = 0;
     std::uint64_t position = 0;
+    std::uint64_t old_value = 0;
   };
   /// A packet that was sent and is not yet acknowledged.
   struct Flight {
@@ -106,8 +109,9 @@ class NicConnection {
     std::uint32_t operation = 0;
     std::uint32_t length = 0;
     std::uint64_t position = 0;
-    std::uint64_t key = 0;     ///< read_response
-    std::uint64_t offset = 0;  ///< read_response
+    std::uint64_t key = 0;        ///< read_response
+    std::uint64_t offset = 0;     ///< read_response
+    std::uint64_t old_value = 0;  ///< atomic_answer
     Instant sent{};
   };
 
@@ -133,7 +137,9 @@ class NicConnection {
   void accept(NicShared& nic, Instant now, const NicPacket& packet);
   void accept_write(NicShared& nic, Instant now, const NicPacket& packet);
   void accept_read(NicShared& nic, const NicPacket& packet);
+  void accept_atomic(NicShared& nic, const NicPacket& packet);
   void accept_answer(NicShared& nic, const NicPacket& packet);
+  void accept_old_value(const NicShared& nic, const NicPacket& packet);
   void place(NicShared& nic, const NicPacket& packet, std::span<std::byte> to);
   void complete_finished(NicShared& nic, Instant now);
   void fail(NicShared& nic, Instant now);

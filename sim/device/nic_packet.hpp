@@ -14,7 +14,9 @@ enum class NicPacketKind : std::uint8_t {
   write,
   read_request,
   read_response,
-  refusal,          ///< refuses a READ or WRITE of the peer because of a wrong key or range
+  atomic_request,   ///< the payload is the AtomicOperands, `argument` the AtomicKind
+  atomic_answer,    ///< `argument` is the old value
+  refusal,          ///< refuses work of the peer because of a wrong key, range or alignment
   acknowledgement,  ///< only an acknowledgement, which packets of every other kind carry too
   ping,             ///< asks the peer for an answer as a sign of life
   datagram,         ///< frame of a connection by software; the payload is the whole datagram

@@ -38,6 +38,8 @@ struct NicSettings {
   /// Whether the network may reorder packets. A gap in the sequence numbers then does not count as
   /// a loss, and only a timeout causes retransmission.
   bool expect_reordering = false;
+  /// Whether the NIC stores the old values of atomics big-endian [OFED-AT].
+  bool big_endian_atomics = false;
   bool lossless = false;  ///< whether the network drops no packets for lack of buffers
   /// Whether the host's worker serves the connections of the NIC. A paused host then acknowledges
   /// nothing.

@@ -16,6 +16,7 @@
 #include <string>
 #include <vector>
 
+#include "base/masked_atomics.hpp"
 #include "device/priorities_in_use.hpp"
 #include "device/slot_exchange.hpp"
 #include "tutti/priority.hpp"
@@ -33,17 +34,16 @@ enum class Capability : std::uint32_t {
   write = 1u << 3,               ///< RC WRITE
   write_immediate = 1u << 4,     ///< RC WRITE that raises a completion at the peer
   read = 1u << 5,                ///< RC READ, served without the peer's application
-  atomics = 1u << 6,             ///< 64-bit compare-and-swap and fetch-and-add
-  masked_atomics = 1u << 7,      ///< masked compare-and-swap and fetch-and-add [OFED-AT]
-  big_endian_atomics = 1u << 8,  ///< big-endian replies to atomics [OFED-AT]
-  shared_connections = 1u << 9,  ///< XRC [OFED-AT]
-  dynamic_connections = 1u << 10,  ///< dynamically connected transport [OFED-AT]
-  tag_matching = 1u << 11,         ///< tag matching with rendezvous offload [OFED-AT]
-  wait_enable = 1u << 12,          ///< queues with wait and enable entries ([Inozemtsev12] 3)
+  masked_atomics = 1u << 6,      ///< masked compare-and-swap and fetch-and-add [OFED-AT]
+  big_endian_atomics = 1u << 7,  ///< the old values of atomics arrive big-endian [OFED-AT]
+  shared_connections = 1u << 8,  ///< XRC [OFED-AT]
+  dynamic_connections = 1u << 9,  ///< dynamically connected transport [OFED-AT]
+  tag_matching = 1u << 10,        ///< tag matching with rendezvous offload [OFED-AT]
+  wait_enable = 1u << 11,         ///< queues with wait and enable entries ([Inozemtsev12] 3)
   /// The network never drops packets for lack of buffers, so no credits are used.
-  lossless = 1u << 13,
-  backpressure = 1u << 14,  ///< a full send queue shows that receivers are slow, not the link
-  every_chunk_arrives = 1u << 15,  ///< a chunk accepted for multicast is never lost or damaged
+  lossless = 1u << 12,
+  backpressure = 1u << 13,  ///< a full send queue shows that receivers are slow, not the link
+  every_chunk_arrives = 1u << 14,  ///< a chunk accepted for multicast is never lost or damaged
 };
 
 /// The capabilities of a device and their limits.
@@ -173,6 +173,8 @@ enum class Opcode : std::uint8_t {
   write,            ///< one-sided write
   write_immediate,  ///< one-sided write that raises a `receive` with its immediate at the peer
   read,             ///< one-sided read
+  compare_swap,     ///< masked compare-and-swap of a word of the peer
+  fetch_add,        ///< masked fetch-and-add to a word of the peer
   receive,          ///< completion only: a message or an immediate arrived
   probe,  ///< completion only: a probe of `peer` arrived; its immediate is the subgroup, or kUnicast
   failure,  ///< completion only: the connection to `peer` is lost permanently
@@ -182,17 +184,20 @@ enum class Opcode : std::uint8_t {
 inline constexpr std::uint64_t kUnicast = UINT64_MAX;
 
 /// A work request for the reliable connection to one peer; a connection executes its requests in
-/// order.
+/// order. An atomic is executed once, whatever the network repeats. Its target is a word of 8 bytes
+/// at a multiple of 8 in the peer's memory.
 struct WorkRequest {
   Opcode opcode = Opcode::send;
   Rank peer = kNoRank;
   std::uint64_t work_id = 0;  ///< number chosen by the caller, returned in the completion
-  /// Data to send, or destination of a `read`; in use until the completion.
+  /// Data to send, or destination of a `read` or of the old value of an atomic (8 bytes); in use
+  /// until the completion.
   std::span<std::byte> local{};
   MemoryKey remote_key{};           ///< key of the peer's region; one-sided work only
   std::uint64_t remote_offset = 0;  ///< offset in the peer's region, in bytes
   std::uint64_t immediate = 0;      ///< number delivered to the peer; write_immediate only
-  bool signaled = true;             ///< false: no completion on success, except for a `read`
+  AtomicOperands atomic{};
+  bool signaled = true;  ///< false: no completion on success, except for a `read` or an atomic
   Priority priority = Priority::normal;
 };
 
@@ -240,6 +245,7 @@ struct EndpointCounters {
   /// Number of posts of chunks that were held back for data of a higher urgency.
   std::uint64_t multicast_posts_held_back = 0;
   std::uint64_t read_bytes_served = 0;
+  std::uint64_t atomics_served = 0;  ///< atomics of peers that were executed here
   /// Datagrams rejected: other version, communicator, rank, or host than that of the rank.
   std::uint64_t rejected_foreign = 0;
   std::uint64_t rejected_integrity = 0;  ///< datagrams rejected: wrong tag or CRC
@@ -368,6 +374,9 @@ struct EndpointOptions {
   GroupSeed group_seed{};         ///< seed of groups and ports; equal on all ranks
   std::vector<Rank> local_ranks;  ///< ranks on this host, this rank included
   Nanoseconds peer_timeout{};     ///< time without an answer after which a watched peer is lost
+  /// The caller converts old values by `old_value` (atomics.hpp). An endpoint with Capability::big_endian_atomics
+  /// refuses atomics otherwise.
+  bool accept_big_endian_atomics = false;
 };
 
 /// One way to move bytes, such as UDP or shared memory; it opens the endpoints. Thread-safe.

@@ -161,7 +161,7 @@ void add_messages(Corpus& corpus) {
 void add_reliable(Corpus& corpus) {
   using namespace device::rc;
   const Bytes payload(8, std::byte{5});
-  for (int k = 1; k <= static_cast<int>(RcKind::refused); ++k) {
+  for (int k = 1; k <= static_cast<int>(RcKind::atomic_answer); ++k) {
     RcFrame frame;
     frame.kind = static_cast<RcKind>(k);
     frame.source_incarnation = 0x0b0b0b0b;
@@ -192,6 +192,10 @@ void add_reliable(Corpus& corpus) {
       case RcKind::read_response:
         frame.operation = 1;
         rest = payload;
+        break;
+      case RcKind::atomic_request:
+      case RcKind::atomic_answer:
+        frame.operation = frame.key = 1;
         break;
       case RcKind::refused:
         frame.operation = 1;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "device/atomics.hpp"
 #include "sim/device/nic_connection.hpp"
 
 namespace tutti::device::sim {
@@ -301,6 +302,79 @@ TEST_P(AnyNetwork, AllWorkEndsInOrderWithTheRightBytes) {
       EXPECT_EQ(pair.nic(0).counters.reliable_frames_resent, 0u);
     }
   }
+}
+
+std::uint64_t value_of(std::span<const std::byte> bytes) {
+  std::uint64_t value = 0;
+  std::memcpy(&value, bytes.data(), sizeof value);
+  return value;
+}
+
+TEST_P(AnyNetwork, AtomicsAreExecutedOnceAndInOrder) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Pair pair(200 + seed, GetParam());
+    pair.nic(0).peer_timeout = pair.nic(1).peer_timeout = Nanoseconds(100'000'000'000);
+    std::uint64_t word = 0, meant = 0;
+    const MemoryKey key = pair.nic(1).regions.add(std::as_writable_bytes(std::span(&word, 1)));
+    std::vector<std::uint64_t> old(100), before;
+    for (std::uint64_t i = 0; i < old.size(); ++i) {
+      const Opcode opcode = pair.random().below(2) == 0 ? Opcode::compare_swap : Opcode::fetch_add;
+      WorkRequest request =
+          request_of(opcode, std::as_writable_bytes(std::span(&old[i], 1)), key, 0, i);
+      request.atomic = {meant, pair.random().next(), pair.random().next(), pair.random().next()};
+      before.push_back(meant);
+      meant = apply(atomic_kind(opcode), meant, request.atomic);
+      ASSERT_TRUE(pair.post(0, request).ok());
+    }
+    ASSERT_TRUE(pair.run_until_quiet()) << "seed " << seed;
+    EXPECT_EQ(word, meant);
+    EXPECT_EQ(old, before);
+    EXPECT_EQ(pair.completions(0).size(), old.size());
+    EXPECT_EQ(pair.nic(1).counters.atomics_served, old.size());
+    EXPECT_EQ(pair.payloads().live(), 0u);
+  }
+}
+
+TEST(NicConnection, AtomicOnABadWord_isRefused) {
+  Pair pair(7);
+  alignas(8) std::array<std::byte, 24> memory{};
+  const MemoryKey key = pair.nic(1).regions.add(memory);
+  const MemoryKey shifted = pair.nic(1).regions.add(std::span(memory).subspan(4, 16));
+  std::array<std::byte, 8> old{};
+  for (const auto& [to, offset] : {std::pair{MemoryKey{key.key + 9}, 0}, {key, 24}, {shifted, 0}}) {
+    ASSERT_TRUE(
+        pair.post(0, request_of(Opcode::fetch_add, old, to, static_cast<std::uint64_t>(offset)))
+            .ok());
+  }
+  ASSERT_TRUE(pair.run_until_quiet());
+  ASSERT_EQ(pair.completions(0).size(), 3u);
+  for (const Completion& one : pair.completions(0)) EXPECT_EQ(one.code, Code::invalid_argument);
+  EXPECT_EQ(pair.post(0, request_of(Opcode::fetch_add, old, key, 4)).code(),
+            Code::invalid_argument);
+}
+
+TEST(NicConnection, BigEndianAtomics_areRefusedUnlessThePosterConverts) {
+  NicSettings settings;
+  settings.big_endian_atomics = true;
+  EXPECT_TRUE(check(settings).ok());
+  Pair pair(8, {}, settings);
+  std::uint64_t word = 0x0102'0304'0506'0708;
+  const MemoryKey key = pair.nic(1).regions.add(std::as_writable_bytes(std::span(&word, 1)));
+  std::array<std::byte, 8> old{};
+  WorkRequest request = request_of(Opcode::fetch_add, old, key);
+  request.atomic = AtomicOperands::fetch_add(1);
+  EXPECT_EQ(pair.post(0, request).code(), Code::unsupported);
+  pair.nic(0).accept_big_endian_atomics = true;
+  ASSERT_TRUE(pair.post(0, request).ok());
+  ASSERT_TRUE(pair.run_until_quiet());
+  EXPECT_EQ(value_of(old), 0x0807'0605'0403'0201);
+  Capabilities capabilities;
+  capabilities.bits = static_cast<std::uint32_t>(Capability::big_endian_atomics);
+  EXPECT_EQ(old_value(capabilities, old), 0x0102'0304'0506'0708);
+  EXPECT_EQ(old_value(Capabilities{}, old), 0x0807'0605'0403'0201);
+  EXPECT_EQ(word, 0x0102'0304'0506'0709);
+  settings.connections = ConnectionKind::software;
+  EXPECT_EQ(check(settings).code(), Code::invalid_argument);
 }
 
 INSTANTIATE_TEST_SUITE_P(NicConnection, AnyNetwork,

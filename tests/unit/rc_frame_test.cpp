@@ -49,6 +49,7 @@ void expect_same(const RcFrame& a, const RcFrame& b) {
   EXPECT_EQ(a.offset, b.offset);
   EXPECT_EQ(a.remaining, b.remaining);
   EXPECT_EQ(a.immediate, b.immediate);
+  EXPECT_EQ(a.atomic, b.atomic);
 }
 
 TEST(RcFrame, FrameOfEveryKind_decodesAsEncoded) {
@@ -78,8 +79,18 @@ TEST(RcFrame, FrameOfEveryKind_decodesAsEncoded) {
   RcFrame refused = sample(RcKind::refused);
   refused.operation = 31;
   refused.count = static_cast<std::uint16_t>(Code::invalid_argument);
-  for (const RcFrame& frame : {send, write, immediate, response, refused, sample(RcKind::empty)}) {
-    const bool has_data = frame.kind != RcKind::refused;
+  RcFrame atomic = sample(RcKind::atomic_request);
+  atomic.count = static_cast<std::uint16_t>(AtomicKind::fetch_add);
+  atomic.operation = 12;
+  atomic.key = 0x3'0000'0004;
+  atomic.offset = 64;
+  atomic.atomic = {1, 2, 3, 4};
+  RcFrame answer = sample(RcKind::atomic_answer);
+  answer.operation = 12;
+  answer.immediate = 0x1122'3344'5566'7788;
+  for (const RcFrame& frame :
+       {send, write, immediate, response, refused, atomic, answer, sample(RcKind::empty)}) {
+    const bool has_data = frame.kind != RcKind::refused && frame.kind < RcKind::atomic_request;
     const Bytes bytes = bytes_of(frame, has_data ? 100 : 0);
     const auto read = decode_rc(bytes);
     ASSERT_TRUE(read) << to_string(frame);
@@ -169,7 +180,12 @@ TEST(RcFrame, ContradictoryFramesAreRefused) {
   refused.count = 200;
   EXPECT_TRUE(refuses(refused, 0)) << "no such code";
   EXPECT_TRUE(refuses(sample(static_cast<RcKind>(0)), 0));
-  EXPECT_TRUE(refuses(sample(static_cast<RcKind>(9)), 0));
+  EXPECT_TRUE(refuses(sample(static_cast<RcKind>(11)), 0));
+  RcFrame atomic = sample(RcKind::atomic_request);
+  EXPECT_TRUE(refuses(atomic, 8));
+  atomic.count = 2;
+  EXPECT_TRUE(refuses(atomic, 0));
+  EXPECT_TRUE(refuses(sample(RcKind::atomic_answer), 1));
   Bytes flags = bytes_of(sample(RcKind::empty));
   flags[1] = std::byte{128};
   EXPECT_FALSE(decode_rc(flags)) << "only a WRITE continues";

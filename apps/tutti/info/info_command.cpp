@@ -27,7 +27,6 @@ constexpr NamedCapability kCapabilities[] = {
     {device::Capability::write, "write"},
     {device::Capability::write_immediate, "write_immediate"},
     {device::Capability::read, "read"},
-    {device::Capability::atomics, "atomics"},
     {device::Capability::masked_atomics, "masked_atomics"},
     {device::Capability::big_endian_atomics, "big_endian_atomics"},
     {device::Capability::shared_connections, "shared_connections"},

@@ -111,7 +111,7 @@ IpEndpoint::IpEndpoint(const IpOptions& ip, const EndpointOptions& options,
       gate_(EgressPriority::of(interface_.index)) {
   using enum Capability;
   for (const Capability one :
-       {multicast_ud, multicast_uc, reliable_send, write, write_immediate, read}) {
+       {multicast_ud, multicast_uc, reliable_send, write, write_immediate, read, masked_atomics}) {
     capabilities_.bits |= static_cast<std::uint32_t>(one);
   }
   capabilities_.immediate_bits = 64;

@@ -176,6 +176,7 @@ void ChannelSet::add_to(EndpointCounters& counters) const {
   counters.reliable_bytes_sent += counters_.bytes_sent;
   counters.reliable_rounds_held_back += counters_.rounds_held_back;
   counters.read_bytes_served += counters_.read_bytes_served;
+  counters.atomics_served += counters_.atomics_served;
   counters.rejected_foreign += counters_.rejected_malformed + counters_.rejected_incarnation;
 }
 

@@ -104,12 +104,16 @@ void RcChannel::on_acknowledged(const FrameRecord& record) {
         works_.on_acknowledged(record.operation + i);
       }
       return;
+    case RcKind::atomic_request:
+      works_.on_acknowledged(record.operation);
+      return;
     case RcKind::read_response:
       counters_.read_bytes_served += record.bytes;
       return;
     case RcKind::ack:
     case RcKind::empty:
     case RcKind::refused:
+    case RcKind::atomic_answer:
       return;
   }
 }
@@ -268,10 +272,12 @@ void RcChannel::fill(std::uint32_t sequence, OutgoingFrame& frame) {
     case RcKind::write:
     case RcKind::write_immediate:
     case RcKind::read_request:
+    case RcKind::atomic_request:
       works_.fill(record, out, frame);
       break;
     case RcKind::read_response:
     case RcKind::refused:
+    case RcKind::atomic_answer:
       responses_.fill(undelivered_, record, out, frame);
       break;
     case RcKind::empty:

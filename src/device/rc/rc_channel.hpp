@@ -1,5 +1,5 @@
-// The reliable connection to one peer over unreliable datagrams: SEND, WRITE, WRITE with immediate
-// and READ with the semantics of a verbs RC queue pair.
+// The reliable connection to one peer over unreliable datagrams: SEND, WRITE, WRITE with immediate,
+// READ, and masked atomics, with the semantics of a verbs RC queue pair.
 //
 // A channel uses no sockets, clocks or threads: datagram payloads and instants go in, datagram
 // payloads and completions come out. The caller verifies and removes the wire header, and calls
@@ -9,8 +9,10 @@
 //
 // Order: requests start and complete in the order posted. Messages and immediates arrive in order,
 // after the data of every earlier WRITE. A READ sees every earlier WRITE. A later WRITE may
-// overtake the READ unless the READ's completion is awaited (verbs: the fence). An operation of
-// zero bytes touches no memory, and its key is not checked.
+// overtake the READ unless the READ's completion is awaited (verbs: the fence), and so may a later
+// atomic. An atomic is executed once, after all earlier WRITEs and atomics, even if its request is
+// retransmitted; its answer is the first one. An operation of zero bytes touches no memory, and its
+// key is not checked.
 //
 // Memory: the buffer of a request must stay valid until the request completes or, if the request is
 // unsignaled, until a later request completes. `post` copies SENDs of up to kInlineSendBytes. The

@@ -52,6 +52,7 @@ struct RcCounters {
   std::uint64_t acks_sent = 0;    ///< frames sent that carry only an ACK
   std::uint64_t bytes_sent = 0;   ///< data bytes sent, retransmissions included
   std::uint64_t read_bytes_served = 0;
+  std::uint64_t atomics_served = 0;
   std::uint64_t timeouts = 0;  ///< retransmissions after a timeout
   std::uint64_t pings_sent = 0;
   /// Number of polls, summed over channels, in which a channel held frames back.

@@ -48,6 +48,10 @@ std::size_t header_bytes(RcKind kind) {
       return kRcReadResponseHeaderBytes;
     case RcKind::refused:
       return kRcRefusedHeaderBytes;
+    case RcKind::atomic_request:
+      return kRcAtomicRequestHeaderBytes;
+    case RcKind::atomic_answer:
+      return kRcAtomicAnswerHeaderBytes;
   }
   return 0;
 }
@@ -70,6 +74,14 @@ void decode_fields(const std::byte* in, RcFrame& frame) {
       return;
     case RcKind::refused:
       get(in, frame.operation);
+      return;
+    case RcKind::atomic_request:
+      in = get(get(get(in, frame.operation), frame.key), frame.offset);
+      get(get(get(get(in, frame.atomic.compare_add), frame.atomic.swap), frame.atomic.compare_mask),
+          frame.atomic.swap_mask);
+      return;
+    case RcKind::atomic_answer:
+      get(get(in, frame.operation), frame.immediate);
       return;
     case RcKind::ack:
     case RcKind::empty:
@@ -106,6 +118,10 @@ bool consistent(const RcFrame& frame) {
     case RcKind::refused:
       return bytes == 0 && frame.count > static_cast<int>(Code::ok) &&
              frame.count <= static_cast<int>(Code::internal);
+    case RcKind::atomic_request:
+      return bytes == 0 && frame.count <= static_cast<int>(AtomicKind::fetch_add);
+    case RcKind::atomic_answer:
+      return bytes == 0 && frame.count == 0;
   }
   return false;
 }
@@ -144,6 +160,14 @@ std::size_t encode(const RcFrame& frame, std::byte* out) {
       break;
     case RcKind::refused:
       at = put(at, frame.operation);
+      break;
+    case RcKind::atomic_request:
+      at = put(put(put(at, frame.operation), frame.key), frame.offset);
+      at = put(put(at, frame.atomic.compare_add), frame.atomic.swap);
+      at = put(put(at, frame.atomic.compare_mask), frame.atomic.swap_mask);
+      break;
+    case RcKind::atomic_answer:
+      at = put(put(at, frame.operation), frame.immediate);
       break;
     case RcKind::ack:
     case RcKind::empty:
@@ -216,6 +240,10 @@ const char* to_string(RcKind kind) {
       return "read_response";
     case RcKind::refused:
       return "refused";
+    case RcKind::atomic_request:
+      return "atomic_request";
+    case RcKind::atomic_answer:
+      return "atomic_answer";
   }
   return "unknown";
 }
@@ -250,6 +278,11 @@ std::string to_string(const RcFrame& frame) {
     case RcKind::refused:
       return text + fmt::format(" operation {} {}", frame.operation,
                                 tutti::to_string(refusal_code(frame)));
+    case RcKind::atomic_request:
+      return text + fmt::format(" operation {} key {:#x} offset {}", frame.operation, frame.key,
+                                frame.offset);
+    case RcKind::atomic_answer:
+      return text + fmt::format(" operation {} old value {:#x}", frame.operation, frame.immediate);
   }
   return text;
 }

@@ -3,7 +3,7 @@
 //
 //    0        1        2        3
 //   +--------+--------+-----------------+
-//   |  kind  | flags  |      count      |  count: words, ranges, or the code of a refusal
+//   |  kind  | flags  |      count      |  count: words, ranges, AtomicKind, or the code of a refusal
 //   +--------+--------+-----------------+
 //   |        source incarnation         |  incarnations: random per endpoint, so that frames of an
 //   +-----------------------------------+  earlier life of either side are recognised
@@ -27,6 +27,9 @@
 //     read_request     count ranges of 28 bytes: operation (4), key (8), offset (8), length (8)
 //     read_response    operation (4), position in the answer (8), data
 //     refused          operation (4)
+//     atomic_request   operation (4), key (8), offset (8), compare or add (8), swap (8), compare mask
+//                      or field boundaries (8), swap mask (8)
+//     atomic_answer    operation (4), old value (8)
 //
 // All fields are little-endian and unused ones are zero. `remaining` counts the operation's bytes
 // from this frame's data on, so that each frame shows if the operation as a whole fits.
@@ -40,6 +43,7 @@
 #include <string>
 #include <vector>
 
+#include "base/masked_atomics.hpp"
 #include "tutti/status.hpp"
 
 namespace tutti::device::rc {
@@ -51,9 +55,11 @@ enum class RcKind : std::uint8_t {
   write = 4,  ///< data of a WRITE, or part of the data
   /// Last part of a WRITE with immediate, which raises a completion at the receiver.
   write_immediate = 5,
-  read_request = 6,   ///< request for ranges of registered memory
-  read_response = 7,  ///< answer to a READ, or part of an answer
-  refused = 8,        ///< refusal of the peer's operation: invalid key or range
+  read_request = 6,    ///< request for ranges of registered memory
+  read_response = 7,   ///< answer to a READ, or part of an answer
+  refused = 8,         ///< refusal of the peer's operation: invalid key, range or alignment
+  atomic_request = 9,  ///< atomic on a word of registered memory
+  atomic_answer = 10,  ///< old value of the word
 };
 
 inline constexpr std::size_t kRcCommonBytes = 20;
@@ -62,6 +68,8 @@ inline constexpr std::size_t kRcWriteHeaderBytes = kRcCommonBytes + 28;
 inline constexpr std::size_t kRcWriteImmediateHeaderBytes = kRcWriteHeaderBytes + 8;
 inline constexpr std::size_t kRcReadResponseHeaderBytes = kRcCommonBytes + 12;
 inline constexpr std::size_t kRcRefusedHeaderBytes = kRcCommonBytes + 4;
+inline constexpr std::size_t kRcAtomicRequestHeaderBytes = kRcCommonBytes + 52;
+inline constexpr std::size_t kRcAtomicAnswerHeaderBytes = kRcCommonBytes + 12;
 inline constexpr std::size_t kRcReadRangeBytes = 28;
 /// Largest number of ranges in one read_request.
 inline constexpr std::size_t kRcMaxReadRanges = 8;
@@ -99,7 +107,8 @@ struct RcFrame {
   bool gave_up = false;           ///< the sender has found the receiver lost
   bool alone = false;             ///< the sender got no answer from other ranks either
   bool continues = false;         ///< write, write_immediate: not the first frame of its operation
-  /// Number of words (ack) or ranges (read_request); error code (refused).
+  /// Number of words (ack) or ranges (read_request); AtomicKind (atomic_request); error code
+  /// (refused).
   std::uint16_t count = 0;
   std::uint32_t source_incarnation = 0;
   std::uint32_t destination_incarnation = 0;
@@ -111,7 +120,8 @@ struct RcFrame {
   /// Offset in the message (send), the region (write) or the answer (read_response).
   std::uint64_t offset = 0;
   std::uint64_t remaining = 0;
-  std::uint64_t immediate = 0;
+  std::uint64_t immediate = 0;  ///< of a WRITE; the old value (atomic_answer)
+  AtomicOperands atomic{};
   /// Data; for ack and read_request the encoded words or ranges.
   std::span<const std::byte> payload;
 };
@@ -120,12 +130,13 @@ struct RcFrame {
 struct FrameRecord {
   RcKind kind = RcKind::empty;
   std::uint8_t ranges = 0;  ///< read_request
-  /// Number of this rank's request; for read_response and refused, of the peer's.
+  /// Number of this rank's request; for read_response, atomic_answer and refused, of the peer's.
   std::uint32_t operation = 0;
-  std::uint32_t bytes = 0;     ///< size of the data in bytes
-  std::uint64_t position = 0;  ///< offset of the data in the operation
-  std::uint64_t key = 0;       ///< read_response
-  std::uint64_t offset = 0;    ///< read_response: offset of the READ in the region
+  std::uint32_t bytes = 0;      ///< size of the data in bytes
+  std::uint64_t position = 0;   ///< offset of the data in the operation
+  std::uint64_t key = 0;        ///< read_response
+  std::uint64_t offset = 0;     ///< read_response: offset of the READ in the region
+  std::uint64_t old_value = 0;  ///< atomic_answer
 };
 
 /// One frame to be sent: `header`, then `payload`.

@@ -69,7 +69,11 @@ bool FrameReceiver::accept_next(const RcFrame& frame, CompletionSink& sink) {
     case RcKind::read_request:
       responses_.add_reads(frame);
       return true;
+    case RcKind::atomic_request:
+      responses_.execute_atomic(frame);
+      return true;
     case RcKind::read_response:
+    case RcKind::atomic_answer:
       works_.accept_answer(frame, ack_);
       return true;
     case RcKind::refused:
@@ -91,6 +95,7 @@ bool FrameReceiver::accept_early(const RcFrame& frame, std::span<const std::byte
   switch (frame.kind) {
     case RcKind::send:
     case RcKind::read_request:
+    case RcKind::atomic_request:
       added.kept = bytes.size() <= early_buffers_.buffer_bytes() ? early_buffers_.take() : nullptr;
       if (added.kept == nullptr) {
         ++counters_.frames_dropped_unexpected;
@@ -108,6 +113,7 @@ bool FrameReceiver::accept_early(const RcFrame& frame, std::span<const std::byte
       added.write = WritePart::of(frame);
       break;
     case RcKind::read_response:
+    case RcKind::atomic_answer:
       works_.accept_answer(frame, ack_);
       break;
     case RcKind::refused:
@@ -131,6 +137,7 @@ void FrameReceiver::run_early(CompletionSink& sink) {
       const std::optional<RcFrame> frame = decode_rc({next.kept, next.kept_bytes});
       if (next.kind == RcKind::send) deliver_message(*frame, sink);
       if (next.kind == RcKind::read_request) responses_.add_reads(*frame);
+      if (next.kind == RcKind::atomic_request) responses_.execute_atomic(*frame);
       early_buffers_.give_back(next.kept);
     }
     window_.advance();

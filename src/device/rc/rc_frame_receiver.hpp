@@ -1,5 +1,5 @@
 // Takes the peer's frames, executes each once in order of sequence, and makes an ACK due. The data
-// of WRITEs and answers to READs that arrive early are placed at once; early messages and READs are
+// of WRITEs and answers that arrive early are placed at once; early messages, READs and atomics are
 // kept.
 #pragma once
 
@@ -63,7 +63,7 @@ class FrameReceiver {
   /// A frame that arrived while an earlier one was missing.
   struct Early {
     RcKind kind = RcKind::empty;
-    std::byte* kept = nullptr;  ///< send, read_request: copy of the frame until it is executed
+    std::byte* kept = nullptr;  ///< send, requests: copy of the frame until it is executed
     std::uint32_t kept_bytes = 0;
     std::byte* placed = nullptr;  ///< write: destination of its data, already written
     std::uint32_t placed_bytes = 0;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "device/atomics.hpp"
+
 namespace tutti::device::rc {
 
 void ResponseQueue::add_reads(const RcFrame& request) {
@@ -21,6 +23,25 @@ void ResponseQueue::add_reads(const RcFrame& request) {
   }
 }
 
+void ResponseQueue::execute_atomic(const RcFrame& request) {
+  if (full()) {
+    ++counters_.rejected_malformed;
+    return;
+  }
+  Response response{.kind = RcKind::atomic_answer, .operation = request.operation};
+  const auto memory = memory_.resolve(request.key, request.offset, kAtomicBytes);
+  const auto old = memory ? execute(static_cast<AtomicKind>(request.count), *memory, request.atomic)
+                          : std::nullopt;
+  if (old) {
+    response.old_value = *old;
+    ++counters_.atomics_served;
+  } else {
+    response.kind = RcKind::refused;
+    ++counters_.refused_operations;
+  }
+  push(response);
+}
+
 bool ResponseQueue::refuse_write(std::uint32_t operation) {
   Response refusal;
   refusal.kind = RcKind::refused;
@@ -32,7 +53,7 @@ bool ResponseQueue::refuse_write(std::uint32_t operation) {
 
 bool ResponseQueue::push(const Response& response) {
   if (slots_.empty()) slots_.resize(kSlots);
-  if (end_ - first_ >= kSlots) return false;
+  if (full()) return false;
   slots_[end_++ % kSlots] = response;
   return true;
 }
@@ -41,6 +62,7 @@ void ResponseQueue::cut(bool undelivered, FrameRecord& record) {
   Response& response = slots_[first_ % kSlots];
   record.kind = response.kind;
   record.operation = response.operation;
+  record.old_value = response.old_value;
   if (response.kind == RcKind::read_response) {
     const std::uint64_t room = max_frame_bytes_ - kRcReadResponseHeaderBytes;
     record.key = response.key;
@@ -60,6 +82,10 @@ void ResponseQueue::cut(bool undelivered, FrameRecord& record) {
 void ResponseQueue::fill(bool undelivered, FrameRecord& record, RcFrame& out,
                          OutgoingFrame& frame) const {
   out.operation = record.operation;
+  if (record.kind == RcKind::atomic_answer) {
+    out.immediate = record.old_value;
+    return;
+  }
   if (record.kind == RcKind::read_response) {
     out.offset = record.position;
     if (record.bytes == 0) return;

@@ -1,5 +1,6 @@
 // The answers that this side owes its peer, in order of request: the data of READs, sent from the
-// registered region, and refusals of READs and WRITEs whose key or range is invalid.
+// registered region, the old values of atomics, and refusals of work whose key, range or alignment
+// is invalid.
 #pragma once
 
 #include <cstdint>
@@ -22,6 +23,9 @@ class ResponseQueue {
 
   /// Queues the answers to a read_request.
   void add_reads(const RcFrame& request);
+  /// Executes an atomic and queues its answer. It must be called once for each request; the answer
+  /// keeps the old value for retransmissions.
+  void execute_atomic(const RcFrame& request);
   /// Queues the refusal of a WRITE; false if the queue is full.
   bool refuse_write(std::uint32_t operation);
   void clear() { first_ = end_; }
@@ -36,7 +40,7 @@ class ResponseQueue {
   void fill(bool undelivered, FrameRecord& record, RcFrame& out, OutgoingFrame& frame) const;
 
  private:
-  /// Number of answers in the queue: one for each open READ of the peer, and as many refusals of
+  /// Number of answers in the queue: one for each open READ or atomic of the peer, and as many refusals of
   /// WRITEs.
   static constexpr std::uint32_t kSlots = 2 * kMaxOpenReads;
 
@@ -47,8 +51,10 @@ class ResponseQueue {
     std::uint64_t offset = 0;
     std::uint64_t length = 0;
     std::uint64_t position = 0;  ///< bytes already cut into frames
+    std::uint64_t old_value = 0;
   };
 
+  bool full() const { return end_ - first_ >= kSlots; }
   bool push(const Response& response);
 
   std::uint32_t max_frame_bytes_;

@@ -13,11 +13,14 @@ constexpr std::size_t kFirstWorks = 32;
 }  // namespace
 
 Status WorkQueue::push(const WorkRequest& request) {
-  if (request.opcode > Opcode::read) {
-    return failure(
-        Code::invalid_argument,
-        "opcode {} to rank {} cannot be posted: use send, write, write_immediate or read",
-        static_cast<int>(request.opcode), index(peer_));
+  if (request.opcode > Opcode::fetch_add) {
+    return failure(Code::invalid_argument,
+                   "opcode {} to rank {} cannot be posted: use send, write, write_immediate, read, "
+                   "compare_swap or fetch_add",
+                   static_cast<int>(request.opcode), index(peer_));
+  }
+  if (is_atomic(request.opcode)) {
+    if (Status status = check_atomic(request); !status) return status;
   }
   const bool is_send = request.opcode == Opcode::send;
   if (is_send && request.local.size() > config_.max_message_bytes) {
@@ -34,7 +37,7 @@ Status WorkQueue::push(const WorkRequest& request) {
   if (end_ - first_ == works_.size()) grow();
   Work added;
   added.request = request;
-  if (request.opcode == Opcode::read) added.answer_bytes = request.local.size();
+  if (is_answered(request.opcode)) added.answer_bytes = request.local.size();
   if (is_send && !request.local.empty() && request.local.size() <= kInlineSendBytes) {
     // Never null: the pool has a buffer for each request.
     added.inline_copy = inline_buffers_.take();
@@ -50,7 +53,7 @@ Status WorkQueue::push(const WorkRequest& request) {
 /// True if the poster may wait for the completion of the request. The poster of a SEND does not
 /// wait for its arrival.
 bool WorkQueue::awaited(const WorkRequest& request) {
-  return request.opcode == Opcode::read || (request.opcode != Opcode::send && request.signaled);
+  return is_answered(request.opcode) || (request.opcode != Opcode::send && request.signaled);
 }
 
 void WorkQueue::grow() {
@@ -66,6 +69,10 @@ void WorkQueue::cut(FrameRecord& record) {
   record.operation = next_;
   if (cut.request.opcode == Opcode::read) {
     cut_reads(record);
+    return;
+  }
+  if (is_atomic(cut.request.opcode)) {
+    cut_atomic(record);
     return;
   }
   cut_data(cut, record);
@@ -113,6 +120,20 @@ void WorkQueue::cut_reads(FrameRecord& record) {
   }
 }
 
+void WorkQueue::cut_atomic(FrameRecord& record) {
+  record.kind = RcKind::atomic_request;
+  Work& atomic = work(next_);
+  atomic.frames = 1;
+  atomic.all_cut = true;
+  // An abandoned atomic is sent as an empty frame, which has no answer.
+  if (atomic.code == Code::ok) {
+    ++open_reads_;
+  } else {
+    atomic.answered = true;
+  }
+  pass_next();
+}
+
 void WorkQueue::fill(const FrameRecord& record, RcFrame& out, OutgoingFrame& frame) const {
   if (record.kind == RcKind::read_request) {
     out.count = record.ranges;
@@ -125,6 +146,15 @@ void WorkQueue::fill(const FrameRecord& record, RcFrame& out, OutgoingFrame& fra
     return;
   }
   const WorkRequest& request = source.request;
+  if (record.kind == RcKind::atomic_request) {
+    out.count = static_cast<std::uint16_t>(
+        request.opcode == Opcode::compare_swap ? AtomicKind::compare_swap : AtomicKind::fetch_add);
+    out.operation = record.operation;
+    out.key = request.remote_key.key;
+    out.offset = request.remote_offset;
+    out.atomic = request.atomic;
+    return;
+  }
   frame.payload = request.local.subspan(record.position, record.bytes);
   if (record.kind == RcKind::send) {
     out.message_bytes = static_cast<std::uint32_t>(request.local.size());
@@ -155,20 +185,28 @@ WorkQueue::Work* WorkQueue::open_work(std::uint32_t operation) {
 }
 
 void WorkQueue::accept_answer(const RcFrame& frame, DelayedAck& ack) {
-  Work* read = open_work(frame.operation);
-  if (read == nullptr || read->request.opcode != Opcode::read || !read->all_cut) return;
-  const std::size_t bytes = frame.payload.size();
-  const std::span<std::byte> local = read->request.local;
-  if (read->answered || frame.offset > local.size() || bytes > local.size() - frame.offset) return;
-  if (bytes > 0) std::memcpy(local.data() + frame.offset, frame.payload.data(), bytes);
-  read->answer_bytes -= std::min<std::uint64_t>(read->answer_bytes, bytes);
-  if (read->answer_bytes == 0) finish_read(*read, ack);
+  if (frame.kind == RcKind::read_response)
+    return place_answer(frame, frame.offset, frame.payload, ack);
+  place_answer(frame, 0, std::as_bytes(std::span(&frame.immediate, 1)), ack);
+}
+
+void WorkQueue::place_answer(const RcFrame& frame, std::uint64_t offset,
+                             std::span<const std::byte> bytes, DelayedAck& ack) {
+  Work* asked = open_work(frame.operation);
+  if (asked == nullptr || !asked->all_cut || asked->answered) return;
+  const bool matches = frame.kind == RcKind::read_response ? asked->request.opcode == Opcode::read
+                                                           : is_atomic(asked->request.opcode);
+  const std::span<std::byte> local = asked->request.local;
+  if (!matches || offset > local.size() || bytes.size() > local.size() - offset) return;
+  if (!bytes.empty()) std::memcpy(local.data() + offset, bytes.data(), bytes.size());
+  asked->answer_bytes -= std::min<std::uint64_t>(asked->answer_bytes, bytes.size());
+  if (asked->answer_bytes == 0) finish_read(*asked, ack);
 }
 
 void WorkQueue::accept_refusal(const RcFrame& frame, DelayedAck& ack) {
   Work* refused = open_work(frame.operation);
   if (refused == nullptr || refused->request.opcode == Opcode::send) return;
-  if (refused->request.opcode == Opcode::read) {
+  if (is_answered(refused->request.opcode)) {
     if (!refused->all_cut || refused->answered) return;
     refused->code = refusal_code(frame);
     finish_read(*refused, ack);
@@ -198,7 +236,7 @@ void WorkQueue::complete_head(Code code, CompletionSink& sink, Blame blame) {
   if (done.inline_copy != nullptr) inline_buffers_.give_back(done.inline_copy);
   const WorkRequest& request = done.request;
   awaited_ -= awaited(request) ? 1 : 0;
-  if (code == Code::ok && !request.signaled && request.opcode != Opcode::read) return;
+  if (code == Code::ok && !request.signaled && !is_answered(request.opcode)) return;
   Completion completion;
   completion.opcode = request.opcode;
   completion.code = code;
@@ -240,7 +278,7 @@ void WorkQueue::abandon(Work& left, DelayedAck& ack) {
     left.answer_bytes = 0;
     return;
   }
-  if (left.request.opcode == Opcode::read && !left.answered) finish_read(left, ack);
+  if (is_answered(left.request.opcode) && !left.answered) finish_read(left, ack);
   end_cutting(left);
 }
 

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "device/atomics.hpp"
 #include "device/device.hpp"
 #include "device/rc/completion_queue.hpp"
 #include "device/rc/rc_buffer_pool.hpp"
@@ -42,10 +43,10 @@ class WorkQueue {
     if (uncut_[2] > 0) return Priority::high;
     return uncut_[1] == 0 && uncut_[0] > 0 ? Priority::low : Priority::normal;
   }
-  /// True if a frame can be cut. A READ at the front must wait while too many READs are open.
+  /// True if a frame can be cut. A READ or atomic at the front must wait while too many are open.
   bool may_cut() const {
     if (next_ == end_) return false;
-    return work(next_).request.opcode != Opcode::read || open_reads_ < kMaxOpenReads;
+    return !is_answered(work(next_).request.opcode) || open_reads_ < kMaxOpenReads;
   }
   /// Describes the next frame of the oldest uncut work in `record`. Requires may_cut().
   void cut(FrameRecord& record);
@@ -57,9 +58,9 @@ class WorkQueue {
 
   /// Records that the peer has acknowledged a frame of this work.
   void on_acknowledged(std::uint32_t operation) { --work(operation).frames; }
-  /// Places the data of a read_response. The end of a READ makes an ACK due.
+  /// Places the data of a read_response or atomic_answer. The end of the work makes an ACK due.
   void accept_answer(const RcFrame& frame, DelayedAck& ack);
-  /// Marks the work that the peer refused as failed. The end of a READ makes an ACK due.
+  /// Marks the work that the peer refused as failed. The end of a READ or atomic makes an ACK due.
   void accept_refusal(const RcFrame& frame, DelayedAck& ack);
   /// Completes the finished work at the head of the queue.
   void complete(CompletionSink& sink) {
@@ -76,10 +77,10 @@ class WorkQueue {
     WorkRequest request;
     std::byte* inline_copy = nullptr;
     std::uint64_t cut_bytes = 0;     ///< bytes put into frames so far
-    std::uint64_t answer_bytes = 0;  ///< READ: bytes of the answer still missing
+    std::uint64_t answer_bytes = 0;  ///< READ, atomic: bytes of the answer still missing
     std::uint32_t frames = 0;        ///< unacknowledged frames
     bool all_cut = false;
-    bool answered = false;  ///< READ: the whole answer has arrived
+    bool answered = false;  ///< READ, atomic: the whole answer has arrived
     Code code = Code::ok;
   };
 
@@ -93,10 +94,13 @@ class WorkQueue {
 
   void cut_data(Work& cut, FrameRecord& record);
   void cut_reads(FrameRecord& record);
+  void cut_atomic(FrameRecord& record);
+  void place_answer(const RcFrame& frame, std::uint64_t offset, std::span<const std::byte> bytes,
+                    DelayedAck& ack);
 
   static bool finished(const Work& done) {
     if (!done.all_cut || done.frames > 0) return false;
-    return done.request.opcode != Opcode::read || done.answered;
+    return !is_answered(done.request.opcode) || done.answered;
   }
   void complete_head(Code code, CompletionSink& sink, Blame blame = Blame::peer);
   void finish_read(Work& read, DelayedAck& ack);
@@ -113,7 +117,7 @@ class WorkQueue {
   std::uint32_t first_ = 0;  ///< number of the first work that is not completed
   std::uint32_t next_ = 0;   ///< number of the first work that is not completely cut into frames
   std::uint32_t end_ = 0;
-  std::uint32_t open_reads_ = 0;  ///< READs requested and not answered
+  std::uint32_t open_reads_ = 0;  ///< READs and atomics requested and not answered
   std::uint32_t awaited_ = 0;
   std::array<std::uint32_t, 3> uncut_{};  ///< by priority: number of works not completely cut
   BufferPool inline_buffers_;

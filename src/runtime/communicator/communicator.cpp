@@ -444,6 +444,7 @@ std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() cons
                 {"device_reliable_rounds_held_back", device.reliable_rounds_held_back},
                 {"device_multicast_posts_held_back", device.multicast_posts_held_back},
                 {"device_read_bytes_served", device.read_bytes_served},
+                {"device_atomics_served", device.atomics_served},
                 {"device_rejected_foreign", device.rejected_foreign},
                 {"device_rejected_integrity", device.rejected_integrity},
                 {"device_rejected_replayed", device.rejected_replayed},

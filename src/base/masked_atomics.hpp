@@ -1,0 +1,71 @@
+// The arithmetic of the masked atomic operations on a word of 64 bits [OFED-AT].
+//
+// A compare-and-swap compares and replaces the bits of its masks only. A fetch-and-add treats the
+// word as fields: each set bit of its boundaries is the most significant bit of a field, and no
+// carry leaves a field. With all bits in both masks, or with no boundary, they are the plain atomics
+// of InfiniBand. Each answers with the old value. The pseudocode of [OFED-AT] answers a fetch-and-add
+// with the sum and stores nothing.
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+namespace tutti {
+
+enum class AtomicKind : std::uint8_t { compare_swap, fetch_add };
+
+struct AtomicOperands {
+  std::uint64_t compare_add = 0;  ///< value to compare with, or addend
+  std::uint64_t swap = 0;
+  /// Bits that are compared, or the most significant bits of the fields.
+  std::uint64_t compare_mask = 0;
+  std::uint64_t swap_mask = 0;  ///< bits that are replaced
+
+  static AtomicOperands compare_swap(std::uint64_t compare, std::uint64_t swap) {
+    return {compare, swap, ~std::uint64_t{0}, ~std::uint64_t{0}};
+  }
+  static AtomicOperands fetch_add(std::uint64_t addend, std::uint64_t boundaries = 0) {
+    return {.compare_add = addend, .compare_mask = boundaries};
+  }
+  friend bool operator==(const AtomicOperands&, const AtomicOperands&) = default;
+};
+
+/// The value of a word that had the value `old` after a masked compare-and-swap.
+constexpr std::uint64_t masked_compare_swap(std::uint64_t old, const AtomicOperands& operands) {
+  const bool equal = ((operands.compare_add ^ old) & operands.compare_mask) == 0;
+  if (!equal) return old;
+  return (old & ~operands.swap_mask) | (operands.swap & operands.swap_mask);
+}
+
+/// The value of a word that had the value `old` after a masked fetch-and-add.
+constexpr std::uint64_t masked_fetch_add(std::uint64_t old, const AtomicOperands& operands) {
+  // The top bits of the fields are added apart, without a carry: their sum is their difference.
+  const std::uint64_t top = operands.compare_mask;
+  return ((old & ~top) + (operands.compare_add & ~top)) ^ ((old ^ operands.compare_add) & top);
+}
+
+constexpr std::uint64_t apply(AtomicKind kind, std::uint64_t old, const AtomicOperands& operands) {
+  return kind == AtomicKind::compare_swap ? masked_compare_swap(old, operands)
+                                          : masked_fetch_add(old, operands);
+}
+
+/// Executes an atomic operation on memory that other threads may change by atomics, too, and returns
+/// the old value; nothing if the memory is not one aligned word.
+inline std::optional<std::uint64_t> execute(AtomicKind kind, std::span<std::byte> memory,
+                                            const AtomicOperands& operands) {
+  using Word = std::atomic_ref<std::uint64_t>;
+  const bool aligned =
+      reinterpret_cast<std::uintptr_t>(memory.data()) % Word::required_alignment == 0;
+  if (memory.size() != sizeof(std::uint64_t) || !aligned) return std::nullopt;
+  Word word(*reinterpret_cast<std::uint64_t*>(memory.data()));
+  std::uint64_t old = word.load(std::memory_order_acquire);
+  while (!word.compare_exchange_weak(old, apply(kind, old, operands), std::memory_order_acq_rel,
+                                     std::memory_order_acquire)) {
+  }
+  return old;
+}
+
+}  // namespace tutti
