@@ -59,6 +59,11 @@ void add_network_options(CLI::App& command, CommunicatorOptions& communicator) {
       ->check(CLI::Range(1u, 255u))
       ->group(kOptionGroup);
   command
+      .add_option("--max-connections", communicator.max_connections,
+                  "Most connections that a rank holds at a time, 2 or more (default: "
+                  "TUTTI_MAX_CONNECTIONS, else none is closed)")
+      ->group(kOptionGroup);
+  command
       .add_option("--traffic-class", communicator.traffic_class,
                   "Code point of datagrams, and after a slash their priority in this host, such as "
                   "46/5, or three of these for calls of low, normal and high priority (default: "

@@ -34,6 +34,7 @@ Result<CommunicatorOptions> to_options(const tutti_comm_options_t* given) {
   if (read->device_name != nullptr) options.device_name = read->device_name;
   if (read->multicast != nullptr) options.multicast = read->multicast;
   options.multicast_hops = read->multicast_hops;
+  options.max_connections = read->max_connections;
   if (read->traffic_class != nullptr) options.traffic_class = read->traffic_class;
   options.require_multicast = read->require_multicast != 0;
   if (read->hierarchy != nullptr) options.hierarchy = read->hierarchy;

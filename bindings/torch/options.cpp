@@ -27,6 +27,7 @@ constexpr std::pair<const char*, std::uint32_t Fields::*> kNumbers[] = {
     {"aggregator_fallback", &Fields::aggregator_fallback},
     {"require_multicast", &Fields::require_multicast},
     {"multicast_hops", &Fields::multicast_hops},
+    {"max_connections", &Fields::max_connections},
     {"no_authentication", &Fields::no_authentication},
     {"always_barrier", &Fields::always_barrier},
 };

@@ -50,7 +50,7 @@ class PreparedState;
 class Progress;
 struct RequestState;
 Result<Communicator> create_communicator(Bootstrap& bootstrap, const CommunicatorOptions& options,
-                                         const Communicator* parent);
+                                         const Communicator* parent, std::uint32_t first_epoch);
 }  // namespace runtime
 
 /// The progress of one call at this rank.
@@ -336,7 +336,8 @@ class TUTTI_EXPORT Communicator {
  private:
   friend Result<Communicator> runtime::create_communicator(runtime::Bootstrap& bootstrap,
                                                            const CommunicatorOptions& options,
-                                                           const Communicator* parent);
+                                                           const Communicator* parent,
+                                                           std::uint32_t first_epoch);
   friend Status start_all(Communicator& communicator, std::span<const CollectiveCall> calls,
                           std::span<Request> requests);
   explicit Communicator(std::shared_ptr<runtime::CommunicatorImpl> state);

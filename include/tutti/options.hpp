@@ -53,6 +53,11 @@ struct CommunicatorOptions {
   /// calls of low, normal and high priority. If empty, TUTTI_TRAFFIC_CLASS or else the kernel's
   /// default applies.
   std::string traffic_class;
+  /// Most reliable connections that the device `ip` holds at a time, 2 or more; one that no data
+  /// uses is closed if another needs room. Use it in jobs of many ranks of which each talks to few
+  /// at a time. If 0, TUTTI_MAX_CONNECTIONS applies, or else connections are never closed.
+  /// [OFED-AT] dynamically connected transport
+  std::uint32_t max_connections = 0;
   /// Hierarchy of a job with several ranks on each of several hosts; used with the device "auto"
   /// only. With "leaders" one rank of each host communicates with other hosts, with "leaders=N" N
   /// ranks of each host. With "groups" every rank exchanges long Allgather blocks with the ranks of
@@ -78,8 +83,7 @@ struct CommunicatorOptions {
   };
   /// Whether every datagram carries a keyed tag; if false, it carries a CRC-32C instead. (all)
   bool authenticate = true;
-  bool always_barrier = false;       ///< whether a ready barrier begins every collective (all)
-  std::uint32_t first_sequence = 1;  ///< epoch of the first collective; epochs wrap at 2^32 (all)
+  bool always_barrier = false;  ///< whether a ready barrier begins every collective (all)
   /// Peer timeout: a watched peer that gives no answer for this long, counted from the first ping
   /// without an answer, is declared lost. A ping follows a fifth of this time without a word.
   Nanoseconds peer_timeout{3'000'000'000};

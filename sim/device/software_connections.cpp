@@ -40,6 +40,7 @@ SoftwareConnections::SoftwareConnections(NicPort& port, NicShared& nic,
   rc::RcConfig config = channel_config(nic.settings, options);
   config.own_incarnation = incarnation_of(communicator, rank_);
   (void)channels_.configure(config);
+  channels_.limit_connections({.most = options.max_connections});
   for (std::uint32_t r = 0; r < options.size; ++r) {
     channels_.set_incarnation(rank_of(r), incarnation_of(communicator, rank_of(r)));
   }
@@ -172,7 +173,7 @@ bool SoftwareConnections::receive(Instant now) {
         [&](Rank source) { return port_->host_of(source) == one.sender_host; }, nic_->counters);
     if (one.stranger) ++(received ? nic_->strangers_accepted : nic_->strangers_refused);
     if (received && !received->probe)
-      channels_[received->source].on_frame(now, received->frame, completions_);
+      channels_.on_frame(now, received->source, received->frame, completions_);
     nic_->payloads->release(one.payload);
   }
   return readable();

@@ -36,8 +36,8 @@ class SoftwareConnections final : public Connections, private rc::FrameSocket {
   Status post(Instant now, const WorkRequest& request) override;
   std::size_t poll(Instant now, std::span<Completion> completions) override;
   std::size_t poll_posted(Instant now, std::span<Completion> completions) override;
-  void watch(Rank peer, bool on) override { channels_[peer].watch(on, now_); }
-  void test_path(Rank peer) override { channels_[peer].test_path(); }
+  void watch(Rank peer, bool on) override { channels_.watch(now_, peer, on); }
+  void test_path(Rank peer) override { channels_.test_path(peer); }
   void abandon() override { channels_.abandon(); }
   bool quiet() const override { return channels_.quiet() && arrived_.empty(); }
   Instant next_deadline() const override { return channels_.next_deadline(); }

@@ -245,7 +245,13 @@ struct EndpointCounters {
   /// Number of posts of chunks that were held back for data of a higher urgency.
   std::uint64_t multicast_posts_held_back = 0;
   std::uint64_t read_bytes_served = 0;
-  std::uint64_t atomics_served = 0;  ///< atomics of peers that were executed here
+  std::uint64_t atomics_served = 0;    ///< atomics of peers that were executed here
+  std::uint64_t connections_open = 0;  ///< reliable connections held now; not cumulative
+  std::uint64_t connections_made = 0;
+  std::uint64_t connections_closed = 0;      ///< closed because others needed room, or idle
+  std::uint64_t connections_high_water = 0;  ///< largest number held at a time
+  /// Frames dropped because no connection could be closed for theirs.
+  std::uint64_t frames_without_connection = 0;
   /// Datagrams rejected: other version, communicator, rank, or host than that of the rank.
   std::uint64_t rejected_foreign = 0;
   std::uint64_t rejected_integrity = 0;  ///< datagrams rejected: wrong tag or CRC
@@ -377,6 +383,9 @@ struct EndpointOptions {
   /// The caller converts old values by `old_value` (atomics.hpp). An endpoint with Capability::big_endian_atomics
   /// refuses atomics otherwise.
   bool accept_big_endian_atomics = false;
+  /// Most reliable connections that the endpoint holds at a time (Capability::dynamic_connections);
+  /// 0: one for each peer with which it has communicated.
+  std::uint32_t max_connections = 0;
 };
 
 /// One way to move bytes, such as UDP or shared memory; it opens the endpoints. Thread-safe.

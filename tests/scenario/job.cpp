@@ -220,7 +220,8 @@ Outcome run_job(const JobSpec& spec, const std::function<void(Member&)>& body) {
   std::vector<std::thread> threads;
   for (std::uint32_t rank = 0; rank < spec.size; ++rank) {
     threads.emplace_back([&, rank] {
-      auto communicator = runtime::create_communicator(*bootstraps[rank], options);
+      auto communicator =
+          runtime::create_communicator(*bootstraps[rank], options, nullptr, spec.first_epoch);
       EXPECT_TRUE(communicator.ok()) << communicator.status().to_string();
       if (!communicator) {
         everybody.arrive_and_drop();

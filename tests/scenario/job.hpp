@@ -27,6 +27,7 @@ struct JobSpec {
   /// Wraps the job's device in a device of the test; may be empty.
   std::function<std::shared_ptr<device::Device>(std::shared_ptr<device::Device>)> wrap{};
   CommunicatorOptions options{};
+  std::uint32_t first_epoch = 1;
   /// Whether a rank closes only after all ranks have finished; if false, each rank closes when it
   /// has finished.
   bool close_together = true;

@@ -204,7 +204,7 @@ TEST_P(Workers, BackToBackCollectives_withEveryKindOfFault_complete) {
                      "duplicate receiver chunk rate=2% by=1ms; reorder receiver chunk rate=2%;"
                      "corrupt receiver chunk rate=0.2%; drop sender reliable rate=0.2%");
   spec.options.chains = 0;
-  spec.options.first_sequence = 0xffff'ff00u;
+  spec.first_epoch = 0xffff'ff00u;
   const Outcome outcome = run(spec, [&](Member& member) {
     for (std::uint32_t i = 0; i < kCollectives; ++i) {
       const std::size_t bytes = i % 7 * 700;

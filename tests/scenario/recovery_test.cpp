@@ -395,7 +395,7 @@ TEST(Epochs, ChunksOfFinishedCollectivesAreDropped) {
 
 TEST(Epochs, CollectivesCompleteWhileEpochsWrap) {
   JobSpec spec = job(3, "drop receiver chunk rate=3%; duplicate receiver chunk rate=10% by=2ms");
-  spec.options.first_sequence = 0xffff'fff0u;
+  spec.first_epoch = 0xffff'fff0u;
   const Outcome outcome = allgathers(spec, 20 * kChunk, 40);
   EXPECT_EQ(outcome.of("chunks_received") + outcome.of("chunks_fetched"),
             40 * received_by_all(3, 20 * kChunk))

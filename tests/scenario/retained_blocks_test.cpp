@@ -127,7 +127,7 @@ TEST(RetainedBlocks, LostAcksAndAnswers_areRetransmittedUntilTheyArrive) {
 
 TEST(RetainedBlocks, BroadcastsCompleteWhileEpochsWrap) {
   JobSpec spec = job(3, "drop receiver chunk rate=10%");
-  spec.options.first_sequence = 0xffff'fff0u;
+  spec.first_epoch = 0xffff'fff0u;
   const Outcome outcome = broadcasts(spec, kBytes, 40);
   expect_by_copies(outcome, 40, kChunks);
   EXPECT_GT(outcome.of("retained_ranges_served"), 0u);

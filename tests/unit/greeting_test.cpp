@@ -215,8 +215,7 @@ TEST(PeerOptions, AgreedOption_differsAtOneRank_isNamed) {
       {"authenticate", [](CommunicatorOptions& one) { one.authenticate = false; }},
       {"always_barrier", [](CommunicatorOptions& one) { one.always_barrier = true; }},
       {"multicast_hops", [](CommunicatorOptions& one) { one.multicast_hops = 2; }},
-      {"require_multicast", [](CommunicatorOptions& one) { one.require_multicast = true; }},
-      {"first_sequence", [](CommunicatorOptions& one) { one.first_sequence = 7; }}};
+      {"require_multicast", [](CommunicatorOptions& one) { one.require_multicast = true; }}};
   const runtime::PeerOptions usual = runtime::make_greeting({}, 3);
   EXPECT_TRUE(runtime::check_agreement({usual, usual}).ok());
   for (const auto& [name, change] : changes) {

@@ -86,9 +86,9 @@ TEST(RcAtomics, Atomics_overLinksWithFaults_areExecutedOnceAndInOrder) {
     options.duplication = seed % 2 == 0 ? 0.3 : 0;
     options.jitter = microseconds(seed % 4 == 0 ? 200 : 0);
     RcConfig config;
-    config.initial_sequence = 0xffff'ffff - static_cast<std::uint32_t>(seed) * 40;
+    const std::uint32_t first = 0xffff'ffff - static_cast<std::uint32_t>(seed) * 40;
     config.unexpected_buffers = seed % 5 == 0 ? 3 : 256;
-    Pair pair(seed, options, config);
+    Pair pair(seed, options, config, {first, first, 0});
     Atomics there(pair, 0, 400);  // more than may be open at once
     Atomics back(pair, 1, 400);
     ASSERT_TRUE(pair.run_until_quiet());

@@ -158,9 +158,9 @@ TEST_P(RcTraffic, DataOverAFaultyLink_arrivesOnceInOrderAndIntact) {
     options.jitter = microseconds(GetParam().jitter_us);
     RcConfig config;
     // Sequence number that wraps during the test.
-    config.initial_sequence = 0xffff'ffff - static_cast<std::uint32_t>(seed) * 40;
+    const std::uint32_t first = 0xffff'ffff - static_cast<std::uint32_t>(seed) * 40;
     config.unexpected_buffers = seed % 2 == 0 ? 256 : 3;
-    Pair pair(seed, options, config);
+    Pair pair(seed, options, config, {first, first, 0});
     const Instant start = pair.now();
     Traffic there(pair, 0, 250);
     Traffic back(pair, 1, 250);
@@ -476,11 +476,11 @@ TEST(RcChannel, DelayedAck_isNoSampleOfTheRoundTripTime) {
   ASSERT_TRUE(pair.post(1, send_of(message)).ok());  // a message that carries the ACK much later
   pair.run_for(microseconds(100));
   EXPECT_EQ(pair[0].of(Opcode::send).size(), 1u);
-  EXPECT_EQ(pair.channel(0).smoothed_round_trip().count(), 0);
+  EXPECT_EQ(pair.channel(0).window().smoothed_round_trip().count(), 0);
   ASSERT_TRUE(pair.post(0, send_of(message)).ok());
   ASSERT_TRUE(pair.run_until_quiet());
-  EXPECT_GT(pair.channel(0).smoothed_round_trip(), microseconds(40));
-  EXPECT_LT(pair.channel(0).smoothed_round_trip(), microseconds(45));
+  EXPECT_GT(pair.channel(0).window().smoothed_round_trip(), microseconds(40));
+  EXPECT_LT(pair.channel(0).window().smoothed_round_trip(), microseconds(45));
 }
 
 TEST(RcChannel, OverlappingWrites_leaveTheBytesOfTheLastOne) {
@@ -590,10 +590,10 @@ TEST(RcChannel, Window_limitsTheFramesInFlight_andShrinksOnLoss) {
   while (pair.channel(0).next_frame(pair.now(), frame)) ++sent;
   EXPECT_EQ(sent, 20u);
   ASSERT_TRUE(pair.run([&] { return pair[0].counters.frames_resent >= 20; }));
-  EXPECT_LE(pair.channel(0).window_frames(), 11u);
-  EXPECT_GE(pair.channel(0).window_frames(), 4u);
+  EXPECT_LE(pair.channel(0).window().window_frames(), 11u);
+  EXPECT_GE(pair.channel(0).window().window_frames(), 4u);
   ASSERT_TRUE(pair.run_until_quiet());
-  EXPECT_EQ(pair.channel(0).window_frames(), 20u)
+  EXPECT_EQ(pair.channel(0).window().window_frames(), 20u)
       << "the window must grow again up to its configured size";
 }
 
@@ -606,7 +606,7 @@ TEST(RcChannel, PausedReceiver_causesOneRetransmission_andTheWindowStays) {
   Bytes local = random_bytes(pair.random(), region.size());
   ASSERT_TRUE(pair.post(0, one_sided(Opcode::write, local, key)).ok());
   pair.run_for(milliseconds(1));
-  const std::uint32_t window = pair.channel(0).window_frames();
+  const std::uint32_t window = pair.channel(0).window().window_frames();
   std::vector<Bytes> waiting;
   pair.filter = [&](std::size_t from, const Bytes& bytes) {
     if (from == 0) waiting.push_back(bytes);
@@ -624,7 +624,7 @@ TEST(RcChannel, PausedReceiver_causesOneRetransmission_andTheWindowStays) {
   EXPECT_TRUE(region == local);
   EXPECT_EQ(pair[0].counters.timeouts, 1u);
   EXPECT_EQ(pair[0].counters.frames_resent, 1u);
-  EXPECT_EQ(pair.channel(0).window_frames(), window);
+  EXPECT_EQ(pair.channel(0).window().window_frames(), window);
 }
 
 TEST(RcChannel, FramesTakenBack_areSentLater_andDoNotCountAsLost) {
@@ -642,7 +642,7 @@ TEST(RcChannel, FramesTakenBack_areSentLater_andDoNotCountAsLost) {
   ASSERT_TRUE(pair.run_until_quiet());
   EXPECT_EQ(pair[1].completions.size(), 5u);
   EXPECT_EQ(pair[0].counters.frames_resent, 0u);
-  EXPECT_EQ(pair.channel(0).window_frames(), 181u)
+  EXPECT_EQ(pair.channel(0).window().window_frames(), 181u)
       << "taken-back frames must not shrink the window";
 }
 

@@ -78,15 +78,16 @@ struct End : CompletionSink {
 
 class Pair {
  public:
-  explicit Pair(std::uint64_t seed, LinkOptions options = {}, RcConfig config = {})
+  explicit Pair(std::uint64_t seed, LinkOptions options = {}, RcConfig config = {},
+                const RcPosition& begin = {})
       : random_(seed), options_(options) {
     config.own_incarnation = 0xaaaa;
     config.peer_incarnation = 0xbbbb;
     ends_[0].channel =
-        std::make_unique<RcChannel>(rank_of(1), config, ends_[0].memory, ends_[0].counters);
+        std::make_unique<RcChannel>(rank_of(1), config, ends_[0].memory, ends_[0].counters, begin);
     std::swap(config.own_incarnation, config.peer_incarnation);
     ends_[1].channel =
-        std::make_unique<RcChannel>(rank_of(0), config, ends_[1].memory, ends_[1].counters);
+        std::make_unique<RcChannel>(rank_of(0), config, ends_[1].memory, ends_[1].counters, begin);
   }
 
   End& operator[](std::size_t end) { return ends_[end]; }

@@ -30,7 +30,7 @@ class Ranks {
   void cut(Rank from, Rank to) { cut_.insert({from, to}); }
   void heal() { cut_.clear(); }
   /// From now on `rank` waits for `peer`.
-  void watch(Rank rank, Rank peer) { side(rank).channels[peer].watch(true, now_); }
+  void watch(Rank rank, Rank peer) { side(rank).channels.watch(now_, peer, true); }
   void run_for(Nanoseconds time) {
     for (const Instant end = now_ + time; now_ < end; now_ = now_ + kStep) {
       for (auto& one : sides_) {

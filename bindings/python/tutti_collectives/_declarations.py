@@ -57,6 +57,7 @@ class CommOptions(Sized):
         ("multicast_hops", c_uint32),
         ("job_key", c_void_p),
         ("traffic_class", c_char_p),
+        ("max_connections", c_uint32),
     ]
 
 

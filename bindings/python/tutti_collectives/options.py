@@ -72,6 +72,8 @@ class CommunicatorOptions:
     job_key: bytes | None = None
     #: Traffic class of the datagrams, such as "46" or "46/5"; or those of low, normal and high priority: "8,0,46".
     traffic_class: str | None = None
+    #: Most reliable connections that the device "ip" holds at a time, 2 or more; None: no limit.
+    max_connections: int | None = None
 
     def _structure(self) -> _declarations.CommOptions:
         if self.job_key is not None and len(self.job_key) != 32:
@@ -85,7 +87,8 @@ class CommunicatorOptions:
             multicast=_text(self.multicast), segment_bytes=self.segment_bytes or 0,
             keep_bytes=0 if self.retain_bytes is None else max(1, self.retain_bytes),
             hierarchy=_text(self.hierarchy), require_multicast=self.require_multicast,
-            multicast_hops=self.multicast_hops or 0, traffic_class=_text(self.traffic_class))
+            multicast_hops=self.multicast_hops or 0, traffic_class=_text(self.traffic_class),
+            max_connections=self.max_connections or 0)
         if self.peer_timeout is not None:
             made.peer_timeout_ns = nanoseconds("peer_timeout", self.peer_timeout)
         if self.create_timeout is not None:

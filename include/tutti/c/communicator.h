@@ -133,12 +133,15 @@ typedef struct tutti_comm_options {
    * CAP_NET_ADMIN above 6. Three of these with commas between, as in "8,0,46", are the classes of
    * calls of low, normal and high priority. Default: TUTTI_TRAFFIC_CLASS, else the kernel's. */
   const char* traffic_class;
+  /* Most reliable connections that the device "ip" holds at a time, 2 or more; one that no data uses
+   * is closed if another needs room. Default: TUTTI_MAX_CONNECTIONS, else none is closed. */
+  uint32_t max_connections;
 } tutti_comm_options_t;
 
 #define TUTTI_COMM_OPTIONS_INIT                                                                  \
   {                                                                                              \
     sizeof(tutti_comm_options_t), NULL, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL, NULL, 0, 0, \
-        NULL, 0, 0, NULL, NULL                                                                   \
+        NULL, 0, 0, NULL, NULL, 0                                                                \
   }
 
 /* Creates a communicator of all ranks of the job that the environment variables describe (torchrun,

@@ -35,6 +35,10 @@ Result<std::unique_ptr<Endpoint>> HostEndpoint::open(const EndpointOptions& opti
     return failure(Code::invalid_argument, "{} subgroups are not possible: give 1 to {}",
                    options.subgroups, kMaxSubgroups);
   }
+  if (options.max_connections > 0) {
+    return failure(Code::unsupported,
+                   "shared memory has nothing to connect: give max_connections to the device ip");
+  }
   if (options.local_ranks.size() != options.size) {
     return failure(Code::unsupported,
                    "shared memory reaches only {} of the {} ranks, those of this host: use the "
@@ -145,7 +149,7 @@ void HostEndpoint::receive_from(Instant now, Rank rank, Peer& peer) {
       std::memcpy(copy.data(), shared.data(), shared.size());
       frame = std::span(copy).first(shared.size());
     }
-    channels_[rank].on_frame(now, frame, completions_);
+    channels_.on_frame(now, rank, frame, completions_);
     peer.in.pop(shared.size());
   }
   if (peer.in.broken() && !channels_[rank].failed()) {

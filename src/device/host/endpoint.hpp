@@ -35,7 +35,7 @@ class HostEndpoint final : public Endpoint, private rc::FrameSocket {
   std::size_t max_message_bytes() const override { return channels_.config().max_message_bytes; }
   Status post(Instant now, const WorkRequest& request) override;
   std::size_t poll(Instant now, std::span<Completion> completions) override;
-  void watch(Rank peer, bool on) override { channels_[peer].watch(on, now_); }
+  void watch(Rank peer, bool on) override { channels_.watch(now_, peer, on); }
   void abandon() override { channels_.abandon(); }
   bool quiet() const override { return channels_.quiet(); }
   Instant next_deadline() const override;

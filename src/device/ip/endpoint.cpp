@@ -110,12 +110,13 @@ IpEndpoint::IpEndpoint(const IpOptions& ip, const EndpointOptions& options,
       sender_(offload),
       gate_(EgressPriority::of(interface_.index)) {
   using enum Capability;
-  for (const Capability one :
-       {multicast_ud, multicast_uc, reliable_send, write, write_immediate, read, masked_atomics}) {
+  for (const Capability one : {multicast_ud, multicast_uc, reliable_send, write, write_immediate,
+                               read, masked_atomics, dynamic_connections}) {
     capabilities_.bits |= static_cast<std::uint32_t>(one);
   }
   capabilities_.immediate_bits = 64;
   channels_.use_gate(gate_);
+  channels_.limit_connections({.most = options.max_connections});
   // So that a frame which the sender has taken is always in the list.
   in_batch_.reserve(DatagramSender::kMaxBatch);
   const ChunkShape shape = chunk_shape(ip_, interface_.mtu_bytes);
@@ -364,7 +365,7 @@ std::size_t IpEndpoint::take(std::span<Completion> completions) {
 
 bool IpEndpoint::receive(Instant now) {
   for (const FrameArrival& one : groups_.front()->frames().take())
-    channels_[one.source].on_frame(now, one.frame, completions_);
+    channels_.on_frame(now, one.source, one.frame, completions_);
   if (batch_.receive(unicast_.get()) == 0) return false;
   const auto from_host_of = [this](Rank source) {
     return batch_.sender().same_host(peers_[index(source)]);
@@ -380,7 +381,7 @@ bool IpEndpoint::receive(Instant now) {
                           .probe_bytes = static_cast<std::uint32_t>(datagram.size())},
                          completions_);
     } else if (received) {
-      channels_[received->source].on_frame(now, received->frame, completions_);
+      channels_.on_frame(now, received->source, received->frame, completions_);
     }
   }
   return !batch_.drained();

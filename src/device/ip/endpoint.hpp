@@ -47,8 +47,8 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
   Status post(Instant now, const WorkRequest& request) override;
   std::size_t poll(Instant now, std::span<Completion> completions) override;
   std::size_t poll_posted(Instant now, std::span<Completion> completions) override;
-  void watch(Rank peer, bool on) override { channels_[peer].watch(on, now_); }
-  void test_path(Rank peer) override { channels_[peer].test_path(); }
+  void watch(Rank peer, bool on) override { channels_.watch(now_, peer, on); }
+  void test_path(Rank peer) override { channels_.test_path(peer); }
   std::vector<std::uint32_t> probe_sizes() const override;
   void probe_path(Rank peer, std::uint32_t bytes) override;
   void limit_datagrams(std::uint32_t bytes) override;

@@ -1,6 +1,7 @@
 #include "device/rc/channel_set.hpp"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/error.hpp"
 
@@ -35,11 +36,103 @@ RcChannel& ChannelSet::operator[](Rank rank) {
   if (!peer.channel) {
     RcConfig config = config_;
     config.peer_incarnation = peer.incarnation;
-    peer.channel = std::make_unique<RcChannel>(rank, config, memory_, counters_);
+    open_.reserve(open_.size() + 1);
+    peer.channel = std::make_unique<RcChannel>(rank, config, memory_, counters_, peer.position);
     open_.push_back(rank);
+    ++counters_.connections_made;
+    counters_.connections_high_water =
+        std::max<std::uint64_t>(counters_.connections_high_water, open_.size());
   }
   return *peer.channel;
 }
+
+// ---- limited connections ------------------------------------------------------------------------
+
+/// The channel to a peer; null if the limit leaves no room for it.
+RcChannel* ChannelSet::open(Instant now, Rank rank) {
+  Peer& peer = peers_[index(rank)];
+  if (!peer.channel) {
+    if (limited() && !make_room()) return nullptr;
+    RcChannel& made = (*this)[rank];
+    // The silence counts from before the connection was closed.
+    if (peer.watched)
+      made.watch(true,
+                 std::min(now, peer.ping_at) - PeerTimeout::ping_interval(config_.peer_timeout));
+    peer.ping_at = kNever;
+  }
+  peer.used = now;
+  return peer.channel.get();
+}
+
+/// Closes the connection that was not used for longest, if necessary.
+bool ChannelSet::make_room() {
+  if (open_.size() < limits_.most) return true;
+  const auto before = [this](Rank a, Rank b) {
+    const auto key = [this](Rank one) {
+      return std::pair(!at(one).resting_position().has_value(), peers_[index(one)].used);
+    };
+    return key(a) < key(b);
+  };
+  const Rank oldest = *std::min_element(open_.begin(), open_.end(), before);
+  return close(oldest);
+}
+
+/// Closes a connection; false if it cannot close now.
+bool ChannelSet::close(Rank rank) {
+  Peer& peer = peers_[index(rank)];
+  const auto position = peer.channel->resting_position();
+  if (!position) return false;
+  peer.position = *position;
+  if (peer.watched) peer.ping_at = peer.channel->silence().ping_at();
+  peer.answered = std::max(peer.answered, peer.channel->silence().answered_at());
+  peer.channel.reset();
+  std::erase(open_, rank);
+  ++counters_.connections_closed;
+  return true;
+}
+
+/// True if one more peer may get work of this rank.
+bool ChannelSet::work_has_room() const {
+  const auto busy = std::count_if(open_.begin(), open_.end(),
+                                  [this](Rank rank) { return at(rank).backlog().has_work; });
+  return static_cast<std::uint64_t>(busy) < std::max(1u, limits_.most / 2);
+}
+
+/// Opens the connections to silent watched peers, and closes those that are idle.
+void ChannelSet::serve_closed(Instant now) {
+  for (std::uint32_t r = 0; r < peers_.size(); ++r) {
+    Peer& peer = peers_[r];
+    if (peer.ping_at > now) continue;
+    if (open(now, rank_of(r)) == nullptr) peer.ping_at = now + kHeldBackRetry;
+  }
+  for (std::size_t i = open_.size(); i-- > 0;) {
+    const Rank rank = open_[i];
+    if (now - peers_[index(rank)].used >= limits_.idle) close(rank);
+  }
+}
+
+void ChannelSet::on_frame(Instant now, Rank source, std::span<const std::byte> bytes,
+                          CompletionSink& sink) {
+  if (RcChannel* channel = open(now, source)) return channel->on_frame(now, bytes, sink);
+  ++counters_.frames_without_connection;
+}
+
+void ChannelSet::watch(Instant now, Rank rank, bool on) {
+  Peer& peer = peers_[index(rank)];
+  peer.watched = on;
+  if (!peer.channel && limited()) {
+    peer.ping_at = on ? now + PeerTimeout::ping_interval(config_.peer_timeout) : kNever;
+  } else {
+    (*this)[rank].watch(on, now);
+  }
+}
+
+// A closed connection has no frame under way whose path could be in doubt.
+void ChannelSet::test_path(Rank peer) {
+  if (!limited() || peers_[index(peer)].channel) (*this)[peer].test_path();
+}
+
+// ---- polling ------------------------------------------------------------------------------------
 
 void ChannelSet::limit_frames(std::uint32_t bytes) {
   config_.max_frame_bytes = std::min(config_.max_frame_bytes, bytes);
@@ -107,15 +200,16 @@ void ChannelSet::on_timers(Instant now, CompletionSink& sink) {
     doubts |= channel.on_timer(now, sink, lost && alone(channel));
     sign_wanted_ |= channel.unanswered();
   }
-  if (doubts) question_witnesses();
+  if (limited()) serve_closed(now);
+  if (doubts) question_witnesses(now);
   // The link of this rank may be up for a moment only, in which the silent peer was not asked.
   if (doubts || answered) question_silent(now);
 }
 
-void ChannelSet::question_witnesses() {
+void ChannelSet::question_witnesses(Instant now) {
   const auto ranks = static_cast<std::uint32_t>(peers_.size());
   for (std::uint32_t i = 1; i <= std::min(kWitnesses + 1, ranks - 1); ++i) {
-    (*this)[rank_of((index(me_) + i) % ranks)].question();
+    if (RcChannel* witness = open(now, rank_of((index(me_) + i) % ranks))) witness->question();
   }
 }
 
@@ -129,13 +223,18 @@ void ChannelSet::question_silent(Instant now) {
 /// With two ranks there is no third one to ask, and the other one is blamed.
 bool ChannelSet::alone(const RcChannel& silent) const {
   const Instant begin = silent.silence().doubt_begins();
-  const auto answered = [&](Rank rank) { return at(rank).silence().answered_at() >= begin; };
-  return peers_.size() > 2 && std::none_of(open_.begin(), open_.end(), answered);
+  const auto answered = [&](const Peer& peer) {
+    return peer.answered >= begin ||
+           (peer.channel && peer.channel->silence().answered_at() >= begin);
+  };
+  return peers_.size() > 2 && std::none_of(peers_.begin(), peers_.end(), answered);
 }
 
 void ChannelSet::on_probe(Instant now, const Completion& probe, CompletionSink& sink) {
   const auto& channel = peers_[index(probe.peer)].channel;
   if (channel) channel->on_heard(now);
+  Peer& peer = peers_[index(probe.peer)];
+  if (peer.ping_at != kNever) peer.ping_at = now + PeerTimeout::ping_interval(config_.peer_timeout);
   sink.push(probe);
 }
 
@@ -146,7 +245,15 @@ Status ChannelSet::post(Instant now, const WorkRequest& request) {
                    index(request.peer), index(me_), peers_.size());
   }
   prioritised_ |= request.priority != Priority::normal;
-  return (*this)[request.peer].post(now, request);
+  if (!limited()) return (*this)[request.peer].post(now, request);
+  const auto& held = peers_[index(request.peer)].channel;
+  const bool goes_on = held && held->backlog().has_work;
+  RcChannel* const channel = goes_on || work_has_room() ? open(now, request.peer) : nullptr;
+  if (channel != nullptr) return channel->post(now, request);
+  return failure(Code::resource_exhausted,
+                 "rank {} holds {} connections, of which work may use {}: await completions before "
+                 "posting work to rank {}",
+                 index(me_), open_.size(), std::max(1u, limits_.most / 2), index(request.peer));
 }
 
 void ChannelSet::abandon() {
@@ -163,6 +270,12 @@ Instant ChannelSet::next_deadline() const {
                      : held_back_     ? last_poll_ + kHeldBackRetry
                                       : kNever;
   for (const Rank rank : open_) deadline = std::min(deadline, at(rank).next_deadline());
+  if (!limited()) return deadline;
+  for (const Peer& peer : peers_) {
+    deadline = std::min(deadline, peer.ping_at);
+    if (peer.channel && peer.channel->resting_position())
+      deadline = std::min(deadline, peer.used + limits_.idle);
+  }
   return deadline;
 }
 
@@ -177,6 +290,11 @@ void ChannelSet::add_to(EndpointCounters& counters) const {
   counters.reliable_rounds_held_back += counters_.rounds_held_back;
   counters.read_bytes_served += counters_.read_bytes_served;
   counters.atomics_served += counters_.atomics_served;
+  counters.connections_open += open_.size();
+  counters.connections_made += counters_.connections_made;
+  counters.connections_closed += counters_.connections_closed;
+  counters.connections_high_water += counters_.connections_high_water;
+  counters.frames_without_connection += counters_.frames_without_connection;
   counters.rejected_foreign += counters_.rejected_malformed + counters_.rejected_incarnation;
 }
 

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "device/device.hpp"
@@ -51,10 +52,14 @@ class ChannelSet {
     peers_[index(peer)].incarnation = incarnation;
   }
 
+  /// Limits the connections; must be called before the first is made. A connection that is closed
+  /// goes on from its position at its next use, without a message to the peer.
+  void limit_connections(const ConnectionLimits& limits) { limits_ = limits; }
+  /// The channel to a peer, which it makes if necessary and beyond any limit.
   RcChannel& operator[](Rank peer);
   /// The channel to a peer, which must exist already.
   const RcChannel& at(Rank peer) const { return *peers_[index(peer)].channel; }
-  /// The peers that have a channel, in the order of first use.
+  /// The peers that have a channel, in the order in which they were made.
   const std::vector<Rank>& open() const { return open_; }
   MemoryTable& memory() { return memory_; }
 
@@ -75,11 +80,17 @@ class ChannelSet {
   /// True if the send queue was full at the last poll.
   bool send_queue_full() const { return send_queue_full_; }
 
+  /// Hands a datagram of a peer, which begins after the wire header, to its channel. A frame for
+  /// which there is no connection is dropped; the peer retransmits it.
+  void on_frame(Instant now, Rank source, std::span<const std::byte> bytes, CompletionSink& sink);
   /// Reports a probe of a peer, which is a sign of life too.
   void on_probe(Instant now, const Completion& probe, CompletionSink& sink);
 
   /// These do what the functions with the same names in Endpoint do.
+  /// Also fails with resource_exhausted while all connections for this rank's work are in use.
   Status post(Instant now, const WorkRequest& request);
+  void watch(Instant now, Rank peer, bool on);
+  void test_path(Rank peer);
   void abandon();
   bool quiet() const;
   Instant next_deadline() const;
@@ -94,18 +105,31 @@ class ChannelSet {
   void on_timers(Instant now, CompletionSink& sink);
   bool alone(const RcChannel& silent) const;
   /// Questions the ranks after this one, which should hear it.
-  void question_witnesses();
+  void question_witnesses(Instant now);
   void question_silent(Instant now);
   void transmit(Instant now, FrameSocket& socket);
   bool transmit(Instant now, FrameSocket& socket, Priority priority);
 
   struct Peer {
     std::uint32_t incarnation = 0;
+    bool watched = false;
     std::unique_ptr<RcChannel> channel;
+    RcPosition position{};        ///< of a closed connection
+    Instant used{};               ///< time of the last work or frame
+    Instant answered{INT64_MIN};  ///< closed: time of the last answer to a question
+    Instant ping_at = kNever;     ///< watched and closed: time at which silence needs a ping
   };
+
+  bool limited() const { return limits_.most > 0; }
+  RcChannel* open(Instant now, Rank peer);
+  bool make_room();
+  bool close(Rank peer);
+  bool work_has_room() const;
+  void serve_closed(Instant now);
 
   Rank me_;
   RcConfig config_;
+  ConnectionLimits limits_;
   RcCounters counters_;
   MemoryTable memory_;
   std::vector<Peer> peers_;

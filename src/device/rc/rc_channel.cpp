@@ -8,9 +8,9 @@
 namespace tutti::device::rc {
 namespace {
 
-SendWindowLimits window_limits(const RcConfig& config) {
+SendWindowLimits window_limits(const RcConfig& config, const RcPosition& begin) {
   SendWindowLimits limits;
-  limits.initial_sequence = config.initial_sequence;
+  limits.initial_sequence = begin.next_sent;
   limits.max_frames = config.window_bytes / config.max_frame_bytes;
   limits.timeout.min = config.rto_min;
   limits.timeout.first_max = std::clamp(config.rto_first_max, config.rto_min, config.rto_max);
@@ -21,14 +21,14 @@ SendWindowLimits window_limits(const RcConfig& config) {
 }  // namespace
 
 RcChannel::RcChannel(Rank peer, const RcConfig& config, const MemoryTable& memory,
-                     RcCounters& counters)
+                     RcCounters& counters, const RcPosition& begin)
     : peer_(peer),
       config_(config),
       counters_(counters),
-      works_(peer, config_),
+      works_(peer, config_, begin.next_work),
       responses_(config.max_frame_bytes, memory, counters),
-      send_(window_limits(config)),
-      receiver_(peer, config_, memory, counters, works_, responses_),
+      send_(window_limits(config, begin)),
+      receiver_(peer, config_, begin.next_expected, memory, counters, works_, responses_),
       peer_timeout_(config.peer_timeout) {}
 
 Status RcChannel::post(Instant now, const WorkRequest& request) {
@@ -125,6 +125,7 @@ Backlog RcChannel::backlog() const {
   if (failed_) return backlog;
   backlog.frames_wait = works_.uncut() || !responses_.empty() || send_.any_lost();
   backlog.answers = !responses_.empty();
+  backlog.has_work = !works_.empty();
   const bool ready = works_.may_cut() || !responses_.empty() || send_.any_lost();
   backlog.window_closed = ready && !send_.may_resend() && !send_.may_send_new();
   return backlog;
@@ -327,6 +328,13 @@ void RcChannel::fill_acknowledgement(OutgoingFrame& frame, bool ask) {
 
 bool RcChannel::waiting() const {
   return !works_.empty() || !responses_.empty() || send_.unacknowledged();
+}
+
+std::optional<RcPosition> RcChannel::resting_position() const {
+  const bool rests = quiet() && !failed_ && !undelivered_ && !path_test_wanted_ && !ask_wanted_ &&
+                     !peer_timeout_.ping_wanted() && receiver_.between_operations();
+  if (!rests) return std::nullopt;
+  return RcPosition{send_.oldest(), receiver_.window().expected(), works_.end()};
 }
 
 bool RcChannel::quiet() const { return failed_ || (!waiting() && !receiver_.ack().owed()); }

@@ -55,13 +55,15 @@ struct Backlog {
   Priority priority = Priority::normal;
   bool frames_wait = false;    ///< the window is full, or the frames are held back
   bool answers = false;        ///< some of them answer a READ of the peer
+  bool has_work = false;       ///< work of this side is not completed
   bool window_closed = false;  ///< frames are ready, and only the window keeps them
 };
 
 class RcChannel {
  public:
   /// `memory` and `counters` must outlive the channel; `config` must be valid according to `check`.
-  RcChannel(Rank peer, const RcConfig& config, const MemoryTable& memory, RcCounters& counters);
+  RcChannel(Rank peer, const RcConfig& config, const MemoryTable& memory, RcCounters& counters,
+            const RcPosition& begin = {});
   RcChannel(const RcChannel&) = delete;
   RcChannel& operator=(const RcChannel&) = delete;
 
@@ -126,11 +128,13 @@ class RcChannel {
   /// True if the channel may be closed: nothing is queued, unacknowledged or being answered, and no
   /// ACK is due.
   bool quiet() const;
+  /// The position from which another channel can go on later; nothing unless this one is quiet and
+  /// no operation of the peer is half done.
+  std::optional<RcPosition> resting_position() const;
   /// True if this side needs an ACK of the peer: frames wait for the window or for room in a ring,
   /// or the poster may wait for a WRITE or READ to complete.
   bool awaits_peer() const;
-  std::uint32_t window_frames() const { return send_.window_frames(); }
-  Nanoseconds smoothed_round_trip() const { return send_.smoothed_round_trip(); }
+  const SendWindow& window() const { return send_; }
 
  private:
   /// Number of timeouts in a row after which a short frame that requests an ACK follows each

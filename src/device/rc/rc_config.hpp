@@ -13,7 +13,7 @@ inline constexpr std::uint32_t kMaxOpenReads = 256;
 /// The smallest RcConfig::max_frame_bytes.
 inline constexpr std::uint32_t kMinFrameBytes = 512;
 
-/// Settings of a connection. Both sides must use the same frame, message and sequence settings.
+/// Settings of a connection. Both sides must use the same frame and message settings.
 struct RcConfig {
   /// Largest frame: RC header and data, without the wire header.
   std::uint32_t max_frame_bytes = 1448;
@@ -38,7 +38,22 @@ struct RcConfig {
   Nanoseconds peer_timeout{10'000'000'000};
   std::uint32_t own_incarnation = 0;
   std::uint32_t peer_incarnation = 0;
-  std::uint32_t initial_sequence = 0;
+};
+
+/// The place from which a connection begins or goes on. Both sides of a new connection begin at the
+/// same sequence number.
+struct RcPosition {
+  std::uint32_t next_sent = 0;      ///< sequence number of this side's next frame
+  std::uint32_t next_expected = 0;  ///< that of the peer's next frame
+  std::uint32_t next_work = 0;      ///< number of the next work that is posted
+};
+
+/// The connections that an endpoint holds ([OFED-AT], dynamically connected transport).
+struct ConnectionLimits {
+  /// Most connections at a time; 0: one for each peer, which is never closed. A half of them is for
+  /// peers to which this rank has posted work, so that frames of the other peers find room.
+  std::uint32_t most = 0;
+  Nanoseconds idle{1'000'000'000};  ///< time without traffic after which a connection is closed
 };
 
 /// Checks the settings; a channel may be created only with settings that pass.
@@ -64,6 +79,11 @@ struct RcCounters {
   std::uint64_t rejected_malformed = 0;
   std::uint64_t rejected_incarnation = 0;
   std::uint64_t refused_operations = 0;  ///< operations of peers refused for a bad key or range
+  std::uint64_t connections_made = 0;
+  std::uint64_t connections_closed = 0;      ///< by ConnectionLimits
+  std::uint64_t connections_high_water = 0;  ///< largest number at a time
+  /// Frames of peers dropped because no connection could be closed for theirs.
+  std::uint64_t frames_without_connection = 0;
 };
 
 }  // namespace tutti::device::rc

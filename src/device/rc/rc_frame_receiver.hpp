@@ -25,15 +25,16 @@ class FrameReceiver {
  public:
   /// All arguments but `peer` must outlive the receiver. `works` takes the peer's answers, and
   /// `responses` takes its READs.
-  FrameReceiver(Rank peer, const RcConfig& config, const MemoryTable& memory, RcCounters& counters,
-                WorkQueue& works, ResponseQueue& responses)
+  FrameReceiver(Rank peer, const RcConfig& config, std::uint32_t next_expected,
+                const MemoryTable& memory, RcCounters& counters, WorkQueue& works,
+                ResponseQueue& responses)
       : peer_(peer),
         config_(config),
         memory_(memory),
         counters_(counters),
         works_(works),
         responses_(responses),
-        window_(config.initial_sequence),
+        window_(next_expected),
         early_buffers_(config.max_frame_bytes, config.unexpected_buffers),
         ack_(config.ack_delay) {}
 
@@ -45,6 +46,11 @@ class FrameReceiver {
   const ReceiveWindow& window() const { return window_; }
   DelayedAck& ack() { return ack_; }
   const DelayedAck& ack() const { return ack_; }
+  /// True if the next frame depends on no earlier one.
+  bool between_operations() const {
+    return !window_.gap() && message_.empty() && open_write_bytes_ == 0 && !refusing_ &&
+           !refused_any_;
+  }
   /// True if the newest arrival was a retransmission.
   bool newest_was_resent() const { return newest_was_resent_; }
 

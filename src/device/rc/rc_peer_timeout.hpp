@@ -14,6 +14,9 @@ class PeerTimeout {
  public:
   explicit PeerTimeout(Nanoseconds timeout) : timeout_(timeout) {}
 
+  /// The silence after which a peer is pinged.
+  static Nanoseconds ping_interval(Nanoseconds timeout) { return timeout / kPings; }
+
   /// Records that something waits for the peer from now on; earlier silence does not count.
   void begin(Instant now) {
     begun_ = now;
@@ -56,7 +59,7 @@ class PeerTimeout {
   }
   Instant asked_at() const { return asked_at_; }
   Instant answered_at() const { return answered_at_; }
-  Instant ping_at() const { return std::max(last_heard_, begun_) + timeout_ / kPings; }
+  Instant ping_at() const { return std::max(last_heard_, begun_) + ping_interval(timeout_); }
 
  private:
   static constexpr int kPings = 5;

@@ -24,13 +24,18 @@ inline constexpr std::size_t kInlineSendBytes = 256;
 class WorkQueue {
  public:
   /// `config` must outlive the queue.
-  WorkQueue(Rank peer, const RcConfig& config)
+  WorkQueue(Rank peer, const RcConfig& config, std::uint32_t first)
       : peer_(peer),
         config_(config),
+        first_(first),
+        next_(first),
+        end_(first),
         inline_buffers_(kInlineSendBytes, config.max_queued_requests) {}
 
   /// Fails as RcChannel::post.
   Status push(const WorkRequest& request);
+  /// The number of the next work that is posted.
+  std::uint32_t end() const { return end_; }
   /// True if all work is completed.
   bool empty() const { return first_ == end_; }
   /// True if the poster may wait for a WRITE or READ to complete.
@@ -114,9 +119,9 @@ class WorkQueue {
   Rank peer_;
   const RcConfig& config_;
   std::vector<Work> works_;  ///< ring whose size is a power of two and grows on demand
-  std::uint32_t first_ = 0;  ///< number of the first work that is not completed
-  std::uint32_t next_ = 0;   ///< number of the first work that is not completely cut into frames
-  std::uint32_t end_ = 0;
+  std::uint32_t first_;      ///< number of the first work that is not completed
+  std::uint32_t next_;       ///< number of the first work that is not completely cut into frames
+  std::uint32_t end_;
   std::uint32_t open_reads_ = 0;  ///< READs and atomics requested and not answered
   std::uint32_t awaited_ = 0;
   std::array<std::uint32_t, 3> uncut_{};  ///< by priority: number of works not completely cut

@@ -101,7 +101,8 @@ Result<std::optional<crypto::Secret>> job_key_of(const runtime::Bootstrap& boots
 Result<std::shared_ptr<runtime::CommunicatorImpl>> create_state(runtime::Bootstrap& bootstrap,
                                                                 const CommunicatorOptions& given,
                                                                 runtime::CommunicatorImpl* parent,
-                                                                std::vector<Rank> members = {}) {
+                                                                std::vector<Rank> members = {},
+                                                                std::uint32_t first_epoch = 1) {
   const std::uint16_t number =
       parent != nullptr ? parent->progress()->next_number() : std::uint16_t{0};
   CommunicatorOptions options = runtime::with_aggregators_of_environment(given);
@@ -119,6 +120,7 @@ Result<std::shared_ptr<runtime::CommunicatorImpl>> create_state(runtime::Bootstr
                                                   .choices = std::move(*choices),
                                                   .members = std::move(members),
                                                   .traced_by_wish = true,
+                                                  .first_epoch = first_epoch,
                                                   .key = *key ? &**key : nullptr});
   if (!state) return state.status();
   if (parent != nullptr) parent->progress()->use_number((*state)->number());
@@ -325,9 +327,10 @@ Result<Communicator> Communicator::create(const ExchangeCallback& exchange, Rank
 
 Result<Communicator> runtime::create_communicator(runtime::Bootstrap& bootstrap,
                                                   const CommunicatorOptions& options,
-                                                  const Communicator* parent) {
+                                                  const Communicator* parent,
+                                                  std::uint32_t first_epoch) {
   return guarded([&]() -> Result<Communicator> {
-    auto state = parent == nullptr ? create_state(bootstrap, options, nullptr)
+    auto state = parent == nullptr ? create_state(bootstrap, options, nullptr, {}, first_epoch)
                                    : create_state(bootstrap, options, parent->state_.get(),
                                                   all_ranks(parent->size()));
     if (!state) return state.status();
@@ -445,6 +448,11 @@ std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() cons
                 {"device_multicast_posts_held_back", device.multicast_posts_held_back},
                 {"device_read_bytes_served", device.read_bytes_served},
                 {"device_atomics_served", device.atomics_served},
+                {"device_connections_open", device.connections_open},
+                {"device_connections_made", device.connections_made},
+                {"device_connections_closed", device.connections_closed},
+                {"device_connections_high_water", device.connections_high_water},
+                {"device_frames_without_connection", device.frames_without_connection},
                 {"device_rejected_foreign", device.rejected_foreign},
                 {"device_rejected_integrity", device.rejected_integrity},
                 {"device_rejected_replayed", device.rejected_replayed},

@@ -43,7 +43,8 @@ struct CommunicatorRole {
   std::string name{};  ///< name of this rank in messages; empty: name of its host
   /// Job rank of each rank of the communicator; empty: both numbers are equal.
   std::vector<Rank> members{};
-  bool traced_by_wish = false;  ///< true: begins a trace if TUTTI_TRACE is set
+  bool traced_by_wish = false;    ///< true: begins a trace if TUTTI_TRACE is set
+  std::uint32_t first_epoch = 1;  ///< number of the first collective
   /// Key that only the ranks of the communicator have; null: none. Needed during the creation only.
   const crypto::Secret* key = nullptr;
 };

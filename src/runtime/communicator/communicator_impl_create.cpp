@@ -45,7 +45,6 @@ engine::Settings engine_settings(const CommunicatorOptions& options) {
   settings.chunk_bytes = options.chunk_bytes;
   settings.window_bytes = options.window_bytes;
   settings.always_barrier = options.always_barrier;
-  settings.first_epoch = options.first_sequence;
   settings.retain_bytes = options.retain_bytes;
   settings.path_test_interval = options.peer_timeout / 5;
   return settings;
@@ -177,6 +176,7 @@ Result<PeerOptions> CommunicatorImpl::Creation::own_options() const {
   own.device = std::move(*wanted);
   // Checked here, because a rank whose options are wrong must not reach the exchanges.
   if (const auto traffic = traffic_classes(options_); !traffic) return traffic.status();
+  if (const auto most = max_connections(options_); !most) return most.status();
   auto multicast = wanted_multicast(options_);
   if (!multicast) return multicast.status();
   own.multicast = std::move(*multicast);
@@ -235,6 +235,7 @@ Result<std::unique_ptr<device::Endpoint>> CommunicatorImpl::Creation::open_endpo
       choose_device(options_, made_.greetings_, bootstrap_.rank(), endpoint_options.local_ranks);
   if (!chosen) return chosen.status();
   made_.device_ = (*chosen)->name();
+  if (made_.device_ == "ip") endpoint_options.max_connections = *max_connections(options_);
   return (*chosen)->open(endpoint_options);
 }
 
@@ -270,7 +271,8 @@ Status CommunicatorImpl::Creation::open() {
   }
   if (Status status = (*endpoint)->connect(*addresses); !status) return status;
 
-  const engine::Settings settings = engine_settings(options_);
+  engine::Settings settings = engine_settings(options_);
+  settings.first_epoch = role_.first_epoch;
   made_.context_ = std::make_unique<engine::CommunicatorContext>(
       bootstrap_.rank(), bootstrap_.size(), settings, std::move(*endpoint),
       engine::RankNames(host_names(made_.greetings_), role_.members));

@@ -2,6 +2,8 @@
 // their bootstraps themselves.
 #pragma once
 
+#include <cstdint>
+
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "tutti/communicator.hpp"
 #include "tutti/options.hpp"
@@ -10,8 +12,10 @@
 namespace tutti::runtime {
 
 /// Collective. `bootstrap` is used during this function only. `parent`: the communicator of which the
-/// new one is a duplicate; null: none.
+/// new one is a duplicate; null: none. `first_epoch`: the number of the first collective, the same at
+/// all ranks; epochs wrap at 2^32.
 Result<Communicator> create_communicator(Bootstrap& bootstrap, const CommunicatorOptions& options,
-                                         const Communicator* parent = nullptr);
+                                         const Communicator* parent = nullptr,
+                                         std::uint32_t first_epoch = 1);
 
 }  // namespace tutti::runtime

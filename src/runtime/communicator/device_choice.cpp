@@ -99,6 +99,19 @@ Result<std::uint32_t> multicast_hops(const CommunicatorOptions& options) {
                  kMostHops);
 }
 
+Result<std::uint32_t> max_connections(const CommunicatorOptions& options) {
+  std::string source;
+  const std::string given =
+      options.max_connections == 0 ? std::string() : std::to_string(options.max_connections);
+  const std::string text =
+      asked_for(given, "the option max_connections", "TUTTI_MAX_CONNECTIONS", source);
+  if (text.empty()) return 0u;
+  const auto most = whole_number<std::uint32_t>(text);
+  if (most && *most != 1) return *most;
+  return failure(Code::invalid_argument, "{} is \"{}\": use a number from 2 on, or 0 for no limit",
+                 source, text);
+}
+
 Result<device::ip::TrafficClasses> traffic_classes(const CommunicatorOptions& options) {
   std::string source;
   const std::string text =

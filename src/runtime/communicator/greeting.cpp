@@ -55,7 +55,6 @@ void for_each_agreed_option(const Visit& visit) {
   visit("always_barrier", &CommunicatorOptions::always_barrier);
   visit("multicast_hops", &CommunicatorOptions::multicast_hops);
   visit("require_multicast", &CommunicatorOptions::require_multicast);
-  visit("first_sequence", &CommunicatorOptions::first_sequence);
 }
 
 /// Calls `visit` with the name of each field that is sent and with a reference to it, in the order of

@@ -11,7 +11,7 @@ class Options:
     """Options of the communicator of a group: `init_process_group("tutti", pg_options=Options(device="host"))`.
 
     None leaves an option to its environment variable TUTTI_..., else to libtutti. All ranks of a group must give the
-    same options, except `interface`, `peer_timeout`, `receive_workers` and `priority`.
+    same options, except `interface`, `peer_timeout`, `receive_workers`, `max_connections` and `priority`.
     """
 
     device: str | None = None  # "ip", "host" or "auto"
@@ -32,6 +32,7 @@ class Options:
     segment_bytes: int | None = None
     keep_bytes: int | None = None
     receive_workers: int | None = None
+    max_connections: int | None = None
     no_authentication: bool | None = None
     always_barrier: bool | None = None
     peer_timeout: timedelta | None = None  # silence after which a peer counts as lost

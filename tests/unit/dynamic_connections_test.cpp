@@ -1,0 +1,306 @@
+// Tests ranks that hold fewer connections than they have peers, in virtual time over a network that
+// loses and delays frames: all data arrives once, the limit holds, and dead peers are noticed.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "base/random.hpp"
+#include "device/host/host_device.hpp"
+#include "device/rc/channel_set.hpp"
+
+namespace tutti::device::rc {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+constexpr Nanoseconds kPeerTimeout{1'000'000'000};
+constexpr Nanoseconds kStep{200'000};
+
+class Network;
+
+/// A rank: its connections, and what has completed and arrived.
+struct Side final : FrameSocket, CompletionSink {
+  Side(Network& all, Rank rank, std::uint32_t ranks, ConnectionLimits limits)
+      : network(all), me(rank), channels(rank, ranks) {
+    RcConfig config;
+    config.peer_timeout = kPeerTimeout;
+    EXPECT_TRUE(channels.configure(config).ok());
+    channels.limit_connections(limits);
+  }
+  bool receive(Instant now) override;
+  bool send(Instant now, Rank peer, RcChannel& channel) override;
+  void push(const Completion& completion) override {
+    if (completion.opcode == Opcode::failure) {
+      failures.push_back(completion);
+    } else if (completion.opcode == Opcode::receive) {
+      arrived[completion.peer].emplace_back(completion.payload.begin(), completion.payload.end());
+    } else {
+      EXPECT_EQ(completion.code, Code::ok);
+      ++completed;
+    }
+  }
+  EndpointCounters counters() const {
+    EndpointCounters sum;
+    channels.add_to(sum);
+    return sum;
+  }
+
+  Network& network;
+  Rank me;
+  ChannelSet channels;
+  std::multimap<Instant, std::pair<Rank, Bytes>> incoming;
+  std::map<Rank, std::vector<Bytes>> arrived;
+  std::vector<Completion> failures;
+  int completed = 0;
+};
+
+class Network {
+ public:
+  Network(std::uint32_t ranks, ConnectionLimits limits, std::uint64_t loss_ppm = 0)
+      : random_(ranks), loss_ppm_(loss_ppm) {
+    for (std::uint32_t r = 0; r < ranks; ++r)
+      sides_.push_back(std::make_unique<Side>(*this, rank_of(r), ranks, limits));
+  }
+
+  Side& operator[](std::uint32_t rank) { return *sides_[rank]; }
+  std::uint32_t size() const { return static_cast<std::uint32_t>(sides_.size()); }
+  Instant now() const { return now_; }
+  void kill(std::uint32_t rank) { dead_.insert(rank); }
+  void carry(Rank from, Rank to, Bytes frame) {
+    if (random_.chance_ppm(loss_ppm_)) return;
+    const Nanoseconds delay(static_cast<std::int64_t>(20'000 + random_.below(300'000)));
+    sides_[index(to)]->incoming.emplace(now_ + delay, std::pair(from, std::move(frame)));
+  }
+  void step() {
+    now_ = now_ + kStep;
+    for (std::uint32_t r = 0; r < size(); ++r) {
+      if (!dead_.contains(r)) sides_[r]->channels.poll(now_, *sides_[r], *sides_[r]);
+    }
+  }
+  void run_for(Nanoseconds time) {
+    for (const Instant end = now_ + time; now_ < end;) step();
+  }
+
+ private:
+  Random random_;
+  std::uint64_t loss_ppm_;
+  std::vector<std::unique_ptr<Side>> sides_;
+  std::set<std::uint32_t> dead_;
+  Instant now_{1'000'000'000};
+};
+
+bool Side::receive(Instant now) {
+  if (incoming.empty() || incoming.begin()->first > now) return false;
+  const auto [from, bytes] = std::move(incoming.begin()->second);
+  incoming.erase(incoming.begin());
+  channels.on_frame(now, from, bytes, *this);
+  return true;
+}
+
+bool Side::send(Instant now, Rank peer, RcChannel& channel) {
+  OutgoingFrame frame;
+  while (channel.next_frame(now, frame)) network.carry(me, peer, frame.bytes());
+  return true;
+}
+
+Bytes message_of(std::uint32_t from, std::uint32_t to, std::uint32_t round) {
+  const std::uint64_t seed = (std::uint64_t{round} << 40) | (std::uint64_t{from} << 20) | to;
+  Bytes bytes(1 + draw(1, seed) % (draw(2, seed) % 4 == 0 ? 9'000 : 100));
+  for (std::size_t i = 0; i < bytes.size(); ++i)
+    bytes[i] = static_cast<std::byte>(draw(seed, i / 8) >> (i % 8 * 8));
+  return bytes;
+}
+
+/// Each rank sends every other one a message in each round, beginning with its neighbour.
+class Alltoall {
+ public:
+  Alltoall(Network& network, std::uint32_t rounds) : network_(network), rounds_(rounds) {
+    next_.resize(network.size(), 0);
+    for (std::uint32_t r = 0; r < network.size(); ++r) {
+      for (std::uint32_t k = 0; k < total(); ++k) messages_.push_back(message_of(r, to(r, k), k));
+    }
+  }
+
+  bool run(int most_steps) {
+    for (int i = 0; i < most_steps; ++i) {
+      bool done = true;
+      for (std::uint32_t r = 0; r < network_.size(); ++r) {
+        post(r);
+        done = done && network_[r].completed == static_cast<int>(total());
+      }
+      network_.step();
+      if (done) return true;
+    }
+    return false;
+  }
+  void verify() {
+    for (std::uint32_t r = 0; r < network_.size(); ++r) {
+      for (std::uint32_t k = 0; k < total(); ++k) {
+        const std::uint32_t peer = to(r, k);
+        const std::vector<Bytes>& got = network_[peer].arrived[rank_of(r)];
+        ASSERT_EQ(got.size(), rounds_) << r << " to " << peer;
+        EXPECT_TRUE(got[k / (network_.size() - 1)] == messages_[r * total() + k]);
+      }
+    }
+  }
+
+ private:
+  std::uint32_t total() const { return rounds_ * (network_.size() - 1); }
+  std::uint32_t to(std::uint32_t from, std::uint32_t k) const {
+    return (from + 1 + k % (network_.size() - 1)) % network_.size();
+  }
+  void post(std::uint32_t rank) {
+    for (; next_[rank] < total(); ++next_[rank]) {
+      const Status status = network_[rank].channels.post(
+          network_.now(), {.opcode = Opcode::send,
+                           .peer = rank_of(to(rank, next_[rank])),
+                           .local = messages_[rank * total() + next_[rank]]});
+      if (status.ok()) continue;
+      ASSERT_EQ(status.code(), Code::resource_exhausted) << status.to_string();
+      return;
+    }
+  }
+
+  Network& network_;
+  std::uint32_t rounds_;
+  std::vector<std::uint32_t> next_;
+  std::vector<Bytes> messages_;
+};
+
+TEST(DynamicConnections, AlltoallOfManyRanks_overALossyNetwork_needsFewConnections) {
+  constexpr std::uint32_t kMost = 8;
+  for (const std::uint64_t loss_ppm : {0, 50'000}) {
+    Network network(64, {.most = kMost}, loss_ppm);
+    Alltoall all(network, 2);
+    ASSERT_TRUE(all.run(100'000)) << "loss " << loss_ppm;
+    all.verify();
+    for (std::uint32_t r = 0; r < network.size(); ++r) {
+      const EndpointCounters counters = network[r].counters();
+      EXPECT_LE(counters.connections_high_water, kMost);
+      EXPECT_LE(counters.connections_open, kMost);
+      EXPECT_GE(counters.connections_made, 63u);
+      EXPECT_EQ(counters.connections_made - counters.connections_closed, counters.connections_open);
+      EXPECT_TRUE(network[r].failures.empty());
+    }
+  }
+}
+
+TEST(DynamicConnections, WithoutALimit_eachPeerHasOneThatIsNeverClosed) {
+  Network network(16, {});
+  Alltoall all(network, 3);
+  ASSERT_TRUE(all.run(10'000));
+  all.verify();
+  network.run_for(std::chrono::seconds(3));
+  for (std::uint32_t r = 0; r < network.size(); ++r) {
+    EXPECT_EQ(network[r].counters().connections_made, 15u);
+    EXPECT_EQ(network[r].counters().connections_closed, 0u);
+  }
+}
+
+TEST(DynamicConnections, IdleConnections_areClosed_andGoOnWhenTheyAreUsedAgain) {
+  Network network(4, {.most = 8, .idle = std::chrono::milliseconds(100)});
+  Alltoall first(network, 1);
+  ASSERT_TRUE(first.run(1'000));
+  EXPECT_EQ(network[0].counters().connections_open, 3u);
+  network.run_for(std::chrono::milliseconds(300));
+  EXPECT_EQ(network[0].counters().connections_open, 0u);
+  EXPECT_EQ(network[0].channels.next_deadline(), kNever);
+  for (std::uint32_t r = 0; r < 4; ++r) network[r].completed = 0;
+  Alltoall second(network, 1);
+  ASSERT_TRUE(second.run(1'000));
+  EXPECT_EQ(network[0].arrived[rank_of(1)].size(), 2u);
+  EXPECT_EQ(network[0].counters().connections_made, 6u);
+  EXPECT_EQ(network[0].counters().rejected_foreign, 0u);
+}
+
+TEST(DynamicConnections, WorkBeyondTheLimit_isRefusedUntilWorkCompletes) {
+  Network network(6, {.most = 4});
+  Bytes message(10'000, std::byte{1});
+  const auto post = [&](std::uint32_t to) {
+    return network[0].channels.post(
+        network.now(), {.opcode = Opcode::send, .peer = rank_of(to), .local = message});
+  };
+  ASSERT_TRUE(post(1).ok());
+  ASSERT_TRUE(post(2).ok());
+  const Status refused = post(3);
+  EXPECT_EQ(refused.code(), Code::resource_exhausted);
+  EXPECT_NE(refused.message().find("work may use 2"), std::string::npos) << refused.message();
+  EXPECT_TRUE(post(1).ok()) << "a connection that has work takes more";
+  network.run_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(network[0].completed, 3);
+  EXPECT_TRUE(post(3).ok());
+}
+
+TEST(DynamicConnections, HalfReceivedOperation_keepsItsConnection) {
+  // The last frames of a WRITE with immediate are withheld while other peers need connections.
+  Network network(8, {.most = 2});
+  Bytes region(8'000), data(8'000, std::byte{5});
+  const MemoryKey key = *network[0].channels.memory().add(region);
+  ASSERT_TRUE(network[1]
+                  .channels
+                  .post(network.now(), {.opcode = Opcode::write_immediate,
+                                        .peer = Rank{0},
+                                        .local = data,
+                                        .remote_key = key,
+                                        .immediate = 3})
+                  .ok());
+  OutgoingFrame frame;
+  std::vector<Bytes> frames;
+  while (network[1].channels[Rank{0}].next_frame(network.now(), frame))
+    frames.push_back(frame.bytes());
+  ASSERT_GT(frames.size(), 3u);
+  network[0].channels.on_frame(network.now(), Rank{1}, frames[0], network[0]);
+  Bytes note(8, std::byte{2});
+  for (std::uint32_t r = 2; r < 8; ++r) {
+    ASSERT_TRUE(
+        network[r]
+            .channels.post(network.now(), {.opcode = Opcode::send, .peer = Rank{0}, .local = note})
+            .ok());
+  }
+  network.run_for(std::chrono::milliseconds(400));
+  EXPECT_TRUE(region == data);
+  EXPECT_EQ(network[0].arrived[rank_of(1)].size(), 1u) << "the immediate arrives once";
+  for (std::uint32_t r = 2; r < 8; ++r)
+    EXPECT_EQ(network[0].arrived[rank_of(r)].size(), 1u) << "message of rank " << r;
+  EXPECT_LE(network[0].counters().connections_high_water, 2u);
+}
+
+TEST(DynamicConnections, WatchedPeersBeyondTheLimit_areNoticedWhenTheyDie) {
+  Network network(20, {.most = 4});
+  for (std::uint32_t r = 0; r < 20; ++r) {
+    for (std::uint32_t peer = 0; peer < 20; ++peer) {
+      if (peer != r) network[r].channels.watch(network.now(), rank_of(peer), true);
+    }
+  }
+  network.run_for(5 * kPeerTimeout);
+  for (std::uint32_t r = 0; r < 20; ++r) {
+    EXPECT_TRUE(network[r].failures.empty()) << "rank " << r;
+    EXPECT_LE(network[r].counters().connections_high_water, 4u);
+  }
+  network.kill(7);
+  network.run_for(2 * kPeerTimeout);
+  for (std::uint32_t r = 0; r < 20; ++r) {
+    if (r == 7) continue;
+    ASSERT_EQ(network[r].failures.size(), 1u) << "rank " << r;
+    EXPECT_EQ(network[r].failures[0].peer, rank_of(7));
+    EXPECT_EQ(network[r].failures[0].blame, Blame::peer);
+  }
+}
+
+TEST(DynamicConnections, SharedMemory_refusesALimit) {
+  EndpointOptions options;
+  options.rank = Rank{0};
+  options.size = 1;
+  options.local_ranks = {Rank{0}};
+  options.max_connections = 4;
+  const auto refused = host::HostDevice().open(options);
+  EXPECT_EQ(refused.status().code(), Code::unsupported);
+}
+
+}  // namespace
+}  // namespace tutti::device::rc
