@@ -82,7 +82,11 @@ class Traces(unittest.TestCase):
         merged, text = self.merge()
         self.assertEqual(merged.about["size"], RANKS)
         self.assertEqual(merged.about["ranks_missing"], [])
-        self.assertEqual(merged.about["oldest_spans_dropped"], 0)
+        # On a busy host an engine sleeps so often that its log of 16 Ki spans overflows. That of the others never does.
+        for header in merged.about["ranks"]:
+            full = len(merged.of("owner", header["rank"])) >= 16 * 1024
+            self.assertTrue(full or header["oldest_spans_dropped"] == 0, header)
+        self.assertLess(sum(span.kind != "owner" for span in merged.spans), 128 * 1024)
         self.assertEqual(sorted(merged.processes), list(range(RANKS)))
         self.check_collectives(merged)
         self.check_nesting(merged)
