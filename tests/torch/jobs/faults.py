@@ -104,8 +104,9 @@ def late_rank_times_out():
         raises(dist.DistBackendError, ["rank 0" if SIZE == 2 else "rank"], dist.barrier)
     else:
         began = time.monotonic()
-        text = raises(dist.DistBackendError, ["Timed out", "barrier number 2"], dist.barrier)
-        assert f"rank {LAST}" in text or "aborted" in text, text
+        text = raises(dist.DistBackendError, ["barrier number 2"], dist.barrier)
+        # The rank that times out first tells the others, which may have waited a moment less.
+        assert ("Timed out" in text and (f"rank {LAST}" in text or "aborted" in text)) or "gave up" in text, text
         within(8, began)
         raises(dist.DistBackendError, ["aborted"], dist.barrier)
     dist.destroy_process_group()
