@@ -17,6 +17,9 @@
 namespace tutti::torch_backend {
 namespace {
 
+/// Read before the file is loaded (_adapter.py), since code for another minor version ends in SIGSEGV.
+[[gnu::used]] constexpr char kMadeFor[] = "tutti adapter for torch " TORCH_VERSION;
+
 using c10d::ProcessGroup;
 using ProcessGroupPointer = c10::intrusive_ptr<ProcessGroup>;
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from ._options import Options
 
-__all__ = ["NAME", "Options", "counters", "create_backend", "register"]
+__all__ = ["NAME", "Options", "adapter", "counters", "create_backend", "register"]
 
 NAME = "tutti"
 
@@ -36,6 +36,16 @@ def register() -> None:
         import warnings
 
         warnings.warn(f"the backend tutti is not registered with torch.distributed: {error}", stacklevel=2)
+
+
+def adapter() -> str:
+    """The file of the adapter, which the call loads: one in the package if it fits this torch, else one compiled here.
+
+    Error: AdapterError, with which groups use the backend in Python.
+    """
+    from ._adapter import load
+
+    return load()
 
 
 def create_backend(*arguments: Any, **options: Any) -> Any:

@@ -6,6 +6,7 @@ import atexit
 import fcntl
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import tempfile
@@ -19,7 +20,13 @@ _HERE = Path(__file__).resolve().parent
 _BUILD_TIMEOUT_S = 600
 # Time for callbacks of futures that run when Python ends.
 _CALLBACK_END_MS = 10_000
-_FLAGS = ["-std=c++20", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,now"]
+_FLAGS = ["-std=c++20", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,now,--no-as-needed"]
+# The libraries that an adapter is linked to, by name only: all of them are in the process before it.
+NEEDED = ["libtutti.so.0", "libc10.so", "libtorch_cpu.so"]
+# The versions that an adapter of the wheel serves: interfaces of development versions differ from their release's.
+_RELEASE = re.compile(r"\d+\.\d+\.\d+(\+(cpu|cu\d+))?")
+# The text in registration.cpp.
+_MADE_FOR = re.compile(rb"tutti adapter for torch (\d+\.\d+)\.")
 
 _lock = threading.Lock()
 _loaded: str | None = None
@@ -53,9 +60,25 @@ def include_folder(sources: Path) -> Path:
     raise AdapterError("tutti/tutti.h is not in the package: install the wheel of tutti-collectives again")
 
 
+def stem(minor: str) -> str:
+    """The name of an adapter's file without its ending; tools/wheel.py writes such files into the wheel."""
+    return f"tutti_c10d_{minor.replace('.', '_')}"
+
+
 def _prebuilt() -> Path | None:
-    path = _HERE / f"tutti_c10d_{torch_minor().replace('.', '_')}.so"
-    return path if path.is_file() else None
+    import torch
+
+    path = _HERE / f"{stem(torch_minor())}.so"
+    return path if _RELEASE.fullmatch(torch.__version__) and path.is_file() else None
+
+
+def _refuse_other_minor(path: Path) -> None:
+    """An adapter for another minor version would end the process by SIGSEGV. Error: AdapterError."""
+    found = _MADE_FOR.search(path.read_bytes())
+    minor = found.group(1).decode() if found else "an unknown version"
+    if minor != torch_minor():
+        raise AdapterError(f"the adapter {path} is for torch {minor} and not for {torch_minor()}: unset {VARIABLE}, or "
+                           "install the wheel again")
 
 
 def _cache_folder() -> Path:
@@ -79,16 +102,29 @@ def _fingerprint(sources: list[Path], header_folder: Path) -> str:
     """A hash of everything that determines the adapter's code."""
     import torch
 
-    digest = hashlib.sha256(f"{torch.__version__} {torch._C._GLIBCXX_USE_CXX11_ABI} {_FLAGS}".encode())
+    digest = hashlib.sha256(f"{torch.__version__} {torch._C._GLIBCXX_USE_CXX11_ABI} {_FLAGS} {NEEDED}".encode())
     for path in sorted([*sources, *(header_folder / "tutti").rglob("*.h")]):
         digest.update(path.name.encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
 
 
-def build(target: Path) -> None:
-    """Compiles the adapter for this torch into `target`. Error: AdapterError with the compiler's words."""
-    from torch.utils import cpp_extension
+def _compile(minor: str, command: list[str]) -> None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_BUILD_TIMEOUT_S, check=False)
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise AdapterError(f"the adapter for torch {minor} cannot be built: {error}: install g++ 12 or later, or set "
+                           "CXX to a compiler for C++20") from error
+    if done.returncode != 0:
+        errors = [line for line in done.stderr.splitlines() if "error" in line][:5] or [done.stderr[-500:]]
+        raise AdapterError(f"the adapter for torch {minor} cannot be built: {' | '.join(errors)}: install g++ 12 or "
+                           "later, or set CXX to a compiler for C++20")
 
+
+def build(target: Path, minor: str, compiler: str, includes: list[str]) -> None:
+    """Compiles the adapter into `target`; of torch it needs the folders of headers only.
+
+    Error: AdapterError with the compiler's words.
+    """
     sources = source_folder()
     units = sorted(sources.glob("*.cpp"))
     with tempfile.TemporaryDirectory(prefix="build_", dir=target.parent) as folder:
@@ -96,20 +132,14 @@ def build(target: Path) -> None:
         # One unit for all sources, because torch's headers take most of the time.
         unit.write_text("".join(f'#include "{path}"\n' for path in units))
         made = Path(folder) / target.name
-        command = [cpp_extension.get_cxx_compiler(), *_FLAGS, "-I", str(sources), "-I", str(include_folder(sources))]
-        command += [word for path in cpp_extension.include_paths() for word in ("-isystem", path)]
+        command = [compiler, *_FLAGS, "-I", str(sources), "-I", str(include_folder(sources))]
+        command += [word for path in includes for word in ("-isystem", path)]
         command += [str(unit)]
-        command += [word for path in cpp_extension.library_paths() for word in ("-L", path)]
-        command += ["-lc10", "-ltorch_cpu", "-o", str(made)]
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=_BUILD_TIMEOUT_S, check=False)
-        except (OSError, subprocess.TimeoutExpired) as error:
-            raise AdapterError(f"the adapter for torch {torch_minor()} cannot be built: {error}: install g++ 12 or "
-                               "later, or set CXX to a compiler for C++20") from error
-        if done.returncode != 0:
-            errors = [line for line in done.stderr.splitlines() if "error" in line][:5] or [done.stderr[-500:]]
-            raise AdapterError(f"the adapter for torch {torch_minor()} cannot be built: {' | '.join(errors)}: install "
-                               "g++ 12 or later, or set CXX to a compiler for C++20")
+        for name in NEEDED:  # empty libraries of these names
+            stub = Path(folder) / name
+            _compile(minor, [compiler, "-shared", f"-Wl,-soname,{name}", "-o", str(stub), "-x", "c++", os.devnull])
+            command.append(str(stub))
+        _compile(minor, [*command, "-o", str(made)])
         os.replace(made, target)
 
 
@@ -118,7 +148,7 @@ def _built() -> Path:
     sources = source_folder()
     folder = _cache_folder()
     name = _fingerprint([*sources.glob("*.cpp"), *sources.glob("*.hpp")], include_folder(sources))
-    path = folder / f"tutti_c10d_{torch_minor().replace('.', '_')}_{name}.so"
+    path = folder / f"{stem(torch_minor())}_{name}.so"
     if path.is_file():
         return path
     with open(folder / "build.lock", "w", encoding="utf-8") as lock:
@@ -126,7 +156,9 @@ def _built() -> Path:
         if not path.is_file():
             for left in folder.glob("build_*"):  # of a process that was killed while it built
                 shutil.rmtree(left, ignore_errors=True)
-            build(path)
+            from torch.utils import cpp_extension
+
+            build(path, torch_minor(), cpp_extension.get_cxx_compiler(), cpp_extension.include_paths())
     return path
 
 
@@ -145,21 +177,22 @@ def find() -> Path:
     return _prebuilt() or _built()
 
 
-def load() -> None:
-    """Loads libtutti and the adapter once. Error: AdapterError, or LibraryNotFoundError of libtutti."""
+def load() -> str:
+    """Loads libtutti and the adapter once; returns the adapter's path.
+
+    Error: AdapterError, or LibraryNotFoundError of libtutti.
+    """
     global _loaded
     with _lock:
         if _loaded is not None:
-            return
-        import ctypes
-
+            return _loaded
         import torch
 
         from .._library import library
 
-        # The adapter finds the functions of libtutti among the global symbols of the process.
-        ctypes.CDLL(library().path, mode=ctypes.RTLD_GLOBAL)
+        library()  # for the adapter, by its name; its symbols stay local, since a wheel brings an OpenSSL of its own
         path = find()
+        _refuse_other_minor(path)
         try:
             torch.ops.load_library(str(path))
         except OSError as error:
@@ -168,3 +201,4 @@ def load() -> None:
         # Groups and callbacks end while there is still an interpreter for the callbacks.
         atexit.register(torch.ops.tutti_collectives.end_process, _CALLBACK_END_MS)
         _loaded = str(path)
+        return _loaded
