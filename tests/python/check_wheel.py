@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""check_wheel.py [--tree DIR] [--keep DIR]: builds the wheel from a clean clone and runs it from a fresh virtual environment.
+"""check_wheel.py [--tree DIR] [--keep DIR] [--torch VERSION ...]: builds the wheel from a clean clone and runs it from a
+fresh virtual environment.
 
-The steps, each of which must succeed: clone HEAD of the tree; `pip wheel`; the wheel's tag and files; `auditwheel show`;
-`mypy --strict` on the installed package; the numpy example on two ranks, without TUTTI_LIBRARY. The build takes ten
-minutes on two cores; CMAKE_BUILD_PARALLEL_LEVEL limits its jobs.
+The steps, each of which must succeed: clone HEAD of the tree; `tools/wheel.py --torch ...`, which calls `pip wheel` and
+`auditwheel repair`; the wheel's tag and files; `mypy --strict` on the installed package; the numpy example on two ranks,
+without TUTTI_LIBRARY. The build takes ten minutes on two cores; CMAKE_BUILD_PARALLEL_LEVEL limits its jobs.
 """
 
 import argparse
@@ -48,16 +49,16 @@ def environment_in(folder, *packages):
     return python
 
 
-def check_files(wheel):
-    require(re.fullmatch(r"tutti_collectives-[\d.]+-py3-none-(manylinux\w*|linux)_x86_64\.whl|"
-                         r"tutti_collectives-[\d.]+-py3-none-(manylinux\w*|linux)_aarch64\.whl", wheel.name) is not None,
+def check_files(wheel, versions):
+    require(re.fullmatch(r"tutti_collectives-[\d.]+-py3-none-manylinux[\w.]*_(x86_64|aarch64)\.whl", wheel.name) is not None,
             f"one wheel for every version of Python: {wheel.name}, {wheel.stat().st_size} bytes")
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
         entries = archive.read(next(name for name in names if name.endswith("entry_points.txt"))).decode()
-    missing = [name for name in MUST_HAVE if f"tutti_collectives/{name}" not in names]
-    require(not missing, f"it has {', '.join(MUST_HAVE)}; missing: {missing}")
-    others = [name for name in names if not re.match(r"tutti_collectives(-[\d.]+\.dist-info)?/", name)]
+    wanted = MUST_HAVE + ["torch/tutti_c10d_{}_{}.so".format(*version.split(".")) for version in versions]
+    missing = [name for name in wanted if f"tutti_collectives/{name}" not in names]
+    require(not missing, f"it has {', '.join(wanted)}; missing: {missing}")
+    others = [name for name in names if not re.match(r"tutti_collectives(-[\d.]+\.dist-info|\.libs)?/", name)]
     require(not others, f"it has files of the package only; others: {others}")
     require(all(line in entries for line in ENTRY_POINTS), "it declares the entry points of PyTorch")
 
@@ -77,14 +78,12 @@ def check_run(python, example):
             rank.remove()
 
 
-def check(tree, place):
+def check(tree, place, versions):
     clone = place / "clone"
     run("git", "clone", "-q", tree, clone)
-    python = environment_in(place / "build", "auditwheel")
-    run(python, "-m", "pip", "wheel", "--no-deps", "-w", place / "wheels", clone)
+    run(sys.executable, clone / "tools" / "wheel.py", "--out", place / "wheels", "--torch", *versions)
     wheel, = (place / "wheels").glob("*.whl")
-    check_files(wheel)
-    print(run(place / "build" / "bin" / "auditwheel", "show", wheel).strip(), flush=True)
+    check_files(wheel, versions)
 
     python = environment_in(place / "fresh", "numpy", "mypy", wheel)
     bare = {name: value for name, value in os.environ.items() if name not in ("TUTTI_LIBRARY", "PYTHONPATH")}
@@ -98,13 +97,14 @@ def check(tree, place):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tree", type=pathlib.Path, default=ROOT, help="the repository to clone (default: this one)")
+    parser.add_argument("--torch", nargs="*", default=[], metavar="VERSION", help="the wheel must have adapters for these")
     parser.add_argument("--keep", type=pathlib.Path, help="work in this folder and keep it")
     arguments = parser.parse_args()
     if arguments.keep:
         arguments.keep.mkdir(parents=True, exist_ok=True)
-        return check(arguments.tree, arguments.keep.resolve())
+        return check(arguments.tree, arguments.keep.resolve(), arguments.torch)
     with tempfile.TemporaryDirectory() as folder:
-        return check(arguments.tree, pathlib.Path(folder).resolve())
+        return check(arguments.tree, pathlib.Path(folder).resolve(), arguments.torch)
 
 
 if __name__ == "__main__":
