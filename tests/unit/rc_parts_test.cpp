@@ -86,7 +86,7 @@ TEST(RetransmissionTimeout, SteadyRoundTrips_bringTheTimeoutNearToOneRoundTrip) 
 
 TEST(WorkQueue, Priority_isTheHighestOfTheUncutWork) {
   const RcConfig config;
-  WorkQueue works(rank_of(1), config);
+  WorkQueue works(rank_of(1), config, 0);
   std::array<std::byte, 8> note{};
   EXPECT_EQ(works.priority(), Priority::normal);
   for (const Priority priority : {Priority::low, Priority::high, Priority::low}) {
