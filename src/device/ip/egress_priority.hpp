@@ -63,7 +63,6 @@ class EgressClaim {
 
   void claim(Urgency urgency) { set(urgency.level()); }
   void withdraw() { set(kNone); }
-  bool stands() const { return level_ != kNone; }
 
  private:
   static constexpr int kNone = -1;

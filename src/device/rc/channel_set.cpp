@@ -24,6 +24,9 @@ constexpr Nanoseconds kSendRetry{200'000};
 /// The same for frames that were held back, unless an ACK comes before.
 constexpr Nanoseconds kHeldBackRetry{1'000'000};
 
+/// The same for a ping that found no connection to close for its own.
+constexpr Nanoseconds kPingRetry{1'000'000};
+
 }  // namespace
 
 Status ChannelSet::configure(const RcConfig& config) {
@@ -95,7 +98,7 @@ bool ChannelSet::close(Rank rank) {
 bool ChannelSet::work_has_room() const {
   const auto busy = std::count_if(open_.begin(), open_.end(),
                                   [this](Rank rank) { return at(rank).backlog().has_work; });
-  return static_cast<std::uint64_t>(busy) < std::max(1u, limits_.most / 2);
+  return busy < static_cast<std::ptrdiff_t>(work_limit());
 }
 
 /// Opens the connections to silent watched peers, and closes those that are idle.
@@ -103,7 +106,7 @@ void ChannelSet::serve_closed(Instant now) {
   for (std::uint32_t r = 0; r < peers_.size(); ++r) {
     Peer& peer = peers_[r];
     if (peer.ping_at > now) continue;
-    if (open(now, rank_of(r)) == nullptr) peer.ping_at = now + kHeldBackRetry;
+    if (open(now, rank_of(r)) == nullptr) peer.ping_at = now + kPingRetry;
   }
   for (std::size_t i = open_.size(); i-- > 0;) {
     const Rank rank = open_[i];
@@ -231,9 +234,8 @@ bool ChannelSet::alone(const RcChannel& silent) const {
 }
 
 void ChannelSet::on_probe(Instant now, const Completion& probe, CompletionSink& sink) {
-  const auto& channel = peers_[index(probe.peer)].channel;
-  if (channel) channel->on_heard(now);
   Peer& peer = peers_[index(probe.peer)];
+  if (peer.channel) peer.channel->on_heard(now);
   if (peer.ping_at != kNever) peer.ping_at = now + PeerTimeout::ping_interval(config_.peer_timeout);
   sink.push(probe);
 }
@@ -253,7 +255,7 @@ Status ChannelSet::post(Instant now, const WorkRequest& request) {
   return failure(Code::resource_exhausted,
                  "rank {} holds {} connections, of which work may use {}: await completions before "
                  "posting work to rank {}",
-                 index(me_), open_.size(), std::max(1u, limits_.most / 2), index(request.peer));
+                 index(me_), open_.size(), work_limit(), index(request.peer));
 }
 
 void ChannelSet::abandon() {

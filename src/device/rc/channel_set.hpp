@@ -2,6 +2,7 @@
 // the shared configuration, memory table and counters.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -124,6 +125,8 @@ class ChannelSet {
   RcChannel* open(Instant now, Rank peer);
   bool make_room();
   bool close(Rank peer);
+  /// Largest number of peers that may have work of this rank at a time.
+  std::uint32_t work_limit() const { return std::max(1u, limits_.most / 2); }
   bool work_has_room() const;
   void serve_closed(Instant now);
 

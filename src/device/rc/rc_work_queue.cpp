@@ -112,26 +112,27 @@ void WorkQueue::cut_reads(FrameRecord& record) {
   while (record.ranges < kRcMaxReadRanges && may_cut()) {
     Work& read = work(next_);
     if (read.request.opcode != Opcode::read) return;
-    read.frames = 1;
-    read.all_cut = true;
-    ++open_reads_;
-    pass_next();
+    ask(read);
     ++record.ranges;
   }
+}
+
+/// Records that the next work is put into a request frame as a whole.
+void WorkQueue::ask(Work& asked) {
+  asked.frames = 1;
+  asked.all_cut = true;
+  ++open_reads_;
+  pass_next();
 }
 
 void WorkQueue::cut_atomic(FrameRecord& record) {
   record.kind = RcKind::atomic_request;
   Work& atomic = work(next_);
-  atomic.frames = 1;
-  atomic.all_cut = true;
+  ask(atomic);
+  if (atomic.code == Code::ok) return;
   // An abandoned atomic is sent as an empty frame, which has no answer.
-  if (atomic.code == Code::ok) {
-    ++open_reads_;
-  } else {
-    atomic.answered = true;
-  }
-  pass_next();
+  atomic.answered = true;
+  --open_reads_;
 }
 
 void WorkQueue::fill(const FrameRecord& record, RcFrame& out, OutgoingFrame& frame) const {

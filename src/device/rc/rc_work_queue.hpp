@@ -100,6 +100,7 @@ class WorkQueue {
   void cut_data(Work& cut, FrameRecord& record);
   void cut_reads(FrameRecord& record);
   void cut_atomic(FrameRecord& record);
+  void ask(Work& asked);
   void place_answer(const RcFrame& frame, std::uint64_t offset, std::span<const std::byte> bytes,
                     DelayedAck& ack);
 

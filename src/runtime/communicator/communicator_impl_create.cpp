@@ -122,6 +122,7 @@ class CommunicatorImpl::Creation {
   const CommunicatorOptions& options_;
   CommunicatorRole role_;
   std::uint32_t workers_ = 0;
+  std::uint32_t max_connections_ = 0;
   PriorityRequest priority_;
   std::string job_name_;                        ///< name of the job in traces
   Result<std::string> traces_ = std::string();  ///< directory of TUTTI_TRACE; empty: no trace
@@ -160,6 +161,9 @@ Status CommunicatorImpl::Creation::read_environment() {
   auto workers = receive_workers(options_);
   if (!workers) return workers.status();
   workers_ = *workers;
+  const auto connections = max_connections(options_);
+  if (!connections) return connections.status();
+  max_connections_ = *connections;
   auto priority = progress_priority();
   if (!priority) return priority.status();
   priority_ = *priority;
@@ -176,7 +180,6 @@ Result<PeerOptions> CommunicatorImpl::Creation::own_options() const {
   own.device = std::move(*wanted);
   // Checked here, because a rank whose options are wrong must not reach the exchanges.
   if (const auto traffic = traffic_classes(options_); !traffic) return traffic.status();
-  if (const auto most = max_connections(options_); !most) return most.status();
   auto multicast = wanted_multicast(options_);
   if (!multicast) return multicast.status();
   own.multicast = std::move(*multicast);
@@ -235,7 +238,7 @@ Result<std::unique_ptr<device::Endpoint>> CommunicatorImpl::Creation::open_endpo
       choose_device(options_, made_.greetings_, bootstrap_.rank(), endpoint_options.local_ranks);
   if (!chosen) return chosen.status();
   made_.device_ = (*chosen)->name();
-  if (made_.device_ == "ip") endpoint_options.max_connections = *max_connections(options_);
+  if (made_.device_ == "ip") endpoint_options.max_connections = max_connections_;
   return (*chosen)->open(endpoint_options);
 }
 
