@@ -196,6 +196,20 @@ TEST_F(EnginePollerOf, DormantCommunicatorThatIsDue_isPolled) {
   EXPECT_EQ(engine_.next_deadline(), kNever);
 }
 
+TEST_F(EnginePollerOf, DeadlineOfACommunicatorThatHasAwakened_doesNotKeepTheOwnerFromSleeping) {
+  make_dormant();
+  engine_.awaken(*contexts_[5]);
+  endpoints_[5]->deadline = now() + std::chrono::milliseconds(1);
+  Instant deadline = kNever;
+  ASSERT_TRUE(engine_.prepare_wait(deadline));
+  for (const auto& one : contexts_) engine_.awaken(*one);  // as by an event of each
+  while (now() <= deadline) engine_.poll_all();
+  engine_.poll_all();
+  EXPECT_EQ(engine_.next_deadline(), kNever);
+  Instant next = kNever;
+  EXPECT_TRUE(engine_.prepare_wait(next));
+}
+
 TEST_F(EnginePollerOf, FailureOfADormantCommunicator_isCarriedOutInTheNextRound) {
   make_dormant();
   contexts_[4]->failures().abort("test");

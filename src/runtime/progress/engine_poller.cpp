@@ -100,7 +100,11 @@ void EnginePoller::awaken_reported(const Events& events, int count) {
 /// cleared, because another thread may want the engine.
 void EnginePoller::awaken_all_due() {
   awaken_changed();
-  if (awake_.size() == contexts_.size()) return;
+  if (awake_.size() == contexts_.size()) {
+    // A deadline left behind by a communicator that has awakened would keep the owner from sleeping.
+    dormant_deadline_ = kNever;
+    return;
+  }
   awaken_due(now());
   Events events;
   awaken_reported(events, device::wait_events(epoll_.get(), events, timespec{}));
