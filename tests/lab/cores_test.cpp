@@ -52,9 +52,10 @@ TEST(SharesOfCores, Cores_withoutAggregators_areDividedEvenlyAmongTheHosts) {
   cpu_set_t allowed;
   ASSERT_EQ(sched_getaffinity(0, sizeof allowed, &allowed), 0);
   const int cores = CPU_COUNT(&allowed);
-  EXPECT_TRUE(shares_of_cores(1, 0).empty()) << "the only host of a lab uses the caller's cores";
+  EXPECT_TRUE(shares_of_cores(1, 0, CoreShares::traffic).empty())
+      << "the only host of a lab uses the caller's cores";
   for (const int hosts : {2, 3, 8, 64}) {
-    const std::vector<cpu_set_t> shares = shares_of_cores(hosts, 0);
+    const std::vector<cpu_set_t> shares = shares_of_cores(hosts, 0, CoreShares::traffic);
     ASSERT_EQ(shares.size(), static_cast<std::size_t>(hosts));
     for (const cpu_set_t& share : shares) EXPECT_GE(CPU_COUNT(&share), 1);
     const std::vector<int> users = users_of_cores(shares, 0, shares.size());
@@ -80,7 +81,8 @@ TEST(SharesOfCores, HostsAndAggregators_onTwoCores_areDividedByTheirLoad) {
     int hosts_beside_the_first;
   };
   for (const Case& one : {Case{8, 1, 2}, Case{4, 1, 1}, Case{8, 2, 4}, Case{2, 1, 0}}) {
-    const std::vector<cpu_set_t> shares = shares_of_cores(one.hosts, one.aggregators);
+    const std::vector<cpu_set_t> shares =
+        shares_of_cores(one.hosts, one.aggregators, CoreShares::traffic);
     const auto hosts = static_cast<std::size_t>(one.hosts);
     ASSERT_EQ(shares.size(), hosts + static_cast<std::size_t>(one.aggregators));
     int beside = 0;
@@ -92,6 +94,19 @@ TEST(SharesOfCores, HostsAndAggregators_onTwoCores_areDividedByTheirLoad) {
     EXPECT_EQ(*std::max_element(users.begin(), users.end()), 1)
         << "aggregators must not share cores with each other";
   }
+}
+
+TEST(SharesOfCores, HostsByNumber_areDividedEvenly_andAggregatorsUseAnyCore) {
+  const FewerCores two(2);
+  if (two.count() < 2) return test::skip_without("cores", "one core");
+  constexpr std::size_t kHosts = 8;
+  const std::vector<cpu_set_t> shares = shares_of_cores(kHosts, 2, CoreShares::hosts);
+  ASSERT_EQ(shares.size(), kHosts + 2);
+  const std::vector<int> hosts = users_of_cores(shares, 0, kHosts);
+  EXPECT_EQ(std::count(hosts.begin(), hosts.end(), 4), 2);
+  EXPECT_EQ(std::count(hosts.begin(), hosts.end(), 0), CPU_SETSIZE - 2);
+  EXPECT_EQ(CPU_COUNT(&shares[kHosts]), 2);
+  EXPECT_EQ(CPU_COUNT(&shares[kHosts + 1]), 2);
 }
 
 }  // namespace

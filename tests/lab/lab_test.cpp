@@ -494,10 +494,16 @@ bool runs_on(const Lab& lab, int host, cpu_set_t cores) {
 TEST(Lab, ProgramsOfAHost_runOnlyOnTheCoresOfTheHost) {
   if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   LabOptions options = small_lab(3);
-  for (const int aggregators : {0, 1}) {
+  struct Case {
+    int aggregators;
+    CoreShares division;
+  };
+  for (const auto& [aggregators, division] :
+       {Case{0, CoreShares::traffic}, Case{1, CoreShares::traffic}, Case{1, CoreShares::hosts}}) {
     options.aggregators = aggregators;
+    options.core_shares = division;
     const Lab lab = must_create(options);
-    const std::vector<cpu_set_t> shares = shares_of_cores(3, aggregators);
+    const std::vector<cpu_set_t> shares = shares_of_cores(3, aggregators, division);
     for (int host = 0; host < 3; ++host) {
       EXPECT_TRUE(runs_on(lab, host, shares[static_cast<std::size_t>(host)])) << "host " << host;
     }

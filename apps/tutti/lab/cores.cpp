@@ -25,10 +25,10 @@ cpu_set_t set_of(const std::vector<int>& cores, std::size_t first, std::size_t l
   return set;
 }
 
-/// Assigns one core to each host and aggregator place, so that the weights per core are about
-/// equal. It takes the aggregators, then the hosts, and gives each the core with the least weight
-/// so far.
-std::vector<cpu_set_t> shares_by_weight(const std::vector<int>& cores, int hosts, int aggregators) {
+/// Assigns one core to each host, so that the weights per core are about equal. By traffic it first
+/// assigns a core to each aggregator. Each place gets the core with the least weight so far.
+std::vector<cpu_set_t> shares_of_few(const std::vector<int>& cores, int hosts, int aggregators,
+                                     CoreShares division) {
   std::vector<int> load(cores.size());
   const auto put = [&](int weight) {
     const auto lightest = std::min_element(load.begin(), load.end());
@@ -41,7 +41,10 @@ std::vector<cpu_set_t> shares_by_weight(const std::vector<int>& cores, int hosts
   const int host_weight = std::max(2 * aggregators, 1);
   std::vector<cpu_set_t> of_aggregators;
   std::vector<cpu_set_t> shares;
-  for (int one = 0; one < aggregators; ++one) of_aggregators.push_back(put(hosts + 1));
+  for (int one = 0; one < aggregators; ++one) {
+    of_aggregators.push_back(division == CoreShares::traffic ? put(hosts + 1)
+                                                             : set_of(cores, 0, cores.size()));
+  }
   for (int host = 0; host < hosts; ++host) shares.push_back(put(host_weight));
   shares.insert(shares.end(), of_aggregators.begin(), of_aggregators.end());
   return shares;
@@ -49,11 +52,11 @@ std::vector<cpu_set_t> shares_by_weight(const std::vector<int>& cores, int hosts
 
 }  // namespace
 
-std::vector<cpu_set_t> shares_of_cores(int hosts, int aggregators) {
+std::vector<cpu_set_t> shares_of_cores(int hosts, int aggregators, CoreShares division) {
   const std::vector<int> cores = own_cores();
   const auto places = static_cast<std::size_t>(hosts + aggregators);
   if (places < 2 || cores.empty()) return {};
-  if (cores.size() < places) return shares_by_weight(cores, hosts, aggregators);
+  if (cores.size() < places) return shares_of_few(cores, hosts, aggregators, division);
   std::vector<cpu_set_t> shares;
   for (std::size_t place = 0; place < places; ++place) {
     shares.push_back(

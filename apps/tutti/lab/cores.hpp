@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "lab/options.hpp"
+
 namespace tutti::lab {
 
 /// Divides the cores of this process between the places of a lab. The result has one set of cores
@@ -12,10 +14,12 @@ namespace tutti::lab {
 /// scheduler would place the processes differently in each run.
 ///
 /// If there are at least as many cores as places, each place gets adjacent cores, about equally
-/// many. Otherwise each place gets one core, so that all cores move about the same number of bytes
-/// in an Allreduce (docs/decisions/013-core-shares-of-aggregators.md).
+/// many. Otherwise each host gets one core, as the division says: by traffic, all cores move about
+/// the same number of bytes in an Allreduce and each aggregator has one core, too; by hosts, all
+/// cores have about the same number of hosts and an aggregator may use any of them
+/// (docs/decisions/013-core-shares-of-aggregators.md).
 ///
 /// The result is empty for fewer than two places; a single place uses all cores of the caller.
-std::vector<cpu_set_t> shares_of_cores(int hosts, int aggregators);
+std::vector<cpu_set_t> shares_of_cores(int hosts, int aggregators, CoreShares division);
 
 }  // namespace tutti::lab

@@ -170,7 +170,8 @@ struct Lab::Parts {
     return {.user = outside().user, .mount = -1, .network = network.get()};
   }
   launch::NetNamespace on_share(launch::NetNamespace place, int number) const {
-    const std::vector<cpu_set_t> shares = shares_of_cores(options().hosts, options().aggregators);
+    const std::vector<cpu_set_t> shares =
+        shares_of_cores(options().hosts, options().aggregators, options().core_shares);
     if (!shares.empty()) place.cores = shares[static_cast<std::size_t>(number)];
     return place;
   }

@@ -27,6 +27,7 @@ constexpr int kUsageError = 2;
 /// The options of `tutti lab up` as typed; options_from() parses the texts and adds them.
 struct TypedOptions {
   LabOptions options;
+  std::string core_shares = "traffic";
   std::string rate = "off";
   std::string burst = "auto";
   std::string segmentation = "auto";
@@ -117,6 +118,7 @@ Result<Impairments> impairments_from(const TypedOptions& typed) {
 
 Result<LabOptions> options_from(const TypedOptions& typed) {
   LabOptions options = typed.options;
+  options.core_shares = core_shares_named(typed.core_shares);
   if (typed.segmentation != "auto") options.segmentation = typed.segmentation == "on";
   Result<std::uint64_t> rate = parse_rate(typed.rate);
   if (!rate) return rate.status();
@@ -143,6 +145,12 @@ std::vector<CLI::Option*> add_build_options(CLI::App& command, TypedOptions& typ
       command.add_option("--aggregators", typed.options.aggregators,
                          "Places at the switch, with unshaped ports, where `run` "
                          "starts `tutti aggregator`"),
+      command
+          .add_option("--cores", typed.core_shares,
+                      "Division of fewer cores than places: by the traffic of an Allreduce, or by "
+                      "hosts for programs that mainly compute")
+          ->check(CLI::IsMember({"traffic", "hosts"}))
+          ->capture_default_str(),
       command.add_option("--mtu", typed.options.mtu, "Size of the largest packet in bytes")
           ->capture_default_str(),
       command
@@ -329,7 +337,7 @@ int print_cores(const std::string& name, const PlacesInUse& in_use) {
                 aggregators, name, lab->hosts(), lab->aggregators()));
   }
   int number = 0;
-  for (const cpu_set_t& share : shares_of_cores(hosts, aggregators)) {
+  for (const cpu_set_t& share : shares_of_cores(hosts, aggregators, lab->options().core_shares)) {
     std::vector<int> cores;
     for (int core = 0; core < CPU_SETSIZE; ++core) {
       if (CPU_ISSET(core, &share)) cores.push_back(core);

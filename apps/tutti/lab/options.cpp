@@ -69,6 +69,14 @@ LossProtocol loss_protocol_named(std::string_view name) {
   return LossProtocol::all;
 }
 
+std::string_view to_string(CoreShares shares) {
+  return shares == CoreShares::hosts ? "hosts" : "traffic";
+}
+
+CoreShares core_shares_named(std::string_view name) {
+  return name == to_string(CoreShares::hosts) ? CoreShares::hosts : CoreShares::traffic;
+}
+
 bool Impairments::any() const {
   return loss_percent > 0 || shared_loss_percent > 0 || burst_loss.enter_percent > 0 ||
          duplicate_percent > 0 || reorder_percent > 0 || corrupt_percent > 0;

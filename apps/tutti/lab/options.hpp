@@ -50,6 +50,15 @@ struct Impairments {
   bool any() const;
 };
 
+/// How the hosts of a lab share fewer cores than there are places: equally heavy by the traffic of
+/// an Allreduce, in which an aggregator counts as several hosts; or equally many hosts a core and
+/// aggregators on any core, for ranks that mainly compute.
+enum class CoreShares { traffic, hosts };
+
+std::string_view to_string(CoreShares shares);
+/// The division with this name; `traffic` for any other text.
+CoreShares core_shares_named(std::string_view name);
+
 /// The description of a lab to build.
 struct LabOptions {
   /// Name of 1 to 24 characters of [a-z0-9-]; empty: chosen from the process id.
@@ -59,6 +68,7 @@ struct LabOptions {
   int hosts = 4;  ///< number of hosts, 1 to kMaximumHosts
   /// Number of aggregator places at the switch. Their ports have no rate limit.
   int aggregators = 0;
+  CoreShares core_shares = CoreShares::traffic;
   int mtu = 1500;  ///< MTU of the links in bytes, 576 to 65535 (at least 1280 with IPv6)
   /// Rate of each host's link in each direction, in bit/s; 0: no limit.
   std::uint64_t rate_bits_per_second = 0;

@@ -35,6 +35,7 @@ Json to_json(const LabState& state) {
           {"persistent", options.persistent},
           {"hosts", options.hosts},
           {"aggregators", options.aggregators},
+          {"cores", to_string(options.core_shares)},
           {"mtu", options.mtu},
           {"rate_bits_per_second", options.rate_bits_per_second},
           {"burst_bytes", burst_bytes_of(options)},
@@ -64,8 +65,9 @@ LabState from_json(const Json& json) {
   options.name = json.at("name").get<std::string>();
   options.persistent = json.at("persistent").get<bool>();
   options.hosts = json.at("hosts").get<int>();
-  // Files that earlier versions wrote lack this field.
+  // Files that earlier versions wrote lack these fields.
   options.aggregators = json.value("aggregators", 0);
+  options.core_shares = core_shares_named(json.value("cores", ""));
   options.mtu = json.at("mtu").get<int>();
   options.rate_bits_per_second = json.at("rate_bits_per_second").get<std::uint64_t>();
   options.burst_bytes = json.at("burst_bytes").get<std::uint32_t>();
