@@ -234,6 +234,8 @@ struct EndpointCounters {
   std::uint64_t reliable_frames_sent = 0;
   std::uint64_t reliable_frames_resent = 0;
   std::uint64_t reliable_timeouts = 0;  ///< frames retransmitted after a timeout
+  /// Frames multicast, too, because a peer has not answered for long.
+  std::uint64_t reliable_frames_multicast = 0;
   /// Tail probes: last frames repeated because the path loses frames.
   std::uint64_t reliable_tail_probes = 0;
   std::uint64_t reliable_frames_received = 0;

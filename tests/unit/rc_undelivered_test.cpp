@@ -96,15 +96,27 @@ TEST(RcUndelivered, OneWayCut_callsForSignsOfLifeUntilItIsReported) {
     // Multicast still passes, so the peer keeps hearing this rank.
     pair.channel(1).on_heard(pair.now());
   }
-  EXPECT_TRUE(pair.channel(0).unanswered());
+  EXPECT_TRUE(pair.channel(0).unanswered(pair.now()));
   for (int i = 0; i < 20 && pair[0].of(Opcode::failure).empty(); ++i) {
     pair.run_for(kPeerTimeout / 10);
     pair.channel(1).on_heard(pair.now());
   }
   ASSERT_EQ(pair[0].of(Opcode::failure).size(), 1u);
   pair.run_for(kPeerTimeout / 2);
-  EXPECT_FALSE(pair.channel(0).unanswered());
+  EXPECT_FALSE(pair.channel(0).unanswered(pair.now()));
   EXPECT_FALSE(pair.channel(0).failed());
+}
+
+TEST(RcUndelivered, FramesThatWaitInAQueue_callForNoSignOfLife) {
+  Pair pair(9, {}, config_of());
+  pair.filter = [](std::size_t from, const Bytes&) { return from != 0; };
+  Bytes note = random_bytes(pair.random(), 40);
+  ASSERT_TRUE(pair.post(0, send_of(note)).ok());
+  pair.run_for(kPeerTimeout / 25);
+  EXPECT_GE(pair.channel(0).window().timeouts_in_a_row(), 3u);
+  EXPECT_FALSE(pair.channel(0).unanswered(pair.now()));
+  pair.run_for(kPeerTimeout / 25);
+  EXPECT_TRUE(pair.channel(0).unanswered(pair.now()));
 }
 
 TEST(RcUndelivered, PathTest_amongShortMessages_isReportedOnlyIfItDoesNotArrive) {

@@ -120,6 +120,30 @@ TEST_P(UnicastCut, FrameOfARankWithoutUnicast_goesByMulticastWithin200Millisecon
   EXPECT_GT(counters(0).reliable_timeouts, 0u);
   EXPECT_EQ(counters(2).reliable_frames_received, 0u) << "rank 2 took a frame to rank 1";
   EXPECT_EQ(counters(2).rejected_foreign, 0u) << "rank 2 refused a frame to rank 1";
+  EXPECT_EQ(counters(0).reliable_frames_multicast, 2u) << "the retransmission and its ACK request";
+}
+
+// As if the frame waited in the queue of a slow link for this time.
+TEST_P(UnicastCut, FrameThatIsAnsweredAfter100Milliseconds_isNotMulticast) {
+  send(0, 1);
+  pass(100 * kMillisecond);
+  cut_->cut = false;
+  pass(100 * kMillisecond);
+  EXPECT_TRUE(happens_now([&] { return messages_[1] == 1 && sends_[0] == 1; }));
+  EXPECT_GE(counters(0).reliable_timeouts, 3u);
+  EXPECT_EQ(counters(0).reliable_frames_multicast, 0u);
+}
+
+// All ranks receive what is multicast: new data would fill the links of all of them.
+TEST_P(UnicastCut, NewFramesWhileUnicastIsInDoubt_areNotMulticast) {
+  send(0, 1);
+  pass(200 * kMillisecond);
+  ASSERT_TRUE(happens_now([&] { return sends_[0] == 1; }));
+  cut_->cut = false;
+  const std::uint64_t before = counters(0).reliable_frames_multicast;
+  for (int i = 0; i < 20; ++i) send(0, 2);
+  ASSERT_TRUE(happens_now([&] { return messages_[2] == 20; }));
+  EXPECT_EQ(counters(0).reliable_frames_multicast, before);
 }
 
 // Rank 1 did not answer, so rank 0 doubts its unicast to rank 2, too.

@@ -399,7 +399,12 @@ bool IpEndpoint::send(Instant now, Rank rank, rc::RcChannel& rc) {
   while (rc.next_frame(now, frame)) {
     const unsigned copies = ip_.tap ? ip_.tap->copies(options_.rank, rank, frame.size()) : 1;
     const bool lost = copies == 0 && ip_.tap->loses_multicast();
-    if (!lost && now < unicast_in_doubt_until_) groups_.front()->post_frame(rank, frame.bytes());
+    // All ranks receive the copy, so data is copied only once its first transmission is overdue.
+    const bool copied = now < unicast_in_doubt_until_ && (frame.resent || !frame.sequenced);
+    if (!lost && copied) {
+      groups_.front()->post_frame(rank, frame.bytes());
+      ++counters_.reliable_frames_multicast;
+    }
     for (unsigned copy = 0; copy < copies; ++copy) {
       if (!sender_.fits(wire::kHeaderBytes + frame.size()) && !flush(rank, rc)) {
         rc.take_back(frame);

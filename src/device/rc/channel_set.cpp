@@ -150,12 +150,13 @@ void ChannelSet::poll(Instant now, FrameSocket& socket, CompletionSink& sink) {
 
 void ChannelSet::poll_posted(Instant now, FrameSocket& socket, CompletionSink& sink) {
   on_timers(now, sink);
+  if (sign_wanted_ && now >= next_sign_) {
+    sign_wanted_ = false;
+    next_sign_ = now + kSignInterval;
+    // After a link's return, address resolution can take a second; multicast needs none.
+    socket.send_sign_of_life();
+  }
   transmit(now, socket);
-  if (!sign_wanted_ || now < next_sign_) return;
-  sign_wanted_ = false;
-  next_sign_ = now + kSignInterval;
-  // After a link's return, address resolution can take a second; multicast needs none.
-  socket.send_sign_of_life();
 }
 
 void ChannelSet::transmit(Instant now, FrameSocket& socket) {
@@ -201,7 +202,7 @@ void ChannelSet::on_timers(Instant now, CompletionSink& sink) {
     if (channel.next_deadline() > now) continue;
     const bool lost = channel.silence().expired(now);
     doubts |= channel.on_timer(now, sink, lost && alone(channel));
-    sign_wanted_ |= channel.unanswered();
+    sign_wanted_ |= channel.unanswered(now);
   }
   if (limited()) serve_closed(now);
   if (doubts) question_witnesses(now);

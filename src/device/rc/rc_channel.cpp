@@ -297,7 +297,7 @@ void RcChannel::fill(std::uint32_t sequence, OutgoingFrame& frame) {
   if (out.acknowledge_now) since_ack_request_ = 0;
   const bool gap = receiver_.window().gap();
   out.fresh = !gap && receiver_.ack().reports_arrival();
-  out.resent = send_.resent(sequence);
+  out.resent = frame.resent = send_.resent(sequence);
   frame.header_bytes = encode(out, frame.header.data());
   if (out.kind == RcKind::read_request) works_.add_ranges(record, frame);
   // Without a gap, the frame's cumulative number is a full ACK.
@@ -319,7 +319,7 @@ void RcChannel::fill_acknowledgement(OutgoingFrame& frame, bool ask) {
   }
   frame.payload = {};
   frame.sequence = 0;
-  frame.sequenced = false;
+  frame.sequenced = frame.resent = false;
   ++counters_.acks_sent;
   receiver_.ack().on_sent();
 }

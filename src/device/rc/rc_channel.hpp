@@ -119,10 +119,12 @@ class RcChannel {
   /// Asks the peer for an answer, which nothing waits for.
   void question() { ask_wanted_ = true; }
   const PeerTimeout& silence() const { return peer_timeout_; }
-  /// True if the peer has not answered several retransmissions in a row. False once a failure is
-  /// reported: signs of life of a rank that has given up would make the peer wait for ever.
-  bool unanswered() const {
-    return !failed_ && !undelivered_ && send_.timeouts_in_a_row() >= kAskAfterTimeouts;
+  /// True if the peer has not answered several retransmissions in a row, for longer than frames wait
+  /// in the queues of a network. False once a failure is reported: signs of life of a rank that has
+  /// given up would make the peer wait for ever.
+  bool unanswered(Instant now) const {
+    return !failed_ && !undelivered_ && send_.timeouts_in_a_row() >= kAskAfterTimeouts &&
+           now - send_.oldest_since() >= config_.peer_timeout / kUnansweredPart;
   }
   bool watched() const { return watched_; }
   /// True if the channel may be closed: nothing is queued, unacknowledged or being answered, and no
@@ -140,6 +142,7 @@ class RcChannel {
   /// Number of timeouts in a row after which a short frame that requests an ACK follows each
   /// retransmission. The answer distinguishes a path that loses long frames from a silent peer.
   static constexpr std::uint32_t kAskAfterTimeouts = 3;
+  static constexpr int kUnansweredPart = 20;
   /// Largest frame in bytes that is sent twice as a tail probe. Sending a longer one twice would
   /// cost more than a loss costs on average, a hundredth of a timeout.
   static constexpr std::size_t kRepeatedTailBytes = 2048;

@@ -147,6 +147,7 @@ struct OutgoingFrame {
   std::span<const std::byte> payload;
   std::uint32_t sequence = 0;
   bool sequenced = false;
+  bool resent = false;    ///< true if the frame was sent before
   bool repeated = false;  ///< true if the frame is a tail probe
 
   std::size_t size() const { return header_bytes + payload.size(); }

@@ -440,6 +440,7 @@ std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() cons
                 {"device_reliable_frames_sent", device.reliable_frames_sent},
                 {"device_reliable_frames_resent", device.reliable_frames_resent},
                 {"device_reliable_timeouts", device.reliable_timeouts},
+                {"device_reliable_frames_multicast", device.reliable_frames_multicast},
                 {"device_reliable_tail_probes", device.reliable_tail_probes},
                 {"device_reliable_frames_received", device.reliable_frames_received},
                 {"device_reliable_frames_duplicate", device.reliable_frames_duplicate},

@@ -79,6 +79,8 @@ class SendWindow {
   void end_hold_back() { congestion_.limit(UINT32_MAX); }
   Nanoseconds smoothed_round_trip() const { return timeout_.smoothed_round_trip(); }
   std::uint32_t timeouts_in_a_row() const { return timeout_.in_a_row(); }
+  /// Time since which the oldest unacknowledged frame has been the oldest.
+  Instant oldest_since() const { return oldest_since_; }
   void forget_timeouts() { timeout_.restart(); }
   /// Records that a frame was lost in either direction; for a while, the path then counts as lossy.
   void note_loss() { lossy_until_ = transmissions_ + kLossMemoryFrames; }
