@@ -91,17 +91,14 @@ bool StoreExchange::collect(const std::function<std::string(int)>& key,
   std::vector<std::uint32_t> missing;
   for (int rank = 0; rank < group_->size; ++rank)
     if (rank != group_->rank) missing.push_back(static_cast<std::uint32_t>(rank));
-  const bool all = poll(deadline, [&] {
+  return poll(deadline, [&] {
     const auto is_here = [&](std::uint32_t rank) {
       return store_->check({key(static_cast<int>(rank))});
     };
-    const auto before = missing.size();
     missing.erase(std::remove_if(missing.begin(), missing.end(), is_here), missing.end());
-    if (missing.size() != before || before == 0) note_absent(missing);
+    note_absent(missing);
     return missing.empty();
   });
-  note_absent(std::move(missing));
-  return all;
 }
 
 void StoreExchange::fail_absent(std::chrono::milliseconds timeout) {

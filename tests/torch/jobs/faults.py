@@ -3,6 +3,7 @@
 import atexit
 import os
 import pathlib
+import re
 import signal
 import threading
 import time
@@ -146,8 +147,9 @@ def absent_rank_is_named_by_the_creation():
     if RANK == LAST:
         time.sleep(4)
     else:
-        words = [f"rank {LAST} has not called"] if RANK == 0 else []
-        raises(dist.DistBackendError, ["Timed out", *words], dist.barrier)
+        text = raises(dist.DistBackendError, ["Timed out"], dist.barrier)
+        # Another rank may be late, too.
+        assert RANK > 0 or re.search(rf"ranks? [^:]*\b{LAST} (has|have) not called", text), text
     dist.destroy_process_group()
 
 
