@@ -141,6 +141,7 @@ TEST_P(UnicastCut, NewFramesWhileUnicastIsInDoubt_areNotMulticast) {
   ASSERT_TRUE(happens_now([&] { return sends_[0] == 1; }));
   cut_->cut = false;
   const std::uint64_t before = counters(0).reliable_frames_multicast;
+  EXPECT_GT(before, 0u) << "unicast is not in doubt";
   for (int i = 0; i < 20; ++i) send(0, 2);
   ASSERT_TRUE(happens_now([&] { return messages_[2] == 20; }));
   EXPECT_EQ(counters(0).reliable_frames_multicast, before);

@@ -98,14 +98,12 @@ void EnginePoller::awaken_reported(const Events& events, int count) {
 
 /// Awakens each communicator that has something to do. The owner's own wake-up descriptor is not
 /// cleared, because another thread may want the engine.
-void EnginePoller::awaken_all_due() {
+void EnginePoller::awaken_all_due(Instant now) {
   awaken_changed();
-  if (awake_.size() == contexts_.size()) {
-    // A deadline left behind by a communicator that has awakened would keep the owner from sleeping.
-    dormant_deadline_ = kNever;
-    return;
-  }
-  awaken_due(now());
+  // Also if none is dormant: the deadline of one that has awakened ends here, and would otherwise
+  // keep the owner from sleeping.
+  awaken_due(now);
+  if (awake_.size() == contexts_.size()) return;
   Events events;
   awaken_reported(events, device::wait_events(epoll_.get(), events, timespec{}));
 }
@@ -130,8 +128,7 @@ bool EnginePoller::retire_idle() {
 // ---- polling ------------------------------------------------------------------------------------
 
 template <typename Condition>
-bool EnginePoller::poll_if(const Condition& condition) {
-  const Instant at = now();
+bool EnginePoller::poll_if(Instant at, const Condition& condition) {
   bool worked = false;
   // A completion callback may awaken another communicator, which the loop then polls, too.
   for (std::size_t i = 0; i < awake_.size(); ++i) {
@@ -142,8 +139,9 @@ bool EnginePoller::poll_if(const Condition& condition) {
 }
 
 bool EnginePoller::poll_all() {
-  awaken_all_due();
-  return poll_if([](const auto&) { return true; });
+  const Instant at = now();
+  awaken_all_due(at);
+  return poll_if(at, [](const auto&) { return true; });
 }
 
 bool EnginePoller::poll_busy() {
@@ -152,7 +150,7 @@ bool EnginePoller::poll_busy() {
   // The first round after a sleep knows already which communicators have woken the thread.
   if (round != 0 && round % kRoundsOfIdle == 0) return poll_all();
   awaken_changed();
-  return poll_if([&](const auto& one) { return round == 0 || one.busy(); });
+  return poll_if(now(), [&](const auto& one) { return round == 0 || one.busy(); });
 }
 
 void EnginePoller::fail_all(const Status& status) {

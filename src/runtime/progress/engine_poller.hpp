@@ -100,10 +100,10 @@ class EnginePoller {
   void awaken_changed();
   void awaken_due(Instant now);
   void awaken_reported(const Events& events, int count);
-  void awaken_all_due();
+  void awaken_all_due(Instant now);
   bool retire_idle();
   template <typename Condition>
-  bool poll_if(const Condition& condition);
+  bool poll_if(Instant at, const Condition& condition);
   bool has_news() const;
 
   Nanoseconds longest_dormancy_;
