@@ -15,12 +15,13 @@ namespace tutti::test {
 
 using Bytes = std::vector<std::byte>;
 
-/// Changes a field of the header, to any value or to one beside it.
+/// Changes one field of the header, or 4 bytes close behind it, to a near, small or random value.
 inline void change_field(Bytes& bytes, Random& random) {
   struct Field {
     std::size_t at, size;
   };
-  // Kind and version, subgroup, communicator, source, epoch, PSN, counter, tag, and what follows.
+  // The header's kind and version, subgroup, communicator, source, epoch, PSN, counter and tag;
+  // then the two words behind the header.
   constexpr Field kFields[] = {{0, 1},  {1, 1},  {2, 2},  {4, 4},  {8, 4},
                                {12, 4}, {16, 8}, {24, 8}, {32, 4}, {36, 4}};
   const Field field = kFields[random.below(std::size(kFields))];
@@ -33,7 +34,8 @@ inline void change_field(Bytes& bytes, Random& random) {
   std::memcpy(&bytes[field.at], &value, field.size);
 }
 
-/// A changed copy of `one`; a splice takes bytes of `other`. The copy may equal one of them.
+/// A copy of `one` with one random change; some changes take bytes from `other`. By chance the copy
+/// may equal `one` or `other`.
 inline Bytes change(const Bytes& one, const Bytes& other, Random& random) {
   Bytes bytes = one;
   const auto cut = [&](const Bytes& of, std::size_t at) {

@@ -26,7 +26,8 @@ void check_offer(std::span<const std::byte> bytes) {
           std::equal(again.begin(), again.end(), bytes.begin()));
 }
 
-/// Rank 1 agrees with a rank 0 whose contributions are arbitrary, but begin like an offer.
+/// Rank 1 runs the agreement with a hostile rank 0: the input gives the last bytes of rank 0's
+/// offer and all bytes of its sealed secret.
 void check_agreement(std::span<const std::byte> bytes) {
   static const crypto::Secret key;
   for (const crypto::Secret* job_key : {static_cast<const crypto::Secret*>(nullptr), &key}) {

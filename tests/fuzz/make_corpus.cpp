@@ -91,8 +91,8 @@ void add_addresses(Corpus& corpus) {
   }
   const host::SegmentAddress segment{.token = 7, .process = 100, .memory = 5, .bell = 7};
   corpus.add("shared_memory_fuzz", "address", segment.encode());
-  // The number of bytes written to a ring, and its only record, of 5 bytes. The target also derives
-  // the lengths of valid frames from this input.
+  // A ring to which 16 bytes were written: one record with a frame of 5 bytes. The target also
+  // derives the lengths of valid frames from this input.
   corpus.add("shared_memory_fuzz", "frame",
              join(std::array<std::uint64_t, 3>{16, 5, 0x0504030201}));
   // The count of written bytes exceeds the size of the ring, and the first record is a skip.
@@ -145,15 +145,16 @@ void add_messages(Corpus& corpus) {
     const std::size_t length = encode_tagged(message, bytes);
     corpus.add("tagged_message_fuzz", name, std::span<const std::byte>(bytes).first(length));
   }
-  // Each answer is one operation of the target: a data message of rank 0 or 1 with 24 bytes, in the
-  // first match slot.
+  // Each answer is one operation of the target: a data message of 24 bytes from another rank, in
+  // the first match slot.
   corpus.add("clock_exchange_fuzz", "answer",
              join(std::array<std::uint8_t, 2>{0x82, 0}, answer,
                   std::array<std::uint8_t, 2>{0x86, 0}, answer));
   corpus.add("clock_exchange_fuzz", "end_of_range",
              join(std::array<std::uint8_t, 2>{0x86, 0},
                   std::array<std::int64_t, 3>{INT64_MIN, INT64_MIN, 0}));
-  // Retains a block, requests that of the first epoch, and acknowledges it by both ranks.
+  // The operations: retain the block of the first epoch, request it, and acknowledge it from both
+  // other ranks.
   corpus.add("retained_blocks_fuzz", "kept_and_asked",
              join(std::array<std::uint8_t, 13>{0, 0, 1, 0, 1, 2, 0, 0, 0, 3, 2, 0, 10}));
 }
@@ -313,7 +314,8 @@ int main(int argc, char** argv) {
   add_bootstrap(corpus);
   add_schedules(corpus);
   add_triggers(corpus);
-  // Operations on a slot exchange and a hash buffer, which have no encoder: bytes of every value.
+  // The operations on a slot exchange or a hash buffer have no encoder, so their first input is
+  // every byte value once.
   Bytes every(256);
   for (std::size_t i = 0; i < every.size(); ++i) every[i] = std::byte(i * 37);
   corpus.add("slot_exchange_fuzz", "every_byte", every);

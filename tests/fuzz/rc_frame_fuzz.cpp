@@ -77,7 +77,8 @@ struct Target {
   }
 };
 
-/// Cuts the input into frames by lengths of two bytes, and writes valid incarnations into them.
+/// Cuts the input into frames, each preceded by its length in two bytes, writes valid incarnations
+/// into the frames, and gives them to the channel.
 void feed(std::span<const std::byte> input) {
   Target target;
   Sink sink;

@@ -1,4 +1,4 @@
-// An endpoint without a network, to which the fuzz target gives the arrivals.
+// An endpoint without a network: the fuzz target says which messages arrive.
 #pragma once
 
 #include <deque>

@@ -1,5 +1,5 @@
-// Fuzzes the chunks of slot exchanges between hosts: every entry that is handed out is as long as
-// its exchange says, and an exchange completes as if no hostile chunk had arrived.
+// Fuzzes the chunks of slot exchanges between hosts: every entry that an exchange returns has the
+// length that its header states, and after a complete exchange the next one can begin.
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -1,5 +1,6 @@
-// Fuzzes the descriptors and packets at a node's trigger units: decoded ones encode to the same
-// bytes, checked ones run without touching memory outside the job, and no buffer overruns.
+// Fuzzes the descriptors and packets at a node's trigger units: decoded descriptors and packets
+// encode to the same bytes, accepted descriptors run without touching memory outside their job, and
+// no hash buffer overruns.
 #include <array>
 #include <cstddef>
 #include <cstdint>

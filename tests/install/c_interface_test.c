@@ -203,7 +203,8 @@ static void check_prepared(tutti_comm_t* comm, uint32_t rank) {
   tutti_prepared_free(NULL);
 }
 
-/* A Broadcast and an Allgather start together; beside a wrong call, none does. */
+/* One call starts a Broadcast and an Allgather together. If an invalid call is among them, none
+ * starts. */
 static void check_group(tutti_comm_t* comm, uint32_t rank) {
   unsigned char news = rank == 0 ? 5 : 0;
   unsigned char own = (unsigned char)rank;
@@ -232,7 +233,7 @@ static void check_group(tutti_comm_t* comm, uint32_t rank) {
   CHECK_INVALID(tutti_start_all(comm, calls, 1, NULL));
 }
 
-/* Block r of every buffer has r + 1 bytes, or words, and a gap before it. */
+/* The collectives on blocks of different sizes, with and without gaps between the blocks. */
 static void check_varying(tutti_comm_t* comm, uint32_t rank) {
   const uint64_t sizes[kRanks] = {1, 2, 3};
   const uint64_t offsets[kRanks] = {1, 3, 6};
@@ -309,8 +310,8 @@ static void note_kept(const char* name, uint64_t value, void* context) {
   if (strcmp(name, "blocks_retained") == 0) *(uint64_t*)context = value;
 }
 
-/* Priorities differ between ranks. A structure of the length that it had without a priority has none,
- * whatever lies behind it. */
+/* The ranks give different priorities. Options whose size ends before the field priority, as those
+ * of an older caller do, have no priority, and the library ignores the bytes that follow. */
 static void check_priority(tutti_comm_t* comm, uint32_t rank) {
   uint32_t value = rank == 0 ? 7 : 0;
   tutti_call_options_t options = TUTTI_CALL_OPTIONS_INIT;
@@ -331,7 +332,7 @@ static void check_priority(tutti_comm_t* comm, uint32_t rank) {
   CHECK_OK(tutti_broadcast(comm, &value, sizeof value, 0, &options));
 }
 
-/* The option retain_bytes ends at the size from which a Broadcast needs a handshake. */
+/* The root retains the block of a Broadcast of retain_bytes, but not a longer block. */
 static void check_copies(tutti_comm_t* comm, uint32_t rank) {
   unsigned char bytes[kRetainBytes + 1] = {0};
   tutti_call_options_t options = TUTTI_CALL_OPTIONS_INIT;
@@ -371,7 +372,7 @@ static void check_timeout(tutti_comm_t* comm, tutti_comm_t* other, uint32_t rank
   tutti_request_free(request);
 }
 
-/* The rank at fault in the last failure, if it names exactly one; otherwise -1. */
+/* The rank at fault in the last failure, if the failure names exactly one rank; otherwise -1. */
 static int only_rank_at_fault(void) {
   uint32_t ranks[2] = {99, 99};
   if (tutti_last_error_ranks(ranks, 2) != 1 || ranks[1] != 99) return -1;
@@ -402,7 +403,8 @@ struct cancelled {
   int returned;
 };
 
-/* Calls with a cancellation pending, which acts at the first cancellation point if it may. */
+/* Makes calls while a cancellation of this thread is pending. A call that permitted the
+ * cancellation would end the thread. */
 static void* call_while_cancelled(void* given) {
   struct cancelled* cancelled = given;
   while (!atomic_load(&cancelled->pending)) {

@@ -370,7 +370,7 @@ class ImpairedLab : public testing::Test {
   std::vector<device::Descriptor> receivers_;
 };
 
-TEST_F(ImpairedLab, IndependentLoss_dropsOtherDatagramsAtEachReceiver) {
+TEST_F(ImpairedLab, IndependentLoss_dropsDifferentDatagramsAtEachReceiver) {
   ASSERT_TRUE(lab_->set_loss(10));
   const std::vector<Seen> seen = send_all();
   for (const Seen& one : seen) {
@@ -690,8 +690,8 @@ TEST(Runner, MissingProgramIsReported) {
   EXPECT_NE(report.status().message().find("/nonexistent/program"), std::string::npos);
 }
 
-/// Runs ranks in a child process that has become a plain user. Returns 0, or 77 if the machine
-/// forbids labs to plain users; the error is written to the descriptor.
+/// Runs ranks in a child process that has become a plain user. Returns 0 on success and 77 if the
+/// machine forbids labs to plain users; writes the text of an error to the descriptor `told`.
 int run_as_plain_user(int told) {
   constexpr unsigned kNobody = 65534;
   if (setgroups(0, nullptr) != 0 || setresgid(kNobody, kNobody, kNobody) != 0 ||

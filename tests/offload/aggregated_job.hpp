@@ -129,8 +129,8 @@ inline void on_ranks(
   for (std::thread& thread : threads) thread.join();
 }
 
-/// Like on_ranks(), but expects that every rank joins the aggregators, and runs `body` only if it
-/// does.
+/// Like on_ranks(), but expects that every rank joins the aggregators. A rank that does not join
+/// does not run `body`.
 inline void on_joined_ranks(std::uint32_t size, CommunicatorOptions options,
                             const std::vector<std::string>& aggregators,
                             const std::function<void(Member&)>& body) {

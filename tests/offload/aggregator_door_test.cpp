@@ -43,7 +43,7 @@ class AggregatorDoor : public testing::Test {
   void await_refused(std::uint64_t count) {
     while (refused() < count) std::this_thread::yield();
   }
-  /// Waits for the first line of log with `text`.
+  /// Waits until a line of the aggregator's log contains `text`, and returns the first such line.
   std::string await_line(const std::string& text) {
     while (true) {
       {
@@ -55,7 +55,7 @@ class AggregatorDoor : public testing::Test {
       std::this_thread::yield();
     }
   }
-  /// Asks the aggregator to join a job of this name, which then does not begin.
+  /// Asks the aggregator to join a job of this name. The job never begins.
   Status ask(const std::string& job, const ServiceKey& key) {
     const Deadline deadline = deadline_after(kPatience);
     auto connection = AggregatorConnection::open(address_of(*service_), key, deadline);
@@ -121,9 +121,9 @@ TEST_F(AggregatorDoor, StrangersBeyondTheLimit_areDropped_andAJobIsServed) {
   start(kPatience, 8);
   std::vector<Stream> strangers;
   for (int i = 0; i < 300; ++i) strangers.push_back(visit());
-  await_refused(300 - 6);  // three quarters of 8 may be of one neighbourhood
+  await_refused(300 - 6);  // one neighbourhood may take three quarters of 8 places
   EXPECT_TRUE(ask("h:1", service_key()).ok());
-  // The lines of refusals are limited, unlike the count.
+  // The log limits its lines about refusals, but the counter counts every refusal.
   const std::lock_guard lock(mutex_);
   EXPECT_LT(lines_.size(), 290u);
 }

@@ -1,5 +1,5 @@
-// Tests how jobs join and leave aggregators: keys, limits, absence, restarts, and calls that must
-// fail.
+// Tests how jobs join and leave aggregators: keys, limits, absent and restarted aggregators, and
+// calls that must fail.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -79,7 +79,7 @@ std::string silent_address() {
   return "127.0.0.1:" + std::to_string(*bound_port(*socket));
 }
 
-/// Waits until all jobs have left the aggregator, however long that takes.
+/// Waits until all jobs have left the aggregator; false if that takes longer than kPatience.
 bool empties(const AggregatorService& service) {
   const Instant deadline = now() + kPatience;
   while (service.jobs() > 0 && now() < deadline) std::this_thread::yield();
@@ -213,7 +213,8 @@ TEST_F(Aggregator, AggregatorThatEndsInACallIsNamedAtEveryRank) {
     if (member.rank < 2) {
       outcome = member.aggregation->allreduce(data, data, {.will_wait = false});
     }
-    // All three ranks wait here, since one rank may finish the first call before another one does.
+    // The aggregator ends after all three ranks are here, because one rank may finish check_sum()
+    // before another one does.
     under_way.arrive_and_wait();
     if (member.rank < 2) {
       const Status status = member.finish(outcome);
@@ -231,7 +232,7 @@ TEST_F(Aggregator, AggregatorThatEndsInACallIsNamedAtEveryRank) {
   killer.join();
 }
 
-TEST_F(Aggregator, Abort_callsWaitForContributions_endAtEveryRank) {
+TEST_F(Aggregator, CallsThatAwaitContributions_afterAnAbort_endAtEveryRank) {
   const auto service = start_service();
   CommunicatorOptions options = patient();
   options.aggregators = {address_of(*service)};
@@ -257,7 +258,8 @@ TEST_F(Aggregator, Abort_callsWaitForContributions_endAtEveryRank) {
       EXPECT_TRUE(names(status, rank == 0 ? "had enough" : "rank 0")) << status.to_string();
     }
     over.arrive_and_wait();
-    // A call after the abort fails when it is started, or when its start overtakes the notice.
+    // A call after the abort fails at its start, or during its wait if rank 2 does not know of the
+    // abort yet.
     if (rank == 2) {
       auto late = allreduce();
       const Status status = late ? late->wait() : late.status();
@@ -285,7 +287,7 @@ TEST_F(Aggregator, DifferentCallsFailWithTheNameOfTheRank) {
     const std::lock_guard lock(mutex);
     said.insert(status.message());
   });
-  // The two ranks call different reductions, so the error of at least one of them says so.
+  // Rank 1 calls another reduction than ranks 0 and 2, and the error of at least one rank says so.
   EXPECT_TRUE(std::any_of(said.begin(), said.end(), [](const std::string& one) {
     return one.find("called a different reduction") != std::string::npos;
   })) << testing::PrintToString(said);
@@ -345,7 +347,7 @@ TEST_F(Aggregator, ImpossibleCallsAreRefusedBeforeAnythingIsSent) {
   });
 }
 
-/// The operation of a rank that announces all segments as written at once, without credit for them.
+/// The operation of a rank that announces at once more segments than it has credit for.
 class Greedy final : public engine::Operation {
  public:
   explicit Greedy(const engine::CallRecord& record)
@@ -390,8 +392,8 @@ TEST_F(Aggregator, RankThatWritesWithoutCreditIsRefusedAndNamed) {
       ASSERT_TRUE(state.ok()) << state.status().to_string();
       engine::CommunicatorContext& context = (*state)->context();
       const auto progress = (*state)->progress();
-      // Rank 0 stands still: it would pass on the news that the aggregator has failed, which might
-      // overtake the refusal.
+      // Rank 0 stands still. Otherwise it would tell rank 1 that the aggregator has failed, and
+      // this message might overtake the refusal.
       if (rank == 0) {
         progress->with_engine([&] { over.arrive_and_wait(); });
         return;

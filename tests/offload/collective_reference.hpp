@@ -46,8 +46,8 @@ inline Bytes fold_by_rank(const reduction::Reducer& reducer, const std::vector<B
   return result;
 }
 
-/// Folds contributions as a tree: neighbours combine in pairs until a power of two is left, and
-/// then until one is left.
+/// Folds contributions as a tree: first some pairs of neighbours, so that the number of operands
+/// becomes a power of two, and then all operands in pairs until one is left.
 inline Bytes fold_as_tree(const reduction::Reducer& reducer, std::vector<Bytes> inputs) {
   std::size_t power = 1;
   while (power * 2 <= inputs.size()) power *= 2;

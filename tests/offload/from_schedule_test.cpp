@@ -36,7 +36,7 @@ class LoweredRun {
  public:
   LoweredRun(std::uint32_t ranks, std::uint64_t seed) : network_(settings(ranks), seed) {}
 
-  /// The status of the lowering at the first rank that fails, or ok.
+  /// Ok if every rank has completed its schedule, otherwise the first error.
   Status run(const schedule::Purpose& purpose, ElementType type) {
     const auto schedules = collectives::build_all(purpose);
     if (!schedules) return schedules.status();

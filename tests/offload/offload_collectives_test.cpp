@@ -308,8 +308,8 @@ TEST(OffloadCollectives, JobThatTimesOutDoesNotAffectOtherJobs) {
   next.expect_right("after it");
 }
 
-// This operation does not commute, so the test checks the order of operands. The operations of the
-// other tests commute.
+// The operations of the other tests commute, so their results do not depend on the order of the
+// operands. This test reads the order from the descriptors.
 TEST(OffloadCollectives, OperandsAreCombinedInRankOrder) {
   for (const CollectiveKind kind :
        {CollectiveKind::reduce, CollectiveKind::reduce_flat, CollectiveKind::allreduce}) {

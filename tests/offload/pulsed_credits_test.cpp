@@ -166,7 +166,7 @@ struct Model {
   std::uint32_t nodes = 2;
   std::vector<std::uint32_t> jobs;  ///< number of elements of each job
   PulsedCredits::Settings credits;
-  /// Number of elements that each node can buffer before it has injected their credit batch.
+  /// Number of contributions that a node can buffer for credit batches that it has yet to inject.
   std::uint32_t buffer_elements = 0;
 };
 
@@ -200,7 +200,7 @@ class Explorer {
     }
   }
 
-  /// Visits every state that can be reached from this one.
+  /// Visits every state that can be reached from the initial one.
   void run() {
     Simulation start;
     for (std::uint32_t n = 0; n < model_.nodes; ++n) {
@@ -336,8 +336,8 @@ class Explorer {
     }
   }
 
-  /// Judges a state in which no step is possible: all requests must be complete, or some host must
-  /// have an error.
+  /// Judges a state in which no step is possible: all requests must be complete, or some request
+  /// must have failed.
   void judge_end(const Simulation& simulation) {
     bool failed = false;
     bool complete = true;

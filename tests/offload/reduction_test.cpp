@@ -327,8 +327,8 @@ TEST(Reducer, ReductionsOfZerosInfinitiesAndDenormals_areExact) {
 }
 
 TEST(Reducer, SixteenBitSumsRoundAfterEachStep) {
-  // 1 + 2^-11 lies between two halves and rounds to the even one at each of two steps. One float32
-  // sum rounded at the end would give 1 + 2^-10.
+  // 1 + 2^-11 lies midway between two float16 values and rounds to the even one, 1, at each of two
+  // steps. One float32 sum rounded at the end would give 1 + 2^-10.
   const Reducer sum = Reducer::create(Operation::sum, ElementType::float16).value();
   const Bytes one = bytes_of<std::uint16_t>({0x3c00});
   const Bytes half_ulp = bytes_of<std::uint16_t>({float_to_half(0x1p-11f)});

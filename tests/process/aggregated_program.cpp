@@ -4,14 +4,15 @@
 //   aggregated_program allreduce|reduce_scatter|reduce|pair BYTES COUNT [order=rank|ring]
 //                      [warm=N] [apart]
 //
-// BYTES is the size of a rank's vector, or in a Reduce-Scatter of a block. `pair` runs an Allgather
-// by multicast and a Reduce-Scatter of such blocks at the same time ([Khalilov24] appendix B). The
-// elements are small whole numbers of type float32, so that every result is known.
+// BYTES is the size of a rank's vector or, for reduce_scatter and pair, the size of a block. COUNT
+// is the number of timed calls, after N calls that are not timed. `pair` runs an Allgather by
+// multicast and a Reduce-Scatter at the same time ([Khalilov24] appendix B). The elements are small
+// whole numbers of type float32, so that every result is known.
 //
 // The environment describes the ranks, and TUTTI_AGGREGATORS the aggregators. The ranks begin each
-// call together, except with `apart`. The program prints "running" after the first call, the time
-// of each call at rank 0, and "done" at the end. On an error it prints "failed in S s: STATUS" and
-// exits with status 3.
+// call together, except with `apart`. The program prints "running" after the first call and "done"
+// at the end; before "done", rank 0 prints the least, median and greatest time of a call and its
+// counters. On an error the program prints "failed in S s: STATUS" and exits with status 3.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -4,11 +4,11 @@
 //
 // workers: the device ip with a receive worker.
 //
-// Two ranks, threads of this process, create a communicator, make one call of each collective and
-// destroy it. In the first life the FIRST-th `operator new` of any thread throws std::bad_alloc
-// once, in each later life the one that is STEP later, until a life ends before its allocation. Each
-// life must end at both ranks with success or a named error, and a second communicator must work
-// after it.
+// A life: two ranks, threads of one process, create a communicator, call each collective and
+// destroy the communicator. In each life one allocation fails: one `operator new`, in any thread,
+// throws std::bad_alloc. In the first life this is allocation number FIRST, in each later life the
+// one STEP numbers later, until a life has fewer allocations. Each life must end at both ranks with
+// success or a named error, and a second communicator must work after the life.
 //
 // The program prints the number of failed allocations, or the fault and the stack of the allocation
 // that led to it. It exits with 0, or with 3 after a fault.
@@ -44,7 +44,7 @@ long g_number = 0;  ///< number of the allocation that fails
 
 // ---- faults -------------------------------------------------------------------------------------
 
-/// Writes without allocating, so that handlers may call it.
+/// Reports a fault and ends the process. Signal handlers may call it, because it allocates nothing.
 [[noreturn]] void fault(const char* what) {
   std::array<char, 128> line;
   const int length =
@@ -176,16 +176,17 @@ tutti::Status live(const tutti::UniqueId& id, tutti::Rank rank,
   if (tutti::Status status = call_all(*communicator, buffers, kLongBytes); !status) return status;
   auto duplicate = communicator->duplicate(options);
   if (!duplicate) {
-    // The allocation may have failed in the original, whose last call was already done.
+    // The failed allocation may be one of the original communicator after its last call had ended.
     const tutti::Status original = communicator->status();
     return original.ok() ? duplicate.status() : original;
   }
-  // The last call may succeed although an allocation at its end fails the communicator.
+  // The last call may succeed although a failed allocation at its end made the communicator fail.
   const tutti::Status last = end_of(duplicate->barrier());
   return last.ok() ? duplicate->status() : last;
 }
 
-/// Two ranks from the creation of a communicator to its end; their results.
+/// Runs one life, in which the allocation of this number fails (0: none), and returns the result of
+/// each rank.
 std::array<tutti::Status, kRanks> live_together(const tutti::CommunicatorOptions& options,
                                                 std::array<Buffers, kRanks>& buffers, long number) {
   std::array<tutti::Status, kRanks> results;
@@ -223,10 +224,11 @@ bool named(const std::array<tutti::Status, kRanks>& results) {
 
 // ---- processes ----------------------------------------------------------------------------------
 
-/// The end of a process in which one allocation failed, as its exit status.
+/// The exit status of a process that runs one life. kOver: the life ended before its allocation.
 enum Ending : int { kSuccess, kNamedError, kOver, kFault = kFaultStatus };
 
-/// Lives with an allocation that fails, and checks that another communicator works after it.
+/// Runs one life, in which the allocation of this number fails, and checks that another
+/// communicator works afterwards.
 Ending live_without(long number, const std::string& device) {
   using namespace std::chrono_literals;
   std::array<Buffers, kRanks> buffers;

@@ -10,7 +10,7 @@
 // input. leak: the ranks send the job key of TUTTI_JOB_KEY as data, in this form.
 //
 // The program prints "running" when all calls but the last are done. Rank 0 then waits until the
-// file CAPTURE_GATE, a pipe, is opened for writing. It prints "complete" at the end.
+// file CAPTURE_GATE, a pipe, is opened for writing. The program prints "complete" at the end.
 #include <fmt/format.h>
 #include <openssl/evp.h>
 #include <signal.h>
@@ -47,7 +47,8 @@ void say(const std::string& line) {
   std::fflush(stdout);
 }
 
-/// Gathers by files that only grow in number, so that they show all bytes of the exchange.
+/// Exchanges data through files, and never changes or removes a file, so that the directory shows
+/// all bytes of every exchange.
 class Directory {
  public:
   Directory(std::string path, std::uint32_t rank) : path_(std::move(path)), rank_(rank) {}
@@ -124,7 +125,7 @@ tutti::Status gather(tutti::Communicator& communicator, const char* algorithm,
   return request ? request->wait() : request.status();
 }
 
-/// Calls over multicast chunks, frames and slots.
+/// Makes calls that use multicast chunks, frames of connections, and slots.
 tutti::Status use(tutti::Communicator& communicator) {
   for (const char* algorithm : {"multicast", "ring", "linear"}) {
     for (int call = 0; call < 3; ++call) {

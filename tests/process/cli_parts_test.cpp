@@ -188,7 +188,7 @@ TEST(Plan, Barrier_ofSixRanks_addsTwoMessagesForEachRankBeyondFour) {
 TEST(Plan, LongBroadcast_needsCredits) {
   const auto plan = plan_multicast(plan_input(Operation::broadcast, 3, 10 << 20));
   EXPECT_GT(plan->credits, 0u);
-  EXPECT_EQ(plan->credits % 2, 0u);  // each of the root's two children reports once a credit batch
+  EXPECT_EQ(plan->credits % 2, 0u);  // both children of the root report each credit batch once
 }
 
 TEST(Plan, Ring_ofEightRanks_sendsEachBlockSevenTimes) {

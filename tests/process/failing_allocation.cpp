@@ -12,7 +12,7 @@
 
 namespace {
 
-std::atomic<long> g_left{0};         ///< allocations until the one that fails; 0 or less: none will
+std::atomic<long> g_left{0};         ///< number of the failing allocation, from now on; <= 0: none
 thread_local bool t_exempt = false;  ///< true: the allocations of this thread do not count
 std::array<void*, 48> g_stack;
 std::atomic<int> g_depth{0};  ///< entries of g_stack; 0: no allocation has failed

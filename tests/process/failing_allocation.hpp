@@ -1,13 +1,13 @@
 // Lets one allocation of the process fail. A program that links failing_allocation.cpp gets its
-// `operator new`, which throws std::bad_alloc once, at the allocation that was chosen.
+// `operator new`, which throws std::bad_alloc once, at the allocation that fail_allocation() chose.
 #pragma once
 
 #include <span>
 
 namespace tutti::test {
 
-/// Lets the `number`-th allocation from now on fail, in any thread; 0: none. May be called by a
-/// signal handler.
+/// Lets the `number`-th allocation from now on fail, counted over all threads; 0: none fails. May
+/// be called by a signal handler.
 void fail_allocation(long number);
 /// True if the chosen allocation has failed.
 bool allocation_failed();
@@ -16,7 +16,7 @@ std::span<void* const> stack_of_failed_allocation();
 /// Forgets the allocation that has failed.
 void forget_failed_allocation();
 
-/// The allocations of this thread do not count while an object exists.
+/// While an object of this class exists, the allocations of its thread do not count and never fail.
 class ExemptFromFailure {
  public:
   ExemptFromFailure();

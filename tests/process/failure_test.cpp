@@ -25,7 +25,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-/// Time from the fault to the end of every survivor, in seconds.
+/// Longest permitted time from the fault to the end of every survivor, in seconds.
 constexpr double kBoundSeconds = 5.0;
 /// Time after which a rank counts as hanging; only a failing test waits this long.
 constexpr milliseconds kHang{20'000};
@@ -259,7 +259,7 @@ TEST_P(Lost, RankThatDiesFreezesOrIsCutOff_isNamedByEverySurvivor) {
   EXPECT_TRUE(named) << text;
 }
 
-/// A fault that ends before the peer timeout does.
+/// A fault that is shorter than the peer timeout.
 struct Interruption {
   enum class Kind { stopped, unplugged } kind;
   milliseconds length;
@@ -321,7 +321,7 @@ class NarrowPort : public Failure, public testing::WithParamInterface<const char
 
 INSTANTIATE_TEST_SUITE_P(Failure, NarrowPort, testing::Values("ud", "uc", "none"));
 
-// Short calls pass such a port, long datagrams vanish without a sign.
+// A port with a small MTU delivers short datagrams and drops longer ones without an error.
 TEST_P(NarrowPort, PortWithASmallMtu_makesAllRanksUseShorterDatagrams) {
   const std::string multicast = GetParam();
   const char* const algorithm = multicast == "none" ? "by=ring" : "by=multicast";
@@ -338,7 +338,7 @@ TEST_P(NarrowPort, PortWithASmallMtu_makesAllRanksUseShorterDatagrams) {
   EXPECT_TRUE(job->rank(0).said("rank 2 (")) << job->rank(0).text();
 }
 
-TEST_F(Failure, RankStoppedForLongerThanThePeerTimeout_isNamedAndNamesNoOtherAsLost) {
+TEST_F(Failure, RankStopped_forLongerThanThePeerTimeout_isNamed_andBlamesNoOther) {
   auto job = Job::start(4, {"allgather", "100000", "1000000000"});
   ASSERT_NE(job, nullptr);
   ASSERT_TRUE(within(kStart, [&] { return job->all_running(); })) << job->rank(0).text();

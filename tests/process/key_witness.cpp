@@ -1,10 +1,10 @@
-// A library for LD_PRELOAD that writes down the keys of an unchanged program, for capture_test.py. It
-// stands before libcrypto, so that it sees the inputs and outputs of every derivation of keys, those
-// of TLS too, and each X25519 key and secret.
+// A library for LD_PRELOAD that writes down the keys of an unchanged program, for capture_test.py.
+// It intercepts calls to libcrypto, so that it sees the inputs and outputs of every derivation of
+// keys, those of TLS too, and each X25519 key and secret.
 //
 // Each process appends lines "KIND LABEL HEX" to the file KEY_WITNESS/PID. KIND is "secret", or
-// "public" for a public key. Files that a process removes in KEY_WITNESS_STORE are first linked into
-// KEY_WITNESS as PID.NUMBER, because a store's files do not last.
+// "public" for a public key. Before a process removes a file in KEY_WITNESS_STORE, the library
+// links it into KEY_WITNESS as PID.NUMBER, because a store's files do not last.
 // The functions of libcrypto that this file defines are visible to the program.
 #pragma GCC visibility push(default)
 
@@ -29,7 +29,8 @@ namespace {
 
 using Octets = std::span<const unsigned char>;
 
-/// Labels of bytes that Tutti derives from public ones, or publishes.
+/// Labels of derived bytes that are not secret: they derive from public bytes, or Tutti publishes
+/// them.
 constexpr std::string_view kPublicLabels[] = {"tutti job name 1", "tutti groups 1"};
 constexpr std::string_view kProofLabel = "tutti job key proof 1";
 constexpr std::string_view kTagLabel = "tutti datagram tag 2";
@@ -67,7 +68,7 @@ Octets octets(const OSSL_PARAM parameters[], const char* name) {
   return {static_cast<const unsigned char*>(found->data), found->data_size};
 }
 
-/// The letters with which the octets begin.
+/// The printable characters with which the octets begin.
 std::string_view text(Octets bytes) {
   std::size_t length = 0;
   while (length < bytes.size() && (std::isgraph(bytes[length]) != 0 || bytes[length] == ' '))
@@ -75,7 +76,8 @@ std::string_view text(Octets bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), length};
 }
 
-/// The keys that UMAC derives from its key (RFC 4418, 3.2.1): for the pad, and for its three layers.
+/// Writes down the keys that UMAC derives from `key` (RFC 4418, 3.2.1): for the pad, and for its
+/// three layers.
 void note_umac(Octets key) {
   constexpr std::size_t kBytes[] = {16, 1024 + 16, 48, 128, 8};
   EVP_CIPHER_CTX* const context = EVP_CIPHER_CTX_new();

@@ -1,13 +1,14 @@
 // A rank whose process forks or exits in the middle of a job, for life_test.py.
 //
-//   life_program fork | exit | return | callback  static | heap
+//   life_program exit | return | callback  static | heap
 //   life_program fork  exit | _exit | communicate
 //
 // fork: rank 1 forks while a collective is under way. The child uses and destroys its copies of
-// the handles under a filter that kills it on any system call that could reach the parent, and
-// ends by exit() or _exit(); with `communicate`, without the filter, it runs a communicator of its
-// own. exit, return, callback: rank 1 ends by exit(), by return from main, or by exit() in a
-// completion callback, with a communicator of static or unlimited duration; the other ranks go on.
+// the handles and ends by exit() or _exit(). A filter kills the child on any system call that could
+// reach the parent. With `communicate` there is no filter, and the child also runs a communicator
+// of its own. exit, return, callback: rank 1 ends by exit(), by return from main, or by exit() in a
+// completion callback, and its communicator has static duration or is never destroyed; the other
+// ranks continue.
 //
 // The program prints "complete", or the first error, and exits with 0, or with 3 after an error of
 // the library.
@@ -42,7 +43,7 @@ constexpr int kCalls = 10;
 constexpr tutti::Rank kActor{1};
 
 std::optional<tutti::Communicator> g_static;
-tutti::Communicator* g_heap = nullptr;  ///< never destroyed, but not lost
+tutti::Communicator* g_heap = nullptr;  ///< never destroyed; kept here, so that it is no leak
 
 void say(const std::string& line) {
   std::puts(line.c_str());
@@ -96,8 +97,8 @@ void gather(tutti::Communicator& communicator, int call) {
 // ---- fork ---------------------------------------------------------------------------------------
 
 /// From now on the kernel kills this process on every system call by which it could change or use
-/// what it shares with its parent: sockets, epoll, timers and events. A sanitizer makes such calls
-/// itself, so that its builds have no filter.
+/// what it shares with its parent: sockets, epoll, timers and events. Builds with a sanitizer have
+/// no filter, because the sanitizer makes such calls itself.
 void confine() {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   return;
@@ -122,7 +123,8 @@ void confine() {
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(number), 0, 1));
     program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
   }
-  // Output may be written, but no event.
+  // The process may write to standard output and standard error, but not to other descriptors,
+  // which may be eventfds.
   program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 0, 3));
   program.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args)));
   program.push_back(BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, STDERR_FILENO, 0, 1));
@@ -144,7 +146,7 @@ struct Handles {
   std::unique_ptr<tutti::Communicator> communicator;
   std::optional<tutti::Request> request;
   std::optional<tutti::Prepared> prepared;
-  tutti::UniqueId id;  ///< offered by the parent, not yet joined
+  tutti::UniqueId id;  ///< made by the parent; no rank has joined with it
 };
 
 void use_in_child(Handles& handles) {
@@ -251,8 +253,8 @@ int run_exit(tutti::Communicator created, std::string_view way, bool is_static) 
   for (int call = 0; call < kCalls; ++call) gather(*communicator, call);
   say("running");
   if (communicator->rank() == kActor) {
-    // Leaves in the middle of a collective that it has started.
-    // The collective uses the buffers until the process has ended.
+    // Rank 1 ends while a collective is under way, which uses these buffers until the process has
+    // ended.
     static Gather* const pending = new Gather();
     auto request = pending->start(*communicator, kCalls);
     expect_ok(request.status());

@@ -10,9 +10,9 @@
 // library choose. root: the root of every Broadcast, by default each rank in turn. end: SIGTERM at
 // rank 0 ends the loops of all ranks after the same call, whose number rank 0 writes to this file.
 // prepared: the collective is prepared once. starve: SIGUSR2 lets the NUMBER-th allocation from
-// then on fail. counters: the rank prints "counter NAME VALUE" for each counter that is not zero at
-// the end, and before them "ran N calls in S s" for the calls after "running". report: the rank ends
-// with a line of JSON.
+// then on fail. counters: at the end the rank prints "ran N calls in S s" for the calls after
+// "running", and then "counter NAME VALUE" for each counter that is not zero. report: at the end
+// the rank prints a line of JSON.
 //
 // The program prints "running as process PID" after a few calls. On an error it prints "failed in S
 // s: STATUS" and exits with status 3, on wrong data "wrong data" with status 4.
@@ -52,7 +52,8 @@ constexpr int kFailed = 3;
 constexpr int kWrongData = 4;
 constexpr int kUsage = 2;
 constexpr std::uint64_t kWarmCalls = 5;
-/// Calls from the end request to the last call; no rank is further ahead of rank 0.
+/// Number of calls from the end request to the last call. No rank is further ahead of rank 0 than
+/// this.
 constexpr std::uint64_t kLastCalls = 32;
 /// The report lists calls that took longer than this.
 constexpr std::chrono::milliseconds kLongCall{5};
@@ -256,7 +257,7 @@ class LastCall {
   }
 
  private:
-  std::uint64_t* place_ = nullptr;  ///< 0 in the file: no end is requested
+  std::uint64_t* place_ = nullptr;  ///< the number in the file; 0: no end is requested
 };
 
 double seconds_of(Clock::time_point time) {

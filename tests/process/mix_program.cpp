@@ -1,5 +1,5 @@
-// A rank that calls a mix of all collectives, as a training job does, and checks every word of every
-// result.
+// A rank that calls a mix of all collectives, as a training job does, and checks every word of
+// every result.
 //
 //   mix_program ROUNDS [until=PATH] [pause=MILLISECONDS]
 //
@@ -7,9 +7,9 @@
 // and prepared. The job ends after ROUNDS, or after the round in which rank 0 finds a file of the
 // name PATH. pause: time without a call after each round.
 //
-// The program prints "round N NAME=VALUE ..." with its counters about twice a second, and at the end
-// "final NAME=VALUE ..." and "complete: N rounds, M calls". On an error it prints "failed: STATUS"
-// and exits with status 3, on wrong data "wrong data ..." with status 4.
+// The program prints "round N NAME=VALUE ..." with its counters about twice a second, and at the
+// end "final NAME=VALUE ..." and "complete: N rounds, M calls". On an error it prints "failed:
+// STATUS" and exits with status 3, on wrong data "wrong data ..." with status 4.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -75,8 +75,8 @@ class Mix {
           Collective::reduce, Collective::allgatherv, Collective::gatherv, Collective::scatterv,
           Collective::alltoallv, Collective::reduce_scatterv}) {
       for (const std::size_t length : lengths) {
-        // Each rank contributes a whole block to these, so that the longest would take most of the
-        // time.
+        // In the other collectives a rank's buffer holds a block for each rank. Their blocks are
+        // shorter, so that the longest calls do not take most of the time.
         const bool whole = one == Collective::broadcast || one == Collective::allreduce ||
                            one == Collective::reduce;
         const std::size_t words = whole ? length : std::max<std::size_t>(length / ranks_, 1);
@@ -264,7 +264,7 @@ void say_counters(const std::string& head, const tutti::Communicator& communicat
   say(line);
 }
 
-/// Whether rank 0 wants to end the job, which all ranks learn alike.
+/// Whether rank 0 wants to end the job. Rank 0 tells all ranks by a Broadcast.
 tutti::Result<bool> agreed_end(tutti::Communicator& communicator, bool wanted) {
   std::byte flag{wanted ? std::uint8_t{1} : std::uint8_t{0}};
   auto request = communicator.broadcast(std::span(&flag, 1), tutti::rank_of(0));

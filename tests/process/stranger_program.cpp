@@ -41,10 +41,10 @@ using tutti::test::Bytes;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kFailed = 3;
-constexpr std::size_t kStock = 512;  // the datagrams seen last
+constexpr std::size_t kStock = 512;  // number of kept datagrams: those seen last
 constexpr std::size_t kBatch = 64;
 constexpr int kBufferBytes = 1 << 24;
-constexpr std::uint8_t kOwnTtl = 77;            // by which this program knows its own datagrams
+constexpr std::uint8_t kOwnTtl = 77;            // marks the datagrams of this program
 constexpr std::size_t kMaxPayloadBytes = 1472;  // of a link with an MTU of 1500 bytes
 
 volatile std::sig_atomic_t g_end_requested = 0;
@@ -75,7 +75,7 @@ class Stock {
  public:
   explicit Stock(int fd) : fd_(fd) {}
 
-  /// Takes what has arrived; looks at no more than `most` packets.
+  /// Takes datagrams that have arrived; looks at no more than `most` packets.
   void refresh(int most, tutti::Random& random) {
     for (int i = 0; i < most; ++i) {
       const ssize_t size = ::recv(fd_, room_.data(), room_.size(), MSG_DONTWAIT);
@@ -101,8 +101,8 @@ class Stock {
   const std::vector<Packet>& packets() const { return packets_; }
 
  private:
-  /// A datagram of a packet. The network interface cuts a segmented send, so that it is seen whole;
-  /// all of its datagrams begin with the same fields.
+  /// One random datagram of a packet. The packet may be a segmented send that the network interface
+  /// has yet to cut into datagrams, which all begin with the same header fields.
   static std::span<const std::byte> one_of(std::span<const std::byte> packet,
                                            tutti::Random& random) {
     if (packet.size() <= kMaxPayloadBytes) return packet;
@@ -134,7 +134,7 @@ class Sender {
     packet = {like.ip, like.udp, std::move(payload)};
     const std::size_t udp_bytes = sizeof(udphdr) + packet.payload.size();
     packet.udp.len = htons(static_cast<std::uint16_t>(udp_bytes));
-    packet.udp.check = 0;  // none; the kernel fills in that of the IP header
+    packet.udp.check = 0;  // no checksum; the kernel fills in the one of the IP header
     packet.ip.tot_len = htons(static_cast<std::uint16_t>(sizeof(iphdr) + udp_bytes));
     packet.ip.id = 0;
     packet.ip.ttl = kOwnTtl;

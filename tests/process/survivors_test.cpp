@@ -36,7 +36,7 @@ Result<Communicator> join(const std::string& directory, const std::string& run, 
   return runtime::create_communicator(**bootstrap, options);
 }
 
-/// The error of an Allgather, whose result is checked.
+/// Runs an Allgather and checks its result. Returns ok, or the error.
 Status allgather(Communicator& communicator) {
   const auto rank = index(communicator.rank());
   const Bytes own(kBytes, static_cast<std::byte>(rank + 1));
@@ -80,7 +80,7 @@ class Survivors : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Device, Survivors, testing::Values("ip", "host"),
                          [](const auto& one) { return std::string(one.param); });
 
-TEST_P(Survivors, RankKilledInACall_isNamedAsAValueAndTheOthersGoOnInANewCommunicator) {
+TEST_P(Survivors, RankKilledInACall_isNamedInTheStatus_andTheOthersUseANewCommunicator) {
   char directory[] = "/tmp/tutti-survivors-XXXXXX";
   ASSERT_NE(::mkdtemp(directory), nullptr);
   std::array<pid_t, kRanks> processes{};

@@ -51,7 +51,8 @@ class Stream {
     }
     return true;
   }
-  /// Makes a random rank declare all missing chunks lost, with this chance at each step.
+  /// Sets the chance, in millionths, that a step lets a random rank declare all its missing chunks
+  /// lost.
   void false_cutoffs(std::uint32_t ppm) { false_cutoff_ppm_ = ppm; }
   std::uint32_t longest_queue() const { return longest_queue_; }
   bool needed() const { return nodes_[0]->credits.needed(); }
@@ -70,8 +71,8 @@ class Stream {
     CreditWindow credits;
     std::uint32_t cursor = 0;  ///< PSN of the next chunk to send
     bool active = false;
-    std::deque<std::uint32_t> queue;  ///< chunks that arrived and were not polled
-    std::vector<std::uint32_t> lost;  ///< chunks that have not arrived and were not declared lost
+    std::deque<std::uint32_t> queue;  ///< chunks that arrived and were not read yet
+    std::vector<std::uint32_t> lost;  ///< chunks lost on the way and not declared lost yet
   };
 
   bool can_send(std::uint32_t r) const {
@@ -316,7 +317,7 @@ TEST(CreditWindow, GrantOfAnotherRankThanTheGrantor_isRefused) {
   const BlockLayout layout = gather(8, 100);
   const ChunkMap map(layout);
   CreditWindow credits(rank_of(1), 8, kEpoch, map, 1, 40, 4);
-  // The credit of batch 5 is for batch 9, which rank 0 sends.
+  // The credit of batch 5 permits batch 9. Rank 0 sends batch 9, so rank 0 is the grantor.
   EXPECT_FALSE(credits.on_grant(rank_of(3), 5));
   EXPECT_EQ(credits.limit(0), 40u);
   EXPECT_TRUE(credits.on_grant(rank_of(0), 5));

@@ -38,7 +38,7 @@ TEST(DeliveryAcks, BlockIsDeliveredWhenEveryRankHasAcknowledged) {
   EXPECT_TRUE(acks.all_but(kMe, 1));
   EXPECT_FALSE(acks.all_but(kMe, 2));
   acks.on_ack(rank_of(2), 3);
-  // This ACK of an earlier epoch arrives late and must not undo the later one.
+  // An ACK of an earlier epoch that arrives late must not undo the ACK of a later epoch.
   acks.on_ack(rank_of(2), 1);
   EXPECT_TRUE(acks.all_but(kMe, 2));
   EXPECT_FALSE(acks.all_but(kMe, 3));

@@ -64,7 +64,7 @@ class FetchRingTest : public testing::Test {
     node_.ring.on_read_end(order, true,
                            layout_.bytes_of(layout_.blocks()[order.block_index], order.psns));
   }
-  /// The message that was sent; the test fails unless there is exactly one.
+  /// Takes the message from the outbox; the test fails unless there is exactly one.
   Outbox::Item sent() {
     EXPECT_EQ(outbox_.items().size(), 1u);
     const Outbox::Item item = outbox_.empty() ? Outbox::Item{} : outbox_.items()[0];
@@ -204,7 +204,8 @@ TEST_F(FetchRingTest, RanksThatHaveNothingForHours_areAskedRarely_untilOneHasChu
     requests += static_cast<int>(outbox_.items().size());
     outbox_.clear();
   }
-  // A root that has not begun stores what it gets, so it must not get much.
+  // A root that has not begun the collective stores every request that it receives, so the
+  // requests must be few.
   EXPECT_LT(requests, 200);
   EXPECT_GT(requests, 100);
   const FetchRing::Settings settings;
@@ -228,7 +229,7 @@ TEST_F(FetchRingTest, EnquiryForABlockThatHasNotCome_isPassedOnAsAnEnquiry) {
     EXPECT_EQ(passed_on.message.argument, enquiry);
     EXPECT_EQ(node_.ring.enquired(psns.first), enquiry == 1);
   }
-  // An enquiry counts as a loss only once a READ has brought the chunks.
+  // Chunks that were enquired for count as lost only once a READ has brought them.
   EXPECT_EQ(node_.ring.counters().chunks_lost, 2u);
 }
 
@@ -436,7 +437,7 @@ class Rings {
     }
   }
 
-  /// Gives every rank every chunk, apart from a random share that it loses.
+  /// Gives each rank its own block, and every other chunk that the rank does not lose at random.
   void deliver(std::uint32_t loss_ppm) {
     for (std::uint32_t psn = 0; psn < layout_.chunk_count(); ++psn) {
       const std::uint32_t b = layout_.block_of(psn);

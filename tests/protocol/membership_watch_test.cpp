@@ -13,7 +13,8 @@ constexpr std::uint32_t kLongBlock = MembershipWatch::kMissedChunks;
 constexpr Instant kBegin{1'000};
 constexpr Instant kLater = kBegin + MembershipWatch::kJoinTime;
 
-/// Misses so many blocks of kSource in a row, and returns the last verdict.
+/// Tells the watch that `blocks` blocks of kSource in a row, each of `chunks` chunks, were missed.
+/// Returns the last verdict.
 Verdict miss(MembershipWatch& watch, std::uint32_t blocks, std::uint32_t chunks, Instant now) {
   Verdict verdict = Verdict::none;
   for (std::uint32_t i = 0; i < blocks; ++i) {

@@ -17,7 +17,7 @@ RateVote vote_of(std::uint32_t rank, std::uint32_t lossy_rank) {
   return {.rate_kib = 1'000'000 - rank, .link_bound = rank == 1, .lossy = rank == lossy_rank};
 }
 
-/// All ranks of one ready barrier, which are started in a given order.
+/// All ranks of one ready barrier, which start in a random order.
 class Ranks {
  public:
   Ranks(std::uint32_t size, std::uint64_t seed) : pump_(seed) {
@@ -108,8 +108,8 @@ TEST(ReadyBarrier, EveryRankGetsTheCombinedVote) {
   }
 }
 
-/// Explores every order of starts and deliveries among a few ranks. A state is the history of each
-/// rank.
+/// Explores every order of starts and deliveries among a few ranks. Orders that give every rank the
+/// same history lead to the same state, which is explored once.
 class EveryOrder {
  public:
   explicit EveryOrder(std::uint32_t size) : size_(size) {}

@@ -94,8 +94,8 @@ std::uint64_t Outcome::most_tails() const {
   return subgroups * (of("collectives_completed") * kEach + size * longest_intervals);
 }
 
-/// The bytes that arrived by multicast after a rank had fetched them, because its cutoff no longer
-/// waited for the silent sender.
+/// The bytes that arrived by multicast after a rank had fetched them, because the rank's cutoff no
+/// longer waited for the silent sender.
 std::uint64_t Outcome::late_bytes() const {
   const std::uint64_t repeated =
       of("tail_probes") * (size - 1) + injected.chunks_duplicated * (size - 1);

@@ -132,9 +132,9 @@ class LateAnswer : public testing::Test {
 
   std::barrier<> everybody_;
   std::shared_ptr<Connections> connections_;
-  // Numbers of messages posted for the tested Broadcast: requests of the reader and its READs of
-  // the lost chunk, indexed by the rank that they go to, and answers, indexed by the rank that
-  // sends them.
+  // Numbers of messages posted for the tested Broadcast. asked_ and read_ count the reader's
+  // requests and its READs of the lost chunk, indexed by their destination. ready_ and gone_ count
+  // the answers "ready" and "expired", indexed by the rank that sends them.
   std::array<std::atomic<std::uint32_t>, kSize> asked_{};
   std::array<std::atomic<std::uint32_t>, kSize> read_{};
   std::array<std::atomic<std::uint32_t>, kSize> ready_{};

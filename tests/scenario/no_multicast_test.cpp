@@ -1,5 +1,6 @@
-// Tests networks that do not pass multicast, wholly or between two ranks. The collectives must then
-// go from rank to rank with the right results, or creation must fail if multicast is required.
+// Tests networks that deliver no multicast at all, or none from one rank to another. Collectives
+// must then go from rank to rank with the right results, or creation must fail if multicast is
+// required.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -21,7 +22,7 @@ constexpr const char* kNothingPasses = "drop receiver probe\ndrop receiver chunk
 /// Rank 2 hears rank 0 but not rank 1.
 constexpr const char* kOnePairIsDeaf = "drop receiver probe source=1 ranks=2\n";
 
-/// The check waits for half of this time.
+/// Options with a short time for creation: the membership check waits for half of it.
 CommunicatorOptions impatient() {
   CommunicatorOptions options = small_chunks();
   options.create_timeout = std::chrono::seconds(4);
@@ -134,7 +135,7 @@ TEST(NoMulticast, NetworkThatDropsAllMulticast_everyCollectiveGoesFromRankToRank
   EXPECT_GT(outcome.of("messages_rendezvous"), 0u);
 }
 
-TEST(NoMulticast, RankThatHearsOneOtherNot_movesAllRanksToPointToPoint) {
+TEST(NoMulticast, RankThatDoesNotHearAnother_movesAllRanksToPointToPoint) {
   const JobSpec spec{.size = kRanks, .faults = kOnePairIsDeaf, .options = impatient()};
   const Outcome outcome = run_job(spec, [](Member& member) {
     expect_right_allgather(member.communicator(), 100'000);
@@ -146,10 +147,10 @@ TEST(NoMulticast, RankThatHearsOneOtherNot_movesAllRanksToPointToPoint) {
   EXPECT_EQ(outcome.of("chunks_sent"), 0u);
 }
 
-TEST(NoMulticast, DuplicateOfSuchACommunicator_doesNotCheckAgain) {
+TEST(NoMulticast, DuplicateOfACommunicatorWithoutMulticast_doesNotCheckAgain) {
   const JobSpec spec{.size = kRanks, .faults = kNothingPasses, .options = impatient()};
   run_job(spec, [&spec](Member& member) {
-    // Multicast passes on the duplicate's device, so that a check would have found it.
+    // The duplicate's device delivers multicast, so a second check would have succeeded.
     CommunicatorOptions options = spec.options;
     options.device_name = "ip";
     auto duplicate = member.communicator().duplicate(options);
@@ -186,7 +187,7 @@ TEST(NoMulticast, RequiredMulticast_failsAtEveryRankAndNamesThePair) {
 TEST(NoMulticast, OptionNone_goesFromRankToRankWithoutACheck) {
   CommunicatorOptions options = impatient();
   options.multicast = "none";
-  // Probes would pass on this network: their absence shows in the counts of the fault device.
+  // The fault device drops and counts every probe, so a count of 0 shows that no rank sent one.
   const JobSpec spec{.size = kRanks, .faults = "drop receiver probe", .options = options};
   const Outcome outcome = run_job(spec, [](Member& member) {
     expect_right_allgather(member.communicator(), 100'000);

@@ -239,7 +239,7 @@ TEST_P(Workers, CallWithOtherSizes_failsWithTheNameOfTheSender) {
   });
 }
 
-/// Runs once, in the next poll of the receive side.
+/// A function that the next poll of the queue pair calls once.
 using Trap = std::function<void()>;
 
 class TrappedPair final : public device::MulticastQueuePair {
@@ -302,7 +302,7 @@ Status with_worker_that_throws(const Trap& throws) {
   Status end;
   JobSpec spec{.size = 2, .options = small_chunks()};
   spec.options.receive_workers = 1;
-  bool first = true;  // endpoint of rank 1
+  bool first = true;  // whether the next endpoint of rank 1 is its first, which gets the trap
   spec.wrap = [&](std::shared_ptr<device::Device> inner) {
     return std::make_shared<WrappedDevice>(
         std::move(inner),

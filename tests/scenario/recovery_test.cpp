@@ -1,5 +1,5 @@
-// Tests reliable multicast over a network that loses, duplicates, reorders and corrupts: all data
-// must arrive by the expected path, and recovery must cost no more than the loss.
+// Tests reliable multicast over a network that loses, duplicates, reorders and corrupts chunks: all
+// data must arrive by the expected path, and recovery must move little more than was lost.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -22,7 +22,7 @@ constexpr std::size_t kBlock = 5 * kChunk + 100;
 constexpr std::uint32_t kBlockChunks = 6;
 
 /// Expects the invariants of every run: all chunks arrived, each was counted once, and recovery
-/// wasted nothing.
+/// moved little more than was lost.
 void expect_recovered(const Outcome& outcome, std::uint64_t chunks_to_receive) {
   EXPECT_EQ(outcome.of("chunks_received") + outcome.of("chunks_fetched"), chunks_to_receive)
       << outcome.describe();
@@ -219,8 +219,8 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& one) { return std::string(one.param.name); });
 
 TEST(Recovery, ChunksLostAtEveryReceiver_areReadFromRankToRank) {
-  // Every copy of the chunks is lost, retransmitted ones included, so only READs from the root can
-  // bring them.
+  // Every multicast of these chunks is lost, retransmitted ones included, so the chunks can arrive
+  // only by READs.
   const Outcome outcome = allgathers(job(4, "drop sender chunk psn=1-3 source=0"), 5 * kChunk, 2);
   expect_recovered(outcome, 2 * received_by_all(4, 5 * kChunk));
   EXPECT_GE(outcome.of("chunks_fetched"), 2u * 3 * 3);

@@ -1,5 +1,6 @@
-// Tests Broadcasts whose root retains a copy instead of waiting. Ranks that lost chunks READ them
-// from the copy, there is no handshake, and the root closes once every rank has all blocks.
+// Tests Broadcasts whose root retains a copy of its block instead of waiting for the other ranks.
+// Ranks that lost chunks READ them from the copy, there is no handshake, and the root closes once
+// every rank has all blocks.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -83,7 +84,7 @@ TEST(RetainedBlocks, ChunkLostAtOneReceiverIsReadFromTheRootsCopy) {
   // After the root has learned of losses, it sends the last chunk of a block twice.
   EXPECT_GE(outcome.of("chunks_fetched") + outcome.of("tail_probes"), count);
   EXPECT_GE(outcome.of("chunks_fetched"), count * (kChunks - 1) / kChunks);
-  // A range has more than one chunk if a late chunk was given up beside the dropped one.
+  // A range has more than one chunk if a late chunk was requested together with the dropped one.
   EXPECT_GE(outcome.of("retained_ranges_served") + outcome.of("tail_probes"), count);
   EXPECT_GE(outcome.of("retained_ranges_served"), count * (kChunks - 1) / kChunks);
   EXPECT_LE(2 * outcome.recovered_bytes(), 3 * outcome.lost_bytes()) << outcome.describe();

@@ -53,7 +53,7 @@ TEST(Trace, TraceOfAJobWithLoss_showsTheCutoffAndTheFetch) {
   constexpr std::uint32_t kFirstEpoch = 3;
   const TraceFolder folder;
   // Rank 1 never gets the tail of the last block by multicast, and no later block reveals the loss.
-  // Silence or the end of the neighbour reveals it, and a READ fetches the tail.
+  // The cutoff or a neighbour that has finished reveals it, and a READ fetches the tail.
   const Outcome outcome = run_job(
       {.size = 3,
        .faults = "drop receiver chunk psn=15-17 ranks=1 epoch=" + std::to_string(kFirstEpoch),

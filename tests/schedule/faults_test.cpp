@@ -415,8 +415,8 @@ constexpr const char* kPutHeading =
     "tutti-schedule 1\ncollective broadcast\nalgorithm put\nranks 2 rank RANK root 0\n"
     "parameters ports=1 radix=2 segments=1 chains=1 ready=0 handshake=0\nscratch 0\nqueue 0 free\n";
 
-/// Schedules in which the root writes into the buffer of rank 1 once permitted, and signals the
-/// end.
+/// Schedules in which the root writes into the buffer of rank 1 after a signal of rank 1, and then
+/// signals the end of the write.
 Planted put_broadcast() {
   return Planted(parse_all({"task 0 recv from 1 slot 0 into -\n"
                             "task 1 write at 1 receive[0] -> receive[0] after 0\n"

@@ -85,7 +85,7 @@ Program mutated(Program program, Random& random) {
     case 4:
       task.side = task.side == Side::after ? Side::before : Side::after;
       break;
-    case 5: {  // two tasks are swapped
+    case 5: {  // two tasks swap their sources
       Task& other = program.tasks[random.below(program.tasks.size())];
       std::swap(task.source, other.source);
       break;
@@ -195,7 +195,7 @@ TEST(TheValidator, EveryChangedScheduleThatFailsInTheInterpreter_isRefused) {
   EXPECT_GT(tally.failed, 300u);
 }
 
-// The changes concern queues that are held, released and counted.
+// The changes concern held queues, enables, waits and completion queues.
 TEST(TheValidator, EveryChangedQueueThatFailsInTheInterpreter_isRefused) {
   constexpr std::uint32_t kChangesEach = 40;
   SingleWriterCounter tally;

@@ -210,7 +210,7 @@ TEST(FabricExact, LosslessFabricNeitherDropsNorDeadlocks) {
     const Topology topology = small_tree(random);
     FabricSettings settings = any_settings(random);
     settings.flow_control = FlowControl::lossless;
-    // The credits range from zero bytes, less than one packet, to a few packets.
+    // The credits range from zero bytes, which hold no packet, to a few packets.
     settings.credit_bytes = random.below(6000);
     Load load = random_load(topology, random, 400, 4000, 3);
     const std::size_t once = load.injections.size();
@@ -258,8 +258,8 @@ TEST(FabricExact, EveryCopyOfAPacket_isDeliveredDroppedOrUnderWay) {
 }
 
 /// Compares the times of equal packets along a chain of switches with a recurrence. A packet starts
-/// on a link when three conditions hold: it has arrived, the link is free, and the packet `room`
-/// places before it has left the next switch.
+/// on a link when three conditions hold: it has arrived, the link is free, and the packet that is
+/// `room` packets ahead of it has left the next switch.
 TEST(FabricExact, PacketTimesUnderCredits_followTheRecurrence) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     Random random(seed);

@@ -11,7 +11,7 @@
 
 namespace tutti::sim {
 
-/// One packet at one host.
+/// The arrival of one packet at a host.
 struct Heard {
   Picoseconds time;
   std::uint64_t name = 0;  ///< identity of the packet
@@ -67,12 +67,13 @@ struct Bench {
   void run_until(Picoseconds time) {
     for (Event event; queue.next_time() <= time && queue.pop(event);) fabric.handle(event);
   }
-  /// Runs to the end, injecting packets given as (time, host, packet) in order of time.
+  /// A packet that host `from` injects at an instant.
   struct EgressPriority {
     Picoseconds time;
     HostId from;
     Packet packet;
   };
+  /// Injects packets, which must be in order of time, and runs to the end.
   void run(const std::vector<EgressPriority>& injections) {
     for (const EgressPriority& one : injections) {
       run_until(one.time - picoseconds(1));

@@ -17,7 +17,8 @@ Topology two_levels() {
   return std::move(Topology::fat_tree(shape).value());
 }
 
-/// Settings of 80 Gbit/s and 1000 bytes a packet without other delays, so that a hop takes 100 ns.
+/// Reductions on a fabric of 80 Gbit/s in packets of 1000 bytes without other delays, so that a hop
+/// takes 100 ns.
 struct Reducing {
   explicit Reducing(const Topology& topology)
       : fabric(queue, topology, {.switch_latency = {}}, recorder) {
@@ -120,7 +121,7 @@ TEST(FabricReduce, LostContribution_leavesTheReductionIncomplete) {
   EXPECT_NE(done.message().find("1 packets did not arrive"), std::string::npos) << done.message();
 }
 
-/// The time of a plan on the smallest usual tree.
+/// The time of a plan on a fat tree of 64 hosts and two levels of switches.
 Picoseconds time_of(const char* name, std::uint32_t ranks, std::uint64_t bytes,
                     const TrafficSettings& settings) {
   FatTreeShape shape{.down = {8, 8}, .up = {1, 8}, .parallel = {}, .hosts = 0};

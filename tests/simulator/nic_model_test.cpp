@@ -132,8 +132,8 @@ TEST(NicModel, Bus_addsItsLatency_andLimitsTheRate) {
   EXPECT_EQ(near.delivered({}, 1000), settings.local_latency);
 }
 
-/// Sends a stream of chunks at link rate to the workers in turn. The backlog must stay bounded
-/// exactly if the model predicts so.
+/// Sends a stream of chunks at link rate to the workers in turn. The backlog must stay bounded if
+/// the model predicts that the threads keep up, and must grow otherwise.
 TEST(NicModel, SimulatedWorkersKeepUpExactlyAsTheModelPredicts) {
   for (const DatapathModel* model : {&uc(), &ud()}) {
     const std::uint32_t enough = model->threads_for(kLink, kChunk);

@@ -9,7 +9,8 @@
 namespace tutti::simulation {
 namespace {
 
-/// Runs a scenario, whose outcome must be as expected, and sums the device counters of all ranks of its first communicator.
+/// Runs a scenario, whose outcome must be as expected, and sums the device counters of all ranks of
+/// its first communicator.
 struct Outcome {
   explicit Outcome(const std::string& text) {
     auto scenario = Scenario::parse(text);
@@ -145,7 +146,8 @@ TEST(SoftwareConnections, StrangerThatRepeatsFramesOfADeadRank_doesNotKeepItAliv
   EXPECT_GT(run.counters.rejected_replayed, 10u);
 }
 
-// Rank 0 hears none and is heard by all, so its word against another rank is not enough.
+// Link 0 leads from rank 0 to the switch, link 4 back. If rank 0 hears no rank but all ranks hear
+// it, its accusation of another rank must not suffice.
 TEST(SoftwareConnections, RankThatIsCutOffInOneDirection_isNamedByAll) {
   for (const char* link : {"0", "4"}) {
     const Outcome run(std::string("seed=8 connections=software topology=single:4\n"
@@ -173,7 +175,7 @@ TEST(SoftwareConnections, SlotExchangeOfARankThatIsStopped_forLongerThanThePeerT
       "communicator ranks=4 chunk=256 peer-timeout=1s\n"
       "run slot-barrier slot-allgather:600\n"
       "pause 2 at=0ns for=3s\n");
-  // When it goes on, it may find the entries of the barrier.
+  // When rank 2 continues, it may complete the barrier, because all entries have arrived by then.
   EXPECT_GE(run.result.report.failed, 7u);
   EXPECT_LT(run.result.report.events, 50'000u) << "late entries must not wake a failed rank";
 }

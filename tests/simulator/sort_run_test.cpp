@@ -140,8 +140,8 @@ TEST(SortRun, OverlappedAllgather_costsOnlyTheCallAndOnePoll) {
   SortSpec spec = small(16, ListRunner::nic, true);
   spec.work.local = nanoseconds(1000);
   const SortReport report = sort(spec);
-  // A call posts four sends, four receives and the copy, for each round an enable and waits for
-  // sends and receives, and one wait for the copy.
+  // A call posts four sends, four receives, the copy, and a wait for the copy. It also posts an
+  // enable, a wait for the send and a wait for the receive of each of the four rounds.
   const auto per_pass = phase(report, SortPhase::allgather) / report.passes;
   const Picoseconds posted = nanoseconds(50 * (2 * 4 + 1 + 3 * 4 + 1));
   const sim::WireSpeed copy(spec.costs.copy_bits_per_second);

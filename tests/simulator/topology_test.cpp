@@ -13,8 +13,8 @@
 namespace tutti::sim {
 namespace {
 
-/// Follows random choices from one host to another; returns the links, or none if the path does not
-/// arrive.
+/// Follows a random route from one host to another; returns its links, or none if the route does
+/// not arrive.
 std::vector<LinkId> walk(const Topology& topology, HostId from, HostId to, Random& random) {
   std::vector<LinkId> path{topology.host_up(from)};
   while (path.size() < 12) {

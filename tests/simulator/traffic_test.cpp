@@ -70,9 +70,9 @@ Answers parse(const std::string& text) {
   return answers;
 }
 
-/// Asks the oracle for the expected bytes on the links. It gets, for the host of each rank, the
-/// number of the host's subtree at each level. `subtrees` has the number of consecutive hosts in a
-/// subtree of each level.
+/// Asks the oracle for the expected bytes on the links. The oracle gets, for the host of each rank,
+/// the number of the host's subtree at each level. `subtrees` has the number of consecutive hosts
+/// in a subtree of each level.
 Answers ask_oracle(const std::vector<HostId>& hosts, const std::vector<std::uint32_t>& subtrees,
                    std::uint64_t bytes, const std::string& purpose) {
   const auto path = std::filesystem::temp_directory_path() /
@@ -115,7 +115,8 @@ TEST_P(TrafficOracle, BytesOnEachLinkClassEqualTheOracle) {
   const Case& one = GetParam();
   const Topology topology = std::move(Topology::fat_tree(one.shape).value());
   const std::vector<HostId> hosts = place(topology, one.ranks, one.placement, 7).value();
-  // A message has several packets if the case stays fast, and its last packet is a partial one.
+  // Cases of few ranks have messages of several packets, of which the last is partial. Larger cases
+  // have shorter messages, so that they stay fast.
   const std::uint64_t bytes = std::uint64_t{one.ranks} * (one.ranks > 500 ? 1 : 24);
   const Answers expected = ask_oracle(hosts, one.subtrees, bytes, one.name);
   ASSERT_EQ(expected.size(), algorithms().size()) << "the oracle did not answer";

@@ -1,4 +1,5 @@
-// Datagrams that are judged at their arrival: forged, repeated, and across generations of keys.
+// Tests how arriving datagrams are judged: forged and repeated ones, and those that belong to
+// another generation of keys.
 #include "wire/arrival_check.hpp"
 
 #include <gtest/gtest.h>

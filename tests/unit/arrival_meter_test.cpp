@@ -1,4 +1,4 @@
-// Tests the rates that the arrivals of an Allgather's blocks give.
+// Tests the rate that is measured from the arrivals of an Allgather's blocks.
 #include "engine/multicast/arrival_meter.hpp"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,8 @@ TEST(ArrivalMeter, BlocksInTurns_giveTheMedianOfTheMeasuredBlocks) {
   EXPECT_EQ(meter.bytes_per_second(), kBytes * 500);
 }
 
-// With receive workers, arrivals are reported after the rank has everything and has voted.
+// With receive workers, the meter may learn of an arrival only after the rank has all blocks and
+// has given its rate vote.
 TEST(ArrivalMeter, BlockArrivesAfterTheRateWasRead_isMeasuredToo) {
   Instant now{1'000'000};
   ArrivalMeter meter(4, true);

@@ -294,7 +294,8 @@ class LiveStore : public testing::Test {
     server_ = std::move(*server);
   }
 
-  /// Sends bytes and returns the answer, until the store closes the connection.
+  /// Sends bytes to the store and returns all that the store answers before it closes the
+  /// connection.
   Bytes answer_to(std::span<const std::byte> bytes) {
     const Deadline deadline = deadline_after(kLong);
     auto socket = connect_once({"127.0.0.1", server_->port()}, deadline);

@@ -1,4 +1,5 @@
-// Tests the calls that a communicator refuses because of its own properties.
+// Tests that a communicator refuses multicast calls with more chunks than PSNs, and an algorithm
+// file that is a pipe.
 #include "runtime/communicator/call_planner.hpp"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,7 @@ namespace {
 constexpr std::uint32_t kChunk = 64;
 constexpr std::uint64_t kPsns = 0xffff'ffff;
 
-/// A buffer that is only measured.
+/// A buffer of which only the size is used, never the bytes.
 std::span<std::byte> buffer_of(std::uint64_t bytes) {
   static std::byte first;
   return {&first, bytes};
@@ -72,7 +73,7 @@ TEST_F(MulticastPlans, AllgathervWithMoreChunksThanPsns_isRefused) {
             Code::invalid_argument);
 }
 
-// The opening of a pipe without a writer would wait for ever.
+// Opening a pipe that has no writer would wait for ever.
 TEST(AlgorithmFile, ThatIsAPipe_isRefused) {
   const std::string path = testing::TempDir() + "choices-" + std::to_string(::getpid());
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);

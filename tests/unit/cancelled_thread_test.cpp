@@ -15,8 +15,8 @@ namespace {
 
 using namespace test;
 
-/// A thread whose cancellation is pending when it calls `body`, so that the first cancellation
-/// point in `body` ends it if cancellation is enabled there.
+/// A thread whose cancellation is pending when it calls `body`. The first cancellation point in
+/// `body` therefore ends the thread if cancellation is enabled there.
 class CancelledThread {
  public:
   explicit CancelledThread(std::function<void()> body) : body_(std::move(body)) {

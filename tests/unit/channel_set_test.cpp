@@ -1,4 +1,5 @@
-// Tests the order of a poll of an endpoint's connections, over a socket that the test fills.
+// Tests the order in which a poll of an endpoint's connections reads frames, judges peers and
+// sends, over a socket that the test fills.
 #include "device/rc/channel_set.hpp"
 
 #include <gtest/gtest.h>
@@ -21,7 +22,8 @@ struct Failures : CompletionSink {
   int count = 0;
 };
 
-/// One end of a connection between two ranks. Frames wait in the peer's socket until it receives.
+/// One end of a connection between two ranks. Sent frames wait at the other end until that end
+/// receives them.
 class Side final : public FrameSocket {
  public:
   explicit Side(std::uint32_t me) : channels(rank_of(me), 2), peer_(rank_of(1 - me)) {

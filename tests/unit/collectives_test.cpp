@@ -219,7 +219,7 @@ class Trial {
     return total;
   }
 
-  /// Puts the block that a rank sends to this one, in a Scatterv or Alltoallv.
+  /// Calls `put` for the block that `source` sends to this rank in a Scatterv or Alltoallv.
   template <typename Put>
   void put_block_from(std::uint32_t source, const Put& put) const {
     const bool scatters = entry_.collective == Collective::scatterv;
@@ -397,8 +397,8 @@ TEST(Collectives, FastRootDoesNotOverrunALateRank) {
   });
 }
 
-// The root is thousands of calls ahead of the ranks that forward its messages. Each of these waits
-// only for its own calls.
+// The root is thousands of calls ahead of the ranks that forward its messages. Each of these ranks
+// waits only for its own calls.
 TEST(Collectives, ShortBroadcastsBackToBackComplete) {
   on_ranks(4, [](Communicator& communicator) {
     for (std::uint32_t call = 0; call < 10'000; ++call) {
@@ -604,7 +604,7 @@ TEST(Collectives, MulticastWithDifferentSizesAtTwoRanks_failsAtTheReceiver) {
       return outcome_of(communicator.start(call));
     });
     expect_both_heard(said);
-    // A rank that gets all data that it expects may have ended before the other rank fails.
+    // A rank that gets all the data that it expects may complete its call before the other fails.
     for (const std::size_t rank : {0, 1}) {
       const std::size_t other = 1 - rank;
       if (one.sizes[rank][other] != one.sizes[other][other]) {

@@ -59,7 +59,7 @@ class FailedContext : public testing::Test {
     context_.poll(kNow);
     return operation;
   }
-  /// Polls like the owner of the engine, which contains exceptions.
+  /// Polls as the owner of the engine does: an exception fails the communicator.
   void poll() {
     try {
       context_.poll(kNow);

@@ -22,8 +22,9 @@ namespace {
 
 using namespace test;
 
-// A Barrier that is done at one rank may not be done at another, where an abort would end it. The
-// ranks therefore also meet at a barrier of threads, `ready`, before one of them ends.
+// A Barrier that is done at one rank may still be in flight at another, where an abort would end
+// it with an error. The ranks therefore also meet at a barrier of threads, `ready`, before one of
+// them ends its communicator.
 
 using std::chrono::milliseconds;
 using Numbers = std::vector<std::uint32_t>;
@@ -124,7 +125,8 @@ TEST(CommunicatorEnd, WaitThatTimesOut_leavesTheCallInFlightAndTheCommunicatorUs
   });
 }
 
-/// Ranks 1 and 3 of four call only after a wait of `knows_them` has timed out.
+/// Makes a call on four ranks, but on ranks 1 and 3 only after the waits of rank `knows_them` for
+/// its call have timed out. Expects that the timeout names ranks 1 and 3.
 void expect_late_ranks_named(const std::function<Result<Request>(Communicator&)>& call,
                              Rank knows_them) {
   CommunicatorOptions options = patient();
@@ -193,7 +195,8 @@ TEST(CommunicatorEnd, QueuedCallThatTimesOut_namesTheCallBeforeIt) {
 
 // ---- finalize -----------------------------------------------------------------------------------
 
-/// Rank 1 closes its communicator in place of a call that rank 0 makes.
+/// Expects that a call of rank 0 fails and names rank 1, which closes its communicator instead of
+/// joining the call. With `waits_already`, rank 1 closes it only after rank 0 has started the call.
 void expect_closed_peer_named(bool waits_already) {
   CommunicatorOptions options = patient();
   options.device_name = "ip";

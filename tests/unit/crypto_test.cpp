@@ -1,5 +1,6 @@
 // Tests the wrappers of libcrypto with published vectors: SHA-256 (FIPS 180-4), HKDF (RFC 5869),
-// X25519 (RFC 7748), AES-256-GCM (McGrew and Viega, test cases 13 to 16), and AES-128 (FIPS 197, C.1).
+// X25519 (RFC 7748), AES-256-GCM (McGrew and Viega, test cases 13 to 16), and AES-128 (FIPS 197,
+// C.1).
 #include <gtest/gtest.h>
 
 #include <algorithm>

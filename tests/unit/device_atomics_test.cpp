@@ -23,7 +23,7 @@ namespace tutti::device {
 namespace {
 
 constexpr std::uint32_t kRanks = 4;
-constexpr std::uint64_t kAdds = 2'000;  ///< of each rank
+constexpr std::uint64_t kAdds = 2'000;  ///< number of additions by each rank
 constexpr std::size_t kOpen = 16;       ///< atomics that a rank has under way
 
 /// Loses one frame of ten and repeats another.

@@ -190,7 +190,7 @@ TEST(DynamicConnections, AlltoallOfManyRanks_overALossyNetwork_needsFewConnectio
   }
 }
 
-TEST(DynamicConnections, WithoutALimit_eachPeerHasOneThatIsNeverClosed) {
+TEST(DynamicConnections, WithoutALimit_eachPeerHasAConnectionThatIsNeverClosed) {
   Network network(16, {});
   Alltoall all(network, 3);
   ASSERT_TRUE(all.run(10'000));

@@ -31,7 +31,8 @@ protocol::Message notice(std::uint64_t argument, std::uint32_t undelivered_bytes
   return message;
 }
 
-/// The notice of a failure that `finder` has found and that concerns itself too.
+/// The notice of a failure that `finder` has found and for which it may be at fault itself. `epoch`
+/// is protocol::kAlone, or the length of the packets that the path loses.
 protocol::Message notice_of(Rank finder, Rank lost, std::uint32_t epoch) {
   return notice(std::uint64_t{index(finder)} << 32 | index(lost), epoch);
 }
@@ -59,7 +60,7 @@ device::Completion lost_by(device::Blame blame, Rank peer) {
   return completion;
 }
 
-TEST_F(FailureCoordinatorTest, SilentPeerOfARankThatHearsNone_isNamedWithThisRank) {
+TEST_F(FailureCoordinatorTest, SilentPeer_ifThisRankHearsNoPeer_isNamedWithThisRank) {
   failures_.on_peer_failure(lost_by(device::Blame::either, Rank{2}));
   protocol::Outbox notices;
   ASSERT_TRUE(failures_.settle(notices));
@@ -69,8 +70,8 @@ TEST_F(FailureCoordinatorTest, SilentPeerOfARankThatHearsNone_isNamedWithThisRan
   EXPECT_EQ(ranks(settled(peer)), (Ranks{Rank{2}, kMe}));
 }
 
-// The rank that is accused hears its neighbour, so the accuser is cut off.
-TEST_F(FailureCoordinatorTest, NeighbourOfARankThatACutOffRankAccuses_tellsItWhichRankIsCutOff) {
+// Rank 3, which hears no peer, accuses rank 2. Rank 2 hears this rank, so rank 3 is cut off.
+TEST_F(FailureCoordinatorTest, AccusedRank_ifItsAccuserHearsNoPeer_isToldThatTheAccuserIsLost) {
   failures_.on_notice(Rank{3}, notice_of(Rank{3}, Rank{2}, protocol::kAlone));
   protocol::Outbox notices;
   ASSERT_TRUE(failures_.settle(notices));
@@ -113,7 +114,7 @@ TEST_F(FailureCoordinatorTest, FinderOfALostRank_tellsAllOthers) {
   EXPECT_EQ(told(failures_), (Ranks{Rank{0}, Rank{3}}));
 }
 
-// The lost rank may live, and only the finder cannot reach it.
+// The lost rank may be alive, and out of reach of the finder only.
 TEST_F(FailureCoordinatorTest, NeighbourOfALostRank_tellsIt) {
   failures_.on_notice(Rank{3}, notice(2));
   EXPECT_EQ(told(failures_), (Ranks{Rank{0}, Rank{2}}));
@@ -150,7 +151,7 @@ TEST_F(FailureCoordinatorTest, NoticeOfAPathThatLosesLongPackets_namesBothEnds) 
   EXPECT_EQ(ranks(settled(failures_)), (Ranks{Rank{0}, Rank{3}}));
 }
 
-TEST_F(FailureCoordinatorTest, NoticeOfSuchAPath_thatIsPassedOn_namesBothEndsAndNotItsSender) {
+TEST_F(FailureCoordinatorTest, NoticeOfALossyPath_thatIsPassedOn_namesBothEndsAndNotItsSender) {
   failures_.on_notice(Rank{0}, notice_of(Rank{3}, Rank{2}, 1468));
   protocol::Outbox notices;
   ASSERT_TRUE(failures_.settle(notices));

@@ -1,4 +1,4 @@
-// An endpoint with multicast queue pairs only, whose type the test supplies.
+// An endpoint that has only multicast queue pairs, of a type that the test supplies.
 #pragma once
 
 #include <vector>

@@ -98,7 +98,7 @@ TEST_P(FrameDatagramsTest, DatagramForAnotherRankOrCommunicator_isForeign) {
   EXPECT_EQ(counters_.rejected_foreign, 3u);
 }
 
-// A short frame, and a long one whose tag has two parts.
+// Payload sizes of two short frames, and of a long frame, whose tag is computed over two parts.
 INSTANTIATE_TEST_SUITE_P(Lengths, FrameDatagramsTest, testing::Values(0, 40, 1000));
 
 }  // namespace

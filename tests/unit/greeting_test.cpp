@@ -35,7 +35,7 @@ Packed pack(const Json& json) {
   return {first, first + packed.size()};
 }
 
-/// JSON values that are no valid counts, and that a JSON library would round or wrap.
+/// JSON values that are no valid counts. A JSON library would round or wrap some of them.
 const Json kNoCounts[] = {1.5, 1e300, -1, "1", nullptr, Json::array({1})};
 
 /// The position in `bytes` of the numbers that follow the text `text`.
@@ -53,7 +53,8 @@ TEST(PeerOptions, NumberOutsideTheRangeOfItsField_isRefused) {
   ASSERT_TRUE(runtime::PeerOptions::decode(valid).ok());
   const std::size_t first = after(valid, greeting.multicast);
   constexpr std::size_t kNumberBytes = 8;
-  // The switch network_wanted, the 32 bits of process and the 16 bits of communicator.
+  // Each entry names a field and the byte that makes its number too large: network_wanted is 0 or
+  // 1, process has 32 bits, and communicator has 16.
   const std::pair<const char*, std::size_t> excess[] = {
       {"network_wanted", 1}, {"process", kNumberBytes + 4}, {"communicator", 2 * kNumberBytes + 2}};
   for (const auto& [name, offset] : excess) {

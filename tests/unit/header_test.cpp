@@ -1,4 +1,5 @@
-// The wire headers as bytes: each field at its offset, and foreign versions refused.
+// Tests the wire headers as bytes: each field lies at its offset, and headers of other versions are
+// refused.
 #include "wire/header.hpp"
 
 #include <gtest/gtest.h>

@@ -261,7 +261,7 @@ TEST(HierarchyPlanWays, HostsOfTwoRanks_useNoHierarchyForLongCalls) {
   CollectiveCall call{.collective = Collective::broadcast, .send = some, .receive = buffer};
   EXPECT_FALSE(better_by_hosts(call, {4, 2}));
   EXPECT_TRUE(better_by_hosts(call, {4, 3}));
-  // Two ranks that share a leader on a host of four ranks do not count as a pair.
+  // A host of four ranks that is divided into parts of two does not count as a host of two.
   EXPECT_TRUE(better_by_hosts(call, HostLayout{4, 4}.divided(2)));
   call.receive = std::span(buffer).first(buffer.size() - 1);
   EXPECT_TRUE(better_by_hosts(call, {4, 2}));

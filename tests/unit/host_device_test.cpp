@@ -403,7 +403,8 @@ TEST_F(Host, ReaderThatMakesRoomWakesTheSender) {
   EXPECT_TRUE(rings(at(0), 5000));
 }
 
-// Otherwise two ranks with full rings would keep waking each other while a third rank is slow.
+// If a sender with a full ring woke its readers, two such ranks would keep waking each other while
+// a third rank is slow.
 TEST_F(Host, SenderWithAFullRing_wakesNoReader) {
   open(3);
   const std::uint32_t chunk = at(0).capabilities().max_chunk_bytes;

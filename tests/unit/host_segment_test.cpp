@@ -1,5 +1,5 @@
-// Tests what a rank checks before it maps the shared memory of a peer and uses its bell: a peer
-// gives the numbers of both descriptors.
+// Tests what a rank checks before it maps the shared memory of a peer and uses the peer's bell. The
+// peer sends the numbers of both descriptors, which may belong to something else.
 #include "device/host/segment.hpp"
 
 #include <fcntl.h>

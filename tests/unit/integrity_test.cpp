@@ -421,8 +421,8 @@ TEST(IntegrityCrc, CrcWord_fitsInThirtyTwoBits) {
   }
 }
 
-// A copy may outlive its original, and threads may share one object; there are more of them than
-// libcrypto's contexts in a key.
+// A copy may outlive its original, and threads may share one object. The test has more threads than
+// a key has contexts of libcrypto.
 TEST(IntegrityKeyed, CopiesAreUsableFromManyThreads) {
   auto original = std::make_unique<Integrity>(keyed_with(17));
   const Header header = header_of(18);

@@ -1,4 +1,4 @@
-// Tests the places of a job key: the options, files, the bootstrap and the variables.
+// Tests where a rank finds its job key: in the options, a key file, the bootstrap or a variable.
 #include "runtime/keys/job_key.hpp"
 #include "runtime/communicator/create.hpp"
 
@@ -27,7 +27,7 @@ class Keys : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove(path_); }
 
-  /// The key as hexadecimal digits; "none", or the error.
+  /// The key that is found, as hexadecimal digits; "none" if there is none, or the error message.
   std::string found(const Variables& variables, const CommunicatorOptions& options = {},
                     std::uint32_t size = 2) {
     const auto key =

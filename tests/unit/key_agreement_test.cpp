@@ -36,10 +36,10 @@ Secret key_of(char digit) {
 const Bytes kOptions(5, std::byte{3});
 const Bytes kAddress(9, std::byte{4});
 
-/// The agreement of some ranks, with the bytes of both exchanges in between.
+/// The key agreement of several ranks. A test can change the bytes of its two exchanges.
 class Agreement {
  public:
-  /// Begins at each rank with the job key at the same place of `keys`; null: none.
+  /// Begins the agreement at each rank; rank r has the job key `keys[r]`, or none if that is null.
   explicit Agreement(const std::vector<const Secret*>& keys) {
     for (std::uint32_t r = 0; r < keys.size(); ++r) {
       auto begun =
@@ -55,8 +55,8 @@ class Agreement {
     return all;
   }
 
-  /// Carries out both exchanges; a function may change the bytes that rank `victim` receives.
-  /// Returns each rank's secret.
+  /// Carries out both exchanges and returns each rank's secret. `change_first` and `change_second`
+  /// may change the bytes that rank `victim` receives in them.
   std::vector<Result<Secret>> run(std::size_t victim = 0, const Change& change_first = nothing,
                                   const Change& change_second = nothing) {
     const Contributions all = first();
@@ -236,7 +236,7 @@ TEST(KeyAgreement, ChangedOrTruncatedSealedSecret_isNamed) {
       << cut[2].status().message();
 }
 
-TEST(KeyAgreement, SecretsOfTwoRanks_exchangedOnTheWay_doNotOpen) {
+TEST(KeyAgreement, SealedSecretsOfTwoRanks_swappedOnTheWay_doNotOpen) {
   const auto ends = Agreement({nullptr, nullptr, nullptr}).run(2, nothing, [](Contributions& all) {
     std::rotate(all[0].begin(), all[0].begin() + 48, all[0].begin() + 96);
   });

@@ -1,5 +1,6 @@
-// Many communicators are created and destroyed. The process keeps no descriptor, no thread, no group
-// membership and no memory of them. TUTTI_TEST_COMMUNICATORS sets their number, such as 1000.
+// Tests that a process which creates and destroys many communicators keeps no descriptor, no
+// thread, no group membership and no memory of them. TUTTI_TEST_COMMUNICATORS sets the number of
+// communicators, such as 1000.
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <unistd.h>
@@ -27,13 +28,13 @@ constexpr bool kSanitized = true;  // the sanitizer keeps freed memory
 constexpr bool kSanitized = false;
 #endif
 
-/// Communicators before the first census, after which caches have filled.
+/// Number of communicators that are created before the first census, to fill all caches.
 constexpr int kWarm = 100;
-/// Growth of the resident memory for each communicator, in KiB. No thread, socket
-/// or buffer of a communicator is that small.
+/// Largest growth of the resident memory for each communicator, in KiB. Every thread, socket or
+/// buffer of a communicator takes more.
 constexpr double kMaxGrowthKib = 1;
-/// New group memberships, which other processes of this network namespace may have. A communicator
-/// has at least one.
+/// Largest number of group memberships that other processes of this network namespace may add
+/// during the test. A communicator has at least one.
 constexpr long kMaxForeignGroups = 50;
 
 int wanted_count() {
@@ -71,8 +72,8 @@ struct Census {
   }
 };
 
-/// Waits until threads that other objects started have ended; a joined thread may be listed for a
-/// moment.
+/// Waits, for a limited time, until /proc lists no more threads and descriptors than `expected`,
+/// and returns the last census. A joined thread may still be listed for a moment.
 Census settled(const Census& expected) {
   Census now;
   for (int trial = 0; trial < 100; ++trial) {
@@ -157,7 +158,7 @@ TEST_P(ManyCommunicators, Duplicates_createdAndDestroyed_leaveNothing) {
         use(*duplicate);
       }
     };
-    // Rank 1 does the same without counting. Both meet after each round.
+    // Rank 1 runs the same rounds without a census. Both ranks meet after each round.
     const auto round = [&] {
       once();
       finish(original.barrier());
@@ -168,7 +169,7 @@ TEST_P(ManyCommunicators, Duplicates_createdAndDestroyed_leaveNothing) {
       for (int i = 0; i < kWarm; i += kAtOnce) round();
       for (int i = 0; i < wanted_count(); i += kAtOnce) round();
     }
-    // Rank 1 keeps the original until rank 0 has counted.
+    // Rank 1 keeps the original communicator until rank 0 has taken its last census.
     finish(original.barrier());
   });
 }

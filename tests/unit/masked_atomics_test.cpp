@@ -18,8 +18,9 @@ struct Answered {
   std::uint64_t value;
 };
 
-/// The pseudocode of [OFED-AT] bit by bit. There the answer is the sum and the word keeps its value;
-/// here the answer is the old value, as in every atomic, and the word becomes the sum.
+/// The pseudocode of [OFED-AT] bit by bit. In the pseudocode the answer is the sum and the word
+/// keeps its value; here the answer is the old value, as in every atomic, and the word becomes the
+/// sum.
 Answered fetch_add_by_bits(std::uint64_t va, const AtomicOperands& operands, unsigned bits = 64) {
   std::uint64_t sum = 0;
   unsigned carry = 0;

@@ -1,8 +1,9 @@
-// Mutations of valid datagrams of a job on their way through the receive paths of the `ip` device:
-// none is accepted, each valid datagram is accepted once, and every other one is counted as refused.
+// Sends valid and mutated datagrams of a job through the receive paths of the `ip` device: each
+// valid datagram is accepted once, no mutated one is accepted, and every other delivery is counted
+// as refused.
 //
-// The linker replaces the system calls of sockets (--wrap): what the senders of the device send is
-// recorded, and what its receivers receive is drawn here. All code between is the device's.
+// The linker replaces the system calls of sockets (--wrap). The test records the datagrams that the
+// device sends, and chooses those that it receives. All code between is the device's.
 #include <gtest/gtest.h>
 #include <netinet/udp.h>
 #include <unistd.h>
@@ -37,11 +38,11 @@ constexpr Rank kSender = rank_of(1);
 constexpr std::uint32_t kChunkBytes = 1200;
 constexpr std::uint32_t kFragmentBytes = 400;
 constexpr std::uint32_t kSlotSubgroup = 1;
-/// One of so many draws is delivered unchanged. Some changes give a valid datagram again, and each
-/// valid one is delivered once, so that nine of ten deliveries are changed.
+/// One of this many draws is delivered unchanged. Some changes leave a datagram valid, and each
+/// round delivers every valid datagram at least once; still nine of ten deliveries are changed.
 constexpr std::uint64_t kUnchangedOneOf = 25;
 
-/// Number of datagrams in all.
+/// Number of datagrams that the test delivers, over all lanes.
 std::uint64_t datagrams_wanted() {
   const char* const text = std::getenv("TUTTI_TEST_MUTATED_DATAGRAMS");
   return text == nullptr ? 200'000 : std::strtoull(text, nullptr, 10);
@@ -160,28 +161,28 @@ wire::TagKeys keys() {
   return *wire::TagKeys::keyed(pattern(32, random), kCommunicator);
 }
 
-/// The datagrams of a lane so far.
+/// Counts of the datagrams of a lane so far.
 struct Tally {
-  std::uint64_t recorded = 0;   ///< valid ones that were made
+  std::uint64_t recorded = 0;   ///< valid datagrams that were made
   std::uint64_t delivered = 0;  ///< handed to the receiver
-  std::uint64_t changed = 0;    ///< of those delivered
+  std::uint64_t changed = 0;    ///< changed datagrams among those delivered
   std::uint64_t accepted = 0;
-  std::uint64_t refused = 0;  ///< by the counters of the receiver
+  std::uint64_t refused = 0;  ///< as the receiver counts
 };
 
 /// One receive path with its sender.
 class Lane {
  public:
   virtual ~Lane() = default;
-  /// Delivers about `count` datagrams, nine of ten of them changed, and all recorded ones at least
-  /// once. Then every recorded one has been accepted once.
+  /// Delivers about `count` datagrams, nine of ten of them changed, and each recorded datagram at
+  /// least once. After the round, each recorded datagram has been accepted once.
   virtual void round(Random& random, std::uint32_t count) = 0;
   virtual Tally tally() const = 0;
   virtual const char* name() const = 0;
 };
 
-/// A lane whose unit is a datagram: delivers unchanged ones of this round and the one before, and
-/// changed ones.
+/// A lane whose unit is a datagram. It delivers unchanged datagrams of this round and of the round
+/// before, and changed datagrams of this round.
 class DatagramLane : public Lane {
  public:
   void round(Random& random, std::uint32_t count) override {
@@ -210,7 +211,8 @@ class DatagramLane : public Lane {
   }
 
  protected:
-  /// The datagrams of one round; each is within the replay window at the end of the round.
+  /// Makes the valid datagrams of one round, so few that the replay window holds all of them at the
+  /// end of the round.
   virtual std::vector<Bytes> fresh(Random& random) = 0;
   virtual void deliver(Bytes datagram) = 0;
   virtual void end_round() = 0;
@@ -238,7 +240,7 @@ class DatagramLane : public Lane {
   std::vector<Bytes> stock_, old_;
 };
 
-/// The ranks' hosts are not looked at: the datagrams have no sender.
+/// Accepts datagrams from any host, because those of a FrameLane have no sender address.
 bool any_host(Rank) { return true; }
 
 /// Frames and probes of the reliable connections.
@@ -389,7 +391,8 @@ class SlotLane final : public DatagramLane {
   Tally tally() const override {
     Tally tally = tally_;
     tally.refused = refused_by(*pairs_[1]) + receiver_.rejected();
-    // An exchange hides its datagrams, and completes only with all of the recorded ones.
+    // A slot exchange does not show which datagrams it accepts, but it completes only once it has
+    // accepted all recorded ones.
     tally.accepted = completed_;
     return tally;
   }
@@ -422,7 +425,7 @@ class SlotLane final : public DatagramLane {
         completed_ += pieces_;
       }
     }
-    (void)receiver_.collect();  // for the datagrams of a message that the last poll left over
+    (void)receiver_.collect();  // for datagrams that the last poll left over
     EXPECT_TRUE(pairs_[1]->frames().take().empty());
   }
   void end_round() override {
@@ -452,7 +455,8 @@ class FragmentLane final : public Lane, private PlacementResolver {
     Tally tally = tally_;
     EndpointCounters counters;
     receiver_->add_to(counters);
-    // Fragments that were counted as such and are of no accepted message, and those refused before.
+    // Refused are the received fragments that belong to no accepted message, and the datagrams that
+    // were refused earlier. `refused_by` counts each refused message besides its fragments.
     tally.refused = counters.uc_segments_received - tally_.accepted + refused_by(*receiver_) -
                     refused_messages_;
     return tally;
@@ -521,7 +525,7 @@ class FragmentLane final : public Lane, private PlacementResolver {
     return made;
   }
 
-  /// Delivers fragments one by one or, if their sizes allow it, as the kernel joins them.
+  /// Delivers fragments one by one or, if their sizes allow it, joined as the kernel joins them.
   void give(const Fragments& fragments, Random& random) {
     const std::size_t step = fragments.front().size();
     const bool alike = fragments.size() > 1 && step > 0 &&
@@ -576,7 +580,8 @@ class FragmentLane final : public Lane, private PlacementResolver {
     return accepted_.contains(wire::counter_of(message.front().data()));
   }
 
-  /// One place for each message of a batch: odd messages are staged by the queue pair.
+  /// The queue pair stages messages with an odd PSN. Every other message gets a place that no other
+  /// message of its batch has.
   Placement landing(const MessageHead& message, bool begins) override {
     if (message.psn % 2 == 1) return {Placement::Where::staging};
     if (begins) next_place_ = (next_place_ + 1) % places_.size();
@@ -596,7 +601,7 @@ class FragmentLane final : public Lane, private PlacementResolver {
   Tally tally_;
 };
 
-TEST(MutatedDatagrams, NoChangedOneIsAccepted_validOnesOnce_andEveryRefusalIsCounted) {
+TEST(MutatedDatagrams, ChangedDatagrams_areRefusedAndCounted_andValidOnesAreAcceptedOnce) {
   constexpr std::uint32_t kRoundDatagrams = 5000;
   std::vector<std::unique_ptr<Lane>> lanes;
   lanes.push_back(std::make_unique<FrameLane>());

@@ -1,5 +1,5 @@
-// Tests files in folders where other users may write: planted links, foreign modes and owners, files
-// that exist, and a full disk.
+// Tests files in folders where other users may write: planted links, foreign modes and owners,
+// files that exist, and a full disk.
 #include "device/posix/private_file.hpp"
 
 #include <fcntl.h>

@@ -182,7 +182,8 @@ TEST(RcAtomics, AbandonedAtomics_completeWithoutAnAnswer) {
     ASSERT_TRUE(
         pair.post(0, atomic_of(Opcode::fetch_add, one, key, 0, AtomicOperands::fetch_add(1))).ok());
   OutgoingFrame frame;
-  ASSERT_TRUE(pair.channel(0).next_frame(pair.now(), frame));  // lost, and begun
+  // The frame is lost, so its atomics are begun but never answered.
+  ASSERT_TRUE(pair.channel(0).next_frame(pair.now(), frame));
   pair.channel(0).abandon();
   ASSERT_TRUE(pair.run_until_quiet());
   ASSERT_EQ(pair[0].completions.size(), old.size());

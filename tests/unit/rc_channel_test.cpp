@@ -450,7 +450,8 @@ TEST(RcChannel, PartsOfTwoAbandonedMessages_areNotJoined) {
   pair.filter = [&](std::size_t, const Bytes& bytes) {
     if (!loses || kind_of(bytes) != RcKind::send) return true;
     const std::size_t number = sends++;
-    // Of each message of three frames, the first message keeps its first and the second its others.
+    // Each message has three frames. The first message loses all but its first frame, and the
+    // second message loses only its first.
     return number == 0 || number == 4 || number == 5;
   };
   ASSERT_TRUE(pair.post(0, send_of(first)).ok());
@@ -658,7 +659,7 @@ TEST(RcChannel, Acks_ofAReceiverThatSendsNothing_areDelayedAndFew) {
 }
 
 // ACKs on the peer's messages open the window by a few frames at a time, and the next frames fill
-// it again. Not every frame that fills it may request an ACK.
+// it again. Only a few of these frames may request an ACK.
 TEST(RcChannel, WindowThatOpensInSmallStepsRequestsFewAcks) {
   RcConfig config;
   config.max_frame_bytes = 8900;

@@ -102,7 +102,7 @@ class Pair {
     return channel(end).post(now_, request);
   }
 
-  /// Runs until `done` returns true, but at most for `limit`; returns whether it did.
+  /// Runs until `done` returns true, but at most for `limit`; returns whether `done` did.
   bool run(const std::function<bool()>& done, Nanoseconds limit = Nanoseconds(60'000'000'000)) {
     const Instant end = now_ + limit;
     while (true) {

@@ -83,7 +83,7 @@ TEST(RcUndelivered, UndeliveredAnswerToARead_isReportedAtBothEnds) {
   EXPECT_EQ(read.undelivered_bytes, kPacketBytes);
 }
 
-// Its frames arrive nowhere, but it hears the peer: the path is cut in one direction.
+// The path is cut in one direction: all frames of end 0 are lost, but those of end 1 arrive.
 TEST(RcUndelivered, OneWayCut_callsForSignsOfLifeUntilItIsReported) {
   Pair pair(9, {}, config_of());
   pair.filter = [](std::size_t from, const Bytes&) { return from != 0; };
@@ -93,7 +93,7 @@ TEST(RcUndelivered, OneWayCut_callsForSignsOfLifeUntilItIsReported) {
   for (int i = 0; i < 5; ++i) {
     ASSERT_TRUE(pair.post(1, send_of(note)).ok());
     pair.run_for(kPeerTimeout / 10);
-    // Multicast still passes, so the peer keeps hearing this rank.
+    // The multicast of end 0 still arrives, so end 1 keeps hearing its peer.
     pair.channel(1).on_heard(pair.now());
   }
   EXPECT_TRUE(pair.channel(0).unanswered(pair.now()));
@@ -137,7 +137,7 @@ TEST(RcUndelivered, PathTest_amongShortMessages_isReportedOnlyIfItDoesNotArrive)
   }
 }
 
-// The notice of a failure on another path goes after the path test, which this path loses.
+// The notice of a failure on another path is posted after the path test, which this path loses.
 TEST(RcUndelivered, ShortMessages_afterALostPathTestWasAbandoned_arriveAtOnce) {
   Pair pair(12, {}, config_of());
   pair.filter = drop_long_frames();

@@ -1,4 +1,4 @@
-// The replay window against a set of all counters, and at its edges.
+// Tests the replay window at its edges, and by comparison with a set of all counters received.
 #include "wire/replay_window.hpp"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,6 @@ TEST(ReplayWindow, zero_isNeverFresh) {
   EXPECT_FALSE(receive(window, 0));
 }
 
-// The oldest counter of the window is taken, its predecessor is not.
 TEST(ReplayWindow, counterAtTheOldEdge_isTakenAndTheOneBeforeIsNot) {
   for (std::uint64_t greatest = kSize; greatest < kSize + 200; ++greatest) {
     ReplayWindow window;
@@ -46,7 +45,7 @@ TEST(ReplayWindow, counterAtTheOldEdge_isTakenAndTheOneBeforeIsNot) {
   }
 }
 
-TEST(ReplayWindow, counterAfterAJump_forgetsWhatLeftTheWindowOnly) {
+TEST(ReplayWindow, counterAfterAJump_forgetsOnlyCountersThatLeftTheWindow) {
   for (const std::uint64_t jump :
        {std::uint64_t{1}, std::uint64_t{63}, std::uint64_t{64}, kSize - 1, kSize, kSize + 63,
         kSize + 64, kSize + 65, 10 * kSize}) {

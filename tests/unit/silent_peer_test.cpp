@@ -1,4 +1,5 @@
-// Tests which rank a connection blames when its peer is silent: the peer, or this rank if no other peer hears it.
+// Tests which rank a connection blames when its peer is silent: the peer, or perhaps the rank
+// itself if it hears no other peer or no other peer hears it.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -168,7 +169,7 @@ TEST(SilentPeer, RankThatWasFoundLost_learnsItFromTheFinder) {
   }
 }
 
-TEST(SilentPeer, RankThatIsGivenUpByACutOffRank_blamesNeitherAlone) {
+TEST(SilentPeer, RankGivenUpByACutOffPeer_blamesNeitherRankAlone) {
   Ranks ranks(3);
   for (const Rank other : {Rank{1}, Rank{2}}) ranks.cut(other, Rank{0});
   ranks.watch(Rank{0}, Rank{1});

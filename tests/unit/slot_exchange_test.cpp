@@ -154,8 +154,8 @@ TEST_P(SlotExchange, LongBlocks_useMessagesInsteadOfSlots) {
   });
 }
 
-/// The number of exchanges by which a root, or in a Gather each other rank, may be ahead of its
-/// readers.
+/// Expects that a root, or in a Gather each other rank, can complete kSlots exchanges ahead of its
+/// readers, and no more.
 void run_ahead(Collective collective, const CommunicatorOptions& options) {
   constexpr std::uint32_t kMeetings = 3 * kSlots;
   constexpr std::size_t kBytes = 700;
@@ -310,7 +310,7 @@ TEST(SlotExchangeBetweenHosts, ClosedRankIsNamedInTheError) {
       const Communicator closed = std::move(communicator);
       return;
     }
-    // A rank that has heard of the end already refuses the call.
+    // A rank that has already learned that rank 1 has closed refuses the call.
     auto request = communicator.barrier(by_slots());
     const Status status = request.ok() ? request->wait_for(kLong) : request.status();
     EXPECT_EQ(status.code(), Code::peer_failed) << status.to_string();
@@ -352,7 +352,7 @@ TEST_P(SlotExchange, LeavingRankIsNamedInTheError) {
   on_ranks(3, hasty, [](Communicator& communicator) {
     finish(communicator.barrier(by_slots()));
     if (index(communicator.rank()) == 1) return;
-    // A rank that has heard of the end already refuses the call.
+    // A rank that has already learned that rank 1 has closed refuses the call.
     auto request = communicator.barrier(by_slots());
     const Status status = request.ok() ? request->wait_for(kLong) : request.status();
     EXPECT_EQ(status.code(), Code::peer_failed) << status.to_string();
@@ -405,8 +405,8 @@ TEST(SharedSlots, EntryWithAFalseLength_isNotReadBeyondItsSlot) {
   EXPECT_EQ(entries[0].block.size(), longest("host"));
 }
 
-/// The network of a few slot exchanges, which delivers each chunk to all others unless `lost` drops
-/// it.
+/// The network of a few slot exchanges. It delivers each chunk to the ranks for which it is meant,
+/// except those for which `lost` returns true.
 struct LossyNetwork {
   struct Chunk {
     std::uint32_t epoch;

@@ -11,7 +11,8 @@ namespace {
 
 using namespace test;
 
-/// An Allgather by multicast, a short one, and a Broadcast, with the buffers that they use.
+/// A long Allgather by multicast, a short Allgather and a Broadcast, with the buffers that they
+/// use.
 class Calls {
  public:
   explicit Calls(const Communicator& communicator)

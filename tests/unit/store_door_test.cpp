@@ -1,5 +1,5 @@
-// Tests the door of a bootstrap store: jobs with a key over TLS, what a listener on the way sees, and
-// strangers that have no key, send nothing, or come in numbers.
+// Tests the door of a bootstrap store: jobs with a key over TLS, what a listener on the way sees,
+// and strangers that have no key, send nothing, or come in numbers.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -62,7 +62,8 @@ class Door {
   }
 
   std::uint16_t port() const { return port_; }
-  /// The count of the store, which rank 0 owns once it has joined.
+  /// The number of connections that the store has refused. Valid as long as the store exists, which
+  /// rank 0 owns once it has joined.
   std::uint64_t refused() const { return watched_->refused(); }
   /// Waits until the store has refused `count` connections.
   void await_refused(std::uint64_t count) const {

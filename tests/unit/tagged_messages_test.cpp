@@ -60,7 +60,7 @@ TEST(TaggedMessages, ShortSend_withoutAReceive_isDoneAtOnceAndWaitsAtTheReceiver
     if (communicator.rank() == kZero) finish(communicator.send(wanted, kOne, 5));
     if (communicator.rank() == kOne) {
       while (counters_of(communicator).at("tagged_unexpected") == 0) {
-        ASSERT_TRUE(communicator.status().ok());  // polls
+        ASSERT_TRUE(communicator.status().ok());  // status() polls the engine
       }
       Bytes buffer(1000);
       Request receive = begun(communicator.receive(buffer, kAnyRank, 5));
@@ -214,7 +214,7 @@ TEST(TaggedMessages, CancelledReceive_endsAborted_andItsMessageGoesToTheNextRece
       leave(communicator);
       receive = begun(communicator.receive(buffer, kZero, 4));
       EXPECT_EQ(received(receive).bytes, 100u);
-      EXPECT_TRUE(receive.cancel().ok());  // has its message already
+      EXPECT_TRUE(receive.cancel().ok());  // the receive already has its message
       EXPECT_TRUE(receive.wait().ok());
     } else {
       leave(communicator);

@@ -208,7 +208,7 @@ TEST(Tls, UnreadBytes_areLimited) {
 using Context = std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)>;
 using Peer = std::unique_ptr<SSL, decltype(&SSL_free)>;
 
-/// A context with a certificate that it signed itself, and without the key.
+/// A context with a self-signed certificate and without the key.
 Context certified() {
   Context context(SSL_CTX_new(TLS_method()), SSL_CTX_free);
   const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"), EVP_PKEY_free);
@@ -252,7 +252,7 @@ TEST(Tls, ServerWithACertificateInsteadOfTheKey_isRefused) {
   EXPECT_EQ(code_of(client), Code::invalid_argument);
 }
 
-/// A server after the visit of a client with these settings, which has no key.
+/// A server to which a client with these settings and without the key has connected.
 TlsSession visited_by(SSL_CTX* context) {
   const Peer client = peer_of(context);
   SSL_set_connect_state(client.get());

@@ -1,5 +1,6 @@
-// UMAC-64 written from the pseudocode of RFC 4418, byte string by byte string, with libcrypto's AES.
-// It shares no code with src/wire and is not made to be fast.
+// UMAC-64 written from the pseudocode of RFC 4418, byte string by byte string, with libcrypto's
+// AES. It shares no code with src/wire and is not made to be fast. The comments give the section of
+// the RFC.
 #pragma once
 
 #include <openssl/evp.h>
@@ -58,7 +59,7 @@ inline String encipher(const String& key, const String& blocks) {
   return out;
 }
 
-/// 3.2.1
+/// KDF of 3.2.1.
 inline String kdf(const String& key, std::uint64_t index, std::size_t size) {
   String blocks;
   for (std::uint64_t i = 1; i <= (size + 15) / 16; ++i)
@@ -66,7 +67,7 @@ inline String kdf(const String& key, std::uint64_t index, std::size_t size) {
   return part(encipher(key, blocks), 0, size);
 }
 
-/// 3.3.1, for tags of 8 bytes.
+/// PDF of 3.3.1, for tags of 8 bytes.
 inline String pdf(const String& key, String nonce) {
   const std::size_t index = nonce.back() % 2;
   nonce.back() = static_cast<std::uint8_t>(nonce.back() - index);
@@ -74,7 +75,8 @@ inline String pdf(const String& key, String nonce) {
   return part(encipher(kdf(key, 0, 16), nonce), index * 8, 8);
 }
 
-/// 5.2.2, without the endian conversion of its caller: message words are little-endian.
+/// NH of 5.2.2. It reads message words as little-endian, in place of the endian conversion of the
+/// message by its caller.
 inline std::uint64_t nh(const String& key, const String& message) {
   const auto message_word = [&](std::size_t i) {
     std::uint32_t word = 0;
@@ -97,7 +99,7 @@ inline std::uint64_t nh(const String& key, const String& message) {
   return y;
 }
 
-/// 5.2.1
+/// L1-HASH of 5.2.1.
 inline String l1_hash(const String& key, const String& message) {
   String y;
   const std::size_t blocks = std::max<std::size_t>((message.size() + 1023) / 1024, 1);
@@ -128,7 +130,7 @@ inline std::uint64_t poly64(std::uint64_t maxwordrange, std::uint64_t k, const S
   return static_cast<std::uint64_t>(y);
 }
 
-/// 5.3.1, for messages that do not reach the 128-bit stage.
+/// L2-HASH of 5.3.1, for messages that do not reach the 128-bit stage.
 inline String l2_hash(const String& key, const String& message) {
   if (message.size() > (std::size_t{1} << 17)) throw std::length_error("needs POLY-128");
   const std::uint64_t k64 = str2uint(part(key, 0, 8)) & 0x01ffffff01ffffff;
@@ -136,7 +138,7 @@ inline String l2_hash(const String& key, const String& message) {
   return String(8) + uint2str(poly64(maxwordrange, k64, message), 8);
 }
 
-/// 5.4.1
+/// L3-HASH of 5.4.1.
 inline String l3_hash(const String& k1, const String& k2, const String& message) {
   const std::uint64_t prime36 = 68719476731;
   std::uint64_t y = 0;
@@ -164,7 +166,7 @@ struct Keys {
   String l3_2;
 };
 
-/// 5.1.1
+/// UHASH of 5.1.1.
 inline String uhash(const Keys& keys, const String& message) {
   String y;
   for (std::size_t i = 0; i < 2; ++i) {

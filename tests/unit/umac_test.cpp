@@ -1,5 +1,5 @@
-// The core of the keyed tag against published vectors and against an implementation from the RFC's
-// pseudocode. TUTTI_TEST_UMAC_MESSAGES is the number of random messages.
+// Tests the core of the keyed tag with published vectors and against an implementation from the
+// RFC's pseudocode. TUTTI_TEST_UMAC_MESSAGES is the number of random messages.
 #include "wire/umac.hpp"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ std::vector<IntegrityKernels> kernels_here() {
   return here;
 }
 
-/// The tag as the number that its bytes are read as in the RFC.
+/// The tag as the number that the RFC prints for its bytes.
 std::uint64_t tag_of(const IntegrityKernels& kernels, const UmacKey& key,
                      std::span<const std::byte> nonce, std::span<const std::byte> message) {
   return __builtin_bswap64(umac64(kernels, key, PadChoice::of(nonce), {.first = message}));
@@ -186,7 +186,7 @@ TEST(Umac, TagsOfRandomMessages_equalThoseOfThePseudocode) {
 /// A block whose NH in the given stream, with the length added, is `value`, which is above 2^64 -
 /// 2^33.
 String block_with_value(const test::umac::Keys& keys, std::size_t stream, std::uint64_t value) {
-  // All products are 0 but four: the largest square, two multiples of the largest word, and a rest.
+  // Three products are not 0: the largest square, a multiple of the largest word, and the rest.
   const std::uint64_t largest = 0xffff'ffff;
   const std::uint64_t left = value - 8 * kNhBlockBytes - largest * largest;
   const std::uint64_t factors[3][2] = {

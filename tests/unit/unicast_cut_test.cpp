@@ -1,6 +1,6 @@
-// Frames of a rank that multicast leaves but unicast does not, as after a link's return, until the
-// kernel has resolved its neighbours' addresses. The endpoints of three ranks are polled in turn;
-// time is moved by hand.
+// Tests a rank that can send by multicast but not by unicast, as after its link has returned and
+// until the kernel has resolved its neighbours' addresses. The endpoints of three ranks are polled
+// in turn; time is moved by hand.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -123,7 +123,7 @@ TEST_P(UnicastCut, FrameOfARankWithoutUnicast_goesByMulticastWithin200Millisecon
   EXPECT_EQ(counters(0).reliable_frames_multicast, 2u) << "the retransmission and its ACK request";
 }
 
-// As if the frame waited in the queue of a slow link for this time.
+// The test acts as if the frame had waited in the queue of a slow link.
 TEST_P(UnicastCut, FrameThatIsAnsweredAfter100Milliseconds_isNotMulticast) {
   send(0, 1);
   pass(100 * kMillisecond);
@@ -134,7 +134,7 @@ TEST_P(UnicastCut, FrameThatIsAnsweredAfter100Milliseconds_isNotMulticast) {
   EXPECT_EQ(counters(0).reliable_frames_multicast, 0u);
 }
 
-// All ranks receive what is multicast: new data would fill the links of all of them.
+// New data that is multicast would fill the links of all ranks.
 TEST_P(UnicastCut, NewFramesWhileUnicastIsInDoubt_areNotMulticast) {
   send(0, 1);
   pass(200 * kMillisecond);

@@ -114,7 +114,7 @@ TEST_P(WaitSet, CallbackThatWaitsForAnyCall_isRefused) {
     });
     EXPECT_TRUE(set.ok());
     EXPECT_TRUE(barrier.wait().ok());
-    // The barrier ended in this thread, or in another that has called the callback before.
+    // The callback has run: in this thread, or in another thread that ended the barrier.
     EXPECT_EQ(refused, Code::invalid_argument);
     EXPECT_TRUE(receive.cancel().ok());
     EXPECT_EQ(receive.wait().code(), Code::aborted);
