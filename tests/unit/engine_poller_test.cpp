@@ -164,6 +164,23 @@ TEST_F(EnginePollerOf, CallToADormantCommunicator_beginsInTheNextRound) {
   EXPECT_EQ(polled(), Which{7});
 }
 
+TEST_F(EnginePollerOf, CallsToSeveralDormantCommunicators_allBeginInTheNextRound) {
+  make_dormant();
+  for (const int which : {7, 9, 7, 12}) submit(which);
+  engine_.poll_busy();
+  EXPECT_EQ(polled(), (Which{7, 9, 12}));
+}
+
+TEST_F(EnginePollerOf, RemovalAfterACall_leavesNoReferenceToTheCommunicator) {
+  make_dormant();
+  submit(7);
+  engine_.remove(*contexts_[7]);
+  contexts_[7].reset();
+  sleep_and_poll();
+  engine_.poll_all();
+  EXPECT_EQ(polled(), Which{});
+}
+
 TEST_F(EnginePollerOf, CallThatComesWhileTheOwnerPreparesToSleep_preventsTheSleep) {
   submit(0);
   engine_.poll_all();

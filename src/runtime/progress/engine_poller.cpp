@@ -51,6 +51,9 @@ Status EnginePoller::add(engine::CommunicatorContext& context) {
 }
 
 void EnginePoller::remove(engine::CommunicatorContext& context) {
+  // From here on no call refers to it, and `submitted_to_` does not either.
+  awaken(context);
+  awaken_changed();
   const int fd = context.endpoint().wait_descriptor();
   if (fd >= 0) (void)::epoll_ctl(epoll_.get(), EPOLL_CTL_DEL, fd, nullptr);
   std::erase(contexts_, &context);
@@ -73,6 +76,8 @@ void EnginePoller::awaken_if(const Condition& condition) {
 }
 
 void EnginePoller::awaken_changed() {
+  if (submitted_to_.load(std::memory_order_relaxed) != nullptr)
+    awaken(*submitted_to_.exchange(nullptr));
   if (!changed_.load(std::memory_order_relaxed) || !changed_.exchange(false)) return;
   awaken_if([](const auto& one) { return one.busy() || one.failures().noted(); });
 }
@@ -116,8 +121,8 @@ bool EnginePoller::retire_idle() {
     if (one->busy() || one->failures().noted() || one->receiver().has_workers()) return false;
     dormant_deadline_ = std::min(dormant_deadline_, one->next_deadline());
     one->operations().dormant() = true;
-    // A thread that submitted a call before it could see this sign has not set `changed_`.
-    if (one->busy()) on_change();
+    // A thread that submitted a call before it could see this sign has not reported the call.
+    if (one->busy()) on_submission(*one);
     return true;
   });
   const std::size_t awake = awake_.size();

@@ -48,7 +48,9 @@ class EnginePoller {
   /// Awakens a dormant communicator to which a call was submitted, before its next round. Any
   /// thread, after the submission.
   void on_submission(engine::CommunicatorContext& context) {
-    if (context.operations().dormant()) on_change();
+    if (!context.operations().dormant()) return;
+    const engine::CommunicatorContext* const other = submitted_to_.exchange(&context);
+    if (other != nullptr && other != &context) on_change();
   }
   /// Declares that calls or failures of dormant communicators may be due. Any thread.
   void on_change() { changed_.store(true, std::memory_order_seq_cst); }
@@ -115,8 +117,11 @@ class EnginePoller {
   std::vector<engine::CommunicatorContext*> awake_;     ///< those that are not dormant
   Instant dormant_deadline_ = kNever;  ///< the earliest deadline of a dormant communicator
   Instant all_due_{};                  ///< time at which all dormant communicators are awakened
-  std::atomic<bool> changed_{false};   ///< a dormant communicator may have a call or a failure
-  std::uint32_t rounds_ = 0;           ///< rounds of `poll_busy` since the owner slept
+  /// A dormant communicator that has a new call. Calls to several set `changed_` instead, because one
+  /// pointer holds the last one only.
+  std::atomic<engine::CommunicatorContext*> submitted_to_{nullptr};
+  std::atomic<bool> changed_{false};  ///< any dormant communicator may have a call or a failure
+  std::uint32_t rounds_ = 0;          ///< rounds of `poll_busy` since the owner slept
   bool sendable_watched_ = false;
 };
 
