@@ -76,11 +76,11 @@ class Lab {
   /// Adds a host's namespaces and host name to a request to start a program.
   Result<launch::SpawnRequest> request_on(int host, launch::SpawnRequest request) const;
 
-  /// Starts a program on a host and returns its process id. The caller must wait for the process.
+  /// Starts a program on a host and returns its process id. The caller must reap it (waitpid).
   Result<pid_t> spawn_on(int host, launch::SpawnRequest request) const;
 
-  /// Starts a program at an aggregator place and returns its process id. The caller must wait for
-  /// the process.
+  /// Starts a program in the namespace of an aggregator and returns its process id. The caller must
+  /// reap the process (waitpid).
   Result<pid_t> spawn_at_aggregator(int aggregator, launch::SpawnRequest request) const;
 
   /// Forks a child that runs `body` on the host and exits with the result of `body`. The caller

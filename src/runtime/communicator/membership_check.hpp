@@ -24,7 +24,7 @@ inline constexpr const char* kNarrowPathRemedy =
     "Give the switch ports between the hosts at least the MTU of the hosts, or lower that of the "
     "hosts (ip link set DEVICE mtu BYTES)";
 
-/// A way that multicast does not pass.
+/// Two ranks between which multicast does not arrive, in one direction.
 struct MulticastGap {
   std::string text;         ///< clause that names the ranks; empty: there is no gap
   std::vector<Rank> ranks;  ///< rank that does not hear, then the rank that it does not hear

@@ -113,7 +113,7 @@ class EnginePoller {
   device::Descriptor owner_event_;
   /// True while the owner sleeps; maintained only if there are receive workers.
   std::atomic<bool> asleep_{false};
-  std::vector<engine::CommunicatorContext*> contexts_;  ///< all that are served
+  std::vector<engine::CommunicatorContext*> contexts_;  ///< dormant or awake
   std::vector<engine::CommunicatorContext*> awake_;     ///< those that are not dormant
   Instant dormant_deadline_ = kNever;  ///< the earliest deadline of a dormant communicator
   Instant all_due_{};                  ///< time at which all dormant communicators are awakened
