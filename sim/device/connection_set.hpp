@@ -29,7 +29,8 @@ class ConnectionSet final : public Connections {
   std::size_t poll(Instant now, std::span<Completion> completions) override;
   void watch(Rank peer, bool on) override;
   bool quiet() const override;
-  /// The next instant at which the host's worker has a timer to serve; kNever if the NIC does it.
+  /// The next instant at which the host's worker has a timer to serve; kNever if the NIC serves the
+  /// timers.
   Instant next_deadline() const override;
   Result<MemoryKey> register_memory(std::span<std::byte> memory) override {
     return nic_->regions.add(memory);

@@ -89,7 +89,7 @@ class SimEndpoint final : public Endpoint {
   /// Receives a packet and takes over the packet's reference to its payload.
   void on_packet(const NicPacket& packet);
   void on_timer() { connections_->on_timer(); }
-  /// Reports that a packet that waited for credits has left the host.
+  /// Must be called when the last of the host's packets that waited for credits leaves the host.
   void departed(Instant when) {
     for (auto& group : groups_) group->departed(when);
   }
@@ -98,8 +98,8 @@ class SimEndpoint final : public Endpoint {
 
  private:
   bool transmit_multicast(std::uint32_t subgroup);
-  /// Whether chunks of this queue pair may wake the host: entries of a slot exchange may only while
-  /// this rank takes part in one.
+  /// Whether chunks of this queue pair may wake the host. Entries of a slot exchange may do so only
+  /// while this rank takes part in a slot exchange.
   bool may_wake(std::uint32_t subgroup) const {
     return subgroup < subgroup_count() || slot_exchange_->waits();
   }

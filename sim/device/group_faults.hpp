@@ -1,5 +1,5 @@
-// Faults of multicast at the port of a host: a switch that has dropped the host's memberships, and a
-// port that drops multicast. Packets of reliable connections are not affected.
+// Faults of multicast at the port of a host: a switch that has dropped the host's memberships, and
+// a port that drops multicast. Packets of reliable connections are not affected.
 #pragma once
 
 #include <cstdint>
@@ -10,11 +10,11 @@
 
 namespace tutti::device::sim {
 
-/// A time from which no multicast reaches a host.
+/// A time, from `at` on and for `length`, in which no multicast reaches a host.
 struct GroupFault {
   enum class Kind : std::uint8_t {
-    expired,  ///< until the endpoint joins its groups again
-    blocked,  ///< for the whole length
+    expired,  ///< ends early when the endpoint joins its groups again
+    blocked,  ///< lasts for the whole `length`
   };
   Kind kind = Kind::expired;
   tutti::sim::HostId host{};
@@ -27,8 +27,8 @@ struct GroupFault {
 class GroupFaults {
  public:
   void add(const GroupFault& fault) { faults_.push_back(fault); }
-  /// Whether a multicast packet that reaches `to` now vanishes. `joined`: the time at which the
-  /// endpoint has joined its groups last.
+  /// Whether a multicast packet that reaches `to` at `now` vanishes. `joined` is the time at which
+  /// the endpoint last joined its groups.
   bool loses(tutti::sim::HostId to, Instant joined, Instant now) const;
 
  private:

@@ -63,7 +63,7 @@ class SimMulticastQueuePair final : public MulticastQueuePair {
   bool sends_from(std::span<const std::byte> memory) const;
   /// Takes the next burst, of at most `limit` packets, from the send queue.
   MulticastBurst next_burst(std::uint32_t limit);
-  /// Reports the size of the burst that was taken last, and the instant `end` at which its last bit
+  /// Records the size of the burst that was taken last, and the instant `end` at which its last bit
   /// leaves the host.
   void departs(std::uint64_t bytes, Instant end) {
     departing_bytes_ = bytes;

@@ -30,14 +30,14 @@ std::uint32_t wire_bytes(const NicSettings& settings, const NicPacket& packet) {
                           : settings.acknowledgement_bytes;
 }
 
-/// The key by which the fabric draws whether a packet is lost. Each transmission of a packet has
-/// another key.
+/// The key by which the fabric draws whether a packet is lost. Each transmission of a packet has a
+/// key of its own.
 std::uint64_t identity_of(const NicPacket& packet, std::uint64_t transmission) {
   return draw(std::uint64_t{index(packet.source)} << 32 | index(packet.destination),
               packet.communicator, transmission);
 }
 
-/// Gives the packet a changed copy of its payload, which is a whole datagram.
+/// Applies a forgery to a packet, which gets a copy of its payload, a whole datagram.
 void forge(Forgery forgery, std::uint64_t times, PayloadStore& payloads, NicPacket& packet) {
   const Payload* const original = packet.payload;
   packet.payload = payloads.allocate(original->size_bytes, 1);

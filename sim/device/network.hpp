@@ -31,8 +31,8 @@ class SimNetwork final : public tutti::sim::Sink, private HostPorts {
   tutti::sim::Picoseconds now() const { return queue_->now(); }
   PayloadStore& payloads() { return payloads_; }
 
-  /// Adds a communicator whose rank r is on `hosts[r]`, with one multicast group per subgroup, and
-  /// one more for a slot exchange.
+  /// Adds a communicator whose rank r is on `hosts[r]`, with one multicast group per subgroup and,
+  /// if `slot_exchange` is set, one more group.
   /// Returns the number of the communicator.
   Result<std::uint32_t> add_communicator(std::span<const tutti::sim::HostId> hosts,
                                          std::uint32_t subgroups, bool slot_exchange = false);
@@ -46,8 +46,9 @@ class SimNetwork final : public tutti::sim::Sink, private HostPorts {
   GroupFaults& group_faults() { return group_faults_; }
   /// Number of multicast packets that group faults have lost, counted once for each receiver.
   std::uint64_t group_losses() const { return group_losses_; }
-  /// Number of packets of reliable connections that path faults lost or strangers sent again.
+  /// Number of packets of reliable connections that path faults lost.
   std::uint64_t path_losses() const { return path_losses_; }
+  /// Number of recorded packets that strangers sent again.
   std::uint64_t replayed() const { return replayed_; }
   /// Kills a host with all its endpoints.
   void kill(tutti::sim::HostId host);

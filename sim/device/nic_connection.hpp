@@ -24,7 +24,7 @@ class SimMulticastQueuePair;
 struct NicShared {
   NicSettings settings{};
   Nanoseconds peer_timeout{};
-  bool accept_big_endian_atomics = false;  ///< whether the poster converts old values
+  bool accept_big_endian_atomics = false;  ///< whether the caller converts old values
   PayloadStore* payloads = nullptr;
   SimMulticastQueuePair* multicast = nullptr;  ///< queue pair of the first subgroup
   RegionTable regions{};
@@ -38,7 +38,7 @@ struct NicShared {
   /// If bytes are not carried: sum of placement_check() over all memory that arriving data would
   /// have filled.
   std::uint64_t placed_check = 0;
-  /// Datagrams of strangers that the host has read, by the verdict on them.
+  // Numbers of datagrams of strangers that the host has read and refused, or wrongly accepted.
   std::uint64_t strangers_refused = 0;
   std::uint64_t strangers_accepted = 0;
 };
@@ -79,7 +79,7 @@ class NicConnection {
     bool signaled = true;
     bool answered = false;  ///< whether the answer to a READ or atomic has arrived
     Code code = Code::ok;
-    std::uint32_t unacknowledged = 0;  ///< packets
+    std::uint32_t unacknowledged = 0;  ///< number of unacknowledged packets
     std::uint64_t work_id = 0;
     std::span<std::byte> local;
     std::uint64_t key = 0;
@@ -109,9 +109,9 @@ class NicConnection {
     std::uint32_t operation = 0;
     std::uint32_t length = 0;
     std::uint64_t position = 0;
-    std::uint64_t key = 0;        ///< read_response
-    std::uint64_t offset = 0;     ///< read_response
-    std::uint64_t old_value = 0;  ///< atomic_answer
+    std::uint64_t key = 0;        ///< only in a read_response
+    std::uint64_t offset = 0;     ///< only in a read_response
+    std::uint64_t old_value = 0;  ///< only in an atomic_answer
     Instant sent{};
   };
 
@@ -167,7 +167,7 @@ class NicConnection {
   std::uint32_t first_flight_ = 0;  ///< sequence number of flights_[0]
   std::uint32_t lost_ = 0;          ///< number of flights to retransmit
 
-  std::uint32_t expected_ = 0;  ///< sequence number
+  std::uint32_t expected_ = 0;  ///< sequence number of the next packet to accept
   std::vector<NicPacket> early_;
   std::uint32_t unacknowledged_arrivals_ = 0;
 

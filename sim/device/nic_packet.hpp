@@ -17,7 +17,7 @@ enum class NicPacketKind : std::uint8_t {
   atomic_request,   ///< the payload is the AtomicOperands, `argument` the AtomicKind
   atomic_answer,    ///< `argument` is the old value
   refusal,          ///< refuses work of the peer because of a wrong key, range or alignment
-  acknowledgement,  ///< only an acknowledgement, which packets of every other kind carry too
+  acknowledgement,  ///< has only an acknowledgement; all kinds but datagram have one too
   ping,             ///< asks the peer for an answer as a sign of life
   datagram,         ///< frame of a connection by software; the payload is the whole datagram
 };

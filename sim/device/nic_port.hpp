@@ -20,9 +20,9 @@ struct MulticastBurst;
 class HostWaker {
  public:
   virtual ~HostWaker() = default;
-  /// `visible` is the instant from which the host can see the arrival. `chunk` says that a
-  /// multicast chunk arrived, whose wake-up may be delayed (completion moderation), and not a
-  /// completion.
+  /// `visible` is the instant from which the host can see the arrival. `chunk` is true if a
+  /// multicast chunk arrived, and false for anything else; only the wake-up for a chunk may be
+  /// delayed (completion moderation).
   virtual void wake(tutti::sim::HostId host, Instant visible, bool chunk) = 0;
 };
 
@@ -45,7 +45,7 @@ class HostPorts {
   virtual void unicast(std::uint32_t endpoint, const NicPacket& packet) = 0;
   /// The host of a rank of the endpoint's communicator.
   virtual std::uint32_t host_of(std::uint32_t endpoint, Rank rank) const = 0;
-  /// Reports that an endpoint no longer exists.
+  /// Must be called when an endpoint no longer exists.
   virtual void closed(std::uint32_t endpoint) = 0;
 
  protected:
@@ -76,13 +76,13 @@ class NicPort {
 
   /// Adds a queue, which gets the next number, counted from 0.
   void add_queue() { awaits_turn_.push_back(false); }
-  /// Reports that a queue has something to send.
+  /// Must be called when a queue has something to send; gives the queue turns at the host's port.
   void ready(std::uint32_t queue) {
     if (awaits_turn_[queue] || dead_) return;
     awaits_turn_[queue] = true;
     ports_->ready(endpoint_, queue);
   }
-  /// Reports that a queue has nothing left to send and needs no further turn.
+  /// Must be called when a queue has nothing left to send and needs no further turn.
   void drained(std::uint32_t queue) { awaits_turn_[queue] = false; }
   tutti::sim::Picoseconds multicast(const wire::Header& header, const MulticastBurst& burst) {
     return ports_->multicast(endpoint_, header, burst);
@@ -93,7 +93,7 @@ class NicPort {
   /// Whether the host has died, so that it sends and receives nothing.
   bool dead() const { return dead_; }
   void kill() { dead_ = true; }
-  /// Reports that the endpoint no longer exists.
+  /// Must be called when the endpoint no longer exists.
   void close() { ports_->closed(endpoint_); }
 
  private:

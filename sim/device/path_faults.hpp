@@ -1,5 +1,6 @@
-// Faults of the paths between pairs of hosts: packets of reliable connections that vanish because of
-// their direction or size, and recorded packets that arrive again later. Multicast is not affected.
+// Faults of the paths between pairs of hosts: packets of reliable connections that vanish because
+// of their direction or size, and recorded packets that arrive again later. Multicast is not
+// affected.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@
 
 namespace tutti::device::sim {
 
-/// A time in which packets from one host to another vanish if they are longer than `above_bytes` on
-/// the wire. With 0 the path is cut in this direction.
+/// A time, from `at` on and for `length`, in which packets from one host to another vanish if they
+/// are longer than `above_bytes` on the wire. With 0 the path is cut in this direction.
 struct PathFault {
   tutti::sim::HostId from{};
   tutti::sim::HostId to{};
@@ -27,15 +28,15 @@ struct PathFault {
 /// The change that a stranger makes to a datagram before it sends it.
 enum class Forgery : std::uint8_t {
   none,        ///< a copy, from the address of the host that sent the original
-  bit,         ///< one bit of the datagram is another, a different one each time
+  bit,         ///< one bit of the datagram is inverted, chosen anew each time
   counter,     ///< the counter of the header is higher, as if the datagram were new
-  address,     ///< it comes from the stranger's own address
-  reflection,  ///< it goes back to the host that sent the original
+  address,     ///< the datagram comes from the stranger's own address
+  reflection,  ///< the datagram goes back to the host that sent the original
 };
 
-/// A packet that a stranger has recorded and sends again, `after` the arrival of the original, and
-/// then for ever at intervals of `every`, if that is not 0. `number` counts the packets that arrive
-/// from one host at another, from 0.
+/// A packet that a stranger records and sends again, first at the time `after` after the original
+/// has arrived, then for ever at intervals of `every` (0: only once). The original is packet
+/// `number`, counted from 0, of those that arrive from host `from` at host `to`.
 struct Replay {
   tutti::sim::HostId from{};
   tutti::sim::HostId to{};
@@ -51,7 +52,7 @@ class PathFaults {
  public:
   void add(const PathFault& fault) { faults_.push_back(fault); }
   void add(const Replay& replay) { replays_.push_back(replay); }
-  /// Whether a packet of this size that reaches `to` now vanishes.
+  /// Whether a packet of this size that `from` sent and that reaches `to` at `now` vanishes.
   bool loses(tutti::sim::HostId from, tutti::sim::HostId to, std::uint32_t wire_bytes,
              Instant now) const;
   /// Counts an arrival, and returns the replay of this packet; null if there is none.

@@ -49,7 +49,7 @@ class RegionTable {
     bool live = false;
   };
 
-  /// Registered regions, a few: one for each collective whose data peers read.
+  /// Registered regions. They are few: one for each collective whose data peers read.
   std::vector<Region> regions_;
 };
 

@@ -1,9 +1,9 @@
-// The reliable connections of a simulated endpoint as the host's software runs them: the channels
-// of device/rc, which the `ip` device runs over sockets, here over a send queue and a receive queue
-// of the simulated host.
+// The reliable connections of a simulated endpoint that the host's software runs. They use the
+// channels of device/rc, like the `ip` device, but over a send queue and a receive queue of the
+// simulated host instead of sockets.
 //
-// The host must poll. While it does not, arrived datagrams wait in the receive queue, and nothing
-// is acknowledged or timed.
+// The host must poll. While it does not, arrived datagrams wait in the receive queue, no ACK is
+// sent, and no timeout takes effect.
 #pragma once
 
 #include <cstdint>

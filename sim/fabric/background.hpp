@@ -13,7 +13,7 @@ struct BackgroundSettings {
   std::uint64_t seed = 1;
   /// Number of streams. No two send from the same host if there are enough hosts.
   std::uint32_t streams = 0;
-  double load = 0.1;  ///< mean share of its host's link that a stream uses, 0 to 1
+  double load = 0.1;  ///< mean load of a host's link by one stream, 0 to 1 of the link's rate
   std::uint32_t packet_bytes = 4122;
   /// Mean number of packets of a burst; drawn from 1 to twice the mean.
   std::uint32_t burst_packets = 16;

@@ -11,8 +11,8 @@ namespace tutti::sim {
 /// kinds come first.
 enum class EventKind : std::uint8_t {
   fabric_arrival = 0,       ///< Fabric: a packet or train reaches the end of a link (the target)
-  fabric_leaf_arrival = 1,  ///< Fabric: the same packet reaches several hosts of a leaf at once
-  /// Fabric: the port of a link (the target) that lacked credits may have some now.
+  fabric_leaf_arrival = 1,  ///< Fabric: a packet or train reaches several hosts of a leaf at once
+  /// Fabric: credits may have returned to the port of a link (the target) that had too few.
   fabric_credit = 2,
   background = 3,  ///< BackgroundTraffic: the next burst of a stream (the target) begins
   traffic = 4,     ///< TrafficRun: a message has been processed, or a packet has left its host

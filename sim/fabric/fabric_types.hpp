@@ -79,7 +79,7 @@ struct Arrival {
 
 enum class DropReason : std::uint8_t {
   queue_full,  ///< in lossy mode: the port's queue was full (tail drop)
-  bit_error,   ///< a random bit error or loss on the link, or an inverted draw
+  bit_error,   ///< a random bit error or loss on the link, or an inverted loss draw
   link_down,   ///< the link, or every link towards the destination, is down
 };
 
@@ -106,8 +106,8 @@ class Sink {
 class PortObserver {
  public:
   virtual ~PortObserver() = default;
-  /// Reports that `count` packets leave on a link back to back; the first begins at `begin`, and
-  /// each takes the time `each`.
+  /// Reports that `count` packets leave on a link back to back. The first packet starts at `begin`,
+  /// and every packet occupies the link for the time `each`.
   virtual void sent(LinkId link, Picoseconds begin, Picoseconds each, std::uint32_t count,
                     const Packet& packet) = 0;
 };
@@ -122,7 +122,7 @@ enum class FlowControl : std::uint8_t {
 };
 enum class Routing : std::uint8_t {
   ecmp,         ///< routes by a hash of flow, source and destination: each flow has one path
-  adaptive,     ///< routes each packet by the port that is free first; packets may overtake
+  adaptive,     ///< routes each packet by the port that is free first; packets may be reordered
   destination,  ///< routes by the number of the destination, like static tables
 };
 
@@ -143,8 +143,8 @@ struct FabricSettings {
 /// Chooses the multicast tree of a group by the tree's root.
 struct TreeChoice {
   static constexpr std::uint32_t kByGroup = 0xffff'ffffu;
-  /// Index of the root among the switches of the top level, below Fabric::trees(). kByGroup: the
-  /// root is drawn from seed and group.
+  /// Index of the root among the switches of the top level, less than Fabric::trees(). kByGroup:
+  /// the root is drawn from seed and group.
   std::uint32_t root = kByGroup;
 };
 
@@ -180,7 +180,7 @@ struct FabricCounters {
   /// give the same results as single packets.
   std::uint64_t train_conflicts = 0;
   std::uint64_t leaf_events = 0;  ///< number of events that stand for arrivals at several hosts
-  std::uint64_t absorbed = 0;     ///< number of contributions that ended in a switch's sum
+  std::uint64_t absorbed = 0;     ///< number of contributions that left a switch's sum incomplete
   /// Largest number of incomplete sums at one time, over all switches.
   std::uint64_t most_open_reductions = 0;
 };

@@ -178,8 +178,8 @@ class Topology {
  private:
   friend class TopologyBuilder;
 
-  /// The position of a switch in a fat tree. `subtree` is the number of its subtree among those of
-  /// its level.
+  /// The position of a switch in a fat tree. `subtree` is the number of the switch's subtree among
+  /// the subtrees of its level; several switches can be the top of one subtree.
   struct Position {
     std::uint32_t level = 0;
     std::uint32_t subtree = 0;

@@ -14,8 +14,9 @@ class TopologyBuilder {
   /// Adds a kind of link and returns its number; equal kinds have one number. At most 256 kinds are
   /// possible.
   std::uint8_t add_spec(const LinkSpec& spec);
-  /// Adds the leaves with their hosts and the links between them; must be called first. If a host's
-  /// number divided by `uniform` is its leaf, leaf_of() divides; otherwise `uniform` must be 0.
+  /// Adds the leaves with their hosts and the links between them; must be called first. leaf_of()
+  /// divides a host's number by `uniform` to find the host's leaf. If this gives a wrong leaf for
+  /// any host, `uniform` must be 0, and leaf_of() looks the leaf up.
   void add_hosts(std::span<const std::uint32_t> hosts_of_leaf, std::uint32_t uniform,
                  std::uint8_t spec);
   /// Sets the total number of switches; switches without hosts follow the leaves.
@@ -27,9 +28,9 @@ class TopologyBuilder {
 
   /// Finishes a fat tree, whose routes are computed from the numbers in Topology::Level.
   Topology finish_tree(const FatTreeShape& shape);
-  /// Finishes a topology that routes by tables over the leaves of a group and over groups.
-  /// `group_of` holds the group of each switch; leaves are numbered group by group. Error: a leaf
-  /// cannot be reached.
+  /// Finishes a topology that routes by tables: each switch has the routes to every leaf of its own
+  /// group and to every group. `group_of` holds the group of each switch; leaves are numbered group
+  /// by group. Error: a leaf cannot be reached.
   Result<Topology> finish_tables(std::vector<std::uint32_t> group_of, std::uint32_t groups);
 
  private:

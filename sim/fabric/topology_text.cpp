@@ -1,7 +1,7 @@
 // Reads topologies as text. Each line has one statement, and `#` begins a comment:
 //
-//   link 200Gbit/s 50ns [ber 1e-12]      kind of all links of the lines below
-//   switch NAME...  [level N]            N: 1 for leaves; default: by distance from them
+//   link 200Gbit/s 50ns [ber 1e-12]      kind of all links in the lines below
+//   switch NAME...  [level N]            N: 1 for leaves; default: by distance from the leaves
 //   hosts SWITCH N                       N hosts, numbered leaf by leaf as leaves are declared
 //   cable SWITCH SWITCH [xN]             N parallel cables
 //

@@ -8,7 +8,7 @@ namespace tutti::device::fault {
 
 namespace {
 
-// Number of chunks after which a new generation of counts begins and the older one is dropped.
+// Number of chunks with which recent_ is full and becomes older_.
 constexpr std::size_t kGeneration = 1 << 18;
 // Constant that makes the draws for the details of a fault independent of the draws that decide on
 // the fault.

@@ -58,7 +58,8 @@ struct Subject {
 
 /// The first rule of `plan` that applies to the packet, or null.
 const FaultRule* decide(const FaultPlan& plan, const Subject& subject);
-/// A random draw for the details of a fault, independent of the draw that decided it.
+/// A random draw for the details of a fault, such as the bit to invert. It is independent of the
+/// draw that decided on the fault.
 std::uint64_t detail(const FaultPlan& plan, const Subject& subject);
 
 /// Counts the copies of each chunk that pass one queue pair.
@@ -80,8 +81,8 @@ class OccurrenceCounter {
   };
   using Counts = std::unordered_map<Key, std::uint32_t, Hash>;
 
-  // Counts of the two latest generations of chunks. Older counts are dropped, which bounds the
-  // memory; the copies of a chunk are close together in time.
+  // Counts of the latest chunks. A full recent_ becomes older_, and the previous older_ is dropped:
+  // this bounds the memory, and the copies of a chunk are close together in time.
   Counts recent_;
   Counts older_;
 };

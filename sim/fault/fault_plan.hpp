@@ -27,7 +27,7 @@ enum class Action : std::uint8_t {
   /// The receiver gets the chunk after `distance` later chunks, but at the latest after the time
   /// `by`.
   reorder,
-  duplicate,  ///< the packet arrives twice: a chunk at either site, a frame at the sender only
+  duplicate,  ///< the packet arrives twice; reliable frames can be duplicated only at the sender
   corrupt,    ///< the receiver gets the chunk with one wrong bit in payload or tag
 };
 enum class FaultSite : std::uint8_t { sender, receiver };
@@ -53,9 +53,10 @@ struct FaultRule {
   std::optional<Interval> psns{};  ///< PSNs of the chunks that the rule strikes; unset: all
   std::optional<Rank> source{};    ///< rank whose packets the rule strikes; unset: all ranks
   std::vector<Rank> ranks{};       ///< receiving ranks at which the rule strikes; empty: all
-  /// The rule strikes only this many first copies of a packet; 0: it strikes all copies.
+  /// The rule strikes only the first `occurrences` copies of each packet; 0: all copies.
   std::uint32_t occurrences = 0;
-  /// Delay of a delayed chunk or of a duplicate. For reorder it is the longest delay.
+  /// Delay of a delayed chunk, or of the second copy of a chunk that the receiver duplicates. For
+  /// reorder it is the longest delay.
   Nanoseconds by{0};
   std::uint32_t distance = 0;  ///< number of chunks that must overtake a reordered chunk
 

@@ -18,9 +18,9 @@ namespace tutti::simulation {
 
 using Bytes = std::vector<std::byte>;
 
-/// The bytes that a collective must deliver: one block of each source, in rank order. If the
-/// collective differs by rank: the bytes that the ranks send, in rank order. All ranks share one
-/// copy.
+/// The bytes that a collective must deliver to every rank: one block of each source, in rank order.
+/// If the collective differs by rank (see differs_by_rank()), these are instead the bytes that the
+/// ranks send, in rank order. All ranks share one copy.
 Bytes expected_result(const CollectiveSpec& spec, std::uint32_t ranks, std::uint64_t seed);
 
 /// The number of bytes of expected_result(). Each rank receives them, unless the collective differs

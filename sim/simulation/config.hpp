@@ -29,14 +29,14 @@ enum class CollectiveKind : std::uint8_t {
   ring_allgather,  ///< point-to-point Allgather in a ring
   chain_broadcast,
   barrier,
-  // From rank to rank, by the algorithms binomial, pairwise and ring.
+  // Point-to-point collectives, by the algorithms binomial, pairwise and ring.
   gather,
   scatter,
   alltoall,
   reduce,  ///< sums of 64-bit words, like the two below
   reduce_scatter,
   allreduce,
-  // By the slot exchange between hosts.
+  // Collectives by the slot exchange between hosts.
   slot_allgather,
   slot_broadcast,
   slot_barrier,

@@ -6,7 +6,7 @@ namespace tutti::simulation {
 
 namespace {
 
-/// The shortest time without an answer after which a host may be found lost.
+/// The shortest time without an answer after which a host may be declared lost.
 Nanoseconds patience_of(const WorldConfig& config) {
   Nanoseconds patience = Nanoseconds::max();
   for (const CommunicatorSpec& one : config.communicators) {
@@ -15,7 +15,7 @@ Nanoseconds patience_of(const WorldConfig& config) {
   return patience;
 }
 
-/// True if a paused host answers its peers no more in some communicator.
+/// True if in some communicator a host stops answering its peers while its worker is paused.
 bool answers_by_worker(const WorldConfig& config) {
   return std::any_of(config.communicators.begin(), config.communicators.end(),
                      [](const CommunicatorSpec& one) {
@@ -62,7 +62,8 @@ bool Expectation::may_name(std::span<const sim::HostId> named,
   const auto cut_off = [this](sim::HostId host) { return fate(host) == HostFate::cut_off; };
   if (named.size() > kEnds) return false;
   if (std::any_of(named.begin(), named.end(), at_fault)) return true;
-  // The link of either of two ranks is the path between them, which ends at both.
+  // Between two ranks, a cut link of one rank cuts the path between both, so that an error may name
+  // either rank.
   return !named.empty() && hosts.size() == kEnds &&
          std::any_of(hosts.begin(), hosts.end(), cut_off);
 }

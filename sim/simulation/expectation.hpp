@@ -12,10 +12,10 @@ namespace tutti::simulation {
 
 /// The effect of all faults together on what other hosts see of one host.
 enum class HostFate : std::uint8_t {
-  sound,        ///< no error may name it
-  stopped,      ///< stopped beyond the peer timeout
+  sound,        ///< no error may name the host
+  stopped,      ///< paused and cut off for longer than the peer timeout in all
   end_of_path,  ///< cut off from a peer in one direction, perhaps only for long packets
-  cut_off,      ///< cut off from all peers in one direction or both
+  cut_off,      ///< cut off from all peers, in one direction or both, for longer than that
   dead,
 };
 

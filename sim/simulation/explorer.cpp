@@ -110,10 +110,10 @@ class Execution {
   /// The packets delivered to a rank.
   struct History {
     std::uint64_t ordered = 0;  ///< hash over the packets whose order matters
-    /// Sum over the hashes of the latest consecutive chunks that only set their own bit in the
-    /// chunk map, whose order does not matter.
+    /// Sum of the hashes of the latest consecutive chunks that only set their own bit in the chunk
+    /// map. The order of these chunks does not matter.
     std::uint64_t marks = 0;
-    /// Sum over the hashes of the chunks that had no effect, whose order does not matter.
+    /// Sum of the hashes of the chunks that had no effect. Their order does not matter.
     std::uint64_t idle = 0;
     /// Hashes of the contents of the chunks delivered to the rank.
     std::vector<std::uint64_t> chunks;
@@ -123,7 +123,8 @@ class Execution {
       marks = 0;
     }
   };
-  /// The state of a rank that other ranks and the clock can observe.
+  /// The values that show whether a delivered packet had an effect, and which: counters, packets
+  /// sent, collectives left, and the rank's next deadline.
   struct Effects {
     std::uint64_t chunks_received = 0;
     observe::Counters others{};

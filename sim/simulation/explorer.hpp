@@ -33,7 +33,7 @@ struct ExplorerSpec {
 
 struct ExplorerReport {
   Status verdict;
-  std::uint64_t states = 0;  ///< distinct states
+  std::uint64_t states = 0;  ///< number of distinct states
   std::uint64_t ends = 0;    ///< number of paths that reached the end of the collective
   std::uint64_t steps = 0;
   std::uint64_t idle_steps = 0;  ///< number of arrivals that had no effect

@@ -100,7 +100,8 @@ CommunicatorSpec ScenarioWorld::make_communicator(const ScenarioCommunicator& fr
   to.nic.send_queue_chunks = scenario_.send_queue_chunks;
   to.nic.connections = scenario_.connections;
   if (scenario_.connections == device::sim::ConnectionKind::software) {
-    // As for jobs, half a peer timeout without progress (CommunicatorOptions::peer_timeout).
+    // As in jobs, paths are tested after half a peer timeout without progress (see
+    // CommunicatorOptions::peer_timeout).
     to.engine.path_test_interval = from.peer_timeout / 2;
   }
   to.nic.slot_exchange =
@@ -252,8 +253,8 @@ Status ScenarioWorld::check_staging(const ScenarioResult& result) {
       result.staging_drops);
 }
 
-// Checks a run without loss or delay: recovery must move no bytes, and no chunk may cross a link
-// twice.
+// Checks a run without loss or delay: recovery must move no bytes, and no link may carry more bytes
+// than all ranks sent.
 Status ScenarioWorld::check_nothing_was_recovered(const ScenarioResult& result) {
   if (result.recovered_bytes > 0) {
     return failure(Code::internal, "{} bytes were recovered although nothing was lost",

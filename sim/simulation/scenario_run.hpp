@@ -25,9 +25,9 @@ struct ScenarioResult {
   /// Number of payload bytes that receivers did not get because of drops and corruption.
   std::uint64_t lost_bytes = 0;
   std::uint64_t staging_drops = 0;
-  /// Number of packets of reliable connections that path faults lost or repeated.
+  /// Number of packets of reliable connections that path faults lost.
   std::uint64_t path_losses = 0;
-  std::uint64_t replayed = 0;
+  std::uint64_t replayed = 0;  ///< number of recorded packets that strangers sent again
 };
 
 /// A scenario that is set up as a simulation.

@@ -33,11 +33,11 @@ struct CollectiveEnd {
   Instant ended_at{};
 };
 
-/// A report that joining the multicast groups again did not help.
+/// A rank's report that it still does not hear a source after it joined its multicast groups again.
 struct UnheardSource {
   std::uint32_t communicator = 0;
   Rank rank = kNoRank;    ///< rank that reports
-  Rank source = kNoRank;  ///< rank that it does not hear
+  Rank source = kNoRank;  ///< rank that the reporting rank does not hear
 };
 
 /// The result of a simulation.

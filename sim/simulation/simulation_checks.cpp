@@ -29,7 +29,7 @@ Status Simulation::check_end() {
   return check_ports();
 }
 
-/// The ranks at fault are those that the error names as values.
+/// Takes the named ranks from the list in the error (Status::ranks()), not from its text.
 bool Simulation::names_a_rank_at_fault(const Expectation& expected, const Member& member) const {
   std::vector<sim::HostId> named;
   for (const Rank rank : member.first_error.ranks()) {

@@ -33,7 +33,7 @@ class Drawer {
     const std::uint32_t communicators = chance(6) ? 2 : 1;
     for (std::uint32_t c = 0; c < communicators; ++c) communicator(one, c);
     network_faults(one);
-    // These draws have a stream of their own, so that all others stay the same.
+    // These draws have a random stream of their own, so that they do not depend on the draws above.
     random_ = Random(software_seed_);
     if (options_.connections ? *options_.connections == ConnectionKind::software : chance(4)) {
       software(one);
@@ -218,12 +218,12 @@ class Drawer {
     peer_timeout_ = one_of(std::array{Nanoseconds(1'000'000'000), Nanoseconds(1'500'000'000)});
     for (ScenarioCommunicator& each : one.communicators) {
       each.peer_timeout = peer_timeout_;
-      // The engine polls this often while it waits, and here it may wait for seconds.
+      // The engine polls at these intervals while it waits, which may take seconds here.
       each.reorder_delay = Nanoseconds(5'000'000);
       each.alpha = std::max(each.alpha, Nanoseconds(5'000'000));
     }
     if (chance(3)) {
-      // The queues of slot exchanges hold a whole entry of each rank, as those of sockets do.
+      // A slot exchange needs queues that hold a whole entry of each rank, as those of sockets do.
       one.send_queue_chunks = Scenario().send_queue_chunks;
       for (ScenarioCommunicator& each : one.communicators) slot_exchanges(each);
     }
@@ -255,7 +255,8 @@ class Drawer {
     if (chance(3)) strangers(one);
   }
 
-  /// Runs some collectives by slot exchange. Fault rules would remove the slot exchange.
+  /// Runs some collectives by slot exchange, and removes all fault rules, because endpoints with
+  /// fault rules have no slot exchange.
   void slot_exchanges(ScenarioCommunicator& one) {
     constexpr std::uint32_t kMaxRanks = 16;
     constexpr std::uint64_t kMostBytes = 2048;
@@ -280,7 +281,7 @@ class Drawer {
     return sim::HostId{(index(host) + from_to(1, std::max(2u, hosts) - 1)) % std::max(2u, hosts)};
   }
   Instant moment() { return Instant{time_up_to(chance(2) ? 50'000 : 3'000'000).count()}; }
-  /// A time that a host or link is out of use: far below the peer timeout, or far above it.
+  /// A time for which a host or link is out of use: far below the peer timeout, or far above it.
   Nanoseconds time_lost() {
     if (chance(2)) return Nanoseconds(1'000'000) + time_up_to(peer_timeout_.count() * 2 / 5);
     return peer_timeout_ * 3 / 2 + time_up_to(peer_timeout_.count());

@@ -28,7 +28,7 @@ Scenario draw_scenario(std::uint64_t seed, const SwarmOptions& options = {});
 struct SwarmFeatures {
   std::uint64_t software = 0;  ///< connections by software
   std::uint64_t slots = 0;     ///< slot exchanges
-  std::uint64_t stops = 0;
+  std::uint64_t stops = 0;     ///< pauses of hosts' workers
   std::uint64_t deaths = 0;
   std::uint64_t flaps = 0;        ///< links that go down and up again
   std::uint64_t one_way = 0;      ///< paths or links that are cut in one direction
@@ -48,7 +48,7 @@ struct SwarmSummary {
   std::uint64_t seeds = 0;
   std::uint64_t events = 0;
   std::uint64_t completed = 0;  ///< number of collectives that ended, summed over the ranks
-  /// Number of collectives that ended with an error because a host died.
+  /// Number of collectives that ended with an error, summed over the ranks.
   std::uint64_t failed = 0;
   std::uint64_t strangers_refused = 0;  ///< number of datagrams of strangers that were refused
   std::uint64_t digest = 0;

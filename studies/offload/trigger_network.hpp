@@ -54,8 +54,8 @@ struct TriggerNetworkReport {
   // The next fields are figures over all nodes.
   /// Largest number of packets in one unit's buffer, in percent of its slots without the reserve.
   double most_full_percent = 0;
-  /// Capacity of one unit, in percent of its slots without the reserve: all slots, and one place
-  /// per sequence.
+  /// Capacity of one unit, which is all its slots plus one place per sequence, in percent of its
+  /// slots without the reserve.
   double allowed_percent = 0;
   std::uint64_t packets = 0;      ///< number of accepted packets
   std::uint64_t held_back = 0;    ///< number of packets that were pushed back at least once

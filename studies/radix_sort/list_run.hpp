@@ -32,7 +32,7 @@ struct ListCosts {
   /// Delay from the link, or from the interface, until a completion is in the host's completion
   /// queue.
   Nanoseconds completion{600};
-  /// Time that the host needs to post one task to an interface. Assumed: some stores.
+  /// Time that the host needs to post one task to an interface. Assumed: a few store instructions.
   Nanoseconds post{50};
   /// Time that the interface, which all ranks of a host share, needs for each message sent, each
   /// wait and each enable. [Inozemtsev12] gives no value; this one is calibrated at one cell of

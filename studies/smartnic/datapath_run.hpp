@@ -66,8 +66,9 @@ Result<DatapathReport> run_datapath(const DatapathSpec& spec);
 /// The payload rate of a busy link, without packet headers.
 double link_bytes_per_second(const DatapathSpec& spec);
 
-/// The smallest number of threads, among powers of two, with which an operation of this length
-/// reaches `share` of the link's payload rate; 0 if there is none.
+/// The smallest number of threads, among powers of two, with which an operation of
+/// `spec.buffer_bytes` reaches the part `share` (0 to 1) of its rate on a busy link; 0 if there is
+/// none.
 Result<std::uint32_t> threads_for_link(DatapathSpec spec, double share);
 
 }  // namespace tutti::simulation

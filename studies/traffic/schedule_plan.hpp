@@ -12,8 +12,9 @@
 namespace tutti::traffic {
 
 /// Converts the schedules of all ranks, indexed by rank, to one message plan. Every block has
-/// `block_bytes`. A message is sent once everything has been received on which its task depends,
-/// directly or through copies and reductions. These tasks, and waiting for own sends, take no time.
+/// `block_bytes`. A message is sent once its rank has received everything on which the send task
+/// depends, directly or through copies and reductions. Copies, reductions and waiting for the
+/// rank's own sends take no time.
 ///
 /// Errors: unsupported (held or ordered queues, one-sided tasks, tasks that wait for a collect),
 /// invalid_argument (messages without a receiver, or messages that wait for each other in a cycle).

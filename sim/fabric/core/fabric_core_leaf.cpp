@@ -3,7 +3,7 @@
 //
 // Ports with equal state share it in a leaf slice, and one event delivers a packet to all their
 // hosts. A port that other traffic uses leaves the slice. It rejoins at the first multicast packet
-// that starts at the same instant on it and on the others.
+// that starts at the same instant on this port as on the ports of the slice.
 //
 // Nothing is approximated, with one exception: `rx` of shared ports counts a packet before it has
 // crossed the last link.

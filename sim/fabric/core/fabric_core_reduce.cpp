@@ -1,8 +1,8 @@
 // In-network reductions: contributions follow the links of a multicast tree to their destination,
-// in the reverse direction of a multicast from there. Each switch has one sum per reduction and
-// sends it on after the last contribution that it waits for.
+// in the reverse direction of a multicast from that host. Each switch has one sum per reduction and
+// sends the sum on when the last contribution that it waits for has arrived.
 //
-// Link traffic and its times are exact; additions take no longer than forwarding.
+// Link traffic and its times are exact; the additions do not delay the forwarding.
 #include <algorithm>
 
 #include "sim/fabric/core/fabric_core.hpp"

@@ -60,7 +60,8 @@ class LinkCredits {
 
   /// Queues a copy of an arrived or injected packet at the port of a link until it has credits.
   void wait(LinkId link, Incoming& in, const TrainPart& part, Picoseconds ready);
-  /// Reports that the `fabric_credit` event of a link is being handled.
+  /// Must be called when the `fabric_credit` event of a link is handled, before the next wake-up is
+  /// scheduled.
   void woken(LinkId link) { credits_[index(link)].wake_at = kForever; }
   /// The first of the copies that wait at the port of a link. At least one copy must wait.
   const CreditWaiter& first_waiter(LinkId link) {
@@ -70,14 +71,13 @@ class LinkCredits {
   /// Wakes the port of a link when the link's next credits return.
   void wake_at_next_release(LinkId link);
 
-  /// Whether a waiting copy belongs to a packet that a host injects, which occupies no buffer of a
-  /// switch.
+  /// Whether a waiting copy comes directly from a host, so that it occupies no buffer of a switch.
   bool injected(const CreditWaiter& waiter) { return holds_[waiter.hold].in == kNoLink; }
-  /// Reports that a waiting copy has left at `when`. The last copy of a packet frees the packet's
-  /// room in its switch.
+  /// Must be called when a waiting copy leaves, at `when`. The last copy of a packet frees the
+  /// packet's room in its switch.
   void copy_left(std::uint32_t hold, Picoseconds when, std::uint32_t bytes);
-  /// Computes when a packet's room in its switch is free again. Called when each copy of the packet
-  /// has left or has begun to wait.
+  /// Computes when a packet's room in its switch is free again. Must be called once every copy of
+  /// the packet has left or waits for credits.
   void finish_input(const Incoming& in, const TrainPart& part, std::uint32_t wire_bytes);
 
   std::size_t bytes() const;

@@ -15,7 +15,7 @@ namespace tutti::sim {
 /// The port of a directed link: the instant until which it is busy, and its counters.
 struct alignas(64) FabricPort {
   Picoseconds busy_until{};
-  Picoseconds train_until{-1};  ///< instant at which the last packet of a train is ready
+  Picoseconds train_until{-1};  ///< instant at which the last packet of the latest train is ready
   TrafficCount tx;
   TrafficCount rx;
 };
@@ -66,7 +66,8 @@ class PortTable {
     return first_slices_[index(leaf)] + (index(host) - index(topology_.first_host(leaf))) / 64;
   }
   /// Selects the followers of a slice: those of `hosts` on whose ports a packet that is ready at
-  /// `ready` starts at the same instant, and no others.
+  /// `ready` starts at the same instant as on the ports of the followers so far. If none of `hosts`
+  /// follows so far, the port of the first host determines this instant.
   void share(LeafSlice& slice, std::uint64_t hosts, Picoseconds ready);
 
   std::size_t bytes() const;

@@ -8,7 +8,7 @@
 
 namespace tutti::sim {
 
-/// Consecutive packets of a train, which one event concerns.
+/// Consecutive packets of a train that one event handles together.
 struct TrainPart {
   std::uint32_t flight = 0;  ///< number of the packet or train in flight
   std::uint16_t first = 0;
@@ -32,7 +32,8 @@ struct Incoming {
   Picoseconds tail;       ///< instant at which the last bit of the first packet has arrived
   Picoseconds left_at{};  ///< result: instant at which the last bit of the last copy has left
   Picoseconds left_spacing{};  ///< result: time between the departures of a train's packets
-  /// Result: number of the occupied buffer space if a copy waits, otherwise 0.
+  /// Result: number under which LinkCredits holds the packet's buffer space if a copy waits,
+  /// otherwise 0.
   std::uint32_t hold = 0;
 };
 
