@@ -90,8 +90,8 @@ class Sink {
   /// Reports an arrival at `arrival.time`. The later packets of a train follow at the times that
   /// `arrival` gives.
   virtual void arrived(const Arrival& arrival, HostId at, const Packet& packet) = 0;
-  /// Reports the same arrival at several hosts of a leaf: at host `first` + i for every set bit i
-  /// of `hosts`. A sink may override this function to handle the hosts faster.
+  /// Reports one arrival at several hosts of a leaf: at host `first` + i for every set bit i of
+  /// `hosts`. A sink may override this function to handle the hosts faster.
   virtual void arrived_on_leaf(const Arrival& arrival, HostId first, std::uint64_t hosts,
                                const Packet& packet);
   /// Reports that the packets `lost` were lost on `link`. Other copies of a multicast packet may

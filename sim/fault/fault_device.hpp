@@ -25,7 +25,7 @@ class FaultDevice final : public Device {
         tap_(std::make_shared<PlannedFrameTap>(plan_, counters_)) {}
 
   /// The hook that applies the plan's rules to reliable frames. The options of the decorated device
-  /// must name it.
+  /// must contain this hook.
   std::shared_ptr<FrameTap> frame_tap() const { return tap_; }
   /// Sets the decorated device, which does the transfers. Must be called before `open`.
   void decorate(std::shared_ptr<Device> inner) { inner_ = std::move(inner); }

@@ -140,8 +140,8 @@ std::shared_ptr<const schedule::Schedule> find_template(const schedule::Template
   return found ? std::move(*found) : nullptr;
 }
 
-/// The operation of a collective by slot exchange, as a communicator makes it for the
-/// algorithm `linear`.
+/// The operation of a collective by slot exchange, as a communicator makes it for the algorithm
+/// `linear`.
 std::unique_ptr<engine::Operation> slot_operation(const CollectiveSpec& spec, Rank rank,
                                                   std::span<const std::byte> own,
                                                   std::span<std::byte> result) {

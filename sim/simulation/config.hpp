@@ -45,8 +45,9 @@ constexpr bool uses_slots(CollectiveKind kind) { return kind >= CollectiveKind::
 constexpr bool is_barrier(CollectiveKind kind) {
   return kind == CollectiveKind::barrier || kind == CollectiveKind::slot_barrier;
 }
-/// Whether ranks send blocks other than the one that every rank receives. Such collectives need
-/// simulations that carry bytes.
+/// Whether the result of a collective must be computed for each rank from what all ranks send,
+/// because not every rank receives all sent blocks unchanged. Such collectives need simulations
+/// that carry bytes.
 constexpr bool differs_by_rank(CollectiveKind kind) {
   return kind >= CollectiveKind::gather && kind <= CollectiveKind::allreduce;
 }

@@ -13,9 +13,9 @@ namespace tutti::simulation {
 /// The effect of all faults together on what other hosts see of one host.
 enum class HostFate : std::uint8_t {
   sound,        ///< no error may name the host
-  stopped,      ///< paused and cut off for longer than the peer timeout in all
+  stopped,      ///< pauses and outages together exceed the peer timeout
   end_of_path,  ///< cut off from a peer in one direction, perhaps only for long packets
-  cut_off,      ///< cut off from all peers, in one direction or both, for longer than that
+  cut_off,      ///< outages exceed the peer timeout: no peer reachable, in one direction or both
   dead,
 };
 
@@ -23,8 +23,8 @@ class Expectation {
  public:
   explicit Expectation(const WorldConfig& config);
 
-  /// True if an error of a communicator on `hosts` rightly names the ranks on `named`: one rank at
-  /// fault, or two ranks as the ends of a path, of which one at least is at fault.
+  /// True if an error in a communicator on `hosts` may name the ranks on the hosts `named`: one
+  /// rank at fault, or the two ends of a path, at least one of which is at fault.
   bool may_name(std::span<const sim::HostId> named, std::span<const sim::HostId> hosts) const;
 
  private:

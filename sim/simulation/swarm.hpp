@@ -15,7 +15,7 @@ namespace tutti::simulation {
 struct SwarmOptions {
   std::uint32_t ranks = 0;  ///< number of ranks; 0: drawn, mostly 2 to 16
   bool deaths = true;
-  /// Kind of all connections; unset: drawn. With `nic`, every seed is the scenario that it was
+  /// Kind of all connections; unset: drawn. With `nic`, every seed gives the same scenario as
   /// before connections by software existed.
   std::optional<device::sim::ConnectionKind> connections{};
 };
@@ -47,7 +47,7 @@ struct SwarmSummary {
   SwarmFeatures drawn;
   std::uint64_t seeds = 0;
   std::uint64_t events = 0;
-  std::uint64_t completed = 0;  ///< number of collectives that ended, summed over the ranks
+  std::uint64_t completed = 0;  ///< number of collectives without an error, summed over the ranks
   /// Number of collectives that ended with an error, summed over the ranks.
   std::uint64_t failed = 0;
   std::uint64_t strangers_refused = 0;  ///< number of datagrams of strangers that were refused

@@ -20,10 +20,10 @@ struct CompletionWork {
   double cycles = 0;          ///< cycles from one completion to the next on an idle core
 };
 
-/// Costs of a completion from [Khalilov24] table I, which gives 11.9 (UC) and 5.2 (UD) for one
-/// thread. These are read as GB/s, not as the printed GiB/s, because 598 cycles at 1.8 GHz allow
-/// only 11.48 GiB/s. The cycles of a datagram are calibrated, because the printed 1084 omit the
-/// polling of the copies' completions.
+/// Costs of a completion from [Khalilov24] table I, which gives the rates 11.9 (UC) and 5.2 (UD)
+/// for one thread. These are read as GB/s, not as the printed GiB/s, because 598 cycles at 1.8 GHz
+/// allow only 11.48 GiB/s. The cycles of a datagram are calibrated, because the printed 1084 omit
+/// the polling of the copies' completions.
 constexpr CompletionWork kUnreliableConnected{
     .instructions = 66, .printed_cycles = 598, .cycles = 598};
 constexpr CompletionWork kUnreliableDatagram{

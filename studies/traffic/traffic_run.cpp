@@ -10,8 +10,9 @@ namespace {
 
 /// Event detail for "a packet or train has left a rank's host".
 constexpr std::uint32_t kLeft = 1;
-/// Number of packets at the end of a multicast that are sent singly instead of in a train. A short
-/// activation that follows may overtake them and must find the ports as single packets leave them.
+/// Number of packets at the end of a multicast that are sent singly instead of in a train. The
+/// activation that follows is short and may overtake them, so the ports must then be in the state
+/// that single packets cause.
 constexpr std::uint64_t kTrainTail = 4;
 
 std::uint32_t packets_of(std::uint64_t bytes, std::uint32_t mtu_bytes) {
