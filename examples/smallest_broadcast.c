@@ -1,5 +1,6 @@
-/* The smallest Broadcast from C: rank 0 sends a sentence to all ranks. Run it with one rank directly, or
- * with several ranks by `tutti run -n 4 smallest_broadcast` or any launcher that Tutti supports. */
+/* The smallest Broadcast from C: rank 0 sends a sentence to all ranks. Run it with one rank
+ * directly, or with several ranks by `tutti run -n 4 smallest_broadcast` or any launcher that Tutti
+ * supports. */
 #include <stdio.h>
 #include <string.h>
 #include <tutti/tutti.h>

@@ -4,6 +4,6 @@ set -eu
 cd "$(dirname "$0")/.."
 tools/setup.sh
 cmake --preset release > /dev/null
-# The program, and the library that `cmake --install build/release` adds.
+# The target tutti_shared is built, too, because `cmake --install build/release` needs it.
 cmake --build --preset release --target tutti tutti_shared
 exec build/release/apps/tutti/tutti demo "$@"

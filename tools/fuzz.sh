@@ -9,7 +9,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# The longest input, more than any message of the protocols.
+# Length limit of an input in bytes, above that of every message of the protocols.
 max_bytes=$((1 << 20))
 
 # clang-14 first, as in Debian 12, then any installed one, newest first.
@@ -47,7 +47,7 @@ launcher=()
 if command -v ccache > /dev/null; then
   launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_C_COMPILER_LAUNCHER=ccache)
 fi
-# build TARGET: runs of different fuzz targets may be concurrent.
+# build TARGET: builds the target under a lock, because several runs of fuzz.sh may be concurrent.
 build() {
   (
     flock 9
@@ -68,7 +68,8 @@ build fuzzers
 if [ $# = 0 ]; then
   for source in tests/fuzz/*_fuzz.cpp; do set -- "$@" "$(basename "$source" .cpp)"; done
 fi
-# fuzz NAME: runs one target; the output is printed at its end, since several targets run at a time.
+# fuzz NAME: runs one target. Its output is printed after its end, because several targets run at
+# the same time.
 fuzz() {
   local name=$1 given=tests/fuzz/corpus/$1 log=build/crashes/$1.log known status=0
   if [ ! -d "$given" ]; then

@@ -2,17 +2,18 @@
 # test.sh [--full | --quick] [-j JOBS]: installs missing packages, builds Tutti and runs its tests;
 # it succeeds if all pass. Each test runs once: a failure is a failure.
 #
-#   (nothing)  each suite once where it sees most: unit, protocol, scenario and offload under
-#              AddressSanitizer with UndefinedBehaviorSanitizer, those with threads also under
+#   (nothing)  each suite once, in the build that detects most: unit, protocol, scenario, offload
+#              under AddressSanitizer with UndefinedBehaviorSanitizer; those with threads also under
 #              ThreadSanitizer; all others, and jobs of more than four ranks, in the release build;
-#              each fuzzer briefly. Continuous integration runs this.
+#              each fuzzer briefly. Continuous integration runs this mode.
 #   --full     debug and release with every test, headers alone, every suite but lab, install and
 #              structure under both sanitizers, each fuzzer briefly: hours
 #   --quick    debug only
 #
-# ThreadSanitizer covers of suite process aggregator_test, host_device_processes and the matrix program;
-# it leaves to --full the tests that CMake calls SINGLE_THREADED, suites protocol and schedule, which have
-# one thread, suite scenario by UC multicast, and processes that fork or exit in the middle of a job.
+# Of suite process, ThreadSanitizer runs aggregator_test, host_device_processes and the tests of the
+# matrix program. Only --full runs the following under ThreadSanitizer: the tests that CMake calls
+# SINGLE_THREADED, the suites protocol and schedule, which have one thread, suite scenario by UC
+# multicast, and processes that fork or exit in the middle of a job.
 #
 # After each preset its skipped tests are listed with what they lack. TUTTI_REQUIRE=lab,mpi,...
 # turns a skip for lack of one of these into a failure; tests/requirements.py lists the names.
@@ -31,8 +32,8 @@ while [ $# -gt 0 ]; do
   shift
 done
 
-# Optional packages may be missing: the tests that use them are skipped. PyTorch is large, so it is installed only
-# where its tests are required.
+# Optional packages may be missing: the tests that use them are skipped. PyTorch is large, so it is
+# installed only if TUTTI_REQUIRE names its tests.
 extent=--all
 if [[ ",${TUTTI_REQUIRE:-}," == *,torch,* ]]; then extent=--torch; fi
 if [ "$mode" = quick ] || ! tools/setup.sh "$extent"; then tools/setup.sh; fi
@@ -48,7 +49,7 @@ summaries=()
 failed=0
 runs=0
 
-# build PRESET [targets ...]
+# build PRESET [targets ...]: builds the targets, or everything, and notes the time.
 build() {
   local preset=$1 begun=$SECONDS
   shift
@@ -58,7 +59,8 @@ build() {
   summaries+=("$preset: built in $((SECONDS - begun)) s")
 }
 
-# run PRESET [ctest arguments ...]: every suite runs, also after a failure, for its summary.
+# run PRESET [ctest arguments ...]: runs tests and adds their results to the summary. A failure does
+# not end the script, so that the summary covers every suite.
 run() {
   local preset=$1 begun=$SECONDS line
   runs=$((runs + 1))
@@ -73,7 +75,7 @@ in $((SECONDS - begun)) s")
   while read -r line; do summaries+=("$preset: $line"); done < \
     <(grep -oE 'Test +#[0-9]+: [^ ]+.*\*\*\*(Failed|Timeout|Exception|Not Run).*' "$log" | tr -s . || true)
   while read -r line; do summaries+=("$preset: SKIPPED $line"); done < <(sort -u "$skips")
-  # CTest's count: no test may be skipped without a reason.
+  # No test may be skipped without a reason: CTest must not count more skips than the log has.
   if [ "$(grep -cE '\*\*\*Skipped' "$log")" -gt "$(wc -l < "$skips")" ]; then
     summaries+=("$preset: some test was skipped without a reason: see ***Skipped in $log")
     failed=1
@@ -81,14 +83,14 @@ in $((SECONDS - begun)) s")
 }
 
 wrapper=()
-# Tests at a time on any machine: each one starts several ranks, which mostly wait.
+# Number of concurrent tests, on any machine: each test starts several ranks, which mostly wait.
 at_once=2
 if [ "$mode" != usual ]; then
   build dev
   run dev
 fi
 many_ranks='/P([5-9]|1[0-6])( |$)'
-# ThreadSanitizer runs the receive workers by UD multicast in every shape, AddressSanitizer in one.
+# Tests of receive workers that AddressSanitizer leaves out, because ThreadSanitizer runs them.
 most_shapes='^(Scenario|Communicator)/Workers[.].*/W(1S1|1S2|2S2|2S4)( |$)'
 if [ "$mode" = full ]; then
   build release
@@ -98,10 +100,10 @@ elif [ "$mode" = usual ]; then
     tests/{schedule,simulator,swarm,process,python,torch,lab,structure,install}/all collectives_test endurance_test
   run release -L 'schedule|simulator|swarm|process|python|torch|lab|structure|install|c_interface|example'
   run release -L unit -R "$many_ranks"
-  run release -L scenario -R '^Endurance[.]'  # fewer calls with sanitizers
+  run release -L scenario -R '^Endurance[.]'  # the sanitizer builds make fewer calls
 fi
-# Sanitizers: suites that run threads, memory and hostile bytes through the library. The network
-# lab, the installation and the structure would add nothing.
+# The sanitizers run the suites that test threads, memory and hostile bytes. The suites lab, install
+# and structure would find nothing more.
 export ASAN_OPTIONS=detect_stack_use_after_return=1 UBSAN_OPTIONS=print_stacktrace=1
 export LSAN_OPTIONS=print_suppressions=0:suppressions=$PWD/tests/leaks_of_others.txt
 export TSAN_OPTIONS="halt_on_error=1 second_deadlock_stack=1"
@@ -119,7 +121,7 @@ if [ "$mode" = full ]; then
 fi
 if [ "$mode" = usual ]; then
   build asan tests/{unit,protocol,scenario,offload}/all
-  at_once=4  # these keep no deadlines
+  at_once=4  # these suites have no deadlines
   run asan -L 'unit|protocol|scenario|offload' -E "$many_ranks|$most_shapes"
   at_once=2
   wrapper=("${fixed_addresses[@]}")

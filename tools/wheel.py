@@ -3,8 +3,9 @@
 
     tools/wheel.py --torch 2.13.0 2.14.1
 
-The wheel of each version of PyTorch is downloaded for its headers. `auditwheel repair` adds the shared libraries of this
-machine that libtutti needs, and the tag of the oldest glibc that has what they call.
+The wheel of each version of PyTorch is downloaded for its headers. `auditwheel repair` adds the
+shared libraries of this machine that libtutti needs, and the tag of the oldest glibc that has the
+symbols of glibc that these libraries use.
 """
 
 import argparse
@@ -26,7 +27,7 @@ def run(*command):
 
 
 def headers(python, version, place):
-    """Unpacks the headers of a version; returns the folder."""
+    """Downloads a version of PyTorch, unpacks its headers and returns their folder."""
     run(python, "-m", "pip", "download", "-q", "--no-deps", "--only-binary=:all:", "-d", place, f"torch=={version}")
     file, = place.glob("torch-*.whl")
     with zipfile.ZipFile(file) as archive:

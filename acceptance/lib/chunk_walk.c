@@ -1,5 +1,6 @@
-/* One loss-free Allgather of one chunk a rank; rank 0 writes the functions that it entered, in the order of their first
- * call, as offsets in libtutti.so, one a line. The library is compiled with -finstrument-functions. Under `tutti run`. */
+/* Runs one loss-free Allgather of one chunk from each rank, under `tutti run`. Rank 0 writes the
+ * functions of libtutti.so that it entered, as offsets, one a line, in the order of their first
+ * call. The library is compiled with -finstrument-functions. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdatomic.h>
@@ -13,7 +14,7 @@ enum { kBytes = 1000, kWarmUps = 3, kSlots = 1 << 16 };
 
 static atomic_int recording;
 static _Atomic(void*) seen[kSlots]; /* hash set of functions */
-static void* order[kSlots];         /* functions by first call */
+static void* order[kSlots];         /* functions in the order of their first call */
 static atomic_int entered;
 
 /* Called by the compiler's instrumentation. */

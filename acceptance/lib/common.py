@@ -42,7 +42,8 @@ class Verdict:
         self.start = time.monotonic()
 
     def part(self, name, measure):
-        """Bars and figures of `measure()`. Under `acceptance/run`, those of an interrupted run of the same commit are kept."""
+        """Adds the bars and figures of `measure()`. Under `acceptance/run`, those of an interrupted
+        run of the same commit are kept, and the part does not run again."""
         kept = self.parts.get(name)
         if kept is None:
             begun = time.monotonic()
@@ -264,9 +265,9 @@ class GtestResult:
     """Outcome of one GoogleTest program."""
 
     def __init__(self, ok, passed, failed, skipped, seconds, output):
-        self.ok = ok  # exit status 0 and at least one test passed
+        self.ok = ok  # whether the exit status is 0 and at least one test passed
         self.passed = passed
-        self.failed = failed  # names
+        self.failed = failed  # names of the failed tests
         self.skipped = skipped
         self.seconds = seconds
         self.output = output

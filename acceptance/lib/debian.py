@@ -12,7 +12,7 @@ import common
 ROOTS = os.path.join(common.ROOT, "build", "roots")
 SOURCE = "/tutti"  # the mount point of the repository in a root
 BUILDS = "/builds"
-CERTIFICATES = "etc/ssl/certs/ca-certificates.crt"  # those that this machine trusts
+CERTIFICATES = "etc/ssl/certs/ca-certificates.crt"  # certificates that this machine trusts
 
 
 class Root:
@@ -57,7 +57,7 @@ class Root:
         return self.install(*packages)
 
     def install(self, *packages):
-        """Installs what is missing; returns a complaint, or an empty string."""
+        """Installs the missing packages; returns a complaint, or an empty string."""
         if self.run("dpkg-query -W " + " ".join(packages))[0] == 0:
             return ""
         status, said = self.run("apt-get update -qq && DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "
@@ -65,7 +65,8 @@ class Root:
         return "" if status == 0 else f"{self.suite}: packages cannot be installed: {said.strip()[-400:]}"
 
     def newest(self, pattern):
-        """The highest N for which a package of this name, with N for the group, can be installed."""
+        """The highest N of the installable packages whose names match `pattern`; the group of
+        `pattern` matches N."""
         self.run("apt-get update -qq")
         names = self.run("apt-cache pkgnames")[1]
         return max((int(number) for number in re.findall(f"^{pattern}$", names, re.M)), default=0)

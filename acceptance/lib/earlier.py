@@ -15,8 +15,8 @@ def tutti_of(build):
 
 
 def speed(verdict, where, lab, old, options, sizes=(M,), least=0.95, most=1.05):
-    """Bars: Allgather and Broadcast take `least` to `most` of the time of the program `old`, as medians of alternating
-    starts, with an A/A row as a figure."""
+    """Adds the bars that Allgather and Broadcast take `least` to `most` of the time of the program
+    `old`, as medians of alternating starts, with an A/A row as a figure."""
     for operation in ("allgather", "broadcast"):
         rows = compare(lab, f"earlier-{operation}", operation, list(sizes), options, peers="",
                        others=[("tutti/old", "", old), ("tutti/again", "")])

@@ -15,11 +15,13 @@ import time
 import common
 
 LOOP = os.path.join(common.BUILD, "tests", "process", "loop_program")
-START_S = 60  # until every rank has completed its first calls
-END_S = 20  # from the fault, or the request to end, to the end of every rank: later is a hang
+START_S = 60  # time limit in s until every rank has completed its first calls
+# Time in s from the fault, or the request to end, to the end of the last rank; beyond it the job
+# hangs.
+END_S = 20
 LINE = re.compile(r"^\[(\d+)\] (.*)$")
 PROCESS = re.compile(r"^running as process (\d+)$")
-MOST_LONG_CALLS = 4096  # of a report: loop_program.cpp
+MOST_LONG_CALLS = 4096  # largest number of long calls in a report, as in loop_program.cpp
 CLONE_NEWNET = 0x40000000
 IFF_UP = 1
 
@@ -52,7 +54,7 @@ class Job:
             self.changed.notify_all()
 
     def wait(self, condition, seconds):
-        """Whether the condition, a function, becomes true in time."""
+        """Whether the function `condition` returns true within this time."""
         with self.changed:
             return self.changed.wait_for(condition, seconds)
 
@@ -62,7 +64,8 @@ class Job:
                                                    for line in lines)])
 
     def runs(self):
-        """Whether every rank completes its first calls; an ended rank does not."""
+        """Whether every rank completes its first calls within START_S; false if the job ends
+        before."""
         def all_run():
             return all(self.pid(rank) for rank in range(self.ranks)) or self.process.poll() is not None
         return self.wait(all_run, START_S) and all(self.pid(rank) for rank in range(self.ranks))
@@ -79,7 +82,7 @@ class Job:
         return next((json.loads(line) for line in self.lines[rank] if line.startswith("{")), None)
 
     def ended(self, ranks, seconds):
-        """Whether these ranks report in time."""
+        """Whether these ranks write their reports within this time."""
         return self.wait(lambda: all(self.report(rank) for rank in ranks), seconds)
 
     def aggregators(self):
@@ -133,7 +136,7 @@ class Switch:
         self.socket.close()
 
     def link(self, port, up):
-        """Plugs a port in, or pulls it out."""
+        """Sets the link of a port up or down."""
         get_flags, set_flags = 0x8913, 0x8914
         flags = struct.unpack_from("H", fcntl.ioctl(self.socket, get_flags, struct.pack("16s24x", port.encode())), 16)[0]
         flags = flags | IFF_UP if up else flags & ~IFF_UP
@@ -154,7 +157,8 @@ class Switch:
         return done.stdout
 
     def drop(self, **rules):
-        """Drops what matches: a rule for each of the chains prerouting, forward and postrouting."""
+        """Drops the packets that match; `rules` has a rule for each chain: prerouting, forward,
+        postrouting."""
         chains = "".join(f"chain {hook} {{ type filter hook {hook} priority 0; {rule} counter drop; }}\n"
                          for hook, rule in rules.items())
         self.tool("nft", "-f", "-", text=f"table bridge drill {{\n{chains}}}\n")
@@ -182,7 +186,7 @@ class Switch:
         return bool(self._memberships(port))
 
     def heal(self, ports, mtu_bytes):
-        """Takes every fault back."""
+        """Removes the rules and the faults of these ports."""
         self.tool("nft", "-f", "-", text="table bridge drill\ndelete table bridge drill\n")
         for port in ports:
             self.link(port, True)

@@ -13,7 +13,7 @@ OUT = os.path.join(common.ROOT, "build", "peers")
 
 
 def contender(options, program=common.TUTTI):
-    """Command template of a program of ours with these options."""
+    """The command template that runs `tutti contend` of a build of Tutti with these options."""
     return f"{program}{CONTEND} {options}"
 
 
@@ -42,7 +42,8 @@ class Rows:
         return min(timed, default=None)
 
     def incomplete_peers(self, size, variants=None):
-        """Peers without a result in every round. A comparison that lacks one of them is not passed."""
+        """The peers that lack a result in some round. A bar that compares with such a peer is
+        missed."""
         return [f"{row['contender']}: {row['status']}" for row in self._peers(size, variants) if row["status"] != "ok"]
 
     def limit(self, size):
@@ -54,9 +55,11 @@ class Rows:
 
 def compare(lab, tag, operation, sizes, options, peers="openmpi,mpich,gloo", variants=None, tutti="", others=(), ranks=0,
             per_host=1):
-    """Measures one operation. `lab`: its name, with `per_host` ranks a host; None: `ranks` processes on this host.
-    `tutti`: our options; `others`: (name, options) of our further columns, or (name, options, program). `options`: rounds, iterations, and seconds
-    to wait for a machine that is slower than it was before in this run (patience)."""
+    """Measures one operation in the lab of this name, with `per_host` ranks on each host. Without a
+    lab, `ranks` processes of this host run the operation. The argument `tutti` holds the options of
+    Tutti; each entry (name, options) or (name, options, program) of `others` adds a further column
+    of Tutti. `options` has rounds, iterations, and the patience: the seconds to wait in all while
+    the machine is slower than before in this run."""
     os.makedirs(OUT, exist_ok=True)
     out = os.path.join(OUT, tag)
     patience = getattr(options, "patience", 0)
@@ -81,7 +84,7 @@ def compare(lab, tag, operation, sizes, options, peers="openmpi,mpich,gloo", var
 
 
 def ms(nanoseconds):
-    """A time in ms, a short one in us."""
+    """A time as text: in us if it is below 1 ms, otherwise in ms."""
     return us(nanoseconds) if nanoseconds is None or nanoseconds < 1e6 else f"{nanoseconds / 1e6:.2f} ms"
 
 
@@ -100,7 +103,8 @@ def bar_to_limit(verdict, rows, where, operation, size, max_ratio=1.08):
 
 
 def bar_to_peers(verdict, rows, where, operation, size, min_speedup, variants=None):
-    """Our time against the fastest peer's; missed if any of the peers lacks a round."""
+    """Adds a bar on the time of the fastest peer over ours; it is missed if any peer lacks a
+    round."""
     time, peer = rows.tutti(size), rows.fastest_peer(size, variants)
     incomplete = rows.incomplete_peers(size, variants)
     speedup = peer[0] / time if time and peer else None
@@ -114,7 +118,8 @@ def bar_to_peers(verdict, rows, where, operation, size, min_speedup, variants=No
 
 
 def report_pace(verdict, rows):
-    """How evenly the machine ran: times of sizes that need both cores follow its pace."""
+    """Prints how much the pace of the machine varied, because times of sizes that need both cores
+    follow the pace."""
     if not rows.pace:
         return
     best, worst = rows.pace["best"], rows.pace["worst"]

@@ -2,8 +2,9 @@
 
   priority_job.py FOLDER GATHER_BYTES SCATTER_BYTES ROUNDS [PRIORITY]
 
-GATHER_BYTES is the length of the whole result, SCATTER_BYTES that of a rank's vector. PRIORITY is that of all calls; without
-it the backend's rule applies. The rank writes the seconds of each call, and its counters, to FOLDER/RANK.json.
+GATHER_BYTES is the length of the whole result, SCATTER_BYTES that of a rank's vector. PRIORITY is
+the priority of all calls; without it the backend's rule applies. The rank writes the seconds of
+each call, and its counters, to FOLDER/RANK.json.
 """
 
 import json
@@ -15,7 +16,8 @@ import torch
 import torch.distributed as dist
 import tutti_collectives.torch
 
-# Longer than the Reduce-Scatter needs to fill its window.
+# Time in s from the start of the Reduce-Scatter to that of the Allgather; the Reduce-Scatter fills
+# its window in less.
 LEAD_S = 0.03
 CASES = ["gather", "scatter", "pair", "gather again"]
 
@@ -57,7 +59,7 @@ def main():
             dist.barrier()
             started = calls.start(case)
             times = {}
-            for name in sorted(started):  # the Allgather first
+            for name in sorted(started):  # waits for the Allgather first
                 begun, work = started[name]
                 work.wait()
                 times[name] = time.perf_counter() - begun

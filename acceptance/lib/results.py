@@ -7,11 +7,11 @@ import re
 
 import common
 
-EVERYTHING = "house/everything"  # reads the results of the others: always last
+EVERYTHING = "house/everything"  # the last program, because it reads the results of the others
 BEGIN, END = "<!-- results:begin -->", "<!-- results:end -->"
 FIELDS = {"Bar": "bar", "Weaker than its line": "weaker", "Old number": "old"}
-MAX_TEXT = 160  # longer texts are cut in the tables; the JSON holds them whole
-# Bars that README.md shows: program, pattern of the text.
+MAX_TEXT = 160  # characters of a text in the tables; longer texts are cut there, not in the JSON
+# The bars that README.md shows, as (program, pattern of the bar's text).
 HEADLINES = [("multicast/traffic", "P = 8 allgather: ring"),
              ("multicast/speed_vs_peers", "MTU 1500, allgather 1 MiB: .*limit"),
              ("multicast/speed_vs_peers", "MTU 1500, broadcast 1 MiB: .*, default"),
@@ -157,7 +157,7 @@ def report(records, revision):
 
 
 def fill(path, text):
-    """Replaces what is between the markers in a file; False if it has no markers."""
+    """Replaces the text between the markers in a file; returns False if the file has no markers."""
     with open(path, encoding="utf-8") as file:
         old = file.read()
     pattern = re.compile(re.escape(BEGIN) + ".*?" + re.escape(END), re.S)

@@ -70,7 +70,8 @@ class Run:
         git(self.root, "worktree", "add", "--detach", "--force", self.tree, self.commit)
 
     def take_recorded(self):
-        """Results on this commit that the tree records and this machine lacks: a run can go on elsewhere."""
+        """Takes the results on this commit that the tree records and this machine lacks, so that a
+        run can continue on another machine."""
         path = os.path.join(self.root, JSON_IN_TREE)
         stored = common.read_json(path) if os.path.exists(path) else {"commit": None}
         if stored["commit"] != self.commit:
@@ -121,7 +122,8 @@ class Run:
 
 
 def end_group(process):
-    """Ends a program and what it left in its process group: first by an interrupt, so that it removes its labs."""
+    """Ends a program and the rest of its process group: first by an interrupt, so that the program
+    removes its labs."""
     for end, grace_s in ((signal.SIGINT, INTERRUPT_GRACE_S), (signal.SIGKILL, None)):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, end)
@@ -144,14 +146,14 @@ def write_json(path, content):
 
 
 def texts(root, records, commit):
-    """{file: text between its markers}. README.md keeps what it has until there are results for it."""
+    """{file: text between its markers}. README.md keeps its text until there are results for it."""
     index = {"acceptance/README.md": results.index(root, records)}
     headlines = results.headlines(records, commit)
     return {**index, "README.md": headlines} if headlines else index
 
 
 def write_tables(root, records, commit):
-    """Everything in the tree that is generated from results."""
+    """Writes all files and tables of the tree that are generated from results."""
     if commit:
         write_json(os.path.join(root, JSON_IN_TREE), {"commit": commit, "programs": records})
         with open(os.path.join(root, REPORT_IN_TREE), "w", encoding="utf-8") as file:
@@ -188,7 +190,7 @@ def check(root, names):
 
 @contextlib.contextmanager
 def only_runner(root):
-    """Two runners would measure each other."""
+    """Holds a lock, because concurrent runners would disturb each other's measurements."""
     path = os.path.join(root, "build", "acceptance", "lock")
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8") as lock:
@@ -210,7 +212,7 @@ def commit_of(root, options):
 
 
 def execute_all(run, chosen, options):
-    """Runs what has no result yet; prints a line for each program."""
+    """Runs the programs that have no result yet; prints a line for each program."""
     for number, name in enumerate(chosen, 1):
         record = results.read(run.results, [name])[name]
         if options.again or not results.was_run(record):

@@ -14,7 +14,8 @@ import common
 sys.path.insert(0, os.path.join(common.ROOT, "tests", "simulator", "oracle"))
 import link_traffic  # noqa: E402
 
-# Time from one message to the next in a peer's rank, the same as in ours: link to completion, a poll, and a message.
+# Time in ns from one message to the next at a rank of a peer, as at a rank of Tutti: from the link
+# to the completion, a poll, and the work for a message.
 PEER_OVERHEAD_NS = 600 + 500 + 150
 RULES = {"LINK": "every directed link once, host links included",
          "RXTX": "received and transmitted at all switch ports",
@@ -50,7 +51,7 @@ def mean_us(run):
 
 
 def variation(values):
-    """Standard deviation over mean."""
+    """The standard deviation divided by the mean."""
     return statistics.pstdev(values) / statistics.fmean(values)
 
 

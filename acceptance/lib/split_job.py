@@ -3,9 +3,10 @@
 
   split_job.py mix | splits NUMBER | idle NUMBER
 
-mix: parts of the job at work at once, messages and collectives with blocks of different sizes, each result checked. splits:
-NUMBER splits one after another, and what the process holds before and after. idle: the time of an Allreduce with and without
-NUMBER idle communicators. Rank 0 prints "result {JSON}".
+mix runs overlapping parts of the job at once, messages, and collectives with blocks of different
+sizes, and checks each result. splits makes NUMBER splits one after another and reports the
+resources of the process after a tenth of them and at the end. idle times an Allreduce with and
+without NUMBER idle communicators. Rank 0 prints "result {JSON}".
 """
 
 import json
@@ -48,7 +49,7 @@ class Mix:
         mine = [(ranks, part) for ranks, part in parts if part is not None]
         for elements in BLOCK_ELEMENTS:
             requests, checks = [], []
-            # Members of two parts may start them in different orders.
+            # Ranks that belong to two parts may start the parts in different orders.
             for ranks, part in mine if self.rank % 2 else mine[::-1]:
                 self.same(part.rank, ranks.index(self.rank))
                 total = numpy.zeros(elements)
@@ -71,7 +72,8 @@ class Mix:
                         self.comm.start.send(numpy.full(count, self.rank, numpy.uint8), to, number)]
             wait_all(requests, LIMIT_S)
             self.same(received, numpy.full(count, source, numpy.uint8))
-        # Rank 0 takes one message of each rank, whatever its source, by the upper half of the tag.
+        # Rank 0 receives one message of each rank, from any source, and compares only the upper
+        # half of the tag.
         tag = 7 << 32
         request = self.comm.start.send(numpy.array([self.rank]), 0, tag | self.rank)
         if self.rank == 0:
@@ -146,7 +148,7 @@ def splits(comm, number):
         if count == number // 10:
             before = resources()
     comm.barrier(timeout=LIMIT_S)
-    time.sleep(1)  # closed communicators give back their threads
+    time.sleep(1)  # time in which the threads of closed communicators end
     return {"before": before, "after": resources()}
 
 

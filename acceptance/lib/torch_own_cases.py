@@ -3,8 +3,9 @@
 
   torch_own_cases.py --backend NAME --folder FOLDER --first NUMBER
 
-The rank runs the cases from NUMBER on, each in a process group of its own, and appends a line of JSON to
-FOLDER/RANK.jsonl before and after each. FOLDER/cases limits them to those of its lines. It is started by acceptance/torch/own_tests.
+The rank runs the cases from NUMBER on, each in a process group of its own, and appends a line of
+JSON to FOLDER/RANK.jsonl before and after each. If FOLDER/cases is not empty, only the cases that
+it lists run. acceptance/torch/own_tests starts this program.
 """
 
 import argparse
@@ -25,7 +26,8 @@ CALL_TIMEOUT = timedelta(seconds=30)
 
 
 def tests_of_torch(backend):
-    """The class with torch's tests; names of backends are fixed when its module is imported."""
+    """The module and class of torch's tests. The backend joins the lists of features first, because
+    the module reads them when it is imported."""
     features = common_distributed.DistTestCases.backend_feature
     for feature in ("ddp", "subgroup", "plugin"):
         features[feature].add(backend)
@@ -74,7 +76,7 @@ def coalescing_by_device():
     assert [one.tolist() for one in tensors] == [[2.0] * 10, [4.0] * 5], tensors
 
 
-# Calls of two ranks that the package does not test.
+# Calls between two ranks that the tests of the torch package do not cover.
 CALLS = {
     "call: PREMUL_SUM": premultiplied_sum,
     "call: AVG of int32": reduction(dist.ReduceOp.AVG, torch.int32),
@@ -100,7 +102,7 @@ class Rank:
         self.met = 0
 
     def meet(self):
-        """Waits for the other ranks without the backend under test."""
+        """Waits for the other ranks by a file store, without the backend under test."""
         self.met += 1
         self.control.add(f"met/{self.met}", 1)
         self.control.set(f"here/{self.met}/{self.rank}", "1")
@@ -111,7 +113,8 @@ class Rank:
             file.write(json.dumps(line) + "\n")
 
     def clear_barrier(self):
-        """The barrier of torch's tests counts from nothing again, also after a case that failed."""
+        """Resets the counter of the barrier of torch's tests, which a failed case leaves at
+        different values on the ranks."""
         self.meet()
         if self.rank == 0:
             self.module.Barrier.init()

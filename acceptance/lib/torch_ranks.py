@@ -9,7 +9,8 @@ import sys
 import common
 
 WHERE = "build/torch/bin/python3"
-# An installed wheel registers the backend by its entry points; a package in the tree has none.
+# An installed wheel registers the backend by its entry points. The package in the tree has none, so
+# this code registers it.
 REGISTERED = ("import runpy, sys, tutti_collectives.torch; tutti_collectives.torch.register(); sys.argv.pop(0); "
               "runpy.run_path(sys.argv[0], run_name='__main__')")
 
@@ -26,7 +27,8 @@ def python():
 
 
 def environment(**variables):
-    """That of a rank that uses this tree's package and built library (target tutti_shared) without an installation."""
+    """The environment of a rank that uses this tree's package and built library (target
+    tutti_shared) without installation."""
     package = os.path.join(common.ROOT, "bindings", "python")
     paths = [package, os.environ.get("PYTHONPATH", "")]
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path), "OMP_NUM_THREADS": "1",

@@ -1,7 +1,7 @@
 // Moves keys to the ranks that own them, by Alltoall. Tutti has no Alltoall with blocks of
 // different sizes, so every block is padded to the largest number of keys that one rank sends to
 // another. Blocks longer than a limit are sent by several Alltoalls, which bounds the memory for
-// them.
+// padded blocks.
 #pragma once
 
 #include <tutti/communicator.hpp>

@@ -1,4 +1,4 @@
-// Durations as numbers.
+// Converts a duration to a number of microseconds.
 #pragma once
 
 #include "tutti/units.hpp"

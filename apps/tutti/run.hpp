@@ -36,7 +36,8 @@ inline constexpr int kExitNotStarted = 125;
 /// (128 + the signal number if a signal ended the rank), kExitTimeout or kExitNotStarted.
 ///
 /// Sets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, TUTTI_RUN_ID and
-/// TUTTI_JOB_KEY, a new job key, for each process. A rank in its own network namespace counts as the only rank of its host.
+/// TUTTI_JOB_KEY, a new job key, for each process. A rank in its own network namespace counts as
+/// the only rank of its host.
 /// SIGINT and SIGTERM are forwarded to the ranks. When a rank ends, the rest of its process group
 /// is killed; when the launcher ends, all ranks are killed.
 int run_command(const RunOptions& options);

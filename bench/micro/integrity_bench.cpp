@@ -1,8 +1,8 @@
 // Measures the time to compute the integrity word of a datagram, alone and combined with the copy
 // out of staging.
 //
-// The datagrams lie in memory as after a receive call, each payload behind its wire header,
-// and stay in the second-level cache; the benchmarks named `cold` read more memory than any cache holds.
+// The datagrams lie in memory as after a receive call, each payload behind its wire header, and
+// stay in the second-level cache. The benchmarks named `cold` read more memory than a cache holds.
 // memcpy of the same bytes is the lower bound. The argument of a benchmark is the payload in bytes.
 #include "wire/integrity.hpp"
 

@@ -97,8 +97,8 @@ void triad(Streams& streams, std::size_t operands) {
   triad_of<16>(streams.result(), streams, words);
 }
 
-/// Copies vectors. The bytes that it reads and writes together are those of `streams_moved`
-/// vectors.
+/// Copies half as many bytes as `streams_moved` vectors have, so that the bytes read and written
+/// together are those of `streams_moved` vectors.
 void copy(Streams& streams, std::size_t streams_moved) {
   std::size_t left = streams.bytes() * streams_moved / 2;
   for (std::size_t i = 0; left != 0; ++i) {

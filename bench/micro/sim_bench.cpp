@@ -1,7 +1,8 @@
 // Measures how many events, and how many hops of packets over links, one core simulates per second.
 //
-// The benchmark `hold` repeatedly takes the earliest of N pending events and pushes a new one. Its
-// random delay is distributed as in a packet network, and one percent are timers of a millisecond.
+// The benchmark `hold` repeatedly takes the earliest of N pending events and pushes a new one. The
+// delay of the new event is random, as in a packet network; one percent of the delays are timers of
+// a millisecond.
 // The other benchmarks simulate whole collectives on the fabric, with packets of 4 KiB and without
 // a protocol.
 #include <benchmark/benchmark.h>

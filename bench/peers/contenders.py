@@ -88,7 +88,7 @@ class Job:
         self.folder = folder
 
     def sizes(self):
-        """The --sizes argument; programs want a size above 0 even for a barrier."""
+        """The --sizes argument, which must be above 0 even for a barrier."""
         return str(max(self.size, 1))
 
     def options(self, name):
@@ -184,7 +184,8 @@ def enter(fabric, rank, command):
 
 
 def _inside_first_host(fabric, command):
-    """The command for a launcher, which must run on the network to which the processes that it starts connect."""
+    """The command that runs a launcher on the first host, so that the processes which it starts can
+    connect to it."""
     return enter(fabric, 0, command)
 
 

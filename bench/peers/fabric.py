@@ -38,8 +38,8 @@ class Lab:
         self._cores = {aggregated: self._shares_of_cores(tutti, aggregated) for aggregated in (False, True)}
 
     def _shares_of_cores(self, tutti, aggregated):
-        """The cores of each host, as input of enter_host: for every contender the same as `tutti lab run` gives. An
-        aggregator has cores of its own only if the contender uses one."""
+        """The cores of each host, in the format of enter_host. Every contender gets the cores that
+        `tutti lab run` gives; an aggregator has cores only if the contender uses one."""
         command = [tutti, "lab", "cores", "--name", self.name.removeprefix("tutti-"), "--hosts", str(len(set(self.hosts)))]
         done = subprocess.run(command + ([] if aggregated else ["--aggregators", "0"]), capture_output=True, text=True,
                               check=False)
@@ -95,8 +95,8 @@ class Lab:
         return sum(entry.get("drops", 0) for entry in json.loads(text) if entry.get("dev") in interfaces)
 
     def ideal_link_bytes(self, operation, size):
-        """The least bytes over all ports: by multicast each block is sent once and received P-1 times, so it counts P
-        times."""
+        """The least possible bytes over all ports. By multicast each block is sent once and
+        received P-1 times, so it counts P times."""
         return size * self.ranks * (self.ranks if operation.endswith("allgather") else 1)
 
     def limit_ns(self, operation, size):
@@ -127,9 +127,10 @@ class Lab:
 
 
 def received_blocks(operation, ranks):
-    """The least number of blocks that the busiest direction of a host's link carries, whatever the algorithm. In an
-    allgather a host receives the blocks of all others; in a reduce_scatter with sums in the network it sends as many.
-    The pair carries one block more in each direction, and an allreduce sends and receives its vector once."""
+    """The least number of blocks, over all algorithms, that the busiest direction of a host's link
+    carries. In an allgather a host receives ranks - 1 blocks; in a reduce_scatter with sums in the
+    network it sends as many. The pair carries one block more in each direction, and an allreduce
+    sends and receives its vector once."""
     collective = operation.removeprefix("overlap_").removeprefix("loop_")
     if collective in ("allgather", "reduce_scatter"):
         return ranks - 1

@@ -1,5 +1,5 @@
-"""The pace of the machine, compared with the best pace of this run, so that each launch is reported with the pace it
-had."""
+"""Reads the pace of the machine before each launch and compares it with the best pace of this run,
+so that the report shows the pace of each launch."""
 
 import json
 import subprocess
@@ -23,8 +23,8 @@ class Pace:
         self._sleep = sleep
 
     def before_launch(self):
-        """Waits until a launch may begin and returns the last reading: the first quiet one, or the one at which the
-        patience ended."""
+        """Waits until a launch may begin and returns the last reading: the first quiet one, or
+        the one at which the patience ended."""
         reading = self._next()
         while reading and not self._quiet(reading) and self.waited_s < self._patience_s:
             self._sleep(BETWEEN_READINGS_S)

@@ -11,8 +11,8 @@ def percentile(values, share):
 
 
 def summarise(contender, fabric, operation, size, launches, pace=None):
-    """One row of the report: figures over all rounds of one contender at one operation and size. `pace` is that of the
-    run."""
+    """One row of the report: figures over all rounds of one contender at one operation and size.
+    `pace` is the Pace of the run."""
     good = [launch for launch in launches if launch.status == "ok"]
     row = {"contender": contender.name, "peer": contender.peer, "variant": contender.variant, "operation": operation,
            "size_bytes": size, "rounds": len(launches), "rounds_ok": len(good), "status": "ok", "notes": []}
@@ -59,9 +59,10 @@ def summarise(contender, fabric, operation, size, launches, pace=None):
 
 
 def _overlap(lines):
-    """The overlap as NBCBench defines it: 1 - (both together - the work alone) / the collective alone. A raw value
-    above 1 is noise, so it is limited to 1 and also reported. `lost_work` says how much longer the same work takes
-    beside the collective."""
+    """The overlap as NBCBench defines it: 1 - (time of both together - time of the work alone) /
+    time of the collective alone. A raw value above 1 is noise, so it is reported beside the limited
+    value 1. `lost_work` is the relative increase of the time of the same work beside the
+    collective."""
     raw = statistics.median(1 - (percentile(line["times_ns"], 0.5) - line["compute_ns"]) / line["alone_ns"] for line in lines)
     return {"alone_ns": statistics.median(line["alone_ns"] for line in lines), "overlap": min(1.0, raw), "overlap_raw": raw,
             "lost_work": statistics.median(line["work_overlapped_ns"] / line["work_ns"] - 1 for line in lines)}

@@ -149,8 +149,8 @@ def _run_processes(commands, folder, expired, cgroup, environment):
     for number, command in enumerate(commands):
         if cgroup:
             command = ["sh", "-c", 'echo $$ > "$0/cgroup.procs" && exec "$@"', cgroup, *command]
-        # All processes stay in one session. In sessions of their own, the kernel would schedule ranks that share a core
-        # as groups (autogroup), each with an equal share whatever it has to do, which no launcher of one host does.
+        # All processes stay in one session, as with a launcher of one host. With a session for each
+        # rank, the kernel (autogroup) would give ranks that share a core equal shares of it.
         with open(f"{folder}/out.{number}", "wb") as out, open(f"{folder}/err.{number}", "wb") as err:
             processes.append(subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err,
                                               process_group=0, env=environment))
@@ -216,8 +216,8 @@ def _last_complaint(folder):
 
 
 def _bytes_per_operation(job, windows):
-    """The link bytes of one operation, without those that the measurement itself causes, which the operation `none`
-    shows."""
+    """The link bytes of one operation, less those of the operation `none`, which the measurement
+    itself causes."""
     window = windows.get((job.operation, job.size))
     if not window or not window[1]:
         return None

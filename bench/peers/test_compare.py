@@ -17,7 +17,8 @@ import pace as paces  # noqa: E402
 import report  # noqa: E402
 import runner  # noqa: E402
 
-# A contender of one process, which passes the gate and prints its two lines. argv: operations, size, gate, wrong bytes.
+# A contender of one process, which passes the gate and prints one line for each operation. argv:
+# operations, size, gate, wrong bytes.
 OBEDIENT = r"""
 import json, socket, sys
 operations, size, gate, wrong = sys.argv[1].split(","), int(sys.argv[2]), sys.argv[3], int(sys.argv[4])

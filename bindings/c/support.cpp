@@ -5,8 +5,8 @@
 
 namespace {
 
-/// The last failure in this thread. The objects of a thread end before static destructors, which
-/// may still call C functions: from then on only static texts are kept.
+/// The last failure in this thread. Static destructors run after this object has ended and may
+/// still call C functions; from then on only static texts are kept.
 struct LastFailure {
   std::string text;
   std::vector<std::uint32_t> ranks;
@@ -16,7 +16,7 @@ struct LastFailure {
 
 enum class Lifetime { live, ended };
 thread_local Lifetime last_failure_lifetime = Lifetime::live;
-// tutti_last_error() returns it: the text of `last_failure`, or a static text.
+// The result of tutti_last_error(): the text of `last_failure`, or a static text.
 thread_local const char* last_text = "";
 thread_local LastFailure last_failure;
 

@@ -20,7 +20,8 @@ namespace tutti::c {
 tutti_status_t report(const Status& status) noexcept;
 
 /// Runs `work`, which returns a Status, and converts this status, or an exception, to a C status.
-/// Cancellation is disabled, because its unwinding would end the process here.
+/// Cancellation is disabled, because its unwinding through a noexcept function would end the
+/// process.
 template <typename Work>
 tutti_status_t guarded(Work&& work) noexcept {
   const device::Uncancelled uncancelled;

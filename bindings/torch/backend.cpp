@@ -9,13 +9,14 @@ namespace {
 
 using namespace std::chrono_literals;
 
-/// The most time for which destroy_process_group serves peers that still need data of this rank.
+/// Longest time for which destroy_process_group serves peers that still need data from this rank.
 constexpr std::chrono::milliseconds kShutdownPatience = 30s;
 
-/// The same for a group that is dropped without it: no more than a moment.
+/// Longest time for which a group that is dropped without destroy_process_group serves such peers.
 constexpr std::chrono::milliseconds kDestructorPatience = 1s;
 
-/// Computation waits for parameters, which Allgathers bring, and not for gradients.
+/// Allgathers have high priority, because computation waits for the parameters that they bring; it
+/// does not wait for gradients.
 std::int32_t usual_priority(c10d::OpType type) {
   const bool gathers = type == c10d::OpType::ALLGATHER || type == c10d::OpType::_ALLGATHER_BASE ||
                        type == c10d::OpType::ALLGATHER_COALESCED;

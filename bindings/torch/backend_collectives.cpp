@@ -37,7 +37,8 @@ void check_equal(const char* name, const std::vector<std::uint64_t>& sizes) {
     raise(name, ": the tensors of the list differ in size: pass tensors of one size");
 }
 
-/// Sizes of the blocks of dimension 0; without splits, equal ones.
+/// Sizes in bytes of the blocks into which `splits` cut dimension 0; equal sizes if there are no
+/// splits.
 std::vector<std::uint64_t> split_sizes(const char* which, const at::Tensor& tensor,
                                        const std::vector<std::int64_t>& splits, int size) {
   const std::int64_t rows = tensor.dim() == 0 ? 1 : tensor.size(0);
@@ -68,7 +69,7 @@ std::vector<std::uint64_t> split_sizes(const char* which, const at::Tensor& tens
   return sizes;
 }
 
-/// The address of a block of a buffer; null without a buffer.
+/// The address at a byte offset in a buffer; null if the buffer is null.
 const void* address_in(Bytes whole, std::uint64_t offset) {
   return whole.data == nullptr ? nullptr : static_cast<char*>(whole.data) + offset;
 }
@@ -238,7 +239,7 @@ WorkPointer TuttiBackend::alltoall_base(at::Tensor& output, at::Tensor& input,
   if (equal && from.count != 0) {
     operation->plan.calls.push_back(Call::collective(TUTTI_ALLTOALL, from, to));
   } else if (!equal) {
-    // Also without bytes at this rank, because the other ranks may have some.
+    // A rank without bytes takes part, too, because other ranks may have bytes.
     operation->plan.calls.push_back(Call::collective(TUTTI_ALLTOALLV, from, to)
                                         .send_blocks(std::move(send))
                                         .receive_blocks(std::move(receive)));

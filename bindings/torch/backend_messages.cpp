@@ -1,4 +1,4 @@
-// Messages from rank to rank, and the barrier that names absent ranks by them.
+// Messages from rank to rank, and the monitored barrier, which uses messages to find absent ranks.
 #include <utility>
 
 #include "backend.hpp"
@@ -50,7 +50,7 @@ WorkPointer TuttiBackend::recvAnysource(Tensors& tensors, int tag) {
 }
 
 void TuttiBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_for_all) {
-  // Unlike in other calls, a timeout of 0 is one.
+  // Unlike in other calls, a timeout of 0 does not select the timeout of the group.
   if (options.timeout.count() == 0)
     std::rethrow_exception(backend_error(
         c10::str("Rank ", group_->rank,
@@ -60,7 +60,7 @@ void TuttiBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool wa
                                  wait_for_all);
   operation->plan.steps = [barrier](tutti_comm_t* comm) { barrier.run(comm); };
   const std::chrono::milliseconds creation = operation->plan.timeout;
-  // The barrier has its own bound, which begins when the communicator exists.
+  // The barrier limits its own time, which begins when the communicator exists.
   operation->plan.timeout = creation + barrier.longest();
   issue(operation)->wait();
 }

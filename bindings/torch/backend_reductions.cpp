@@ -58,7 +58,8 @@ WorkPointer TuttiBackend::reduce(Tensors& tensors, const c10d::ReduceOptions& op
   const bool root = is_root(name, options.rootRank);
   const Reduction wanted = reduction_of(options.reduceOp, tensor);
   const auto operation = prepare(OpType::REDUCE, name, Terms(options));
-  // In place at the root, which libtutti's Reduce is not: the root gives a copy of its operand.
+  // The root's tensor is operand and result, but tutti.h documents no in-place Reduce; the root
+  // therefore passes a copy of its operand.
   const Bytes result = root ? operation->staging.write(tensor) : Bytes{};
   const Bytes own = operation->staging.read_apart(tensor, result);
   if (own.count != 0) {

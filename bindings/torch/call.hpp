@@ -1,4 +1,4 @@
-// One call of libtutti with everything that it needs, ready to be started later.
+// One call of libtutti with all its arguments, which can be started later.
 #pragma once
 
 #include <tutti/tutti.h>
@@ -26,12 +26,12 @@ struct Blocks {
   bool empty() const { return sizes.empty(); }
 };
 
-/// Blocks that lie one behind the other.
+/// Consecutive blocks of these sizes, without gaps.
 Blocks blocks_of(std::vector<std::uint64_t> sizes);
 
-/// The options of a call that do not depend on what it does.
+/// The options with which calls of any kind are started.
 struct StartOptions {
-  bool will_wait = false;  ///< the thread waits for the call at once
+  bool will_wait = false;  ///< true: the thread waits for the call right after the start
   std::int32_t priority = TUTTI_PRIORITY_NORMAL;
 };
 
@@ -51,14 +51,14 @@ class Call {
   bool is_receive() const { return kind_ == Kind::receive; }
 
   /// Starts the calls together and adds their requests, which the caller frees, to `requests`. A
-  /// message is alone, and its priority is normal.
+  /// message must be the only call; its priority is normal.
   static tutti_status_t start(tutti_comm_t* comm, const std::vector<Call>& calls,
                               const StartOptions& terms, std::vector<tutti_request_t*>& requests);
   /// Carries out a collective of a group of one rank.
   void run_alone() const;
 
  private:
-  /// A collective in the structures of libtutti. They refer to each other and to the call.
+  /// A collective in the structures of libtutti, which point to each other and to the Call.
   struct Description {
     Description(const Call& call, const StartOptions& terms);
     Description(const Description&) = delete;

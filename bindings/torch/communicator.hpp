@@ -29,7 +29,8 @@ class Communicator {
 
   tutti_comm_t* get() const { return comm_; }
   void abort(const std::string& reason);
-  /// Ends the communicator; gives peers this long to fetch what they still need from this rank.
+  /// Ends the communicator. Waits up to `patience` for calls in flight and for peers that still
+  /// need data from this rank.
   void finalize(std::chrono::milliseconds patience);
   Failure status() const;
   std::vector<std::pair<std::string, std::uint64_t>> counters() const;

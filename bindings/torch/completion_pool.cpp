@@ -73,7 +73,7 @@ void CompletionPool::stop(std::chrono::milliseconds patience) {
 std::shared_ptr<Operation> CompletionPool::take_expired() {
   while (!deadlines_.empty()) {
     const auto first = deadlines_.begin();
-    // No reference is taken before the deadline: giving up the last one may wait for the
+    // No reference is taken before the deadline: the release of the last reference may wait for the
     // interpreter's lock, which a thread that waits for mutex_ may hold.
     if (!first->second.expired() && first->first > Clock::now()) return nullptr;
     std::shared_ptr<Operation> operation = first->second.lock();
@@ -108,7 +108,8 @@ void CompletionPool::work() {
     }
     --idle_threads_;
     ++busy_threads_;
-    // No thread is left to watch the deadlines and the queue while this one runs callbacks.
+    // If no thread is idle, another thread must watch the deadlines and the queue while this thread
+    // runs callbacks.
     if (idle_threads_ == 0 && (!ended_.empty() || !deadlines_.empty())) wake_or_add_thread();
     lock.unlock();
     if (expired) expired->expire();

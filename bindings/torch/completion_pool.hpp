@@ -14,8 +14,9 @@ namespace tutti::torch_backend {
 
 class Operation;
 
-/// Futures run callbacks of the application, which may wait for further operations. So libtutti's
-/// progress thread only queues an operation here, and a thread is added while all others are busy.
+/// Futures run callbacks of the application, which may wait for further operations. The progress
+/// thread of libtutti therefore only queues an operation here, and the pool adds a thread if all
+/// its threads are busy.
 class CompletionPool {
  public:
   /// The pool of this process; a child of fork() has one of its own.
@@ -33,9 +34,9 @@ class CompletionPool {
     ~Guest();
   };
 
-  /// Runs no further callbacks, and waits until those that run have returned, for at most
-  /// `patience`. Python calls it before it ends: a thread that then asks for the interpreter's lock
-  /// ends the process with std::terminate.
+  /// Starts no further callbacks, and waits at most `patience` until running callbacks have
+  /// returned. Python calls this function before it ends, because a thread that asks for the
+  /// interpreter's lock afterwards ends the process with std::terminate.
   void stop(std::chrono::milliseconds patience);
 
  private:

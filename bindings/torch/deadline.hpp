@@ -1,4 +1,4 @@
-// The clock of deadlines, and the time that is left until one.
+// The clock of deadlines, and the time that is left until a deadline.
 #pragma once
 
 #include <algorithm>

@@ -29,7 +29,8 @@ Failure last_failure(tutti_status_t status);
 /// The exception that torch translates to torch.distributed.DistBackendError.
 std::exception_ptr backend_error(const std::string& message);
 
-/// "allreduce number 7 of group 'x' at rank 0 failed: ...", with the numbers of the ranks.
+/// The error of a failed operation, such as "Tutti: all_reduce number 7 of group 'x' failed at rank
+/// 0 ...", with the ranks at fault.
 std::exception_ptr error_of(const Group& group, const std::string& what, const Failure& failure);
 
 /// Throws an error that says why arguments cannot be used.

@@ -1,4 +1,4 @@
-// One process group at this rank: its place, its names and its counts.
+// One process group at this rank: its ranks, names, options and counts.
 #pragma once
 
 #include <unistd.h>
@@ -14,17 +14,16 @@
 
 namespace tutti::torch_backend {
 
-/// Counts of work that the adapter does beside libtutti.
+/// Counts of the adapter's own work.
 struct Counts {
-  std::atomic<std::uint64_t> operations{0};  ///< operations of c10d that were issued
-  std::atomic<std::uint64_t> staged_tensors{
-      0};                                      ///< tensors that were copied because of their layout
-  std::atomic<std::uint64_t> staged_bytes{0};  ///< bytes of these copies
-  std::atomic<std::uint64_t> queued{0};        ///< operations that waited for the communicator
-  std::atomic<std::uint64_t> alone{0};         ///< operations of a group of one rank
-  std::atomic<std::uint64_t> waited{0};        ///< operations for which the caller waits at once
-  std::atomic<std::uint64_t> high{0};          ///< operations of high priority
-  std::atomic<std::uint64_t> futures{0};       ///< operations of which a future was asked for
+  std::atomic<std::uint64_t> operations{0};      ///< operations of c10d that were issued
+  std::atomic<std::uint64_t> staged_tensors{0};  ///< tensors that were copied for layout or overlap
+  std::atomic<std::uint64_t> staged_bytes{0};    ///< bytes of these copies
+  std::atomic<std::uint64_t> queued{0};          ///< operations that were queued before their start
+  std::atomic<std::uint64_t> alone{0};           ///< operations of a group of one rank
+  std::atomic<std::uint64_t> waited{0};          ///< operations for which the caller waits at once
+  std::atomic<std::uint64_t> high{0};            ///< operations of high priority
+  std::atomic<std::uint64_t> futures{0};         ///< operations for which a future was requested
 };
 
 struct Group {
@@ -34,7 +33,7 @@ struct Group {
   std::string key_prefix;                  ///< first part of the keys in the store
   std::vector<std::int64_t> global_ranks;  ///< number in the job of each rank; may be empty
   Options options;
-  std::atomic<std::int64_t> timeout_ms{0};  ///< bound of an operation that gives none
+  std::atomic<std::int64_t> timeout_ms{0};  ///< time limit of an operation that has no own limit
   pid_t process = ::getpid();               ///< the process that made the group
   Counts counts;
 

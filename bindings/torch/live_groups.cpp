@@ -7,7 +7,7 @@
 namespace tutti::torch_backend {
 namespace {
 
-/// Time in which a process that exits serves the peers of all its groups.
+/// Longest time for which a process that exits serves the peers of all its groups.
 constexpr std::chrono::milliseconds kExitPatience{1000};
 
 }  // namespace
@@ -18,13 +18,14 @@ LiveGroups& LiveGroups::instance() {
 }
 
 LiveGroups::~LiveGroups() {
-  // A thread of its own, because the thread-local objects of the thread that exits are gone.
+  // Another thread ends the groups, because the thread-local objects of the exiting thread are
+  // gone.
   std::thread ending([this] { shut_down(); });
   ending.join();
 }
 
 void LiveGroups::shut_down() {
-  // In a child of fork() the groups belong to the parent, and so may the mutex.
+  // In a child of fork() the groups belong to the parent, of which a thread may hold the mutex.
   if (::getpid() != process_) return;
   std::multimap<std::string, std::weak_ptr<Submissions>> ending;
   {

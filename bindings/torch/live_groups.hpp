@@ -13,14 +13,14 @@
 namespace tutti::torch_backend {
 
 /// torch may free a backend after the static objects of libtutti, or never. The adapter is loaded
-/// after libtutti, so that the destructor of this object runs before both.
+/// after libtutti, so that the destructor of this object runs before those of libtutti.
 class LiveGroups {
  public:
   static LiveGroups& instance();
   ~LiveGroups();
 
-  /// Shuts all groups down, which serves their peers for at most a second. Python calls it before it
-  /// ends, so that callbacks still find an interpreter.
+  /// Shuts all groups down and serves their peers for at most a second. Python calls this function
+  /// before it ends, because callbacks need the interpreter.
   void shut_down();
   void add(const std::string& name, const std::shared_ptr<Submissions>& group);
   /// The newest group of this name; null if it has ended.

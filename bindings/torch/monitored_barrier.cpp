@@ -9,7 +9,7 @@
 namespace tutti::torch_backend {
 namespace {
 
-/// torch's tags are below this bit.
+/// The bit that marks the tags of this barrier; torch's tags do not have it.
 constexpr std::uint64_t kBarrierTags = std::uint64_t{1} << 63;
 
 }  // namespace
@@ -22,7 +22,7 @@ MonitoredBarrier::MonitoredBarrier(std::shared_ptr<Group> group, std::uint64_t n
       wait_for_all_(wait_for_all) {}
 
 std::chrono::milliseconds MonitoredBarrier::longest() const {
-  // The others wait for rank 0 while it waits for the absent ones.
+  // The other ranks wait for rank 0 while rank 0 waits for the absent ranks.
   return 2 * timeout_ + std::chrono::seconds(1);
 }
 
@@ -53,7 +53,7 @@ void MonitoredBarrier::send(tutti_comm_t* comm, std::uint32_t to) const {
 }
 
 void MonitoredBarrier::fail(const std::vector<std::uint32_t>& absent) const {
-  // The words are those of torch's own barrier, which programs look for.
+  // The text is that of torch's own barrier, because programs look for it.
   std::string names;
   for (const std::uint32_t rank : absent)
     names += (names.empty() ? "" : ", ") + std::to_string(rank);

@@ -1,4 +1,4 @@
-// A barrier at whose failure rank 0 names the ranks that have not come.
+// A barrier whose error at rank 0 names the ranks that have not come.
 #pragma once
 
 #include <tutti/tutti.h>
@@ -20,7 +20,7 @@ class MonitoredBarrier {
 
   /// Blocks until all ranks have come. Throws an error that names absent ranks.
   void run(tutti_comm_t* comm) const;
-  /// The most time that run() takes.
+  /// The longest time that run() takes.
   std::chrono::milliseconds longest() const;
 
  private:

@@ -10,7 +10,7 @@
 namespace tutti::torch_backend {
 namespace {
 
-/// Time in which libtutti gives back the buffers after an abort.
+/// Longest wait until libtutti no longer uses the buffers of an aborted operation.
 constexpr std::chrono::seconds kAbortPatience{5};
 
 void on_completion(tutti_status_t, const char*, void* context) {
@@ -69,7 +69,8 @@ std::exception_ptr Operation::after_start() {
     arm_now = wants_callback_ && waiters_ == 0;
   }
   if (error && !ended) {
-    // The other ranks have all calls, this one only the first: no later call would match.
+    // Other ranks start all calls, but this rank has started only the first ones, so no later call
+    // would match.
     if (const auto owner = owner_.lock()) owner->abort(plan.what() + " could not be started whole");
   }
   if (arm_now) arm();
@@ -250,7 +251,7 @@ bool Operation::is_done() {
     const std::lock_guard lock(mutex_);
     if (done_ || !started_) return done_;
   }
-  // Otherwise another thread uses the requests, and this one need not look at them.
+  // If another thread uses the requests, that thread finds their end.
   if (using_.try_lock()) {
     const std::lock_guard use(using_, std::adopt_lock);
     finish_if_ended();

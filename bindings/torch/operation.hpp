@@ -23,14 +23,14 @@ namespace tutti::torch_backend {
 
 class Submissions;
 
-/// The content of an operation. The backend fills it in; it is unchanged once issued.
+/// The content of an operation. The backend fills it in and does not change it after the issue.
 struct Plan {
   c10d::OpType type = c10d::OpType::UNKNOWN;
   const char* name = "";
-  std::uint64_t sequence = 0;  ///< number among the group's operations
-  std::string detail;          ///< such as the peer of a message
+  std::uint64_t sequence = 0;  ///< number among the group's collectives, or among its messages
+  std::string detail;          ///< further text for errors, such as the peer of a message
   std::chrono::milliseconds timeout{0};
-  bool will_wait = false;  ///< the caller waits at once, so the progress thread need not wake
+  bool will_wait = false;  ///< true: the caller waits at once, the progress thread need not wake
   std::int32_t priority = TUTTI_PRIORITY_NORMAL;
   std::vector<Call> calls;
   /// Carries out an operation whose calls depend on each other. Runs in a thread of the adapter.
@@ -51,28 +51,29 @@ class Operation : public std::enable_shared_from_this<Operation> {
   Plan plan;
   Staging staging;
 
-  /// Starts all calls. The caller may hold locks, and calls after_start without them.
+  /// Starts all calls. The caller may hold locks; it must release them before it calls after_start.
   void start(tutti_comm_t* comm);
-  /// Carries out what the start, or its failure, entails; returns the failure.
+  /// Does the part of the start in which callbacks of the future may run. Returns the failure of
+  /// the start; null for none.
   std::exception_ptr after_start();
   /// Carries out the steps, which wait for other ranks.
   void run_steps(tutti_comm_t* comm);
   /// Carries out the operation of a group of one rank.
   void run_alone();
-  /// Ends an operation that has no requests; null: with success.
+  /// Ends an operation that has no requests, with success if `error` is null.
   void end(std::exception_ptr error);
 
-  /// Waits for the end; zero: the operation's own timeout. Throws the operation's failure.
+  /// Waits for the end; 0 selects the operation's own timeout. Throws the operation's failure.
   void wait(std::chrono::milliseconds timeout);
   bool is_done();
   std::exception_ptr error();
-  /// Rank of the message that a receive has got; -1 before.
+  /// Source of the message that a receive has got; -1 if there is no message yet.
   int source() const { return source_; }
   c10::intrusive_ptr<c10::ivalue::Future> future();
   /// Aborts the group.
   void abort();
 
-  /// The Work is gone: the tensors stay until libtutti has done with them.
+  /// Called when the Work is freed: keeps the tensors until libtutti no longer uses them.
   void abandon();
   /// Called by the completion pool after libtutti's callback.
   void complete();
@@ -86,7 +87,7 @@ class Operation : public std::enable_shared_from_this<Operation> {
   bool wait_requests(Clock::time_point deadline, Failure& failure);
   /// Makes sure that the operation ends although no thread waits for it.
   void want_callback();
-  /// Lets libtutti tell the completion pool when the requests end.
+  /// Sets the callbacks by which libtutti hands the operation to the completion pool at its end.
   void arm();
   bool is_marked_done();
   void finish_if_ended();
@@ -95,7 +96,7 @@ class Operation : public std::enable_shared_from_this<Operation> {
   void settle();
   /// Ends the operation after its requests. The caller holds using_, or there are no requests.
   void finish(std::exception_ptr error);
-  /// The error that a failure of the requests means; null for none.
+  /// The error with which the operation ends after a failure of its requests; null for success.
   std::exception_ptr end_of(const Failure& failure);
   /// Aborts the group because this operation is late, and ends the operation.
   std::exception_ptr give_up(std::chrono::milliseconds timeout, const Failure& late);
@@ -114,8 +115,8 @@ class Operation : public std::enable_shared_from_this<Operation> {
   bool armed_ = false;
   bool wants_callback_ = false;
   bool done_ = false;
-  bool settled_ = false;  ///< the future has its value
-  int waiters_ = 0;       ///< threads in wait(), which end the operation in any case
+  bool settled_ = false;  ///< true: the future has its value
+  int waiters_ = 0;       ///< number of threads in wait(), each of which ends the operation
   std::exception_ptr start_error_;
   std::exception_ptr error_;
   c10::intrusive_ptr<c10::ivalue::Future> future_;

@@ -10,11 +10,12 @@
 
 namespace tutti::torch_backend {
 
-/// The text of each option; it outlives the communicator's creation, which reads it.
+/// The options as texts. The object must outlive the creation of the communicator, which reads
+/// them.
 class Options {
  public:
   Options() = default;
-  /// Throws if a name is unknown or a value is no number of its range.
+  /// Throws if a name is unknown or a value is out of its range.
   explicit Options(std::map<std::string, std::string> values);
 
   /// Options of a communicator; their texts belong to this object.

@@ -1,4 +1,4 @@
-// The reduction of libtutti that an operation and an element type of torch mean.
+// The reduction of libtutti for an operation and an element type of torch.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -17,7 +17,7 @@ struct Reduction {
   std::uint32_t type = TUTTI_FLOAT32;
   std::uint32_t operation = TUTTI_SUM;
   std::array<std::byte, 8> factor{};    ///< one element, for TUTTI_PREMULTIPLIED_SUM
-  double factor_value = 1;              ///< the same number
+  double factor_value = 1;              ///< value of `factor`
   at::ScalarType element = at::kFloat;  ///< torch's name of `type`
 
   tutti_reduction_t view() const {

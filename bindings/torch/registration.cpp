@@ -17,7 +17,8 @@
 namespace tutti::torch_backend {
 namespace {
 
-/// Read before the file is loaded (_adapter.py), since code for another minor version ends in SIGSEGV.
+/// _adapter.py reads this text before it loads the file, because an adapter for another minor
+/// version of torch ends in SIGSEGV.
 [[gnu::used]] constexpr char kMadeFor[] = "tutti adapter for torch " TORCH_VERSION;
 
 using c10d::ProcessGroup;
@@ -37,7 +38,7 @@ c10::intrusive_ptr<c10d::Store> store_of(const ProcessGroup& group) {
 }
 #endif
 
-/// Returns a group that carries the new backend. `carrier` brings store, rank and size.
+/// Returns a group that contains the new backend. `carrier` has the store, the rank and the size.
 ProcessGroupPointer make_backend(const ProcessGroupPointer& carrier, std::int64_t timeout_ms,
                                  const std::string& name, const std::string& key_prefix,
                                  const std::vector<std::int64_t>& global_ranks,
@@ -71,7 +72,7 @@ std::vector<std::tuple<std::string, std::int64_t>> counters(const std::string& n
   return all;
 }
 
-/// Ends all groups and the callbacks of futures; Python calls it before it ends.
+/// Ends all groups and the callbacks of futures. Python calls this function before it ends.
 void end_process(std::int64_t patience_ms) {
   LiveGroups::instance().shut_down();
   CompletionPool::instance().stop(std::chrono::milliseconds(patience_ms));

@@ -59,7 +59,7 @@ void SparseAllreduce::run(tutti_comm_t* comm) {
     tensor_.copy_(own);
     return;
   }
-  // A row is the place, or the values, of one element.
+  // A row of `places` has the indices of one element, and a row of `values` its values.
   const at::Tensor places = own._indices().t().contiguous();
   const at::Tensor values = own._values().contiguous();
   const std::vector<std::int64_t> counts = gather_counts(comm, places.size(0));

@@ -13,7 +13,8 @@
 
 namespace tutti::torch_backend {
 
-/// Gathers the numbers of elements, then the indices and the values of all ranks, and adds them up.
+/// Gathers the numbers of elements, then the indices and the values of all ranks, and sums the
+/// values.
 class SparseAllreduce {
  public:
   /// Throws if the tensor or the operation cannot be used.

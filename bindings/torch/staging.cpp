@@ -14,12 +14,12 @@ bool is_plain(const at::Tensor& tensor) {
 }
 
 Bytes bytes_of(const at::Tensor& tensor) {
-  // data_ptr() of a tensor without storage throws for some lazily made tensors.
+  // data_ptr() throws for some empty tensors that have no storage.
   const auto count = static_cast<std::size_t>(tensor.nbytes());
   return {count == 0 ? nullptr : tensor.data_ptr(), count};
 }
 
-/// True if the tensors are views of one buffer, one behind the other.
+/// True if the tensors lie in memory one after the other, without gaps.
 bool are_consecutive(const std::vector<at::Tensor>& tensors) {
   const char* next = nullptr;
   for (const at::Tensor& tensor : tensors) {

@@ -1,4 +1,4 @@
-// The memory of tensors as libtutti needs it: contiguous, or copied when it is not.
+// The contiguous memory that libtutti needs of tensors: that of a tensor itself, or of a copy.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -11,25 +11,25 @@
 
 namespace tutti::torch_backend {
 
-/// The tensors of one operation. Contiguous ones are used as they are; others have a contiguous
-/// copy, which is written back when the operation is done.
+/// The tensors of one operation. A contiguous tensor is used as it is; any other tensor has a
+/// contiguous copy, which is written back when the operation is done.
 class Staging {
  public:
   explicit Staging(Counts& counts) : counts_(&counts) {}
 
   Bytes read(const at::Tensor& tensor);
-  /// As read, but a copy if the tensor overlaps `written` other than by beginning at `allowed`.
+  /// As read(), but gives a copy if the tensor overlaps `written` and does not begin at `allowed`.
   Bytes read_apart(const at::Tensor& tensor, Bytes written, const void* allowed = nullptr);
   Bytes write(const at::Tensor& tensor);
-  /// As write, but to a copy if the tensor overlaps `read` other than by beginning at `allowed`.
+  /// As write(), but gives a copy if the tensor overlaps `read` and does not begin at `allowed`.
   Bytes write_apart(const at::Tensor& tensor, Bytes read, const void* allowed = nullptr);
   /// For a tensor that the call may both read and write.
   Bytes update(const at::Tensor& tensor);
-  /// Tensors of a list, one behind the other.
+  /// The tensors of a list as one contiguous buffer, in the order of the list.
   Bytes read_all(const std::vector<at::Tensor>& tensors);
   Bytes write_all(const std::vector<at::Tensor>& tensors, Bytes read = {});
 
-  /// Copies what libtutti has written into the tensors that have a copy.
+  /// Copies the data that libtutti has written to copies into their tensors.
   void write_back();
   /// Drops all tensors.
   void clear();
@@ -40,14 +40,15 @@ class Staging {
 
   Counts* counts_;
   std::vector<at::Tensor> kept_;
-  std::vector<std::pair<at::Tensor, at::Tensor>> written_;  ///< copy, and the tensor that it is of
+  std::vector<std::pair<at::Tensor, at::Tensor>> written_;  ///< copies, each with its tensor
 };
 
-/// Throws unless the tensor is a dense one in the memory of the CPU.
+/// Throws unless the tensor is dense, not quantized and in the memory of the CPU.
 void check_tensor(const char* operation, const at::Tensor& tensor);
-/// The one tensor of a list that has one for each device in other backends.
+/// The only tensor of a list. torch passes a list, because other backends take one tensor for each
+/// device.
 const at::Tensor& only_tensor(const char* operation, const std::vector<at::Tensor>& tensors);
-/// Also throws unless all have one element type.
+/// As check_tensor for each tensor; also throws if the list is empty or the element types differ.
 void check_tensors(const char* operation, const std::vector<at::Tensor>& tensors);
 
 /// Bytes of each tensor.

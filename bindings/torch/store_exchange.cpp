@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// The pause between two questions to the store grows between these bounds.
+// Bounds of the pause between two reads of the store, which grows with each read.
 constexpr std::chrono::microseconds kFirstPause = 200us;
 constexpr std::chrono::microseconds kLongestPause = 20ms;
 /// Time for which rank 0 waits for confirmations before it looks for newer nonces.
@@ -66,7 +66,7 @@ void StoreExchange::note_absent(std::vector<std::uint32_t> ranks) {
 }
 
 void StoreExchange::forget(const std::string& key) {
-  // Stores without deletion keep their keys, which no later attempt reads.
+  // A store that cannot delete keeps the key; later attempts recognise old keys by their nonces.
   try {
     (void)store_->deleteKey(key);
   } catch (const std::exception&) {
@@ -151,7 +151,7 @@ bool StoreExchange::confirmed_by_all(const std::vector<std::string>& nonces,
     const auto look = std::min<Clock::time_point>(deadline, Clock::now() + kConfirmationPatience);
     if (collect([&](int rank) { return confirm_key(rank); }, look)) return true;
     if (Clock::now() >= deadline) return false;
-    // A nonce that has changed since was that of an earlier attempt.
+    // If a nonce has changed, the old nonce was that of an earlier attempt.
     for (int rank = 1; rank < group_->size; ++rank) {
       if (store_->check({hello_key(rank)}) && read(hello_key(rank)) != nonces[rank]) return false;
     }
@@ -183,7 +183,7 @@ tutti_status_t StoreExchange::allgather(const void* mine, void* all, std::size_t
                                         std::chrono::nanoseconds timeout) {
   try {
     const auto* const begin = static_cast<const std::uint8_t*>(mine);
-    // A timeout of libtutti may stand for "none".
+    // The timeout of libtutti may be so long that the deadline would overflow.
     const auto bound = std::min<std::chrono::nanoseconds>(timeout, 24h);
     exchange(Value(begin, begin + bytes), static_cast<std::uint8_t*>(all), Clock::now() + bound);
     return TUTTI_OK;
@@ -209,7 +209,7 @@ void StoreExchange::exchange(const Value& mine, std::uint8_t* all, Clock::time_p
       forget(key(rank));
     }
     store_->set(number + "/all", result);
-    // All ranks have read the result before the last one, because they are in this exchange.
+    // All ranks have read the result of the previous exchange, because they take part in this one.
     if (exchanges_ > 1) forget(roster_ + "/" + std::to_string(exchanges_ - 2) + "/all");
   } else {
     store_->set(key(group_->rank), mine);

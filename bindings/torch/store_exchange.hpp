@@ -19,16 +19,17 @@
 
 namespace tutti::torch_backend {
 
-/// The store may hold keys of an earlier attempt under the same prefix. So every rank writes a
-/// fresh nonce, rank 0 publishes the roster of nonces that it has read, and each rank confirms the
-/// roster that has its own. All later keys begin with the number of the roster that all confirmed.
-/// The store gets no secret: libtutti agrees on its keys above this exchange.
+/// The store may hold keys of an earlier attempt under the same prefix. Every rank therefore writes
+/// a fresh nonce, rank 0 publishes a roster of the nonces that it has read, and each rank confirms
+/// a roster that has its own nonce. All later keys begin with the number of the roster that all
+/// ranks have confirmed. The store gets no secret, because libtutti runs its key agreement over
+/// this exchange.
 class StoreExchange {
  public:
   StoreExchange(std::shared_ptr<Group> group, c10::intrusive_ptr<c10d::Store> store);
 
-  /// Waits until every rank of the group is here, for the group's timeout. Throws an error that
-  /// names the absent ranks.
+  /// Waits until every rank of the group has come, at most for the group's timeout. Throws an error
+  /// that names the absent ranks.
   void meet();
   /// The allgather of tutti_comm_create_with_callback.
   tutti_status_t allgather(const void* mine, void* all, std::size_t bytes,
@@ -36,7 +37,7 @@ class StoreExchange {
   /// Ends the exchange from another thread.
   void cancel(const std::string& reason);
 
-  /// Why an exchange failed; empty if none has.
+  /// The error of the first exchange that failed; empty if none has failed.
   std::string problem() const;
   /// The ranks that have not come yet, as far as this rank knows, as part of a sentence.
   std::string absence() const;
@@ -52,9 +53,10 @@ class StoreExchange {
   void forget(const std::string& key);
   std::string hello_key(int rank) const { return prefix_ + "hello/" + std::to_string(rank); }
   std::string confirm_key(int rank) const { return roster_ + "/confirm/" + std::to_string(rank); }
-  /// Asks `ready` until it is true, with growing pauses. False at the deadline; throws if cancelled.
+  /// Calls `ready` until it returns true, with growing pauses. Returns false at the deadline;
+  /// throws if cancelled.
   bool poll(Clock::time_point deadline, const std::function<bool()>& ready);
-  /// Collects one key of each rank at rank 0.
+  /// Waits until the key of every other rank is in the store; false at the deadline.
   bool collect(const std::function<std::string(int)>& key, Clock::time_point deadline);
   void note_absent(std::vector<std::uint32_t> ranks);
   [[noreturn]] void fail_absent(std::chrono::milliseconds timeout);

@@ -54,7 +54,7 @@ void Submissions::add_worker() {
   // The thread is detached, because it may wait for other ranks when the group is destroyed.
   std::thread([self = shared_from_this()]() mutable {
     const CompletionPool::Guest guest;
-    // The last reference ends while the guest is one: it may own tensors of Python.
+    // The guest outlives this reference, because its release may free tensors of Python.
     std::exchange(self, nullptr)->work();
   }).detach();
 }
@@ -93,7 +93,7 @@ void Submissions::start_queued() {
     const std::shared_ptr<Communicator> communicator = communicator_;
     queue_.pop_front();
     if (!operation->plan.steps) {
-      // Under the lock, so that a message that overtakes the queue stays behind this one.
+      // The lock is held, so that a message that overtakes the queue starts after this operation.
       operation->start(communicator->get());
       queued_messages_ -= operation->plan.is_message() ? 1 : 0;
       lock.unlock();

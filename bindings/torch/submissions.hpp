@@ -16,9 +16,9 @@
 
 namespace tutti::torch_backend {
 
-/// Operations start in the thread that issues them. Those that are issued while the communicator is
-/// being created, or behind one whose calls depend on each other, are queued, and a thread starts
-/// them in the same order.
+/// An operation starts in the thread that issues it. An operation that is issued while the
+/// communicator is being created, or after an operation whose calls depend on each other, is
+/// queued, and a thread starts the queued operations in the order of issue.
 class Submissions : public std::enable_shared_from_this<Submissions> {
  public:
   Submissions(std::shared_ptr<Group> group, c10::intrusive_ptr<c10d::Store> store);
@@ -27,17 +27,17 @@ class Submissions : public std::enable_shared_from_this<Submissions> {
   void issue(const std::shared_ptr<Operation>& operation);
   /// Ends all operations, here and at the peers, with an error.
   void abort(const std::string& reason);
-  /// Ends the group; peers have `patience` to fetch what they still need from this rank.
+  /// Ends the group; serves peers that still need data from this rank for at most `patience`.
   void shut_down(std::chrono::milliseconds patience);
 
-  /// The ranks that have not come to the creation yet, as part of a sentence.
+  /// The ranks that have not yet come to the creation of the communicator, as part of a sentence.
   std::string absence();
   Failure status();
   /// Counters of the adapter and of the communicator.
   std::vector<std::pair<std::string, std::uint64_t>> counters();
 
  private:
-  /// The creation that an end interrupts, and the error of all operations from then on.
+  /// The exchange that the end of the group interrupts, and the error of all later operations.
   struct Ending {
     std::shared_ptr<StoreExchange> exchange;
     std::exception_ptr error;
@@ -58,12 +58,12 @@ class Submissions : public std::enable_shared_from_this<Submissions> {
   c10::intrusive_ptr<c10d::Store> store_;
   /// Guards the fields below, and the order of calls of libtutti.
   std::mutex mutex_;
-  std::shared_ptr<StoreExchange> exchange_;  ///< while the communicator is being created
+  std::shared_ptr<StoreExchange> exchange_;  ///< exchange of the creation under way; else null
   std::shared_ptr<Communicator> communicator_;
   std::deque<std::shared_ptr<Operation>> queue_;
   std::size_t queued_messages_ = 0;
-  bool working_ = false;    ///< a thread starts the queued operations
-  std::exception_ptr end_;  ///< why no operation can begin any more
+  bool working_ = false;    ///< true: a thread creates the communicator or starts queued operations
+  std::exception_ptr end_;  ///< error of all operations after the end; null before
 };
 
 }  // namespace tutti::torch_backend

@@ -1,4 +1,5 @@
-// The torch that the adapter is compiled for, and the names that differ between its versions.
+// The version of torch for which the adapter is compiled, and the names that differ between
+// versions.
 #pragma once
 
 #include <torch/version.h>

@@ -1,4 +1,4 @@
-// The handle that torch holds of operations under way.
+// torch's handle of operations under way.
 #pragma once
 
 #include <torch/csrc/distributed/c10d/Work.hpp>
@@ -35,8 +35,8 @@ class OperationWork : public c10d::Work {
   const std::vector<std::shared_ptr<Operation>>& operations() const { return operations_; }
 
  private:
-  /// The profiler's record of the operation, which ends once. A record that ended when the work is
-  /// freed, perhaps long after, would meet a profiler that has stopped.
+  /// The profiler's record of the operation, which ends once. The destructor of the Work does not
+  /// end it, because the profiler may have stopped by then.
   class Recording {
    public:
     explicit Recording(std::function<void()> callback) : callback_(std::move(callback)) {}

@@ -12,7 +12,7 @@ from tutti_collectives import Communicator
 
 async def main(comm):
     gradients = numpy.full(1_000_000, comm.rank + 1, numpy.float32)
-    total = comm.start.allreduce(gradients)  # returns at once; gradients belongs to the call until it has ended
+    total = comm.start.allreduce(gradients)  # returns at once; gradients belongs to the call
 
     greeting = bytearray(16)
     left, right = (comm.rank - 1) % comm.size, (comm.rank + 1) % comm.size

@@ -4,9 +4,10 @@
     torchrun --nproc-per-node 4 examples/torch/fsdp2_gpt.py --backend tutti
     torchrun --nproc-per-node 4 examples/torch/fsdp2_gpt.py --backend gloo
 
-The backend is the only difference between the two. Each rank reads batches of its own; the losses that rank 0 prints are
-means over the ranks. `--checkpoint DIR` saves a distributed checkpoint every few steps and continues from it after a
-restart, so that `torchrun --max-restarts 3` survives a rank that is killed. `--result FILE` writes times and losses as JSON.
+The two commands differ only in the backend. Each rank reads batches of its own; the losses that
+rank 0 prints are means over the ranks. `--checkpoint DIR` with `--save-every STEPS` saves
+distributed checkpoints, and a restart continues from the newest one, so that `torchrun
+--max-restarts 3` survives a rank that is killed. `--result FILE` writes times and losses as JSON.
 """
 
 import argparse
@@ -81,7 +82,7 @@ def shard(model: Gpt, asynchronous: bool) -> Gpt:
     if asynchronous:
         for block, following in zip(model.blocks, list(model.blocks)[1:]):
             block.set_modules_to_forward_prefetch([following])
-        model._set_unshard_async_op(True)  # covers the blocks; public setter: none as of PyTorch 2.14
+        model._set_unshard_async_op(True)  # also for the blocks; PyTorch 2.14 has no public setter
     return model
 
 
@@ -115,7 +116,7 @@ class Checkpoint:
         return {"model": model, "optimizer": optimizer, "step": torch.tensor(step)}
 
     def load(self) -> int:
-        """The number of steps done so far: 0 without a checkpoint."""
+        """Loads the newest checkpoint and returns its number of steps; 0 without a checkpoint."""
         saves = sorted(self.folder.glob("step-*/.metadata")) if self.folder else []
         if not saves:
             return 0
@@ -159,7 +160,7 @@ def train(options: argparse.Namespace, model: Gpt) -> dict:
 
 @torch.no_grad()
 def parameters_sum(model: nn.Module) -> float:
-    """The sum of all parameters, which two equal runs have in common to the last bit."""
+    """The sum of all parameters, which is equal to the last bit in two equal runs."""
     own = torch.stack([parameter.to_local().double().sum() for parameter in model.parameters()]).sum()
     sums = [torch.empty_like(own) for _ in range(dist.get_world_size())]
     dist.all_gather(sums, own)

@@ -106,8 +106,8 @@ struct CollectiveCall {
   /// Allgatherv, by Alltoallv, and by Gatherv at the root.
   std::span<const std::uint64_t> sizes_bytes{};
   std::span<const std::uint64_t> offsets_bytes{};
-  /// The same of the blocks in `send`; used by Alltoallv, Reduce-Scatterv, and by Scatterv at the
-  /// root.
+  /// Size of each rank's block and its offset in `send`, in bytes, indexed by rank; used by
+  /// Alltoallv, by Reduce-Scatterv, and by Scatterv at the root.
   std::span<const std::uint64_t> send_sizes_bytes{};
   std::span<const std::uint64_t> send_offsets_bytes{};
   CollectiveOptions options{};

@@ -8,9 +8,9 @@
 //   if (auto status = request->wait(); !status) { ... }  // names rank, phase and what is missing
 //
 // Thread safety: several threads may use a communicator at the same time, but all ranks must call
-// its collectives in the same order. A thread that is cancelled (pthread_cancel) in a call completes
-// the call first. Errors are returned as Status. No exception crosses this interface, unless the
-// program reads the value of a failed Result (status.hpp).
+// its collectives in the same order. A thread that is cancelled (pthread_cancel) in a call
+// completes the call first. Errors are returned as Status. No exception crosses this interface,
+// unless the program reads the value of a failed Result (status.hpp).
 //
 // Fork: in a child of fork() every call on a handle of the parent fails with
 // Code::invalid_argument, and the destruction of the handle leaks it. Neither affects the parent.
@@ -62,9 +62,9 @@ struct ProgressReport {
   bool done = false;
 };
 
-/// The caller's handle to a collective, send or receive under way. Its buffers belong to Tutti until
-/// it is done; destroying the request does not cancel it. Only one thread at a time may use a
-/// request, except that any thread may call progress().
+/// The caller's handle to a collective, send or receive under way. The buffers belong to Tutti
+/// until the request is done; destroying the request does not cancel the call. Only one thread at a
+/// time may use a request, except that any thread may call progress().
 class TUTTI_EXPORT Request {
  public:
   /// Makes an empty request: test() returns true, and wait() fails with Code::invalid_argument.
@@ -78,19 +78,20 @@ class TUTTI_EXPORT Request {
   /// that makes progress.
   Status wait();
   /// As wait(), but returns Code::timeout if the collective is not done after `timeout`. The
-  /// collective then goes on, and the caller may wait again. Status::ranks has the ranks from which
-  /// data is missing here, as far as this rank knows: all that have not made the call in a slot
-  /// exchange, as of Barriers of up to 16 ranks; none for messages and for calls by way of leaders
-  /// or aggregators.
+  /// collective then goes on, and the caller may wait again. Status::ranks has the ranks whose data
+  /// is missing at this rank, as far as this rank knows. In a slot exchange, such as a Barrier of
+  /// up to 16 ranks, these are all ranks that have not made the call. Messages, and calls that
+  /// leaders or aggregators carry out, give no ranks.
   Status wait_for(Nanoseconds timeout);
-  /// Waits until all requests are done. They may belong to several communicators; empty ones are
-  /// skipped. Returns the first failure in the order of the list, or Code::timeout if some calls are
-  /// not done after `timeout`; these go on, and the caller may wait again. A call from a completion
-  /// callback fails at once, as of wait(). Status::ranks is as of wait_for().
+  /// Waits until all requests are done. The requests may belong to several communicators; empty
+  /// requests are skipped. Returns the first failure in the order of the list, or Code::timeout if
+  /// some calls are not done after `timeout`; these go on, and the caller may wait again. A call
+  /// from a completion callback fails at once, as in wait(). Status::ranks is as in wait_for().
   static Status wait_all(std::span<Request> requests, Nanoseconds timeout = Nanoseconds::max());
-  /// Waits until one of the requests is done and returns its index; its wait() then returns its
-  /// status at once. Empty requests are skipped. Fails with Code::timeout if none is done after
-  /// `timeout`, and with Code::invalid_argument if all are empty or in a completion callback.
+  /// Waits until one of the requests is done and returns its index; wait() on this request then
+  /// returns at once. Empty requests are skipped. Fails with Code::timeout if no request is done
+  /// after `timeout`, and with Code::invalid_argument if all requests are empty or if a completion
+  /// callback calls this function.
   ///
   ///   auto done = tutti::Request::wait_any(requests);
   ///   if (done) use(requests[*done].wait());
@@ -99,8 +100,9 @@ class TUTTI_EXPORT Request {
   /// Reports how far the collective has come, without advancing it. Any thread may call this
   /// function, also while another thread uses the request.
   ProgressReport progress() const;
-  /// Cancels a receive: it ends with Code::aborted unless it has got its message before. Fails with
-  /// Code::invalid_argument for other calls. The buffer belongs to Tutti until wait() returns.
+  /// Cancels a receive, which then ends with Code::aborted unless it has already got its message.
+  /// Fails with Code::invalid_argument for other calls. The buffer belongs to Tutti until wait()
+  /// returns.
   Status cancel();
   /// The message that a receive has got: its source, its tag and its length. Meaningful once
   /// wait() has returned success, or Code::invalid_argument for a message that was too long.
@@ -136,16 +138,16 @@ class TUTTI_EXPORT Prepared {
 /// the communicator when this object and all its requests are destroyed. Leaving can take a few
 /// seconds if peers still need data from this rank; finalize() bounds this time.
 ///
-/// After a failure every call in flight ends with an error, and every later call fails at once, with
-/// the code and the ranks of the first failure. A failed communicator does not hinder a new one, and
-/// may be destroyed before or after it. Request::wait_for that times out is no failure: the call
-/// stays in flight, and the communicator can be used.
+/// After a failure every call in flight ends with an error, and every later call fails at once,
+/// with the code and the ranks of the first failure. A failed communicator does not hinder a new
+/// one, and may be destroyed before or after the new one. A timeout of Request::wait_for is no
+/// failure of the communicator: the call stays in flight, and the communicator can be used.
 class TUTTI_EXPORT Communicator {
  public:
   /// Creates a communicator of all ranks of the job that the environment variables describe
   /// (torchrun, Open MPI, MPICH, Slurm, `tutti run` or TUTTI_BOOTSTRAP). Without such variables the
-  /// communicator has one rank. Every rank must call this function. It returns when every rank has
-  /// heard every other rank on every multicast subgroup, or with an error.
+  /// communicator has one rank. Every rank must call this function, which returns when every rank
+  /// knows whether the network passes multicast between all ranks, or with an error.
   static Result<Communicator> create(const CommunicatorOptions& options = {});
   /// Creates a communicator of `size` ranks that have the same unique id. Rank 0 must be the
   /// process that made the id.
@@ -161,15 +163,17 @@ class TUTTI_EXPORT Communicator {
   Result<Communicator> duplicate(const CommunicatorOptions& options = {});
 
   /// Splits the communicator: the ranks that pass the same color form a new communicator, numbered
-  /// in the order of their keys, then of their ranks here. A rank that passes no color gets none.
-  /// The new communicator shares this one's progress thread, and its collectives need no order
+  /// in the order of their keys, then of their ranks here. A rank without a color joins none. The
+  /// new communicator shares this one's progress thread, and its collectives need no order
   /// relative to this one's. Every rank must call this function, at the same place in the order of
-  /// this communicator's collectives. Status::ranks has the numbers that lost ranks have in the job.
+  /// this communicator's collectives. Status::ranks has the numbers that lost ranks have in the
+  /// job.
   Result<std::optional<Communicator>> split(std::optional<std::uint32_t> color,
                                             std::int64_t key = 0,
                                             const CommunicatorOptions& options = {});
-  /// As split(), for a communicator of the named ranks, in their order. A rank that is not named
-  /// gets none. Ranks may name different lists that have no rank in common.
+  /// As split(), for a communicator of the ranks in `ranks`, in the order of the list. A rank that
+  /// is not in `ranks` joins no communicator. Ranks may pass different lists if these have no rank
+  /// in common.
   ///
   ///   auto pair = comm->subset(std::array{tutti::Rank{4}, tutti::Rank{0}});
   Result<std::optional<Communicator>> subset(std::span<const Rank> ranks,
@@ -231,9 +235,9 @@ class TUTTI_EXPORT Communicator {
   Result<Request> allreduce(std::span<const std::byte> own, std::span<std::byte> result,
                             const Reduction& reduction, const CollectiveOptions& options = {});
 
-  // Forms with blocks of different sizes. Rank r's block has sizes_bytes[r] bytes and begins at byte
-  // offsets_bytes[r] of the buffer that holds all blocks. The arrays have size() entries and are read
-  // only during the call. All ranks must agree on the size of each block.
+  // Forms with blocks of different sizes. Rank r's block has sizes_bytes[r] bytes and begins at
+  // byte offsets_bytes[r] of the buffer that holds all blocks. The arrays have size() entries and
+  // are read only during the call. All ranks must agree on the size of each block.
 
   /// Gather with blocks of different sizes. Ranks other than the root pass empty arrays.
   Result<Request> gatherv(std::span<const std::byte> own, std::span<std::byte> all,
@@ -245,8 +249,9 @@ class TUTTI_EXPORT Communicator {
                            std::span<const std::uint64_t> sizes_bytes,
                            std::span<const std::uint64_t> offsets_bytes, std::span<std::byte> own,
                            Rank root, const CollectiveOptions& options = {});
-  /// Alltoall with blocks of different sizes: the block of `send` for rank r has send_sizes_bytes[r]
-  /// bytes, and the one of `receive` from rank r sizes_bytes[r]. In place as of alltoall().
+  /// Alltoall with blocks of different sizes: the block of `send` for rank r has
+  /// send_sizes_bytes[r] bytes; the block of `receive` from rank r has sizes_bytes[r] bytes. In
+  /// place, both are the same buffer, as for alltoall().
   Result<Request> alltoallv(std::span<const std::byte> send,
                             std::span<const std::uint64_t> send_sizes_bytes,
                             std::span<const std::uint64_t> send_offsets_bytes,
@@ -273,8 +278,9 @@ class TUTTI_EXPORT Communicator {
                        const MessageOptions& options = {});
   /// Receives one message of rank `from`, or of any rank (kAnyRank), whose tag agrees with `tag` in
   /// the bits of options.tag_mask. The message may be shorter than `buffer`; Request::message() has
-  /// its length. A longer one is lost, and the request ends with Code::invalid_argument. A receive
-  /// from a rank that has died ends after the peer timeout; one of kAnyRank ends if any rank dies.
+  /// its length. A longer message is lost, and the request ends with Code::invalid_argument. A
+  /// receive from a rank that has died ends after the peer timeout; a receive from kAnyRank ends if
+  /// any rank dies.
   ///
   ///   auto request = comm->receive(buffer, tutti::kAnyRank, 7);
   ///   if (request && request->wait()) use(buffer, request->message().source);
@@ -283,8 +289,8 @@ class TUTTI_EXPORT Communicator {
 
   /// Starts the collective that `call` describes.
   Result<Request> start(const CollectiveCall& call);
-  /// Prepares the collective that `call` describes for many starts. This call is local and does not
-  /// communicate. The buffers of `call` must outlive the result.
+  /// Prepares the collective that `call` describes for many starts, without communication. The
+  /// buffers of `call` must outlive the result.
   Result<Prepared> prepare(const CollectiveCall& call);
 
   /// Sets the callback of a request; a second call before the request is done replaces the first
@@ -300,20 +306,20 @@ class TUTTI_EXPORT Communicator {
   /// new communicator to go on.
   void abort(const std::string& reason);
   /// Tells without blocking whether the communicator has failed or was aborted, also while no call
-  /// is in flight: ok, or the first failure. It knows what this rank and its peers have noticed; a
-  /// peer that dies is noticed only by calls in flight, and by ranks that wait in them.
+  /// is in flight: ok, or the first failure that this rank or a peer has noticed. The death of a
+  /// peer is noticed only by calls in flight, and by ranks that wait in such calls.
   Status status() const;
-  /// Ends the communicator at this rank with a status and a bound: waits up to `timeout` for the
-  /// calls in flight and for peers that still need data from this rank. Returns the failure of the
+  /// Ends the communicator at this rank within a time: waits up to `timeout` for the calls in
+  /// flight and for peers that still need data from this rank. Returns ok, the failure of the
   /// communicator, or Code::timeout: calls in flight were then aborted, and Status::ranks has the
   /// peers that may lack data. Afterwards every call fails with Code::invalid_argument, except
-  /// counters() and the other functions that observe, and the destructor does nothing slow. Only
+  /// counters() and the other functions that only observe, and the destructor returns quickly. Only
   /// this rank leaves; no other thread may start a collective meanwhile. A completion callback must
   /// not call this function.
   Status finalize(Nanoseconds timeout);
 
-  // If memory runs out, counters(), flight_record() and describe() log it and return nothing. In a
-  // child of fork() they return nothing, and abort() does nothing.
+  // If memory runs out, counters(), flight_record() and describe() log the failure and return an
+  // empty result. In a child of fork() they return an empty result, and abort() does nothing.
 
   /// The name and value of every protocol and device counter, counted since the communicator was
   /// created. A renamed counter is also listed under its old name for one release.
@@ -345,10 +351,11 @@ class TUTTI_EXPORT Communicator {
   std::shared_ptr<runtime::CommunicatorImpl> state_;
 };
 
-/// Starts several collectives together, in their order, and stores the request of each in
-/// `requests`, which has as many elements. If one of them is wrong, none starts; the error gives its
-/// index. The progress thread wakes once for all. If memory runs out after some have started, only
-/// these have a request, for which the caller must wait. Thread-safe.
+/// Starts several collectives together, in the order of `calls`, and stores their requests in
+/// `requests`, which has as many elements as `calls`. If one call is wrong, no collective starts,
+/// and the error gives the index of the call. The progress thread is woken only once. If memory
+/// runs out after some collectives have started, only these have a request, and the caller must
+/// wait for these requests. Thread-safe.
 ///
 ///   std::array<tutti::Request, 2> requests;
 ///   auto status = tutti::start_all(*comm, calls, requests);

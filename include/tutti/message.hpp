@@ -13,12 +13,13 @@ inline constexpr Rank kAnyRank = kNoRank;
 
 /// Options of Communicator::send and Communicator::receive.
 struct MessageOptions {
-  /// Bits of the tag that must agree with the message's; used by receives only.
+  /// Bits in which the tag of the receive must agree with the tag of the message; used by receives
+  /// only.
   std::uint64_t tag_mask = UINT64_MAX;
   /// A hint that the caller will wait right after the start, so that the progress thread can stay
   /// asleep.
   bool will_wait = false;
-  /// Priority of what this rank sends. A long message is READ by the receiver, at normal priority.
+  /// Priority of what this rank sends. The receiver READs a long message at normal priority.
   Priority priority = Priority::normal;
 };
 

@@ -40,22 +40,24 @@ struct CommunicatorOptions {
   /// applies. (all)
   std::string multicast;
   /// Whether create() fails if the network does not pass multicast between all ranks; if false, the
-  /// collectives then go from rank to rank. TUTTI_REQUIRE_MULTICAST=1 sets it, too. (all)
+  /// collectives then use connections only. TUTTI_REQUIRE_MULTICAST=1 has the same effect as true.
+  /// (all)
   bool require_multicast = false;
   /// Number of routers, plus one, that multicast may cross, 1 to 255; above 1, IPv6 groups have
-  /// site-local instead of link-local scope. If 0, TUTTI_MULTICAST_HOPS or else 1 applies: multicast
-  /// does not leave the subnet. (all)
+  /// site-local instead of link-local scope. If 0, TUTTI_MULTICAST_HOPS or else 1 applies:
+  /// multicast does not leave the subnet. (all)
   std::uint32_t multicast_hops = 0;
-  /// Traffic class of the datagrams of the device `ip`: the differentiated services code point, 0 to
-  /// 63 (RFC 2474), by which switches choose a queue. A number from 0 to 15 may follow after a slash,
-  /// as in "46/5": the priority in the queues of the own host (SO_PRIORITY), which needs
-  /// CAP_NET_ADMIN above 6. Three of these with commas between, as in "8,0,46", are the classes of
-  /// calls of low, normal and high priority. If empty, TUTTI_TRAFFIC_CLASS or else the kernel's
+  /// Traffic class of the datagrams of the device `ip`: the differentiated services code point, 0
+  /// to 63 (RFC 2474), by which switches choose a queue. A number from 0 to 15 may follow after a
+  /// slash, as in "46/5": the priority in the queues of this host (SO_PRIORITY), which needs
+  /// CAP_NET_ADMIN above 6. Three such values with commas between, as in "8,0,46", are the classes
+  /// of calls of low, normal and high priority. If empty, TUTTI_TRAFFIC_CLASS or else the kernel's
   /// default applies.
   std::string traffic_class;
-  /// Most reliable connections that the device `ip` holds at a time, 2 or more; one that no data
-  /// uses is closed if another needs room. Use it in jobs of many ranks of which each talks to few
-  /// at a time. If 0, TUTTI_MAX_CONNECTIONS applies, or else connections are never closed.
+  /// Largest number of reliable connections that the device `ip` holds at a time, 2 or more; an
+  /// idle connection is closed if another one is needed. Use this option in jobs of many ranks in
+  /// which each rank exchanges data with few peers at a time. If 0, TUTTI_MAX_CONNECTIONS applies,
+  /// or else no connection is closed.
   /// [OFED-AT] dynamically connected transport
   std::uint32_t max_connections = 0;
   /// Hierarchy of a job with several ranks on each of several hosts; used with the device "auto"
@@ -72,8 +74,8 @@ struct CommunicatorOptions {
   /// Credit window in bytes: the most that all senders together may have sent without knowing that
   /// every receiver has consumed it. If 0, it is what the smallest receive buffer holds. (all)
   std::uint64_t window_bytes = 0;
-  /// Size in bytes up to which a Broadcast is done at its root as soon as it is sent; 0: no
-  /// Broadcast is. The root retains a copy for retransmission until every rank has acknowledged the
+  /// Size in bytes up to which a Broadcast is done at its root as soon as it is sent; 0 turns this
+  /// off. The root retains a copy for retransmission until every rank has acknowledged the
   /// data, and closing the communicator waits for these ACKs. Only the device `ip` uses this
   /// option. (all)
   union {
@@ -85,7 +87,8 @@ struct CommunicatorOptions {
   bool authenticate = true;
   bool always_barrier = false;  ///< whether a ready barrier begins every collective (all)
   /// Peer timeout: a watched peer that gives no answer for this long, counted from the first ping
-  /// without an answer, is declared lost. A ping follows a fifth of this time without a word.
+  /// without an answer, is declared lost. This rank pings a peer that was silent for a fifth of
+  /// this time.
   Nanoseconds peer_timeout{3'000'000'000};
   Nanoseconds create_timeout{30'000'000'000};  ///< time within which all ranks must call create()
   /// Addresses "host:port" of the aggregators that reduce for this communicator

@@ -5,8 +5,8 @@
 
 namespace tutti {
 
-/// At one network interface of a process, data that is ready to be sent goes before ready data of
-/// calls with a lower priority. A call never waits for one that has no data to send. Priorities may
+/// At one network interface of a process, ready data of a call is sent before ready data of calls
+/// with a lower priority. A call never waits for a call that has no data to send. Priorities may
 /// differ between ranks; shared memory ignores them.
 enum class Priority : std::int8_t { low = -1, normal = 0, high = 1 };
 

@@ -21,12 +21,12 @@
  *
  * Threads: several threads may use a communicator at the same time, but all ranks must call its
  * collectives in the same order. Only one thread at a time may use a request or a prepared
- * collective, except that any thread may call tutti_request_progress. A thread that is cancelled (pthread_cancel) in a call
- * completes the call first.
+ * collective, except that any thread may call tutti_request_progress. A thread that is cancelled
+ * (pthread_cancel) in a call completes the call first.
  *
  * Fork: in a child of fork() the parent's communicators, requests and prepared collectives give
- * TUTTI_INVALID_ARGUMENT, and their destruction leaks them. Neither affects the parent. The child may create communicators
- * of its own. A completion callback must not return in a child. */
+ * TUTTI_INVALID_ARGUMENT, and their destruction leaks them. Neither affects the parent. The child
+ * may create communicators of its own. A completion callback must not return in a child. */
 #pragma once
 
 #include "tutti/c/collectives.h"
@@ -52,10 +52,10 @@ typedef struct tutti_message {
 #define TUTTI_MESSAGE_INIT \
   { sizeof(tutti_message_t), 0, 0, 0 }
 
-/* Sends `bytes` bytes with a tag to rank `to`, which may be this rank. Messages to one rank that fit
- * the same receive are received in the order in which they are sent. They need no order among the
- * collectives. The call returns, or the request is done, when `message` may be changed: at once for
- * a short message that finds room at the receiver, otherwise when a receive has got it. */
+/* Sends `bytes` bytes with a tag to rank `to`, which may be this rank. Messages to one rank that
+ * fit the same receive are received in the order in which they are sent. They need no order among
+ * the collectives. The call returns, or the request is done, when `message` may be changed: at once
+ * for a short message that finds room at the receiver, otherwise when a receive has got it. */
 TUTTI_C_EXPORT tutti_status_t tutti_send(tutti_comm_t* comm, const void* message, size_t bytes,
                                          uint32_t to, uint64_t tag);
 TUTTI_C_EXPORT tutti_status_t tutti_isend(tutti_comm_t* comm, const void* message, size_t bytes,
@@ -63,10 +63,10 @@ TUTTI_C_EXPORT tutti_status_t tutti_isend(tutti_comm_t* comm, const void* messag
 
 /* Receives one message of rank `from`, or of any rank (TUTTI_ANY_RANK), whose tag agrees with `tag`
  * in the bits of `tag_mask`: UINT64_MAX for an equal tag, 0 for any tag. The message may be shorter
- * than the `capacity` bytes of `buffer`. A longer one is lost, and the receive gives
- * TUTTI_INVALID_ARGUMENT. A receive from a rank that has died ends after the peer timeout; one from
- * TUTTI_ANY_RANK ends if any rank dies. tutti_recv stores source, tag and length in *message, which
- * may be NULL. */
+ * than the `capacity` bytes of `buffer`. A longer message is lost, and the receive gives
+ * TUTTI_INVALID_ARGUMENT. A receive from a rank that has died ends after the peer timeout; a
+ * receive from TUTTI_ANY_RANK ends if any rank dies. tutti_recv stores source, tag and length in
+ * *message, which may be NULL. */
 TUTTI_C_EXPORT tutti_status_t tutti_recv(tutti_comm_t* comm, void* buffer, size_t capacity,
                                          uint32_t from, uint64_t tag, uint64_t tag_mask,
                                          tutti_message_t* message);
@@ -74,10 +74,12 @@ TUTTI_C_EXPORT tutti_status_t tutti_irecv(tutti_comm_t* comm, void* buffer, size
                                           uint32_t from, uint64_t tag, uint64_t tag_mask,
                                           tutti_request_t** request);
 
-/* Cancels a receive: it ends with TUTTI_ABORTED unless it has got its message before. Gives
- * TUTTI_INVALID_ARGUMENT for other calls. The buffer belongs to Tutti until the request is done. */
+/* Cancels a receive, which then ends with TUTTI_ABORTED unless it has already got its message.
+ * Returns TUTTI_INVALID_ARGUMENT for other calls. The buffer belongs to Tutti until the request is
+ * done. */
 TUTTI_C_EXPORT tutti_status_t tutti_request_cancel(tutti_request_t* request);
-/* Stores source, tag and length of the message of a receive that is done in *message. */
+/* Stores the sender, the tag and the length of the message of a receive that is done in
+ * *message. */
 TUTTI_C_EXPORT tutti_status_t tutti_request_message(const tutti_request_t* request,
                                                     tutti_message_t* message);
 
@@ -90,25 +92,26 @@ TUTTI_C_EXPORT tutti_status_t tutti_request_test(tutti_request_t* request, int* 
 /* Waits for the end of the collective and returns the status of the collective. A call from a
  * completion callback fails with TUTTI_INVALID_ARGUMENT. */
 TUTTI_C_EXPORT tutti_status_t tutti_request_wait(tutti_request_t* request);
-/* As a timeout of a wait: none. */
+/* As a timeout: the wait has no time limit. */
 #define TUTTI_NO_TIMEOUT INT64_MAX
 
 /* As tutti_request_wait, but returns TUTTI_TIMEOUT if the collective is not done after
  * `timeout_ns`. The collective then goes on, and the caller may wait again. tutti_last_error_ranks
- * has the ranks from which data is missing here, as far as this rank knows: all that have not made
- * the call in a slot exchange, as of barriers of up to 16 ranks; none for messages and for calls by
- * way of leaders or aggregators. */
+ * has the ranks whose data is missing at this rank, as far as this rank knows. In a slot exchange,
+ * such as a Barrier of up to 16 ranks, these are all ranks that have not made the call. Messages,
+ * and calls that leaders or aggregators carry out, give no ranks. */
 TUTTI_C_EXPORT tutti_status_t tutti_request_wait_for(tutti_request_t* request, int64_t timeout_ns);
 
-/* Waits until all requests are done. They may belong to several communicators; NULLs are skipped.
+/* Waits until all requests are done, also of several communicators; NULLs are skipped.
  * Returns the first failure in the order of the array, or TUTTI_TIMEOUT if some calls are not done
  * after `timeout_ns`; these go on, and the caller may wait again. A call from a completion callback
  * fails at once with TUTTI_INVALID_ARGUMENT. */
 TUTTI_C_EXPORT tutti_status_t tutti_request_wait_all(tutti_request_t* const* requests, size_t count,
                                                      int64_t timeout_ns);
-/* Waits until one of the requests is done and stores its place in the array in *index; waiting for
- * it then returns its status at once. NULLs are skipped. Returns TUTTI_TIMEOUT if none is done after
- * `timeout_ns`, and TUTTI_INVALID_ARGUMENT if all are NULL or in a completion callback. */
+/* Waits until one of the requests is done and stores its index in the array in *index; waiting for
+ * this request then returns at once. NULLs are skipped. Returns TUTTI_TIMEOUT if no request is done
+ * after `timeout_ns`, and TUTTI_INVALID_ARGUMENT if all requests are NULL or if a completion
+ * callback calls this function. */
 TUTTI_C_EXPORT tutti_status_t tutti_request_wait_any(tutti_request_t* const* requests, size_t count,
                                                      int64_t timeout_ns, size_t* index);
 
@@ -130,10 +133,10 @@ TUTTI_C_EXPORT tutti_status_t tutti_request_progress(const tutti_request_t* requ
                                                      tutti_progress_t* progress);
 
 /* A completion callback. It runs once when a request ends, in the thread that makes progress. It
- * gets the status of the collective, the message ("" for success), which is valid during the call,
- * and the context that was set. The request counts as done when the callback has returned. The
- * callback must be short and must not block. It may start collectives, read counters and abort; it
- * must not wait for a request or destroy the communicator. */
+ * gets the status of the collective, the error message ("" for success), which is valid during the
+ * call, and the context that was set. The request counts as done when the callback has returned.
+ * The callback must be short and must not block. It may start collectives, read counters and abort;
+ * it must not wait for a request or destroy the communicator. */
 typedef void (*tutti_completion_fn)(tutti_status_t status, const char* message, void* context);
 
 /* Sets the callback of a request, which can have only one. If the request is done already, the

@@ -21,8 +21,8 @@ struct Range {
 
 namespace bits {
 
-/// A 64-bit word in which the bits `from` to `to` - 1 are set; both bits must belong to the same
-/// word of the bitmap.
+/// The word of a bitmap in which only the bits `from` to `to` - 1 are set; all of them must lie in
+/// one word.
 constexpr std::uint64_t mask(std::uint32_t from, std::uint32_t to) {
   const std::uint64_t upper =
       to % 64 == 0 ? ~std::uint64_t{0} : (std::uint64_t{1} << (to % 64)) - 1;

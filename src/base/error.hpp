@@ -26,15 +26,15 @@ Status failure_of(std::vector<Rank> ranks, Code code, fmt::format_string<Args...
   return Status(code, fmt::format(format, std::forward<Args>(args)...), std::move(ranks));
 }
 
-/// An error with the code and the ranks of its cause.
+/// An error with the code and the ranks at fault of `cause`.
 template <typename... Args>
 Status failure_from(const Status& cause, fmt::format_string<Args...> format, Args&&... args) {
   return Status(cause.code(), fmt::format(format, std::forward<Args>(args)...),
                 {cause.ranks().begin(), cause.ranks().end()});
 }
 
-/// The error of a failed system call. Its text is the formatted description of the action, then the
-/// text of errno.
+/// The error of a failed system call. The message is the formatted text, followed by the system's
+/// text for `error_number`.
 template <typename... Args>
 Status system_failure(int error_number, fmt::format_string<Args...> format, Args&&... args) {
   return Status(Code::system, fmt::format(format, std::forward<Args>(args)...) + ": " +

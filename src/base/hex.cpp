@@ -6,7 +6,7 @@ namespace {
 
 constexpr char kDigits[] = "0123456789abcdef";
 
-/// The value of a digit; 16 for another character.
+/// The value of a hexadecimal digit; 16 for any other character.
 unsigned value_of(char digit) {
   if (digit >= '0' && digit <= '9') return static_cast<unsigned>(digit - '0');
   if (digit >= 'a' && digit <= 'f') return static_cast<unsigned>(digit - 'a' + 10);

@@ -11,8 +11,8 @@ namespace tutti {
 /// The bytes as lower-case hexadecimal digits.
 std::string to_hex(std::span<const std::byte> bytes);
 
-/// Reads two hexadecimal digits a byte, in either case. Returns false unless `text` has exactly the
-/// digits of `bytes`.
+/// Fills `bytes` from hexadecimal digits in either case, two per byte. Returns false if `text` has
+/// another length or another character.
 bool from_hex(std::string_view text, std::span<std::byte> bytes);
 
 }  // namespace tutti

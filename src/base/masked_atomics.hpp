@@ -1,10 +1,10 @@
 // The arithmetic of the masked atomic operations on a word of 64 bits [OFED-AT].
 //
-// A compare-and-swap compares and replaces the bits of its masks only. A fetch-and-add treats the
-// word as fields: each set bit of its boundaries is the most significant bit of a field, and no
-// carry leaves a field. With all bits in both masks, or with no boundary, they are the plain atomics
-// of InfiniBand. Each answers with the old value. The pseudocode of [OFED-AT] answers a fetch-and-add
-// with the sum and stores nothing.
+// A compare-and-swap compares only the bits of its compare mask and replaces only the bits of its
+// swap mask. A fetch-and-add treats the word as fields: each set bit of its boundaries is the most
+// significant bit of a field, and no carry leaves a field. A compare-and-swap with full masks and a
+// fetch-and-add without boundaries are the plain atomics of InfiniBand. Both return the old value,
+// whereas the pseudocode of [OFED-AT] returns the sum of a fetch-and-add and stores nothing.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ enum class AtomicKind : std::uint8_t { compare_swap, fetch_add };
 struct AtomicOperands {
   std::uint64_t compare_add = 0;  ///< value to compare with, or addend
   std::uint64_t swap = 0;
-  /// Bits that are compared, or the most significant bits of the fields.
+  /// Compare-and-swap: bits that are compared; fetch-and-add: most significant bits of the fields.
   std::uint64_t compare_mask = 0;
   std::uint64_t swap_mask = 0;  ///< bits that are replaced
 
@@ -42,7 +42,7 @@ constexpr std::uint64_t masked_compare_swap(std::uint64_t old, const AtomicOpera
 
 /// The value of a word that had the value `old` after a masked fetch-and-add.
 constexpr std::uint64_t masked_fetch_add(std::uint64_t old, const AtomicOperands& operands) {
-  // The top bits of the fields are added apart, without a carry: their sum is their difference.
+  // The top bit of each field is added by XOR, so that no carry leaves the field.
   const std::uint64_t top = operands.compare_mask;
   return ((old & ~top) + (operands.compare_add & ~top)) ^ ((old ^ operands.compare_add) & top);
 }
@@ -52,8 +52,8 @@ constexpr std::uint64_t apply(AtomicKind kind, std::uint64_t old, const AtomicOp
                                           : masked_fetch_add(old, operands);
 }
 
-/// Executes an atomic operation on memory that other threads may change by atomics, too, and returns
-/// the old value; nothing if the memory is not one aligned word.
+/// Executes an atomic operation on memory that other threads may change at the same time by atomic
+/// operations. Returns the old value, or nothing if `memory` is not one aligned 64-bit word.
 inline std::optional<std::uint64_t> execute(AtomicKind kind, std::span<std::byte> memory,
                                             const AtomicOperands& operands) {
   using Word = std::atomic_ref<std::uint64_t>;

@@ -1,12 +1,13 @@
-// Seeded random numbers from a counter and a mix function, so that a draw for one coordinate never
-// changes the draws for others.
+// Seeded random numbers, computed by a mix function from a counter or from coordinates. A draw at
+// one coordinate never changes the draws at others.
 #pragma once
 
 #include <cstdint>
 
 namespace tutti {
 
-/// The finaliser of SplitMix64, a bijection that changes every bit.
+/// The step and the finaliser of SplitMix64, a bijection in which each input bit affects all output
+/// bits.
 constexpr std::uint64_t mix(std::uint64_t value) {
   value += 0x9e37'79b9'7f4a'7c15u;
   value = (value ^ (value >> 30)) * 0xbf58'476d'1ce4'e5b9u;
@@ -20,12 +21,12 @@ constexpr std::uint64_t draw(std::uint64_t seed, std::uint64_t a, std::uint64_t 
   return mix(mix(mix(mix(seed) ^ a) ^ b) ^ c);
 }
 
-/// A stream of random numbers.
+/// A stream of random numbers, determined by its seed.
 class Random {
  public:
   explicit constexpr Random(std::uint64_t seed) : state_(seed) {}
   constexpr std::uint64_t next() { return mix(state_++); }
-  /// A random number, uniform in [0, bound).
+  /// A random number in [0, bound), uniform except for the bias of a modulo; 0 if `bound` is 0.
   constexpr std::uint64_t below(std::uint64_t bound) { return bound == 0 ? 0 : next() % bound; }
   /// Returns true with the given probability in parts per million.
   constexpr bool chance_ppm(std::uint64_t ppm) { return below(1'000'000) < ppm; }

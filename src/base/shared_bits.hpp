@@ -1,6 +1,6 @@
-// A bitmap that several threads read; each word is written either by one thread alone (`set`) or by
-// any thread (`set_atomic`, `clear_atomic`). A thread that sees a bit also sees everything written
-// before the bit was set.
+// A bitmap that several threads read. Each word is written either by one thread alone (`set`) or by
+// any thread (the functions with `atomic` in the name). A thread that reads a bit as set also sees
+// all memory that the setting thread wrote before.
 #pragma once
 
 #include <atomic>

@@ -44,7 +44,7 @@ struct AlgorithmEntry {
 /// The entries of one algorithm: one for each collective or variant that it serves.
 using AlgorithmEntries = std::span<const AlgorithmEntry>;
 
-/// The generated list.
+/// The generated list of the functions COLLECTIVE_NAME_entries().
 std::span<AlgorithmEntries (*const)()> algorithm_files();
 
 }  // namespace tutti::collectives

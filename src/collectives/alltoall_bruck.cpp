@@ -1,7 +1,7 @@
 // Bruck's Alltoall for short messages: ceil(log2 P) rounds for P ranks, and a block is sent at most
 // once a round. A rank first rotates its blocks, so that block i is for the rank i positions to its
 // right. In round j the blocks whose index has bit j set are packed into one message and move 2^j
-// ranks to the right. In the end block i is the one from the rank i positions to the left.
+// ranks to the right. In the end block i comes from the rank i positions to the left.
 #include <algorithm>
 
 #include "collectives/algorithms.hpp"

@@ -1,6 +1,6 @@
 // Pairwise Alltoall for long messages: P-1 rounds for P ranks. In each round a rank sends to one
-// rank and receives from one rank. It begins the next round once both transfers are complete, so no
-// receiver has two senders at a time.
+// rank and receives from one rank. It begins the next round once both transfers are complete, so a
+// receiver has one sender at a time if all ranks are equally fast.
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {

@@ -272,7 +272,7 @@ Status ChoiceTable::prefer(std::string_view text) {
 }
 
 /// Finds the first rule that matches. A preference for "automatic" skips all preferences after it
-/// and leaves the choice to the default rules.
+/// and leaves the choice to the built-in rules.
 ChoiceTable::Rules::const_iterator ChoiceTable::find(const Situation& situation) const {
   const auto matches = [&](const ChoiceRule& one) { return one.matches(situation); };
   const auto found = std::find_if(rules_.begin(), rules_.end(), matches);
@@ -348,7 +348,7 @@ schedule::Parameters suited(const AlgorithmEntry& entry, schedule::Parameters pa
 }
 
 // A chain of P ranks passes s segments on in P - 2 + s steps. The fixed cost of a step dominates
-// for segments below about 16 KiB, so shorter segments would not pay.
+// for segments below about 16 KiB, so shorter segments would be slower.
 std::uint32_t pipeline_segments(std::uint32_t ranks, std::uint64_t bytes) {
   constexpr std::uint64_t kMinSegmentBytes = 16 * 1024;
   constexpr std::uint64_t kMaxSegments = 256;

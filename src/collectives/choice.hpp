@@ -35,8 +35,8 @@ struct Choice {
   std::string reason;
 };
 
-/// The number of ranks, the number of hosts and the device to which rules are limited, because
-/// `tutti tune` measured them there.
+/// The number of ranks, the number of hosts and the device with which `tutti tune` measured some
+/// rules, and to which these rules are limited.
 struct ChoicePlace {
   static constexpr std::string_view kWhen = "when";
 
@@ -48,7 +48,7 @@ struct ChoicePlace {
   bool matches(const Situation& situation) const;
 };
 
-/// The text of these limits, as written before the rules that they limit:
+/// The text of a ChoicePlace, as written before the rules that it limits:
 /// "when:ranks=4:hosts=1:device=ip".
 std::string to_string(const ChoicePlace& place);
 
@@ -86,16 +86,16 @@ class ChoiceTable {
 
   /// The choice of the first rule that matches; the built-in table has a rule for every situation.
   const Choice& choose(const Situation& situation) const;
-  /// The largest block size, in bytes, up to which every rule makes the same choice as for
-  /// `block_bytes`, whatever the ranks, hosts and device are.
+  /// The largest block size, in bytes, for which the same rules match as for `block_bytes`,
+  /// whatever the ranks, hosts and device are.
   std::uint64_t constant_up_to(schedule::Collective collective, std::uint64_t block_bytes) const;
   /// True if the choice comes from a preference and not from the built-in table.
   bool prefers(const Situation& situation) const;
   /// True if at least one preference applies to any number of ranks, any number of hosts and any
   /// device.
   bool prefers_anywhere() const;
-  /// If no preference can apply, because each is limited to other ranks, hosts or devices than
-  /// those of this situation: a text that names these limits. Otherwise an empty text.
+  /// A text that names the limits of the preferences if each preference is limited to other ranks,
+  /// hosts or devices than those of `situation`; otherwise an empty text.
   std::string misplaced(const Situation& situation) const;
 
   const std::vector<ChoiceRule>& rules() const { return rules_; }
@@ -117,8 +117,8 @@ std::string to_string(const Choice& choice);
 /// text.
 Result<Choice> parse_choice(schedule::Collective collective, std::string_view text);
 
-/// Replaces each parameter that still has its default by a value that suits the number of ranks and
-/// bytes.
+/// Returns the parameters with a number of segments that suits the ranks and bytes, if `entry` uses
+/// segments and their number still has its default.
 schedule::Parameters suited(const AlgorithmEntry& entry, schedule::Parameters parameters,
                             std::uint32_t ranks, std::uint64_t bytes);
 

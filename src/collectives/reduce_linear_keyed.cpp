@@ -1,6 +1,6 @@
-// Linear Reduce over keyed packets ([Xu25] 1.2): every contribution waits at the root under its
-// key, and the root folds them in rank order, whatever the order of arrival. The bits are
-// reproducible, and the operator need not commute.
+// Linear Reduce over keyed messages ([Xu25] 1.2): every contribution waits at the root under its
+// key, and the root folds the contributions in rank order, whatever the order of arrival. The bits
+// are reproducible, and the operator need not commute.
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {

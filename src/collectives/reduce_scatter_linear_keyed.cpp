@@ -1,6 +1,6 @@
-// Linear Reduce-Scatter over keyed packets ([Xu25] 1.2): every rank sends each other rank its block,
-// in one round, and a rank folds the contributions to its block in rank order, whatever the order of
-// arrival. Blocks may differ in size, because none passes through another rank.
+// Linear Reduce-Scatter over keyed messages ([Xu25] 1.2): in one round every rank sends to each
+// other rank that rank's block. A rank folds the contributions to its block in rank order, whatever
+// the order of arrival. Blocks may differ in size, because no block passes through a third rank.
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {
@@ -12,8 +12,8 @@ void reduce_scatter_linear_keyed(Builder& b) {
     const Rank to = b.around(distance);
     b.send_keyed(to, b.send_block(index(to)));
   }
-  // The fold begins with the own contribution, which in an in-place call already lies in the receive
-  // block, and proceeds from there to lower and to higher ranks.
+  // The fold begins with this rank's own contribution, which in an in-place call already lies in
+  // the receive block, and proceeds from there to lower and to higher ranks.
   std::vector<Rank> lower;
   std::vector<Rank> upper;
   for (std::uint32_t r = b.me(); r-- > 0;) lower.push_back(rank_of(r));

@@ -16,7 +16,7 @@ namespace tutti::collectives {
 std::span<const AlgorithmEntry> algorithms();
 /// The algorithms of one collective.
 std::span<const AlgorithmEntry> algorithms_of(schedule::Collective collective);
-/// The names of the collective's algorithms as text: "ring, bruck, ...".
+/// The names of the collective's algorithms as text: "bruck, linear, ...".
 std::string known_algorithms(schedule::Collective collective);
 
 /// Finds an algorithm by its name; the error lists the known names.

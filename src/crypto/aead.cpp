@@ -23,7 +23,8 @@ unsigned char* output(std::span<std::byte> bytes) {
   return reinterpret_cast<unsigned char*>(bytes.data());
 }
 
-/// Encrypts or decrypts `from` into `to`, of equal size, after the associated bytes.
+/// Authenticates the associated bytes, then encrypts or decrypts `from` into `to`, which has the
+/// same size.
 bool transform(EVP_CIPHER_CTX* context, std::span<const std::byte> associated,
                std::span<const std::byte> from, std::span<std::byte> to) {
   int written = 0;

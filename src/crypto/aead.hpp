@@ -14,14 +14,14 @@ namespace tutti::crypto {
 inline constexpr std::size_t kSealTagBytes = 16;
 using Nonce = std::array<std::byte, 12>;
 
-/// A message to encrypt. No nonce may serve twice under one key; a key that seals a single message
-/// may use zeros.
+/// The nonce and the associated bytes of one message. A key must use each nonce for one message
+/// only; a key that seals a single message may use a nonce of zeros.
 struct Sealing {
   Nonce nonce{};
   std::span<const std::byte> associated{};  ///< bytes that are authenticated but not encrypted
 };
 
-/// Encrypts `plain`; the result is kSealTagBytes longer.
+/// Encrypts `plain`; the result is kSealTagBytes longer than `plain`.
 Result<std::vector<std::byte>> seal(const Secret& key, std::span<const std::byte> plain,
                                     const Sealing& how = {});
 

@@ -1,4 +1,4 @@
-// AES-128 of single blocks, for constructions whose speed does not depend on it.
+// AES-128 encryption of single blocks, for constructions whose speed does not depend on AES.
 #pragma once
 
 #include <array>
@@ -15,9 +15,9 @@ struct evp_cipher_ctx_st;
 
 namespace tutti::crypto {
 
-/// Encrypts single blocks by libcrypto, which uses no table lookups by secret bytes where the
-/// processor has an alternative. Any number of threads may share one cipher; no encryption
-/// allocates. libcrypto wipes the key at the end.
+/// Encrypts single blocks by libcrypto, which avoids table lookups at secret indices if the
+/// processor has instructions for that. Any number of threads may share one cipher; an encryption
+/// allocates no memory, and libcrypto wipes the key when the cipher is destroyed.
 class BlockCipher {
  public:
   static constexpr std::size_t kBytes = 16;  ///< size of a block, and of a key, in bytes
@@ -31,13 +31,13 @@ class BlockCipher {
   /// Fails with unsupported if libcrypto offers no AES-128.
   static Result<std::unique_ptr<BlockCipher>> aes128(std::span<const std::byte, kBytes> key);
 
-  /// Returns the encrypted block; random bytes if libcrypto fails, so that nothing that depends on
-  /// the result can be foreseen.
+  /// Returns the encrypted block. If libcrypto fails, the result is random bytes, so that an
+  /// attacker cannot predict it.
   Block encrypt(const Block& block) const;
 
  private:
-  // An encryption changes its context, so each of the threads that encrypt at the same time takes
-  // one out of its slot. One more than kSlots waits for the nanoseconds of an encryption.
+  // An encryption modifies its context, so a thread takes the context out of `contexts_` and then
+  // puts it back. If all kSlots contexts are taken, a further thread busy-polls until one returns.
   static constexpr std::size_t kSlots = 8;
 
   mutable std::array<std::atomic<evp_cipher_ctx_st*>, kSlots> contexts_{};

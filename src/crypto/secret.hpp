@@ -1,5 +1,4 @@
-// Secret bytes: drawn at random, compared in constant time, and wiped when they are not needed any
-// more.
+// Secret bytes: drawn at random, compared in constant time, and wiped when no longer needed.
 #pragma once
 
 #include <array>
@@ -10,17 +9,17 @@
 
 namespace tutti::crypto {
 
-/// Overwrites bytes in a way that the compiler does not omit.
+/// Overwrites `bytes` by a call that the compiler cannot optimise away.
 void wipe(std::span<std::byte> bytes);
 
-/// True if both texts have equal bytes. The time depends on their sizes only.
+/// True if `a` and `b` have equal bytes. The time depends only on their sizes.
 bool equal(std::span<const std::byte> a, std::span<const std::byte> b);
 
 /// Fills `bytes` with random bytes for keys. Fails if the system gives none.
 Status fill_random(std::span<std::byte> bytes);
 
-/// A secret of 32 bytes, such as a key. It can be moved, not copied by accident, and is wiped when
-/// it is moved from or destroyed.
+/// A secret of 32 bytes, such as a key. It is copied only by `copy`, and is wiped when it is moved
+/// from or destroyed.
 class Secret {
  public:
   static constexpr std::size_t kBytes = 32;

@@ -25,7 +25,7 @@ constexpr std::size_t kMaxHelloBytes = 4096;
 
 using SessionParameters = std::unique_ptr<SSL_SESSION, decltype(&SSL_SESSION_free)>;
 
-/// The pre-shared key in the form in which OpenSSL takes it; null if it lacks the cipher suite.
+/// The pre-shared key as an OpenSSL session; null if OpenSSL lacks the cipher suite or memory.
 SSL_SESSION* parameters_of(SSL* session) {
   const auto* key = static_cast<const Secret*>(SSL_get_app_data(session));
   const SSL_CIPHER* suite = SSL_CIPHER_find(session, kSuite.data());
@@ -56,8 +56,8 @@ int find_key(SSL* session, const unsigned char* identity, std::size_t size,
   return 1;
 }
 
-/// Refuses a client that offers no key. Otherwise OpenSSL would ask some such clients for a second
-/// hello, whose size nothing limits.
+/// Refuses a client that offers no pre-shared key. Otherwise OpenSSL would answer some of these
+/// clients with a HelloRetryRequest, and `check_beginning` does not see the second ClientHello.
 int require_key(SSL* session, int* alert, void*) {
   const unsigned char* offer = nullptr;
   std::size_t size = 0;
@@ -88,8 +88,8 @@ SSL_CTX* make_context() {
   return context.release();
 }
 
-/// The settings that all sessions share; never freed, because a thread may use them until the
-/// process ends. Null if OpenSSL lacks what they need.
+/// The OpenSSL context that all sessions share; never freed, because threads may use it until the
+/// process ends. Null if OpenSSL lacks TLS 1.3, the cipher suite or X25519.
 SSL_CTX* shared_context() {
   static SSL_CTX* const context = make_context();
   return context;
@@ -106,7 +106,8 @@ Status other_key() {
                  "the peer has another key, or none: give both ends the same key");
 }
 
-/// True if OpenSSL's first error means that the keys differ.
+/// True if `error`, the first one that OpenSSL reported, means that the peer has another key or
+/// none.
 bool tells_other_key(unsigned long error) {
   constexpr std::array kReasons{SSL_R_BINDER_DOES_NOT_VERIFY,
                                 SSL_R_CALLBACK_FAILED,
@@ -150,14 +151,15 @@ Result<TlsSession> TlsSession::begin(Role role, const Secret& key) {
     return made;
   }
   SSL_set_connect_state(session);
-  // Without this, OpenSSL accepts any certificate of a server that ignores the key.
+  // Without SSL_VERIFY_PEER, OpenSSL would accept any certificate of a server that does not use the
+  // pre-shared key.
   SSL_set_verify(session, SSL_VERIFY_PEER, nullptr);
   if (Status status = made.shake_hands(); !status) return lacking;
   return made;
 }
 
-/// Judges the first bytes of the peer by themselves: OpenSSL reserves as much memory as the first
-/// message announces.
+/// Checks the first bytes of the peer before OpenSSL sees them, because OpenSSL reserves as much
+/// memory as the first message announces.
 Status TlsSession::check_beginning() const {
   const auto at = [this](std::size_t i) { return std::to_integer<std::uint8_t>(beginning_[i]); };
   const std::size_t size = beginning_.size();
@@ -206,7 +208,7 @@ Status TlsSession::shake_hands() {
   ERR_clear_error();
   const int done = SSL_do_handshake(session_.get());
   if (done == 1) {
-    // A handshake without the key must not count, even if OpenSSL accepts it.
+    // A handshake without the pre-shared key fails here even if OpenSSL accepts it.
     if (SSL_session_reused(session_.get()) != 1) return fail(other_key());
     state_ = State::open;
     return {};
@@ -260,7 +262,7 @@ Status TlsSession::fail(Status why) {
   return failure_;
 }
 
-/// Turns OpenSSL's error into a status.
+/// Fails the session with a status for OpenSSL's first error.
 Status TlsSession::broken() {
   const bool handshaking = state_ == State::handshaking;
   const unsigned long error = ERR_peek_error();

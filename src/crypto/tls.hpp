@@ -1,8 +1,9 @@
-// One end of a TLS 1.3 connection (RFC 8446) between two parties that share a key, without its
-// transport: the caller carries the bytes.
+// One end of a TLS 1.3 connection (RFC 8446) between two parties that share a key, without a
+// transport: the caller sends and receives the encrypted bytes.
 //
-// The key serves as external pre-shared key with an X25519 exchange, so that recorded traffic stays
-// secret even if the key is lost later. There are no certificates, no tickets and no early data.
+// The shared key is an external pre-shared key, combined with an X25519 exchange, so that recorded
+// traffic stays secret even if the key leaks later. There are no certificates, no tickets and no
+// early data.
 #pragma once
 
 #include <cstddef>
@@ -20,39 +21,42 @@ struct ssl_st;
 
 namespace tutti::crypto {
 
-/// The byte with which a client and a server of TLS begin.
+/// First byte of a TLS handshake, from the client and from the server.
 inline constexpr std::byte kTlsFirstByte{0x16};
-/// Bytes that a session accepts before the peer has proved that it has the key.
+/// Most bytes that a session accepts before the peer has proved that it has the key.
 inline constexpr std::size_t kMaxTlsHandshakeBytes = 8192;
-/// Bytes of the peer that a session holds until `read` takes them.
+/// Most bytes of the peer that a session holds until `read` takes them.
 inline constexpr std::size_t kMaxTlsUnreadBytes = 65536;
 
-/// Errors have these codes: `invalid_argument`, the peer has another key, or none;
-/// `unsupported`, the peer does not speak TLS 1.3; `peer_failed`, the bytes were changed on the
-/// way; `resource_exhausted`, the caller feeds without reading. After an error the session is of no
-/// use, but `take_output` may have an alert for the peer. One thread at a time may use a session.
+/// One end of a TLS connection; one thread at a time may use it. Codes of its errors:
+/// `invalid_argument`, the peer has another key or none; `unsupported`, the peer does not speak
+/// TLS 1.3, or OpenSSL lacks the cipher suite; `peer_failed`, the bytes were changed or cut on the
+/// way; `resource_exhausted`, the caller feeds without reading, or memory is short; `internal`, the
+/// caller writes before the handshake or after the close. After an error in the connection every
+/// call fails, but `take_output` may return an alert for the peer.
 class TlsSession {
  public:
   enum class Role : std::uint8_t { client, server };
   enum class State : std::uint8_t {
     handshaking,  ///< the peer has not proved yet that it has the key
     open,         ///< both ends have the key
-    closed,       ///< the peer has ended the connection in the way of TLS
+    closed,       ///< the peer has ended the connection by a close_notify alert
     failed,
   };
 
   static Result<TlsSession> begin(Role role, const Secret& key);
 
   State state() const { return state_; }
-  /// Takes bytes that the peer sent, and continues the handshake.
+  /// Takes bytes that the peer sent, and continues the handshake if it has not ended.
   Status feed(std::span<const std::byte> bytes);
   /// Decrypts at most `into.size()` bytes and returns their number; 0 if more bytes of the peer are
-  /// needed, or if the state is not `open`.
+  /// needed, or if the state is `handshaking` or `closed`.
   Result<std::size_t> read(std::span<std::byte> into);
-  /// Encrypts bytes for the peer; only in the state `open`. The output grows by as much, so the
-  /// caller bounds what it writes before it takes the output.
+  /// Encrypts bytes for the peer; allowed only in the state `open`. The session holds the encrypted
+  /// bytes without limit, so the caller must bound how much it writes between calls of
+  /// `take_output`.
   Status write(std::span<const std::byte> bytes);
-  /// Moves the bytes for the peer out of the session.
+  /// Removes the bytes for the peer from the session and returns them.
   std::vector<std::byte> take_output();
 
  private:
@@ -68,10 +72,10 @@ class TlsSession {
   Status fail(Status why);
   Status broken();
 
-  std::unique_ptr<Secret> key_;  ///< OpenSSL's callbacks find it at this address
+  std::unique_ptr<Secret> key_;  ///< pre-shared key, at a fixed address for OpenSSL's callbacks
   std::unique_ptr<ssl_st, Free> session_;
   State state_ = State::handshaking;
-  std::vector<std::byte> beginning_;  ///< first bytes of the peer, until they can be judged
+  std::vector<std::byte> beginning_;  ///< first bytes of the peer, until they are checked
   std::size_t handshake_bytes_ = 0;
   Status failure_;
 };

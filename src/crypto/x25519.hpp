@@ -17,15 +17,15 @@ namespace tutti::crypto {
 
 using PublicKey = std::array<std::byte, 32>;
 
-/// A key pair; libcrypto wipes its private key at the end.
+/// A key pair; libcrypto wipes the private key when the pair is destroyed.
 class KeyPair {
  public:
   static Result<KeyPair> random();
   static Result<KeyPair> of(const Secret& private_key);
 
   const PublicKey& public_key() const { return public_key_; }
-  /// The secret that this pair shares with the owner of `other`. Its bytes are not uniform: use
-  /// them as the key of `hkdf`. Fails for a public key that gives every pair the same secret.
+  /// The secret that this pair shares with the owner of `other`. Its bytes are not uniform, so use
+  /// them only as the key of `hkdf`. Fails if `other` has low order and the secret would be zero.
   Result<Secret> shared_with(const PublicKey& other) const;
 
  private:

@@ -1,4 +1,4 @@
-// Atomics as work requests: checks, and the old value that they store.
+// Checks of work requests for atomics, and the old value that an atomic returns.
 #pragma once
 
 #include <cstddef>
@@ -12,19 +12,19 @@
 
 namespace tutti::device {
 
-/// Bytes of the word of an atomic.
+/// Size in bytes of the word that an atomic changes.
 inline constexpr std::size_t kAtomicBytes = 8;
 
 constexpr bool is_atomic(Opcode opcode) {
   return opcode == Opcode::compare_swap || opcode == Opcode::fetch_add;
 }
-/// Whether the work ends with an answer of the peer, which goes to WorkRequest::local.
+/// True for work that the peer answers with data, which is written to WorkRequest::local.
 constexpr bool is_answered(Opcode opcode) { return opcode == Opcode::read || is_atomic(opcode); }
 constexpr AtomicKind atomic_kind(Opcode opcode) {
   return opcode == Opcode::compare_swap ? AtomicKind::compare_swap : AtomicKind::fetch_add;
 }
 
-/// Fails for an atomic whose offset or buffer is not that of a word.
+/// Fails unless the offset is a multiple of kAtomicBytes and the buffer has kAtomicBytes.
 inline Status check_atomic(const WorkRequest& request) {
   if (request.local.size() == kAtomicBytes && request.remote_offset % kAtomicBytes == 0) return {};
   return failure(Code::invalid_argument,
@@ -34,7 +34,7 @@ inline Status check_atomic(const WorkRequest& request) {
                  kAtomicBytes);
 }
 
-/// The old value that an atomic has stored in WorkRequest::local.
+/// The old value that an atomic has stored in WorkRequest::local, in the byte order of this host.
 inline std::uint64_t old_value(const Capabilities& capabilities,
                                std::span<const std::byte, kAtomicBytes> local) {
   std::uint64_t value = 0;

@@ -50,7 +50,7 @@ enum class Capability : std::uint32_t {
 struct Capabilities {
   std::uint32_t bits = 0;
   std::uint32_t max_chunk_bytes = 0;  ///< payload bytes of the largest datagram or UC message
-  /// Width of an immediate in bits; an immediate contains the collective id and the PSN.
+  /// Width of an immediate in bits; an immediate contains the epoch and a match slot or segment.
   std::uint32_t immediate_bits = 0;
   /// Receive window of a multicast queue pair, in payload bytes.
   std::uint64_t receive_window_bytes = 0;
@@ -102,9 +102,9 @@ struct Placement {
   std::byte* at = nullptr;
 };
 
-/// Decides the destination of UC messages. Until the `poll` that asked returns, the queue pair may
-/// write damaged or forged bytes to the destination. The destination must therefore contain no
-/// verified bytes, and no other thread may write to it.
+/// Decides the destination of UC messages. Until the `poll` that called `landing` returns, the
+/// queue pair may write damaged or forged bytes to the destination. The destination must therefore
+/// contain no verified bytes, and no other thread may write to it.
 class PlacementResolver {
  public:
   virtual ~PlacementResolver() = default;
@@ -125,7 +125,7 @@ class MulticastQueuePair {
   virtual Result<std::uint32_t> post(const ChunkRun& run) = 0;
   /// Number of payload bytes that were accepted by `post` and have not left this host yet.
   virtual std::uint64_t unsent_bytes() = 0;
-  /// True while the device may still read posted data; once false, the caller may change its
+  /// True while the device may still read posted data, so that the caller must not change its
   /// buffers.
   virtual bool reads_posted() { return unsent_bytes() > 0; }
 
@@ -133,9 +133,9 @@ class MulticastQueuePair {
   /// `release`.
   virtual std::size_t poll(std::span<ReceivedChunk> chunks) = 0;
   /// Copies a chunk's payload to `destination` (payload.size() bytes) and verifies it in the same
-  /// pass. Returns false if the chunk is foreign or damaged; `destination` then contains garbage,
-  /// and the chunk counts as never received. If `destination` is null or the payload's own address,
-  /// the chunk is only verified.
+  /// pass. Returns false if the chunk is foreign or damaged; the content of `destination` is then
+  /// undefined, and the chunk counts as never received. If `destination` is null or the payload's
+  /// own address, the chunk is only verified.
   virtual bool copy_and_verify(const ReceivedChunk& chunk, std::byte* destination) = 0;
   /// Gives the staging memory of all chunks of the last `poll` back to the receive queue.
   virtual void release() = 0;
@@ -176,7 +176,8 @@ enum class Opcode : std::uint8_t {
   compare_swap,     ///< masked compare-and-swap of a word of the peer
   fetch_add,        ///< masked fetch-and-add to a word of the peer
   receive,          ///< completion only: a message or an immediate arrived
-  probe,  ///< completion only: a probe of `peer` arrived; its immediate is the subgroup, or kUnicast
+  /// Completion only: a probe of `peer` arrived. Its immediate is the subgroup, or kUnicast.
+  probe,
   failure,  ///< completion only: the connection to `peer` is lost permanently
 };
 
@@ -184,8 +185,8 @@ enum class Opcode : std::uint8_t {
 inline constexpr std::uint64_t kUnicast = UINT64_MAX;
 
 /// A work request for the reliable connection to one peer; a connection executes its requests in
-/// order. An atomic is executed once, whatever the network repeats. Its target is a word of 8 bytes
-/// at a multiple of 8 in the peer's memory.
+/// order. An atomic is executed once, even if its frames are retransmitted. Its target is a word of
+/// 8 bytes at a multiple of 8 in the peer's memory.
 struct WorkRequest {
   Opcode opcode = Opcode::send;
   Rank peer = kNoRank;
@@ -204,11 +205,12 @@ struct WorkRequest {
 /// The rank at fault when a connection fails.
 enum class Blame : std::uint8_t {
   peer,
-  either,  ///< this rank or the peer: no other peer answered this rank either
-  self,    ///< the peer has found this rank lost
+  either,  ///< this rank or the peer, because no other peer answered this rank either
+  self,    ///< this rank, because the peer has declared it lost
 };
 
-/// The record that a work request has ended, or that something arrived.
+/// The record that a work request has ended, that a message, immediate or probe arrived, or that a
+/// connection failed.
 struct Completion {
   Opcode opcode = Opcode::send;
   Code code = Code::ok;
@@ -234,7 +236,7 @@ struct EndpointCounters {
   std::uint64_t reliable_frames_sent = 0;
   std::uint64_t reliable_frames_resent = 0;
   std::uint64_t reliable_timeouts = 0;  ///< frames retransmitted after a timeout
-  /// Frames multicast, too, because a peer has not answered for long.
+  /// Frames that were also multicast, because a peer had not answered for long.
   std::uint64_t reliable_frames_multicast = 0;
   /// Tail probes: last frames repeated because the path loses frames.
   std::uint64_t reliable_tail_probes = 0;
@@ -242,19 +244,21 @@ struct EndpointCounters {
   std::uint64_t reliable_frames_duplicate = 0;
   std::uint64_t reliable_bytes_sent = 0;
   /// Number of polls, summed over connections, in which a connection held frames back for data of
-  /// a higher urgency.
+  /// a higher egress priority.
   std::uint64_t reliable_rounds_held_back = 0;
-  /// Number of posts of chunks that were held back for data of a higher urgency.
+  /// Number of posts of which chunks were held back for data of a higher egress priority.
   std::uint64_t multicast_posts_held_back = 0;
   std::uint64_t read_bytes_served = 0;
   std::uint64_t atomics_served = 0;    ///< atomics of peers that were executed here
   std::uint64_t connections_open = 0;  ///< reliable connections held now; not cumulative
   std::uint64_t connections_made = 0;
-  std::uint64_t connections_closed = 0;      ///< closed because others needed room, or idle
-  std::uint64_t connections_high_water = 0;  ///< largest number held at a time
-  /// Frames dropped because no connection could be closed for theirs.
+  std::uint64_t connections_closed = 0;      ///< connections closed while idle or to make room
+  std::uint64_t connections_high_water = 0;  ///< largest number of connections held at a time
+  /// Received frames dropped because their peer had no connection and none could be closed to make
+  /// room.
   std::uint64_t frames_without_connection = 0;
-  /// Datagrams rejected: other version, communicator, rank, or host than that of the rank.
+  /// Datagrams rejected: wrong version, kind, communicator or rank, or not from the host of the
+  /// rank that they name.
   std::uint64_t rejected_foreign = 0;
   std::uint64_t rejected_integrity = 0;  ///< datagrams rejected: wrong tag or CRC
   std::uint64_t rejected_replayed = 0;  ///< datagrams rejected: received before, or too old to tell
@@ -262,12 +266,12 @@ struct EndpointCounters {
   std::uint64_t receive_calls = 0;
   std::uint64_t send_queue_full = 0;
   std::uint64_t uc_messages_completed = 0;  ///< messages whose fragments all arrived in order
-  std::uint64_t uc_messages_gapped = 0;  ///< messages that lost a fragment or had one out of order
+  std::uint64_t uc_messages_gapped = 0;     ///< messages with a missing or reordered fragment
   std::uint64_t uc_segments_received = 0;
   /// Fragments that the kernel wrote directly to their destination.
   std::uint64_t uc_segments_direct = 0;
-  /// Datagrams dropped at full receive queues: those that the kernel counts, and arrivals that a
-  /// rank's own thread did not take in time.
+  /// Datagrams dropped at full receive queues: those that the kernel counts, and probes and frames
+  /// from a multicast group that the owner did not take in time.
   std::uint64_t kernel_drops = 0;
 };
 
@@ -284,7 +288,7 @@ class Endpoint {
   virtual std::vector<std::byte> address() const = 0;
   /// Takes the secret under which datagrams carry a keyed tag; the endpoint keeps only keys that it
   /// derives. Without this call, which must precede `connect`, a CRC replaces the tag. A device
-  /// without datagrams ignores it.
+  /// without datagrams ignores the secret.
   virtual Status use_secret(std::span<const std::byte> /*secret*/) { return {}; }
   /// Takes the addresses of all ranks, this one included, in rank order. Must precede any post.
   virtual Status connect(std::span<const std::vector<std::byte>> addresses) = 0;
@@ -322,7 +326,7 @@ class Endpoint {
   /// Moves data, serves the one-sided work of peers, fills `completions` and returns their number.
   virtual std::size_t poll(Instant now, std::span<Completion> completions) = 0;
   /// Polls a second time in one round of the engine, for work posted since the first poll. A device
-  /// that finds arrivals by a system call omits the call here.
+  /// that finds arrivals by a system call omits that system call.
   virtual std::size_t poll_posted(Instant now, std::span<Completion> completions) {
     return poll(now, completions);
   }
@@ -334,13 +338,13 @@ class Endpoint {
   virtual void test_path(Rank /*peer*/) {}
 
   /// The sizes in bytes of the datagrams with which the membership check tests the paths,
-  /// descending. The first is that of this endpoint's largest datagrams; 0 alone: sizes do not
-  /// matter to the device.
+  /// descending. The first is the size of this endpoint's largest datagram; a device to which sizes
+  /// do not matter returns only 0.
   virtual std::vector<std::uint32_t> probe_sizes() const { return {0}; }
   /// Sends a peer a probe by unicast, in a datagram of one of the `probe_sizes`.
   virtual void probe_path(Rank /*peer*/, std::uint32_t /*bytes*/) {}
-  /// Makes all datagrams at most as long as the given one of the `probe_sizes`, the same at all
-  /// ranks. Must precede the first chunk; `capabilities` shows the effect.
+  /// Limits all datagrams to `bytes`, which is one of the `probe_sizes` and equal at all ranks.
+  /// Must precede the first chunk; `capabilities` shows the effect.
   virtual void limit_datagrams(std::uint32_t /*bytes*/) {}
 
   /// Releases at once the memory of all posted work that was not copied; needed when the
@@ -382,11 +386,11 @@ struct EndpointOptions {
   GroupSeed group_seed{};         ///< seed of groups and ports; equal on all ranks
   std::vector<Rank> local_ranks;  ///< ranks on this host, this rank included
   Nanoseconds peer_timeout{};     ///< time without an answer after which a watched peer is lost
-  /// The caller converts old values by `old_value` (atomics.hpp). An endpoint with Capability::big_endian_atomics
-  /// refuses atomics otherwise.
+  /// True if the caller converts old values by `old_value` (atomics.hpp). An endpoint with
+  /// Capability::big_endian_atomics refuses atomics otherwise.
   bool accept_big_endian_atomics = false;
   /// Most reliable connections that the endpoint holds at a time (Capability::dynamic_connections);
-  /// 0: one for each peer with which it has communicated.
+  /// 0: one for each peer with which the endpoint has communicated.
   std::uint32_t max_connections = 0;
 };
 

@@ -1,5 +1,6 @@
-// Base class of endpoint decorators. It forwards every call except `slot_exchange`, because the
-// transfers of a slot exchange would bypass the decorator; a decorator overrides what it changes.
+// Base class of endpoint decorators, which override the calls that they change. It forwards all
+// calls except those for path probes and `slot_exchange`, whose transfers would bypass the
+// decorator.
 #pragma once
 
 #include <memory>

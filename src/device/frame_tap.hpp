@@ -8,14 +8,14 @@
 namespace tutti::device {
 
 /// Decides how many copies of each frame of a reliable connection are sent. Several threads, one
-/// for each endpoint, may call it concurrently.
+/// for each endpoint, may call `copies` concurrently.
 class FrameTap {
  public:
   virtual ~FrameTap() = default;
   /// The number of copies to send of a frame with `bytes` bytes: 0 loses the frame, 1 is normal, 2
   /// duplicates it.
   virtual unsigned copies(Rank from, Rank to, std::size_t bytes) = 0;
-  /// Whether a lost frame is lost, too, if it also goes by multicast.
+  /// True if the multicast copy of a lost frame is lost, too.
   virtual bool loses_multicast() const { return true; }
 };
 

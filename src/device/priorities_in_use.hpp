@@ -1,7 +1,7 @@
-// The priorities of the calls at one network interface of this process, and when their data last
-// arrived. A sender whose priority is not the highest in use keeps the queue of the interface
-// short, and has few frames in flight while data of a higher priority arrives, for which links of
-// the network are then in use.
+// The priorities of the calls at one network interface of this process, and the time at which data
+// of each priority last arrived. A sender whose priority is not the highest in use keeps the queue
+// of the interface short. While data of a higher priority arrives, the sender also keeps few frames
+// in flight, because that data needs the links.
 #pragma once
 
 #include <array>
@@ -17,8 +17,8 @@ namespace tutti::device {
 /// Thread-safe.
 class PrioritiesInUse {
  public:
-  /// Records that a call of this priority has begun. A program that has used a priority will use it
-  /// again, so it remains in use.
+  /// Records that a call of this priority has begun. The priority remains in use, because a program
+  /// is expected to use its priorities again.
   void add(Priority priority) { used_[place(priority)].store(true, std::memory_order_relaxed); }
   bool any_above(Priority priority) const {
     return (priority < Priority::high && used(Priority::high)) ||
@@ -33,7 +33,7 @@ class PrioritiesInUse {
   void on_arrival(Priority priority, Instant now) {
     arrived_[place(priority)].store(now.nanoseconds, std::memory_order_relaxed);
   }
-  /// True if data of a higher priority has arrived a moment ago.
+  /// True if data of a higher priority has arrived within kMoment.
   bool arrives_above(Priority priority, Instant now) const {
     for (std::size_t above = place(priority) + 1; above < arrived_.size(); ++above) {
       const Instant last{arrived_[above].load(std::memory_order_relaxed)};
@@ -43,7 +43,7 @@ class PrioritiesInUse {
   }
 
  private:
-  /// Longer than the pause between two senders that take turns.
+  /// Time for which data counts as arriving; longer than the pause between two turns of a chain.
   static constexpr Nanoseconds kMoment{2'000'000};
 
   static std::size_t place(Priority priority) {

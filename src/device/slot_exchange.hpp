@@ -118,20 +118,20 @@ class SlotExchange {
   std::uint32_t exchange() const { return static_cast<std::uint32_t>(number_); }
   /// Lower 32 bits of the number of the last exchange that this rank has acknowledged.
   virtual std::uint32_t acked() const { return 0; }
-  /// Sends this rank's entry of an exchange again. Returns false if this rank's slots do not
-  /// contain the entry, or not yet.
+  /// Sends this rank's entry of an exchange again. Returns false if this rank's slots do not yet,
+  /// or no longer, contain the entry.
   virtual bool resend(std::uint32_t missed) {
     (void)missed;
     return false;
   }
   /// This rank's entry of an exchange as the bytes that `restore` takes; empty if this rank's slots
-  /// do not contain the entry, or not yet.
+  /// do not yet, or no longer, contain the entry.
   virtual std::span<const std::byte> entry(std::uint32_t missed) const {
     (void)missed;
     return {};
   }
-  /// Stores the entry of another rank in the present exchange, which came by another way. Returns
-  /// false if the bytes are not a whole entry.
+  /// Stores another rank's entry of the present exchange that arrived in a message. Returns false
+  /// if the bytes are not a whole entry, or if this rank has the entry already.
   virtual bool restore(Rank from, std::span<const std::byte> bytes) {
     (void)from;
     (void)bytes;

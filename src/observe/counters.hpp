@@ -34,7 +34,8 @@ struct Counters {
   std::uint64_t fetch_ranges_deferred = 0;
   std::uint64_t fetch_targets_skipped = 0;
   std::uint64_t retransmit_requests_sent = 0;
-  /// Collectives in which no chunk of some rank came by multicast, so that all of them were fetched.
+  /// Collectives in which all chunks of at least one rank were fetched, because none came by
+  /// multicast.
   std::uint64_t multicast_fallbacks = 0;
   /// Number of times that this rank joined its multicast groups again.
   std::uint64_t multicast_rejoins = 0;

@@ -29,8 +29,8 @@ class CreditWindow {
   bool needed() const { return needed_; }
   /// One past the last PSN of the block that its root may send with its present credit.
   std::uint32_t limit(std::uint32_t block_index) const;
-  /// Counts the batches that this rank has consumed. Once its whole subtree has consumed a batch, it
-  /// puts a report to the parent into `outbox`.
+  /// Counts the batches that this rank has consumed. Once this rank's whole subtree has consumed a
+  /// batch, puts a report to the parent into `outbox`.
   void consume(const FetchRing& fetch, Outbox& outbox);
   /// Handle a child's report (`on_credit`) and a grantor's grant (`on_grant`); false if the
   /// message is invalid.

@@ -15,8 +15,8 @@ namespace tutti::protocol {
 /// The reason why a rank stopped waiting for multicast.
 enum class CutoffReason : std::uint8_t {
   none,
-  silence,  ///< the expected time is over, and nothing arrived for as long as the silence timeout
-  neighbour_finished,  ///< the right neighbour has everything, so every chunk was sent
+  silence,  ///< the expected time is over, and nothing arrived during the silence timeout
+  neighbour_finished,  ///< the right neighbour has every chunk, so every chunk was sent
 };
 
 const char* to_string(CutoffReason reason);

@@ -1,5 +1,5 @@
-// Delivery ACKs: sends those of this rank, and records which ranks have acknowledged the blocks of
-// which this rank retains a copy (engine::RetainedBlocks).
+// Delivery ACKs: sends the ACKs of this rank, and records which ranks have acknowledged the blocks
+// that this rank retains (engine::RetainedBlocks).
 //
 // An ACK is delayed and cumulative. A collective that every rank must have begun acknowledges all
 // earlier epochs without messages.
@@ -15,8 +15,8 @@ namespace tutti::protocol {
 
 class DeliveryAcks {
  public:
-  /// Every epoch before `first_epoch` counts as acknowledged. This rank sends its ACKs `delay` after
-  /// the last arrival of a block, so that one ACK covers a run of Broadcasts.
+  /// Every epoch before `first_epoch` counts as acknowledged. This rank sends its ACKs `delay`
+  /// after the last arrival of a block, so that one ACK covers a run of Broadcasts.
   DeliveryAcks(std::uint32_t size, std::uint32_t first_epoch, Nanoseconds delay)
       : size_(size), delay_(delay), acked_by_all_(first_epoch - 1) {}
 

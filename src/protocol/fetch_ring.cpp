@@ -98,8 +98,8 @@ Rank FetchRing::next_target(const Ask& ask) const {
                                                 : left_of(ask.target);
 }
 
-/// The patience for the rank that is asked. If no rank up to the root had the chunks twice, the root
-/// probably has not begun, so the requests become rare; it stores those that it gets.
+/// The patience for the rank that is asked. After two rounds in which no rank up to the root had
+/// the chunks, the root probably has not begun and stores the requests, so they become rarer.
 Nanoseconds FetchRing::patience_of(const Ask& ask) const {
   constexpr std::uint32_t kMaxRounds = 11;
   return settings_.patience * (std::int64_t{1} << (std::clamp(ask.rounds, 1u, kMaxRounds) - 1));
@@ -110,8 +110,8 @@ void FetchRing::poll(Instant now, Outbox& outbox) {
   if (asks_.empty()) return;
   std::erase_if(asks_, [this](const Ask& ask) { return !wanted(ask); });
   for (Ask& ask : asks_) {
-    // A silent root is not skipped, because it has the block and answers when it has sent it,
-    // however late.
+    // With FetchFrom::root a silent root is not skipped, because only the root has the block, and
+    // it answers once it has sent the block.
     if (!ask.sent || from_ == FetchFrom::root || now - ask.heard < patience_of(ask)) continue;
     if (ask.target == root_of(ask.block_index)) ++ask.rounds;
     ask.target = next_target(ask);

@@ -77,7 +77,7 @@ class FetchRing {
   bool idle() const { return asks_.empty(); }
   /// True while a READ that covers this chunk is under way and may have written part of it.
   bool reading(std::uint32_t psn) const { return reading_.test(psn); }
-  /// True if the chunk was sent and lost, so that it occupies no receive buffer at this rank.
+  /// True if the chunk is proven to be sent and lost: it occupies no receive buffer at this rank.
   bool proven(std::uint32_t psn) const { return proven_.test(psn); }
 
   /// True if the chunk was requested by `enquire`, and no READ has brought it.
@@ -112,7 +112,7 @@ class FetchRing {
     Instant heard;  ///< time of the last request to, or answer from, the asked rank
     bool sent = false;
     bool enquiry = false;  ///< the chunks may not have been sent yet; FetchFrom::neighbours only
-    std::uint32_t rounds = 0;  ///< times that every rank up to the root was asked and had nothing
+    std::uint32_t rounds = 0;  ///< times that all ranks up to the root were asked without success
   };
   struct Deferred {
     Rank from;
@@ -159,7 +159,7 @@ class FetchRing {
   Range withheld_{};
   std::vector<Ask> asks_;
   std::vector<Deferred> deferred_;
-  bool newly_proven_ = false;  ///< a loss was proven since the last call of `poll`
+  bool newly_proven_ = false;  ///< true: a loss was proven since the last call of `poll`
   FetchCounters counters_;
 };
 

@@ -1,6 +1,6 @@
 // The membership check: a path is used only once a probe has passed it. A switch begins to forward
-// to a group some time after a host joins; a probe proves that it does, whereas a fixed delay would
-// be a guess. Probes as long as the longest datagrams prove that these pass, too.
+// to a host some time after the host joins a group. A probe proves that the switch forwards, which
+// a fixed delay would not; probes as long as the longest datagrams prove that these pass, too.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace tutti::protocol {
 /// its partners, by unicast.
 class Membership {
  public:
-  /// The longest datagram that passes from a rank.
+  /// A path that passes only short datagrams: its source, and the longest datagram that passed.
   struct Narrow {
     Rank source = kNoRank;
     std::uint32_t bytes = 0;

@@ -1,6 +1,6 @@
 // The membership of this rank in its multicast groups while a job runs. A switch may drop a
-// membership, for example because no querier confirms it. Then no chunk arrives any more and this
-// rank fetches all of them, which is right but slow, and which no error reports.
+// membership, for example because no querier confirms it. Then no chunk arrives by multicast and
+// this rank fetches every chunk: the results are right, but slow, and no error is reported.
 //
 // A rank suspects that its membership is lost if several blocks of one source came without a single
 // multicast chunk. It then joins its groups again. If that does not help, the network drops
@@ -23,21 +23,22 @@ class MembershipWatch {
     rejoin_and_report  ///< join the groups again, and report that this did not help before
   };
 
-  /// Collectives in a row, and chunks in them, of which one source's multicast brought nothing. So
-  /// many chunks are not lost by chance, even at a loss of 30 %.
+  /// Thresholds for joining again: consecutive collectives, and chunks in them, in which no chunk
+  /// of one source came by multicast. Even at a loss of 30 %, random loss does not take that many.
   static constexpr std::uint32_t kMissedCollectives = 3;
   static constexpr std::uint32_t kMissedChunks = 16;
-  /// Time within which a switch forwards to a rank that has joined a group, if it ever does.
+  /// Time within which a switch forwards to a rank that has joined a group, if it forwards at all.
   static constexpr Nanoseconds kJoinTime{5'000'000'000};
   /// Longest time between two attempts to join again while the network drops multicast.
   static constexpr Nanoseconds kMaxInterval{320'000'000'000};
 
   explicit MembershipWatch(std::uint32_t size) : size_(size) {}
 
-  /// True if a source is suspected. Only then `heard` has an effect.
+  /// True if a source was missed, or if this rank has joined again and not heard the suspect since.
+  /// Otherwise `heard` has no effect.
   bool suspects() const { return suspected_ > 0 || state_ != State::member; }
   /// True if multicast is probably lost: a source was missed several times in a row, or this rank
-  /// has joined again and heard nothing since.
+  /// has joined again and not heard the suspect since.
   bool lost() const { return doubted_ > 0 || state_ != State::member; }
   /// Records that a chunk of this source came by multicast.
   void heard(Rank source) {
@@ -88,13 +89,13 @@ class MembershipWatch {
     rejoined,  ///< joined again, and nothing heard from the suspect since
     reported,  ///< reported, because joining again did not help
   };
-  /// The collectives and chunks in a row that one source's multicast did not bring.
+  /// Consecutive collectives, and chunks in them, in which no chunk of a source came by multicast.
   struct Missed {
     std::uint32_t collectives = 0;
     std::uint32_t chunks = 0;
   };
 
-  /// The first source of which enough was missed; kNoRank: none.
+  /// The first source that was missed often enough to join again; kNoRank: none.
   Rank ripe() const {
     const auto found = std::find_if(missed_.begin(), missed_.end(), [](const Missed& one) {
       return one.collectives >= kMissedCollectives && one.chunks >= kMissedChunks;
@@ -105,11 +106,11 @@ class MembershipWatch {
 
   std::uint32_t size_;
   State state_ = State::member;
-  bool said_ = false;  ///< a verdict has reported; no later one does
+  bool said_ = false;  ///< true: the report was made, which happens at most once
   Rank suspect_ = kNoRank;
-  std::uint32_t suspected_ = 0;  ///< number of sources in `missed_` that are not zero
-  std::uint32_t doubted_ = 0;    ///< number of those that were missed several times in a row
-  std::vector<Missed> missed_;   ///< by rank; empty until a source is suspected
+  std::uint32_t suspected_ = 0;  ///< number of sources missed in their last collective
+  std::uint32_t doubted_ = 0;    ///< number of sources missed kMissedCollectives times in a row
+  std::vector<Missed> missed_;   ///< by rank; empty until a source is missed
   Instant next_rejoin_{};
   Nanoseconds interval_ = kJoinTime;
 };

@@ -5,8 +5,8 @@
 // Taking turns is safe on any network, and measures the link rate because one rank sends at a time.
 // But a rank's downlink idles during its own turn, and each turn needs an activation.
 //
-// Sending at once avoids both. If the link and not the host is the bottleneck, each sender is paced
-// to its share, which keeps switch queues from overflowing.
+// Sending at once avoids both costs. If the link and not the host is the bottleneck, each sender is
+// paced to its share of the link rate, so that switch queues do not overflow.
 #pragma once
 
 #include <algorithm>

@@ -227,7 +227,8 @@ constexpr auto lanes() {
 inline void keep_order() { asm volatile("" : : : "memory"); }
 
 /// Covers the bytes from `at` to `end`: calls `several` for kUnroll registers at a time, then
-/// `last` for each remaining register. Of the last register, only the first bytes may count.
+/// `last` for each remaining register. `last` gets the number of bytes up to `end`, which may be
+/// less than a register.
 template <typename Lanes, std::size_t kUnroll, typename Several, typename Last>
 void walk(std::size_t at, std::size_t end, const Several& several, const Last& last) {
   constexpr std::size_t kStep = Lanes::kStepBytes;

@@ -1,5 +1,5 @@
-// Reductions of vectors whose bits do not depend on the processor, the vector length, the
-// alignment, or on whether operands arrive in pairs or all at once.
+// Reductions of vectors. The bits of a result do not depend on the processor, the vector length,
+// the alignment, or on whether operands arrive in pairs or all at once.
 //
 // The caller chooses the order of the operands. `combine` folds from the left in the given order
 // and equals a chain of `accumulate` calls in that order. An ordered collective passes operands in

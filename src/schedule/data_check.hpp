@@ -33,7 +33,7 @@ class CellSpace {
       for (std::uint32_t c = cells.first; c < cells.last; ++c) visit(base + c);
     }
   }
-  /// The name of a cell for error texts: "receive[3]{1/4}".
+  /// The name of a cell's block for error texts, such as "receive[3]".
   std::string name(std::uint32_t rank, std::uint32_t cell) const;
   std::uint32_t rank_of_cell(std::uint32_t cell) const;
 

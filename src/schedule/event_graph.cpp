@@ -308,8 +308,8 @@ void EventGraph::add_proofs_of_waits() {
   }
 }
 
-/// After a wait for n completions a task is complete if fewer than n other tasks of the queue can
-/// complete without it. A task that comes after this task or after the wait cannot.
+/// A wait for n completions proves that a task t is complete if fewer than n other tasks of the
+/// queue can complete before both t and the wait.
 bool EventGraph::prove(const CountedQueue& queue) {
   const std::vector<GlobalTask>& tasks = queue.reporting;
   std::vector<std::pair<Event, Event>> pairs;
@@ -368,7 +368,7 @@ const std::uint64_t* EventGraph::Local::row(Event event) const {
 
 bool EventGraph::Local::before(GlobalTask first, GlobalTask second) const {
   const Event issue = graph_.issued(second);
-  // A receive that is posted before any other task is issued when its rank's call begins.
+  // A receive without dependencies is issued when its rank's call begins, so no task precedes it.
   if (!graph_.is_task_event(issue)) return false;
   const std::uint32_t bit = first - graph_.all_.base(rank_);
   return (row(issue)[bit / 64] >> (bit % 64) & 1) != 0;

@@ -36,7 +36,7 @@ class EventGraph {
   std::uint32_t position(Event event) const { return positions_[event]; }
 
   /// Adds the orders that follow from waits on queues that complete out of order, until no new
-  /// order is found. `run` must precede it.
+  /// order is found. The caller must call `run` first.
   void add_proofs_of_waits();
 
   /// For each pair of events, true if `first` happens before `second` in every run.

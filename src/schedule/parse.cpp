@@ -330,7 +330,7 @@ Status read_parameters(Line& line, Parameters& out) {
   return line.expect_end();
 }
 
-/// Parses the five lines that precede the queues, in their fixed order.
+/// Parses the six lines that precede the queues, in their fixed order.
 class Heading {
  public:
   bool complete() const { return next_ == kLines; }

@@ -46,7 +46,7 @@ BufferSlice storage_of(const BufferSlice& slice, const Alias& alias) {
   return result;
 }
 
-/// The alias at the rank whose memory contains a slice that a task reads or writes.
+/// The alias that the call uses at `rank`; empty if the call is not in place.
 Alias alias_at(const Schedule& schedule, const Shape& shape, Rank rank) {
   if (!shape.in_place) return {};
   const Purpose& purpose = schedule.purpose();

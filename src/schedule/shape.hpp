@@ -38,7 +38,7 @@ struct Shape {
 
   /// A shape in which every block of every buffer has `block_bytes` bytes.
   static Shape uniform(std::uint64_t block_bytes, std::uint64_t element_bytes = 1);
-  /// A shape with these blocks; there is no scratch.
+  /// A shape with these block sizes and without scratch.
   static Shape varying(const BlockSizes& send, const BlockSizes& receive);
 };
 

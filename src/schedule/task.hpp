@@ -90,8 +90,8 @@ struct Queue {
   friend bool operator==(const Queue&, const Queue&) = default;
 };
 
-/// Identifies a message that waits at its receiver without a posted receive ([Xu25] 1.2). A
-/// `signal` sends such a message, and so does a `send` with `keyed`.
+/// Identifies a message that waits at its receiver without a posted receive ([Xu25] 1.2). A `send`
+/// with `keyed` sends such a message, and so can a `signal`.
 struct Key {
   Rank source = kNoRank;
   std::uint32_t slot = 0;

@@ -11,9 +11,10 @@
 //      and is sent to its own node, the collective ends here, and the host is notified instead.
 //
 // CPCount is here the number of named packets; [Xu25] also describes it as a step to compare with
-// SeqID. The encoding in 64-bit words follows; a number after a field is its width in bits.
+// SeqID. The encoding in 64-bit words follows; the fields of a word begin at its lowest bit, and a
+// number after a field is its width in bits.
 //
-//   word 0   job 8 | step 5 | source port 11 | destination port 11 | destination 24 | rdma 1 | 0
+//   word 0   destination 24 | destination port 11 | source port 11 | step 5 | job 8 | rdma 1 | 0
 //   word 1   C, CH, CT, CP 4 | CPCount 6 | swap local data, local port, remote data, remote
 //            address, reduce, end 6 | operation 4 | type 4 | local position 5 |
 //            contributions 24 | 0

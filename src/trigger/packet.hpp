@@ -1,7 +1,8 @@
-// A packet between units consists of a header of packed words and a payload [Xu25] 1.2.
+// A packet between units consists of a header of packed words and a payload [Xu25] 1.2. The fields
+// of a word begin at its lowest bit; a number after a field is its width in bits.
 //
 //   word 0   key 48 | collective 1 | trigger 1 | swap data 1 | swap address 1 | end 1 | rdma 1 | 0
-//   word 1   destination 24 | destination port 11 | payload bytes 29
+//   word 1   payload bytes 29 | destination port 11 | destination 24
 //   word 2   remote address, of rdma packets only
 //
 // The payload of a mini packet waits in the destination's hash buffer. The payload of an RDMA

@@ -2,7 +2,7 @@
 // by segment.
 //
 // Pulsed credits decide when the next pulse may begin. A pulse is cut into segments that fit a
-// packet, and each segment runs as sequences on ports of its own. Once all sequences of a pulse
+// packet, and each segment runs as sequences on separate ports. Once all sequences of a pulse
 // have completed, its credit and ports are free.
 //
 // The caller calls poll(), and on_completion() for each completion of the node's units.

@@ -73,7 +73,7 @@ void UnitDirectory::packet_stored(JobId job, Port port) {
   if (Binding* binding = find(job, port)) ++binding->packets;
 }
 
-// The port stays bound, because the sequence that consumes its packets still runs.
+// The port stays bound, because the sequence that consumes the packets still runs.
 void UnitDirectory::packets_consumed(JobId job, Port port, std::uint32_t count) {
   if (Binding* binding = find(job, port)) binding->packets -= std::min(count, binding->packets);
 }

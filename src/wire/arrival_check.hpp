@@ -15,22 +15,24 @@ class ArrivalCheck {
  public:
   enum class Verdict : std::uint8_t {
     fresh,
-    damaged,   ///< wrong integrity word: damaged, or not made by a rank of this job
+    damaged,   ///< wrong integrity word: damaged on the way, or not sent by a rank of this job
     replayed,  ///< received before, or too old to tell
   };
 
-  /// For datagrams of `ranks` ranks.
+  /// Checks datagrams whose source is one of the ranks 0 to `ranks` - 1.
   explicit ArrivalCheck(std::uint32_t ranks) : windows_(ranks) {}
-  /// Sets the integrity words, which are CRC-32C at first; must precede the first datagram.
+  /// Sets the keys of the integrity words; must precede the first datagram. Without this call the
+  /// integrity words are CRC-32C.
   void use(TagKeys keys) { keys_ = std::move(keys); }
 
-  /// Judges a datagram of the rank `source`. `compute` computes the integrity word and is called
-  /// with the Integrity to use, unless the counter shows that the datagram cannot be fresh.
+  /// Judges a datagram of the rank `source` that carries the integrity word `expected`.
+  /// `compute(integrity)` returns the computed word; it is not called if the counter alone shows
+  /// that the datagram is not fresh.
   template <typename Compute>
   Verdict judge(Rank source, std::uint64_t counter, std::uint64_t expected, Compute&& compute) {
     ReplayWindow& window = windows_[index(source)];
     if (!window.fresh(counter)) return Verdict::replayed;
-    // A forged counter must not make this rank derive keys that are not needed.
+    // A forged counter must not make this rank derive keys of generations that no rank has reached.
     const std::uint64_t generation = TagKeys::generation_of(window.greatest());
     if (TagKeys::generation_of(counter) > generation + 1) return Verdict::damaged;
     const Integrity* const integrity = keys_.of(counter);
@@ -41,7 +43,7 @@ class ArrivalCheck {
 
  private:
   TagKeys keys_;
-  std::vector<ReplayWindow> windows_;  ///< windows, indexed by rank
+  std::vector<ReplayWindow> windows_;  ///< replay windows, indexed by source rank
 };
 
 }  // namespace tutti::wire

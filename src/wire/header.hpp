@@ -12,15 +12,15 @@
 //   |                psn                |  chunk: index in the whole receive buffer
 //   |                                   |  reliable, path_probe, group_frame: destination rank
 //   +-----------------------------------+
-//   |              counter              |  8 bytes: number of the datagram in its stream, from 1 on;
-//   |                                   |  the receiver takes each number once
+//   |              counter              |  8 bytes: number of the datagram in its stream, from 1;
+//   |                                   |  the receiver accepts each number once
 //   +-----------------------------------+
 //   |                tag                |  8 bytes: keyed tag, or CRC, over the 24 bytes above
 //   |                                   |  and the payload
 //   +-----------------------------------+
 //
 // All fields are little-endian. A stream is all that a rank multicasts in one subgroup, or all
-// frames that it sends to one peer by unicast. Data that are sent again get a new counter and a new tag.
+// frames that it sends to one peer by unicast. A retransmit has a new counter and a new tag.
 #pragma once
 
 #include <cstddef>
@@ -67,7 +67,7 @@ struct Header {
   friend bool operator==(const Header&, const Header&) = default;
 };
 
-// The fields fill the header exactly, and the limits of the API must fit the width of the fields.
+// The fields fill the header exactly, and the limits below fit the widths of the fields.
 static_assert(1 + 1 + 2 + 4 + 4 + 4 + 8 + 8 == kHeaderBytes);
 inline constexpr std::uint64_t kMaxRanks = std::uint64_t{1} << 31;
 inline constexpr std::uint32_t kMaxSubgroups = 256;
@@ -80,7 +80,7 @@ inline void encode_tag(std::uint64_t tag, std::byte* header) {
   std::memcpy(header + kTagOffset, &tag, sizeof tag);
 }
 
-/// The counter and the tag in an encoded header.
+/// The counter or the tag in an encoded header.
 inline std::uint64_t counter_of(const std::byte* header) {
   std::uint64_t counter = 0;
   std::memcpy(&counter, header + kCounterOffset, sizeof counter);

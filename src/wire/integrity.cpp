@@ -14,7 +14,8 @@
 namespace tutti::wire {
 namespace {
 
-// Sets the streams of reliable frames, which are destination ranks, apart from those of other kinds.
+// Bit that distinguishes the streams of reliable frames, whose other bits are the destination rank,
+// from the streams of other kinds.
 constexpr std::uint32_t kReliableStream = 0x8000'0000;
 static_assert(kMaxRanks <= kReliableStream);
 

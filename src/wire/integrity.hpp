@@ -2,17 +2,17 @@
 //
 // Keyed tag: UMAC-64 of RFC 4418 with AES-128.
 //
-//   key      HKDF-SHA-256 of the job's secret, with the communicator's identifier as context, gives
-//            the UMAC key of 16 bytes.
+//   key      HKDF-SHA-256 of a secret and a context gives the UMAC key of 16 bytes. The secret and
+//            the context are those of the communicator and the counter's generation (tag_keys.hpp).
 //   message  The payload, followed by the first 24 bytes of the header.
 //   nonce    16 bytes, big-endian: stream (4), source (4), counter (8), all of them from the
-//            header. The stream is 2^31 + destination rank for kind `reliable`, else
-//            kind * 256 + subgroup.
-//   tag      The eight bytes of the RFC.
+//            header. The stream is 2^31 + destination rank for the kinds `reliable` and
+//            `path_probe`, else kind * 256 + subgroup.
+//   tag      The eight bytes of the tag in the order of the RFC.
 //
-// A forged datagram passes with probability at most 2^-60 per try, provided that a sender never
-// gives two different datagrams of one key the same nonce. docs/integrity.md has the statement, the
-// measurements and rejected alternatives.
+// A forged datagram passes with probability at most 2^-60 per try, provided that no two different
+// datagrams of one key have the same nonce. docs/integrity.md has the bound, the measurements and
+// the rejected alternatives.
 #pragma once
 
 #include <cstddef>
@@ -31,9 +31,9 @@ struct IntegrityKernels;
 struct Block;
 struct UmacKey;
 
-/// Size of the header part that the integrity word covers: everything before the word.
+/// Size in bytes of the header part that the integrity word covers: everything before the word.
 inline constexpr std::size_t kIntegrityHeaderBytes = 24;
-/// A payload in two parts is cut at a multiple of this size, in bytes.
+/// The first part of a payload in two parts is a multiple of this size, in bytes.
 inline constexpr std::size_t kIntegrityPartBytes = 32;
 
 /// The nonce of the datagram with the encoded header at `header`, as 16 bytes in memory.
@@ -43,9 +43,9 @@ Block nonce_of(const std::byte* header);
 /// key, and no call allocates.
 class Integrity {
  public:
-  /// Keyed tags under a key derived from `secret` (16 to 32 bytes) and `context`, the
-  /// communicator's identifier; the secret is not stored. Fails with invalid_argument for a secret
-  /// of another size, and with internal or unsupported if libcrypto lacks HKDF or AES-128.
+  /// Keyed tags under a key derived from `secret` (16 to 32 bytes) and `context`, a number that
+  /// separates the keys of one secret; the secret is not stored. Fails with invalid_argument for a
+  /// secret of another size, and with internal or unsupported if libcrypto lacks HKDF or AES-128.
   static Result<Integrity> keyed(std::span<const std::byte> secret, std::uint64_t context);
 
   /// Integrity words that are CRC-32C checksums, without a key.
@@ -57,15 +57,14 @@ class Integrity {
   /// "crc32c/sse4.2" or "crc32c/portable".
   const char* implementation() const;
 
-  /// The integrity word over the kIntegrityHeaderBytes at `header` and over the payload. If the
-  /// payload lies in two parts, the first has a multiple of kIntegrityPartBytes. Both have at most
-  /// kMaxMessageBytes in all.
+  /// The integrity word over the kIntegrityHeaderBytes at `header` and over the payload, which is
+  /// `payload` followed by `rest` and has at most kMaxMessageBytes. If `rest` is not empty, the
+  /// size of `payload` is a multiple of kIntegrityPartBytes.
   std::uint64_t tag(const std::byte* header, std::span<const std::byte> payload,
                     std::span<const std::byte> rest = {}) const;
 
   /// Computes the integrity word and copies `payload` to `destination` in one pass; the two must
-  /// not overlap. The bytes are copied in any case, so a caller that finds the word wrong must
-  /// discard them.
+  /// not overlap. The caller must discard the copied bytes if the word is wrong.
   std::uint64_t copy_and_tag(std::byte* destination, const std::byte* header,
                              std::span<const std::byte> payload) const;
 

@@ -36,8 +36,8 @@ __attribute__((target("aes"))) void expand_by_aesni(__m128i* rounds) {
 
 }  // namespace
 
-// SSE4.1 is used only to move words directly between general and vector registers. A path through
-// memory would stall for more than half the time of an encryption.
+// SSE4.1 is used only to move words directly between general and vector registers. Moving them
+// through memory would stall the processor for more than half the time of an encryption.
 __attribute__((target("aes,sse4.1"))) Block pad_by_aesni(const PadKey& key, Block block) {
   const auto* const rounds = reinterpret_cast<const __m128i*>(key.rounds.data());
   __m128i state = _mm_cvtsi64_si128(static_cast<long long>(block.first));

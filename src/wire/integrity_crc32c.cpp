@@ -67,8 +67,8 @@ bool always() { return true; }
 constexpr std::size_t kLaneUnit = sizeof(__m128i);
 constexpr std::size_t kMaximumLaneBytes = 1024;
 
-/// Entry u is x^(8 * 16u - 33); multiplication by it appends 16u zero bytes. The 33 cancels what
-/// the multiplication and the reduction by the crc32 instruction add.
+/// Entry u is x^(8 * 16u - 33) modulo the polynomial; multiplication by the entry appends 16u zero
+/// bytes. The 33 cancels the factor x^33 of the carry-less product and the crc32 instruction.
 constexpr auto make_shifts() {
   std::array<std::uint32_t, 2 * kMaximumLaneBytes / kLaneUnit + 1> shifts{};
   std::uint32_t power = 0x8000'0000;  // the constant polynomial 1, in reflected form
@@ -103,8 +103,8 @@ __attribute__((target("sse4.2"), always_inline)) inline std::uint64_t advance_un
   return _mm_crc32_u64(state, load_word<std::uint64_t>(source + at + sizeof(std::uint64_t)));
 }
 
-// Three lanes run at once, because the crc32 instruction has a latency of three cycles and a
-// throughput of one.
+// Computes the CRCs of three consecutive lanes of `lane` bytes at once, because the crc32
+// instruction has a latency of three cycles but can start in each cycle.
 template <bool kCopy>
 __attribute__((target("sse4.2,pclmul"))) std::uint64_t crc_lanes(std::uint64_t state,
                                                                  std::byte* destination,
@@ -126,8 +126,8 @@ __attribute__((target("sse4.2,pclmul"))) std::uint32_t crc_sse42(std::uint32_t s
                                                                  std::byte* destination,
                                                                  const std::byte* source,
                                                                  std::size_t size) {
-  // Payload size in bytes from which on three lanes pay: for less, joining them costs more than it
-  // saves.
+  // Smallest size in bytes at which three lanes are faster: below, combining their CRCs costs more
+  // time than the lanes save.
   constexpr std::size_t kWorthLanes = 12 * kLaneUnit;
   std::uint64_t state = state32;
   std::size_t at = 0;

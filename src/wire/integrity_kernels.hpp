@@ -23,7 +23,7 @@ Word load_word(const std::byte* from) {
   return word;
 }
 
-/// 16 bytes as two words: a nonce, a pad, or the values of both hash streams.
+/// 16 bytes as two words: a nonce, a pad, or the values of the two hash streams.
 struct Block {
   std::uint64_t first = 0;
   std::uint64_t second = 0;
@@ -35,14 +35,14 @@ struct Block {
 /// the second.
 inline constexpr std::size_t kNhUnitWords = 4;
 inline constexpr std::size_t kNhGroupBytes = 32;
-/// Size in bytes of an NH block, which is as much as one NH key covers.
+/// Size in bytes of an NH block, the input that one NH key covers.
 inline constexpr std::size_t kNhBlockBytes = 1024;
 inline constexpr std::size_t kNhBlockGroups = kNhBlockBytes / kNhGroupBytes;
-/// Size in bytes of the key of both streams: the second stream uses it shifted by one unit.
+/// Size in bytes of the NH key, which the second stream uses shifted by one unit.
 inline constexpr std::size_t kNhKeyBytes = kNhBlockBytes + 16;
 
-/// The NH key, its units of even and of odd index apart, so that a vector register holds the units
-/// that meet the same half of consecutive groups.
+/// The NH key, with the units of even and of odd index in separate arrays, so that one vector load
+/// gives the key for the same unit of consecutive groups.
 struct NhKey {
   alignas(64) std::array<std::uint32_t, kNhUnitWords*(kNhBlockGroups + 1)> even{};
   alignas(64) std::array<std::uint32_t, kNhUnitWords * kNhBlockGroups> odd{};
@@ -61,14 +61,14 @@ inline void add_group(Block& sum, const NhKey& key, std::size_t group, const std
   }
 }
 
-/// Computes NH, in both streams, of `groups` whole groups at `source`, the first of which is group
-/// `first` of its block. The copying version also copies the groups to `destination`; the other
-/// version ignores it.
+/// Computes NH in both streams over `groups` whole groups at `source`, which begin with group
+/// `first` of a block. The function `nh_copy` also copies the groups to `destination`; `nh` ignores
+/// `destination`.
 using NhFunction = Block (*)(const NhKey& key, std::size_t first, std::byte* destination,
                              const std::byte* source, std::size_t groups);
 
-/// The key of the pads: for libcrypto, and expanded for the processor's own instructions where it
-/// has them.
+/// The AES key of the pads: as a cipher of libcrypto and, if the processor has AES instructions, as
+/// round keys.
 struct PadKey {
   static constexpr std::size_t kRounds = 10;
 
@@ -86,7 +86,8 @@ Block pad_by_libcrypto(const PadKey& key, Block block);
 Block pad_by_aesni(const PadKey& key, Block block);
 #endif
 
-/// Advances a CRC-32C register over `size` bytes; the caller initialises and inverts it.
+/// Advances a CRC-32C register over `size` bytes; the caller initialises the register and inverts
+/// the result. `crc_copy` also copies the bytes to `destination`.
 using CrcFunction = std::uint32_t (*)(std::uint32_t state, std::byte* destination,
                                       const std::byte* source, std::size_t size);
 

@@ -1,4 +1,4 @@
-// NH, the first layer of UMAC, in two streams whose keys are one unit apart (RFC 4418, 5.2).
+// NH, the first layer of UMAC, in two streams whose keys are shifted by one unit (RFC 4418, 5.2).
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -40,7 +40,8 @@ struct Register<512> {
   using Type = __m512i;
 };
 
-// Products of words with even and with odd index, in two streams.
+// Sums of the products of words with even index, and of those with odd index (`_odd`), in both
+// streams.
 template <int kBits>
 struct Sums {
   typename Register<kBits>::Type first;
@@ -54,7 +55,7 @@ struct Operands {
   typename Register<kBits>::Type low;      // first units of consecutive groups
   typename Register<kBits>::Type high;     // second units of the same groups
   typename Register<kBits>::Type even;     // key of `low` in the first stream
-  typename Register<kBits>::Type odd;      // key of `high` in the first, of `low` in the second
+  typename Register<kBits>::Type odd;      // key of `high` in the first stream, `low` in the second
   typename Register<kBits>::Type shifted;  // key of `high` in the second stream
 };
 
@@ -109,8 +110,8 @@ bool has_aesni() { return __builtin_cpu_supports("aes") && __builtin_cpu_support
 
 bool has_avx2() { return has_aesni() && __builtin_cpu_supports("avx2"); }
 
-/// True for processors that keep their clock rate in 512-bit code: the first ones with AVX-512 lack
-/// the extension that is asked for.
+/// True for processors with AVX-512 that keep their clock rate in 512-bit code. The first ones with
+/// AVX-512 do not, and are recognised by their lack of VBMI2.
 bool has_avx512() {
   return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
          __builtin_cpu_supports("avx512vbmi2");
@@ -178,8 +179,8 @@ __attribute__((target("avx2"))) Block nh_avx2(const NhKey& key, std::size_t firs
 
 #define TUTTI_AVX512 "avx512f,avx512vl"
 
-// The intrinsics below are the masked forms, with all lanes: GCC 12 takes the plain ones for uses
-// of uninitialised lanes.
+// The code below uses masked intrinsics with all lanes selected, because GCC 12 warns of
+// uninitialised lanes in the plain ones.
 constexpr __mmask8 kAllLanes = 0xff;
 
 TUTTI_VECTOR(TUTTI_AVX512) __m512i odd_words512(__m512i lanes) {
@@ -218,7 +219,7 @@ TUTTI_VECTOR(TUTTI_AVX512) Block total512(const Sums<512>& of) {
   return words256(_mm256_add_epi64(half512<0>(sum), half512<1>(sum)));
 }
 
-// Of four groups, `one` holds the first two and `two` the others.
+// Adds four groups: `one` holds the first two, `two` the last two.
 TUTTI_VECTOR(TUTTI_AVX512)
 void add_groups512(Sums<512>& to, __m512i one, __m512i two, __m512i even, __m512i odd,
                    __m512i shifted) {
@@ -249,7 +250,8 @@ __attribute__((target(TUTTI_AVX512))) Block nh_avx512(const NhKey& key, std::siz
     odd += 4 * kNhUnitWords;
   }
   if (groups > 0) {
-    // Masked lanes of message and key are zero, and so are their products.
+    // Lanes beyond the last group are loaded as zeros from message and key, so that their products
+    // are zero.
     const auto words = (1u << (4 * groups)) - 1;
     const auto low = static_cast<__mmask8>(words);
     const auto high = static_cast<__mmask8>(words >> 8);

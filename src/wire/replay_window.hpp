@@ -1,4 +1,4 @@
-// Recognises datagrams that were received before, by the counters of their headers.
+// Recognises datagrams that were received before, by the counters in their headers.
 #pragma once
 
 #include <array>
@@ -13,17 +13,17 @@ class ReplayWindow {
  public:
   static constexpr std::uint64_t kWordBits = 64;
   static constexpr std::uint64_t kWords = 32;
-  /// Number of counters in the window; an RC sender has fewer frames in flight. One word stays
-  /// outside, because a word is cleared as a whole when its first counter arrives.
+  /// Number of counters in the window; a connection has fewer frames in flight. One word of the
+  /// array is not counted, because a word is cleared as a whole when its first counter arrives.
   static constexpr std::uint64_t kSize = (kWords - 1) * kWordBits;
 
-  /// False if a datagram with this counter was taken before, or if the counter is too old to tell;
-  /// the datagram must then be dropped.
+  /// False if this counter was taken before or is too old to tell; the datagram must then be
+  /// dropped.
   bool fresh(std::uint64_t counter) const {
     if (counter > greatest_) return true;
     return counter != 0 && greatest_ - counter < kSize && (word(counter) & bit(counter)) == 0;
   }
-  /// Takes the counter, which must be fresh, of an authentic datagram.
+  /// Records the counter of an authentic datagram; the counter must be fresh.
   void take(std::uint64_t counter) {
     if (counter > greatest_) advance(counter);
     words_[place(counter)] |= bit(counter);

@@ -14,8 +14,8 @@
 
 namespace tutti::wire {
 
-/// Gives the integrity word for the counter of a datagram. A generation has 2^40 counters, so that
-/// no key tags more datagrams of a stream. Used by one thread; a copy shares the secret.
+/// Selects the tag key by the counter of a datagram. A generation is 2^40 counters, so that one key
+/// tags at most 2^40 datagrams of a stream. Used by one thread; a copy shares the secret.
 class TagKeys {
  public:
   static constexpr unsigned kGenerationBits = 40;
@@ -27,14 +27,14 @@ class TagKeys {
   static Result<TagKeys> keyed(std::span<const std::byte> secret, std::uint16_t communicator);
 
   IntegrityKind kind() const { return latest_.kind(); }
-  /// The integrity word for datagrams with this counter. Null if a new generation begins and its
-  /// key cannot be derived; the datagram then counts as lost.
+  /// The object that computes the integrity word of a datagram with this counter. Null if the key
+  /// of another generation cannot be derived; the datagram then counts as lost.
   const Integrity* of(std::uint64_t counter) {
     const bool same = generation_of(counter) == generation_ || !secret_;
     return same ? &latest_ : of_other(generation_of(counter));
   }
-  /// Writes the integrity word into an encoded header, for the counter that it has. The payload may
-  /// lie in two parts, as for Integrity::tag. A datagram whose key cannot be derived stays without.
+  /// Writes the integrity word of a datagram into its encoded header; the payload may lie in two
+  /// parts, as for Integrity::tag. Leaves the header unchanged if the key cannot be derived.
   void seal(std::byte* header, std::span<const std::byte> payload,
             std::span<const std::byte> rest = {}) {
     if (const Integrity* const integrity = of(counter_of(header)))
@@ -44,11 +44,12 @@ class TagKeys {
  private:
   const Integrity* of_other(std::uint64_t generation);
 
-  std::shared_ptr<const crypto::Secret> secret_;  ///< null: checksums
+  std::shared_ptr<const crypto::Secret> secret_;  ///< null if the integrity words are CRC-32C
   std::uint16_t communicator_ = 0;
   std::uint64_t generation_ = 0;  ///< generation of `latest_`
   Integrity latest_ = Integrity::crc();
-  /// Other generations that were used, since the streams of a communicator advance independently.
+  /// The keys of other generations, because the streams of a communicator reach a generation at
+  /// different times.
   std::vector<std::pair<std::uint64_t, Integrity>> others_;
 };
 

@@ -9,8 +9,8 @@
 //   |           message bytes           |
 //   +-----------------------------------+
 //
-// The tag does not cover the last two fields: a fragment placed wrongly makes the message's tag
-// fail.
+// The tag does not cover the last two fields, because a fragment at a wrong place makes the check
+// of the message's tag fail.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@
 namespace tutti::wire {
 
 inline constexpr std::size_t kFragmentHeaderBytes = kHeaderBytes + 8;
-/// Size of the largest UC message with the headers of its fragments: the kernel's limit for one
-/// segmented send.
+/// Largest UC message in bytes, headers of its fragments included: the kernel's limit for one
+/// segmented send (UDP GSO).
 inline constexpr std::size_t kMaxMessageBytes = 65507;
 
 struct UcFragment {
@@ -40,9 +40,9 @@ struct UcFragment {
 /// Writes the header of a fragment, 40 bytes; the first 32 are the header of the message.
 void encode(const UcFragment& fragment, std::byte* out);
 
-/// Decodes the header of a fragment that has `payload_bytes` bytes of payload; only the header must
-/// have been received. Returns nothing if the datagram is not a fragment, is empty, or does not lie
-/// within a message of allowed size.
+/// Decodes the header of a fragment with `payload_bytes` bytes of payload, of which `header` need
+/// not contain any. Returns nothing if the datagram is not a fragment, has no payload, or does not
+/// lie within a message of allowed size.
 std::optional<UcFragment> decode_fragment(std::span<const std::byte> header,
                                           std::size_t payload_bytes);
 

@@ -9,8 +9,8 @@ namespace {
 
 __extension__ using Uint128 = unsigned __int128;
 
-/// POLY of RFC 4418, 5.3, modulo the prime 2^64 - 59. The value is kept below 2^64, and brought
-/// below the prime only at the end.
+/// POLY of RFC 4418, 5.3, modulo the prime 2^64 - 59. The value is kept below 2^64 and reduced
+/// below the prime only in `result`.
 class Polynomial {
  public:
   explicit Polynomial(std::uint64_t key) : key_(key) {}
@@ -31,8 +31,8 @@ class Polynomial {
   static constexpr std::uint64_t kMarker = kPrime - 1;
   static constexpr std::uint64_t kMaxWordRange = 0xffff'ffff'0000'0000;
 
-  // 2^64 counts as kOffset, so a carry is replaced by it. Adding it never carries again, because
-  // words are below 2^64 - 59 and the key is below 2^57. Sums of 128 bits would go through memory.
+  // 2^64 is congruent to kOffset, so a carry adds kOffset. This never carries again, because words
+  // are below 2^64 - 59 and the key is below 2^57; 128-bit sums would pass through memory.
   void multiply_add(std::uint64_t word) {
     const Uint128 product = Uint128{value_} * key_;
     const auto low = static_cast<std::uint64_t>(product);
@@ -50,7 +50,7 @@ class Polynomial {
   std::uint64_t value_ = 1;
 };
 
-/// The first two layers over a message whose groups come in order.
+/// The first two layers of UMAC, NH and POLY, over a message whose groups are appended in order.
 class BlockHash {
  public:
   BlockHash(const IntegrityKernels& kernels, const UmacKey& key)
@@ -71,8 +71,8 @@ class BlockHash {
     }
   }
 
-  /// Adds the last bytes of a message of `total_bytes`, zero padded to whole groups at `tail`, and
-  /// returns the values of both streams.
+  /// Adds the last `tail_bytes` of a message of `total_bytes` and returns the values of both
+  /// streams. Zeros after the bytes at `tail` must fill whole groups.
   Block finish(const std::byte* tail, std::size_t tail_bytes, std::size_t total_bytes) {
     const std::size_t groups =
         std::max((tail_bytes + kNhGroupBytes - 1) / kNhGroupBytes, std::size_t{total_bytes == 0});
@@ -98,10 +98,10 @@ class BlockHash {
   const UmacKey& key_;
   Polynomial first_;
   Polynomial second_;
-  Block sum_;               // of the open block
-  Block last_;              // value of the last closed block
-  std::size_t group_ = 0;   // of the open block: the next one
-  std::size_t blocks_ = 0;  // closed so far
+  Block sum_;               // NH sums of the open block
+  Block last_;              // NH values of the last closed block
+  std::size_t group_ = 0;   // next group of the open block
+  std::size_t blocks_ = 0;  // blocks closed so far
 };
 
 constexpr std::uint64_t kInnerPrime = (std::uint64_t{1} << 36) - 5;
@@ -112,7 +112,7 @@ std::uint32_t inner_product(std::uint64_t value, const std::array<std::uint64_t,
   std::uint64_t sum = 0;
 #pragma GCC unroll 4
   for (std::size_t i = 0; i < key.size(); ++i) sum += (value >> (48 - 16 * i) & 0xffff) * key[i];
-  // The sum is below 2^54, and 2^36 counts as 5.
+  // The sum is below 2^54, and 2^36 is congruent to 5.
   sum = (sum & (kInnerPrime + 4)) + (sum >> 36) * 5;
   if (sum >= kInnerPrime) sum -= kInnerPrime;
   return static_cast<std::uint32_t>(sum) ^ translation;
@@ -121,8 +121,8 @@ std::uint32_t inner_product(std::uint64_t value, const std::array<std::uint64_t,
 template <bool kCopy>
 std::uint64_t compute(const IntegrityKernels& kernels, const UmacKey& key, const PadChoice& choice,
                       std::byte* destination, const UmacMessage& message) {
-  // The pad is computed first, because AES has a long latency and few instructions; the processor
-  // computes NH meanwhile.
+  // The pad is computed first, because AES has a long latency and few instructions, so that the
+  // processor overlaps it with NH.
   const Block pad = kernels.pad(key.pad, choice.block);
   BlockHash hash(kernels, key);
   std::span<const std::byte> body = message.first;
@@ -163,7 +163,7 @@ void derive_bytes(const crypto::BlockCipher& cipher, std::uint64_t index,
   }
 }
 
-/// Big-endian words that are derived from the UMAC key.
+/// Words that are derived from the UMAC key, converted from big-endian.
 template <typename Word, std::size_t kWords>
 std::array<Word, kWords> derive_words(const crypto::BlockCipher& cipher, std::uint64_t index) {
   std::array<Word, kWords> words;

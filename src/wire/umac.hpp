@@ -13,15 +13,15 @@
 namespace tutti::wire {
 
 inline constexpr std::size_t kUmacKeyBytes = crypto::BlockCipher::kBytes;
-/// Largest message: longer ones need the POLY-128 stage of RFC 4418, which is not built.
+/// Largest message in bytes; longer ones need POLY-128 of RFC 4418, which is not implemented.
 inline constexpr std::size_t kUmacMaxBytes = std::size_t{1} << 24;
 
 /// The keys of both streams, derived from one UMAC key.
 struct UmacKey {
   NhKey nh;
   std::array<std::uint64_t, 2> polynomial{};  ///< keys of the second layer
-  /// Inner-product keys of the third layer that meet the lower half of its input; the upper half is
-  /// zero in messages of at most kUmacMaxBytes.
+  /// Inner-product keys of the third layer that multiply the lower half of its input; the upper
+  /// half is zero for messages of at most kUmacMaxBytes.
   std::array<std::array<std::uint64_t, 4>, 2> inner{};
   std::array<std::uint32_t, 2> translation{};  ///< words added to the third layer's results
   PadKey pad;
@@ -36,7 +36,7 @@ struct UmacKey {
       std::span<const std::byte, kUmacKeyBytes> key);
 };
 
-/// A message in parts, in this order. `first` consists of whole groups unless `rest` is empty.
+/// A message in three consecutive parts. `first` consists of whole groups unless `rest` is empty.
 struct UmacMessage {
   std::span<const std::byte> first{};
   std::span<const std::byte> rest{};
@@ -55,12 +55,12 @@ struct PadChoice {
   static PadChoice of(std::span<const std::byte> nonce);
 };
 
-/// The tag, as the eight bytes of the RFC in this order in memory. The message has at most
-/// kUmacMaxBytes.
+/// The tag of a message of at most kUmacMaxBytes; its bytes lie in memory in the order of the RFC.
 std::uint64_t umac64(const IntegrityKernels& kernels, const UmacKey& key, const PadChoice& pad,
                      const UmacMessage& message);
 
-/// Also copies `first` to `destination`; the two must not overlap, and `rest` is empty.
+/// Like `umac64`, and copies `first` to `destination`; the two must not overlap, and `rest` must be
+/// empty.
 std::uint64_t umac64_copy(const IntegrityKernels& kernels, const UmacKey& key, const PadChoice& pad,
                           std::byte* destination, const UmacMessage& message);
 

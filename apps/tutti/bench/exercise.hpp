@@ -16,7 +16,7 @@ using Operation = Collective;
 
 struct ExerciseOptions {
   Operation operation = Operation::allgather;
-  CollectiveOptions call{};  ///< options of the call, which always waits
+  CollectiveOptions call{};  ///< options of the call; will_wait is always set
   Rank root{0};
   /// Size of the message (Broadcast, Reduce, Allreduce) or of one rank's block (other collectives),
   /// in bytes.

@@ -139,7 +139,7 @@ Plan plan_ring(const PlanInput& input) {
       input.send_bytes +
       plan.chunks_per_block *
           (header_bytes(input.ipv6) + static_cast<std::uint32_t>(device::rc::kRcWriteHeaderBytes));
-  // A block of an Allgather, like the message of a Broadcast, is sent once for each rank but one.
+  // A block of an Allgather and the message of a Broadcast are sent once to each rank but the root.
   const std::uint64_t blocks = gather ? input.ranks : 1;
   plan.chunks = plan.chunks_per_block * blocks * others;
   plan.messages = (gather ? input.ranks : others) + segments * blocks * others;

@@ -12,8 +12,8 @@ std::string bridge_batch();
 /// Commands that make the bridge send IGMP queries. After the first query the bridge floods every
 /// group to every port for one response interval, which bridge_batch() therefore makes short.
 std::string querier_batch();
-/// Commands that make the links of all hosts and aggregators to the bridge. The names of their
-/// namespaces begin with `prefix`.
+/// Commands that make the links of all hosts and aggregators to the bridge. The names of the hosts'
+/// and aggregators' namespaces begin with `prefix`.
 std::string links_batch(const LabOptions& options, const std::string& prefix);
 std::string ports_up_batch(const LabOptions& options);
 /// Commands that configure the interface of a host. `number` is the last part of the host's

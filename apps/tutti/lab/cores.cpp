@@ -25,8 +25,8 @@ cpu_set_t set_of(const std::vector<int>& cores, std::size_t first, std::size_t l
   return set;
 }
 
-/// Assigns one core to each host, so that the weights per core are about equal. By traffic it first
-/// assigns a core to each aggregator. Each place gets the core with the least weight so far.
+/// Assigns one core to each host, and with CoreShares::traffic before that to each aggregator. Each
+/// place gets the core with the least weight so far, so that all cores have about the same weight.
 std::vector<cpu_set_t> shares_of_few(const std::vector<int>& cores, int hosts, int aggregators,
                                      CoreShares division) {
   std::vector<int> load(cores.size());

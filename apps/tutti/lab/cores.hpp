@@ -14,9 +14,9 @@ namespace tutti::lab {
 /// scheduler would place the processes differently in each run.
 ///
 /// If there are at least as many cores as places, each place gets adjacent cores, about equally
-/// many. Otherwise each host gets one core, as the division says: by traffic, all cores move about
-/// the same number of bytes in an Allreduce and each aggregator has one core, too; by hosts, all
-/// cores have about the same number of hosts and an aggregator may use any of them
+/// many. Otherwise each host gets one core. With CoreShares::traffic each aggregator gets one core,
+/// too, and all cores move about the same number of bytes in an Allreduce. With CoreShares::hosts
+/// all cores have about the same number of hosts, and an aggregator may use any core
 /// (docs/decisions/013-core-shares-of-aggregators.md).
 ///
 /// The result is empty for fewer than two places; a single place uses all cores of the caller.

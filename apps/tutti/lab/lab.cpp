@@ -38,7 +38,7 @@ Status run_tool(const launch::NetNamespace& place, const std::vector<std::string
 struct Setting {
   std::string path;
   std::string value;
-  /// Whether it is no error if the kernel lacks this file.
+  /// Whether the kernel may lack this file; otherwise its absence is an error.
   bool optional = true;
 };
 
@@ -90,8 +90,8 @@ std::vector<Setting> switch_settings() {
 std::vector<Setting> host_settings(const LabOptions& options) {
   std::vector<Setting> settings;
   if (options.ipv6) {
-    // Duplicate address detection would only delay the lab, because no other host uses its
-    // addresses.
+    // Duplicate address detection would only delay the lab, because the lab gives each address to
+    // one host.
     settings = {{"/proc/sys/net/ipv6/conf/all/accept_dad", "0", false},
                 {"/proc/sys/net/ipv6/conf/default/accept_dad", "0", false}};
   } else {
@@ -122,7 +122,7 @@ std::vector<std::string> named_namespaces(const std::string& lab) {
 
 std::string own_descriptor_path(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
 
-/// The user namespace of a keeper; an invalid descriptor if this process is in the same one.
+/// The user namespace of a keeper; an invalid descriptor if this process is in that namespace.
 Result<device::Descriptor> foreign_user_namespace(pid_t keeper) {
   const std::string path = fmt::format("/proc/{}/ns/user", keeper);
   if (launch::namespace_inode(path) == launch::namespace_inode("/proc/self/ns/user"))

@@ -24,7 +24,8 @@ namespace {
 
 constexpr int kUsageError = 2;
 
-/// The options of `tutti lab up` as typed; options_from() parses the texts and adds them.
+/// The options that describe a lab, as typed; options_from() parses the texts and returns
+/// LabOptions.
 struct TypedOptions {
   LabOptions options;
   std::string core_shares = "traffic";

@@ -12,9 +12,8 @@
 
 namespace tutti::lab {
 
-/// The datagrams that can be lost: those of TCP and UDP, for a fair comparison of the two, those of
-/// UDP, or the multicast ones of UDP. Control traffic (ARP, IGMP, neighbour discovery) is never
-/// lost.
+/// The packets that can be lost: those of TCP and UDP (for a fair comparison of the two), those of
+/// UDP only, or UDP multicast only. Control traffic (ARP, IGMP, neighbour discovery) is never lost.
 enum class LossProtocol { all, udp, multicast };
 
 std::string_view to_string(LossProtocol protocol);
@@ -50,9 +49,10 @@ struct Impairments {
   bool any() const;
 };
 
-/// How the hosts of a lab share fewer cores than there are places: equally heavy by the traffic of
-/// an Allreduce, in which an aggregator counts as several hosts; or equally many hosts a core and
-/// aggregators on any core, for ranks that mainly compute.
+/// How the places of a lab share the cores if there are fewer cores than places. `traffic`: all
+/// cores move about the same number of bytes in an Allreduce, in which an aggregator counts as
+/// several hosts. `hosts`, for ranks that mainly compute: all cores have about the same number of
+/// hosts, and an aggregator may use any core.
 enum class CoreShares { traffic, hosts };
 
 std::string_view to_string(CoreShares shares);

@@ -14,14 +14,16 @@ constexpr std::uint32_t kMillion = 1'000'000;
 
 // Marks of datagrams inside the switch. A datagram loses its mark when it enters a host's
 // namespace.
-constexpr int kTreated = 0x77;  ///< mark of a datagram that passes because its impairment is done
-/// Mark of a delayed datagram on the detour, which is delivered at the end.
+/// Mark of a datagram that was duplicated or delayed and passes without a further impairment.
+constexpr int kTreated = 0x77;
+/// Mark of a delayed datagram on the detour, which is delivered at the end of the detour.
 constexpr int kLate = 0x76;
-/// Mark of a filler: a datagram on the detour that is dropped at its end and only delays the next
-/// one.
+/// Mark of a filler: a copy that precedes a delayed datagram on the detour, only to delay it. The
+/// filler is dropped at the end of the detour.
 constexpr int kFiller = 0x75;
 
-/// The expression that matches this share of the datagrams; empty, and so true, for all of them.
+/// The nftables expression that matches this percentage of the datagrams; empty for 100 percent,
+/// which matches every datagram.
 std::string chance(double percent) {
   if (parts_per_million(percent) >= kMillion) return {};
   return fmt::format("numgen random mod {} < {}", kMillion, parts_per_million(percent));

@@ -25,7 +25,7 @@ std::vector<int> impaired_hosts(const Impairments& impairments, int hosts);
 std::string rules_for(const Impairments& impairments, int hosts);
 
 /// The rate of the detour and the size in bytes that it counts for each datagram. The rate is so
-/// low that later datagrams overtake one on the detour, but high enough for the share of a link's
+/// low that later datagrams overtake the delayed one, but high enough for the share of a link's
 /// datagrams that is to be reordered.
 struct DetourShape {
   std::uint64_t rate_bits_per_second = 0;

@@ -89,7 +89,8 @@ LabState from_json(const Json& json) {
   return state;
 }
 
-/// Error: the folder of the records is not one that only this user can write.
+/// Checks that the folder of the records, if it exists, belongs to this user and that no other user
+/// can write to it.
 Status check_folder() {
   const std::string folder = state_folder();
   struct stat info {};
@@ -127,7 +128,8 @@ Result<LabState> read_state(const std::string& path) {
   }
 }
 
-/// Makes the folder of the records. Error: the folder exists and other users may have written there.
+/// Makes the folder of the records. Error: the folder exists, and another user owns it or can write
+/// to it.
 Status prepare_folder() {
   const std::string folder = state_folder();
   if (mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {

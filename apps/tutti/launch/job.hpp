@@ -24,8 +24,8 @@ namespace tutti::launch {
 struct JobPolicy {
   /// Signals that are forwarded to the processes. A second signal kills the processes.
   std::vector<int> signals;
-  /// Whether a forwarded signal asks the processes to end, so that SIGTERM is left out and SIGKILL
-  /// follows.
+  /// Whether a forwarded signal takes the place of SIGTERM, so that SIGKILL follows it after
+  /// `kill_grace`.
   bool signal_ends = false;
   Nanoseconds grace{0};       ///< time from the first failure or forwarded signal to SIGTERM
   Nanoseconds kill_grace{0};  ///< time from SIGTERM to SIGKILL

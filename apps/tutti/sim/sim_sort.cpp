@@ -45,8 +45,8 @@ struct Cell {
   double ratio(ListRunner runner) const {
     return sim::to_seconds(of(runner, true).time) / sim::to_seconds(of(runner, false).time);
   }
-  /// The gain as [Inozemtsev12] defines it: how much shorter the sort is if network interfaces run
-  /// the task lists and overlap them, compared with hosts that block. In percent.
+  /// The gain as [Inozemtsev12] defines it, in percent: the time saved by the overlapped sort with
+  /// task lists run by network interfaces, relative to the blocking sort with lists run by hosts.
   double gain_percent() const {
     return 100 * (1 - sim::to_seconds(of(ListRunner::nic, true).time) /
                           sim::to_seconds(of(ListRunner::host, false).time));

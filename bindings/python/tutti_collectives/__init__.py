@@ -32,7 +32,10 @@ __all__ = [
 
 
 def library_path() -> str:
-    """The path, or the name for the dynamic linker, of the libtutti that this process uses; loads it if need be."""
+    """The path of the libtutti that this process uses, or its name for the dynamic linker.
+
+    The first call loads libtutti.
+    """
     from ._library import library
 
     return library().path

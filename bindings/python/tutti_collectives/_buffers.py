@@ -31,7 +31,7 @@ class _PyBuffer(ctypes.Structure):
     ]
 
 
-# Prototypes of our own: those of ctypes.pythonapi are shared with every other module of the process.
+# Separate prototypes, because every module of the process shares those of ctypes.pythonapi.
 _get_buffer = ctypes.PYFUNCTYPE(c_int, py_object, POINTER(_PyBuffer), c_int)(("PyObject_GetBuffer", ctypes.pythonapi))
 _release_buffer = ctypes.PYFUNCTYPE(None, POINTER(_PyBuffer))(("PyBuffer_Release", ctypes.pythonapi))
 

@@ -59,7 +59,7 @@ class Blocks:
 
 
 class Call:
-    """One collective. `buffers` keeps its memory, and must live until the call has ended."""
+    """One collective. `buffers` keeps its memory alive and must exist until the call has ended."""
 
     def __init__(self, collective: Collective, options: CallOptions | None, root: int = 0) -> None:
         self.collective = collective
@@ -71,7 +71,7 @@ class Call:
             self.structure.options = ctypes.pointer(options._structure())
 
     def waited_for(self) -> Call:
-        """The caller waits right after the start, so that the progress thread need not wake."""
+        """Marks a call whose caller waits at once, so that the progress thread need not wake."""
         if not self.structure.options:
             self.structure.options = ctypes.pointer(_declarations.CallOptions())
         self.structure.options.contents.will_wait = 1
@@ -88,7 +88,7 @@ class Call:
         return self
 
     def send_part(self, whole: Buffer, begin: int, nbytes: int) -> Call:
-        """Sends a part of the buffer that receives, as calls in place do."""
+        """Sets a part of the receive buffer as the send buffer, for a call in place."""
         self.structure.send, self.structure.send_bytes = whole.address + begin, nbytes
         return self
 

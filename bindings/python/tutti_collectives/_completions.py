@@ -10,9 +10,9 @@ from ._declarations import CompletionFunction
 
 
 class Completions:
-    """Functions that wait for the end of a call, each known to C by a number.
+    """Functions that run at the end of a call; C identifies each function by a number.
 
-    The library runs them in a thread that makes progress, so they must be short and must not wait.
+    The library runs these functions in a thread that makes progress, so they must not block.
     """
 
     def __init__(self) -> None:
@@ -23,7 +23,7 @@ class Completions:
         self.c_function = CompletionFunction(self._run)
 
     def add(self, function: Callable[[], None]) -> int:
-        """The number under which C gives this function back; it runs once."""
+        """Registers a function, which runs once. Returns the number by which C identifies it."""
         number = next(self._numbers)
         self._functions[number] = function
         return number
@@ -32,11 +32,14 @@ class Completions:
         self._functions.pop(number, None)
 
     def running_here(self) -> bool:
-        """Whether the calling thread runs a completion callback, in which no communicator may be left."""
+        """Whether this thread runs a completion callback, which must not leave a communicator."""
         return getattr(self._here, "running", False)
 
     def raise_interrupt(self) -> None:
-        """Raises the KeyboardInterrupt that a callback in this thread has caught, since none passes through C."""
+        """Raises in the main thread the KeyboardInterrupt that a callback has caught.
+
+        A callback cannot raise it, because no exception passes through C.
+        """
         if self._interrupted and threading.current_thread() is threading.main_thread():
             self._interrupted = False
             raise KeyboardInterrupt

@@ -12,7 +12,8 @@ from . import _declarations
 from ._library import Library
 from .errors import Code, InvalidArgumentError
 
-# Time in seconds that a communicator that was not closed has for its calls in flight and for peers that need data.
+# Time limit in seconds for leaving a communicator that was not closed: for its calls in flight and
+# for peers that need data.
 LEAVE_S = 5.0
 
 
@@ -27,13 +28,16 @@ class Orphan:
 
 
 def ended(library: Library, request: int) -> bool:
-    """Whether the call of a request has ended; any thread may ask."""
+    """Whether the call of a request has ended; any thread may call this function."""
     progress = _declarations.Progress()
     return library.functions.tutti_request_progress(request, ctypes.byref(progress)) != Code.OK or bool(progress.done)
 
 
 class Lease:
-    """A handle that the last of its users destroys. A `with` statement encloses a long C call in another thread."""
+    """A C handle with a count of its users; the last user destroys the handle.
+
+    A `with` statement is one user, for a long C call in another thread.
+    """
 
     def __init__(self, library: Library, handle: int) -> None:
         self.handle = handle
@@ -78,7 +82,7 @@ def _leave_dropped(library: Library, lease: Lease, orphans: deque[Orphan]) -> No
 
 
 class Core:
-    """One communicator of C. Requests hold it, so that it outlives them."""
+    """One C communicator. Each request refers to it, so that it outlives its requests."""
 
     def __init__(self, library: Library, handle: int) -> None:
         self.library = library
@@ -133,7 +137,7 @@ class Core:
         for _ in range(len(self._orphans)):
             try:
                 orphan = self._orphans.popleft()
-            except IndexError:  # another thread looks after them
+            except IndexError:  # another thread has taken the orphans
                 return
             if ended(self.library, orphan.request):
                 self.library.functions.tutti_request_free(orphan.request)

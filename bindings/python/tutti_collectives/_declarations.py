@@ -172,7 +172,10 @@ FUNCTIONS: dict[str, tuple[Any, list[Any]]] = {
 
 
 def declare(loaded: ctypes.CDLL) -> None:
-    """Sets result and arguments of every function. Error: AttributeError for one that the library lacks."""
+    """Sets the result and arguments of every function.
+
+    Error: AttributeError for a function that the library lacks.
+    """
     for name, (result, arguments) in FUNCTIONS.items():
         function = getattr(loaded, name)
         function.restype = result

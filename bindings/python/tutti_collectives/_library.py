@@ -28,7 +28,7 @@ class Library:
         self.completions = Completions()
 
     def check(self, status: int) -> None:
-        """Raises the failure that the last C call of this thread has returned, if it has failed."""
+        """Raises the failure of the last C call of this thread if its `status` is not OK."""
         if status != 0:
             raise self.failure(status)
 
@@ -51,7 +51,10 @@ class Library:
 
 
 def _load() -> Library:
-    """Loads the first library of the places searched. A file that is there but cannot be used is an error."""
+    """Loads the library from the first place that names one; the next places are not tried.
+
+    A file that cannot be used is an error.
+    """
     named = os.environ.get(VARIABLE)
     if named:
         place, path = f"{VARIABLE}={named}", named

@@ -29,8 +29,9 @@ def wait_in_slices(library: Library, wait: Callable[[int], int], ended: Callable
                    stated: float | None = None) -> int:
     """Calls `wait` with short times in nanoseconds until it ends, and returns its status.
 
-    `ended` tells a call that has ended with the code TIMEOUT from a wait that has. Error: TuttiTimeoutError after
-    `timeout` seconds, whose text has `stated` or the timeout instead of the length of the last slice.
+    `ended` distinguishes a call that has ended with the code TIMEOUT from a wait that timed out.
+    Error: TuttiTimeoutError after `timeout` seconds; its text has `stated` or the timeout instead
+    of the length of the last slice.
     """
     deadline = None if timeout is None else time.monotonic() + timeout
     while True:
@@ -48,8 +49,8 @@ def wait_in_slices(library: Library, wait: Callable[[int], int], ended: Callable
 def interruptible(work: Callable[[], T], interrupt: Callable[[], object] | None = None) -> T:
     """Runs `work`, which blocks in C, so that Ctrl-C ends the wait for it in the main thread.
 
-    `interrupt` is then called so that `work` ends soon. Otherwise it goes on in a thread of its own, and its result is
-    dropped.
+    Ctrl-C calls `interrupt`, so that `work` ends soon. Without `interrupt`, `work` goes on in a
+    thread of its own, and its result is dropped.
     """
     if threading.current_thread() is not threading.main_thread():
         return work()

@@ -1,4 +1,7 @@
-"""The collectives, once: blocking, nonblocking and prepared calls differ only in how they carry out a call."""
+"""The collectives in one class.
+
+Blocking, nonblocking and prepared calls differ only in `_carry_out`.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ class Collectives(ABC, Generic[Result]):
     """The collectives of a communicator.
 
     Every rank must call the same collectives in the same order, with the same sizes, counts, types, root and options.
-    Several threads may call them, if all ranks then still have one order.
+    Several threads may call collectives, if all ranks then still call them in the same order.
 
     *Buffers* are objects with the buffer protocol: arrays of numpy, bytearray, memoryview, array.array, mmap; for
     sending also bytes. They must be contiguous, and writable where data is received. Nothing is copied or converted. A
@@ -35,10 +38,12 @@ class Collectives(ABC, Generic[Result]):
     *counts* and *offsets* are in elements of the buffer that holds all blocks, one entry for each rank; `offsets` are
     the places at which the blocks begin. Without them the blocks follow each other.
 
-    `timeout` is in seconds. A wait for a call that lasts longer raises TuttiTimeoutError, whose `ranks` are those whose
-    data is missing; the call goes on. None: no limit, since a lost rank ends the call anyway.
+    `timeout` is in seconds. A longer wait raises TuttiTimeoutError, whose `ranks` are the ranks
+    whose data is missing; the call goes on. None: no limit, because the loss of a rank ends the
+    call in any case.
 
-    Errors: InvalidArgumentError for arguments; PeerFailedError, AbortedError and others as the call ends with them.
+    Errors: InvalidArgumentError for an argument that cannot be used; PeerFailedError, AbortedError
+    and others for a call that fails.
     """
 
     @property
@@ -64,7 +69,7 @@ class Collectives(ABC, Generic[Result]):
 
     def broadcast(self, buffer: BufferLike, root: int = 0, *, timeout: float | None = None,
                   options: CallOptions | None = None) -> Result:
-        """Copies root's `buffer` into the `buffer` of every other rank. It may be read-only at the root.
+        """Copies root's `buffer`, which may be read-only, into the `buffer` of every other rank.
 
             comm.broadcast(weights, root=0)
         """
@@ -75,7 +80,7 @@ class Collectives(ABC, Generic[Result]):
                   options: CallOptions | None = None) -> Result:
         """Copies every rank's `send`, in rank order, into `receive`, which has one block of that length for each rank.
 
-        In place (`send` None): this rank's block of `receive` is what it sends.
+        In place (`send` None): this rank sends its own block of `receive`.
 
             everything = numpy.empty((comm.size, 4), numpy.float32)
             comm.allgather(numpy.full(4, comm.rank, numpy.float32), everything)
@@ -90,7 +95,9 @@ class Collectives(ABC, Generic[Result]):
     def allgatherv(self, send: BufferLike | None, receive: BufferLike, counts: Sequence[int],
                    offsets: Sequence[int] | None = None, *, timeout: float | None = None,
                    options: CallOptions | None = None) -> Result:
-        """As allgather, with blocks of different sizes: rank r's has counts[r] elements and begins at offsets[r].
+        """As allgather, with blocks of different sizes.
+
+        Rank r's block has counts[r] elements and begins at element offsets[r] of `receive`.
 
             comm.allgatherv(mine, everything, counts=[3, 0, 5])
         """
@@ -185,8 +192,9 @@ class Collectives(ABC, Generic[Result]):
                   receive_counts: Sequence[int], send_offsets: Sequence[int] | None = None,
                   receive_offsets: Sequence[int] | None = None, *, timeout: float | None = None,
                   options: CallOptions | None = None) -> Result:
-        """As alltoall, with blocks of different sizes: `send_counts` in elements of `send`, `receive_counts` in those
-        of `receive`.
+        """As alltoall, with blocks of different sizes.
+
+        `send_counts` are in elements of `send`, and `receive_counts` in elements of `receive`.
 
             comm.alltoallv(outgoing, incoming, send_counts=[0, 4], receive_counts=[1, 2])
         """
@@ -216,7 +224,7 @@ class Collectives(ABC, Generic[Result]):
                   options: CallOptions | None = None) -> Result:
         """Combines the elements of every rank's `send` into `receive` on every rank.
 
-        In place: one buffer alone is both.
+        In place (`receive` None): `send` also receives the result.
 
             comm.allreduce(gradients, op="average")
         """

@@ -30,7 +30,7 @@ Allgather = Callable[[bytes, float], Sequence[bytes]]
 
 
 class _OverCore(Collectives[Result]):
-    """Collectives of one communicator of C."""
+    """The collectives of one C communicator."""
 
     _core: Core
 
@@ -76,7 +76,7 @@ class _OverCore(Collectives[Result]):
 class Starter(_OverCore[Request]):
     """The nonblocking form of each call, as `comm.start`: it returns the request of the call at once.
 
-    The `timeout` of a call is the one of its waits.
+    The `timeout` of a call applies to each wait for its request.
 
         request = comm.start.allgather(mine, everything)
     """
@@ -110,18 +110,19 @@ class Preparer(_OverCore[Prepared]):
 class Communicator(_OverCore[None]):
     """A fixed set of ranks that run collectives together. Its own methods block until a call has ended.
 
-    `Communicator()` has all ranks of the job that the environment describes, as torchrun, mpirun, srun and `tutti run`
-    set it; without such variables it has one rank. Every rank must create it. `start` has the nonblocking form of each
-    call and `prepare` the prepared form.
+    `Communicator()` has all ranks of the job that the environment variables of torchrun, mpirun,
+    srun or `tutti run` describe; without such variables it has one rank. Every rank must create it.
+    `start` has the nonblocking form of each call and `prepare` the prepared form.
 
-    Threads: several threads may use a communicator, if all ranks call its collectives in the same order; no thread may
-    start a call while another one closes it. Ctrl-C ends a blocking call with KeyboardInterrupt within 0.2 seconds; the
-    collective itself goes on, so close or abort the communicator then. In a child of `os.fork` the communicators of the
-    parent give InvalidArgumentError; the child may create its own.
+    Threads: several threads may use a communicator, if all ranks call its collectives in the same
+    order; no thread may start a call while another thread closes the communicator. Ctrl-C ends a
+    blocking call with KeyboardInterrupt within 0.2 seconds; the collective itself goes on, so close
+    or abort the communicator then. In a child of `os.fork` the communicators of the parent give
+    InvalidArgumentError; the child may create its own.
 
     A `with` statement closes the communicator, and aborts it if an exception leaves the block, so that no peer waits.
-    Without it, call `close`. A communicator that is dropped, or still open at exit, is left with a limit of five
-    seconds.
+    Without a `with` statement, call `close`. A communicator that is dropped, or still open at exit,
+    is closed with a time limit of five seconds.
 
         with Communicator() as comm:
             total = numpy.full(4, comm.rank, numpy.float32)
@@ -146,8 +147,8 @@ class Communicator(_OverCore[None]):
         """A communicator of `size` ranks that find each other by an allgather of the program.
 
         `allgather(mine, timeout)` gets this rank's bytes and returns those of all ranks, in rank order and of equal
-        length; it must raise an exception after `timeout` seconds. It is called in this thread and only during this
-        call, which raises its exception.
+        length; it must raise an exception after `timeout` seconds. Only this method calls
+        `allgather`, in the calling thread, and raises its exception.
 
             Communicator.from_allgather(lambda mine, timeout: mpi.allgather(mine), mpi.rank, mpi.size)
         """
@@ -193,8 +194,9 @@ class Communicator(_OverCore[None]):
              timeout: float | None = None) -> Message:
         """Receives one message of rank `source`, or of any rank (None), into `buffer`.
 
-        Its tag must agree with `tag` in the bits of `tag_mask` (None: all bits); tag None takes every tag. The message
-        may be shorter than the buffer. Error: InvalidArgumentError for a longer one, which is lost.
+        The tag of the message must agree with `tag` in the bits of `tag_mask` (None: all bits);
+        `tag` None accepts every tag. The message may be shorter than the buffer.
+        Error: InvalidArgumentError for a longer message, which is lost.
 
             message = comm.recv(buffer, source=None, tag=7)
             print(message.source, bytes(buffer[:message.nbytes]))
@@ -231,10 +233,10 @@ class Communicator(_OverCore[None]):
                            functions.tutti_comm_split(handle, chosen, key, wanted, place))
 
     def subset(self, ranks: Sequence[int], options: CommunicatorOptions | None = None) -> Communicator | None:
-        """The communicator of `ranks`, in their order; None at a rank that is not named.
+        """The communicator of the ranks in `ranks`, in the order of the list; None at other ranks.
 
-        Every rank must call this method at the same place in the order of the collectives. Ranks may name different
-        lists that have no rank in common.
+        Every rank must call this method at the same place in the order of the collectives. Ranks
+        may pass different lists if these have no rank in common.
         """
         named = (ctypes.c_uint32 * len(ranks))(*[_number("ranks", one, 32) for one in ranks])
         return self._other("subset", options, lambda functions, handle, wanted, place:
@@ -242,7 +244,10 @@ class Communicator(_OverCore[None]):
 
     def _other(self, name: str, options: CommunicatorOptions | None,
                make: Callable[[Any, int, Any, Any], int]) -> Communicator | None:
-        """Another communicator over this one, whose handle the C call keeps also if Ctrl-C ends the wait for it."""
+        """Creates a communicator from this one.
+
+        The C call keeps the handle of this communicator, even if Ctrl-C ends the wait for the call.
+        """
         lease = self._core.lease
 
         def leased(found: Library, wanted: Any, place: Any) -> int:
@@ -257,16 +262,17 @@ class Communicator(_OverCore[None]):
     def abort(self, reason: str = "") -> None:
         """Ends every call of the communicator with an error: here AbortedError, at the peers one that names this rank.
 
-        Any thread may call it. Later calls fail.
+        Any thread may call this method. Later calls fail.
         """
         self._check(self._core.library.functions.tutti_comm_abort(self._core.handle, reason.encode() or None))
 
     def close(self, timeout: float = 30.0) -> None:
-        """Ends the communicator at this rank: waits up to `timeout` seconds for calls in flight and for peers that need
-        data from this rank, then frees it. A second call does nothing.
+        """Ends the communicator at this rank, within `timeout` seconds, and frees it.
 
-        Errors: the failure of the communicator; TuttiTimeoutError if calls in flight had to be aborted, or with the
-        peers that may lack data as `ranks`. The communicator is closed in any case.
+        Waits for calls in flight and for peers that need data from this rank. A second call does
+        nothing. Errors: the failure of the communicator; TuttiTimeoutError if calls in flight had
+        to be aborted, or if peers may lack data, which `ranks` then names. The communicator is
+        closed in any case.
         """
         limit = checked_timeout(timeout)
         interruptible(lambda: self._core.close(2.0**33 if limit is None else limit))
@@ -297,7 +303,8 @@ class Communicator(_OverCore[None]):
     def status(self) -> TuttiError | None:
         """The first failure of the communicator, without blocking; None while it is sound.
 
-        It knows what this rank and its peers have noticed. A peer that dies is noticed only by calls in flight.
+        The failure is one that this rank or a peer has noticed. Only calls in flight notice the
+        death of a peer.
         """
         functions = self._core.library.functions
         status = functions.tutti_comm_status(self._core.handle)
@@ -316,7 +323,10 @@ class Communicator(_OverCore[None]):
         return found.group(1)
 
     def counters(self) -> dict[str, int]:
-        """Every protocol and device counter of this communicator by its name, cumulative; docs/operating.md has them."""
+        """Every protocol and device counter of this communicator by its name, cumulative.
+
+        docs/operating.md lists the counters.
+        """
         counts: dict[str, int] = {}
 
         def visit(name: bytes, value: int, _context: object) -> None:
@@ -355,7 +365,10 @@ def _number(name: str, value: int, bits: int) -> int:
 
 def _create_or_none(options: CommunicatorOptions | None, make: _Make, here: bool = False,
                     interrupt: Callable[[], None] | None = None) -> Core | None:
-    """A communicator that `make` creates in C; None if this rank has joined none. `here`: in this thread."""
+    """A communicator that `make` creates in C; None if this rank has joined none.
+
+    If `here`, this thread calls `make`.
+    """
     found = library()
     structure = None if options is None else options._structure()
     wanted = None if structure is None else ctypes.byref(structure)
@@ -376,7 +389,10 @@ def _create(options: CommunicatorOptions | None, make: _Make, here: bool = False
 
 
 def _exchange(allgather: Allgather, ranks: int, errors: list[BaseException]) -> Callable[..., int]:
-    """The C form of an allgather of the program. Its exceptions are kept, because none may pass through C."""
+    """The C form of an allgather of the program.
+
+    `errors` gets its exceptions, because no exception may pass through C.
+    """
 
     def exchange(mine: int, everything: int, nbytes: int, timeout_ns: int, _context: object) -> int:
         try:

@@ -54,7 +54,7 @@ class Operation(IntEnum):
 DataTypeLike = Union[DataType, str, object]
 OperationLike = Union[Operation, str]
 
-# By struct format and length, for the types that the buffer protocol knows.
+# The element types by struct format and length, for the types that the buffer protocol knows.
 _FORMATS = {"signed": "bhilq", "unsigned": "BHILQ", "float": "efd"}
 _KINDS = {letter: kind for kind, letters in _FORMATS.items() for letter in letters}
 _TYPES = {
@@ -93,7 +93,8 @@ def _named_type(value: DataTypeLike) -> DataType:
 def data_type_of(argument: str, letters: str, item_bytes: int, dtype: DataTypeLike | None) -> DataType:
     """The element type of a buffer by its struct format, or by `dtype`.
 
-    `dtype` may give another meaning to buffers of bytes and to unsigned integers of its length, and nothing else.
+    `dtype` may give another type to bytes, and to unsigned integers of its length, but not to
+    other elements.
     """
     kind = _KINDS.get(letters)
     own = _TYPES.get((kind, item_bytes)) if kind else None
@@ -112,7 +113,7 @@ def data_type_of(argument: str, letters: str, item_bytes: int, dtype: DataTypeLi
 
 
 def factor_bytes(factor: float, data_type: DataType) -> bytes:
-    """One element with the value of a factor. bfloat16 is rounded to the nearest value, halves to even."""
+    """One element with the value of a factor. A bfloat16 is rounded to nearest, ties to even."""
     if data_type == DataType.BFLOAT16:
         bits = int.from_bytes(struct.pack("=f", factor), byteorder="little" if struct.pack("=H", 1)[0] else "big")
         rounded = (bits + 0x7FFF + (bits >> 16 & 1)) >> 16 if factor == factor else bits >> 16 | 0x40

@@ -11,7 +11,7 @@ from .errors import InvalidArgumentError
 
 
 def nanoseconds(name: str, seconds: float) -> int:
-    """A duration of an option; 0 would select the default, so it is refused."""
+    """A duration of an option; 0 is refused, because the library would take it as the default."""
     if not 0 < seconds < 2**33:
         raise InvalidArgumentError(f"{name} is {seconds}: use a number of seconds above 0")
     return max(1, int(seconds * 1e9))
@@ -64,7 +64,7 @@ class CommunicatorOptions:
     receive_workers: int | None = None
     #: Addresses "host:port" of the aggregators that reduce for this communicator.
     aggregators: Sequence[str] = ()
-    #: Run without an aggregator that cannot be used, instead of failing.
+    #: Creation goes on without aggregators, instead of failing, if one of them cannot be used.
     aggregator_fallback: bool = False
     #: (all) "leaders", "leaders=N", "groups" or "flat".
     hierarchy: str | None = None
@@ -72,7 +72,8 @@ class CommunicatorOptions:
     job_key: bytes | None = None
     #: Traffic class of the datagrams, such as "46" or "46/5"; or those of low, normal and high priority: "8,0,46".
     traffic_class: str | None = None
-    #: Most reliable connections that the device "ip" holds at a time, 2 or more; None: no limit.
+    #: Largest number of reliable connections of the device "ip" at a time, 2 or more.
+    #: None: TUTTI_MAX_CONNECTIONS, else no limit.
     max_connections: int | None = None
 
     def _structure(self) -> _declarations.CommOptions:
@@ -114,8 +115,8 @@ class CallOptions:
     radix: int | None = None
     #: Number of segments into which a pipelined message is cut.
     segments: int | None = None
-    #: "low", "normal" or "high": data that is ready to be sent goes before ready data of calls of this process with a
-    #: lower priority.
+    #: "low", "normal" or "high": ready data of this call is sent before ready data of calls of this
+    #: process that have a lower priority.
     priority: str | None = None
 
     def _structure(self) -> _declarations.CallOptions:

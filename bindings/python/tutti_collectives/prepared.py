@@ -12,7 +12,7 @@ from .request import Request
 class Prepared:
     """A prepared call: its arguments are checked and its algorithm is chosen once. It keeps its buffers alive.
 
-    Every rank must start it equally often. It belongs to one thread at a time.
+    All ranks must start it equally often. Only one thread at a time may use it.
 
         step = comm.prepare.allreduce(gradients, op="average")
         for _ in range(1000):

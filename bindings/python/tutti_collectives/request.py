@@ -53,8 +53,9 @@ class Message:
 class Request:
     """One call under way. Only one thread at a time may use it.
 
-    The buffers of the call belong to it until it has ended, and the request keeps them alive. A request that is dropped
-    while its call is under way hands them to the communicator, and the call goes on.
+    The buffers belong to the call until it has ended, and the request keeps them alive. A request
+    that is dropped while its call is under way hands the buffers to the communicator, and the call
+    goes on.
 
         request = comm.start.allreduce(gradients)
         compute()
@@ -111,15 +112,15 @@ class Request:
     def wait(self, timeout: float | None = None) -> None:
         """Waits for the end of the call and raises its error if it has failed. Ctrl-C ends the wait, not the call.
 
-        `timeout` is in seconds; without it the one of the call applies. Error: TuttiTimeoutError; the call then goes on,
-        and the program may wait again.
+        `timeout` is in seconds; None selects the timeout of the call. Error: TuttiTimeoutError; the
+        call then goes on, and the program may wait again.
         """
         self._wait(self._timeout if timeout is None else checked_timeout(timeout))
 
     def cancel(self) -> None:
-        """Cancels a receive: it ends with AbortedError unless it has got its message before. Wait for it afterwards.
+        """Cancels a receive, which then ends with AbortedError unless it already has its message.
 
-        Error: InvalidArgumentError for other calls.
+        Wait for the request afterwards. Error: InvalidArgumentError for other calls.
         """
         if self._handle is not None:
             self._core.library.check(self._core.library.functions.tutti_request_cancel(self._handle))
@@ -155,7 +156,10 @@ class Request:
         self._raise_failure()
 
     def _add_waiter(self, loop: asyncio.AbstractEventLoop, woken: asyncio.Future[bool]) -> None:
-        """Wakes a future at the end of the call. The function that C gets does not refer to this object."""
+        """Wakes a future at the end of the call.
+
+        The function that C gets does not refer to this object, so that the program can drop it.
+        """
         if not self._waiters.asked:
             library = self._core.library
             number = library.completions.add(self._waiters.wake)
@@ -221,9 +225,10 @@ def wait_all(requests: Sequence[Request], timeout: float | None = None) -> None:
 
 
 def wait_any(requests: Sequence[Request], timeout: float | None = None) -> int:
-    """Waits until one of the calls has ended and returns its place in `requests`; its `wait` then returns at once.
+    """Waits until one of the calls has ended and returns its index in `requests`.
 
-    A call that has ended before counts. Error: TuttiTimeoutError if none has ended after `timeout` seconds.
+    A call that has ended earlier counts. `wait` on the request then returns at once.
+    Error: TuttiTimeoutError if no call has ended after `timeout` seconds.
 
         index = wait_any(requests)
         requests[index].wait()

@@ -26,8 +26,9 @@ class UniqueId:
     def create(host: str | None = None) -> UniqueId:
         """Makes an id in the process that will be rank 0, and starts the store there.
 
-        `host` is the address at which the other ranks reach this process; None: that of the first interface that is up
-        and is not the loopback. The store uses a TCP port and a thread until rank 0 has joined or `discard` is called.
+        `host` is the address at which the other ranks reach this process; None selects the address
+        of the first interface that is up and is not the loopback. The store uses a TCP port and a
+        thread until rank 0 has joined or `discard` is called.
         """
         made = UniqueIdText()
         found = library()

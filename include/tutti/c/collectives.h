@@ -30,8 +30,8 @@ typedef struct tutti_call_options {
    * not woken. Blocking functions imply it. */
   uint32_t will_wait;
   uint32_t unused; /* ignored: callers of earlier versions leave it undefined */
-  /* TUTTI_PRIORITY_...: data that is ready to be sent goes before ready data of calls of this
-   * process with a lower priority. It may differ between ranks; shared memory ignores it. */
+  /* TUTTI_PRIORITY_...: ready data of this call is sent before ready data of calls of this process
+   * that have a lower priority. The priority may differ between ranks; shared memory ignores it. */
   int32_t priority;
 } tutti_call_options_t;
 
@@ -205,8 +205,8 @@ TUTTI_C_EXPORT tutti_status_t tutti_iscatterv(tutti_comm_t* comm, const void* al
                                               void* own, size_t own_bytes, uint32_t root,
                                               const tutti_call_options_t* options,
                                               tutti_request_t** request);
-/* The block of `send` for rank r has send_sizes[r] bytes, and the one of `receive` from rank r
- * sizes[r]. In place as of tutti_alltoall. */
+/* The block of `send` for rank r has send_sizes[r] bytes; the block of `receive` from rank r has
+ * sizes[r] bytes. In place, both are the same buffer, as for tutti_alltoall. */
 TUTTI_C_EXPORT tutti_status_t tutti_alltoallv(tutti_comm_t* comm, const void* send,
                                               size_t send_bytes, const uint64_t* send_sizes,
                                               const uint64_t* send_offsets, void* receive,
@@ -217,8 +217,8 @@ TUTTI_C_EXPORT tutti_status_t tutti_ialltoallv(
     tutti_comm_t* comm, const void* send, size_t send_bytes, const uint64_t* send_sizes,
     const uint64_t* send_offsets, void* receive, size_t receive_bytes, const uint64_t* sizes,
     const uint64_t* offsets, const tutti_call_options_t* options, tutti_request_t** request);
-/* `sizes` and `offsets` describe `all`, in bytes, and must be equal on all ranks. In place, `own` is
- * this rank's block of `all`. */
+/* `sizes` and `offsets` describe `all`, in bytes, and must be equal on all ranks. In place, `own`
+ * is this rank's block of `all`. */
 TUTTI_C_EXPORT tutti_status_t tutti_reduce_scatterv(tutti_comm_t* comm, const void* all,
                                                     size_t all_bytes, const uint64_t* sizes,
                                                     const uint64_t* offsets, void* own,
@@ -248,14 +248,14 @@ enum {
   TUTTI_REDUCE_SCATTERV = 13
 };
 
-/* Any collective and its arguments, which the function of the same collective describes; 0 or NULL
- * for those that it does not have. All lengths are in bytes, also those of reductions. Broadcast
- * uses `receive` on all ranks. Tutti reads this structure, and the structures and arrays that it
- * names, during the call only. */
+/* Any collective and its arguments. The function of the same collective describes the arguments; an
+ * argument that this function does not have is 0 or NULL. All lengths are in bytes, also those of
+ * reductions. Broadcast uses `receive` on all ranks. Tutti reads this structure, and the structures
+ * and arrays to which it points, only during the call. */
 typedef struct tutti_call {
   size_t size;         /* sizeof(tutti_call_t) */
   uint32_t collective; /* TUTTI_BARRIER to TUTTI_REDUCE_SCATTERV */
-  uint32_t root;       /* rank with all the data, for collectives that have one */
+  uint32_t root;       /* root of the collective, if it has one */
   const void* send;
   size_t send_bytes; /* length of the whole buffer */
   void* receive;
@@ -274,14 +274,14 @@ typedef struct tutti_call {
   { sizeof(tutti_call_t), (collective), 0, NULL, 0, NULL, 0, NULL, NULL, NULL, NULL, NULL, NULL }
 
 /* Starts the collective that *call describes and stores its request in *request. The buffers belong
- * to Tutti until the request is done, which the caller frees by tutti_request_free. */
+ * to Tutti until the request is done. The caller frees *request by tutti_request_free. */
 TUTTI_C_EXPORT tutti_status_t tutti_start(tutti_comm_t* comm, const tutti_call_t* call,
                                           tutti_request_t** request);
 
-/* Starts the `count` collectives that the structures describe together, in their order, and stores
- * their requests. If one of them is wrong, none starts, and all entries of `requests` are NULL. If
- * memory runs out after some have started, only these have a request, which the caller must wait
- * for and free.
+/* Starts together the `count` collectives that `calls` describes, in the order of the array, and
+ * stores their requests. If one call is wrong, no collective starts, and all entries of `requests`
+ * are NULL. If memory runs out after some collectives have started, only these have a request, and
+ * the caller must wait for these requests and free them.
  *
  *   const tutti_call_t* calls[] = {&gather, &reduce};
  *   tutti_request_t* requests[2];
@@ -294,8 +294,8 @@ TUTTI_C_EXPORT tutti_status_t tutti_start_all(tutti_comm_t* comm, const tutti_ca
  * are checked and its algorithm is chosen only once. */
 typedef struct tutti_prepared tutti_prepared_t;
 
-/* Prepares the collective that *call describes. This call is local. The buffers must outlive
- * *prepared, which the caller frees by tutti_prepared_free.
+/* Prepares the collective that *call describes, without communication. The buffers must outlive
+ * *prepared. The caller frees *prepared by tutti_prepared_free.
  *
  *   tutti_call_t call = TUTTI_CALL_INIT(TUTTI_ALLGATHER);
  *   call.send = own, call.send_bytes = bytes;
@@ -303,8 +303,8 @@ typedef struct tutti_prepared tutti_prepared_t;
  *   tutti_prepare(comm, &call, &prepared); */
 TUTTI_C_EXPORT tutti_status_t tutti_prepare(tutti_comm_t* comm, const tutti_call_t* call,
                                             tutti_prepared_t** prepared);
-/* Starts the collective once more, as tutti_start; every rank must call this function equally often.
- * Gives TUTTI_INVALID_ARGUMENT while the previous run is under way. */
+/* Starts the collective once more, as tutti_start does; all ranks must call this function equally
+ * often. Returns TUTTI_INVALID_ARGUMENT while the previous run is under way. */
 TUTTI_C_EXPORT tutti_status_t tutti_prepared_start(tutti_prepared_t* prepared,
                                                    tutti_request_t** request);
 /* Frees the handle; a run that is under way goes on. NULL is allowed. */

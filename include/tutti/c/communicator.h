@@ -47,10 +47,10 @@ TUTTI_C_EXPORT const char* tutti_status_string(tutti_status_t status);
  * call does not change it. */
 TUTTI_C_EXPORT const char* tutti_last_error(void);
 
-/* Returns the number of ranks of the job that the same failure names as at fault, such as a lost
- * rank or both ends of a path that loses packets; 0 if no rank is known to be at fault. After a wait
- * that has timed out, these are the ranks whose data is missing at this rank. Stores the first
- * `capacity` of them in `ranks`, which may be NULL. */
+/* Returns the number of ranks of the job at fault for the failure that tutti_last_error describes,
+ * such as a lost rank or both ends of a path that loses packets; 0 if no rank is known to be at
+ * fault. After a wait that has timed out, these are the ranks whose data is missing at this rank.
+ * Stores the first `capacity` of these ranks in `ranks`, which may be NULL. */
 TUTTI_C_EXPORT size_t tutti_last_error_ranks(uint32_t* ranks, size_t capacity);
 
 /* Frees a text that the caller got from tutti_comm_flight_record or tutti_comm_describe. NULL is
@@ -96,7 +96,7 @@ typedef struct tutti_comm_options {
    * none. */
   uint32_t receive_workers;
   /* Not 0: the communicator is created without aggregators if one of them cannot be used, so that
-   * the ranks reduce by themselves. Default: its creation fails then. Rank 0's value applies. */
+   * the ranks reduce by themselves. 0: the creation then fails. Rank 0's value applies. */
   uint32_t aggregator_fallback;
   /* Addresses "host:port,..." of the aggregators that reduce for this communicator. Default:
    * TUTTI_AGGREGATORS, else no aggregators. */
@@ -117,24 +117,25 @@ typedef struct tutti_comm_options {
    * leaders per host), "groups" or "flat". Default: TUTTI_HIERARCHY, else "leaders". */
   const char* hierarchy;
   /* (all) Not 0: creation fails if the network does not pass multicast between all ranks. Default:
-   * TUTTI_REQUIRE_MULTICAST, else the collectives then go from rank to rank. */
+   * TUTTI_REQUIRE_MULTICAST, else 0: without multicast the collectives use connections only. */
   uint32_t require_multicast;
-  /* (all) Number of routers, plus one, that multicast may cross, 1 to 255; above 1, IPv6 groups have
-   * site-local instead of link-local scope. Default: TUTTI_MULTICAST_HOPS, else 1: multicast does
-   * not leave the subnet. */
+  /* (all) Number of routers, plus one, that multicast may cross, 1 to 255; above 1, IPv6 groups
+   * have site-local instead of link-local scope. Default: TUTTI_MULTICAST_HOPS, else 1: multicast
+   * does not leave the subnet. */
   uint32_t multicast_hops;
   /* The job key: 32 random bytes that only the ranks of the job have. All ranks must give the same
-   * ones, or none. Default: the file that TUTTI_JOB_KEY_FILE names, else the key of a unique id or
+   * key, or none. Default: the file that TUTTI_JOB_KEY_FILE names, else the key of a unique id or
    * of the launcher. */
   const void* job_key;
   /* Traffic class of the datagrams of the device "ip": the differentiated services code point, 0 to
-   * 63 (RFC 2474), by which switches choose a queue. A number from 0 to 15 may follow after a slash,
-   * as in "46/5": the priority in the queues of the own host (SO_PRIORITY), which needs
-   * CAP_NET_ADMIN above 6. Three of these with commas between, as in "8,0,46", are the classes of
-   * calls of low, normal and high priority. Default: TUTTI_TRAFFIC_CLASS, else the kernel's. */
+   * 63 (RFC 2474), by which switches choose a queue. A number from 0 to 15 may follow after a
+   * slash, as in "46/5": the priority in the queues of this host (SO_PRIORITY), which needs
+   * CAP_NET_ADMIN above 6. Three such values with commas between, as in "8,0,46", are the classes
+   * of calls of low, normal and high priority. Default: TUTTI_TRAFFIC_CLASS, else the kernel's. */
   const char* traffic_class;
-  /* Most reliable connections that the device "ip" holds at a time, 2 or more; one that no data uses
-   * is closed if another needs room. Default: TUTTI_MAX_CONNECTIONS, else none is closed. */
+  /* Largest number of reliable connections that the device "ip" holds at a time, 2 or more; an idle
+   * connection is closed if another one is needed. Default: TUTTI_MAX_CONNECTIONS, else no
+   * connection is closed. */
   uint32_t max_connections;
 } tutti_comm_options_t;
 
@@ -199,24 +200,25 @@ TUTTI_C_EXPORT tutti_status_t tutti_comm_duplicate(tutti_comm_t* comm,
 /* As `color` of a split: this rank joins no communicator. */
 #define TUTTI_NO_COLOR UINT32_MAX
 
-/* Splits a communicator: the ranks that pass the same color form a new one, numbered in the order of
- * their keys, then of their ranks in `comm`. *part is NULL at a rank that passes TUTTI_NO_COLOR. The
- * new communicator shares the progress thread of `comm`, and its collectives need no order relative
- * to those of `comm`. Every rank must call this function, at the same place in the order of the
- * collectives of `comm`. tutti_last_error_ranks has the numbers that lost ranks have in the job. The
- * caller frees *part by tutti_comm_destroy. */
+/* Splits a communicator: the ranks that pass the same color form a new one, numbered in the order
+ * of their keys, then of their ranks in `comm`. *part is NULL at a rank that passes TUTTI_NO_COLOR.
+ * The new communicator shares the progress thread of `comm`, and its collectives need no order
+ * relative to those of `comm`. Every rank must call this function, at the same place in the order
+ * of the collectives of `comm`. tutti_last_error_ranks has the numbers that lost ranks have in the
+ * job. The caller frees *part by tutti_comm_destroy. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_split(tutti_comm_t* comm, uint32_t color, int64_t key,
                                                const tutti_comm_options_t* options,
                                                tutti_comm_t** part);
-/* As tutti_comm_split, for a communicator of the `count` ranks in `ranks`, in their order. *part is
- * NULL at a rank that is not named. Ranks may name different lists that have no rank in common. */
+/* As tutti_comm_split, for a communicator of the `count` ranks in `ranks`, in the order of the
+ * array. *part is NULL at a rank that is not in `ranks`. Ranks may pass different arrays if these
+ * have no rank in common. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_subset(tutti_comm_t* comm, const uint32_t* ranks,
                                                 size_t count, const tutti_comm_options_t* options,
                                                 tutti_comm_t** part);
 
 /* Frees the handle of a communicator. This rank leaves the communicator when all requests and
- * prepared collectives are freed, too. Wait for the requests first, because their buffers belong to Tutti until they are
- * done. NULL is allowed. */
+ * prepared collectives are freed, too. Wait for the requests first, because their buffers belong to
+ * Tutti until the requests are done. NULL is allowed. */
 TUTTI_C_EXPORT void tutti_comm_destroy(tutti_comm_t* comm);
 
 /* Stores the number of this rank, from 0 to the number of ranks minus 1, in *rank. */
@@ -230,16 +232,17 @@ TUTTI_C_EXPORT tutti_status_t tutti_comm_size(const tutti_comm_t* comm, uint32_t
 TUTTI_C_EXPORT tutti_status_t tutti_comm_abort(tutti_comm_t* comm, const char* reason);
 
 /* Tells without blocking whether the communicator has failed or was aborted, also while no call is
- * in flight: TUTTI_OK, or the first failure. It knows what this rank and its peers have noticed; a
- * peer that dies is noticed only by calls in flight, and by ranks that wait in them. */
+ * in flight: TUTTI_OK, or the first failure that this rank or a peer has noticed. The death of a
+ * peer is noticed only by calls in flight, and by ranks that wait in such calls. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_status(const tutti_comm_t* comm);
 
-/* Ends the communicator at this rank with a status and a bound: waits up to `timeout_ns` for the
- * calls in flight and for peers that still need data from this rank. Returns the failure of the
+/* Ends the communicator at this rank within a time: waits up to `timeout_ns` for the calls in
+ * flight and for peers that still need data from this rank. Returns TUTTI_OK, the failure of the
  * communicator, or TUTTI_TIMEOUT: calls in flight were then aborted, and tutti_last_error_ranks has
- * the peers that may lack data. Afterwards every call except tutti_comm_destroy and the calls that
- * observe fails with TUTTI_INVALID_ARGUMENT. No other thread may start a collective meanwhile. The
- * caller still frees the handle by tutti_comm_destroy, which then does nothing slow. */
+ * the peers that may lack data. Afterwards every call on the communicator fails with
+ * TUTTI_INVALID_ARGUMENT, except tutti_comm_destroy and the functions that only observe. No other
+ * thread may start a collective meanwhile. The caller still frees the handle by tutti_comm_destroy,
+ * which then returns quickly. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_finalize(tutti_comm_t* comm, int64_t timeout_ns);
 
 #ifdef __cplusplus

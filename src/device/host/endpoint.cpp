@@ -138,8 +138,8 @@ bool HostEndpoint::receive(Instant now) {
 void HostEndpoint::receive_from(Instant now, Rank rank, Peer& peer) {
   // The number of frames per poll is bounded, so that one peer cannot keep the caller busy.
   constexpr int kMaxFrames = 64;
-  // A frame that is decoded in several steps is copied first, because the peer can still change its
-  // bytes. A longer one carries data, which is copied once, to its place.
+  // A short frame may be decoded in several steps, so it is copied first: the peer can still change
+  // its bytes. A longer frame carries data, which is copied only once, to its destination.
   std::array<std::byte, 1024> copy;
   for (int i = 0; i < kMaxFrames; ++i) {
     const std::span<const std::byte> shared = peer.in.front();
@@ -158,7 +158,8 @@ void HostEndpoint::receive_from(Instant now, Rank rank, Peer& peer) {
   }
 }
 
-/// Each peer has a queue of its own, so a full one does not hold up the frames to other peers.
+/// Returns true even if the ring to this peer is full, because each peer has its own ring and the
+/// frames to other peers can still be sent.
 bool HostEndpoint::send(Instant now, Rank rank, rc::RcChannel& rc) {
   Peer& peer = peers_[index(rank)];
   rc::OutgoingFrame frame;

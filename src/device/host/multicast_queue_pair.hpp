@@ -14,7 +14,7 @@ namespace tutti::device::host {
 class HostMulticastQueuePair final : public MulticastQueuePair {
  public:
   /// `segments` contains the shared segments of all ranks in rank order and must outlive this
-  /// object. It is used only after `connect`.
+  /// object. The segments are used only from `connect` on.
   HostMulticastQueuePair(Rank me, std::uint32_t subgroup, std::span<const Segment> segments)
       : me_(me), subgroup_(subgroup), segments_(segments) {}
   void connect();

@@ -19,7 +19,7 @@ namespace tutti::device::host {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x3174'736f'6874'7574;  // "tuthost1"
-// A ring of frames fits into a core's cache. If ranks are few, it is also large enough for a
+// A frame ring fits into a core's cache. With at most kFewRanks ranks it is also large enough for a
 // rendezvous window.
 constexpr std::size_t kFrameCapacityBytes = 256 * 1024;
 constexpr std::size_t kFrameCapacityOfManyBytes = 64 * 1024;
@@ -37,12 +37,13 @@ std::span<std::byte> map(int file, std::size_t bytes) {
   return {static_cast<std::byte*>(memory), bytes};
 }
 
-// Size and seals of a segment's memory cannot change, so a peer cannot make an access fail.
+// The seals fix the size of a segment's memory, so that a peer cannot make an access fail by
+// shrinking the memory.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 /// Opens in this process the file of type `type` (S_IFMT) that another process of the same user has
-/// open as `descriptor`. A peer gave both numbers, so the file is examined before it is opened:
-/// the opening of a device or terminal can have effects.
+/// open as `descriptor`. A peer gave both numbers, so the file is examined before it is opened,
+/// because opening a device or terminal can have side effects.
 Result<Descriptor> open_of(std::int32_t process, std::int32_t descriptor, mode_t type, int flags,
                            struct stat& info) {
   const std::string path = fmt::format("/proc/{}/fd/{}", process, descriptor);
@@ -156,7 +157,7 @@ Result<Segment> Segment::open(const SegmentAddress& address, const SegmentShape&
   struct stat info {};
   auto file = open_of(address.process, address.memory, S_IFREG, O_RDWR, info);
   if (!file) return file.status();
-  // Only memory files have seals. With these seals the size that is examined below is final.
+  // Only memory files have seals, and these seals make the size that is examined below final.
   if (const int seals = ::fcntl(file->get(), F_GET_SEALS);
       seals < 0 || (seals & kSeals) != kSeals) {
     return failure(Code::invalid_argument,
@@ -183,7 +184,8 @@ Result<Segment> Segment::open(const SegmentAddress& address, const SegmentShape&
         "shared memory of process {} belongs to another job or rank: start all ranks again",
         address.process);
   }
-  // The pipe is opened for reading, too: a write to a rank that has ended must not raise SIGPIPE.
+  // The pipe is opened for reading, too, so that a write to a rank that has ended raises no
+  // SIGPIPE.
   auto bell = open_of(address.process, address.bell, S_IFIFO, O_RDWR | O_NONBLOCK, info);
   if (!bell) return bell.status();
   if (info.st_ino != segment.head().bell) {

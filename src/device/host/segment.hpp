@@ -52,14 +52,14 @@ struct SegmentAddress {
   std::uint64_t token = 0;
   std::int32_t process = 0;
   std::int32_t memory = -1;  ///< number of the memory's descriptor in that process
-  std::int32_t bell = -1;
+  std::int32_t bell = -1;    ///< number of the descriptor of the bell's write end in that process
 
   std::vector<std::byte> encode() const;
   static Result<SegmentAddress> decode(std::span<const std::byte> bytes);
 };
 
-/// A mapping of one rank's shared segment, with its bell: a pipe that wakes the owner. The owner
-/// can wait on the read end together with other descriptors.
+/// A mapping of one rank's shared segment, with its bell, a pipe through which other ranks wake the
+/// owner. The owner can wait on the read end together with other descriptors.
 class Segment {
  public:
   Segment() = default;
@@ -69,7 +69,7 @@ class Segment {
 
   /// Creates the shared memory of this rank.
   static Result<Segment> create(const SegmentShape& shape);
-  /// Maps another rank's segment. An error names the /proc entry and the device to use instead.
+  /// Maps another rank's segment, through the entry of its process in /proc.
   static Result<Segment> open(const SegmentAddress& address, const SegmentShape& shape);
 
   SegmentAddress address() const;

@@ -1,8 +1,8 @@
-// The two kinds of ring in shared memory: frames from one rank to one other, and chunks from one
-// rank to all others.
+// The two kinds of ring in shared memory: frames from one rank to one other rank, and chunks from
+// one rank to all other ranks.
 //
 // A writer publishes by a release store to a growing count that readers load with acquire; readers
-// return room in the same way. A faulty peer may have written anything, so positions and sizes are
+// return room in the same way. A faulty peer may write any value, so positions and sizes are
 // checked before use.
 #pragma once
 
@@ -103,14 +103,14 @@ class FrameReader {
   /// `broken`).
   std::span<const std::byte> front() {
     if (written_ == read_) written_ = control_->written.value.load(std::memory_order_acquire);
-    // A correct writer is at most one ring ahead. A forged count could keep the loop below busy for
-    // ever.
+    // A correct writer is at most one ring ahead. Without this check, a forged count could keep the
+    // loop below busy for ever.
     broken_ = written_ - read_ > bytes_.size();
     if (broken_) return {};
     while (written_ != read_) {
       const std::size_t at = read_ % bytes_.size();
       const std::size_t to_end = bytes_.size() - at;
-      // Loaded once, so that the size which is checked is the size which is used.
+      // The size is loaded once, so that the peer cannot change it between the check and the use.
       const std::uint64_t size = std::atomic_ref(*reinterpret_cast<std::uint64_t*>(&bytes_[at]))
                                      .load(std::memory_order_relaxed);
       if (size == kSkip && to_end <= written_ - read_) {

@@ -1,5 +1,5 @@
-// One rank's slots of a slot exchange in shared memory: the blocks of its last few exchanges, and
-// the number of the last exchange that it has acknowledged.
+// One rank's slots of a slot exchange in shared memory: the blocks of the rank's last few
+// exchanges, and the number of the last exchange that the rank has acknowledged.
 //
 // A writer publishes a slot by a release store of the exchange's number, which readers poll. A
 // short block lies on the same cache line as that number, and the lines of all slots lie on one

@@ -38,7 +38,7 @@ void HostSlotExchange::publish() {
   }
 }
 
-/// The entry that `rank` published in this exchange; null if it has not arrived yet.
+/// The slot that `rank` published in the present exchange; null if nothing is published yet.
 const SlotLine* HostSlotExchange::line_of(Rank rank) const {
   const SlotLine& line = shares_[index(rank)].line(number());
   return line.exchange.load(std::memory_order_acquire) == number() ? &line : nullptr;

@@ -15,7 +15,7 @@ namespace tutti::device::host {
 class HostSlotExchange final : public SlotExchange {
  public:
   /// `segments` contains the shared segments of all ranks in rank order and must outlive this
-  /// object. It is used only after `connect`.
+  /// object. The segments are used only from `connect` on.
   HostSlotExchange(Rank me, std::span<const Segment> segments)
       : SlotExchange(me, static_cast<std::uint32_t>(segments.size())), segments_(segments) {}
   void connect();

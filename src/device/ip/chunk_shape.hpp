@@ -25,8 +25,8 @@ struct ChunkShape {
 };
 /// The sizes that an endpoint with these options announces to the other ranks at this MTU.
 ChunkShape chunk_shape(const IpOptions& options, std::uint32_t mtu_bytes);
-/// The sizes in bytes of datagrams that test a path: the one that carries `payload_bytes` bytes of a
-/// chunk or fragment, then smaller ones that fit into common MTUs, descending.
+/// The sizes in bytes, descending, of datagrams that test a path: that of a datagram with
+/// `payload_bytes` bytes of a chunk or fragment, then smaller sizes that fit into common MTUs.
 std::vector<std::uint32_t> datagram_sizes(const IpOptions& options, std::uint32_t payload_bytes);
 /// The payload bytes of a chunk or fragment in a datagram of `datagram_bytes` bytes.
 std::uint32_t datagram_payload(const IpOptions& options, std::uint32_t datagram_bytes);

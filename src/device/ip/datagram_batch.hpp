@@ -26,15 +26,15 @@ class DatagramBatch {
   /// Receives waiting messages and returns their number; 0 if no message waits or after a transient
   /// error. Invalidates the datagrams of the previous call.
   std::size_t receive(int fd);
-  /// Returns the next datagram of the last call, which may have no bytes; nothing after the last
-  /// one.
+  /// Returns the next datagram of the last `receive`, which may have no bytes; nothing after the
+  /// last datagram.
   std::optional<std::span<const std::byte>> next();
-  /// The address from which the datagram came that `next` returned last.
+  /// The source address of the datagram that `next` returned last.
   const SocketAddress& sender() const { return senders_[taken_from_]; }
   /// True if `next` would return a datagram.
   bool pending() const { return slot_ < filled_; }
 
-  /// True if the last call received all waiting messages.
+  /// True if the last `receive` received all waiting messages.
   bool drained() const { return filled_ < messages_.size(); }
 
   /// Number of system calls so far.

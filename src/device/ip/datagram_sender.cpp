@@ -106,8 +106,8 @@ Result<std::size_t> DatagramSender::send_segmented(int fd, const SocketAddress* 
   return send_failure(errno);
 }
 
-/// Sends a single datagram, the common case. It does not touch the 4 KiB of message headers that a
-/// batch needs.
+/// Sends a single datagram, the common case, without the 4 KiB of message headers that a batch
+/// needs.
 Result<std::size_t> DatagramSender::send_one(int fd, const SocketAddress* to) {
   const msghdr header = message(0, 1, to);
   ++calls_;

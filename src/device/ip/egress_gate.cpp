@@ -2,8 +2,9 @@
 
 namespace tutti::device::ip {
 
-// No connection stops: it has a few frames in flight or, while data of a higher priority arrives, one
-// frame in each interval. Answers to READs may belong to the data that arrives, which lost chunks.
+// Connections never stop completely: while data of a higher priority arrives, a connection may send
+// one frame in each interval kTrickle. Answers are exempt, because READs fetch lost chunks of that
+// data.
 std::optional<rc::Allowance> ConnectionGate::allowance(const rc::Backlog& backlog, Instant now) {
   constexpr Nanoseconds kTrickle{1'000'000};
   if (!backlog.answers && priorities().arrives_above(backlog.priority, now)) {

@@ -23,12 +23,12 @@ class EgressGate {
   EgressGate(std::shared_ptr<EgressPriority> egress, bool multicast)
       : egress_(egress), claim_(std::move(egress)), multicast_(multicast) {}
 
-  /// Sets the socket, and its traffic class.
+  /// Sets the socket and the traffic class of each priority.
   Status open(int fd, int family, const TrafficClasses& classes) {
     fd_ = fd;
     return class_.open(fd, family, classes);
   }
-  /// Gives what is sent from now on the traffic class of a priority.
+  /// Datagrams that are sent from now on have the traffic class of `priority`.
   void use(Priority priority) { class_.use(priority); }
   /// Bytes that may be sent now; nothing: no limit.
   std::optional<std::uint64_t> allowed_bytes(Priority priority) const {
@@ -56,9 +56,9 @@ class ConnectionGate final : public EgressGate, public rc::FrameGate {
       : EgressGate(std::move(egress), false) {}
 
   std::optional<rc::Allowance> allowance(const rc::Backlog& backlog, Instant now) override;
-  /// Claims for the frames that were ready at the last poll and had no room. Frames behind a closed
-  /// window wait for the interface only while it holds frames of this socket; otherwise they wait
-  /// for the peer, which must hold nothing back here.
+  /// Claims egress priority for the frames that the last poll could not send. Frames behind a full
+  /// window claim only while the interface holds unsent bytes of this socket, because otherwise
+  /// they wait for the peer, and other senders need not hold back.
   void claim_for(const rc::ChannelSet& channels) {
     const auto waiting = channels.waiting();
     const bool claims = waiting && priorities().any_below(*waiting) &&
@@ -68,7 +68,7 @@ class ConnectionGate final : public EgressGate, public rc::FrameGate {
   PrioritiesInUse& priorities() { return egress().priorities(); }
 
  private:
-  Instant last_trickle_{};  ///< time of the last frames while data of a higher priority arrived
+  Instant last_trickle_{};  ///< time of the last frames that kTrickle allowed
 };
 
 }  // namespace tutti::device::ip

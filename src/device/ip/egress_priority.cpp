@@ -12,15 +12,16 @@ namespace tutti::device::ip {
 
 namespace {
 
-/// Bytes of one socket in the queue of an interface that also serves a higher priority: enough to
-/// keep a link of 1 Gbit/s busy between two polls.
+/// Most bytes of one socket in the queue of an interface that also serves a higher priority: enough
+/// to keep a link of 1 Gbit/s busy between two polls.
 constexpr std::uint64_t kShortQueueBytes = 128 * 1024;
 
 }  // namespace
 
 std::shared_ptr<EgressPriority> EgressPriority::of(unsigned interface_index) {
   static std::mutex mutex;
-  // A child of fork() shares no claim with the communicators that its parent has left in it.
+  // The key contains the fork generation, because a forked child must not see the claims of the
+  // communicators that it inherited.
   static std::map<std::pair<std::uint32_t, unsigned>, std::weak_ptr<EgressPriority>> known;
   const std::lock_guard lock(mutex);
   std::weak_ptr<EgressPriority>& place = known[{HomeProcess().generation(), interface_index}];

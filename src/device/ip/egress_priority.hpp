@@ -1,12 +1,11 @@
 // The order in which data of this process goes to one network interface: by the priority of its
-// call and, within one priority, multicast before reliable connections ([Khalilov24] 7). All ranks
-// wait for the multicast of a root, while unicast can wait.
+// call and, within one priority, multicast before reliable connections ([Khalilov24] 7). Multicast
+// goes first, because all ranks wait for the multicast of a root.
 //
-// A sender with ready data for which there is no room claims its urgency, and senders of a lower
-// urgency hold back until it has withdrawn the claim. So do reliable connections while multicast
-// data of a higher priority arrives. Nothing waits for a call that merely runs; but in a process that
-// uses a higher priority, connections keep the queue of the interface short, so that its data finds a
-// short queue.
+// A sender whose ready data finds no room claims its urgency, and senders of a lower urgency hold
+// back until the claim is withdrawn. Reliable connections also hold back while multicast data of a
+// higher priority arrives. A call without such data holds nothing back; but in a process that uses
+// a higher priority, connections keep the queue of the interface short for data of that priority.
 #pragma once
 
 #include <array>
@@ -21,7 +20,7 @@
 
 namespace tutti::device::ip {
 
-/// The rank of data among all that waits for an interface.
+/// The position of data in the order of all data that waits for an interface.
 struct Urgency {
   Priority priority = Priority::normal;
   bool multicast = false;

@@ -37,8 +37,8 @@ QueuePairs queue_pairs(const std::vector<std::unique_ptr<IpMulticastQueuePair>>&
   return pairs;
 }
 
-// Time for which frames also go by multicast after a peer did not answer. After a link's return the
-// kernel asks for the addresses of its neighbours once a second.
+// Time for which frames are also multicast after a peer did not answer. When a link comes back, the
+// kernel asks for the addresses of its neighbours only once a second, and unicast waits for them.
 constexpr Nanoseconds kAddressResolution{1'200'000'000};
 
 bool is_uc(const IpOptions& options) { return options.multicast == Multicast::uc; }
@@ -53,8 +53,8 @@ std::uint32_t reliable_window_bytes(std::uint64_t receive_buffer_bytes, std::uin
       std::clamp(receive_buffer_bytes / 2 / std::max(ranks, 1u), kMinBytes, kMaxBytes));
 }
 
-/// Replaces the scope ids of link-local addresses, which are valid on one host only, by that of this
-/// rank's interface.
+/// Replaces the scope ids of the peers' addresses, which are valid on one host only, by the scope
+/// id of this rank's interface.
 void take_scope_of(const SocketAddress& interface, std::vector<SocketAddress>& peers) {
   for (SocketAddress& peer : peers) {
     reinterpret_cast<sockaddr_in6*>(peer.get())->sin6_scope_id =
@@ -62,8 +62,8 @@ void take_scope_of(const SocketAddress& interface, std::vector<SocketAddress>& p
   }
 }
 
-/// Tells the queue pair of the slot exchange the addresses of all ranks. A rank with the slot port 0
-/// has no slot exchange by unicast.
+/// Gives the queue pair of the slot exchange the addresses of all ranks. A rank with slot port 0
+/// receives entries by multicast only.
 void introduce(const std::shared_ptr<const std::vector<SocketAddress>>& members,
                std::span<const std::uint16_t> slot_ports, IpMulticastQueuePair& slots) {
   slots.set_members(members);
@@ -117,7 +117,7 @@ IpEndpoint::IpEndpoint(const IpOptions& ip, const EndpointOptions& options,
   capabilities_.immediate_bits = 64;
   channels_.use_gate(gate_);
   channels_.limit_connections({.most = options.max_connections});
-  // So that a frame which the sender has taken is always in the list.
+  // With reserved memory `push_back` cannot fail, so every frame in the sender is also in the list.
   in_batch_.reserve(DatagramSender::kMaxBatch);
   const ChunkShape shape = chunk_shape(ip_, interface_.mtu_bytes);
   datagram_payload_ = shape.datagram_bytes;
@@ -157,10 +157,10 @@ Status IpEndpoint::open_sockets() {
 }
 
 /// Opens the slot exchange on a port of its own, so that its entries stay queued until this rank
-/// wants them.
+/// collects them.
 Status IpEndpoint::open_slot_exchange(const GroupSettings& settings) {
-  // Largest number of ranks with slot exchanges, because in an exchange each rank may receive from
-  // all others.
+  // Largest number of ranks with a slot exchange, because in an exchange each rank may receive an
+  // entry from every other rank.
   constexpr std::uint32_t kMaxRanks = 16;
   if (options_.size < 2 || options_.size > kMaxRanks || options_.subgroups == wire::kMaxSubgroups)
     return {};
@@ -292,7 +292,7 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
 }
 
 /// Derives the sizes of chunks and batches from the values that all ranks announced, so that all
-/// ranks use the same.
+/// ranks use the same sizes.
 void IpEndpoint::shape_chunks() {
   capabilities_.max_chunk_bytes = std::min(
       capabilities_.max_chunk_bytes,
@@ -336,7 +336,7 @@ Status IpEndpoint::rejoin_groups(Instant now) {
 
 std::size_t IpEndpoint::poll(Instant now, std::span<Completion> completions) {
   now_ = now;
-  // A failed attempt is repeated, and a rank that remains outside reports that it hears nothing.
+  // The status is ignored, because a failed attempt is repeated at the next deadline.
   if (now >= rejoin_.deadline()) (void)rejoin_.attempt(now, queue_pairs(groups_, slot_pair_));
   channels_.poll(now, *this, completions_);
   return take(completions);
@@ -399,7 +399,8 @@ bool IpEndpoint::send(Instant now, Rank rank, rc::RcChannel& rc) {
   while (rc.next_frame(now, frame)) {
     const unsigned copies = ip_.tap ? ip_.tap->copies(options_.rank, rank, frame.size()) : 1;
     const bool lost = copies == 0 && ip_.tap->loses_multicast();
-    // All ranks receive the copy, so data is copied only once its first transmission is overdue.
+    // All ranks receive the multicast copy, so frames with a sequence number are multicast only
+    // when they are retransmitted.
     const bool copied = now < unicast_in_doubt_until_ && (frame.resent || !frame.sequenced);
     if (!lost && copied) {
       groups_.front()->post_frame(rank, frame.bytes());
@@ -433,7 +434,7 @@ void IpEndpoint::send_sign_of_life() {
   (void)groups_.front()->post_probe(0, 0);
 }
 
-/// Entries of a slot exchange may wake this rank only while it takes part in one.
+/// Entries of a slot exchange may wake this rank only while it is in an exchange.
 bool IpEndpoint::prepare_wait() {
   const bool watch = slot_exchange_ && slot_exchange_->waits();
   if (watch == slots_watched_) return true;

@@ -97,17 +97,17 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
       slot_exchange_;  ///< null without slot_pair_ or before `connect`
   /// True while epoll_ includes the socket of slot_pair_.
   bool slots_watched_ = false;
-  std::vector<SocketAddress> peers_;  ///< addresses of the ranks
+  std::vector<SocketAddress> peers_;  ///< unicast addresses of all ranks
   rc::ChannelSet channels_;
   rc::FrameDatagrams datagrams_;
   DatagramBatch batch_{4};
   DatagramSender sender_;
-  ConnectionGate gate_;  ///< of unicast_
+  ConnectionGate gate_;  ///< gate of the socket unicast_
   std::vector<rc::OutgoingFrame> in_batch_;
   rc::CompletionQueue completions_;
   Instant now_{};
   GroupRejoin rejoin_;
-  /// Time until which frames also go by multicast.
+  /// Time until which frames are also multicast.
   Instant unicast_in_doubt_until_{INT64_MIN};
   EndpointCounters counters_;
 };

@@ -135,7 +135,7 @@ Status set_traffic_class(int fd, int family, const TrafficClass& traffic) {
   const int field = static_cast<int>(traffic.dscp) << 2;
   Status status = six ? set_option(fd, IPPROTO_IPV6, IPV6_TCLASS, field, "IPV6_TCLASS")
                       : set_option(fd, IPPROTO_IP, IP_TOS, field, "IP_TOS");
-  // With IP_TOS, the kernel derives a priority from the code point, so this one comes last.
+  // IP_TOS makes the kernel derive SO_PRIORITY from the code point, so SO_PRIORITY is set last.
   if (!status || (traffic.priority == 0 && !six)) return status;
   const int value = static_cast<int>(traffic.priority);
   if (::setsockopt(fd, SOL_SOCKET, SO_PRIORITY, &value, sizeof value) == 0) return {};

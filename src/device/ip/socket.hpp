@@ -33,7 +33,7 @@ class SocketAddress {
   socklen_t length() const;
   std::uint16_t port() const;
   void set_port(std::uint16_t port);
-  /// True if both are addresses of one host: the same IP address, whatever the port.
+  /// True if both have the same IP address; the ports may differ.
   bool same_host(const SocketAddress& other) const;
   /// The address as bytes for the bootstrap: family, port and address, without the scope id, which
   /// is valid on one host only.
@@ -51,8 +51,8 @@ Status set_option(int fd, int level, int option, int value, const char* name);
 /// Reads an integer socket option; -1 if that fails.
 int get_option(int fd, int level, int option);
 
-/// How the datagrams of a socket are queued, on the way (0 to 63, RFC 2474) and in this host; 0: as
-/// the kernel chooses.
+/// The queueing of a socket's datagrams: `dscp` in the network (0 to 63, RFC 2474), `priority` in
+/// this host (SO_PRIORITY); 0 leaves the choice to the kernel.
 struct TrafficClass {
   std::uint32_t dscp = 0;
   std::uint32_t priority = 0;

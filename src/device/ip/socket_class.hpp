@@ -1,4 +1,4 @@
-// The traffic class of a socket, which follows the priority of what it sends.
+// The traffic class of a socket, which follows the priority of the data that it sends.
 #pragma once
 
 #include <array>
@@ -35,7 +35,7 @@ class SocketClass {
     }
     return {};
   }
-  /// Gives the datagrams that are sent from now on the class of a priority.
+  /// Datagrams that are sent from now on have the traffic class of `priority`.
   void use(Priority priority) {
     if (classes_.of(priority) == used_) return;
     used_ = classes_.of(priority);

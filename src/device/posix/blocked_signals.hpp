@@ -8,8 +8,8 @@
 
 namespace tutti::device {
 
-/// Blocks every signal of the calling thread except those of its own faults, and restores the mask
-/// in its destructor.
+/// Blocks every signal of the calling thread except those of the thread's own faults. The
+/// destructor restores the mask.
 class BlockedSignals {
  public:
   BlockedSignals() {

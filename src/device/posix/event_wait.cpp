@@ -14,7 +14,7 @@ constexpr EpollPwait2 kEpollPwait2 = ::epoll_pwait2;
 constexpr EpollPwait2 kEpollPwait2 = nullptr;
 #endif
 
-// The timeout is rounded up: less than a millisecond must not become 0 and thus a busy loop.
+// The timeout is rounded up, because a timeout of 0 would turn the caller's wait into a busy loop.
 int milliseconds(const timespec& timeout) {
   constexpr std::int64_t kLongest = std::numeric_limits<int>::max();
   const std::int64_t seconds = std::min<std::int64_t>(timeout.tv_sec, kLongest / 1000);

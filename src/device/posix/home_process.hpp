@@ -17,7 +17,7 @@ class HomeProcess {
  public:
   HomeProcess() : generation_(fork_generation.load()), process_(::getpid()) {}
 
-  /// True in a process that fork() has made since this object was made. Costs one load.
+  /// True in a process that was forked after this object was made. Costs one load.
   bool left() const { return generation_ != fork_generation.load(std::memory_order_relaxed); }
   pid_t process() const { return process_; }
   std::uint32_t generation() const { return generation_; }
@@ -27,8 +27,8 @@ class HomeProcess {
   pid_t process_;
 };
 
-/// Leaks an object whose destructor would act on the parent of this process. The object stays
-/// within reach of leak checkers.
+/// Leaks an object whose destructor would affect the parent of this process. A list keeps the
+/// object reachable, so that leak checkers do not report it.
 void abandon(void* object);
 
 }  // namespace tutti::device

@@ -15,7 +15,7 @@ namespace {
 constexpr mode_t kMode = 0600;
 
 /// Refuses a file that another user could have written or can read. The open descriptor is
-/// examined, since the path may name another file in the meantime.
+/// examined, because the path may meanwhile name another file.
 Status check_private(const Descriptor& file, const std::string& path) {
   struct stat info {};
   if (::fstat(file.get(), &info) != 0) return system_failure(errno, "{} cannot be examined", path);
@@ -49,7 +49,7 @@ Result<Descriptor> create_private_file(const std::string& path) {
 }
 
 Result<Descriptor> open_private_file(const std::string& path) {
-  // Without O_NONBLOCK the opening of a pipe would wait for its writer.
+  // Without O_NONBLOCK, `open` would wait for a writer if the path names a pipe.
   Descriptor file(::open(path.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
   if (!file.valid() && errno == ENOENT) return file;
   if (!file.valid() && errno == ELOOP) {

@@ -12,23 +12,23 @@
 
 namespace tutti::device {
 
-/// Creates a file for writing that did not exist, with mode 0600. Code::invalid_argument: the path
-/// exists, also as a link.
+/// Creates a new file with mode 0600 for writing. Fails with Code::invalid_argument if the path
+/// exists, even as a link.
 Result<Descriptor> create_private_file(const std::string& path);
 
-/// Opens a regular file of this user for reading that no other user can open. The last part of
-/// `path` may not be a symbolic link. The descriptor is not valid if there is no such file.
+/// Opens for reading a regular file that belongs to this user and that no other user can open. The
+/// last part of `path` may not be a symbolic link. The descriptor is not valid if no file exists.
 Result<Descriptor> open_private_file(const std::string& path);
 
-/// Writes all bytes; `path` is for the error only.
+/// Writes all bytes; `path` is used only in the error text.
 Status write_all(const Descriptor& file, std::span<const std::byte> bytes, const std::string& path);
 
 /// Reads until the end of the file or until `room` is full; returns the number of bytes.
 Result<std::size_t> read_all(const Descriptor& file, std::span<std::byte> room,
                              const std::string& path);
 
-/// Writes `text` to the new file PATH.PID, and renames it to `path` when it is complete. A file of
-/// that name, or a link, is replaced. After a failure no partial file is left.
+/// Writes `text` to the new file PATH.PID, and then renames that file to `path`. An existing file
+/// or link at `path` is replaced, and a failure leaves no partial file.
 Status replace_private_file(const std::string& path, std::string_view text);
 
 }  // namespace tutti::device

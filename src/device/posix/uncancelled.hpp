@@ -6,7 +6,7 @@
 
 namespace tutti::device {
 
-/// Disables the cancellation of the calling thread until its destructor. A cancellation that
+/// Disables the cancellation of the calling thread for the life of this object. A cancellation that
 /// arrives meanwhile takes effect at the thread's next cancellation point.
 class Uncancelled {
  public:

@@ -9,22 +9,24 @@ namespace tutti::device::rc {
 
 namespace {
 
-/// Pause of the polls, as a part of the peer timeout, that shows that this process was stopped.
+/// A pause between two polls longer than the peer timeout / kStoppedParts shows that this process
+/// was stopped or not scheduled.
 constexpr int kStoppedParts = 3;
 
 constexpr Nanoseconds kSignInterval{100'000'000};
 
-/// Number of peers that are asked whether they hear this rank. A question and its answer may be
-/// lost, and some of these peers may have died too.
+/// Number of peers, beside the silent one, that are questioned to learn whether they hear this
+/// rank. One is not enough, because a question or its answer may be lost and a peer may have died
+/// too.
 constexpr std::uint32_t kWitnesses = 3;
 
-/// Time after which frames are sent again that found the send queue full.
+/// Time after which frames that found the send queue full are tried again.
 constexpr Nanoseconds kSendRetry{200'000};
 
-/// The same for frames that were held back, unless an ACK comes before.
+/// Time after which frames that were held back are tried again, unless an ACK arrives before.
 constexpr Nanoseconds kHeldBackRetry{1'000'000};
 
-/// The same for a ping that found no connection to close for its own.
+/// Time after which a ping is tried again that needs a connection when none can be closed.
 constexpr Nanoseconds kPingRetry{1'000'000};
 
 }  // namespace
@@ -51,13 +53,13 @@ RcChannel& ChannelSet::operator[](Rank rank) {
 
 // ---- limited connections ------------------------------------------------------------------------
 
-/// The channel to a peer; null if the limit leaves no room for it.
+/// The channel to a peer, which is made if necessary; null if the limit leaves no room for it.
 RcChannel* ChannelSet::open(Instant now, Rank rank) {
   Peer& peer = peers_[index(rank)];
   if (!peer.channel) {
     if (limited() && !make_room()) return nullptr;
     RcChannel& made = (*this)[rank];
-    // The silence counts from before the connection was closed.
+    // The silence of the peer continues from the time before the connection was closed.
     if (peer.watched)
       made.watch(true,
                  std::min(now, peer.ping_at) - PeerTimeout::ping_interval(config_.peer_timeout));
@@ -67,7 +69,8 @@ RcChannel* ChannelSet::open(Instant now, Rank rank) {
   return peer.channel.get();
 }
 
-/// Closes the connection that was not used for longest, if necessary.
+/// Makes room for a connection, if necessary by closing the least recently used one that has no
+/// traffic; false if no connection can be closed.
 bool ChannelSet::make_room() {
   if (open_.size() < limits_.most) return true;
   const auto before = [this](Rank a, Rank b) {
@@ -94,14 +97,14 @@ bool ChannelSet::close(Rank rank) {
   return true;
 }
 
-/// True if one more peer may get work of this rank.
+/// True if this rank may post work to one more peer.
 bool ChannelSet::work_has_room() const {
   const auto busy = std::count_if(open_.begin(), open_.end(),
                                   [this](Rank rank) { return at(rank).backlog().has_work; });
   return busy < static_cast<std::ptrdiff_t>(work_limit());
 }
 
-/// Opens the connections to silent watched peers, and closes those that are idle.
+/// Reopens the connections to watched peers that need a ping, and closes idle connections.
 void ChannelSet::serve_closed(Instant now) {
   for (std::uint32_t r = 0; r < peers_.size(); ++r) {
     Peer& peer = peers_[r];
@@ -130,7 +133,7 @@ void ChannelSet::watch(Instant now, Rank rank, bool on) {
   }
 }
 
-// A closed connection has no frame under way whose path could be in doubt.
+// A closed connection needs no path test, because it has no frames in flight.
 void ChannelSet::test_path(Rank peer) {
   if (!limited() || peers_[index(peer)].channel) (*this)[peer].test_path();
 }
@@ -153,7 +156,7 @@ void ChannelSet::poll_posted(Instant now, FrameSocket& socket, CompletionSink& s
   if (sign_wanted_ && now >= next_sign_) {
     sign_wanted_ = false;
     next_sign_ = now + kSignInterval;
-    // After a link's return, address resolution can take a second; multicast needs none.
+    // When a link comes back, address resolution can delay unicast by a second, but not multicast.
     socket.send_sign_of_life();
   }
   transmit(now, socket);
@@ -190,7 +193,8 @@ bool ChannelSet::transmit(Instant now, FrameSocket& socket, Priority priority) {
 }
 
 void ChannelSet::on_timers(Instant now, CompletionSink& sink) {
-  // An endpoint that waits for a peer polls at least at each ping.
+  // An endpoint that waits for a peer polls at least at each ping, so a longer pause shows that
+  // this process was stopped.
   const bool stopped = now - last_poll_ > config_.peer_timeout / kStoppedParts;
   last_poll_ = now;
   bool doubts = false;
@@ -206,7 +210,8 @@ void ChannelSet::on_timers(Instant now, CompletionSink& sink) {
   }
   if (limited()) serve_closed(now);
   if (doubts) question_witnesses(now);
-  // The link of this rank may be up for a moment only, in which the silent peer was not asked.
+  // An answer shows that the link of this rank is up, perhaps only briefly, so the silent peers are
+  // questioned at once.
   if (doubts || answered) question_silent(now);
 }
 
@@ -224,7 +229,8 @@ void ChannelSet::question_silent(Instant now) {
   }
 }
 
-/// With two ranks there is no third one to ask, and the other one is blamed.
+/// True if no peer has answered a question since the doubt about `silent` began. With two ranks
+/// there is no third rank to question, so the result is false and the peer is blamed.
 bool ChannelSet::alone(const RcChannel& silent) const {
   const Instant begin = silent.silence().doubt_begins();
   const auto answered = [&](const Peer& peer) {
@@ -268,7 +274,8 @@ bool ChannelSet::quiet() const {
 }
 
 Instant ChannelSet::next_deadline() const {
-  // No event tells that the send queue has room again, and frames that were not sent have no timer.
+  // No event reports that the send queue has room again, and frames that were not sent have no
+  // timer.
   Instant deadline = send_queue_full_ ? last_poll_ + kSendRetry
                      : held_back_     ? last_poll_ + kHeldBackRetry
                                       : kNever;

@@ -16,20 +16,20 @@
 
 namespace tutti::device::rc {
 
-/// The way of a device to move frames, as the connections of one endpoint use it.
+/// Moves the frames of an endpoint's connections; each device has its own implementation.
 class FrameSocket {
  public:
   virtual ~FrameSocket() = default;
   /// Hands a bounded number of received frames to the channels. Returns true if more may wait.
   virtual bool receive(Instant now) = 0;
   /// Sends the frames of one channel until it has no more; returns false if the send queue is full.
-  /// The frame for which there was no room is taken back.
+  /// Frames that found no room are given back by RcChannel::take_back.
   virtual bool send(Instant now, Rank peer, RcChannel& channel) = 0;
-  /// Multicasts a sign of life to all peers, because unicast may not leave this host.
+  /// Multicasts a sign of life to all peers, because unicast may not reach them.
   virtual void send_sign_of_life() {}
 };
 
-/// Limits what connections send, so that other data goes before theirs.
+/// Limits the frames of connections, so that data of a higher egress priority is sent first.
 class FrameGate {
  public:
   virtual ~FrameGate() = default;
@@ -45,7 +45,7 @@ class ChannelSet {
   /// Checks `config` and uses it for the channels that are created from now on.
   Status configure(const RcConfig& config);
   const RcConfig& config() const { return config_; }
-  /// Makes frames at most `bytes` long, the same at all ranks.
+  /// Limits frames to `bytes`, which must be equal at all ranks.
   void limit_frames(std::uint32_t bytes);
   /// Sets the incarnation that frames of this peer must carry; must be called before the peer's
   /// channel is used.
@@ -53,42 +53,40 @@ class ChannelSet {
     peers_[index(peer)].incarnation = incarnation;
   }
 
-  /// Limits the connections; must be called before the first is made. A connection that is closed
-  /// goes on from its position at its next use, without a message to the peer.
+  /// Limits the connections; must be called before the first connection is made. A closed
+  /// connection continues from its RcPosition at its next use, without a message to the peer.
   void limit_connections(const ConnectionLimits& limits) { limits_ = limits; }
-  /// The channel to a peer, which it makes if necessary and beyond any limit.
+  /// The channel to a peer, which is made if necessary, even beyond the limit of connections.
   RcChannel& operator[](Rank peer);
   /// The channel to a peer, which must exist already.
   const RcChannel& at(Rank peer) const { return *peers_[index(peer)].channel; }
-  /// The peers that have a channel, in the order in which they were made.
+  /// The peers that have a channel, in the order in which the channels were made.
   const std::vector<Rank>& open() const { return open_; }
   MemoryTable& memory() { return memory_; }
 
   /// Serves all channels: receives at most kMaxReceives times, then does what `poll_posted` does.
-  /// Received frames go first, because a peer must not be judged before its frames are read.
+  /// Receiving comes first, because a peer must not be declared lost before its frames are read.
   void poll(Instant now, FrameSocket& socket, CompletionSink& sink);
-  /// Runs the timers of all channels, sends their frames, those of a higher priority first, and
-  /// sends a sign of life if a peer does not answer, perhaps because this rank cannot reach it by
-  /// unicast. If this side has not polled for long, because its process was stopped or not
-  /// scheduled, no peer is judged by the silence of that time.
+  /// Runs the timers of all channels and sends their frames, in order of priority. Multicasts a
+  /// sign of life if a peer does not answer, because unicast may not reach it. If this process has
+  /// not polled for long, the silence of the peers in that time does not count.
   void poll_posted(Instant now, FrameSocket& socket, CompletionSink& sink);
-  /// Lets all channels send through a gate, which must outlive this object; before, nothing limits
-  /// them.
+  /// Makes a gate limit what all channels send; the gate must outlive this object.
   void use_gate(FrameGate& gate) { gate_ = &gate; }
-  /// The highest priority of the frames that were ready at the last poll and had no room, in the
-  /// send queue or in the window; nothing: all were sent.
+  /// The highest priority of the frames that the last poll could not send because the send queue or
+  /// the window was full; nothing if no frame waits.
   std::optional<Priority> waiting() const { return waiting_; }
   /// True if the send queue was full at the last poll.
   bool send_queue_full() const { return send_queue_full_; }
 
-  /// Hands a datagram of a peer, which begins after the wire header, to its channel. A frame for
-  /// which there is no connection is dropped; the peer retransmits it.
+  /// Hands a frame of a peer to its channel; `bytes` begin after the wire header. A frame for whose
+  /// peer no connection can be opened is dropped, and the peer retransmits it.
   void on_frame(Instant now, Rank source, std::span<const std::byte> bytes, CompletionSink& sink);
   /// Reports a probe of a peer, which is a sign of life too.
   void on_probe(Instant now, const Completion& probe, CompletionSink& sink);
 
-  /// These do what the functions with the same names in Endpoint do.
-  /// Also fails with resource_exhausted while all connections for this rank's work are in use.
+  /// The following functions do the same as those of Endpoint. `post` also fails with
+  /// resource_exhausted while all connections for this rank's work are in use.
   Status post(Instant now, const WorkRequest& request);
   void watch(Instant now, Rank peer, bool on);
   void test_path(Rank peer);
@@ -105,7 +103,7 @@ class ChannelSet {
 
   void on_timers(Instant now, CompletionSink& sink);
   bool alone(const RcChannel& silent) const;
-  /// Questions the ranks after this one, which should hear it.
+  /// Questions the ranks after this one, to learn whether they hear it.
   void question_witnesses(Instant now);
   void question_silent(Instant now);
   void transmit(Instant now, FrameSocket& socket);
@@ -115,17 +113,17 @@ class ChannelSet {
     std::uint32_t incarnation = 0;
     bool watched = false;
     std::unique_ptr<RcChannel> channel;
-    RcPosition position{};        ///< of a closed connection
+    RcPosition position{};        ///< position from which a closed connection continues
     Instant used{};               ///< time of the last work or frame
-    Instant answered{INT64_MIN};  ///< closed: time of the last answer to a question
-    Instant ping_at = kNever;     ///< watched and closed: time at which silence needs a ping
+    Instant answered{INT64_MIN};  ///< time of the last answer on connections that are closed now
+    Instant ping_at = kNever;     ///< time of the ping to a watched peer without a connection
   };
 
   bool limited() const { return limits_.most > 0; }
   RcChannel* open(Instant now, Rank peer);
   bool make_room();
   bool close(Rank peer);
-  /// Largest number of peers that may have work of this rank at a time.
+  /// Largest number of peers to which this rank may have work posted at a time.
   std::uint32_t work_limit() const { return std::max(1u, limits_.most / 2); }
   bool work_has_room() const;
   void serve_closed(Instant now);

@@ -10,7 +10,7 @@ void CompletionQueue::push(const Completion& completion) {
     bytes_.clear();
     taken_ = 0;
   }
-  // The entry comes last: if an exception comes first, no entry lacks its bytes.
+  // The entry is added last, so that an exception before leaves no entry without its bytes.
   const std::size_t offset = bytes_.size();
   bytes_.insert(bytes_.end(), completion.payload.begin(), completion.payload.end());
   entries_.push_back({completion, offset, completion.payload.size()});

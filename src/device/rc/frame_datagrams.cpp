@@ -6,8 +6,8 @@ namespace tutti::device::rc {
 
 namespace {
 
-// A frame's data is in the user's memory. Its near part is copied next to the header: a whole short
-// frame, or the first 64 bytes of a long one.
+// The near part of a frame is copied directly behind the wire header: all of a short frame, or the
+// first 64 bytes of a long one. The rest is sent from the user's memory.
 constexpr std::size_t kNearBytes = 64;
 static_assert(kRcHeaderMax <= FrameDatagrams::kShortFrameBytes &&
               kRcWriteImmediateHeaderBytes <= kNearBytes &&
@@ -33,7 +33,6 @@ FrameDatagrams::Outgoing FrameDatagrams::encode(Rank peer, const OutgoingFrame& 
   encode_next(wire::PacketKind::reliable, peer, head);
   std::byte* body = head + wire::kHeaderBytes;
   std::memcpy(body, frame.header.data(), frame.header_bytes);
-  // The bytes of the near part are copied, so that they lie directly behind the header.
   const std::size_t near = near_bytes(frame.size());
   const std::size_t moved = near - frame.header_bytes;
   if (moved > 0) std::memcpy(body + frame.header_bytes, frame.payload.data(), moved);

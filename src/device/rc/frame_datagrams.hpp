@@ -1,6 +1,6 @@
 // The datagrams that carry the frames of one endpoint's connections: the wire header, which counts
-// the datagrams to each peer, and the tag over header and frame. They are the same on every device
-// that sends frames in datagrams.
+// the datagrams to each peer, and the tag over header and frame. All devices that send frames in
+// datagrams use this format.
 #pragma once
 
 #include <cstddef>
@@ -20,9 +20,10 @@ namespace tutti::device::rc {
 
 class FrameDatagrams {
  public:
-  /// Frames of up to this size are copied behind the header.
+  /// Size in bytes of the longest frame that is copied completely behind the wire header.
   static constexpr std::size_t kShortFrameBytes = 256;
-  /// Largest size in bytes of the head of a datagram.
+  /// Largest size in bytes of the head of a datagram: the wire header and the copied part of the
+  /// frame.
   static constexpr std::size_t kMaxHeadBytes = wire::kHeaderBytes + kShortFrameBytes;
 
   /// A datagram to be sent: `head_bytes` bytes in the caller's memory, then `rest`, which is user
@@ -42,20 +43,20 @@ class FrameDatagrams {
   FrameDatagrams(Rank me, std::uint32_t ranks, std::uint16_t communicator)
       : me_(me), communicator_(communicator), sent_(ranks), arrivals_(ranks) {}
 
-  /// Sets the integrity words of all datagrams; without this call they are CRCs.
+  /// Sets the tag keys of all datagrams; without this call the integrity words are CRCs.
   void set_tag_keys(const wire::TagKeys& keys) {
     keys_ = keys;
     arrivals_.use(keys);
   }
   wire::IntegrityKind integrity_kind() const { return keys_.kind(); }
 
-  /// Writes the head of the next datagram to `peer` to `head`, which has room for kMaxHeadBytes.
+  /// Writes the head of the next datagram for `peer` into `head`, which has room for kMaxHeadBytes.
   Outgoing encode(Rank peer, const OutgoingFrame& frame, std::byte* head);
-  /// Writes the header, kHeaderBytes bytes, of a probe with this padding to `peer`.
+  /// Writes the wire header of a probe for `peer` into `head`; `padding` is the probe's payload.
   void encode_probe(Rank peer, std::span<const std::byte> padding, std::byte* head);
-  /// Checks a received datagram. A datagram that fails a check gives nothing and is counted in
-  /// `counters`. `from_host_of` tells whether the datagram came from the host of a rank; if not, it
-  /// is rejected before its tag is computed.
+  /// Checks a received datagram; returns nothing, and counts the datagram in `counters`, if a check
+  /// fails. `from_host_of(rank)` returns whether the datagram came from the host of that rank; if
+  /// not, the datagram is rejected before its tag is computed.
   template <typename FromHostOf>
   std::optional<Received> decode(std::span<const std::byte> datagram,
                                  const FromHostOf& from_host_of, EndpointCounters& counters) {

@@ -13,8 +13,8 @@
 
 namespace tutti::device::rc {
 
-/// Registered regions. The low 24 bits of a key are a slot and the others are random, so that a
-/// peer can neither guess a key nor use one after its removal. Used by one thread.
+/// Registered regions. The low 24 bits of a key are the region's index and the others are random,
+/// so that a peer can neither guess a key nor use a removed one. Used by one thread.
 class MemoryTable {
  public:
   /// Registers memory, which the caller keeps alive. Fails with resource_exhausted if 2^24 regions
@@ -56,7 +56,7 @@ class MemoryTable {
   std::vector<Region> regions_;
   std::uint32_t first_free_ = kNoSlot;
   std::size_t size_ = 0;
-  /// Random words for the next keys: one system call gives those of many registrations.
+  /// Random words for the next keys, drawn for many registrations at once.
   std::array<std::uint64_t, 64> random_{};
   std::size_t random_left_ = 0;
 };

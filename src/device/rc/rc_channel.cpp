@@ -86,7 +86,7 @@ void RcChannel::limit_frames(std::uint32_t bytes) {
 
 void RcChannel::abandon() {
   works_.abandon(receiver_.ack());
-  // A path test that does not pass would hold back the messages behind it, such as the notice of a
+  // A path test that never arrives would delay the messages behind it, such as the notice of a
   // failure.
   path_test_wanted_ = false;
   padding_.clear();
@@ -197,8 +197,8 @@ bool RcChannel::choose_frame(Instant now, OutgoingFrame& frame) {
   return true;
 }
 
-// The loss of a last frame shows only by timeout, because no frame follows it. On a lossy path the
-// last frame is therefore sent twice (tail probe, RFC 8985).
+// The loss of a last frame is detected only by timeout, because no frame follows it. On a lossy
+// path the last frame is therefore sent twice (tail probe, RFC 8985).
 void RcChannel::fill_sequenced(std::uint32_t sequence, OutgoingFrame& frame) {
   fill(sequence, frame);
   if (sequence == send_.oldest()) {
@@ -227,8 +227,7 @@ void RcChannel::take_back(const OutgoingFrame& frame) {
 void RcChannel::cut_next(FrameRecord& record) {
   const bool response = !responses_.empty();
   const bool own = works_.may_cut();
-  // Answers and this rank's own work take turns, so that a peer that reads much does not starve own
-  // work, nor the reverse.
+  // Answers and this rank's own work take turns, so that neither starves the other.
   response_turn_ = response && (response_turn_ || !own);
   if (response_turn_) {
     responses_.cut(undelivered_, record);
@@ -288,9 +287,8 @@ void RcChannel::fill(std::uint32_t sequence, OutgoingFrame& frame) {
     case RcKind::ack:
       break;
   }
-  // The last frame requests an ACK, because nothing else ends the receiver's ACK delay; so do at
-  // least four others per window, so that the window does not run dry. If every frame did, every
-  // ACK would release frames that each request another ACK.
+  // The last frame requests an ACK, because nothing else ends the receiver's ACK delay. So do at
+  // least four frames per window, which keeps the window open without an ACK for every frame.
   const std::uint32_t spacing = std::min(send_.window_frames() / 4, DelayedAck::kEvery);
   const bool last = !backlog().frames_wait;
   out.acknowledge_now = last || out.kind == RcKind::empty || ++since_ack_request_ >= spacing;

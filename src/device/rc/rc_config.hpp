@@ -8,29 +8,31 @@
 
 namespace tutti::device::rc {
 
-/// Largest number of READs that the peer has yet to answer; further READs wait in the queue.
+/// Largest number of READs and atomics that wait for the peer's answer; further ones wait in the
+/// queue.
 inline constexpr std::uint32_t kMaxOpenReads = 256;
 /// The smallest RcConfig::max_frame_bytes.
 inline constexpr std::uint32_t kMinFrameBytes = 512;
 
 /// Settings of a connection. Both sides must use the same frame and message settings.
 struct RcConfig {
-  /// Largest frame: RC header and data, without the wire header.
+  /// Size of the largest frame in bytes: RC header and data, without the wire header.
   std::uint32_t max_frame_bytes = 1448;
-  /// Bytes of the headers before the frame in a packet; for reports only.
+  /// Bytes of the headers before the frame in a packet; used only in reports of lost long packets.
   std::uint32_t overhead_bytes = 0;
   std::uint32_t max_message_bytes = 16 * 1024;
   /// Most bytes in flight; the resulting window is 4 to 1024 frames.
   std::uint32_t window_bytes = 256 * 1024;
   std::uint32_t max_queued_requests = 4096;
-  /// Buffers for messages and READs that arrive out of order.
+  /// Number of buffers for messages, READs and atomics that arrive out of order.
   std::uint32_t unexpected_buffers = 256;
   Nanoseconds rto_min{2'000'000};
   /// Upper limit of the first retransmission timeout. Round trips look long while the peer's
   /// application computes, and a needless retransmission costs less than a long wait for a lost
   /// last message.
   Nanoseconds rto_first_max{8'000'000};
-  /// A peer behind a link that returns is tried again after at most this time.
+  /// Upper limit of all retransmission timeouts, and so of the time after which a peer is tried
+  /// again when its link comes back.
   Nanoseconds rto_max{50'000'000};
   /// Delay of an ACK that was not requested: enough for two packets of 64 KiB at 1 Gbit/s. A sender
   /// that waits requests an ACK, which is sent at once.
@@ -40,18 +42,18 @@ struct RcConfig {
   std::uint32_t peer_incarnation = 0;
 };
 
-/// The place from which a connection begins or goes on. Both sides of a new connection begin at the
-/// same sequence number.
+/// The position at which a new connection begins or a closed one continues. Both sides of a new
+/// connection begin at the same sequence number.
 struct RcPosition {
   std::uint32_t next_sent = 0;      ///< sequence number of this side's next frame
-  std::uint32_t next_expected = 0;  ///< that of the peer's next frame
+  std::uint32_t next_expected = 0;  ///< sequence number of the peer's next frame
   std::uint32_t next_work = 0;      ///< number of the next work that is posted
 };
 
 /// The connections that an endpoint holds ([OFED-AT], dynamically connected transport).
 struct ConnectionLimits {
-  /// Most connections at a time; 0: one for each peer, which is never closed. A half of them is for
-  /// peers to which this rank has posted work, so that frames of the other peers find room.
+  /// Most connections at a time; 0: one for each peer, which is never closed. At most half of them
+  /// are to peers to which this rank has posted work, so that frames of the other peers find room.
   std::uint32_t most = 0;
   Nanoseconds idle{1'000'000'000};  ///< time without traffic after which a connection is closed
 };
@@ -80,9 +82,10 @@ struct RcCounters {
   std::uint64_t rejected_incarnation = 0;
   std::uint64_t refused_operations = 0;  ///< operations of peers refused for a bad key or range
   std::uint64_t connections_made = 0;
-  std::uint64_t connections_closed = 0;      ///< by ConnectionLimits
-  std::uint64_t connections_high_water = 0;  ///< largest number at a time
-  /// Frames of peers dropped because no connection could be closed for theirs.
+  std::uint64_t connections_closed = 0;      ///< connections closed because of ConnectionLimits
+  std::uint64_t connections_high_water = 0;  ///< largest number of connections at a time
+  /// Received frames dropped because their peer had no connection and none could be closed to make
+  /// room.
   std::uint64_t frames_without_connection = 0;
 };
 

@@ -90,7 +90,7 @@ void decode_fields(const std::byte* in, RcFrame& frame) {
   }
 }
 
-/// False if the data would wrap around the end of 64-bit offsets.
+/// False if `offset` + `bytes` exceeds 64 bits.
 bool fits(std::uint64_t offset, std::uint64_t bytes) { return offset <= UINT64_MAX - bytes; }
 
 bool consistent(const RcFrame& frame) {

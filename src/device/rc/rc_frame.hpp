@@ -3,10 +3,10 @@
 //
 //    0        1        2        3
 //   +--------+--------+-----------------+
-//   |  kind  | flags  |      count      |  count: words, ranges, AtomicKind, or the code of a refusal
+//   |  kind  | flags  |      count      |  count: words, ranges, AtomicKind, or refusal code
 //   +--------+--------+-----------------+
 //   |        source incarnation         |  incarnations: random per endpoint, so that frames of an
-//   +-----------------------------------+  earlier life of either side are recognised
+//   +-----------------------------------+  earlier incarnation of either side are recognised
 //   |      destination incarnation      |
 //   +-----------------------------------+
 //   |             sequence              |  of this frame; 0 in `ack`, which has none
@@ -15,11 +15,12 @@
 //   +-----------------------------------+
 //   flags: bit 0 requests an ACK at once; bit 1: the frame acknowledges an arrival without delay;
 //   bit 2: the frame is a retransmission; bit 3: the newest arrival had bit 2; bit 4: the frame
-//   answers an `ack` with bit 0; bit 5: the sender has given up on the receiver; bit 6: with bit 5,
-//   the sender may be at fault itself; bit 7: a WRITE that earlier frames have begun goes on
-//   then, by kind:
-//     ack              count words of 8 bytes: bit i is set where acknowledged + 1 + i has arrived;
-//                      with flag bit 0 a question whether the peer is alive
+//   answers an `ack` with bit 0; bit 5: the sender has declared the receiver lost; bit 6: with
+//   bit 5, the sender may be at fault itself; bit 7: the frame continues a WRITE that an earlier
+//   frame has begun
+//   the further fields of each kind:
+//     ack              count words of 8 bytes: bit i is set if acknowledged + 1 + i has arrived;
+//                      with flag bit 0 a question to the peer
 //     empty            padding of any length
 //     send             message bytes (4), offset in the message (4), data
 //     write            operation (4), key (8), offset (8), remaining (8), data
@@ -27,8 +28,8 @@
 //     read_request     count ranges of 28 bytes: operation (4), key (8), offset (8), length (8)
 //     read_response    operation (4), position in the answer (8), data
 //     refused          operation (4)
-//     atomic_request   operation (4), key (8), offset (8), compare or add (8), swap (8), compare mask
-//                      or field boundaries (8), swap mask (8)
+//     atomic_request   operation (4), key (8), offset (8), compare or add (8), swap (8),
+//                      compare mask or field boundaries (8), swap mask (8)
 //     atomic_answer    operation (4), old value (8)
 //
 // All fields are little-endian and unused ones are zero. `remaining` counts the operation's bytes
@@ -50,16 +51,16 @@ namespace tutti::device::rc {
 
 enum class RcKind : std::uint8_t {
   ack = 1,    ///< ACK without data; the only kind without a sequence number
-  empty = 2,  ///< ping, or substitute for a frame whose operation was refused
+  empty = 2,  ///< ping, or substitute for a frame whose operation was refused or abandoned
   send = 3,   ///< message of a SEND, or part of a message
   write = 4,  ///< data of a WRITE, or part of the data
   /// Last part of a WRITE with immediate, which raises a completion at the receiver.
   write_immediate = 5,
   read_request = 6,    ///< request for ranges of registered memory
   read_response = 7,   ///< answer to a READ, or part of an answer
-  refused = 8,         ///< refusal of the peer's operation: invalid key, range or alignment
+  refused = 8,         ///< refusal of the peer's operation, with an error code
   atomic_request = 9,  ///< atomic on a word of registered memory
-  atomic_answer = 10,  ///< old value of the word
+  atomic_answer = 10,  ///< old value of the word of an atomic
 };
 
 inline constexpr std::size_t kRcCommonBytes = 20;
@@ -75,12 +76,12 @@ inline constexpr std::size_t kRcReadRangeBytes = 28;
 inline constexpr std::size_t kRcMaxReadRanges = 8;
 inline constexpr std::size_t kRcWordBytes = 8;
 
-/// Number of frames that a receiver tracks from the first missing one on, and so the largest number
-/// of unacknowledged frames.
+/// Number of frames that a receiver tracks, beginning with the first missing one, and so the
+/// largest number of unacknowledged frames.
 inline constexpr std::size_t kRcReceiveWindowFrames = 1024;
 inline constexpr std::size_t kRcMaxWords = kRcReceiveWindowFrames / 64;
 
-/// Bytes of the longest header, that of a read_request with all its ranges.
+/// Bytes of the longest header, that of a read_request with kRcMaxReadRanges ranges.
 inline constexpr std::size_t kRcHeaderMax = kRcCommonBytes + kRcMaxReadRanges * kRcReadRangeBytes;
 static_assert(kRcHeaderMax >= kRcCommonBytes + kRcMaxWords * kRcWordBytes);
 static_assert(kRcHeaderMax >= kRcWriteImmediateHeaderBytes);
@@ -103,8 +104,8 @@ struct RcFrame {
   bool resent = false;  ///< retransmission
   /// The newest frame that the sender of this frame received was `resent`.
   bool answers_resent = false;
-  bool answers_question = false;  ///< sent because an ack requested an ACK
-  bool gave_up = false;           ///< the sender has found the receiver lost
+  bool answers_question = false;  ///< answer to a question: an ack that requested an ACK
+  bool gave_up = false;           ///< the sender has declared the receiver lost
   bool alone = false;             ///< the sender got no answer from other ranks either
   bool continues = false;         ///< write, write_immediate: not the first frame of its operation
   /// Number of words (ack) or ranges (read_request); AtomicKind (atomic_request); error code
@@ -120,7 +121,7 @@ struct RcFrame {
   /// Offset in the message (send), the region (write) or the answer (read_response).
   std::uint64_t offset = 0;
   std::uint64_t remaining = 0;
-  std::uint64_t immediate = 0;  ///< of a WRITE; the old value (atomic_answer)
+  std::uint64_t immediate = 0;  ///< immediate (write_immediate) or old value (atomic_answer)
   AtomicOperands atomic{};
   /// Data; for ack and read_request the encoded words or ranges.
   std::span<const std::byte> payload;
@@ -129,21 +130,21 @@ struct RcFrame {
 /// The values from which a frame is built again for a retransmission; the payload is not copied.
 struct FrameRecord {
   RcKind kind = RcKind::empty;
-  std::uint8_t ranges = 0;  ///< read_request
-  /// Number of this rank's request; for read_response, atomic_answer and refused, of the peer's.
+  std::uint8_t ranges = 0;  ///< number of ranges (read_request)
+  /// Number of this rank's request, or of the peer's (read_response, atomic_answer, refused).
   std::uint32_t operation = 0;
   std::uint32_t bytes = 0;      ///< size of the data in bytes
   std::uint64_t position = 0;   ///< offset of the data in the operation
-  std::uint64_t key = 0;        ///< read_response
-  std::uint64_t offset = 0;     ///< read_response: offset of the READ in the region
-  std::uint64_t old_value = 0;  ///< atomic_answer
+  std::uint64_t key = 0;        ///< key of the region (read_response)
+  std::uint64_t offset = 0;     ///< offset of the READ in the region (read_response)
+  std::uint64_t old_value = 0;  ///< old value of the word (atomic_answer)
 };
 
 /// One frame to be sent: `header`, then `payload`.
 struct OutgoingFrame {
   std::array<std::byte, kRcHeaderMax> header;
   std::size_t header_bytes = 0;
-  /// Data in user memory, valid until the channel's next on_* call.
+  /// Data, not copied; valid until the channel's next on_* call.
   std::span<const std::byte> payload;
   std::uint32_t sequence = 0;
   bool sequenced = false;
@@ -174,7 +175,7 @@ std::uint64_t word_at(const RcFrame& frame, std::size_t index);
 Code refusal_code(const RcFrame& frame);
 
 const char* to_string(RcKind kind);
-/// "write seq 12 ack 7 operation 3 key 0x... offset 4096 remaining 100 (64 bytes)" for logs.
+/// The frame as text for logs, such as "write seq 12 ack 7 from 0x... to 0x... operation 3 ...".
 std::string to_string(const RcFrame& frame);
 
 }  // namespace tutti::device::rc

@@ -80,7 +80,7 @@ bool FrameReceiver::accept_next(const RcFrame& frame, CompletionSink& sink) {
       works_.accept_refusal(frame, ack_);
       return true;
     case RcKind::empty:
-      message_.clear();  // its rest was abandoned: no ping goes within a message
+      message_.clear();  // the sender abandoned the rest, since no ping is sent within a message
       return true;
     case RcKind::ack:
       return true;
@@ -106,7 +106,7 @@ bool FrameReceiver::accept_early(const RcFrame& frame, std::span<const std::byte
       break;
     case RcKind::write:
     case RcKind::write_immediate:
-      // A frame with a bad key is dropped here; its operation is refused when the frame is
+      // A frame with a bad key is dropped here; its operation is refused once the frame is
       // retransmitted and is the expected one.
       if (!accept_write(frame, added.placed)) return false;
       added.placed_bytes = static_cast<std::uint32_t>(frame.payload.size());
@@ -146,8 +146,8 @@ void FrameReceiver::run_early(CompletionSink& sink) {
 
 bool FrameReceiver::accept_write(const RcFrame& frame, std::byte*& placed) {
   if (frame.remaining == 0) return true;
-  // Not only this frame's data must fit into the region, but the rest of the operation: an
-  // operation is written completely or not at all.
+  // The whole rest of the operation must fit into the region, because an operation is written
+  // completely or not at all.
   const auto region = memory_.resolve(frame.key, frame.offset, frame.remaining);
   if (!region) return false;
   placed = region->data();
@@ -188,8 +188,8 @@ void FrameReceiver::refuse_write(const RcFrame& frame) {
   refused_operation_ = frame.operation;
 }
 
-// A sender that abandons its work sends the frames that were lost as empty ones. A last frame that
-// had arrived before must then have no effect.
+// A sender that abandons a WRITE replaces its lost frames by empty ones. If the last frame of the
+// WRITE arrived before, its immediate must then not be delivered.
 void FrameReceiver::finish_write(RcKind kind, const WritePart& part, std::uint64_t bytes,
                                  CompletionSink& sink) {
   const bool follows = part.operation == open_write_ && part.remaining == open_write_bytes_;

@@ -1,6 +1,6 @@
-// Takes the peer's frames, executes each once in order of sequence, and makes an ACK due. The data
-// of WRITEs and answers that arrive early are placed at once; early messages, READs and atomics are
-// kept.
+// The receiving side of a connection: it executes each frame of the peer once, in order of
+// sequence, and makes an ACK due. The data of early WRITEs and answers is placed at once; early
+// messages, READs and atomics are kept until the frames before them have arrived.
 #pragma once
 
 #include <cstddef>
@@ -23,8 +23,8 @@ namespace tutti::device::rc {
 
 class FrameReceiver {
  public:
-  /// All arguments but `peer` must outlive the receiver. `works` takes the peer's answers, and
-  /// `responses` takes its READs.
+  /// The referenced objects must outlive the receiver. `works` takes the peer's answers, and
+  /// `responses` takes its READs and atomics.
   FrameReceiver(Rank peer, const RcConfig& config, std::uint32_t next_expected,
                 const MemoryTable& memory, RcCounters& counters, WorkQueue& works,
                 ResponseQueue& responses)
@@ -66,12 +66,12 @@ class FrameReceiver {
     std::uint64_t remaining = 0;
     std::uint64_t immediate = 0;
   };
-  /// A frame that arrived while an earlier one was missing.
+  /// A frame that arrived while a frame before it was missing.
   struct Early {
     RcKind kind = RcKind::empty;
     std::byte* kept = nullptr;  ///< send, requests: copy of the frame until it is executed
     std::uint32_t kept_bytes = 0;
-    std::byte* placed = nullptr;  ///< write: destination of its data, already written
+    std::byte* placed = nullptr;  ///< write: destination to which the data is written already
     std::uint32_t placed_bytes = 0;
     WritePart write{};
   };
@@ -95,10 +95,10 @@ class FrameReceiver {
   ResponseQueue& responses_;
 
   ReceiveWindow window_;
-  std::vector<Early> early_;  ///< early frames by sequence number, allocated with the first
+  std::vector<Early> early_;  ///< early frames by sequence number, allocated with the first one
   BufferPool early_buffers_;
   std::vector<std::byte> message_;  ///< arrived part of a message of several frames
-  /// The WRITE of the last frame executed, and its bytes that later frames must bring.
+  /// Operation of the last WRITE frame executed, and the bytes that its later frames must bring.
   std::uint32_t open_write_ = 0;
   std::uint64_t open_write_bytes_ = 0;
   /// The expected frame belongs to refused_operation_, and an empty frame will replace it.

@@ -1,6 +1,6 @@
-// Decides when to ping a silent peer, and when it is lost: if a ping, or another frame that it must
-// acknowledge, has had no answer for the whole timeout. The caller asks only while something waits
-// for the peer.
+// Decides when a silent peer is pinged, and when it is lost. A peer is lost if it has not answered
+// a ping, or another frame that it must acknowledge, for the whole timeout. The caller uses the
+// result only while something waits for the peer.
 #pragma once
 
 #include <algorithm>
@@ -34,13 +34,13 @@ class PeerTimeout {
   }
   /// Records that the peer answered a question, so that packets pass in both directions.
   void on_answer(Instant now) { answered_at_ = now; }
-  /// True a few times in the last part of the wait for an answer.
+  /// True a few times in the last part of the timeout, in which other peers should be questioned.
   bool doubts(Instant now) {
     if (now < doubt_at()) return false;
     next_doubt_ = now + timeout_ / kDoubts;
     return true;
   }
-  /// Whether that part has begun.
+  /// True if the last part of the timeout has begun.
   bool in_doubt(Instant now) const { return now >= doubt_begins(); }
   /// Requests a ping once the peer has been silent for a part of the timeout.
   void on_timer(Instant now) {
@@ -49,7 +49,7 @@ class PeerTimeout {
 
   bool expired(Instant now) const { return now >= expires_at(); }
   bool ping_wanted() const { return ping_wanted_; }
-  /// kNever if the peer has answered every frame.
+  /// Time at which the peer counts as lost; kNever if it has answered every frame.
   Instant expires_at() const { return asked_at_ == kNever ? kNever : asked_at_ + timeout_; }
   Instant doubt_at() const {
     return asked_at_ == kNever ? kNever : std::max(doubt_begins(), next_doubt_);

@@ -94,7 +94,7 @@ void ResponseQueue::fill(bool undelivered, FrameRecord& record, RcFrame& out,
       frame.payload = *data;
       return;
     }
-    record.kind = RcKind::refused;  // refused for good: an invalid key never becomes valid again
+    record.kind = RcKind::refused;  // permanently, because an invalid key never becomes valid again
     out.kind = RcKind::refused;
     out.offset = 0;
   }

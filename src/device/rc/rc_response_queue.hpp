@@ -1,6 +1,5 @@
 // The answers that this side owes its peer, in order of request: the data of READs, sent from the
-// registered region, the old values of atomics, and refusals of work whose key, range or alignment
-// is invalid.
+// registered region, the old values of atomics, and refusals.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +17,7 @@ class ResponseQueue {
   ResponseQueue(std::uint32_t max_frame_bytes, const MemoryTable& memory, RcCounters& counters)
       : max_frame_bytes_(max_frame_bytes), memory_(memory), counters_(counters) {}
 
-  /// Sets the largest length of the frames that are cut from now on.
+  /// Sets the largest length in bytes of the frames that are cut from now on.
   void limit_frames(std::uint32_t bytes) { max_frame_bytes_ = bytes; }
 
   /// Queues the answers to a read_request.
@@ -40,8 +39,8 @@ class ResponseQueue {
   void fill(bool undelivered, FrameRecord& record, RcFrame& out, OutgoingFrame& frame) const;
 
  private:
-  /// Number of answers in the queue: one for each open READ or atomic of the peer, and as many refusals of
-  /// WRITEs.
+  /// Largest number of answers in the queue: one for each open READ or atomic of the peer, and as
+  /// many refusals of WRITEs.
   static constexpr std::uint32_t kSlots = 2 * kMaxOpenReads;
 
   struct Response {

@@ -44,7 +44,7 @@ Status WorkQueue::push(const WorkRequest& request) {
     std::memcpy(added.inline_copy, request.local.data(), request.local.size());
     added.request.local = {added.inline_copy, request.local.size()};
   }
-  work(end_++) = added;  // the queue is unchanged if an exception comes first
+  work(end_++) = added;  // an exception before this line leaves the queue unchanged
   awaited_ += awaited(request) ? 1 : 0;
   ++uncut_of(request);
   return {};
@@ -117,7 +117,7 @@ void WorkQueue::cut_reads(FrameRecord& record) {
   }
 }
 
-/// Records that the next work is put into a request frame as a whole.
+/// Records that the next work, a READ or atomic, goes into a request frame as a whole.
 void WorkQueue::ask(Work& asked) {
   asked.frames = 1;
   asked.all_cut = true;
@@ -141,7 +141,7 @@ void WorkQueue::fill(const FrameRecord& record, RcFrame& out, OutgoingFrame& fra
     return;
   }
   const Work& source = work(record.operation);
-  // Work that failed: the peer needs only the frame's sequence number.
+  // For work that failed, the peer needs only the frame's sequence number.
   if (source.code != Code::ok) {
     out.kind = RcKind::empty;
     return;
@@ -213,7 +213,7 @@ void WorkQueue::accept_refusal(const RcFrame& frame, DelayedAck& ack) {
     finish_read(*refused, ack);
     return;
   }
-  // The work was not sent yet, or all its frames are acknowledged.
+  // A refusal is ignored if the work was not sent yet or all its frames are acknowledged.
   if (refused->frames == 0) return;
   refused->code = refusal_code(frame);
   end_cutting(*refused);
@@ -244,7 +244,8 @@ void WorkQueue::complete_head(Code code, CompletionSink& sink, Blame blame) {
   completion.peer = peer_;
   completion.work_id = request.work_id;
   completion.blame = blame;
-  // The peer refused the request because its frames of full length do not arrive here.
+  // Code::peer_failed means that the peer refused the READ, because frames of full length from the
+  // peer do not reach this rank.
   if (done.code == Code::peer_failed) {
     completion.undelivered_bytes = config_.overhead_bytes + config_.max_frame_bytes;
   }

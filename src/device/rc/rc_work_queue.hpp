@@ -1,5 +1,5 @@
-// The work posted to one peer, in order, from `push` to completion. It is cut into frames, which
-// are filled from the poster's memory at each transmission.
+// The work posted to one peer, in order, from `push` to completion. The work is cut into frames,
+// which are filled from the poster's memory at each transmission.
 #pragma once
 
 #include <array>
@@ -32,13 +32,13 @@ class WorkQueue {
         end_(first),
         inline_buffers_(kInlineSendBytes, config.max_queued_requests) {}
 
-  /// Fails as RcChannel::post.
+  /// Fails like RcChannel::post, except with peer_failed.
   Status push(const WorkRequest& request);
   /// The number of the next work that is posted.
   std::uint32_t end() const { return end_; }
   /// True if all work is completed.
   bool empty() const { return first_ == end_; }
-  /// True if the poster may wait for a WRITE or READ to complete.
+  /// True if the poster may wait for a WRITE, READ or atomic to complete.
   bool awaited() const { return awaited_ > 0; }
 
   /// True if some work is not completely cut into frames.
@@ -63,15 +63,16 @@ class WorkQueue {
 
   /// Records that the peer has acknowledged a frame of this work.
   void on_acknowledged(std::uint32_t operation) { --work(operation).frames; }
-  /// Places the data of a read_response or atomic_answer. The end of the work makes an ACK due.
+  /// Places the data of a read_response or atomic_answer. Makes an ACK due if the answer is
+  /// complete.
   void accept_answer(const RcFrame& frame, DelayedAck& ack);
-  /// Marks the work that the peer refused as failed. The end of a READ or atomic makes an ACK due.
+  /// Marks the work that the peer refused as failed. Makes an ACK due if it is a READ or atomic.
   void accept_refusal(const RcFrame& frame, DelayedAck& ack);
   /// Completes the finished work at the head of the queue.
   void complete(CompletionSink& sink) {
     while (first_ != next_ && finished(work(first_))) complete_head(work(first_).code, sink);
   }
-  /// Completes all work with `code`.
+  /// Completes all work with `code`, except that refused work keeps the code of its refusal.
   void fail(Code code, CompletionSink& sink, Blame blame);
   /// Releases the posters' memory, as RcChannel::abandon does.
   void abandon(DelayedAck& ack);
@@ -125,7 +126,7 @@ class WorkQueue {
   std::uint32_t end_;
   std::uint32_t open_reads_ = 0;  ///< READs and atomics requested and not answered
   std::uint32_t awaited_ = 0;
-  std::array<std::uint32_t, 3> uncut_{};  ///< by priority: number of works not completely cut
+  std::array<std::uint32_t, 3> uncut_{};  ///< number of requests not completely cut, by priority
   BufferPool inline_buffers_;
 };
 

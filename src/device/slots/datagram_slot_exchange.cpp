@@ -61,7 +61,8 @@ std::uint32_t DatagramSlotExchange::pieces_of(std::uint64_t block_bytes) const {
   return static_cast<std::uint32_t>(std::max<std::uint64_t>(pieces, 1));
 }
 
-/// A slot may be reused once every peer has acknowledged the exchange kSlots before this one.
+/// A slot may be reused once every peer has acknowledged the exchange kSlots before the present
+/// one.
 bool DatagramSlotExchange::slot_is_free() {
   for (std::uint32_t r = 0; r < size(); ++r) {
     if (rank_of(r) != me() && number() > acked_by_[r] + kSlots) return false;
@@ -88,8 +89,8 @@ void DatagramSlotExchange::publish() {
   send_rest();
 }
 
-/// A chunk that the socket refuses for good counts as lost: a rank that misses the entry sends a
-/// slot NAK.
+/// Sends the unsent chunks of this rank's entry. Chunks that the queue pair refuses with an error
+/// count as lost, and a rank that misses the entry sends a NAK.
 void DatagramSlotExchange::send_rest() {
   const Own& own = own_[number() % kSlots];
   const std::uint32_t first = pieces_of(own_block().size()) - unsent_;
@@ -110,8 +111,8 @@ void DatagramSlotExchange::progress() {
   constexpr int kMaxLooks = 4;
   for (int look = 0; look < kMaxLooks; ++look) {
     const std::size_t count = pair_.poll(chunks_);
-    // A chunk that fails this check is counted by the queue pair. Stale chunks are checked, too, so
-    // that every repeated or forged one is counted.
+    // The queue pair counts each chunk that fails this check. Old chunks are checked, too, so that
+    // every repeated or forged chunk is counted.
     for (std::size_t i = 0; i < count; ++i) {
       if (pair_.copy_and_verify(chunks_[i], nullptr) && !accept(chunks_[i])) ++rejected_;
     }
@@ -138,7 +139,8 @@ std::optional<SlotEntry> DatagramSlotExchange::entry_of(Rank rank) {
   return SlotEntry{rank, slot.header, slot.block};
 }
 
-/// Stores a verified chunk of another rank's entry; false if it is not a valid part of an entry.
+/// Stores a verified chunk of another rank's entry, or ignores a duplicate; false if the chunk is
+/// not a valid part of an entry.
 bool DatagramSlotExchange::accept(const ReceivedChunk& chunk) {
   // An entry of an acknowledged exchange is a duplicate, and no rank can be more than kSlots
   // exchanges ahead.
@@ -147,8 +149,8 @@ bool DatagramSlotExchange::accept(const ReceivedChunk& chunk) {
   return store(chunk.source, acked_ + ahead, chunk.psn, chunk.payload);
 }
 
-/// Stores a chunk, with its slot header, of a rank's entry in `exchange`; false if it is not a valid
-/// part of an entry.
+/// Stores a chunk, with its slot header, of a rank's entry in `exchange`; false if the chunk is not
+/// a valid part of an entry.
 bool DatagramSlotExchange::store(Rank from, std::uint64_t exchange, std::uint32_t index_of_piece,
                                  std::span<const std::byte> chunk) {
   ExchangeHeader header;
@@ -177,7 +179,7 @@ std::span<const std::byte> DatagramSlotExchange::entry(std::uint32_t missed) con
   if (back > kSlots || number() <= back) return {};
   const std::uint64_t wanted = number() - back;
   const Own& own = own_[wanted % kSlots];
-  // The first transmission of the entry may still be pending; then it is not repeated.
+  // An entry whose first transmission is still pending is not sent again.
   if (own.number != wanted || (back == 0 && (slot_busy() || unsent_ > 0))) return {};
   return own.chunks;
 }

@@ -214,8 +214,8 @@ void ContributeOperation::on_completion(Instant, const device::Completion& compl
 }
 
 bool ContributeOperation::locally_complete() const {
-  // An Allreduce's results arrive by Broadcasts, which are later operations. They can begin only if
-  // this one counts as locally complete.
+  // An Allreduce's results arrive by Broadcasts, which are later operations. The Broadcasts can
+  // begin only if this operation counts as locally complete.
   return call_.kind == InNetworkKind::allreduce || done();
 }
 

@@ -48,8 +48,8 @@ class ContributeOperation final : public Operation {
   void on_immediate(Instant now, Rank from, std::uint32_t count) override;
   void on_completion(Instant now, const device::Completion& completion) override;
   bool poll(Instant now) override;
-  /// False for a Reduce-Scatter: starting the ranks together makes it slower if an Allgather, to
-  /// which it leaves the uplink, runs at the same time.
+  /// False for a Reduce-Scatter: starting the ranks together makes a Reduce-Scatter slower beside
+  /// an Allgather, whose multicast has precedence on the uplink.
   bool begins_together() const override { return call_.kind != InNetworkKind::reduce_scatter; }
   bool locally_complete() const override;
   bool done() const override;
@@ -95,8 +95,8 @@ class ContributeOperation final : public Operation {
   Instant stalled_since_{};
 };
 
-/// Tells the aggregator that this rank makes no further calls. The operation is done when every
-/// rank has said so.
+/// Tells the aggregator that this rank makes no further calls. The operation is done when the
+/// aggregator reports that no rank makes further calls.
 class InNetworkLeave final : public Operation {
  public:
   InNetworkLeave() : Operation({"leave", "in_network", kNoRank, 0}) {}

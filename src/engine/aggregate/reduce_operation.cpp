@@ -90,8 +90,8 @@ void ReduceOperation::start(Instant now, bool) {
   protocol::Outbox outbox;
   for (std::uint32_t r = 0; r < window_->ranks(); ++r) {
     if (window_->left[r]) continue;
-    // Ranks are watched between calls, too, because otherwise a job that has died would occupy its
-    // aggregator window for ever.
+    // Ranks are watched between calls, too, because otherwise a job that has died would never
+    // release its aggregator window.
     context().peers().watch(rank_of(r));
     outbox.send(rank_of(r), MessageKind::window, epoch(), window_->key(r).key);
   }
@@ -116,8 +116,8 @@ void ReduceOperation::on_message(Instant now, Rank from, const Message& message)
   }
 }
 
-// Tells the ranks that every rank has left. Each rank waits for this before it closes, so that it
-// can acknowledge the last messages of the others.
+// Tells the ranks that every rank has left. Each rank waits for this message before it closes, so
+// that it can acknowledge the last messages of the other ranks.
 void ReduceOperation::all_left() {
   over_ = true;
   protocol::Outbox outbox;
@@ -216,8 +216,8 @@ bool ReduceOperation::poll(Instant now) {
 
 bool ReduceOperation::present(std::uint32_t segment) const {
   for (std::uint32_t r = 0; r < window_->ranks(); ++r) {
-    // A rank that adds its contribution to the result of its own block sends no such segment. It
-    // sends only the memory key with which the aggregator writes the block's result.
+    // A rank that adds its own contribution to the result does not send this segment. The
+    // aggregator needs only the rank's call record, which has the memory key for the result.
     const std::uint32_t needed = plan_.stays(segment, rank_of(r)) ? 1 : segment + 1;
     if (arrived_[r] < needed) return false;
   }

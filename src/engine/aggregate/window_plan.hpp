@@ -1,5 +1,5 @@
-// How a reduction by an aggregator is cut into segments. The ranks and the aggregator compute this
-// identically; a rank announces its call by a call record.
+// How a reduction by an aggregator is cut into segments. The ranks and the aggregator compute the
+// same segments; a rank announces its call by a call record.
 //
 // The vector has one block, or one for each rank. The segments are numbered in the order in which
 // they are sent: the first segments of all blocks, then the second ones, and so on, so that all

@@ -16,8 +16,8 @@ class BarrierPolicy {
   /// that would exceed this limit begins with a ready barrier.
   static constexpr std::uint64_t kMaxUnexpectedBytes = 4 << 20;
 
-  /// `lossless`: the device loses nothing and credits do not limit the senders, so every multicast
-  /// begins with a ready barrier.
+  /// `lossless`: the network drops no packet for lack of buffers and credits do not limit the
+  /// senders, so every multicast begins with a ready barrier.
   BarrierPolicy(const Settings& settings, bool lossless)
       : always_(settings.always_barrier),
         lossless_(lossless),
@@ -32,8 +32,8 @@ class BarrierPolicy {
   bool always_;
   bool lossless_;
   std::uint64_t window_bytes_;
-  std::uint64_t unconfirmed_bytes_ = 0;             ///< multicast
-  std::uint64_t unconfirmed_unexpected_bytes_ = 0;  ///< messages
+  std::uint64_t unconfirmed_bytes_ = 0;             ///< unconfirmed bytes of multicasts
+  std::uint64_t unconfirmed_unexpected_bytes_ = 0;  ///< unconfirmed bytes of messages
 };
 
 }  // namespace tutti::engine

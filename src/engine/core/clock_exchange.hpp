@@ -66,7 +66,7 @@ class ClockExchange final : public Operation {
   Instant asked_at_{};
   std::vector<std::uint32_t> answered_;  ///< at rank 0, by rank: number of questions answered
   std::uint64_t unanswered_ = 0;         ///< at rank 0: number of questions not answered yet
-  bool sent_ = false;                    ///< true: something was sent since the last poll
+  bool sent_ = false;                    ///< true: a message was sent since the last poll
   bool over_ = false;
 };
 

@@ -29,7 +29,7 @@ void release_buffers(device::Endpoint& endpoint, const OperationQueue& operation
 }
 
 /// The error of a collective that a rank will never begin, because it has closed its communicator;
-/// ok: there is none. That rank is no longer watched, so the collective would not end.
+/// ok: no such collective. That rank is no longer watched, so the collective would not end.
 Status closed_without(const OperationQueue& operations, const SlotRecovery& slots,
                       const RankNames& names) {
   for (const auto& operation : operations.active()) {
@@ -120,8 +120,8 @@ bool CommunicatorContext::poll(Instant now) {
   return worked;
 }
 
-/// If this is true, most rounds poll only the slot exchange. Running the rest of the engine, whose
-/// code is no longer cached, would take longer than the short collective itself.
+/// While this function returns true, most rounds poll only the slot exchange. Running the rest of
+/// the engine, whose code is no longer cached, would take longer than the short collective itself.
 bool CommunicatorContext::only_slot_exchange_active() const {
   return operations_.only_slot_exchange() && !messages_.has_deferred() && !tagged_.busy() &&
          !failures_.noted() && !receiver_.has_workers();

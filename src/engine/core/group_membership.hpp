@@ -1,5 +1,5 @@
-// Keeps this rank in its multicast groups while the job runs: joins them again if blocks come
-// without multicast, counts this, and reports once that it does not help.
+// Keeps this rank in its multicast groups while the job runs: joins them again if blocks come only
+// by reliable connections, and reports once that joining again does not help.
 #pragma once
 
 #include <cstdint>

@@ -8,7 +8,7 @@ namespace tutti::engine {
 
 void Completion::end(const Status& result) {
   status = result;
-  // The callback leaves this object before it runs: it may own the object, or set a new callback.
+  // A callback is moved out before it runs, because it may own this object or set a new callback.
   while (callback) {
     auto present = std::exchange(callback, nullptr);
     try {
@@ -18,7 +18,7 @@ void Completion::end(const Status& result) {
       throw;
     }
   }
-  // The pointer is used once: a thread that sees `done` may set it anew.
+  // The pointer is cleared before `done` is set, because a thread that sees `done` may set it anew.
   Completion* const any = std::exchange(any_of, nullptr);
   done.store(true, std::memory_order_release);
   if (any != nullptr) any->done.store(true, std::memory_order_release);

@@ -31,7 +31,7 @@ struct ReceiveView;
 struct Completion {
   std::atomic<bool> done{false};
   Status status;        ///< result of the collective; valid once `done` is true
-  MessageInfo message;  ///< message that a receive has got; valid once `done` is true
+  MessageInfo message;  ///< tagged message that the call has received; valid once `done` is true
   std::function<void(const Status&)>
       callback;  ///< function that the owner of the engine calls once, at the end
   std::atomic<std::uint64_t> chunks_present{0};
@@ -39,8 +39,8 @@ struct Completion {
   /// The context whose slot exchange completes this request, so that a waiting thread need poll
   /// only that exchange. Null if the full engine must run; set before the operation begins.
   std::atomic<CommunicatorContext*> inline_poll_context{nullptr};
-  /// Set to done together with this one, for a thread that waits for any of several calls; only the
-  /// owner of the engine uses the pointer.
+  /// A second completion that `end` also marks as done, for a thread that waits for any of several
+  /// calls. Only the owner of the engine uses the pointer.
   Completion* any_of = nullptr;
 
   /// Ends the collective; only the owner of the engine calls this.
@@ -58,7 +58,7 @@ struct Description {
 /// The data that a rank still waits for.
 struct Missing {
   std::string text{};      ///< "rank 2's chunks 120-355 of 512"
-  std::set<Rank> ranks{};  ///< ranks from which it must come, as far as this rank knows
+  std::set<Rank> ranks{};  ///< ranks from which the data must come, as far as this rank knows
 };
 
 /// Handles input that an operation does not accept: counts it, or fails the communicator.
@@ -147,7 +147,8 @@ class Operation {
   /// True if no rank makes progress until all ranks have sent. Ranks that share a core then yield
   /// after each send so that all start early.
   virtual bool begins_together() const { return false; }
-  /// True for a slot exchange, which needs neither messages nor chunks and is cheap to poll.
+  /// True for a slot exchange, which is cheap to poll and needs no messages unless entries are lost
+  /// or late.
   virtual bool meets() const { return false; }
   /// True if `poll` has data to send that the send queue did not take.
   virtual bool blocked() const { return false; }

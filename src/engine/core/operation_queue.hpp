@@ -33,7 +33,8 @@ class OperationQueue {
   /// Hands a collective to the engine. Any thread may call this; it takes no lock.
   void submit(std::unique_ptr<Operation> operation) { submitted_.push(std::move(operation)); }
 
-  /// Whether the owner polls this communicator only after an event (`EnginePoller`). Any thread.
+  /// Whether the owner polls this communicator only after an event (`EnginePoller`). Any thread may
+  /// use the flag.
   std::atomic<bool>& dormant() { return dormant_; }
 
   // Only the owner of the engine calls the functions below.
@@ -52,14 +53,14 @@ class OperationQueue {
     return std::all_of(active_.begin(), active_.end(),
                        [](const auto& one) { return one->locally_complete(); });
   }
-  /// Provides memory so that the next call of `activate` does not throw.
+  /// Reserves memory so that the next call of `activate` does not throw.
   void make_room() { active_.reserve(active_.size() + 1); }
   /// Moves out the oldest queued collective.
   std::unique_ptr<Operation> take_queued();
   /// Makes a collective active. Its epoch is the value that `next_epoch` had before the call.
   Operation& activate(std::unique_ptr<Operation> operation);
-  /// Sets aside the collective that became active last, because its beginning threw: it gets no call
-  /// any more, and `fail_all` ends it.
+  /// Sets aside the collective that became active last, because its beginning threw: the engine no
+  /// longer calls it, and `fail_all` ends it.
   void set_aside_last() {
     unbegun_ = std::move(active_.back());
     active_.pop_back();
@@ -75,8 +76,8 @@ class OperationQueue {
     }
     return nullptr;
   }
-  /// The data for which a collective waits. One that has not begun waits for an active one; a
-  /// completion of another kind, for nothing.
+  /// The data for which the collective of `completion` waits; a collective that has not begun waits
+  /// for the end of an active one. Empty if `completion` belongs to no queued or active collective.
   Missing missing_of(const Completion& completion) const;
   /// Moves out the active collective with index `position`.
   std::unique_ptr<Operation> take(std::size_t position);

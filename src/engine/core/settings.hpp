@@ -32,7 +32,7 @@ struct Settings {
   std::uint64_t retain_bytes = 0;
   Nanoseconds path_test_interval{0};  ///< time without progress before a path test; 0: no test
   Nanoseconds ack_delay{1'000'000};   ///< delay of delivery ACKs after the last block
-  /// A sender activates its successor this long before its own last byte leaves.
+  /// Time from the activation of a sender's successor until the sender's own last byte leaves.
   Nanoseconds activation_lead{300'000};
 };
 

@@ -46,7 +46,7 @@ class SubmissionQueue {
     Node* next;
   };
 
-  /// Moves the submitted calls, the last of which comes first, to `oldest_` in reverse.
+  /// Moves the submitted calls, which are linked newest first, to `oldest_`, oldest first.
   void take_over() {
     Node* node = head_.exchange(nullptr, std::memory_order_acquire);
     while (node != nullptr) {

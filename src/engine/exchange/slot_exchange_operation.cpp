@@ -127,8 +127,8 @@ bool SlotExchangeOperation::take_all(std::span<const device::SlotEntry> entries)
                      [this](const device::SlotEntry& entry) { return take(entry); });
 }
 
-/// An entry that has come as a whole waits for the reordering allowance, because a late rank
-/// multicasts the entry at the same time.
+/// A requested entry that has come as a whole is used only after the reordering allowance, because
+/// the multicast of a rank that was merely late may still arrive.
 void SlotExchangeOperation::on_data(Instant now, Rank from, std::uint32_t slot,
                                     std::span<const std::byte> payload) {
   const std::uint32_t part = slot & ~SlotRecovery::kLastPart;
@@ -164,8 +164,8 @@ bool SlotExchangeOperation::take_requested() {
   return any;
 }
 
-/// Tells the membership whose entries came by multicast. An entry for a root alone may have come by
-/// unicast, which proves nothing.
+/// Tells GroupMembership from which ranks entries came by multicast. An entry for a root alone may
+/// have come by unicast, which proves nothing about multicast.
 void SlotExchangeOperation::judge_sources(Instant now) {
   GroupMembership& membership = context().receiver().membership();
   if (header_.flow == Flow::all_to_root || (restored_.empty() && !membership.suspects())) return;
@@ -212,7 +212,8 @@ void SlotExchangeOperation::request_missing(Instant now) {
   request_at_ = now + request_after_;
   request_after_ = std::min(2 * request_after_, kRequestIntervalMax);
   if (slot_exchange_->slot_busy()) context().slots().request_acks(now);
-  // An entry that was requested before is late, or the network drops multicast.
+  // After the first request, the entry goes by the reliable connection, because the network may
+  // drop multicast.
   const bool reliably = requests_++ > 0 || context().receiver().membership().lost();
   context().slots().request_entries(
       now, slot_exchange_->missing(), epoch(),
@@ -224,7 +225,7 @@ void SlotExchangeOperation::watch_missing() {
   for (const Rank rank : slot_exchange_->missing()) context().peers().watch(rank);
   if (!slot_exchange_->slot_busy()) return;
   // A rank that has not left an earlier exchange keeps this rank's slot busy. If that rank is dead,
-  // possibly no other rank notices it.
+  // possibly no other rank watches it.
   context().peers().watch_all();
 }
 

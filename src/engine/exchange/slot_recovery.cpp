@@ -39,8 +39,8 @@ bool SlotRecovery::on_message(Instant now, Rank from, const protocol::Message& m
   }
 }
 
-/// Sends this rank's entry again, by the way that the request names; false if this rank has none or
-/// has sent it.
+/// Sends this rank's entry again, by the way that the request names; false if this rank has no such
+/// entry or has already sent it.
 bool SlotRecovery::answer(Instant now, Rank from, const protocol::Message& request) {
   if ((request.argument & kReliably) == 0) return slots_->resend(request.epoch);
   std::span<const std::byte> rest = slots_->entry(request.epoch);

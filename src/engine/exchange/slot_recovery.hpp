@@ -1,6 +1,6 @@
 // Recovery of slot exchanges on a device that loses entries. A rank asks for the entries that it
-// misses. Before a rank reuses a slot, it asks which ranks have read the slot's last entry. On any
-// other device nothing is sent.
+// misses. Before a rank reuses a slot, it asks which ranks have read the slot's last entry. On a
+// device that loses no entries, nothing is sent.
 #pragma once
 
 #include <cstdint>
@@ -40,10 +40,10 @@ class SlotRecovery {
   /// The way by which a requested entry comes.
   enum class Way : std::uint8_t { multicast, reliable };
   /// Asks these ranks for their entries of the current exchange, which have not arrived; `epoch` is
-  /// that of its collective. Called only for a device that loses entries. An entry that comes by
-  /// the reliable connection is data of the collective.
+  /// the epoch of its collective. Called only for a device that loses entries. An entry that comes
+  /// by the reliable connection is data of the collective.
   void request_entries(Instant now, std::span<const Rank> ranks, std::uint32_t epoch, Way way);
-  /// True for data of a collective that has ended at this rank, which may have requested it.
+  /// True if data of this collective, which has ended here, may answer a request of this rank.
   bool may_have_requested(std::uint32_t epoch) const {
     return requests_reliably_ && !circular_before(requested_epoch_, epoch);
   }
@@ -77,9 +77,9 @@ class SlotRecovery {
   observe::Counters& counters_;
   std::vector<Closed> closed_;
   bool requests_reliably_ = false;  ///< this rank has requested an entry by a reliable connection
-  std::uint32_t requested_epoch_ = 0;  ///< epoch of the last such request
-  /// By rank: the last exchange whose entry the rank was sent by its reliable connection, which
-  /// loses nothing, so that later requests of the same exchange need no answer.
+  std::uint32_t requested_epoch_ = 0;  ///< epoch of the last request by a reliable connection
+  /// By rank: the last exchange whose entry this rank has sent by the reliable connection. That
+  /// connection loses nothing, so a repeated request for the same exchange needs no answer.
   std::vector<std::optional<std::uint32_t>> answered_;
   protocol::Outbox outbox_;
 };

@@ -139,7 +139,7 @@ void MessageRouter::on_message(Instant now, Rank from, std::span<const std::byte
   } else if (unexpected_.size() < kMaxUnexpectedMessages) {
     unexpected_.keep(message->epoch, {from, *message});
   } else {
-    // The connection is reliable, so that a dropped message would never be sent again.
+    // The connection is reliable, so a message dropped here would never be sent again.
     failures_.fail(
         failures_.misfit(from, Code::peer_failed,
                          "{} sent a message for collective #{}, which this rank has not called, "

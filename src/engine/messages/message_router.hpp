@@ -30,8 +30,8 @@ class MessageRouter final : public RejectionSink {
   /// A membership probe that has arrived.
   struct Probe {
     Rank source;
-    std::uint64_t subgroup;  ///< or device::kUnicast
-    std::uint32_t bytes;     ///< size of its datagram
+    std::uint64_t subgroup;  ///< subgroup of the probe; device::kUnicast: sent by unicast
+    std::uint32_t bytes;     ///< size of the probe's datagram
   };
 
   /// The referenced objects must outlive this one.
@@ -51,7 +51,7 @@ class MessageRouter final : public RejectionSink {
   bool take(Instant now, std::span<const device::Completion> completions);
   /// Delivers messages that arrived before their collective began here.
   void deliver_unexpected(Instant now, Operation& operation);
-  /// Whether probes are kept for take_probes. They are not at first.
+  /// Sets whether probes are kept for `take_probes`; at first they are not.
   void keep_probes(bool on) { keeps_probes_ = on; }
   /// Moves out the probes received so far.
   std::vector<Probe> take_probes() { return std::exchange(probes_, {}); }

@@ -28,8 +28,7 @@ class MessageSender {
   /// Sends a schedule's data eagerly: it is copied, and leaves as soon as the device takes it.
   void send_data(Instant now, Rank to, std::uint32_t epoch, std::uint32_t slot,
                  std::span<const std::byte> payload, Priority priority = Priority::normal);
-  /// Sends a message that consists of two parts and has at most `max_message_bytes` of the endpoint.
-  /// It is copied.
+  /// Copies and sends a message of two parts, together at most `max_message_bytes` of the endpoint.
   void send_parts(Instant now, Rank to, std::span<const std::byte> header,
                   std::span<const std::byte> payload, Priority priority = Priority::normal);
   /// Largest payload of send_data, in bytes.

@@ -17,7 +17,7 @@ namespace {
 /// kEntryBytes of it.
 constexpr std::uint64_t kRoomBytes = 128 * 1024;
 constexpr std::uint64_t kEntryBytes = 64;
-/// Limit on the messages without a receive, which ranks that receive what they are sent never reach.
+/// Limit on unexpected messages. A rank that posts a receive for each message never reaches it.
 constexpr std::size_t kMaxUnexpected = std::size_t{1} << 20;
 
 std::uint64_t room_of(std::uint64_t payload_bytes) { return payload_bytes + kEntryBytes; }
@@ -249,7 +249,7 @@ void TaggedMessages::on_read(Instant now, const device::Completion& completion) 
   end(number, {});
 }
 
-/// Tells the source of a message that this rank needs it no longer.
+/// Tells the source of a message that this rank no longer needs the message.
 void TaggedMessages::finish_message(Instant now, const Message& message) {
   const Rank source = message.envelope.source;
   if (message.kind == TaggedKind::eager) return return_room(now, source, room_of(message.bytes));
@@ -296,7 +296,7 @@ void TaggedMessages::fail_all(const Status& failed) {
     end(first->first, failed_call(*first->second.call, failed));
   }
   for (auto* next = submitted_.front(); next != nullptr; next = submitted_.front()) {
-    // A call that was being begun when an exception came is in `calls_`.
+    // A null entry is a call whose beginning threw an exception; `calls_` has that call.
     if (*next && (*next)->kind != TaggedCall::Kind::cancel) {
       const Status status = failed_call(**next, failed);
       end_call(std::move(*next), status);

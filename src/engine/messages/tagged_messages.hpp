@@ -4,8 +4,8 @@
 // A short message is sent eagerly with its data; one copy waits at the receiver if no receive is
 // posted. The receiver READs a longer message from the sender's memory once a receive is posted, so
 // that the sender's application is not needed. Each rank has a limited room for eager messages at
-// each other rank. Without room left a short message is READ, too: the store of unexpected messages
-// is bounded, and no message waits for another one.
+// each other rank. If no room is left, the receiver READs a short message, too. So the store of
+// unexpected messages is bounded, and no message waits for another one.
 #pragma once
 
 #include <cstddef>
@@ -31,7 +31,7 @@
 
 namespace tutti::engine {
 
-/// One send or receive of the application, or the wish to cancel a receive.
+/// One send or receive of the application, or the cancellation of a receive.
 struct TaggedCall {
   enum class Kind : std::uint8_t { send, receive, cancel };
   Kind kind = Kind::send;
@@ -78,7 +78,7 @@ class TaggedMessages {
   void release_memory();
   /// Ends every call with an error that quotes `failed`.
   void fail_all(const Status& failed);
-  /// Number of messages sent and received, which changes with each progress.
+  /// A number that changes whenever an eager message is sent, a message arrives or a call ends.
   std::uint64_t progress() const {
     return counters_.tagged_sent_eager + counters_.tagged_expected + counters_.tagged_unexpected +
            calls_ended_;
@@ -89,30 +89,29 @@ class TaggedMessages {
   // an index.
   static constexpr std::uint64_t kWorkBit = std::uint64_t{1} << 31;
 
-  using Number = std::uint32_t;  ///< of 31 bits
-  /// A send or receive under way. Numbers of sends are sent to the receiver.
+  using Number = std::uint32_t;  ///< number of 31 bits
+  /// A send or receive under way. The number of a send is known to its receiver.
   struct Call {
     std::unique_ptr<TaggedCall> call;
-    /// Key of the memory that the receiver READs; 0: this send has not registered any.
+    /// Key of the sender's memory that the receiver READs; 0: no memory is registered.
     device::MemoryKey key{};
-    Number message = 0;  ///< of a receive that READs: sender's number of the message
+    Number message = 0;  ///< sender's number of the message that this receive READs
   };
-  /// A message that this rank has heard of.
+  /// A message that has arrived at this rank, or was announced to it.
   struct Message {
     protocol::TaggedKind kind = protocol::TaggedKind::eager;
     protocol::TagMatcher::Envelope envelope{};
     std::uint64_t bytes = 0;
-    std::uint64_t key = 0;                 ///< of the message's memory at its source
+    std::uint64_t key = 0;                 ///< key of the message's memory at its source
     Number number = 0;                     ///< number of the message at its source
-    std::span<const std::byte> payload{};  ///< of an eager message
+    std::span<const std::byte> payload{};  ///< payload of an eager message
     std::vector<std::byte> stored{};       ///< copy of the payload of an unexpected message
   };
-  /// The room for eager messages, in bytes: what this rank has used at the peer, and what messages
-  /// of the peer, received since the last credit, had used here.
+  /// The room for eager messages between this rank and one peer, in bytes.
   struct Room {
-    std::uint64_t used = 0;
-    std::uint64_t to_return = 0;
-    std::uint64_t stored = 0;  ///< used here by unexpected messages
+    std::uint64_t used = 0;       ///< bytes at the peer that this rank's messages use
+    std::uint64_t to_return = 0;  ///< bytes here that the peer may use again after the next credit
+    std::uint64_t stored = 0;     ///< bytes here that unexpected messages of the peer use
   };
 
   void begin(Instant now, std::unique_ptr<TaggedCall>& call);
@@ -146,7 +145,7 @@ class TaggedMessages {
   SubmissionQueue<TaggedCall> submitted_;
   protocol::TagMatcher matcher_;
   std::unordered_map<Number, Call> calls_;
-  std::unordered_map<std::uint64_t, Message> unexpected_;  ///< by their number in the matcher
+  std::unordered_map<std::uint64_t, Message> unexpected_;  ///< messages by number in the matcher
   std::unordered_map<Rank, Room> rooms_;
   std::vector<Number> reads_to_post_;  ///< receives whose READ the device has refused so far
   Number next_number_ = 0;

@@ -45,8 +45,8 @@ class BlockSender {
   /// True if a send queue still reads the bytes of the block.
   bool reads_posted() const;
 
-  /// True if a send queue was full. If the device can report free room, it must be asked to do so;
-  /// otherwise `retry_after` tells when to poll again.
+  /// True if a send queue was full in this round. If the device can report free room, the caller
+  /// must ask for that report; otherwise `retry_after` tells when to poll again.
   bool blocked() const { return blocked_; }
   /// Makes the sender wait until posted chunks have left the send queue. No device reports that, so
   /// the sender must be polled again after `retry_after`.

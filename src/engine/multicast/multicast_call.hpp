@@ -39,7 +39,7 @@ struct MulticastCall {
   bool gather = false;
   std::uint64_t data_bytes = 0;  ///< payload bytes of all blocks together
   bool retains_copy = false;     ///< true: the root retains a copy, and there is no handshake
-  /// True: nothing can be lost, so recovery and handshake are left out.
+  /// True: the device has Capability::every_chunk_arrives, so recovery and handshake are left out.
   bool lossless = false;
   CommunicatorContext* context = nullptr;
   std::uint32_t epoch = 0;

@@ -55,8 +55,8 @@ bool MulticastOperation::prepare(CommunicatorContext& context) {
       !call_.lossless && !call_.gather && context.retention().covers(call_.data_bytes);
   if (!call_.gather || call_.data_bytes == 0 || context.size() < 2) return false;
   if (call_.lossless && forced == 0) {
-    // On a lossless device sending at once is faster than taking turns: the ranks share no link,
-    // and a full ring blocks its sender instead of losing data.
+    // On a device on which every chunk arrives, sending at once is faster than taking turns: the
+    // ranks share no link, and a full ring blocks its sender instead of losing data.
     call_.chains = context.size();
     return false;
   }
@@ -318,7 +318,7 @@ Instant MulticastOperation::next_deadline() const {
 }
 
 bool MulticastOperation::locally_complete() const {
-  // A receiver that has everything still completes the ready barrier, because other ranks may need
+  // A receiver that has every chunk still completes the ready barrier, because other ranks may need
   // its barrier messages.
   return !call_.fetch || (call_.ready && sender_.sent_all() && call_.received_all());
 }

@@ -52,7 +52,7 @@ std::byte* MulticastReceiver::writable(const ChunkRef& chunk, std::uint32_t psn,
   // overwrite.
   if (call_.map->has(chunk.block, psn) || call_.fetch->reading(psn)) {
     if (counted) ++context().counters().chunks_duplicate;
-    // A chunk that comes after its READ was late; the network does pass multicast.
+    // A chunk that comes after its READ was only late, so the network passes multicast.
     context().receiver().membership().heard(call_.layout.blocks()[chunk.block].root);
     return nullptr;
   }
@@ -137,7 +137,7 @@ void MulticastReceiver::on_marked(Instant now, std::uint32_t block_index) {
 }
 
 // When every block's last chunk has arrived, missing chunks are lost or reordered. They are
-// requested as soon as reordering is ruled out, because only they still delay the end.
+// requested as soon as reordering is ruled out, because only they still delay the collective.
 void MulticastReceiver::on_block_end(Instant now) {
   if (++call_.arrivals.ends_seen < call_.arrivals.ends_expected || call_.received_all() ||
       !call_.ready)
@@ -197,8 +197,8 @@ void MulticastReceiver::on_arrivals(Instant now, const std::vector<Arrival>& arr
   call_.dirty = true;
   for (const Arrival& arrival : arrivals) {
     if (arrival.epoch != call_.epoch) continue;
-    // Workers read their clocks independently, so that an arrival may seem older than the one
-    // before it. Its time is then raised to that of the one before it.
+    // Workers read their clocks independently, so an arrival may seem older than the previous
+    // arrival. The time of the previous arrival is then used.
     const Instant at = std::max(arrival.at, call_.arrivals.last);
     const std::uint32_t b = arrival.block_index;
     if (call_.gather) meter_->arrived(at, b, arrival.bytes, !call_.arrivals.first_chunk_seen[b]);

@@ -89,9 +89,9 @@ void MulticastRecovery::check_cutoff(Instant now) {
   cut_off(now, protocol::CutoffReason::silence);
 }
 
-/// Whether blocks of which nothing has arrived are requested. Their senders may just be late; they
-/// repeat tail probes, or they retain a copy and are asked after some more silence. But on a network
-/// that drops multicast no tail probe arrives.
+/// Whether blocks of which nothing has arrived are requested, although their senders may just be
+/// late. A retained block is requested after some more silence; any other block only if multicast
+/// seems to be lost, because otherwise a tail probe shows that the block was sent.
 bool MulticastRecovery::enquires(Instant now) {
   if (call_.retains_copy)
     return ++silences_ >= (context().network().lossy() ? 1 : kPatientSilences);
@@ -131,8 +131,6 @@ void MulticastRecovery::cut_off(Instant now, protocol::CutoffReason reason) {
   declare(now);
 }
 
-/// Fails the communicator, because the root no longer has the chunks although it must serve every
-/// request.
 void MulticastRecovery::fail_unserved(Rank root) {
   context().failures().fail(
       context().failures().misfit(root, Code::peer_failed,
@@ -183,7 +181,8 @@ bool MulticastRecovery::answers_enquiry(const protocol::Message& message) const 
 
 void MulticastRecovery::add_answer(Instant now, Rank from, const protocol::Message& message) {
   answers_.push_back({from, message});
-  // Later answers do not prolong the wait: the request may be repeated more often than that.
+  // Later answers do not prolong the wait, because repeated requests may bring answers at intervals
+  // shorter than the wait.
   if (read_at_ == kNever && answers_enquiry(message))
     read_at_ = now + context().settings().reorder_delay;
 }

@@ -51,7 +51,8 @@ class MulticastRecovery {
   /// request.
   void fail_unserved(Rank root);
 
-  /// Tells the membership whose chunks came by multicast; called when the collective has ended.
+  /// Tells GroupMembership from which ranks chunks came by multicast; called when the collective
+  /// has ended.
   void judge_sources(Instant now);
 
   /// The memory key of the receive buffer; the first call registers the buffer.
@@ -84,7 +85,7 @@ class MulticastRecovery {
   std::uint32_t silences_ = 0;  ///< number of times that the silence timeout has expired
   std::vector<protocol::LostRun> lost_;
   std::vector<FetchAnswer> answers_;
-  Instant read_at_ = kNever;  ///< time until which answers are held back; kNever: none is
+  Instant read_at_ = kNever;  ///< time until which answers wait; kNever: no answer must wait
   std::vector<protocol::ReadOrder> orders_;
   std::vector<Read> reads_;
   std::uint32_t open_reads_ = 0;

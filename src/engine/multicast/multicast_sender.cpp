@@ -170,8 +170,8 @@ void MulticastSender::finish_sending(Instant now) {
 void MulticastSender::probe_tail(Instant now) {
   if (now < next_repeat_ || !block_) return;
   // While other blocks still arrive, no rank can have finished, so a lost tail of this block delays
-  // no rank yet. The probe then waits for one silence timeout more, in which the right neighbour's
-  // message that it has everything probably arrives.
+  // no rank yet. The probe then waits for one more silence timeout, in which the right neighbour's
+  // handshake message probably arrives.
   if (sent_all_ && !context().network().lossy()) {
     const Instant quiet = call_.cutoff->last_progress() + call_.cutoff->silence_timeout();
     if (now < quiet) {
@@ -180,8 +180,8 @@ void MulticastSender::probe_tail(Instant now) {
     }
   }
   repeat_after_ = std::min(repeat_after_ * 2, Nanoseconds(100'000'000));
-  // Each rank has an interval of its own. Probes of all ranks at once may exceed the posted receives
-  // again and again, and the same probes would be lost.
+  // Each rank has a different interval. With equal intervals the probes of all ranks could exceed
+  // the posted receives every time, and the same probes would be lost every time.
   const std::uint32_t size = context().size();
   next_repeat_ = now + repeat_after_ * (size + index(context().rank())) / size;
   block_->send_tail_probe();

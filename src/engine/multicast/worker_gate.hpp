@@ -1,6 +1,6 @@
-// Coordinates a multicast collective with its receive workers. They poll once more before silence,
-// or the end of a block, counts as loss. Chunks that are being READ are locked, so that no worker
-// writes them. Without workers this class does nothing.
+// Coordinates a multicast collective with its receive workers. The workers poll once more before
+// silence, or the end of a block, counts as loss. Chunks that are being READ are locked, so that no
+// worker writes them. Without workers nothing is locked and no worker is awaited.
 #pragma once
 
 #include <cstddef>

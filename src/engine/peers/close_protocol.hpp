@@ -24,7 +24,7 @@ class CloseProtocol {
   bool begun() const { return begun_; }
   /// Whether another rank may still ask this rank for a retained block or a slot entry.
   bool needed() const { return !retention_.empty() || !slots_.unacked().empty(); }
-  /// The other ranks that may still ask.
+  /// The ranks other than `me` that may still ask this rank for a retained block or a slot entry.
   std::vector<Rank> awaited(Rank me) const;
   /// Repeats the request for missing slot ACKs from time to time.
   void poll(Instant now);
@@ -35,7 +35,7 @@ class CloseProtocol {
   SlotRecovery& slots_;
   PeerWatch& peers_;
   bool begun_ = false;
-  Instant request_at_ = kNever;  ///< set while closing
+  Instant request_at_ = kNever;  ///< time of the next request for slot ACKs; kNever: not closing
 };
 
 }  // namespace tutti::engine

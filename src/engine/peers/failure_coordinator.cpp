@@ -95,7 +95,8 @@ Status FailureCoordinator::undelivered_status(Rank from, Rank to, std::uint32_t 
       bytes, names_.of(from), names_.of(to));
 }
 
-// Only a notice with an epoch has the finder.
+// The epoch of a notice becomes the receiver's undelivered_bytes_. The upper half of the argument
+// is the finder if the epoch is not 0, and else 0 or the culprit + 1.
 void FailureCoordinator::on_notice(Rank from, const protocol::Message& notice) {
   const auto lost_index = static_cast<std::uint32_t>(notice.argument);
   const auto upper = static_cast<std::uint32_t>(notice.argument >> 32);
@@ -147,7 +148,8 @@ bool FailureCoordinator::settle(protocol::Outbox& notices) {
 }
 
 void FailureCoordinator::add_notice(Rank rank, protocol::Outbox& notices) const {
-  // The accused rank hears this one, so the accuser that gets no answer is cut off.
+  // If the notice reaches lost_, that rank is reachable. So the notice tells it that the finder,
+  // which got no answer, is the lost rank.
   if (undelivered_bytes_ == protocol::kAlone && rank == lost_) {
     return notices.send(rank, protocol::MessageKind::failed, 0, index(finder_));
   }
@@ -157,9 +159,8 @@ void FailureCoordinator::add_notice(Rank rank, protocol::Outbox& notices) const 
   notices.send(rank, protocol::MessageKind::failed, undelivered_bytes_, upper << 32 | index(lost_));
 }
 
-/// The rank that found the failure tells all others but a silent one. Its notice may not arrive,
-/// because a path of it is cut or its connection is lost, so each rank that is told tells its
-/// neighbours.
+/// The finder notifies all other ranks except a silent one. Its notice may not arrive, because a
+/// path or a connection of the finder is lost, so each notified rank notifies its neighbours.
 bool FailureCoordinator::tells(Rank rank) const {
   if (rank == me_) return false;
   if (!notify_peers_) return rank != told_by_ && rank != finder_ && neighbours(me_, rank);

@@ -1,5 +1,5 @@
-// The cause of a communicator's failure, and the ranks that are told. The first failure is the
-// cause; later ones are its consequences and are ignored.
+// The cause of a communicator's failure, and the ranks that get a failure notice. The first failure
+// is the cause; later ones are its consequences and are ignored.
 //
 // A failure is noted when it is found. It is settled, once, when the collectives end because of it.
 #pragma once
@@ -23,7 +23,7 @@ namespace tutti::engine {
 
 class FailureCoordinator {
  public:
-  /// `names` outlives this.
+  /// `names` must outlive this object.
   FailureCoordinator(Rank me, std::uint32_t size, const RankNames& names)
       : me_(me), size_(size), names_(names) {}
 
@@ -66,15 +66,16 @@ class FailureCoordinator {
   Rank lost() const { return lost_; }
   Rank culprit() const { return culprit_; }
 
-  /// Settles the noted failure. Returns true if peers have to be told; `notices` then has the
-  /// messages.
+  /// Settles the noted failure and writes the failure notices for the peers to `notices`; false if
+  /// no peer needs one.
   bool settle(protocol::Outbox& notices);
   /// The error with which the settled failure ends a collective.
   Status status_of(Instant now, const Operation& operation) const;
   /// Sets a function that gets the error when a failure ends every collective, before any of them
   /// completes.
   void on_failure(std::function<void(const Status&)> hook) { hook_ = std::move(hook); }
-  /// Calls that function. An exception in it is logged, because the collectives must end anyway.
+  /// Calls the function of `on_failure`. An exception in it is logged, because the collectives must
+  /// end anyway.
   void call_hook(const Status& status) const;
 
  private:
@@ -95,8 +96,8 @@ class FailureCoordinator {
   std::atomic<bool> over_{false};  ///< true: the failure is settled
   bool notify_peers_ = false;
   /// Length in bytes of packets that do not reach lost_ although shorter ones do; 0: lost_ is
-  /// silent; protocol::kAlone: so are all peers of the finder; protocol::kGaveUp: lost_ is the
-  /// finder, and names itself.
+  /// silent; protocol::kAlone: lost_ and all other peers of the finder are silent;
+  /// protocol::kGaveUp: lost_ is the finder, which names itself.
   std::uint32_t undelivered_bytes_ = 0;
   Rank culprit_ = kNoRank;
   Rank finder_ = kNoRank;   ///< rank that found the failure; kNoRank: not known

@@ -26,7 +26,7 @@ class RankNames {
     return fmt::format("rank {}", index(rank));
   }
 
-  /// The ranks of the job that are these ranks of the communicator, for Status::ranks.
+  /// The numbers in the job of these ranks of the communicator, for Status::ranks.
   std::vector<Rank> in_job(std::vector<Rank> ranks) const {
     for (Rank& rank : ranks) {
       if (index(rank) < members_.size()) rank = members_[index(rank)];

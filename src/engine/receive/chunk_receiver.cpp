@@ -72,9 +72,9 @@ bool ChunkReceiver::poll_team(Instant now) {
   return true;
 }
 
-/// Counts a round and returns true if it polls the multicast sockets. If no active operation uses
-/// multicast, chunks can only belong to later collectives. Then only every 4th round polls, because
-/// each socket costs a system call.
+/// Counts a round and returns true if it polls the multicast queue pairs. If no active operation
+/// uses multicast, chunks can only belong to later collectives. Then only some rounds poll, because
+/// each queue pair costs a system call.
 bool ChunkReceiver::next_round_polls() {
   constexpr std::uint32_t kRoundsWithoutPoll = 4;
   const bool poll = operations_.expects_chunks() || rounds_without_poll_ + 1 == kRoundsWithoutPoll;
@@ -108,8 +108,8 @@ void ChunkReceiver::discard() {
 
 void ChunkReceiver::on_chunk(Instant now, const device::ReceivedChunk& chunk,
                              device::MulticastQueuePair& pair) {
-  // If earlier chunks of this poll have completed the present collective, the next one can begin
-  // now. Its chunk is then placed at once and not copied as an unexpected chunk.
+  // If earlier chunks of this poll have completed the present collective, the next collective can
+  // begin now. The chunk is then placed at once and not stored as an unexpected chunk.
   if (chunk.epoch == operations_.next_epoch()) begin_next_(now);
   if (Operation* operation = operations_.find(chunk.epoch)) {
     operation->on_chunk(now, chunk, pair);

@@ -64,8 +64,8 @@ class ChunkReceiver : private device::PlacementResolver {
   void begin(Instant now, Operation& operation);
   /// The place of a collective that has ended, which is destroyed when no worker uses it any more.
   using Rest = std::shared_ptr<std::unique_ptr<Operation>>;
-  /// Called before a collective ends. The caller then moves it to the place returned; null: there
-  /// are no workers.
+  /// Called before a collective ends. The caller then moves the collective to the place returned;
+  /// null: there are no workers.
   Rest end(std::uint32_t epoch);
   /// Called after a failure: true if no worker places chunks any more, so that the buffers may be
   /// given back.

@@ -2,12 +2,12 @@
 // ([Khalilov24] 4.3).
 //
 // The owner publishes a ReceiveView: the collective being received and the places of its chunks. A
-// worker takes a read guard, an odd number, before it reads the view, and releases the guard at the
-// end of the batch.
+// worker's read guard is a number: the worker makes it odd before it reads the view, and even at
+// the end of the batch.
 //
 // Before the owner frees an old view, READs a locked chunk or returns the buffer of a failed
 // collective, it waits for a grace period: it publishes a new view or locks the chunk, notes the
-// guards of all workers, and goes on when each guard that was odd has changed. A successful
+// guards of all workers, and continues when each guard that was odd has changed. A successful
 // collective needs no grace period, because all its chunks are marked and a worker never writes a
 // marked chunk.
 #pragma once

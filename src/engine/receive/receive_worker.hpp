@@ -32,7 +32,8 @@ class ReceiveWorker : private device::PlacementResolver {
     streams_.push_back({subgroup, &pair, UnexpectedChunks(unexpected_bytes_)});
     (void)pair.set_resolver(this);
   }
-  /// Calls `visit` with each descriptor on which the worker's thread waits, until it returns false.
+  /// Calls `visit` with each descriptor on which the worker's thread waits, until `visit` returns
+  /// false.
   template <typename Visit>
   void for_each_descriptor(const Visit& visit) const {
     for (const Stream& stream : streams_) {

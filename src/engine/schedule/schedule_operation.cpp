@@ -492,9 +492,9 @@ void ScheduleOperation::reduce(const Task& task, std::span<const std::byte> sour
   reducer_->combine(target.data(), operands, count);
 }
 
-/// Prepares this rank's contribution before the schedule uses it. For premultiplied_sum it is
-/// multiplied by the rank's factor; in place, the products replace it, because the result overwrites
-/// it anyway. An Alltoall in place sends from a copy.
+/// Prepares this rank's contribution before the schedule uses it: for premultiplied_sum, multiplies
+/// it by the rank's factor; a call in place overwrites the contribution with the products, because
+/// the result overwrites them anyway. An Alltoall in place sends from a copy.
 void ScheduleOperation::prepare_contribution() {
   const bool scales = reducer_ && reducer_->operation() == ReduceOperation::premultiplied_sum;
   const bool in_place = !alias_.name.empty();

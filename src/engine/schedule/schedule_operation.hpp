@@ -2,7 +2,7 @@
 // Messages up to the call's eager limit are copied into a SEND; longer ones go by rendezvous: the
 // receiver names its memory in a clear-to-send, and the sender WRITEs there with an immediate.
 //
-// Multicast has an executor of its own, MulticastOperation, which runs the tasks `multicast` and
+// Multicast has a separate executor, MulticastOperation, which runs the tasks `multicast` and
 // `collect` together with their slow path; a schedule that mixes these with messages is refused.
 #pragma once
 

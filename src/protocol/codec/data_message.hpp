@@ -1,6 +1,6 @@
-// The encoding of a schedule's data message: a short header before the bytes. It shares the
-// reliable connections with the messages of protocol machines; the first byte distinguishes the
-// two.
+// The encoding of a schedule's data messages: a short header before the bytes. Data messages share
+// the reliable connections with the messages of protocol machines; the first byte distinguishes
+// them.
 //
 //    0        1                 4                 8                 12
 //   +--------+-----------------+-----------------+-----------------+----------------

@@ -29,10 +29,10 @@ enum class MessageKind : std::uint8_t {
   /// | batch.
   credit,
   grant,  ///< credit: every rank has consumed a credit batch; argument: chain << 32 | batch
-  /// Failure notice. Argument: the lost rank in the lower half. Epoch: 0 if that rank is silent, a
-  /// value below, or the length of packets that do not reach it. Upper half of the argument: with
-  /// epoch 0, 1 + a rank of the job if the cause is outside this communicator, else 0; otherwise
-  /// the rank that found the failure.
+  /// Failure notice. Lower half of the argument: the lost rank. Epoch: 0 if that rank is silent,
+  /// kAlone, kGaveUp, or the length of packets that do not reach it. Upper half of the argument, if
+  /// the epoch is 0: 1 + a rank of the job if the cause is outside this communicator, else 0. Upper
+  /// half with any other epoch: the rank that found the failure.
   failed,
   window,  ///< from an aggregator; argument: key of the receiver's part of the aggregator window
   /// From an aggregator; argument: total number of segments of the call that the receiver may have
@@ -47,8 +47,8 @@ enum class MessageKind : std::uint8_t {
   /// the entry shall come over the reliable connection.
   slot_nack,
   slot_ack_request,  ///< asks which slot exchange the receiver has finished last
-  /// Epoch: the last slot exchange that the sender has finished. Argument: 1 if the sender closes
-  /// its communicator.
+  /// Epoch: the last slot exchange that the sender has finished. Argument: 0, or, if the sender
+  /// closes its communicator, first epoch that it has not begun << 32 | 1.
   slot_ack,
   last_kind = slot_ack,
 };
@@ -57,8 +57,8 @@ enum class MessageKind : std::uint8_t {
 /// them when they are posted.
 inline constexpr std::size_t kMaxRanges = 28;
 
-/// Epoch of the failure notice of a finder that no other rank answered, so that it may be cut off
-/// itself.
+/// Epoch of the failure notice of a finder that got no answer from any rank, so that the finder
+/// itself may be cut off.
 inline constexpr std::uint32_t kAlone = UINT32_MAX;
 /// Epoch of the failure notice of a rank that has given up and names itself.
 inline constexpr std::uint32_t kGaveUp = UINT32_MAX - 1;

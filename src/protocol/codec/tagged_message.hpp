@@ -1,6 +1,6 @@
-// The encoding of tagged messages between two ranks, and of the answers that they need. They share
-// the reliable connections with the messages of protocol machines; the first byte distinguishes
-// them.
+// The encoding of tagged messages between two ranks, and of the answers to them. Tagged messages
+// share the reliable connections with the messages of protocol machines; the first byte
+// distinguishes them.
 //
 //    0        1              4              8              16             24             32
 //   +--------+--------------+--------------+--------------+--------------+--------------+
@@ -11,7 +11,8 @@
 //   +--------+--------------+--------------+--------------+--------------+--------------+
 //
 // All fields are little-endian. `ready` announces a message that the receiver READs from the
-// sender's memory, `pulled` answers it, and `credit` returns the room of eager messages.
+// sender's memory, `pulled` says that the receiver no longer needs that memory, and `credit`
+// returns the room of eager messages.
 #pragma once
 
 #include <array>
@@ -29,8 +30,8 @@ struct TaggedMessage {
   TaggedKind kind = TaggedKind::eager;
   std::uint32_t number = 0;  ///< sender's number of the message; of a credit: bytes returned
   std::uint64_t tag = 0;
-  std::uint64_t length_bytes = 0;  ///< length of a message that is ready
-  std::uint64_t key = 0;           ///< key of the memory of a message that is ready
+  std::uint64_t length_bytes = 0;  ///< length of the message that `ready` announces
+  std::uint64_t key = 0;           ///< key of the memory of the message that `ready` announces
   std::span<const std::byte> payload{};
 };
 

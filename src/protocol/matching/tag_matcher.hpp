@@ -1,10 +1,10 @@
 // Matches tagged messages with receives, as MPI and tag-matching adapters do [OFED-AT]. No I/O: the
 // caller keeps the buffers and the payloads.
 //
-// A receive fits a message if it names the source of the message, or any source, and both tags agree
-// in the bits of the receive's mask. The oldest receive that fits a message gets it, and a receive
-// gets the oldest unexpected message that fits it. Messages of one source that fit one receive are
-// thus received in the order in which they were sent.
+// A receive fits a message if it names the source of the message, or any source, and both tags
+// agree in the bits of the receive's mask. The oldest receive that fits a message gets the message,
+// and a receive gets the oldest unexpected message that it fits. Messages of one source that fit
+// one receive are thus received in the order in which they were sent.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,5 @@
-// The aggregation plan: what rank 0 has agreed with the aggregators, for all ranks of a job.
+// The aggregation plan: the side communicators and terms that rank 0 has agreed with the
+// aggregators, for all ranks of a job.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,7 @@ namespace tutti::runtime {
 inline constexpr std::uint32_t kMaxAggregators = 64;
 
 /// The plan as ranks exchange it over the bootstrap: rank 0 first sends it, sealed, with the side
-/// communicators; later every rank sends it with its own status.
+/// communicators; later every rank sends a plan that has only its own status.
 struct AggregationPlan {
   struct Side {
     std::string address;

@@ -26,7 +26,7 @@ namespace tutti::runtime {
 namespace {
 
 // Length in bytes of the shortest part into which a call is cut for several aggregators. With
-// shorter parts, the messages of more aggregators cost more than they gain.
+// shorter parts, the messages of more aggregators would cost more time than they save.
 constexpr std::uint64_t kMinPartBytes = 64 * 1024;
 // Time for which a leaving rank waits for the other ranks to leave.
 constexpr Nanoseconds kLeavePatience{1'000'000'000};
@@ -43,8 +43,8 @@ engine::InNetworkKind kind_of(Collective collective) {
                                           : engine::InNetworkKind::allreduce;
 }
 
-/// The error of a side communicator without the aggregator, which is no rank of the job of `size`
-/// ranks.
+/// `status` without the aggregator among the ranks at fault: it is no rank of the job, which has
+/// `size` ranks.
 Status without_aggregator(const Status& status, std::uint32_t size) {
   std::vector<Rank> ranks(status.ranks().begin(), status.ranks().end());
   if (std::erase_if(ranks, [size](Rank rank) { return index(rank) >= size; }) == 0) return status;

@@ -52,10 +52,10 @@ struct ReductionCall {
 /// The route of calls through aggregators.
 class Aggregation final : public CallRoute {
  public:
-  /// Joins the aggregators that the communicator's options name at rank 0; every rank must call it.
-  /// The side communicators use `progress`, and have numbers from `number` on. A failure is the same
-  /// on all ranks; with `aggregator_fallback` the result is then an object that is not active.
-  /// `key` is a key that only the ranks of the job have.
+  /// Joins the aggregators that the options of rank 0 name; every rank must call it. The side
+  /// communicators use `progress`, and have numbers from `number` on. A failure is the same on all
+  /// ranks; with `aggregator_fallback` the result is then an object that is not active. `key` is a
+  /// key that only the ranks of the job have.
   static Result<std::shared_ptr<Aggregation>> create(Bootstrap& bootstrap,
                                                      const CommunicatorOptions& options,
                                                      std::shared_ptr<Progress> progress,
@@ -70,14 +70,13 @@ class Aggregation final : public CallRoute {
   bool active() const { return !sides_.empty(); }
   /// The reason why the aggregators are not used.
   const Status& reason() const { return reason_; }
-  /// The aggregators in words: "2 aggregators (10.0.0.9:7000, 10.0.0.9:7001), windows of 16 slots x
-  /// 65536 bytes".
+  /// The aggregators in words: "2 aggregator(s) (10.0.0.9:7000, 10.0.0.9:7001), windows of 16 slots
+  /// x 65536 bytes a rank, 4 pulses".
   std::string describe() const override;
   /// Counters of all side communicators together.
   CounterList counters() const override;
 
-  /// True for a reduction that names this route, or that names no algorithm: it then uses the
-  /// configured aggregators.
+  /// True for a reduction that names this route or no algorithm, if the route is active.
   bool serves(const CollectiveCall& call) const override;
   Outcome start(const CollectiveCall& call) override;
   Result<std::string> algorithm_of(const CollectiveCall& call) override;
@@ -129,7 +128,8 @@ class Aggregation final : public CallRoute {
   /// Held while a call is submitted, so that the calls of several threads have one order on all
   /// side communicators.
   std::mutex mutex_;
-  /// Number of short calls so far, which selects the next one's aggregator.
+  /// Number of calls so far that were too short for all aggregators. It selects the first
+  /// aggregator of the next such call.
   std::uint32_t calls_ = 0;
 };
 

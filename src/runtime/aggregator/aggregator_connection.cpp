@@ -42,7 +42,8 @@ Status unreachable(const std::string& address, const Status& why) {
                  address, why.message());
 }
 
-/// The error of an open connection. Only TLS tells by `invalid_argument` that the keys differ.
+/// The error of a connection that was opened. Only TLS returns `invalid_argument`: the keys then
+/// differ.
 Status not_served(const std::string& address, const Status& why) {
   if (why.code() != Code::invalid_argument) return unreachable(address, why);
   return failure(Code::invalid_argument,

@@ -37,8 +37,8 @@ Status damaged(const char* what) {
                  "the message is not a valid aggregator {}: use one version of Tutti", what);
 }
 
-/// Reads a number from the JSON object and checks its range. Throws if it is wrong; every caller
-/// catches.
+/// Reads a number from the JSON object and checks its range. Throws if the number is missing or out
+/// of range; every caller catches the exception.
 std::uint64_t number(const Json& json, const char* name, std::uint64_t low, std::uint64_t high) {
   const auto value = whole<std::uint64_t>(json.at(name), name);
   if (value < low || value > high) throw std::out_of_range(name);

@@ -1,5 +1,5 @@
-// The messages of a job and an aggregator before they share a communicator: one request and one
-// answer over TCP, in TLS under the aggregator's service key.
+// The messages of a job and an aggregator before they share a communicator: a request, a reply and
+// the start of the job, over TCP in TLS under the aggregator's service key.
 //
 //   job -> aggregator    request     JoinRequest
 //   aggregator -> job    reply       JoinReply
@@ -50,7 +50,8 @@ struct JoinRequest {
   std::string job;          ///< name of the client for the aggregator's log: "host:process"
   std::uint32_t ranks = 0;  ///< number of ranks, the aggregator not counted
   std::uint16_t communicator = 0;
-  /// The options of the job, of which ipv6, authenticate and both timeouts are sent.
+  /// The options of the job, of which ipv6, authenticate, multicast_hops and both timeouts are
+  /// sent.
   CommunicatorOptions options{};
 };
 
@@ -72,7 +73,8 @@ using ServiceKey = Bytes;
 
 /// Finds the service key: in `file`, else in the file that TUTTI_AGGREGATOR_KEY_FILE names, else in
 /// TUTTI_AGGREGATOR_KEY itself; surrounding white space does not count. Refuses a key of fewer than
-/// 16 bytes, and a file that is not this user's alone, as read_key_file does.
+/// 16 or more than 1024 bytes, and, as read_key_file does, a file that another user owns or can
+/// open.
 Result<ServiceKey> find_service_key(const std::string& file = {});
 
 }  // namespace tutti::runtime

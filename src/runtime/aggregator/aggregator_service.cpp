@@ -219,7 +219,7 @@ void AggregatorService::Parts::accept_one() {
   }
 }
 
-/// Ends the stranger that has to leave, if any, and its thread, so that strangers do not accumulate.
+/// Ends the connection and the thread of the stranger that exceeds a limit, if any.
 void AggregatorService::Parts::drop_surplus() {
   std::thread thread;
   {
@@ -272,7 +272,8 @@ void AggregatorService::Parts::receive_visit(Visit& visit, Stream stream) {
   wake();  // wakes the listener, which joins this thread
 }
 
-/// After this the listener no longer touches the descriptor of the connection.
+/// Removes the connection from the strangers; from then on the listener does not use its
+/// descriptor.
 void AggregatorService::Parts::leave_strangers(Visit& visit) {
   const std::lock_guard lock(mutex_);
   strangers_.leave(visit.number);
@@ -317,8 +318,8 @@ Result<AggregatorService::Parts::Share> AggregatorService::Parts::admit(
   Share share{options_.terms, 0};
   const std::uint64_t left = options_.memory_bytes - used_bytes_;
   share.bytes = engine::InNetworkWindow::memory_bytes(request.ranks, share.terms);
-  // A job gets a smaller window if it would take more than a fourth of the free memory, so that
-  // some is left for later jobs.
+  // A job gets a smaller window if the full one would take more than a fourth of the free memory,
+  // so that later jobs find memory, too.
   while (share.bytes > left / 4 && share.terms.slots / 2 >= kMinSlots) {
     share.terms = with_fewer_slots(share.terms);
     share.bytes = engine::InNetworkWindow::memory_bytes(request.ranks, share.terms);

@@ -50,7 +50,7 @@ class AggregatorService {
   AggregatorService& operator=(const AggregatorService&) = delete;
 
   std::uint16_t port() const;
-  /// Number of communicators of which the aggregator is now a member.
+  /// Number of communicators that the aggregator has admitted and that have not ended.
   std::uint32_t jobs() const;
   /// Every protocol counter by name, summed over all jobs, ended ones included, and
   /// "connections_refused".

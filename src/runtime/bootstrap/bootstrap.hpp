@@ -28,12 +28,12 @@ class Bootstrap {
   /// A text for messages that tells how the ranks found each other, such as "env:// at
   /// 127.0.0.1:29500".
   virtual std::string description() const = 0;
-  /// Returns the bytes `mine` of all ranks, in rank order; each rank may pass another length. After
-  /// a timeout the error names the ranks that did not take part.
+  /// Returns the bytes `mine` of all ranks, in rank order; the lengths may differ. After a timeout
+  /// the error names the ranks that did not take part.
   virtual Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine,
                                                Nanoseconds timeout) = 0;
-  /// The key that only the ranks of this job have because they found each other by this bootstrap,
-  /// such as that of a unique id; null: none.
+  /// The key that this bootstrap gives to the ranks of the job and to no other process, such as
+  /// that of a unique id; null: none.
   virtual const crypto::Secret* key() const { return nullptr; }
 };
 

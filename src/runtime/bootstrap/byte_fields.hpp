@@ -1,5 +1,5 @@
-// Fields of the byte formats that ranks exchange over a bootstrap: numbers of 32 bits, little-endian,
-// and bytes as they are.
+// Fields of the byte formats that ranks exchange over a bootstrap: little-endian numbers of 32
+// bits, and bytes as they are.
 #pragma once
 
 #include <cstddef>

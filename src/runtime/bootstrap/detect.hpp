@@ -21,7 +21,8 @@ namespace tutti::runtime {
 ///   7. A job of one process.
 /// A set of variables that is incomplete is an error that names the missing one. description() of
 /// the result says which bootstrap was chosen. TUTTI_BOOTSTRAP_TIMEOUT_S overrides `timeout`. A
-/// store of its own speaks TLS if `job_key` or the environment gives a key.
+/// store whose address the variables determine speaks TLS if `job_key` or the environment gives a
+/// key.
 Result<std::unique_ptr<Bootstrap>> detect(Nanoseconds timeout = std::chrono::seconds(30),
                                           const Environment& environment = process_environment(),
                                           const std::optional<JobKey>& job_key = {});

@@ -23,15 +23,15 @@ constexpr auto kLongestLook = std::chrono::milliseconds(20);
 
 constexpr const char* kRemedy = "remove it, or set TUTTI_RUN_ID to a new value";
 
-/// The error of a file that no rank of this job can have made.
+/// Adds to an error of a file the remedy for files that an earlier job has left over.
 Status left_over(const Status& status) {
   return failure_from(status, "{}. If the file is left over from an earlier job, {}",
                       status.message(), kRemedy);
 }
 
-/// Writes a new file under a temporary name and gives it its name when it is complete. The file
-/// contains a gather frame, so that its length and kind are checked like those of a frame from a
-/// socket.
+/// Writes a new file under a temporary name and gives it its final name when it is complete. The
+/// file of a contribution contains a gather frame, so that its length and kind are checked like
+/// those of a frame from a socket.
 Status write_whole(const std::string& path, std::span<const std::byte> bytes) {
   const std::string draft = path + ".draft";
   const auto file = device::create_private_file(draft);
@@ -73,7 +73,7 @@ class FileBootstrap : public Bootstrap {
     return fmt::format("file://{} run {}", options_.directory, options_.run_id);
   }
 
-  /// Exchange 0: every rank shows that it has arrived, and which number of ranks it expects.
+  /// Exchange 0: every rank shows that it has arrived, and how many ranks it expects.
   Status arrive();
   Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine,
                                        Nanoseconds timeout) override;

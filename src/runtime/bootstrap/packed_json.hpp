@@ -9,7 +9,7 @@
 
 namespace tutti::runtime {
 
-/// Limit in bytes of a contribution to the bootstrap, which may contain a file of algorithm rules.
+/// Limit in bytes of one packed value, such as an aggregation plan.
 inline constexpr std::size_t kMaxPackedBytes = 64 * 1024;
 inline constexpr int kMaxPackedDepth = 4;
 

@@ -1,4 +1,4 @@
-// The members of the communicators into which the ranks of another one split it.
+// Computes the members of the communicators into which the ranks of a communicator split it.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace tutti::runtime {
 
-/// The arguments of one rank's split: ranks of the same color form a communicator, in the order of their
-/// keys, then of their ranks.
+/// The arguments of one rank's split: ranks of the same color form a communicator, in the order of
+/// their keys, then of their ranks.
 struct SplitChoice {
   std::optional<std::uint32_t> color;  ///< none: the rank joins no communicator
   std::int64_t key = 0;
@@ -23,8 +23,9 @@ struct SplitChoice {
   static Result<SplitChoice> of_named(std::vector<Rank> named, Rank me, std::uint32_t size);
 };
 
-/// Exchanges the choices of all ranks of `whole` and returns the members of this rank's communicator,
-/// in order; empty: it joins none. Fails if a member has named other ranks than this one.
+/// Exchanges the choices of all ranks of `whole` and returns the members of this rank's
+/// communicator, in order; empty: this rank joins none. Fails if a member has named other ranks
+/// than this rank.
 Result<std::vector<Rank>> agree_on_split(Bootstrap& whole, const SplitChoice& mine,
                                          Nanoseconds timeout);
 

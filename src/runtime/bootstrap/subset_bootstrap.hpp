@@ -1,5 +1,5 @@
-// A bootstrap among a subset of the ranks of another one. All ranks of the whole bootstrap exchange
-// at the same time, each within its own subset, until the last of them has finished.
+// A bootstrap among a subset of the ranks of another bootstrap. All ranks of the whole bootstrap
+// exchange at the same time, each within its own subset, until the last of them has finished.
 #pragma once
 
 #include <span>

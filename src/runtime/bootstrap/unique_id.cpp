@@ -88,7 +88,8 @@ Result<Parts> take_apart(const UniqueId& id) {
   return Parts{std::string(token), {std::string(host), static_cast<std::uint16_t>(*port)}};
 }
 
-/// The key of the job. The store's token is derived from the same text, so the key is apart from it.
+/// The key of the job. It is derived with a label, so that the store's token, a hash of the same
+/// text, does not reveal it.
 Result<crypto::Secret> key_of(const std::string& token) {
   crypto::Secret key;
   const Status status =

@@ -1,5 +1,5 @@
-// Runs the calls of the public handles, so that no exception leaves them and none has an effect in a
-// child of fork().
+// Runs the calls of the public handles, so that no exception leaves a call, and no call has an
+// effect in a child of fork().
 #pragma once
 
 #include "runtime/communicator/communicator_impl.hpp"
@@ -8,7 +8,7 @@
 
 namespace tutti::runtime {
 
-/// Runs the work of a call on a handle, with a Status or a Result: fails in a child of fork().
+/// Runs the work of a call that returns a Status or a Result; fails in a child of fork().
 template <typename Work>
 auto at_home(const CommunicatorImpl& owner, Work&& work) -> decltype(work()) {
   return guarded([&]() -> decltype(work()) {
@@ -17,8 +17,8 @@ auto at_home(const CommunicatorImpl& owner, Work&& work) -> decltype(work()) {
   });
 }
 
-/// As at_home, for a call that returns no status: does nothing in a child of fork(), not even log,
-/// because a thread of the parent may hold the lock of the log.
+/// As at_home, for a call that returns no status: in a child of fork() it does nothing and does not
+/// log, because a thread of the parent may hold the lock of the log.
 template <typename Work>
 auto logged_at_home(const CommunicatorImpl& owner, Work&& work) -> decltype(work()) {
   return logged([&] { return owner.check_home() ? work() : decltype(work())(); });

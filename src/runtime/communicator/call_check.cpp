@@ -62,8 +62,8 @@ Status check_varying(const CollectiveCall& call, const Blocks& blocks, std::uint
   return {};
 }
 
-/// Checks blocks of different sizes, of which this rank's own has `own_bytes` bytes in the other
-/// buffer.
+/// Checks blocks of different sizes, and that this rank's own block has `own_bytes` bytes, its size
+/// in the other buffer.
 Status check_varying(const CollectiveCall& call, const Blocks& blocks, std::uint64_t own_bytes,
                      Rank rank, std::uint32_t size) {
   if (Status status = check_varying(call, blocks, size); !status) return status;
@@ -127,8 +127,8 @@ Status check_elements(const CollectiveCall& call) {
                                  to_string(call.reduction.type)));
 }
 
-/// Whether an Alltoall receives into the buffer from which it sends; the engine then copies what it
-/// sends.
+/// Whether an Alltoall receives into the buffer from which it sends; the engine then sends from a
+/// copy.
 bool exchanges_in_place(const CollectiveCall& call) {
   const bool exchanges =
       call.collective == Collective::alltoall || call.collective == Collective::alltoallv;

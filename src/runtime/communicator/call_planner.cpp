@@ -48,7 +48,7 @@ Status named(const char* variable, const Status& status) {
 
 /// Reads the algorithm rules of a file into one list; a # begins a comment in the file.
 Result<std::string> read_choices(const std::string& path) {
-  // The opening of a pipe would wait for its writer.
+  // Only regular files are read: the opening of a pipe would block until a process writes to it.
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) {
     return failure(Code::invalid_argument,

@@ -19,9 +19,10 @@ namespace {
 
 // Longest time for which a closing rank serves peers that have not acknowledged its last messages.
 constexpr Nanoseconds kCloseLinger{2'000'000'000};
-// The same for the notices of a failure: two of the longest retransmission timeouts.
+// Longest time for which a closing rank serves peers that have not acknowledged its notices of a
+// failure: two of the longest retransmission timeouts.
 constexpr Nanoseconds kFailedLinger{100'000'000};
-// The same for the announcement of the close.
+// Longest time for which a closing rank waits for the ACKs of its announcement of the close.
 constexpr Nanoseconds kAnnouncementLinger{50'000'000};
 
 /// Polls once. An exception fails the communicator.

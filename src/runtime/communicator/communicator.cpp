@@ -40,8 +40,8 @@ Status no_request() {
                  "the request is empty: use one that a collective returned");
 }
 
-/// Fails in a child of fork(), and in a completion callback if the call is open: no collective makes
-/// progress while the callback waits.
+/// Fails in a child of fork(), and in a completion callback if the call is not done: no collective
+/// makes progress while the callback waits.
 Status check_may_wait(const runtime::RequestState& request) {
   if (Status status = request.communicator->check_home(); !status) return status;
   if (request.completion->done.load(std::memory_order_acquire) ||
@@ -54,13 +54,14 @@ Status check_may_wait(const runtime::RequestState& request) {
       index(request.communicator->rank()));
 }
 
-/// Waits for a call; false: it is not done at the deadline. Fails if this thread cannot wait for it.
+/// Waits for a call; false: the call is not done at the deadline. Fails if this thread may not
+/// wait.
 Result<bool> wait_until(const runtime::RequestState& request, Instant deadline) {
   if (Status status = check_may_wait(request); !status) return status;
   return request.communicator->progress()->wait(*request.completion, deadline);
 }
 
-/// The ranks of the job that are these ranks of a communicator.
+/// Converts ranks of a communicator to the same ranks as numbered in the job.
 std::set<Rank> in_job(const engine::RankNames& names, const std::set<Rank>& ranks) {
   const std::vector<Rank> job_ranks = names.in_job({ranks.begin(), ranks.end()});
   return {job_ranks.begin(), job_ranks.end()};
@@ -96,8 +97,8 @@ Result<std::optional<crypto::Secret>> job_key_of(const runtime::Bootstrap& boots
 }
 
 /// Creates a communicator with the aggregators and algorithm rules that the environment adds.
-/// `parent` is null, or the communicator from which this one is made; `members` are then the ranks
-/// of `parent` that are in this one.
+/// `parent` is the communicator from which the new one is made, or null; `members` are the ranks of
+/// `parent` that the new communicator has.
 Result<std::shared_ptr<runtime::CommunicatorImpl>> create_state(runtime::Bootstrap& bootstrap,
                                                                 const CommunicatorOptions& given,
                                                                 runtime::CommunicatorImpl* parent,
@@ -169,7 +170,7 @@ std::vector<Rank> all_ranks(std::uint32_t size) {
   return ranks;
 }
 
-/// Takes part in a split and creates this rank's new communicator; null: it joins none.
+/// Takes part in a split and creates this rank's new communicator; null: this rank joins none.
 Result<std::shared_ptr<runtime::CommunicatorImpl>> split_state(Communicator& whole,
                                                                runtime::CommunicatorImpl& parent,
                                                                const runtime::SplitChoice& mine,
@@ -377,7 +378,7 @@ std::uint32_t Communicator::size() const { return state_->size(); }
 Status Communicator::on_completion(Request& request, std::function<void(const Status&)> callback) {
   if (!request.state_) return no_request();
   engine::Completion& completion = *request.state_->completion;
-  // The request may be one of another communicator, with an engine of its own.
+  // The request may belong to another communicator, which may have another engine.
   runtime::Progress* const progress = request.state_->communicator->progress().get();
   return at_home(*request.state_->communicator, [&]() -> Status {
     // While this thread owns the engine no other thread polls, so the collective cannot complete
@@ -407,7 +408,7 @@ Status Communicator::status() const {
 }
 
 void Communicator::abort(const std::string& reason) {
-  // If a completion callback calls this, the round of polling that runs the callback carries out
+  // If a completion callback calls abort(), the round of polling that runs the callback carries out
   // the abort, too.
   logged_at_home(*state_, [&] {
     const bool within_callback = state_->progress()->caller_owns_engine();

@@ -52,7 +52,7 @@ bool CommunicatorImpl::busy() {
   });
 }
 
-/// Waits until no call is under way; false if one is at the deadline.
+/// Waits until no call is under way; false: a call is still under way at the deadline.
 bool CommunicatorImpl::await_calls(Instant deadline) {
   constexpr Nanoseconds kRound{1'000'000};
   const engine::Completion never;
@@ -149,8 +149,8 @@ Status CommunicatorImpl::status() const {
     return failure(Code::invalid_argument,
                    "rank {}: the communicator was finalized: create a new one", index(rank()));
   }
-  // The engine's route is the last one. Its failure comes first, because check_usable ends it after
-  // a failure of another route.
+  // The engine's route is the last one. Its failure is returned first: it holds the first cause,
+  // because check_usable passes a failure of another route on to it.
   for (auto route = routes_.rbegin(); route != routes_.rend(); ++route) {
     if (Status failed = (*route)->status(); !failed) return failed;
   }
@@ -160,8 +160,8 @@ Status CommunicatorImpl::status() const {
 Status CommunicatorImpl::check_usable() {
   const Status failed = status();
   if (failed.ok()) return {};
-  // This rank will start no call any more, so its peers must not wait for it in calls by the engine
-  // after only a side communicator has failed.
+  // After a failure of a side communicator, this rank starts no call by the engine either. The
+  // engine must fail, too, so that the peers do not wait for this rank.
   if (finalized_) return failed;
   if (!context_->failures().settled()) {
     progress_->with_engine([&] { context_->failures().fail_because(failed); });

@@ -34,8 +34,8 @@ struct RequestState {
 
 /// The properties that distinguish a communicator from others with the same ranks and options.
 struct CommunicatorRole {
-  /// Number of this communicator among the communicators of the same processes; the highest that a
-  /// rank proposes counts.
+  /// Number of this communicator among the communicators of the same processes; the ranks use the
+  /// highest number that a rank proposes.
   std::uint16_t number = 0;
   /// The algorithm table. The table of a side communicator must not depend on the environment
   /// variables of its processes.
@@ -52,8 +52,8 @@ struct CommunicatorRole {
 /// Thread-safe, except for add_route and set_note, which must precede the first call.
 class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
  public:
-  /// Creates a communicator with the engine as its only route; collective. A null `progress` makes
-  /// a new one.
+  /// Creates a communicator with the engine as its only route; collective. If `progress` is null, a
+  /// new progress object is created.
   static Result<std::shared_ptr<CommunicatorImpl>> create(Bootstrap& bootstrap,
                                                           const CommunicatorOptions& options,
                                                           std::shared_ptr<Progress> progress,
@@ -110,8 +110,8 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   /// Makes a request for the collective that `start` begins; fails if `start` does.
   template <typename Start>
   Result<std::shared_ptr<RequestState>> request_of(Start&& start) {
-    // Memory comes first: a collective that has begun uses the caller's buffers, so its request must
-    // not be lost.
+    // Memory is allocated first: a collective that has begun uses the caller's buffers, so its
+    // request must not be lost.
     auto request = std::make_shared<RequestState>();
     request->communicator = shared_from_this();
     CallRoute::Outcome outcome = start();

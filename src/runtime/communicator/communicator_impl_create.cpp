@@ -222,7 +222,7 @@ Status CommunicatorImpl::Creation::greet(KeyAgreement& keys) {
   return {};
 }
 
-/// Opens this rank's endpoint; its groups are those of the key agreement.
+/// Opens this rank's endpoint; its multicast groups derive from the key agreement.
 Result<std::unique_ptr<device::Endpoint>> CommunicatorImpl::Creation::open_endpoint(
     const KeyAgreement& keys) {
   device::EndpointOptions endpoint_options{.rank = bootstrap_.rank(),
@@ -251,7 +251,7 @@ Status CommunicatorImpl::Creation::open() {
   if (!keys) return keys.status();
   if (Status status = greet(*keys); !status) return status;
   auto endpoint = open_endpoint(*keys);
-  // A rank that cannot open its endpoint sends nothing, so that no rank waits for it.
+  // A rank that cannot open its endpoint contributes no bytes, so that no rank waits for it.
   Result<Bytes> own = endpoint ? keys->second((*endpoint)->address()) : endpoint.status();
   auto addresses = bootstrap_.allgather(own ? *own : Bytes(), options_.create_timeout);
   if (!own) return own.status();
@@ -305,7 +305,8 @@ CallerFacts CommunicatorImpl::Creation::facts() const {
   return facts;
 }
 
-/// Finds out whether the network passes multicast, and says so if it does not.
+/// Finds out whether the network passes multicast. If it does not, rank 0 logs a warning, or the
+/// creation fails if multicast is required.
 Status CommunicatorImpl::Creation::confirm_membership(Nanoseconds timeout) {
   const bool shared_memory = made_.device_ == "host";
   const bool wanted = shared_memory || made_.greetings_.front().multicast != "none";
@@ -338,7 +339,7 @@ void CommunicatorImpl::Creation::use_shorter_datagrams(const NarrowPath& narrow)
       narrow.text, narrow.bytes, kNarrowPathRemedy));
 }
 
-/// Arranges the one line that says that this rank does not hear multicast any more.
+/// Arranges the warning that this rank no longer hears the multicast of another rank.
 void CommunicatorImpl::Creation::report_lost_multicast() {
   engine::CommunicatorContext& context = *made_.context_;
   context.receiver().membership().on_report([&context](Rank source, const Status& joined) {

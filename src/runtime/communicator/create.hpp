@@ -1,5 +1,5 @@
-// Creates a communicator over a bootstrap, for Tutti's own tools and tests; the public functions make
-// their bootstraps themselves.
+// Creates a communicator over a bootstrap, for Tutti's own tools and tests; the public functions
+// make their bootstraps themselves.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace tutti::runtime {
 
-/// Collective. `bootstrap` is used during this function only. `parent`: the communicator of which the
-/// new one is a duplicate; null: none. `first_epoch`: the number of the first collective, the same at
-/// all ranks; epochs wrap at 2^32.
+/// Collective. `bootstrap` is used during this function only. `parent` is the communicator of which
+/// the new one is a duplicate; null: none. `first_epoch` is the number of the first collective, the
+/// same at all ranks; epochs wrap at 2^32.
 Result<Communicator> create_communicator(Bootstrap& bootstrap, const CommunicatorOptions& options,
                                          const Communicator* parent = nullptr,
                                          std::uint32_t first_epoch = 1);

@@ -26,8 +26,8 @@ Result<std::string> wanted_multicast(const CommunicatorOptions& options);
 /// for a number that is not from 1 to 255.
 Result<std::uint32_t> multicast_hops(const CommunicatorOptions& options);
 
-/// The largest number of connections: from the option, else from TUTTI_MAX_CONNECTIONS, else 0. Fails
-/// for a text that is no number, and for 1.
+/// The largest number of connections: from the option, else from TUTTI_MAX_CONNECTIONS, else 0.
+/// Fails for a text that is no number, and for 1.
 Result<std::uint32_t> max_connections(const CommunicatorOptions& options);
 
 /// The traffic classes of datagrams: from the option, else from TUTTI_TRAFFIC_CLASS. Fails for a

@@ -57,8 +57,8 @@ void for_each_agreed_option(const Visit& visit) {
   visit("require_multicast", &CommunicatorOptions::require_multicast);
 }
 
-/// Calls `visit` with the name of each field that is sent and with a reference to it, in the order of
-/// the format.
+/// Calls `visit` with the name of each field that is sent and with a reference to it, in the order
+/// of the format.
 template <typename Options, typename Visit>
 void for_each_field(Options& one, const Visit& visit) {
   visit("host", one.host);
@@ -114,14 +114,14 @@ class FieldReader {
     const auto bytes = take(name, get_u32(length, 0));
     text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
-  /// The first field that is not as its writer writes it; null: all were, and nothing follows them.
+  /// The name of the first damaged field; null: all fields were valid, and no bytes follow them.
   const char* damaged() const {
     if (damaged_ != nullptr) return damaged_;
     return rest_.empty() ? nullptr : "their end";
   }
 
  private:
-  /// Takes the next bytes; none if a field was damaged or the bytes end before.
+  /// Takes the next `count` bytes; none if an earlier field was damaged or fewer bytes are left.
   std::span<const std::byte> take(const char* name, std::size_t count) {
     if (damaged_ == nullptr && count > rest_.size()) damaged_ = name;
     if (damaged_ != nullptr) return {};

@@ -18,7 +18,8 @@ struct PeerOptions {
   /// Identity of the host's network stack; ranks with equal identities reach each other by
   /// loopback.
   std::string network;
-  /// Identity of the host, process namespace and user; ranks with equal ones can share memory.
+  /// Identity of the host, process namespace and user; ranks with equal identities can share
+  /// memory.
   std::string memory;
   std::string processors;        ///< identity of the cores on which the process may run
   std::string device;            ///< device name from the options
@@ -47,7 +48,7 @@ PeerOptions make_greeting(const CommunicatorOptions& options, std::uint16_t comm
 /// differ.
 Status check_agreement(const std::vector<PeerOptions>& greetings);
 
-/// Fails if a rank cannot write the trace that it is asked for; the error names the first such
+/// Fails if a rank cannot write the trace that TUTTI_TRACE asks for; the error names the first such
 /// rank.
 Status check_traces(const std::vector<PeerOptions>& greetings);
 

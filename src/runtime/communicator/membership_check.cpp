@@ -24,11 +24,11 @@ constexpr Nanoseconds kProbeInterval{5'000'000};
 /// Time within which a switch forwards to a rank that has joined the group, if it ever does.
 constexpr Nanoseconds kPatience{5'000'000'000};
 
-/// Time for a long probe to pass a path that short probes have passed, before it counts as too long
-/// for the path.
+/// Time for which a rank waits for long probes after short probes have passed every path. A long
+/// probe that has not arrived by then is too long for its path.
 constexpr Nanoseconds kSizePatience{300'000'000};
-/// Attempts from one with long probes to the next: in the first check, and in the check that looks
-/// for the size, whose result counts.
+/// Number of attempts from one attempt with long probes to the next: in the first check, and in the
+/// second check, which finds the size that passes.
 constexpr std::uint32_t kLongSpacing = 16;
 constexpr std::uint32_t kSizeSpacing = 4;
 
@@ -103,7 +103,7 @@ class MembershipCheck {
   std::uint32_t attempt_ = 0;
 };
 
-/// Plans the Allgather of the reports from rank to rank, because multicast may not pass.
+/// Plans the Allgather of the reports by unicast, because the network may not pass multicast.
 Status MembershipCheck::prepare_exchange() {
   CallPlanner planner({.rank = context_.rank(),
                        .size = context_.size(),
@@ -119,8 +119,8 @@ Status MembershipCheck::prepare_exchange() {
   return {};
 }
 
-/// The sockets of all ranks are open before the first probe, so a long probe mostly arrives at once.
-/// More of them would put more bytes on the links than short jobs do.
+/// Long probes are rare, because many would put more bytes on the links than a short job does. The
+/// sockets of all ranks are open before the first probe, so the first long probe mostly arrives.
 Status MembershipCheck::send_probes() {
   const std::uint32_t spacing = sizes_.size() > 1 ? kSizeSpacing : kLongSpacing;
   const bool sends_long = sizes_.front() > 0 && attempt_ % spacing == 0;
@@ -191,7 +191,8 @@ std::optional<NarrowPath> MembershipCheck::narrow_path() const {
   std::optional<NarrowPath> narrowest;
   for (std::uint32_t r = 0; r < reports_.size(); ++r) {
     const Report& one = reports_[r];
-    // A path that passes none of the sizes breaks the job at its first long frame, by name.
+    // If a path passes none of the sizes, the job fails at its first long frame, with an error that
+    // names the ranks.
     const std::uint32_t bytes = std::max(one.narrow_bytes, sizes_.back());
     if (one.narrow == 0 || (narrowest && narrowest->bytes <= bytes)) continue;
     const auto passes =
@@ -260,7 +261,8 @@ Result<MembershipFindings> check_membership(engine::CommunicatorContext& context
   const std::vector<std::uint32_t> sizes = context.endpoint().probe_sizes();
   auto findings = run_check(context, {&names, multicast, {sizes.front()}}, timeout);
   if (!findings || !findings->narrow) return findings;
-  // All ranks know from the first check that a second one must find the size.
+  // The findings of the first check are the same on all ranks, so all ranks take part in the second
+  // check, which finds the size.
   auto sized = run_check(context, {&names, multicast, sizes}, timeout);
   if (!sized) return sized.status();
   findings->narrow = std::move(sized->narrow);

@@ -30,7 +30,7 @@ struct MulticastGap {
   std::vector<Rank> ranks;  ///< rank that does not hear, then the rank that it does not hear
 };
 
-/// The path that passes only the shortest datagrams.
+/// The narrowest path of those that do not pass datagrams of full length.
 struct NarrowPath {
   std::string text;         ///< clause that names the ranks and the sizes
   std::uint32_t bytes = 0;  ///< the longest of the endpoint's `probe_sizes` that passes all paths

@@ -7,8 +7,8 @@
 namespace tutti::runtime {
 namespace {
 
-/// Time for which a thread polls one engine while calls of other engines may end, too. It doubles
-/// while none does.
+/// First and longest time for which a thread polls one engine before it polls the next. The time
+/// doubles while no call ends.
 constexpr Nanoseconds kFirstTurn{500'000};
 constexpr Nanoseconds kLongestTurn{8'000'000};
 

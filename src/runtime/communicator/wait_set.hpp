@@ -1,4 +1,4 @@
-// Waits until one of several requests is done. They may belong to several communicators.
+// Waits until one of several requests is done. The requests may belong to several communicators.
 #pragma once
 
 #include <span>

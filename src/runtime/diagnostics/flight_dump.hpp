@@ -29,7 +29,7 @@ Status write_flight_dump(const std::string& directory, const engine::Communicato
                          std::uint16_t communicator, std::string_view reason);
 
 /// Also dumps this communicator when the process receives SIGUSR1. If the program has installed a
-/// handler of its own, that one stays: then only failures cause dumps, and the Status says so.
+/// handler of its own, this handler stays: then only failures cause dumps, and the Status says so.
 Status dump_on_signal(std::weak_ptr<CommunicatorImpl> communicator);
 
 }  // namespace tutti::runtime

@@ -5,14 +5,14 @@
 
 namespace tutti::runtime {
 
-/// The name of this host, for messages; "unknown" if the system does not tell.
+/// The name of this host, for messages; "unknown" if the system call fails.
 std::string host_name();
 
 /// Identifies the present boot of this machine's kernel; "" if unknown.
 const std::string& boot_identity();
 
-/// Identifies the namespace of a kind ("net", "pid", "time") in which this process is, among all
-/// namespaces of one boot; "" if unknown.
+/// The identity of this process's namespace of a kind ("net", "pid", "time"), unique within one
+/// boot; "" if unknown.
 std::string namespace_identity(const char* kind);
 
 }  // namespace tutti::runtime

@@ -74,8 +74,8 @@ Status Hierarchy::open(Bootstrap& bootstrap, const CommunicatorOptions& options,
     return status.ok() ? rest : status;
   };
   const std::uint32_t place = layout_.place_of(rank_);
-  // All ranks take part twice, each within a subset: first the ranks of each host, then the ranks of
-  // equal local rank.
+  // All ranks take part twice, each within a subset: first the ranks of each host, then the ranks
+  // of equal local rank.
   const Status within =
       join(layout_.ranks_of_host(layout_.host_of(rank_)), kSharedMemory, number, host_);
   const Status between =
@@ -144,7 +144,7 @@ CallRoute::Outcome Hierarchy::start(const CollectiveCall& call) {
 std::size_t Hierarchy::Job::ready() const {
   constexpr std::size_t kNone = HierarchyStage::kNone;
   if (!status.ok()) return kNone;
-  std::optional<HierarchySide> held;  // side whose earlier stage waits, so its later ones wait, too
+  std::optional<HierarchySide> held;  // side with a waiting stage, for which its later stages wait
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const Stage& stage = stages[i];
     if (stage.begun || stage.plan.side == held) continue;
@@ -171,7 +171,7 @@ void Hierarchy::advance(const std::shared_ptr<Job>& job, std::unique_lock<std::m
   job->advancing = false;
   if (!job->over()) return;
   lock.unlock();
-  // A thread that began a stage without owning the engine gets here if the stage has ended at once.
+  // A thread that does not own the engine gets here if the stage that it began has ended at once.
   progress_->with_engine([&] { finish(job); });
 }
 
@@ -270,7 +270,8 @@ Status Hierarchy::close(Instant deadline) {
   return first;
 }
 
-/// The rank of the job whose loss ended a side communicator; kNoRank if it had another cause.
+/// The rank of the job whose loss ended the side communicator `failed`; kNoRank if the communicator
+/// failed for another reason.
 Rank Hierarchy::culprit_of(CommunicatorImpl& failed) const {
   const engine::CommunicatorContext& context = failed.context();
   if (context.failures().culprit() != kNoRank || context.failures().lost() == kNoRank)

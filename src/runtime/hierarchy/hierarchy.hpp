@@ -1,6 +1,6 @@
 // The route through the leaders of hosts. It carries out the plans of hierarchy_plan.hpp on a
-// rank's two side communicators: one of the ranks of its host, one of the ranks of equal local rank
-// on all hosts.
+// rank's two side communicators: the host side with the ranks of its host, and the across side with
+// the ranks of equal local rank on all hosts.
 //
 // Calls run one after the other, so that all ranks of a side communicator start its calls in the
 // same order.
@@ -33,9 +33,10 @@ class Progress;
 
 class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hierarchy> {
  public:
-  /// Creates the side communicators, which take `numbers` communicator numbers from `number` on;
-  /// every rank must call it, and it fails on all ranks or on none. `by_choice` lets the route also
-  /// serve calls that name no algorithm. `key` is a key that only the ranks of the job have.
+  /// Creates the side communicators, which take numbers() communicator numbers, beginning with
+  /// `number`. Every rank must call it, and it fails on all ranks or on none. `by_choice` lets the
+  /// route also serve calls that name no algorithm. `key` is a key that only the ranks of the job
+  /// have.
   static Result<std::shared_ptr<Hierarchy>> create(Bootstrap& bootstrap,
                                                    const CommunicatorOptions& options,
                                                    const HostLayout& layout, bool groups,
@@ -78,7 +79,7 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
     std::vector<Stage> stages;
     std::size_t begun = 0;
     std::size_t ended = 0;
-    /// True: a thread is beginning stages; a second one would change their order.
+    /// True: a thread is beginning stages; a second thread would change their order.
     bool advancing = false;
     /// Status of the first stage that failed; no stage begins after a failure.
     Status status;

@@ -27,8 +27,9 @@ constexpr std::size_t kLongRegionBytes = 1024 * 1024;
 // An Allgather uses groups, if these are enabled, for blocks of at least this size.
 constexpr std::size_t kLongBlockBytes = 64 * 1024;
 
-// Longest message that uses the hierarchy on hosts of two ranks. It spares only one of the two
-// ranks the network, and for longer messages the extra copy costs more than this gains.
+// Longest message for which hosts of two ranks use the hierarchy. The hierarchy keeps only one of
+// the two ranks off the network, and for longer messages its extra copy costs more time than that
+// saves.
 constexpr std::size_t kMaxOfPairsBytes = 2 * 1024 * 1024;
 
 struct Segment {
@@ -158,8 +159,8 @@ Stages Planner::allgather() const {
   return one_after_the_other({gather_at_leader(), across, share(call_.receive)});
 }
 
-/// A stage that exchanges the same `segment` of `blocks` blocks. The first block is that of rank
-/// `first`; each further one is that of the rank `step` higher.
+/// A stage that exchanges the same `segment` of `blocks` blocks: those of the ranks `first`,
+/// `first`+`step`, `first`+2`step`, and so on.
 HierarchyStage Planner::exchange(Side side, std::uint32_t blocks, Rank first, std::uint32_t step,
                                  const Segment& segment) const {
   HierarchyStage made = stage(side, Collective::allgatherv);

@@ -15,8 +15,8 @@ namespace tutti::runtime {
 /// The variable by which `tutti run` gives the ranks of a job a key.
 inline constexpr const char* kJobKeyVariable = "TUTTI_JOB_KEY";
 
-/// Finds the key of a job whose bootstrap gives none, before the bootstrap is made: the first of
-/// the option job_key, the file TUTTI_JOB_KEY_FILE, and TUTTI_JOB_KEY. Empty if there is none.
+/// Finds the job key before the bootstrap is made: the first of the option job_key, the file
+/// TUTTI_JOB_KEY_FILE, and TUTTI_JOB_KEY. Empty if none of them is given.
 Result<std::optional<crypto::Secret>> find_given_key(const std::optional<JobKey>& option,
                                                      const Environment& environment);
 

@@ -96,7 +96,7 @@ Status KeyAgreement::public_bytes(std::string_view label, std::span<std::byte> o
   return crypto::derive(transcript_, label, 0, out);
 }
 
-/// The key that seals the secret between rank 0 and this rank, or at rank 0 between it and `other`.
+/// The key that seals the secret from rank 0 to this rank; at rank 0, the key for rank `other`.
 Result<crypto::Secret> KeyAgreement::sealing_key(std::uint32_t other) const {
   const auto shared = pair_.shared_with(public_keys_[other]);
   if (!shared) {

@@ -8,8 +8,8 @@
 //
 // The key that seals the secret for rank r is HKDF-SHA-256 of the X25519 secret of both ranks and
 // the job key, with the hash of all contributions to the first exchange as salt, and both ranks as
-// info. Without a job key, a party that changes the bootstrap's bytes can take part; with one, it
-// can only prevent the creation.
+// info. Without a job key, a party that changes the bootstrap's bytes can take part; with a job
+// key, it can only prevent the creation.
 #pragma once
 
 #include <cstddef>
@@ -40,7 +40,8 @@ class KeyAgreement {
   /// This rank's contribution to the first exchange.
   Bytes first(std::span<const std::byte> peer_options) const;
   /// Takes all contributions to the first exchange and returns the ranks' peer options, which are
-  /// parts of `contributions`. Fails if a rank has another job key, or none; the error names it.
+  /// parts of `contributions`. Fails if a rank has another job key, or none; the error names the
+  /// rank.
   Result<std::vector<std::span<const std::byte>>> take_first(std::span<const Bytes> contributions);
   /// Fills `out` with bytes that are the same on all ranks and differ for each communicator. They
   /// are derived from the first exchange, so they reveal nothing of the secret.

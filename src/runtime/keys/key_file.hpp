@@ -15,7 +15,7 @@ namespace tutti::runtime {
 inline constexpr const char* kGiveSameKey =
     "give all ranks the same key file (TUTTI_JOB_KEY_FILE) or the same job_key";
 
-/// The name of a kind of file with a secret in errors, and the variable that gives its path.
+/// A kind of file that holds a secret: its name in errors, and the variable that gives its path.
 struct PrivateFile {
   const char* name;
   const char* variable;

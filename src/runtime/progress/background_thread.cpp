@@ -24,8 +24,8 @@ namespace {
 // poll the engine.
 constexpr Nanoseconds kParkMin{1'000'000};
 constexpr Nanoseconds kParkMax{50'000'000};
-// Interval at which the parked thread checks whether the engine must be polled at this time. A
-// wake-up of the thread in each collective would cost the collective more.
+// Interval at which the parked thread checks whether work of the engine is due. Waking the thread
+// in each collective would cost the collective more time.
 constexpr Nanoseconds kParkPollInterval{4'000'000};
 // Longest time for which the progress thread waits until an application thread ends an inline step.
 constexpr std::chrono::milliseconds kInlineStepWait{10};
@@ -106,8 +106,8 @@ void BackgroundThread::on_application_leaves(Instant due) {
   if (std::exchange(left_asleep_, false)) rounds_left_asleep_ = application_rounds_;
 }
 
-/// Adds the engine's descriptor to the events that wake this thread, or removes it. If nothing
-/// changes there is no system call, which before each sleep would cost too much time.
+/// Adds the engine's descriptor to the events that wake this thread, or removes it. It makes a
+/// system call only for a change, because a system call before each sleep would cost too much time.
 void BackgroundThread::watch_engine(bool on) {
   if (std::exchange(watches_engine_, on) == on) return;
   epoll_event event{.events = on ? std::uint32_t{EPOLLIN} : 0,
@@ -118,13 +118,13 @@ void BackgroundThread::watch_engine(bool on) {
 // ---- parking ------------------------------------------------------------------------------------
 
 /// Sleeps until this thread may take the free engine (true) or must end (false). The pauses between
-/// its checks grow while application threads poll the engine, and end at once on a wake-up or when
-/// work is due.
+/// its checks grow while application threads poll the engine. A pause ends at once on a wake-up,
+/// and within kParkPollInterval once work is due.
 bool BackgroundThread::park(EngineOwnership::Lock& lock) {
   auto pause = kParkMin;
   std::uint64_t seen = application_rounds_;
-  // If no application thread has polled since one took the engine from this sleeping thread and
-  // released it, the first pause is skipped.
+  // The first pause is skipped if no application thread has polled since the thread that took the
+  // engine from this sleeping thread released it.
   const bool slept = std::exchange(rounds_left_asleep_, kNone) == seen;
   Instant until = now() + (slept ? Nanoseconds(0) : pause);
   while (!stop_) {
@@ -174,7 +174,7 @@ Instant BackgroundThread::own_contained() {
   return now();
 }
 
-/// Polls until an application thread wants or has taken the engine. If the thread took the engine
+/// Polls until an application thread wants or has taken the engine. If this thread took the engine
 /// only for due work, it polls until this work is done. Returns the time at which the engine must
 /// be polled again.
 Instant BackgroundThread::own() {

@@ -1,4 +1,5 @@
-// The host's monotonic clock. No other code of the library reads the time, except the bootstrap.
+// The host's monotonic clock. No other code of the library reads the time, except for the TCP
+// deadlines of bootstraps and aggregators (runtime/bootstrap/store/socket.hpp).
 #pragma once
 
 #include <ctime>

@@ -1,4 +1,4 @@
-// Which thread owns the engine: a state machine under one mutex, and the waits of threads for the
+// The ownership of the engine: a state machine under one mutex, and the waits of threads for the
 // engine.
 //
 // An application thread that waits for a request owns the engine and polls it; otherwise the
@@ -144,14 +144,14 @@ class EngineOwnership {
   bool owned_by_caller() const {
     return owner_thread_.load(std::memory_order_relaxed) == std::this_thread::get_id();
   }
-  /// A thread may own several engines: a completion callback of one may use another.
+  /// A thread may own several engines: a completion callback of one engine may use another engine.
   void set_owned_by_caller(bool owned) {
     owner_thread_.store(owned ? std::this_thread::get_id() : std::thread::id(),
                         std::memory_order_relaxed);
   }
 
   /// Longest sleep in one wait. In glibc 2.25 to 2.40 pthread_cond_signal can lose a wake-up, so no
-  /// wait may depend on one.
+  /// wait may depend on a wake-up.
   static constexpr Nanoseconds kMaxWait{1'000'000'000};
 
  private:

@@ -51,7 +51,7 @@ Status EnginePoller::add(engine::CommunicatorContext& context) {
 }
 
 void EnginePoller::remove(engine::CommunicatorContext& context) {
-  // From here on no call refers to it, and `submitted_to_` does not either.
+  // No new call to the communicator comes, and awaken_changed() removes it from `submitted_to_`.
   awaken(context);
   awaken_changed();
   const int fd = context.endpoint().wait_descriptor();
@@ -105,8 +105,8 @@ void EnginePoller::awaken_reported(const Events& events, int count) {
 /// cleared, because another thread may want the engine.
 void EnginePoller::awaken_all_due(Instant now) {
   awaken_changed();
-  // Also if none is dormant: the deadline of one that has awakened ends here, and would otherwise
-  // keep the owner from sleeping.
+  // Needed even if no communicator is dormant: `dormant_deadline_` may be the deadline of a
+  // communicator that has awakened since, and once passed would keep the owner from sleeping.
   awaken_due(now);
   if (awake_.size() == contexts_.size()) return;
   Events events;
@@ -121,7 +121,7 @@ bool EnginePoller::retire_idle() {
     if (one->busy() || one->failures().noted() || one->receiver().has_workers()) return false;
     dormant_deadline_ = std::min(dormant_deadline_, one->next_deadline());
     one->operations().dormant() = true;
-    // A thread that submitted a call before it could see this sign has not reported the call.
+    // on_submission() did nothing for a call that was submitted while the communicator was awake.
     if (one->busy()) on_submission(*one);
     return true;
   });
@@ -152,7 +152,7 @@ bool EnginePoller::poll_all() {
 bool EnginePoller::poll_busy() {
   constexpr std::uint32_t kRoundsOfIdle = 16;
   const std::uint32_t round = rounds_++;
-  // The first round after a sleep knows already which communicators have woken the thread.
+  // Before the first round after a sleep, block() has awakened the communicators with events.
   if (round != 0 && round % kRoundsOfIdle == 0) return poll_all();
   awaken_changed();
   return poll_if(now(), [&](const auto& one) { return round == 0 || one.busy(); });

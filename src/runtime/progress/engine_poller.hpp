@@ -1,8 +1,9 @@
 // Polls the communicators that one engine serves, and sleeps until one of them has something to do.
 //
 // A communicator that is idle when the owner goes to sleep becomes dormant: its endpoint stays
-// prepared to wake the owner, and no round polls it. Its descriptor, its next deadline, a call or a
-// failure ends that. The cost of a round therefore does not grow with the idle communicators.
+// prepared to wake the owner, and no round polls it. An event on its descriptor, its next deadline,
+// a call or a failure ends the dormancy. The cost of a round therefore does not grow with the
+// number of idle communicators.
 #pragma once
 
 #include <sys/epoll.h>
@@ -36,17 +37,18 @@ class EnginePoller {
   void remove(engine::CommunicatorContext& context);
   const std::vector<engine::CommunicatorContext*>& contexts() const { return contexts_; }
 
-  /// Polls every communicator once that has something to do; returns true if there was work. If the
-  /// step of a communicator throws, only this communicator fails.
+  /// Awakens each dormant communicator that has something to do, and polls every awake communicator
+  /// once; returns true if there was work. If the step of a communicator throws, only this
+  /// communicator fails.
   bool poll_all();
-  /// Polls the communicators that run collectives, and from time to time does what `poll_all` does.
-  /// An idle communicator must only answer its peers, and a peer's message also wakes a sleeping
+  /// Polls the communicators that run collectives, and every few rounds calls `poll_all`. An idle
+  /// communicator needs fewer polls: it only answers its peers, whose messages also wake a sleeping
   /// owner.
   bool poll_busy();
   /// Ends the dormancy of a communicator.
   void awaken(engine::CommunicatorContext& context);
-  /// Awakens a dormant communicator to which a call was submitted, before its next round. Any
-  /// thread, after the submission.
+  /// Reports that a call was submitted to a communicator; if it is dormant, the owner awakens it
+  /// before the next round. Any thread, after the submission.
   void on_submission(engine::CommunicatorContext& context) {
     if (!context.operations().dormant()) return;
     const engine::CommunicatorContext* const other = submitted_to_.exchange(&context);
@@ -113,12 +115,12 @@ class EnginePoller {
   device::Descriptor owner_event_;
   /// True while the owner sleeps; maintained only if there are receive workers.
   std::atomic<bool> asleep_{false};
-  std::vector<engine::CommunicatorContext*> contexts_;  ///< dormant or awake
-  std::vector<engine::CommunicatorContext*> awake_;     ///< those that are not dormant
+  std::vector<engine::CommunicatorContext*> contexts_;  ///< all communicators, dormant or awake
+  std::vector<engine::CommunicatorContext*> awake_;     ///< communicators that are not dormant
   Instant dormant_deadline_ = kNever;  ///< the earliest deadline of a dormant communicator
   Instant all_due_{};                  ///< time at which all dormant communicators are awakened
-  /// A dormant communicator that has a new call. Calls to several set `changed_` instead, because one
-  /// pointer holds the last one only.
+  /// A dormant communicator that has a new call. If several communicators have new calls,
+  /// `changed_` is set, too, because the pointer holds only one of them.
   std::atomic<engine::CommunicatorContext*> submitted_to_{nullptr};
   std::atomic<bool> changed_{false};  ///< any dormant communicator may have a call or a failure
   std::uint32_t rounds_ = 0;          ///< rounds of `poll_busy` since the owner slept

@@ -1,5 +1,5 @@
 // Turns an exception into a Status: no exception crosses the public interface or ends a thread of
-// the library. No cancellation of a thread acts within the library.
+// the library. No thread is cancelled while it runs code of the library.
 #pragma once
 
 #include <cxxabi.h>
@@ -41,7 +41,8 @@ auto guarded(Work&& work) -> decltype(work()) {
   }
 }
 
-/// Runs `work`, whose caller takes no status; an exception is logged, and the result is then empty.
+/// Runs `work` for a caller that takes no status; an exception is logged, and the result is then
+/// empty.
 template <typename Work>
 auto logged(Work&& work) -> decltype(work()) {
   const device::Uncancelled uncancelled;

@@ -110,8 +110,8 @@ void Progress::take(EngineOwnership::Lock& lock) {
 
 void Progress::release() {
   ownership_.set_owned_by_caller(false);
-  // The progress thread receives the engine's next deadline: if the last messages are lost, they
-  // must be sent again even while the application computes.
+  // The progress thread gets the engine's next deadline: lost messages must be retransmitted even
+  // while the application computes.
   const Instant due = engine_.next_deadline();
   background_.before_application_leaves();
   {

@@ -43,7 +43,7 @@ class Progress {
   /// The trace of this rank; null if the rank is not traced.
   RankTrace* trace() { return trace_.get(); }
 
-  /// A number that no communicator with this engine has, for the next one.
+  /// A number for a new communicator; no other communicator with this engine has it.
   std::uint16_t next_number() { return ++last_number_; }
   /// Declares a number used, because a peer has proposed it.
   void use_number(std::uint16_t number) {

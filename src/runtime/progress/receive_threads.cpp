@@ -84,7 +84,7 @@ void ReceiveThread::detach(engine::ReceiveWorker& worker) {
   {
     std::unique_lock lock(mutex_);
     if (std::find(workers_.begin(), workers_.end(), &worker) == workers_.end()) return;
-    // attach() left the shorter list here, which has room for the other workers: nothing throws.
+    // Since attach(), `wanted_` has room for all workers but one, so that nothing throws.
     wanted_.clear();
     std::copy_if(workers_.begin(), workers_.end(), std::back_inserter(wanted_),
                  [&worker](const engine::ReceiveWorker* one) { return one != &worker; });

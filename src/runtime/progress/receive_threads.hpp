@@ -72,7 +72,7 @@ class ReceiveThreads {
   ReceiveThreads(RankTrace* trace, const PriorityRequest& precedence)
       : trace_(trace), priority_request_(precedence) {}
 
-  /// Gives each worker of the team a thread of its own, and starts the threads that are missing.
+  /// Gives each worker of the team a different thread, and starts threads if there are too few.
   Status attach(engine::ReceiveTeam& team);
   /// Returns once no thread polls any of the team's workers.
   void detach(engine::ReceiveTeam& team);

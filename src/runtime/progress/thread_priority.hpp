@@ -1,5 +1,5 @@
-// The scheduling priority of the library's threads, which determines how soon one runs when data
-// arrives while the application computes on every core.
+// The scheduling priority of the library's threads, which determines how soon a thread runs when
+// data arrives while the application computes on every core.
 #pragma once
 
 #include <optional>

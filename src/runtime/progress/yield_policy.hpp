@@ -17,8 +17,9 @@ struct CoreTimes {
   Nanoseconds spin{};
   /// Time of work before a yield, for a thread that has slept during this wait.
   Nanoseconds yield_after = Nanoseconds::max();
-  /// Time of work before the first yield, or 0 if operations ask to begin together. At the start of
-  /// a collective every rank of a core has data to send, and the slowest start delays all ranks.
+  /// Time of work before the first yield, unless operations ask to begin together: then the thread
+  /// yields after any work. At the start of a collective every rank of a core has data to send, and
+  /// the slowest start delays all ranks.
   Nanoseconds first_yield_after = Nanoseconds::max();
   /// Share of the time, 0 to 1, that the thread may spend at real-time priority.
   double realtime_share = 0;
@@ -48,8 +49,8 @@ class YieldPolicy {
   static constexpr Nanoseconds kInlineSpin{200'000};
 
  private:
-  /// Longest polling without work for a thread that has slept. It waits for a slow rank, which may
-  /// need the core on which the thread spins.
+  /// Longest polling without work for a thread that has slept. The thread waits for a slow rank,
+  /// which may need the core on which the thread spins.
   static constexpr Nanoseconds kSpinAfterSleep{5'000};
 
   CoreTimes times_;

@@ -117,8 +117,8 @@ Status Lowering::check() const {
   return {};
 }
 
-/// True if a copy or reduction can run on the host before any message: it depends only on other
-/// tasks of this kind.
+/// True if the host can run a copy or reduction before any message: the task depends only on copies
+/// and reductions for which this holds, too.
 bool Lowering::is_unexpected(TaskIndex t) const {
   const TaskKind kind = from_.tasks()[t].kind;
   if (kind != TaskKind::copy && kind != TaskKind::reduce) return false;

@@ -70,8 +70,8 @@ class ValueRun {
     varying_ = varying;
     give_contributions();
     for (std::uint32_t r = 0; r < all_.ranks() && varying; ++r) note_promises(r);
-    // The order has no issue events of tasks that are issued when their rank's call begins; these
-    // tasks read no memory.
+    // A receive without dependencies is issued when its call begins, not at its issue event in this
+    // order; the difference has no effect, because a receive reads no memory.
     for (Event event : graph_.order()) {
       if (findings_.full()) return;
       if (event >= 2 * all_.task_count()) continue;
@@ -83,8 +83,8 @@ class ValueRun {
   void compare_with_promise(Validation& validation) {
     validation.rank_ordered = reduces(all_.at(0).purpose().collective);
     validation.same_association = validation.rank_ordered;
-    // For each block and cell, the value of the fold at the first rank that has it; other ranks are
-    // compared with it.
+    // For each block and cell, the value of the fold at the first rank that has the cell; the
+    // values at other ranks are compared with this value.
     std::vector<ValueId> association;
     for (std::uint32_t r = 0; r < all_.ranks(); ++r) {
       const Schedule& schedule = all_.at(r);

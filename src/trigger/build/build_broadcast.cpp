@@ -1,5 +1,5 @@
-// Broadcast over a double binary tree: each half of the data goes down a tree of its own, by RDMA
-// writes on a port of its own. A child first sends its parent the address for the data, which is
+// Broadcast over a double binary tree: each half of the data goes down a separate tree, by RDMA
+// writes on a separate port. A child first sends its parent the address for the data, which is
 // swapped into the parent's descriptor. The address proves that the child is ready, so no write
 // arrives early.
 #include "trigger/build/builder_parts.hpp"

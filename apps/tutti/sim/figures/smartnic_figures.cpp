@@ -75,8 +75,8 @@ Result<FigureSection> one_core(const FigureOptions&) {
                  .groups = {"one host core", "DPA core, UD", "DPA core, UC"},
                  .bars = {{.name = "source", .values = {}, .of_source = true},
                           {.name = "here", .values = {}}}};
-  // Values of [Khalilov24]: a host core reaches half to two thirds of the link's rate, for which
-  // 7/12 stands here.
+  // Values of [Khalilov24]: a host core reaches half to two thirds of the link's rate; 7/12 is the
+  // middle of this range.
   chart.bars[0].values = {200.0 * 7 / 12, 200, 200};
   chart.bars[1].values = {sim::HostCore{}.bits_per_second(4096) / 1e9};
   for (const bool staging : {true, false}) {

@@ -39,9 +39,10 @@ def register() -> None:
 
 
 def adapter() -> str:
-    """The file of the adapter, which the call loads: one in the package if it fits this torch, else one compiled here.
+    """Loads the adapter and returns its path.
 
-    Error: AdapterError, with which groups use the backend in Python.
+    The adapter is the one of the package if it fits this torch, otherwise one compiled on this
+    machine. Error: AdapterError; groups then use the backend in Python.
     """
     from ._adapter import load
 
@@ -58,7 +59,8 @@ def create_backend(*arguments: Any, **options: Any) -> Any:
 def counters(group: Any = None) -> dict[str, int]:
     """The counters of a group's backend: those of libtutti, and torch_... for the adapter's own work.
 
-    Those of libtutti are there after the first operation of a group of several ranks. None is the default group.
+    The counters of libtutti exist after the first operation of a group of several ranks. `group`
+    None selects the default group.
     """
     import torch
     import torch.distributed as dist

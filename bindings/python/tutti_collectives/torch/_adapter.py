@@ -21,11 +21,12 @@ _BUILD_TIMEOUT_S = 600
 # Time for callbacks of futures that run when Python ends.
 _CALLBACK_END_MS = 10_000
 _FLAGS = ["-std=c++20", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-Wl,-z,now,--no-as-needed"]
-# The libraries that an adapter is linked to, by name only: all of them are in the process before it.
+# The libraries to which an adapter is linked, by name only: the process loads all of them earlier.
 NEEDED = ["libtutti.so.0", "libc10.so", "libtorch_cpu.so"]
-# The versions that an adapter of the wheel serves: interfaces of development versions differ from their release's.
+# The versions that an adapter of the wheel serves: releases only, because the interface of a
+# development version differs from that of its release.
 _RELEASE = re.compile(r"\d+\.\d+\.\d+(\+(cpu|cu\d+))?")
-# The text in registration.cpp.
+# The text in registration.cpp that marks an adapter with the version of torch that it is made for.
 _MADE_FOR = re.compile(rb"tutti adapter for torch (\d+\.\d+)\.")
 
 _lock = threading.Lock()
@@ -73,7 +74,10 @@ def _prebuilt() -> Path | None:
 
 
 def _refuse_other_minor(path: Path) -> None:
-    """An adapter for another minor version would end the process by SIGSEGV. Error: AdapterError."""
+    """Refuses an adapter for another minor version, which would end the process by SIGSEGV.
+
+    Error: AdapterError.
+    """
     found = _MADE_FOR.search(path.read_bytes())
     minor = found.group(1).decode() if found else "an unknown version"
     if minor != torch_minor():
@@ -121,9 +125,9 @@ def _compile(minor: str, command: list[str]) -> None:
 
 
 def build(target: Path, minor: str, compiler: str, includes: list[str]) -> None:
-    """Compiles the adapter into `target`; of torch it needs the folders of headers only.
+    """Compiles the adapter into `target`; of torch only the folders of headers are needed.
 
-    Error: AdapterError with the compiler's words.
+    Error: AdapterError with the errors of the compiler.
     """
     sources = source_folder()
     units = sorted(sources.glob("*.cpp"))
@@ -135,7 +139,7 @@ def build(target: Path, minor: str, compiler: str, includes: list[str]) -> None:
         command = [compiler, *_FLAGS, "-I", str(sources), "-I", str(include_folder(sources))]
         command += [word for path in includes for word in ("-isystem", path)]
         command += [str(unit)]
-        for name in NEEDED:  # empty libraries of these names
+        for name in NEEDED:  # empty libraries with these names suffice for the linker
             stub = Path(folder) / name
             _compile(minor, [compiler, "-shared", f"-Wl,-soname,{name}", "-o", str(stub), "-x", "c++", os.devnull])
             command.append(str(stub))
@@ -190,7 +194,9 @@ def load() -> str:
 
         from .._library import library
 
-        library()  # for the adapter, by its name; its symbols stay local, since a wheel brings an OpenSSL of its own
+        # The adapter finds libtutti by its name. The symbols of libtutti stay local, because a
+        # wheel has an OpenSSL of its own.
+        library()
         path = find()
         _refuse_other_minor(path)
         try:
@@ -198,7 +204,7 @@ def load() -> str:
         except OSError as error:
             raise AdapterError(f"the adapter {path.name} cannot be loaded into torch {torch.__version__}: {error}: "
                                f"unset {VARIABLE}, or install the wheel again") from error
-        # Groups and callbacks end while there is still an interpreter for the callbacks.
+        # Ends groups and callbacks before the interpreter ends, because the callbacks need it.
         atexit.register(torch.ops.tutti_collectives.end_process, _CALLBACK_END_MS)
         _loaded = str(path)
         return _loaded

@@ -13,8 +13,9 @@ _PAUSE_S = 0.01
 class Meeting:
     """Meets the other ranks under a number that no earlier attempt has used, as the adapter's StoreExchange does.
 
-    Every rank writes a fresh nonce, rank 0 publishes the roster of those that it has read, and each rank confirms the
-    roster that has its own; nonces of an earlier attempt are replaced until all have confirmed.
+    Every rank writes a fresh nonce, rank 0 publishes a roster of the nonces that it has read, and
+    each rank confirms a roster that has its own nonce. If a nonce changes before its rank has
+    confirmed, it was one of an earlier attempt, and rank 0 publishes a new roster.
     """
 
     def __init__(self, store: Any, prefix: str, rank: int, size: int, timeout_s: float, name: str) -> None:

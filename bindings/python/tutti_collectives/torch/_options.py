@@ -36,7 +36,7 @@ class Options:
     no_authentication: bool | None = None
     always_barrier: bool | None = None
     peer_timeout: timedelta | None = None  # silence after which a peer counts as lost
-    create_timeout: timedelta | None = None  # for the creation, once all ranks have come
+    create_timeout: timedelta | None = None  # time limit of the creation, once all ranks have come
 
     def texts(self) -> dict[str, str]:
         """The options that are given, as the adapter takes them."""
@@ -54,7 +54,10 @@ class Options:
         return texts
 
     def in_python(self) -> dict[str, object]:
-        """The options that are given, as CommunicatorOptions takes them; `priority` is one of single calls."""
+        """The options that are given, as CommunicatorOptions takes them, without `priority`.
+
+        `priority` is an option of single calls.
+        """
         names = {"keep_bytes": "retain_bytes", "no_authentication": "authenticate"}
         values: dict[str, object] = {}
         for field in fields(self):
@@ -72,7 +75,10 @@ class Options:
 
 
 def options_of(given: object) -> Options:
-    """The Options in what the program has passed as pg_options. Error: TypeError for anything else."""
+    """The Options that the program has passed as pg_options; the defaults for None.
+
+    Error: TypeError for anything else.
+    """
     if given is None:
         return Options()
     if isinstance(given, Options):

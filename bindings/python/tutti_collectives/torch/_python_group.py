@@ -1,6 +1,8 @@
 # mypy: ignore-errors
 # The types of the methods that this module overrides differ between versions of torch.
-"""The backend in Python, for a torch that has no adapter: slower, and it takes a whole group for itself.
+"""The backend in Python, for a version of torch without an adapter.
+
+It is slower than the adapter, and it is the only backend of its group.
 
 Collectives return when they are done. Messages do not block.
 """

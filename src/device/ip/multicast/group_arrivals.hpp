@@ -1,5 +1,6 @@
-// Arrivals through a group other than chunks, for the owner of the endpoint: membership probes, and
-// frames of reliable connections. The receive side adds, the owner takes; they may be two threads.
+// Queues of the membership probes and the frames of reliable connections that arrive through a
+// multicast group. The receive side adds to them and the owner of the endpoint takes from them,
+// possibly in two threads.
 #pragma once
 
 #include <atomic>
@@ -17,23 +18,24 @@ namespace tutti::device::ip {
 struct ProbeArrival {
   Rank source = kNoRank;
   std::uint32_t subgroup = 0;
-  std::uint32_t bytes = 0;  ///< size of its datagram
+  std::uint32_t bytes = 0;  ///< size of the probe's datagram in bytes
 };
 
-/// A frame of a reliable connection that has arrived through a group, for this rank.
+/// A frame to this rank of a reliable connection that has arrived through a group.
 struct FrameArrival {
   Rank source = kNoRank;
   std::vector<std::byte> frame;
 };
 
-/// Things of one kind. An atomic flag avoids taking the lock, since arrivals are rare.
+/// A queue of arrivals of one kind. An atomic flag lets `take` skip the lock, because arrivals are
+/// rare.
 template <typename T>
 class GroupArrivals {
  public:
-  /// Largest number that waits; more are dropped, as at a full socket.
+  /// Largest number of waiting arrivals; further ones are dropped, as at a full socket.
   static constexpr std::size_t kMax = 1024;
 
-  /// Adds one; false if there is no room.
+  /// Adds an arrival; false if there is no room.
   bool add(T one) {
     const std::lock_guard lock(mutex_);
     if (waiting_.size() == kMax) return false;

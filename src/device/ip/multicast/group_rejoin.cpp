@@ -6,14 +6,14 @@ namespace tutti::device::ip {
 
 namespace {
 
-// Time for which a rank stays out of its groups if other ranks of its host are in them, too. The
-// kernel reports a membership only when the first socket of the host joins, and these ranks miss
-// the same chunks and leave at about the same time.
+// Time for which a rank stays out of its groups if other ranks of its host use them, too. The
+// kernel reports a membership again only after all sockets of the host have left; these ranks miss
+// the same chunks, so they leave at about the same time and their absences overlap.
 constexpr Nanoseconds kAbsence{200'000'000};
 
 }  // namespace
 
-/// All groups of a communicator have one address, so every socket leaves before one joins.
+/// All groups of a communicator have one address, so every socket leaves before any socket joins.
 Status GroupRejoin::begin(Instant now, const QueuePairs& pairs, bool shared_host) {
   for (IpMulticastQueuePair* pair : pairs) {
     if (pair != nullptr) pair->leave_group();

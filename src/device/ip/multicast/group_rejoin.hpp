@@ -15,10 +15,10 @@ using QueuePairs = std::vector<IpMulticastQueuePair*>;
 
 class GroupRejoin {
  public:
-  /// Leaves the groups, and joins them at once or, if other ranks of this host are in them, after a
-  /// while.
+  /// Leaves the groups. Joins them again at once or, if other ranks of this host are in them
+  /// (`shared_host`), leaves that to `attempt` at `deadline`.
   Status begin(Instant now, const QueuePairs& pairs, bool shared_host);
-  /// Joins the groups, which is due at `deadline`. A failed attempt is repeated.
+  /// Joins the groups; must be called at `deadline`. A failed attempt sets a new deadline.
   Status attempt(Instant now, const QueuePairs& pairs);
   /// The time at which `attempt` must be called; kNever: this rank is in its groups.
   Instant deadline() const { return join_at_; }

@@ -1,9 +1,9 @@
-// Assembly of the UC message that one source rank is sending ([Khalilov24] 5.2). It knows which
-// fragment must come next, and which messages are void because a fragment is missing.
+// Assembly of the UC message that one source rank is sending ([Khalilov24] 5.2). The assembly
+// records the fragment that must come next, and whether the message is void.
 //
-// A message is valid only if all its fragments arrive in order. A missing or reordered fragment
-// voids it, and so does a new message of the same source rank before its end; a repeated fragment
-// is ignored. This class does no I/O: the queue pair copies the bytes.
+// A message is valid only if all its fragments arrive in order. The message becomes void if a
+// fragment is missing or reordered, or if a new message of the same source rank begins before its
+// end; a repeated fragment is ignored. This class does no I/O: the queue pair copies the bytes.
 #pragma once
 
 #include <array>
@@ -24,8 +24,8 @@ class MessageAssembly {
     dropped,    ///< fragment of a voided or refused message
   };
 
-  /// Judges a fragment whose encoded header is at `header`. Only after the verdict `begins` or
-  /// `continues` may the caller place the fragment's bytes; it must then call `advance`.
+  /// Judges a fragment whose encoded header is at `header`. The caller may place the fragment's
+  /// bytes only after the verdict `begins` or `continues`, and must then call `advance`.
   Verdict admit(const std::byte* header, const wire::UcFragment& fragment) {
     const bool same = state_ != State::none && message_bytes_ == fragment.message_bytes &&
                       std::memcmp(header_.data(), header, wire::kHeaderBytes) == 0;
@@ -60,7 +60,7 @@ class MessageAssembly {
 
   /// The encoded header of the present message, valid until the next message begins.
   const std::byte* header() const { return header_.data(); }
-  /// Number of messages voided by a missing or reordered fragment.
+  /// Number of messages that became void; refused messages do not count.
   std::uint64_t gaps() const { return gaps_; }
 
  private:

@@ -81,7 +81,7 @@ void IpMulticastQueuePair::leave_group() {
 }
 
 Status IpMulticastQueuePair::join_group() {
-  // A socket that is in the group already needs nothing.
+  // EADDRINUSE means that the socket is in the group already.
   if (set_membership(receive_.get(), membership_, true) || errno == EADDRINUSE) return {};
   return system_failure(errno, "joining group {} on {}", membership_.group.to_string(),
                         membership_.interface_name);
@@ -141,7 +141,8 @@ Status IpMulticastQueuePair::open_send(const Interface& interface, const SocketA
   if (!s) return s;
   s = set_option(fd, SOL_SOCKET, SO_SNDBUF, settings_.send_buffer_bytes, "SO_SNDBUF");
   if (!s) return s;
-  // The receivers reject datagrams that do not come from the address of this rank.
+  // The socket is bound to the address of this rank, because receivers reject datagrams from other
+  // addresses.
   SocketAddress own = interface.address;
   own.set_port(0);
   if (::bind(fd, own.get(), own.length()) != 0)

@@ -40,7 +40,7 @@ struct GroupSettings {
   std::shared_ptr<EgressPriority> egress{};  ///< egress priority at the interface; null: none
 };
 
-/// A group as a host joins it.
+/// A multicast group on one interface, as a membership names it.
 struct GroupOnInterface {
   SocketAddress group;
   std::uint32_t interface_index = 0;
@@ -54,7 +54,8 @@ class IpMulticastQueuePair : public MulticastQueuePair {
                                                             const Interface& interface,
                                                             const SocketAddress& group,
                                                             std::uint32_t subgroup);
-  /// Sets the integrity words of all datagrams, which are CRCs at first; must precede the first one.
+  /// Sets the tag keys of all datagrams; must precede the first datagram. Without this call the
+  /// integrity words are CRCs.
   void set_tag_keys(const wire::TagKeys& keys) {
     keys_ = keys;
     arrivals_.use(keys);
@@ -69,8 +70,9 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   bool reads_posted() override { return false; }  ///< the kernel copies posted data at once
   bool copy_and_verify(const ReceivedChunk& chunk, std::byte* destination) override;
   void release() override {}
-  /// Leaves the group, without an effect if this rank is not in it, and joins it again.
+  /// Leaves the group; has no effect if this rank is not in it.
   void leave_group();
+  /// Joins the group; succeeds if this rank is in it already.
   Status join_group();
   Status post_probe(std::uint32_t attempt, std::uint32_t bytes) override;
 
@@ -90,12 +92,14 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   virtual void set_fragment_bytes(std::uint32_t bytes) { (void)bytes; }
   /// Ends the claim to egress priority, because chunks that were refused will not be posted again.
   void release_claim() { gate_.withdraw(); }
-  /// Returns the probes that have arrived since the last call; either side may call it.
+  /// Returns the probes that have arrived since the last call; the thread of the send side or of
+  /// the receive side may call this.
   std::vector<ProbeArrival> take_probes() { return probes_.take(); }
   /// Multicasts a frame of the reliable connection to the rank `to`; the other ranks drop it. A
   /// frame that the send queue does not take counts as lost.
   void post_frame(Rank to, std::span<const std::byte> frame);
-  /// The frames to this rank; either side may use it.
+  /// The frames to this rank that arrived through the group; the threads of both sides may use
+  /// them.
   GroupArrivals<FrameArrival>& frames() { return frames_; }
   /// Adds the counts of this queue pair to `counters`; only the send side may call it.
   virtual void add_to(EndpointCounters& counters) const;
@@ -108,7 +112,7 @@ class IpMulticastQueuePair : public MulticastQueuePair {
     SingleWriterCounter rejected_foreign;
     SingleWriterCounter rejected_integrity;
     SingleWriterCounter rejected_replayed;
-    SingleWriterCounter arrivals_dropped;  ///< because the owner did not take them in time
+    SingleWriterCounter arrivals_dropped;  ///< probes and frames that the owner took too late
     SingleWriterCounter calls;
   };
 
@@ -128,16 +132,16 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   /// Writes the header, with its tag, of this rank's next datagram or message.
   void write_header(wire::PacketKind kind, std::uint32_t epoch, std::uint32_t psn,
                     std::span<const std::byte> payload, std::byte* header);
-  /// True if the header, which is not verified yet, names a rank of this communicator and this
-  /// subgroup, and the datagram came from the host of this rank.
+  /// True if the header, which is not verified yet, names this communicator, this subgroup and one
+  /// of the ranks as source, and the datagram came from the host of that rank.
   bool ours(const wire::Header& header, const SocketAddress& from) const {
     return header.communicator == settings_.communicator && header.subgroup == subgroup_ &&
            members_ && index(header.source) < members_->size() &&
            from.same_host((*members_)[index(header.source)]);
   }
   /// Decodes the header of a datagram of the given kind that came from the address `from`. Returns
-  /// nothing for a probe and a frame, which are kept for the owner of the endpoint, and for a
-  /// foreign datagram, which is counted.
+  /// nothing for a foreign datagram, which is counted, and for a probe or a frame, which is
+  /// verified and kept for the owner of the endpoint.
   std::optional<wire::Header> accept(wire::PacketKind kind, std::span<const std::byte> datagram,
                                      const SocketAddress& from);
 
@@ -153,7 +157,7 @@ class IpMulticastQueuePair : public MulticastQueuePair {
     return accepted;
   }
   /// Prepares the post of a run; returns the payload bytes of the leading chunks that need not wait
-  /// for data of a higher urgency.
+  /// for data of a higher egress priority.
   std::size_t begin_post(const ChunkRun& run);
   /// The counts of the send side.
   EndpointCounters& counters() { return counters_; }
@@ -168,7 +172,7 @@ class IpMulticastQueuePair : public MulticastQueuePair {
                     std::span<const std::byte> payload);
   /// Keeps a verified probe or frame for the owner of the endpoint; false if there is no room.
   bool keep(const wire::Header& header, std::span<const std::byte> payload);
-  /// Judges a datagram, and counts it if it is rejected.
+  /// True if a datagram is authentic and new; counts the datagram if it is rejected.
   template <typename Compute>
   bool passes(Rank source, const std::byte* header, Compute&& compute);
 
@@ -181,7 +185,7 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   Descriptor receive_;
   Descriptor send_;
   DatagramSender sender_;
-  EgressGate gate_;  ///< of send_
+  EgressGate gate_;  ///< gate of the socket send_
   GroupArrivals<ProbeArrival> probes_;
   GroupArrivals<FrameArrival> frames_;
   std::uint64_t receive_buffer_bytes_ = 0;

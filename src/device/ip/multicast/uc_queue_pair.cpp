@@ -11,12 +11,12 @@ namespace tutti::device::ip {
 
 namespace {
 
-// Size of `aside_` in bytes. One receive expects less than half of it; the longest message of the
-// socket fits behind the expected bytes.
+// Size of `aside_` in bytes. One receive expects less than half of this size, so that the socket's
+// longest message fits behind the expected bytes.
 constexpr std::size_t kAsideBytes = 2 * 65536;
 constexpr std::size_t kFlatSlots = 4;
-// Bytes in a batch: few enough that tags are computed while the bytes are in the second-level
-// cache.
+// Size in bytes at which a batch ends, so that tags are computed while the bytes are in the
+// second-level cache.
 constexpr std::size_t kBatchBytes = 128 * 1024;
 // The number of receives per poll is bounded, so that a flood of unwanted datagrams cannot keep the
 // thread busy.
@@ -142,7 +142,7 @@ bool UcQueuePair::receive_in_place(const WaitingMessage& waiting, Batch& batch) 
 }
 
 /// Lays out a receive directly to `at`, and returns how many waiting datagrams belong to the
-/// message of `first` if no fragment is missing. Returns 0 if a direct receive does not pay: most
+/// message of `first` if no fragment is missing. Returns 0 if a direct receive saves nothing: most
 /// of the waiting datagrams belong to another message, or only one of many fragments is waiting.
 std::size_t UcQueuePair::foresee(const WaitingMessage& waiting, const wire::UcFragment& first,
                                  std::byte* at) {

@@ -44,8 +44,8 @@ class UcQueuePair final : public IpMulticastQueuePair {
   /// Largest number of messages that one poll returns.
   static constexpr std::size_t kMaxMessages = 16;
   static constexpr std::size_t kMaxFragments = DatagramSender::kMaxBatch;
-  /// Number of staging areas for messages of collectives that this rank has not begun; one more
-  /// message replaces the oldest.
+  /// Number of source ranks with a staging area for messages of collectives that this rank has not
+  /// begun; a further source rank takes over the oldest area.
   static constexpr std::size_t kStagings = 16;
 
   /// The state of the message that is arriving from one source rank.
@@ -118,7 +118,7 @@ class UcQueuePair final : public IpMulticastQueuePair {
   std::size_t aside_datagram_ = 0;
   std::span<const std::byte> held_{};
   SocketAddress aside_sender_;
-  /// Address from which the datagram came that `next_aside` returned last; `held_` is that one.
+  /// Source address of the datagram that `next_aside` returned last, which `held_` may refer to.
   const SocketAddress* sender_ = &aside_sender_;
 
   std::array<std::array<std::byte, wire::kFragmentHeaderBytes>, kMaxFragments> headers_{};

@@ -16,10 +16,10 @@ class CongestionWindow {
       : max_frames_(std::clamp<std::uint32_t>(max_frames, kMinFrames, kRcReceiveWindowFrames)),
         frames_(max_frames_) {}
 
-  /// Number of frames in flight from which on no new frame is sent.
+  /// Number of frames in flight below which new frames may be sent.
   std::uint32_t frames() const { return std::min(frames_, limit_); }
   std::uint32_t max_frames() const { return max_frames_; }
-  /// Limits the frames in flight until the next call.
+  /// Limits the frames in flight until the next call; retransmissions are not limited.
   void limit(std::uint32_t frames) { limit_ = frames; }
 
   bool may_resend(std::uint32_t in_flight) const { return in_flight < frames_ || allowance_ > 0; }
@@ -52,7 +52,7 @@ class CongestionWindow {
   std::uint32_t limit_ = UINT32_MAX;
   std::uint32_t acknowledged_ = 0;  ///< frames acknowledged since the window last changed
   std::uint32_t allowance_ = 0;     ///< retransmissions that may exceed the window
-  std::uint64_t epoch_end_ = 0;     ///< number up to which lost transmissions have been counted
+  std::uint64_t epoch_end_ = 0;     ///< newest transmission when the window was last halved
 };
 
 }  // namespace tutti::device::rc

@@ -1,5 +1,5 @@
-// The retransmission timeout of one direction (RFC 6298): four deviations above the smoothed round
-// trip, doubled by each timeout until an ACK arrives.
+// The retransmission timeout of one direction (RFC 6298): the smoothed round trip plus four
+// deviations, doubled by each timeout until an ACK arrives.
 #pragma once
 
 #include <algorithm>
@@ -31,7 +31,7 @@ class RetransmissionTimeout {
     round_trip_ += (round_trip - round_trip_) / 8;
   }
   void expired() { ++in_a_row_; }
-  /// Ends the doubling.
+  /// Ends the doubling, because a new acknowledgement arrived.
   void restart() { in_a_row_ = 0; }
 
   Nanoseconds current() const {

@@ -13,8 +13,8 @@ SendWindow::SendWindow(const SendWindowLimits& limits)
 
 std::uint32_t SendWindow::send_new(Instant now, const FrameRecord& record) {
   if (slots_.empty()) {
-    // There are slots for two windows, so that one missing frame does not block the frames after it
-    // at once.
+    // There are slots for two windows, so that one missing frame does not immediately block new
+    // frames.
     slots_.resize(
         std::min<std::size_t>(std::bit_ceil(2 * congestion_.max_frames()), kRcReceiveWindowFrames));
     mask_ = static_cast<std::uint32_t>(slots_.size()) - 1;
@@ -170,8 +170,8 @@ bool SendWindow::on_timer(Instant now) {
 }
 
 std::uint32_t SendWindow::timed_frame() const {
-  // The timer is that of the oldest frame, which the receiver accepts even if it has no room for
-  // others.
+  // The timer belongs to the oldest frame, because the receiver accepts this frame even if it has
+  // no room for others.
   const std::uint32_t oldest = oldest_ & mask_;
   return slots_[oldest].state == State::flying ? oldest : flying_.head;
 }
@@ -181,7 +181,7 @@ Instant SendWindow::deadline() const {
   const Slot& slot = slots_[flying_.head];
   if (slot.transmission < latest_arrived_) return slot.sent_at + timeout_.reorder_time();
   // Frames sent together may queue behind each other for longer than a timeout, so the timer
-  // restarts with each progress.
+  // restarts with each new acknowledgement.
   return std::max(slots_[timed_frame()].sent_at, last_progress_) + timeout_.current();
 }
 

@@ -1,5 +1,4 @@
-// The unacknowledged frames of one direction: which are in flight, which are lost, and how many may
-// be in flight.
+// The unacknowledged frames of one direction, in flight or lost, and the limit of those in flight.
 //
 // Loss is judged by order of transmission, as RACK and QUIC do (RFC 8985, RFC 9002): a frame is
 // lost if one sent three transmissions later has arrived, or if any later one has arrived and 1.25
@@ -38,9 +37,10 @@ class SendWindow {
   }
   /// True if a frame is lost and may be retransmitted now.
   bool may_resend() const { return lost_.count > 0 && congestion_.may_resend(flying_.count); }
-  /// Starts a new frame and returns its sequence number. Requires may_send_new().
+  /// Records that a new frame is sent and returns its sequence number. Requires may_send_new().
   std::uint32_t send_new(Instant now, const FrameRecord& record);
-  /// Retransmits the oldest lost frame and returns its number. Requires may_resend().
+  /// Records that the oldest lost frame is retransmitted and returns its sequence number. Requires
+  /// may_resend().
   std::uint32_t resend(Instant now);
   /// The record of a frame that send_new or resend just returned; valid until acknowledged.
   FrameRecord& record(std::uint32_t sequence) { return slot_of(sequence).record; }
@@ -72,7 +72,8 @@ class SendWindow {
     return deliveries_missed_ >= kMaxDeliveries ? oldest_since_ + patience : kNever;
   }
   std::uint32_t window_frames() const { return congestion_.frames(); }
-  /// Limits the frames in flight until the next call: to `least`, or to those in flight and `more`.
+  /// Limits the frames in flight until the next call: to the greater of `least` and the frames now
+  /// in flight plus `more`.
   void hold_back(std::uint32_t least, std::uint32_t more) {
     congestion_.limit(std::max(least, flying_.count + more));
   }
@@ -94,8 +95,8 @@ class SendWindow {
   static constexpr std::uint32_t kNone = UINT32_MAX;
   static constexpr std::uint64_t kReorderTolerance = 3;
   static constexpr std::uint64_t kLossMemoryFrames = 1024;
-  /// Number of failed deliveries of a frame that shows that it cannot be delivered. At 30 % random
-  /// loss one frame in two million is lost this often.
+  /// Number of lost transmissions after which a frame counts as impossible to deliver. At 30 %
+  /// random loss one frame in two million is lost this often.
   static constexpr std::uint32_t kMaxDeliveries = 12;
 
   enum class State : std::uint8_t { acknowledged, flying, lost };

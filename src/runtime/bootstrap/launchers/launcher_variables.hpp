@@ -29,8 +29,8 @@ struct LauncherRank {
   std::uint32_t size = 1;
 };
 
-/// Reads rank and size from two variables; nothing if neither is set. Fails, and names the
-/// variable, for one without the other, a bad number, or a rank that is not below the size.
+/// Reads rank and size from two variables; nothing if neither is set. Fails if only one of them is
+/// set, for a bad number, or for a rank that is not below the size; the error names the variable.
 Result<std::optional<LauncherRank>> read_place(const Environment& environment,
                                                const std::string& rank_name,
                                                const std::string& size_name);

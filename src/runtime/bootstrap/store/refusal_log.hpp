@@ -12,7 +12,7 @@
 
 namespace tutti::runtime {
 
-/// One thread at a time may use it.
+/// One thread at a time may use a RefusalLog.
 class RefusalLog {
  public:
   static constexpr std::uint32_t kMaxLinesPerSecond = 10;

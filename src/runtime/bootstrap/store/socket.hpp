@@ -1,4 +1,4 @@
-// TCP sockets with deadlines, for the bootstrap only.
+// TCP sockets with deadlines, for bootstraps and for the connections to aggregators.
 #pragma once
 
 #include <chrono>
@@ -20,7 +20,7 @@ using Deadline = SteadyClock::time_point;
 Deadline deadline_after(Nanoseconds timeout);
 /// Time until `deadline` in milliseconds, rounded up and never negative.
 int remaining_ms(Deadline deadline);
-/// The same as poll(2) takes it: -1 for Deadline::max().
+/// Time until `deadline` in milliseconds, as poll(2) takes it: -1 for Deadline::max().
 int poll_timeout_ms(Deadline deadline);
 
 /// A file descriptor that the destructor closes.
@@ -64,12 +64,13 @@ Result<Socket> listen_on(const Endpoint& endpoint);
 Result<std::uint16_t> bound_port(const Socket& socket);
 /// The address of the peer of a connection, for messages.
 std::string peer_of(const Socket& socket);
-/// The part of the peer's address that one party has to itself: an IPv4 address, or the first 64
-/// bits of an IPv6 address.
+/// The part of the peer's address that identifies one party: an IPv4 address, or the first 64 bits
+/// of an IPv6 address.
 std::string neighbourhood_of(const Socket& socket);
 
 /// A listener whose connections a poll loop accepts. If the process has no descriptor or memory for
-/// another connection, it pauses: the waiting connection would end every poll at once.
+/// another connection, the listener pauses, because the waiting connection would end every poll at
+/// once.
 class Listener {
  public:
   Listener() = default;

@@ -147,8 +147,8 @@ std::size_t max_answer_bytes(std::uint32_t size) {
   return std::max<std::size_t>(8192, 4 + std::size_t{4} * size + kMaxExchangeBytes);
 }
 
-/// Why the answer to a hello was no frame. If the connection closes before a frame arrives, the
-/// store has just ended, so that another attempt may succeed.
+/// The setback of a hello that no frame answered. If the connection was closed or timed out, the
+/// store may have just ended, so another attempt may succeed.
 Setback setback_of(const StoreOptions& options, const StoreConnection& connection,
                    const Status& why) {
   if (why.code() == Code::peer_failed || why.code() == Code::timeout) return {false, why};

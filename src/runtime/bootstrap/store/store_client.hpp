@@ -21,8 +21,8 @@ struct StoreOptions {
   /// A store server that listens already; the bootstrap owns it from now on. Null: rank 0 starts a
   /// server.
   std::unique_ptr<BootstrapServer> server;
-  /// Key of the job, the same on all ranks, and key() of the bootstrap: all connections then speak
-  /// TLS.
+  /// Key of the job, the same on all ranks; key() of the bootstrap returns it. With a key, all
+  /// connections speak TLS.
   std::optional<crypto::Secret> key{};
 };
 

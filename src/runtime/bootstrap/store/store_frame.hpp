@@ -50,7 +50,7 @@ struct Hello {
   static constexpr std::size_t kBytes = 16 + sizeof(JobToken);
   std::uint32_t rank = 0;
   std::uint32_t size = 0;
-  std::uint32_t timeout_ms = 0;    ///< the rank's timeout, as error texts give it
+  std::uint32_t timeout_ms = 0;    ///< the rank's timeout, for error texts
   std::uint32_t remaining_ms = 0;  ///< time that is left until the rank's deadline
   JobToken token{};
 };

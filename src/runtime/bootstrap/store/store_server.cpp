@@ -33,7 +33,8 @@ constexpr auto kLinger = std::chrono::seconds(5);
 constexpr int kPauseMs = 50;
 constexpr auto kTellFailure = std::chrono::seconds(1);
 constexpr std::size_t kMaxStrangers = 1024;
-/// Connections accepted before those that have sent bytes are looked at again.
+/// Largest number of connections that are accepted before the existing connections are polled
+/// again.
 constexpr int kMaxAccepts = 64;
 constexpr std::size_t kMaxMemberPayloadBytes = Gather::kPrefixBytes + kMaxContributionBytes;
 
@@ -274,8 +275,8 @@ void BootstrapServer::Loop::refuse(Connection& connection, const std::string& wh
   connection.broken = true;
 }
 
-/// Refuses a stranger whose bytes are no hello. A rank that has a key while this store has none, or
-/// the reverse, is told so.
+/// Refuses a stranger whose bytes are no hello. If only the rank or only the store has a key, the
+/// store tells the rank so.
 void BootstrapServer::Loop::turn_away(Connection& connection, const Status& why) {
   const auto first = connection.stream.first_byte();
   if (!door_key_ && first == crypto::kTlsFirstByte) {
@@ -305,7 +306,7 @@ void BootstrapServer::Loop::close_door() {
 void BootstrapServer::Loop::receive(Connection& connection) {
   std::array<std::byte, 65536> buffer;
   if (connection.closing) connection.broken = true;
-  // TLS may hold bytes for which the socket is not readable any more, so all are taken.
+  // TLS may hold bytes after the socket has become unreadable, so the loop takes all bytes.
   while (!connection.closing && !connection.broken) {
     const auto got = connection.stream.receive_some(buffer);
     if (got.ok() && !*got) return;

@@ -27,7 +27,7 @@ class BootstrapServer {
     std::optional<crypto::Secret> key{};
     /// Longest time from the start of a connection to its hello.
     Nanoseconds hello_timeout = std::chrono::seconds(2);
-    /// Connections without a hello; 0: what Strangers::limits gives for 1024.
+    /// Largest number of connections without a hello, for Strangers::limits; 0: 1024.
     std::size_t max_strangers = 0;
   };
 

@@ -23,7 +23,7 @@ Strangers::Number Strangers::arrive(const std::string& neighbourhood) {
 }
 
 std::optional<Strangers::Number> Strangers::surplus() const {
-  // Among neighbourhoods of one size, the one whose stranger waits longest gives way.
+  // Of neighbourhoods with equally many strangers, the neighbourhood with the oldest one is chosen.
   const auto busiest = std::max_element(by_neighbourhood_.begin(), by_neighbourhood_.end(),
                                         [](const auto& a, const auto& b) {
                                           if (a.second.size() != b.second.size())

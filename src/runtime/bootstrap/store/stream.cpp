@@ -14,7 +14,8 @@ namespace tutti::runtime {
 
 namespace {
 
-/// Bytes that are encrypted at a time; with their records they wait for the socket.
+/// Largest number of bytes that are encrypted at a time. It bounds the records that wait for the
+/// socket.
 constexpr std::size_t kMaxEncryptedBytes = 65536;
 constexpr std::size_t kReceiveBytes = 16384;
 
@@ -94,7 +95,7 @@ Result<std::optional<std::size_t>> Stream::receive_encrypted() {
   const auto got = receive_raw(bytes);
   if (!got || got->value_or(0) == 0) return got;
   const Status fed = tls_->feed(std::span(bytes).first(**got));
-  // After an error these bytes are the alert that tells the peer.
+  // After an error, these bytes are the TLS alert for the peer.
   const Bytes answer = tls_->take_output();
   encrypted_.insert(encrypted_.end(), answer.begin(), answer.end());
   // If the sending fails, the next receive tells the reason, which may be the peer's alert.

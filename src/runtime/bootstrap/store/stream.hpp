@@ -14,8 +14,8 @@
 
 namespace tutti::runtime {
 
-/// The doors at which processes meet. Each has a key of its own, so that what one door hears is of
-/// no use at the other.
+/// Labels from which the TLS keys of the doors are derived. Each door has a key of its own, so that
+/// bytes for one door are of no use at the other.
 inline constexpr std::string_view kStoreDoor = "tutti store door 1";
 inline constexpr std::string_view kAggregatorDoor = "tutti aggregator door 1";
 
@@ -32,9 +32,9 @@ class Stream {
   static Result<Stream> open(Socket socket, Role role, const crypto::Secret* door_key);
 
   const Socket& socket() const { return socket_; }
-  /// The first byte that the peer sent, by which a peer without TLS, or with it, can be told.
+  /// The first byte that the peer sent. It shows whether the peer speaks TLS.
   std::optional<std::byte> first_byte() const { return first_byte_; }
-  /// Leaves TLS, to tell a peer without it the reason of a refusal.
+  /// Stops TLS on this end, so that a peer without TLS can read the reason of its refusal.
   void speak_plainly();
 
   /// Sends as many of the bytes as the connection takes now, and returns their number.
