@@ -147,7 +147,7 @@ def main():
         arguments.ranks_per_host, os.path.join(arguments.programs, "..", "..", "apps", "tutti", "tutti"))
     chosen = make_contenders(arguments, fabric)
     if not chosen:
-        raise SystemExit("compare: no contender is left; see --peers, --variants, --tutti")
+        raise SystemExit("compare: no contender is chosen: use --peers, --variants or --tutti")
     runner.adopt_orphans()
     facts = facts_of(arguments, fabric, chosen)
     pace = paces.Pace(machine_pace(arguments.programs), arguments.patience)

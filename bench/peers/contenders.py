@@ -109,7 +109,7 @@ class Peer(Contender):
         if not _installed(launcher, packages):
             self.unavailable = f"not installed: apt-get install {packages}"
         elif not os.path.exists(self.program):
-            self.unavailable = f"not built: {self.program}; cmake -DTUTTI_BUILD_PEERS=ON"
+            self.unavailable = f"not built: {self.program}: configure with cmake -DTUTTI_BUILD_PEERS=ON"
 
     def commands(self, fabric, job):
         program = [self.program, *job.options(self.name)]

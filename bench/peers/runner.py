@@ -177,7 +177,8 @@ def _judge(job, folder, codes, hung, gate, timeout_s, wall_s):
     if line["wrong_bytes"]:
         return Launch("wrong data", f"{line['wrong_bytes']} wrong bytes", line, wall_s=wall_s)
     if not line["times_ns"]:
-        return Launch("failed", "no repetition had a common start: raise the lead", line, wall_s=wall_s)
+        return Launch("failed", "no repetition had a common start: stop other programs on this machine", line,
+                      wall_s=wall_s)
     launch = Launch("ok", "", line, _bytes_per_operation(job, gate.windows), wall_s)
     idle = _find_line(folder, "none", 0)
     launch.idle_times_ns = idle["times_ns"] if idle else []

@@ -114,7 +114,7 @@ c10d::ErrorType TuttiBackend::getError() {
   }
 }
 
-void TuttiBackend::abort() { submissions_->abort("the application aborted it"); }
+void TuttiBackend::abort() { submissions_->abort("the application aborted the group"); }
 
 void TuttiBackend::shutdown() {
   submissions_->shut_down(

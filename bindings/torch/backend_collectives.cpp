@@ -64,7 +64,7 @@ std::vector<std::uint64_t> split_sizes(const char* which, const at::Tensor& tens
   }
   if (sum != rows) {
     raise("all_to_all_single: the ", which, " split sizes add up to ", sum, " and dimension 0 is ",
-          rows, ": they must be equal");
+          rows, ": make them equal");
   }
   return sizes;
 }
@@ -235,7 +235,7 @@ WorkPointer TuttiBackend::alltoall_base(at::Tensor& output, at::Tensor& input,
   const bool equal = output_splits.empty() && input_splits.empty();
   if (equal && from.count != to.count)
     raise(name, ": input and output have ", from.count, " and ", to.count,
-          " bytes: pass equal ones");
+          " bytes: pass tensors of equal size");
   if (equal && from.count != 0) {
     operation->plan.calls.push_back(Call::collective(TUTTI_ALLTOALL, from, to));
   } else if (!equal) {

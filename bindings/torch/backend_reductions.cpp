@@ -127,7 +127,7 @@ WorkPointer TuttiBackend::reduce_scatter(Tensors& outputs, TensorLists& inputs,
   if (output.nbytes() != own_bytes || output.scalar_type() != list.front().scalar_type()) {
     raise(name, ": the output has ", output.nbytes(), " bytes of ", output.scalar_type(),
           " and this rank's input ", own_bytes, " of ", list.front().scalar_type(),
-          ": they must be equal");
+          ": make them equal");
   }
   const Reduction wanted = reduction_of(options.reduceOp, output);
   const auto operation = prepare(OpType::REDUCE_SCATTER, name, Terms(options));

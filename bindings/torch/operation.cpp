@@ -71,7 +71,8 @@ std::exception_ptr Operation::after_start() {
   if (error && !ended) {
     // Other ranks start all calls, but this rank has started only the first ones, so no later call
     // would match.
-    if (const auto owner = owner_.lock()) owner->abort(plan.what() + " could not be started whole");
+    if (const auto owner = owner_.lock())
+      owner->abort(plan.what() + " could be started only in part");
   }
   if (arm_now) arm();
   settle();

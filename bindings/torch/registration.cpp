@@ -65,7 +65,8 @@ ProcessGroupPointer make_backend(const ProcessGroupPointer& carrier, std::int64_
 /// Counters of the newest group of this name.
 std::vector<std::tuple<std::string, std::int64_t>> counters(const std::string& name) {
   const auto group = LiveGroups::instance().find(name);
-  if (!group) raise("there is no group '", name, "' of backend tutti: pass a live one");
+  if (!group)
+    raise("there is no group '", name, "' of backend tutti: pass a group that has not ended");
   std::vector<std::tuple<std::string, std::int64_t>> all;
   for (const auto& [counter, value] : group->counters())
     all.emplace_back(counter, static_cast<std::int64_t>(value));

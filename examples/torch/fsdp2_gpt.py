@@ -175,7 +175,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--width", type=int, default=128)
     parser.add_argument("--heads", type=int, default=4)
     parser.add_argument("--context", type=int, default=128, help="length of a piece of text in bytes")
-    parser.add_argument("--batch", type=int, default=4, help="pieces of text a rank and step")
+    parser.add_argument("--batch", type=int, default=4, help="pieces of text for each rank and step")
     parser.add_argument("--learning-rate", type=float, default=1e-3)
     parser.add_argument("--asynchronous", action="store_true", help="start each Allgather one block ahead")
     parser.add_argument("--checkpoint", metavar="DIR", help="folder of checkpoints, reached by all ranks")

@@ -31,21 +31,23 @@ Status check(const NicSettings& settings) {
                    settings.retransmit_timeout.count(), settings.retransmit_timeout_max.count());
   }
   if (settings.big_endian_atomics && settings.connections != ConnectionKind::nic) {
-    return failure(Code::invalid_argument,
-                   "connections by software answer atomics in the order of the host: use "
-                   "connections by the NIC");
+    return failure(
+        Code::invalid_argument,
+        "connections by software have no big-endian atomics: use connections by the NIC, or "
+        "unset big_endian_atomics");
   }
   if (settings.connections == ConnectionKind::nic) {
     if (!settings.slot_exchange) return {};
     return failure(Code::invalid_argument,
-                   "a NIC's own connections have no slot exchange: use connections by software");
+                   "connections by the NIC have no slot exchange: use connections by software");
   }
   if (settings.send_queue_frames < 2 || settings.receive_queue_frames == 0 ||
       settings.receive_batch_frames == 0 || !settings.carry_bytes) {
     return failure(Code::invalid_argument,
-                   "connections by software need queues and packets with bytes: set "
-                   "send_queue_frames to 2 or more, receive_queue_frames and receive_batch_frames "
-                   "to 1 or more, and carry_bytes");
+                   "connections by software have send_queue_frames {}, receive_queue_frames {}, "
+                   "receive_batch_frames {} and carry_bytes {}: use at least 2, 1 and 1, and true",
+                   settings.send_queue_frames, settings.receive_queue_frames,
+                   settings.receive_batch_frames, settings.carry_bytes);
   }
   return {};
 }

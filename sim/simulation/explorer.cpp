@@ -309,7 +309,9 @@ ExplorerReport explore_all_losses(ExplorerSpec spec, std::uint32_t chunks) {
     sum.verdict = one.verdict;
     sum.path = one.path;
     if (!one.verdict.ok()) {
-      sum.verdict = failure(one.verdict.code(), "losses {:#x}: {}", set, one.verdict.message());
+      sum.verdict =
+          failure(one.verdict.code(), "losses {:#x} (one bit for each chunk and rank): {}", set,
+                  one.verdict.message());
     }
   }
   return sum;

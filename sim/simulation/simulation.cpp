@@ -124,18 +124,19 @@ Status Simulation::open_communicator(std::uint32_t number) {
   Shared& shared = shared_[number];
   if (spec.nic.slot_exchange && !spec.faults.rules.empty()) {
     return failure(Code::invalid_argument,
-                   "communicator {} has fault rules, which remove its slot exchange: use faults of "
-                   "the network",
+                   "communicator {} has both fault rules and a slot exchange: use faults of the "
+                   "network, or no slot exchange",
                    number);
   }
   const bool differs =
       std::any_of(spec.collectives.begin(), spec.collectives.end(),
                   [](const CollectiveSpec& one) { return differs_by_rank(one.kind); });
   if (differs && !spec.nic.carry_bytes) {
-    return failure(Code::invalid_argument,
-                   "communicator {} runs a collective that differs by rank, but carries no bytes: "
-                   "carry bytes (carry=yes)",
-                   number);
+    return failure(
+        Code::invalid_argument,
+        "communicator {} runs a collective whose result differs by rank, but its packets "
+        "carry no bytes: set carry=yes",
+        number);
   }
   auto added = network_->add_communicator(spec.hosts, spec.subgroups, spec.nic.slot_exchange);
   if (!added) return added.status();

@@ -53,7 +53,7 @@ AlgorithmEntries allgather_recursive_doubling_entries() {
   static constexpr AlgorithmEntry kEntries[] = {
       {.collective = Collective::allgather,
        .name = "recursive_doubling",
-       .summary = "log2 P rounds, two more for other P",
+       .summary = "log2 P rounds, two more if P is not a power of two",
        .write = allgather_recursive_doubling},
   };
   return kEntries;

@@ -19,7 +19,7 @@ AlgorithmEntries barrier_linear_entries() {
   static constexpr AlgorithmEntry kEntries[] = {
       {.collective = Collective::barrier,
        .name = "linear",
-       .summary = "one round, P-1 connections; with slot exchange one slot a rank",
+       .summary = "one round, P-1 connections; with slot exchange, one slot for each rank",
        .write = barrier_linear},
   };
   return kEntries;

@@ -35,7 +35,7 @@ AlgorithmEntries barrier_recursive_doubling_entries() {
   static constexpr AlgorithmEntry kEntries[] = {
       {.collective = Collective::barrier,
        .name = "recursive_doubling",
-       .summary = "log2 P rounds between exchange partners, two more for other P",
+       .summary = "log2 P rounds between exchange partners, two more if P is not a power of two",
        .write = barrier_recursive_doubling},
   };
   return kEntries;

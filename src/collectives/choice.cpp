@@ -207,7 +207,7 @@ ChoiceTable ChoiceTable::defaults() {
       rule(Collective::allgather, kAny, "ring",
            "no multicast on this network: each link is used evenly"),
       on("", kFewRanks,
-         rule(Collective::allgatherv, kSmallBytes, "linear", "short blocks to few: one round")),
+         rule(Collective::allgatherv, kSmallBytes, "linear", "short blocks, few ranks: one round")),
       by_multicast(rule(Collective::allgatherv, kAny, "multicast",
                         "blocks of any sizes, each leaves its sender once")),
       rule(Collective::allgatherv, kAny, "ring",

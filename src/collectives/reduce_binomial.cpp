@@ -53,7 +53,7 @@ AlgorithmEntries reduce_binomial_entries() {
        .write = reduce_binomial},
       {.collective = Collective::reduce,
        .name = "binomial_ordered",
-       .summary = "in rank order, one more round for roots but 0",
+       .summary = "in rank order, one more round unless the root is rank 0",
        .write = reduce_binomial_ordered},
   };
   return kEntries;

@@ -29,7 +29,7 @@ AlgorithmEntries reduce_linear_keyed_entries() {
   static constexpr AlgorithmEntry kEntries[] = {
       {.collective = Collective::reduce,
        .name = "linear_keyed",
-       .summary = "one round, in rank order by keyed packets: few ranks",
+       .summary = "one round, in rank order by keyed messages: few ranks",
        .write = reduce_linear_keyed},
   };
   return kEntries;

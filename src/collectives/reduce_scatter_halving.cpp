@@ -61,7 +61,7 @@ AlgorithmEntries reduce_scatter_halving_entries() {
   static constexpr AlgorithmEntry kEntries[] = {
       {.collective = Collective::reduce_scatter,
        .name = "halving",
-       .summary = "log2 P rounds, two more for other P",
+       .summary = "log2 P rounds, two more if P is not a power of two",
        .write = reduce_scatter_halving},
   };
   return kEntries;

@@ -29,11 +29,11 @@ AlgorithmEntries reduce_scatter_linear_keyed_entries() {
   static constexpr AlgorithmEntry kEntries[] = {
       {.collective = Collective::reduce_scatter,
        .name = "linear_keyed",
-       .summary = "one round, in rank order by keyed packets: few ranks",
+       .summary = "one round, in rank order by keyed messages: few ranks",
        .write = reduce_scatter_linear_keyed},
       {.collective = Collective::reduce_scatterv,
        .name = "linear_keyed",
-       .summary = "one round, in rank order by keyed packets, blocks of any sizes",
+       .summary = "one round, in rank order by keyed messages, blocks of any sizes",
        .write = reduce_scatter_linear_keyed},
   };
   return kEntries;

@@ -79,8 +79,10 @@ Status unseal(const Secret& key, std::span<const std::byte> sealed, std::span<st
   }
   if (genuine) return {};
   wipe(plain);
-  return failure(Code::invalid_argument,
-                 "the sealed message was changed, or was sealed under another key");
+  return failure(
+      Code::invalid_argument,
+      "the sealed message was changed, or was sealed under another key: use the same key at "
+      "both ends, and a path that changes no bytes");
 }
 
 }  // namespace tutti::crypto

@@ -22,8 +22,8 @@ OSSL_PARAM octets(const char* name, std::span<const std::byte> bytes) {
 }
 
 Status unavailable(const char* what) {
-  return failure(Code::internal,
-                 "libcrypto does not compute {}: check that its default provider is enabled", what);
+  return failure(Code::internal, "OpenSSL offers no {} on this host: enable its default provider",
+                 what);
 }
 
 }  // namespace

@@ -190,12 +190,15 @@ Status TlsSession::feed(std::span<const std::byte> bytes) {
   BIO* const in = SSL_get_rbio(session_.get());
   if (bytes.size() + BIO_ctrl_pending(in) > kMaxTlsUnreadBytes) {
     return fail(failure(Code::resource_exhausted,
-                        "a TLS session was fed {} bytes that nothing has read: read first",
-                        bytes.size() + BIO_ctrl_pending(in)));
+                        "a TLS session has {} unread bytes, more than {}: call read before feed",
+                        bytes.size() + BIO_ctrl_pending(in), kMaxTlsUnreadBytes));
   }
   std::size_t written = 0;
   if (BIO_write_ex(in, bytes.data(), bytes.size(), &written) != 1)
-    return fail(failure(Code::resource_exhausted, "no memory for {} bytes of TLS", bytes.size()));
+    return fail(
+        failure(Code::resource_exhausted,
+                "no memory for {} bytes of TLS input: free memory, or use fewer connections",
+                bytes.size()));
   beginning_.clear();
   if (state_ != State::handshaking) return {};
   if (Status status = shake_hands(); !status) return status;
@@ -238,7 +241,7 @@ Result<std::size_t> TlsSession::read(std::span<std::byte> into) {
 Status TlsSession::write(std::span<const std::byte> bytes) {
   if (state_ == State::failed) return failure_;
   if (state_ != State::open)
-    return failure(Code::internal, "a TLS session that is not open was written to");
+    return failure(Code::internal, "a TLS session is not open: write only in the state open");
   if (bytes.empty()) return {};
   ERR_clear_error();
   std::size_t written = 0;
@@ -269,8 +272,8 @@ Status TlsSession::broken() {
   ERR_clear_error();
   if (!handshaking) {
     return fail(failure(Code::peer_failed,
-                        "the bytes of a TLS connection do not verify: a party on the way changed "
-                        "or cut them; look for it on the path between both ends"));
+                        "the bytes of a TLS connection were changed or cut on the way: check the "
+                        "network path between both ends"));
   }
   return fail(tells_other_key(error) ? other_key() : no_tls());
 }

@@ -28,8 +28,8 @@ constexpr AtomicKind atomic_kind(Opcode opcode) {
 inline Status check_atomic(const WorkRequest& request) {
   if (request.local.size() == kAtomicBytes && request.remote_offset % kAtomicBytes == 0) return {};
   return failure(Code::invalid_argument,
-                 "an atomic to rank {} at offset {} with {} bytes for the old value: use an offset "
-                 "that is a multiple of {} and {} bytes",
+                 "an atomic to rank {} has the wrong offset {} or the wrong buffer size {}: use an "
+                 "offset that is a multiple of {}, and a buffer of {} bytes",
                  index(request.peer), request.remote_offset, request.local.size(), kAtomicBytes,
                  kAtomicBytes);
 }

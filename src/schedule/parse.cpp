@@ -129,7 +129,7 @@ Status read_slice(Line& line, BufferSlice& out) {
   const std::string_view word = line.take();
   if (to_slice(word, out)) return {};
   return line.wrong(
-      "'{}' is not a place: write send, receive or scratch as in receive[2], receive[2..5], "
+      "'{}' is not a buffer slice: write send, receive or scratch as in receive[2], receive[2..5], "
       "receive[0]{{1/4}} or receive[0]{{1..3/4}}",
       word);
 }

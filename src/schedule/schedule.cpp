@@ -143,8 +143,10 @@ Status Schedule::check_task(TaskIndex at) const {
   const auto counts = [&](const Queue& queue) { return queue.completions == task.object; };
   if (task.kind == TaskKind::wait &&
       std::none_of(program_.queues.begin(), program_.queues.end(), counts))
-    return wrong(fmt::format("waits for completion queue {}, which no queue feeds: name a fed one",
-                             task.object));
+    return wrong(
+        fmt::format("waits for completion queue {}, which no queue feeds: use a completion "
+                    "queue that a queue feeds",
+                    task.object));
   for (const BufferSlice* slice : {&task.source, &task.target}) {
     if (slice->parts == 0 || slice->part_first >= slice->part_last ||
         slice->part_last > slice->parts)

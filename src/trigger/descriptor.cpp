@@ -129,7 +129,7 @@ Status check_reduction(const Descriptor& d) {
                    d.data_bytes, to_string(d.type));
   }
   if (d.local_position != kNoLocalOperand && d.local_position > d.named_count) {
-    return malformed("more packets precede its own data than it names:", d.local_position);
+    return malformed("local_position exceeds the number of named packets:", d.local_position);
   }
   if (d.local_position == kNoLocalOperand && d.named_count == 0) {
     return failure(
@@ -167,7 +167,7 @@ Result<Descriptor> decode_descriptor(std::span<const std::uint64_t>& words) {
   d.store_address = static_cast<Address>(words[2]);
   d.remote_address = static_cast<Address>(words[3]);
   const std::uint64_t most = d.kind == PayloadKind::mini ? kMaxMiniBytes : kMaxPayloadBytes;
-  if (words[4] > most) return malformed("too many bytes:", words[4]);
+  if (words[4] > most) return malformed("the data is too long, bytes:", words[4]);
   d.data_bytes = static_cast<std::uint32_t>(words[4]);
   if (words.size() < 5 + data_words(d) + d.named_count) {
     return malformed("too short, words:", words.size());
@@ -178,7 +178,7 @@ Result<Descriptor> decode_descriptor(std::span<const std::uint64_t>& words) {
     words = words.subspan(1);
   }
   for (std::uint32_t i = 0; i < d.named_count; ++i) {
-    if (!read_named(words[i], d.named[i])) return malformed("reserved bits in name", i);
+    if (!read_named(words[i], d.named[i])) return malformed("reserved bits set in named packet", i);
   }
   words = words.subspan(d.named_count);
   if (d.kind == PayloadKind::rdma) return d;
@@ -201,11 +201,11 @@ Status check_sequence(std::span<const Descriptor> sequence) {
       return malformed("C, CH or CT is wrong for its position in the sequence:", i);
     }
     if (d.job != sequence[0].job || d.source_port != sequence[0].source_port) {
-      return malformed("job or port differs from the head's:", i);
+      return malformed("job or port differs from the first descriptor:", i);
     }
     if (d.named_count > kMaxChildren) return malformed("names too many packets:", d.named_count);
     const std::uint64_t most = d.kind == PayloadKind::mini ? kMaxMiniBytes : kMaxPayloadBytes;
-    if (d.data_bytes > most) return malformed("too many bytes:", d.data_bytes);
+    if (d.data_bytes > most) return malformed("the data is too long, bytes:", d.data_bytes);
     if (!d.reduce) continue;
     if (Status status = check_reduction(d); !status) return status;
   }

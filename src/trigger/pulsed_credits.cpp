@@ -23,8 +23,8 @@ Result<PulsedCredits> PulsedCredits::create(const Settings& settings) {
   }
   if (settings.window == 0 || settings.window > kMaxWindow) {
     return failure(Code::invalid_argument,
-                   "pulsed credits: a window of {} pulses is invalid: choose 1 to {}",
-                   settings.window, kMaxWindow);
+                   "pulsed credits: a window of {} pulses is invalid: use 1 to {}", settings.window,
+                   kMaxWindow);
   }
   return PulsedCredits(settings);
 }

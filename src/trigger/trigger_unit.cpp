@@ -221,11 +221,10 @@ void TriggerUnit::park(std::uint32_t at, const PacketKey& key, Instant now) {
     sequence.waiting_since = now;
     return;
   }
-  fail(
-      sequence,
-      failure(Code::invalid_argument,
-              "offload: two sequences wait for the packet {}: give each sequence a port of its own",
-              to_string(key)));
+  fail(sequence,
+       failure(Code::invalid_argument,
+               "offload: two sequences wait for the packet {}: give each sequence a separate port",
+               to_string(key)));
 }
 
 std::optional<std::span<const std::byte>> TriggerUnit::local_data(const Descriptor& d) const {
@@ -283,11 +282,12 @@ bool TriggerUnit::store(Sequence& sequence, std::span<const std::byte> data) {
   if (d.store_address == kNoAddress) return true;
   const auto place = memory_->find(d.job, d.store_address, data.size());
   if (!place || data.size() != d.data_bytes) {
-    fail(sequence, failure(Code::invalid_argument,
-                           "offload: job {} must store {} bytes at {:#x}, but the result has {} or "
-                           "the memory is not the job's: correct the size or the address",
-                           index(d.job), d.data_bytes, static_cast<std::uint64_t>(d.store_address),
-                           data.size()));
+    fail(sequence,
+         failure(Code::invalid_argument,
+                 "offload: job {} cannot store {} bytes at {:#x}: the result has {} bytes, or "
+                 "the memory is not registered by this job: correct the size or the address",
+                 index(d.job), d.data_bytes, static_cast<std::uint64_t>(d.store_address),
+                 data.size()));
     return false;
   }
   if (!data.empty()) std::memmove(place->data(), data.data(), data.size());

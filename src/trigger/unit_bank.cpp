@@ -44,7 +44,7 @@ Status UnitBank::post(std::vector<Descriptor> sequence, Instant now) {
   const Port port = sequence[0].source_port;
   if (index(port) >= settings_.ports) {
     return failure(Code::invalid_argument,
-                   "offload: job {} uses port {}, but the number of ports is {}: use a lower port",
+                   "offload: job {} uses port {}, which does not exist: use a port below {}",
                    index(job), index(port), settings_.ports);
   }
   TriggerUnit* unit = unit_for(job, port);

@@ -121,10 +121,11 @@ Result<Integrity> Integrity::with_implementation(std::string_view name) const {
   for (const IntegrityKernels& kernels : kernels_of(kind())) {
     if (kernels.name == name && kernels.runs_here()) return Integrity(&kernels, key_);
   }
-  return failure(Code::unsupported,
-                 "this processor has no implementation \"{}\" of this kind of integrity word: "
-                 "leave the choice to Tutti (here \"{}\")",
-                 name, fastest(kernels_of(kind())).name);
+  return failure(
+      Code::unsupported,
+      "the implementation \"{}\" does not exist for this kind of integrity word, or does "
+      "not run on this processor: use the default, \"{}\"",
+      name, fastest(kernels_of(kind())).name);
 }
 
 }  // namespace tutti::wire

@@ -75,10 +75,11 @@ Status TrafficRun::check_plan(const Fabric& fabric) const {
     for (const MessageIndex need : plan_.needs(m)) {
       const Message& needed = plan_.messages()[need];
       if (needed.to != plan_.messages()[m].from || needed.reduced) {
-        return failure(Code::invalid_argument,
-                       "message {} needs message {}: let it need only messages to its sender, no "
-                       "multicasts or contributions",
-                       m, need);
+        return failure(
+            Code::invalid_argument,
+            "message {} cannot wait for message {}: let it wait only for messages to its "
+            "sender, not for multicasts or contributions",
+            m, need);
       }
     }
   }

@@ -175,7 +175,7 @@ class LabJobs(unittest.TestCase):
     def test_description_of_a_communicator_names_its_hierarchy(self):
         for hierarchy, said in (("leaders", "2 hosts of 4 ranks each, joined by shared memory"),
                                 ("leaders=2", "2 hosts of 4 ranks each, joined by shared memory, 2 leaders a host"),
-                                ("leaders=3", "one leader a host: 4 ranks have no 3 that lead equal parts"),
+                                ("leaders=3", "one leader a host: 4 ranks a host cannot be divided into 3 equal parts of 2 or more"),
                                 ("groups", "2 hosts of 4 ranks each, joined by shared memory, long blocks by groups")):
             report = self.report(["--ranks-per-host", "4"], "barrier", "--hierarchy", hierarchy, hosts=2)
             self.assertIn(said, report["communicator"].splitlines(), hierarchy)

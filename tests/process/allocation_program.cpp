@@ -240,7 +240,7 @@ Ending live_without(long number, const std::string& device) {
   if (failed && !named(results))
     fault(fmt::format("rank 0: {}\nrank 1: {}", results[0].to_string(), results[1].to_string()));
   for (const tutti::Status& one : live_together(options_of(device, 30s, 30s), buffers, 0))
-    if (!one) fault("no communicator works after it: " + one.to_string());
+    if (!one) fault("no communicator works after the failed allocation: " + one.to_string());
   if (!failed) return kOver;
   return results[0].ok() && results[1].ok() ? kSuccess : kNamedError;
 }
@@ -253,7 +253,7 @@ int end_of_process(long number, const std::string& device) {
   int status = 0;
   if (child < 0 || ::waitpid(child, &status, 0) != child) return kFault;
   if (WIFEXITED(status) && WEXITSTATUS(status) < kFault) return WEXITSTATUS(status);
-  fmt::print("allocation {}: its process ended with {:#x}\n", number, status);
+  fmt::print("allocation {}: its process ended with wait status {:#x}\n", number, status);
   std::fflush(stdout);
   return kFault;
 }
@@ -274,7 +274,7 @@ int main(int argc, char** argv) {
   // The first call of backtrace() allocates.
   void* first = nullptr;
   (void)::backtrace(&first, 1);
-  std::signal(SIGALRM, [](int) { fault("no end within the time limit"); });
+  std::signal(SIGALRM, [](int) { fault("the communicator did not end within the time limit"); });
   for (const int number : {SIGSEGV, SIGBUS, SIGABRT})
     std::signal(number, [](int) { fault("a crash"); });
   std::set_terminate([] { fault("std::terminate"); });

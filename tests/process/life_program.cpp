@@ -159,16 +159,17 @@ void use_in_child(Handles& handles) {
   expect_refused(communicator.algorithm_of({.collective = tutti::Collective::barrier}).status());
   expect_refused(communicator.on_completion(*handles.request, [](const tutti::Status&) {}));
   expect_refused(handles.prepared->start().status());
-  expect(handles.request->test(), "test() must not make a loop wait");
+  expect(handles.request->test(), "test() in a child must be true, so that no loop waits");
   expect_refused(handles.request->wait());
   expect_refused(handles.request->wait_for(tutti::Nanoseconds(1)));
   (void)handles.request->progress();
-  communicator.abort("a child has no say");
+  communicator.abort("a child of fork() cannot abort");
   expect(communicator.counters().empty() && communicator.flight_record().empty(), "counters");
   expect(communicator.describe().empty() && communicator.link_bytes_per_second() == 0, "describe");
   expect(communicator.rank() == kActor && communicator.size() > 1, "rank");
   const auto joined = tutti::Communicator::create(handles.id, tutti::Rank{0}, 1);
-  expect(joined.status().code() == tutti::Code::invalid_argument, "the parent's id was joined");
+  expect(joined.status().code() == tutti::Code::invalid_argument,
+         "the child joined with its parent's id");
   handles.prepared.reset();
   handles.request.reset();
   handles.communicator.reset();
@@ -204,7 +205,7 @@ void fork_and_go_on(Handles& handles, std::string_view end) {
   }
   int status = 0;
   expect(::waitpid(child, &status, 0) == child, "waitpid");
-  expect(status == 0, fmt::format("the child ended with {:#x}", status));
+  expect(status == 0, fmt::format("the child ended with wait status {:#x}", status));
 }
 
 int run_fork(tutti::Communicator created, std::string_view end) {

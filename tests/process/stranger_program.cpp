@@ -221,10 +221,11 @@ int main(int argc, char** argv) {
     return 2;
   }
   const Descriptor watch = socket_in(argv[1], AF_PACKET, SOCK_DGRAM, htons(ETH_P_ALL));
-  if (!watch.valid()) return fail("watching needs root and a network namespace");
+  if (!watch.valid())
+    return fail("cannot open the watching socket as root in the namespace WATCHED");
   ::setsockopt(watch.get(), SOL_SOCKET, SO_RCVBUFFORCE, &kBufferBytes, sizeof kBufferBytes);
   const Descriptor send = socket_in(argv[2], AF_INET, SOCK_RAW, IPPROTO_RAW);
-  if (!send.valid()) return fail("sending needs root and a network namespace");
+  if (!send.valid()) return fail("cannot open the sending socket as root in the namespace SENDING");
   ::setsockopt(send.get(), SOL_SOCKET, SO_SNDBUFFORCE, &kBufferBytes, sizeof kBufferBytes);
   ::signal(SIGTERM, request_end);
   Stock stock(watch.get());

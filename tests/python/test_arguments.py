@@ -26,7 +26,7 @@ def test_writableBuffer_ofEveryKind_isTaken(comm, buffer):
 
 
 @pytest.mark.parametrize("value, text", [
-    ([1, 2], "send is a list, whose memory Python does not give"),
+    ([1, 2], "send is a list, whose memory is not available through the buffer protocol"),
     (numpy.zeros((4, 4))[:, 1], "send of shape (4,) and strides (32,) is not contiguous: pass a contiguous buffer"),
     (numpy.asfortranarray(numpy.zeros((4, 4))), "numpy.ascontiguousarray(send)"),
     (numpy.zeros(2, dtype=">f4"), "send has elements of format '>f'"),
@@ -101,7 +101,7 @@ def test_factorAndOperation_thatDoNotFit_areRefused(comm, factor, op, text):
 
 def test_counts_areChecked(comm):
     for counts, text in (([1, 2], "counts has 2 entries: use one for each of the 1 ranks"),
-                         ([-1], "counts has -1: use 0 or more")):
+                         ([-1], "counts contains -1: use 0 or more")):
         with pytest.raises(InvalidArgumentError, match=text):
             comm.allgatherv(numpy.zeros(2), numpy.zeros(2), counts)
 

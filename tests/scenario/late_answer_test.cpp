@@ -119,8 +119,8 @@ class LateAnswer : public testing::Test {
       Story story(member, 2);
       act(story);
       EXPECT_TRUE(member.allgather(kBytes, 3));
-      EXPECT_TRUE(story.untouched()) << "a rank's buffer changed after the end, rank "
-                                     << story.rank() << "'s buffer after the end";
+      EXPECT_TRUE(story.untouched())
+          << "the buffer of rank " << story.rank() << " changed after the end of the Broadcast";
     });
     EXPECT_EQ(outcome_.injected.chunks_dropped_at_receiver, 1u);
     EXPECT_GE(of(kReader, "chunks_fetched"), 1u) << outcome_.describe();
@@ -273,7 +273,7 @@ TEST_F(LateAnswer, ReadFromARankThatHasLeftTheCollective_isRefused) {
   EXPECT_EQ(read_[1], 1u);
   // Other ranks may have read chunks that were only late.
   EXPECT_LE(of(1, "device_read_bytes_served"), outcome_.of("bytes_fetched") - kChunk)
-      << "rank 1 served bytes of a buffer that is the caller's again";
+      << "rank 1 served bytes after its buffer had returned to the caller";
   EXPECT_GE(read_[0] + read_[2], 1u) << "the chunk must be read from another rank";
 }
 

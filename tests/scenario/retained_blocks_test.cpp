@@ -342,7 +342,7 @@ TEST(RetainedBlocks, RootThatLostItsRetainedCopy_isNamed) {
     if (member.rank() != 1) return;
     EXPECT_EQ(status.code(), Code::peer_failed);
     EXPECT_NE(status.message().find("rank 0"), std::string::npos) << status.to_string();
-    EXPECT_NE(status.message().find("no longer has the chunks"), std::string::npos)
+    EXPECT_NE(status.message().find("no longer retains the chunks"), std::string::npos)
         << status.to_string();
   });
   EXPECT_EQ(outcome.of("blocks_retained"), 1u);

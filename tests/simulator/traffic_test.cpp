@@ -300,7 +300,7 @@ TEST(Traffic, ImpossiblePlansAreRefused) {
   MessagePlan plan(4);
   const MessageIndex first = plan.add({0, 1, 100});
   plan.add({2, 3, 100}, std::span(&first, 1));
-  EXPECT_NE(refusal(plan, 4).find("message 1 needs message 0"), std::string::npos);
+  EXPECT_NE(refusal(plan, 4).find("message 1 cannot wait for message 0"), std::string::npos);
   EXPECT_NE(refusal(plan_broadcast_linear(4, 1), 3).find("3 hosts are given for a plan of 4"),
             std::string::npos);
 }

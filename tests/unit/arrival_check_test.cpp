@@ -84,8 +84,10 @@ TEST_F(ArrivalCheckTest, counterThatIsChanged_isDamaged) {
 TEST_F(ArrivalCheckTest, streamThatEntersANewGeneration_isJudgedByItsKey) {
   EXPECT_EQ(judge(made(1, kGeneration - 2)), Verdict::fresh);
   EXPECT_EQ(judge(made(1, kGeneration)), Verdict::fresh);
-  EXPECT_EQ(judge(made(1, kGeneration - 1)), Verdict::fresh) << "overtaken by the new generation";
-  EXPECT_EQ(judge(made(2, 1)), Verdict::fresh) << "another rank is in the first generation";
+  EXPECT_EQ(judge(made(1, kGeneration - 1)), Verdict::fresh)
+      << "a late datagram of the previous generation must be accepted";
+  EXPECT_EQ(judge(made(2, 1)), Verdict::fresh)
+      << "the generation of rank 1 must not apply to rank 2";
   EXPECT_EQ(judge(made(1, 2 * kGeneration)), Verdict::fresh);
   EXPECT_EQ(judge(made(1, kGeneration + 1)), Verdict::replayed);
 }

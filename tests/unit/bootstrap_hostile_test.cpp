@@ -213,8 +213,7 @@ TEST(BootstrapRendezvous, RankThatIsClaimedTwice_endsTheJob_beforeAndAfterItBegi
   const Deadline now = SteadyClock::now();
   const std::string error =
       "rank 1 joined twice at here, from 127.0.0.1:7 and from 10.0.0.9:8: give every process a "
-      "rank "
-      "of its own, and find out what runs at these addresses if that is not the reason";
+      "rank of its own, or find the stranger at one of these addresses";
   for (const std::uint32_t size : {2u, 3u}) {
     Rendezvous job("here", kToken, kOwner, size);
     EXPECT_EQ(job.hello(hello_of(0, size), kHere, now).admission, Rendezvous::Admission::joined);

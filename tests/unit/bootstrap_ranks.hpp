@@ -49,13 +49,13 @@ inline Bytes bytes_of(std::string_view text) {
 
 /// Runs three exchanges with contributions of different lengths; returns "" or the problem.
 inline std::string exchange_problem(Bootstrap& bootstrap, std::uint32_t rank, std::uint32_t size) {
-  if (index(bootstrap.rank()) != rank || bootstrap.size() != size) return "another place";
+  if (index(bootstrap.rank()) != rank || bootstrap.size() != size) return "wrong rank or size";
   for (std::uint32_t round = 0; round < 3; ++round) {
     const auto all = bootstrap.allgather(Bytes(rank * 1000 + round, std::byte(rank)), kLong);
     if (!all.ok()) return all.status().to_string();
-    if (all->size() != size) return "another number of parts";
+    if (all->size() != size) return "wrong number of contributions";
     for (std::uint32_t peer = 0; peer < size; ++peer) {
-      if ((*all)[peer] != Bytes(peer * 1000 + round, std::byte(peer))) return "another part";
+      if ((*all)[peer] != Bytes(peer * 1000 + round, std::byte(peer))) return "wrong contribution";
     }
   }
   return "";

@@ -184,7 +184,7 @@ TEST(CommunicatorEnd, QueuedCallThatTimesOut_namesTheCallBeforeIt) {
     if (communicator.rank() == Rank{0}) {
       const Status status = second->wait_for(milliseconds(20));
       EXPECT_EQ(ranks_of(status), Numbers{1}) << status.to_string();
-      EXPECT_NE(status.message().find("the end of broadcast #"), std::string::npos)
+      EXPECT_NE(status.message().find("the end of the earlier broadcast #"), std::string::npos)
           << status.message();
       timed_out.set();
     }

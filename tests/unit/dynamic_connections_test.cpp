@@ -143,7 +143,7 @@ class Alltoall {
       for (std::uint32_t k = 0; k < total(); ++k) {
         const std::uint32_t peer = to(r, k);
         const std::vector<Bytes>& got = network_[peer].arrived[rank_of(r)];
-        ASSERT_EQ(got.size(), rounds_) << r << " to " << peer;
+        ASSERT_EQ(got.size(), rounds_) << "rank " << r << " to rank " << peer;
         EXPECT_TRUE(got[k / (network_.size() - 1)] == messages_[r * total() + k]);
       }
     }
@@ -177,7 +177,7 @@ TEST(DynamicConnections, AlltoallOfManyRanks_overALossyNetwork_needsFewConnectio
   for (const std::uint64_t loss_ppm : {0, 50'000}) {
     Network network(64, {.most = kMost}, loss_ppm);
     Alltoall all(network, 2);
-    ASSERT_TRUE(all.run(100'000)) << "loss " << loss_ppm;
+    ASSERT_TRUE(all.run(100'000)) << "loss of " << loss_ppm << " ppm";
     all.verify();
     for (std::uint32_t r = 0; r < network.size(); ++r) {
       const EndpointCounters counters = network[r].counters();
@@ -229,8 +229,9 @@ TEST(DynamicConnections, WorkBeyondTheLimit_isRefusedUntilWorkCompletes) {
   ASSERT_TRUE(post(2).ok());
   const Status refused = post(3);
   EXPECT_EQ(refused.code(), Code::resource_exhausted);
-  EXPECT_NE(refused.message().find("work may use 2"), std::string::npos) << refused.message();
-  EXPECT_TRUE(post(1).ok()) << "a connection that has work takes more";
+  EXPECT_NE(refused.message().find("work may use 2 at a time"), std::string::npos)
+      << refused.message();
+  EXPECT_TRUE(post(1).ok()) << "a connection with pending work must accept more";
   network.run_for(std::chrono::milliseconds(20));
   EXPECT_EQ(network[0].completed, 3);
   EXPECT_TRUE(post(3).ok());
@@ -264,9 +265,9 @@ TEST(DynamicConnections, HalfReceivedOperation_keepsItsConnection) {
   }
   network.run_for(std::chrono::milliseconds(400));
   EXPECT_TRUE(region == data);
-  EXPECT_EQ(network[0].arrived[rank_of(1)].size(), 1u) << "the immediate arrives once";
+  EXPECT_EQ(network[0].arrived[rank_of(1)].size(), 1u) << "the immediate must arrive once";
   for (std::uint32_t r = 2; r < 8; ++r)
-    EXPECT_EQ(network[0].arrived[rank_of(r)].size(), 1u) << "message of rank " << r;
+    EXPECT_EQ(network[0].arrived[rank_of(r)].size(), 1u) << "messages of rank " << r;
   EXPECT_LE(network[0].counters().connections_high_water, 2u);
 }
 

@@ -151,7 +151,7 @@ TEST_F(TwoEndpoints, ArrivalsOfAHigherPriority_leaveOneFrameAMillisecond) {
     done = poll(0);
     poll(1);
   }
-  EXPECT_EQ(done, 1u) << "held back data arrives in the end";
+  EXPECT_EQ(done, 1u) << "data that is held back must arrive in the end";
   EXPECT_TRUE(region_ == local_);
 }
 
@@ -182,7 +182,7 @@ TEST_F(TwoEndpoints, WorkOfTheClaimedPriority_isNotHeldBack) {
                    .priority = Priority::high};
   ASSERT_TRUE(endpoints_[0]->post(now_, note).ok());
   poll(0);
-  EXPECT_GT(frames(), 4u) << "the connection has the priority of the note behind the write";
+  EXPECT_GT(frames(), 4u) << "the WRITE must be sent with the priority of the note behind it";
   EXPECT_EQ(rounds_held_back(), 0u);
 }
 

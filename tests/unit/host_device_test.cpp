@@ -64,7 +64,7 @@ TEST(FrameRing, RingThatWraps_withFramesOfAllSizes_behavesAsAQueue) {
       std::byte* const place = ring.writer.reserve(frame.size());
       if (place == nullptr) {
         ++refused;
-        ASSERT_FALSE(queue.empty()) << "an empty ring takes any frame";
+        ASSERT_FALSE(queue.empty()) << "an empty ring must accept any frame";
         continue;
       }
       std::memcpy(place, frame.data(), frame.size());
@@ -362,7 +362,7 @@ TEST_F(Host, AckAloneWakesOnlyARankThatAwaitsACompletion) {
   acknowledge();
   EXPECT_TRUE(rings(at(0), 5000));
   poll(0);
-  ASSERT_EQ(arrived_[0].size(), 1u) << "the message asked for no completion";
+  ASSERT_EQ(arrived_[0].size(), 1u) << "only the WRITE must report a completion";
   EXPECT_EQ(arrived_[0][0].completion.code, Code::ok);
 }
 
@@ -379,7 +379,7 @@ TEST_F(Host, Ack_wakesASleepingRankWithAFullSendWindow) {
   }
   poll(0);
   for (int round = 0; arrived_[1].size() < kMessages; ++round) {
-    ASSERT_LT(round, 200) << arrived_[1].size() << " arrived";
+    ASSERT_LT(round, 200) << arrived_[1].size() << " messages have arrived";
     ASSERT_TRUE(at(0).prepare_wait());
     poll(1);
     EXPECT_TRUE(arrived_[1].size() == kMessages || rings(at(0), 5000));

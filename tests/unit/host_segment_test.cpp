@@ -77,12 +77,12 @@ TEST_F(HostSegment, DescriptorThatIsNoMemory_isRefused) {
 TEST_F(HostSegment, BellThatIsNotTheOwnersPipe_isRefused_andGetsNoByte) {
   SegmentAddress address = own_.address();
   address.bell = other_in_.get();
-  EXPECT_NE(refusal(address).find("is not the pipe that wakes this rank"), std::string::npos)
+  EXPECT_NE(refusal(address).find("is not the pipe that wakes its rank"), std::string::npos)
       << refusal(address);
   pollfd readable{other_out_.get(), POLLIN, 0};
   EXPECT_EQ(::poll(&readable, 1, 0), 0);
   address.bell = address.memory;
-  EXPECT_NE(refusal(address).find("or not the bell"), std::string::npos) << refusal(address);
+  EXPECT_NE(refusal(address).find("or the wake pipe of"), std::string::npos) << refusal(address);
 }
 
 }  // namespace

@@ -171,7 +171,7 @@ TEST(KeyAgreement, ChangedOffer_preventsTheOpeningOfTheSecret) {
   EXPECT_TRUE(ends[0].ok());
   EXPECT_TRUE(ends[2].ok());
   EXPECT_EQ(ends[1].status().message().find(
-                "the secret that rank 0 sealed for rank 1 does not open: a party on the way"),
+                "the secret that rank 0 sealed for rank 1 cannot be unsealed"),
             0u)
       << ends[1].status().message();
 }
@@ -180,7 +180,7 @@ TEST(KeyAgreement, ChangedPeerOptions_preventTheOpeningOfTheSecret) {
   const auto ends = Agreement({nullptr, nullptr}).run(1, [](Contributions& seen) {
     seen[0].back() ^= std::byte{1};
   });
-  EXPECT_NE(ends[1].status().message().find("does not open"), std::string::npos);
+  EXPECT_NE(ends[1].status().message().find("cannot be unsealed"), std::string::npos);
 }
 
 TEST(KeyAgreement, DamagedOffer_isRefused_andTheRankIsNamed) {
@@ -224,7 +224,7 @@ TEST(KeyAgreement, ChangedOrTruncatedSealedSecret_isNamed) {
           all[0][at] ^= std::byte{1};
         });
     EXPECT_TRUE(ends[1].ok());
-    EXPECT_NE(ends[2].status().message().find("rank 0 sealed for rank 2 does not open"),
+    EXPECT_NE(ends[2].status().message().find("rank 0 sealed for rank 2 cannot be unsealed"),
               std::string::npos)
         << at;
   }

@@ -87,7 +87,7 @@ class KeyedDatagrams : public testing::Test {
       if (count > 0) continue;
       pollfd waits{.fd = receiver->receive_descriptor(), .events = POLLIN, .revents = 0};
       if (::poll(&waits, 1, kPatienceMs) == 0) {
-        ADD_FAILURE() << "only " << outcome.counted + outcome.refused << " chunks came";
+        ADD_FAILURE() << "only " << outcome.counted + outcome.refused << " chunks arrived";
         break;
       }
     }

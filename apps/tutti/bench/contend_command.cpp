@@ -134,9 +134,8 @@ Status set_place(const ContendOptions& options) {
     return {};
   }
   if (options.master.empty()) {
-    return failure(
-        Code::invalid_argument,
-        "--rank needs a way by which the ranks find each other: add --master or --rendezvous");
+    return failure(Code::invalid_argument,
+                   "--rank lacks a rendezvous: add --master or --rendezvous");
   }
   const std::string first = options.master.substr(0, options.master.find(','));
   setenv("MASTER_ADDR", first.c_str(), 1);

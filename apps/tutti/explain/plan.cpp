@@ -94,8 +94,7 @@ Result<Plan> plan_multicast(const PlanInput& input) {
   plan.chunks = plan.chunks_per_block * blocks;
   if (plan.chunks > protocol::BlockLayout::kMaxChunks) {
     return failure(Code::invalid_argument,
-                   "a collective of {} chunks has more chunks than the {} that PSNs can number: "
-                   "use larger chunks",
+                   "the collective has {} chunks, but PSNs number at most {}: use larger chunks",
                    plan.chunks, protocol::BlockLayout::kMaxChunks);
   }
   const protocol::Sequencer sequencer(blocks, std::max(1u, input.chains));

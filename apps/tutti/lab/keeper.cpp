@@ -125,7 +125,7 @@ Status failed_set_up(const Report& report, bool user_namespace) {
     case SetUp::ready:
       break;
   }
-  return failure(Code::internal, "the lab's keeper process failed in a step that it did not name");
+  return failure(Code::internal, "the lab's keeper process failed at an unknown step");
 }
 
 Result<device::Descriptor> open_namespace(pid_t pid, const char* kind) {

@@ -193,8 +193,8 @@ struct Lab::Parts {
 
 Status Lab::Parts::check_host(int host) const {
   if (host >= 0 && host < options().hosts) return {};
-  return failure(Code::invalid_argument, "host {} is not in lab '{}', which has hosts 0 to {}",
-                 host, options().name, options().hosts - 1);
+  return failure(Code::invalid_argument, "host {} is not in lab '{}': use 0 to {}", host,
+                 options().name, options().hosts - 1);
 }
 
 Status Lab::Parts::make_namespaces() {
@@ -501,7 +501,7 @@ Result<pid_t> Lab::spawn_on(int host, launch::SpawnRequest request) const {
 Result<pid_t> Lab::spawn_at_aggregator(int aggregator, launch::SpawnRequest request) const {
   if (aggregator < 0 || aggregator >= aggregators()) {
     return failure(Code::invalid_argument,
-                   "lab '{}' has {} aggregator places, but {} are needed: make a lab with more",
+                   "lab '{}' has {} aggregator places: make a lab with at least {} aggregators",
                    name(), aggregators(), aggregator + 1);
   }
   request.place = parts_->at_aggregator(aggregator);
@@ -553,9 +553,8 @@ Status Lab::set_port(int host, const std::string& change) {
 Status Lab::tear_down() {
   if (!parts_) return {};
   if (!parts_->owned && parts_->state.keeper != 0) {
-    return failure(Code::invalid_argument,
-                   "cannot remove lab '{}' from here: it ends when process {} ends", name(),
-                   parts_->state.owner);
+    return failure(Code::invalid_argument, "lab '{}' belongs to process {}: end that process",
+                   name(), parts_->state.owner);
   }
   const std::unique_ptr<Parts> parts = std::move(parts_);
   return parts->remove();

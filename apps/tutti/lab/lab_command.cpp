@@ -334,8 +334,9 @@ int print_cores(const std::string& name, const PlacesInUse& in_use) {
   if (hosts > lab->hosts() || aggregators > lab->aggregators()) {
     return complain(
         failure(Code::invalid_argument,
-                "--hosts {} --aggregators {}: lab '{}' has only {} hosts and {} aggregators", hosts,
-                aggregators, name, lab->hosts(), lab->aggregators()));
+                "--hosts {} --aggregators {}: lab '{}' has only {} hosts and {} aggregators: use "
+                "at most these numbers",
+                hosts, aggregators, name, lab->hosts(), lab->aggregators()));
   }
   int number = 0;
   for (const cpu_set_t& share : shares_of_cores(hosts, aggregators, lab->options().core_shares)) {
@@ -355,10 +356,9 @@ int print_cores(const std::string& name, const PlacesInUse& in_use) {
 int down_one(const LabState& state) {
   const std::string& name = state.options.name;
   if (!state.options.persistent) {
-    return complain(
-        failure(Code::invalid_argument,
-                "lab '{}' is temporary and cannot be taken down: it ends when process {} ends",
-                name, state.owner));
+    return complain(failure(Code::invalid_argument,
+                            "lab '{}' is temporary and cannot be taken down: end process {}", name,
+                            state.owner));
   }
   if (state.owner != 0) {
     return complain(failure(Code::invalid_argument,

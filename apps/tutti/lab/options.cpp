@@ -142,7 +142,8 @@ Status check_impairments(const Impairments& impairments, int hosts) {
   }
   if (impairments.burst_loss.enter_percent > 0 && impairments.burst_loss.leave_percent == 0) {
     return failure(Code::invalid_argument,
-                   "a run of losses would never end: use a leave percentage above 0");
+                   "burst loss {}%,{}% never ends: use a LEAVE percentage above 0",
+                   impairments.burst_loss.enter_percent, impairments.burst_loss.leave_percent);
   }
   for (const int host : impairments.only_hosts) {
     if (Status status = check_range("impaired host", host, 0, hosts - 1); !status) return status;
@@ -175,7 +176,7 @@ Status check_options(const LabOptions& options) {
   for (const char c : options.congestion_control) {
     if ((c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_') continue;
     return failure(Code::invalid_argument,
-                   "congestion control '{}' is not a name: use one such as cubic",
+                   "congestion control '{}' is not a name: use a name such as cubic",
                    options.congestion_control);
   }
   return check_impairments(options.impairments, options.hosts);

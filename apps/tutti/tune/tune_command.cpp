@@ -173,9 +173,7 @@ Status check(const TuneOptions& options) {
   for (const char* variable : {"TUTTI_ALGORITHMS", "TUTTI_ALGORITHM_FILE"}) {
     if (std::getenv(variable) != nullptr)
       return failure(Code::invalid_argument,
-                     "{} is set and would replace the default algorithm, to which others are "
-                     "compared: unset it",
-                     variable);
+                     "{} is set, so the default algorithm cannot be measured: unset it", variable);
   }
   if (!options.session.algorithm.empty())
     return failure(

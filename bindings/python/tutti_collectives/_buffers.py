@@ -46,9 +46,9 @@ class Buffer:
         try:
             self.view = memoryview(value)
         except (TypeError, ValueError, BufferError) as error:
-            raise InvalidArgumentError(f"{argument} is a {type(value).__name__}, whose memory Python does not give "
-                                       f"({error}): pass an array of numpy, a bytearray or a memoryview; of a "
-                                       f"type that numpy does not know, array.view('uint8')") from None
+            raise InvalidArgumentError(f"{argument} is a {type(value).__name__}, whose memory is not available "
+                                       f"through the buffer protocol ({error}): pass an array of numpy, a bytearray "
+                                       f"or a memoryview; of a type that numpy does not know, array.view('uint8')") from None
         if not self.view.c_contiguous:
             raise InvalidArgumentError(f"{argument} of shape {self.view.shape} and strides {self.view.strides} is not "
                                        f"contiguous: pass a contiguous buffer, such as numpy.ascontiguousarray({argument})")

@@ -54,7 +54,7 @@ class Blocks:
             raise InvalidArgumentError(f"{argument} has {len(elements)} entries: use one for each of the {ranks} ranks")
         numbers = [int(one) for one in elements]
         if min(numbers) < 0:
-            raise InvalidArgumentError(f"{argument} has {min(numbers)}: use 0 or more elements")
+            raise InvalidArgumentError(f"{argument} contains {min(numbers)}: use 0 or more")
         return [one * item_bytes for one in numbers]
 
 

@@ -121,7 +121,7 @@ def factor_bytes(factor: float, data_type: DataType) -> bytes:
     letter = "bhiqBHIQe?fd"[data_type]
     try:
         if letter not in "efd" and int(factor) != factor:
-            raise ValueError("it is no integer")
+            raise ValueError("it is not an integer")
         return struct.pack("=" + letter, factor if letter in "efd" else int(factor))
     except (struct.error, OverflowError, ValueError) as error:
         raise InvalidArgumentError(f"factor is {factor}, which {data_type.name.lower()} cannot hold ({error}): use a "

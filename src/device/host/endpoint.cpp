@@ -32,17 +32,19 @@ rc::RcConfig make_config(const EndpointOptions& options, const SegmentShape& sha
 
 Result<std::unique_ptr<Endpoint>> HostEndpoint::open(const EndpointOptions& options) {
   if (options.subgroups == 0 || options.subgroups > kMaxSubgroups) {
-    return failure(Code::invalid_argument, "{} subgroups are not possible: give 1 to {}",
+    return failure(Code::invalid_argument, "the number of subgroups is {}: use 1 to {}",
                    options.subgroups, kMaxSubgroups);
   }
   if (options.max_connections > 0) {
     return failure(Code::unsupported,
-                   "shared memory has nothing to connect: give max_connections to the device ip");
+                   "the device host does not support max_connections ({}): set it to 0, or use the "
+                   "device ip",
+                   options.max_connections);
   }
   if (options.local_ranks.size() != options.size) {
     return failure(Code::unsupported,
-                   "shared memory reaches only {} of the {} ranks, those of this host: use the "
-                   "device ip",
+                   "only {} of the {} ranks are on this host, and shared memory reaches no others: "
+                   "use the device ip",
                    options.local_ranks.size(), options.size);
   }
   const SegmentShape shape{.ranks = options.size, .subgroups = options.subgroups};

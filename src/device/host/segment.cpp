@@ -50,8 +50,8 @@ Result<Descriptor> open_of(std::int32_t process, std::int32_t descriptor, mode_t
   const auto failed = [&path] {
     return system_failure(
         errno,
-        "opening {}, the shared memory of a rank on this host (run all ranks as the "
-        "same user, or use TUTTI_DEVICE=ip)",
+        "the shared memory or wake pipe {} of a rank on this host cannot be opened (run all ranks "
+        "as the same user, or use TUTTI_DEVICE=ip)",
         path);
   };
   const Descriptor seen(::open(path.c_str(), O_PATH | O_CLOEXEC));
@@ -59,8 +59,8 @@ Result<Descriptor> open_of(std::int32_t process, std::int32_t descriptor, mode_t
   if ((info.st_mode & S_IFMT) != type || info.st_uid != ::geteuid()) {
     return failure(
         Code::invalid_argument,
-        "{} is not the shared memory, or not the bell, of a rank of this user: start all "
-        "ranks again",
+        "{} is not the shared memory or the wake pipe of a rank of this user: start all ranks "
+        "again",
         path);
   }
   Descriptor opened(::open(fmt::format("/proc/self/fd/{}", seen.get()).c_str(), flags | O_CLOEXEC));
@@ -190,7 +190,7 @@ Result<Segment> Segment::open(const SegmentAddress& address, const SegmentShape&
   if (!bell) return bell.status();
   if (info.st_ino != segment.head().bell) {
     return failure(Code::invalid_argument,
-                   "descriptor {} of process {} is not the pipe that wakes this rank: start all "
+                   "descriptor {} of process {} is not the pipe that wakes its rank: start all "
                    "ranks again",
                    address.bell, address.process);
   }

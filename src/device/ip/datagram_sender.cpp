@@ -27,9 +27,10 @@ bool lost_on_the_way(int error) { return error == ECONNREFUSED || error == EPERM
 
 Status send_failure(int error) {
   if (error == ENETUNREACH || error == ENETDOWN || error == EHOSTUNREACH) {
-    return system_failure(error,
-                          "sending (no route? for multicast: ip route add 224.0.0.0/4 dev "
-                          "<interface>)");
+    return system_failure(
+        error,
+        "a datagram cannot be sent (check the route; for multicast, run ip route add "
+        "224.0.0.0/4 dev <interface>)");
   }
   return system_failure(error, "sending a datagram");
 }

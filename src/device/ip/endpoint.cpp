@@ -80,7 +80,7 @@ void introduce(const std::shared_ptr<const std::vector<SocketAddress>>& members,
 Result<std::unique_ptr<Endpoint>> IpEndpoint::open(const IpOptions& ip,
                                                    const EndpointOptions& options) {
   if (options.subgroups == 0 || options.subgroups > wire::kMaxSubgroups) {
-    return failure(Code::invalid_argument, "{} subgroups are not possible: give 1 to {}",
+    return failure(Code::invalid_argument, "the number of subgroups is {}: use 1 to {}",
                    options.subgroups, wire::kMaxSubgroups);
   }
   auto interface = choose_interface(ip.interface, ip.local_only, ip.family);

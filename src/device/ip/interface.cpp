@@ -75,9 +75,8 @@ Result<Interface> choose_interface(const std::string& wanted, bool local_only, i
   }
   const char* version = family == AF_INET6 ? "IPv6" : "IPv4";
   if (!wanted.empty()) {
-    return failure(Code::invalid_argument,
-                   "no interface \"{}\" is up with an {} address: use one of {}", wanted, version,
-                   names.empty() ? "none" : names);
+    return failure(Code::invalid_argument, "no interface \"{}\" is up with an {} address: {}",
+                   wanted, version, names.empty() ? "bring one up" : "use one of " + names);
   }
   return failure(Code::unsupported,
                  "no {} interface with an {} address is up: bring one up, or name one with "

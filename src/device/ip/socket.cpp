@@ -139,10 +139,11 @@ Status set_traffic_class(int fd, int family, const TrafficClass& traffic) {
   if (!status || (traffic.priority == 0 && !six)) return status;
   const int value = static_cast<int>(traffic.priority);
   if (::setsockopt(fd, SOL_SOCKET, SO_PRIORITY, &value, sizeof value) == 0) return {};
-  return system_failure(errno,
-                        "setting the priority {} of a socket (above 6 it needs CAP_NET_ADMIN: use "
-                        "a lower one in the option traffic_class, TUTTI_TRAFFIC_CLASS)",
-                        traffic.priority);
+  return system_failure(
+      errno,
+      "the socket priority {} cannot be set (use 6 or less in the option traffic_class "
+      "or TUTTI_TRAFFIC_CLASS, or grant CAP_NET_ADMIN)",
+      traffic.priority);
 }
 
 std::uint64_t unsent_bytes(int fd) {

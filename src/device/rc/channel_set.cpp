@@ -259,10 +259,11 @@ Status ChannelSet::post(Instant now, const WorkRequest& request) {
   const bool goes_on = held && held->backlog().has_work;
   RcChannel* const channel = goes_on || work_has_room() ? open(now, request.peer) : nullptr;
   if (channel != nullptr) return channel->post(now, request);
-  return failure(Code::resource_exhausted,
-                 "rank {} holds {} connections, of which work may use {}: await completions before "
-                 "posting work to rank {}",
-                 index(me_), open_.size(), work_limit(), index(request.peer));
+  return failure(
+      Code::resource_exhausted,
+      "rank {} has no free connection for work to rank {} ({} are open, and work may use "
+      "{} at a time): await completions before posting this work",
+      index(me_), index(request.peer), open_.size(), work_limit());
 }
 
 void ChannelSet::abandon() {

@@ -205,8 +205,7 @@ void ContributeOperation::join(std::uint32_t in_block) {
 
 void ContributeOperation::on_completion(Instant, const device::Completion& completion) {
   if (completion.code != Code::ok) {
-    context().failures().fail(failure(completion.code,
-                                      "{} refused a contribution: see the errors of the aggregator",
+    context().failures().fail(failure(completion.code, "{} refused a contribution: see its error",
                                       context().names().of(completion.peer)));
     return;
   }
@@ -230,7 +229,7 @@ Missing ContributeOperation::missing() const {
   const std::uint32_t segments = plan_.segments();
   if (granted_ == 0) return {"the aggregator's window"};
   if (next_ <= last_) {
-    return {fmt::format("credits: {} of {} segments are contributed", next_, segments)};
+    return {fmt::format("credits; {} of {} segments have been sent", next_, segments)};
   }
   return {fmt::format("{} of {} results", expected() - results_, expected())};
 }

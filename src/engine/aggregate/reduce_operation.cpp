@@ -332,10 +332,10 @@ void ReduceOperation::on_completion(Instant, const device::Completion& completio
   window_->give_back(cell, 1);
   --posted_;
   if (completion.code != Code::ok) {
-    context().failures().fail(failure_of(context().names().in_job({completion.peer}),
-                                         completion.code,
-                                         "{} refused its result: see the errors of that rank",
-                                         context().names().of(completion.peer)));
+    context().failures().fail(
+        failure_of(context().names().in_job({completion.peer}), completion.code,
+                   "{} refused the WRITE of its result: see the error of that rank",
+                   context().names().of(completion.peer)));
   }
 }
 

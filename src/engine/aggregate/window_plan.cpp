@@ -169,18 +169,19 @@ std::string describe(Refusal refusal, Rank rank) {
       break;
     case Refusal::mismatch:
       what =
-          "called a different reduction from the ranks before it: call with the same operation, "
-          "type, "
+          "called a different reduction from the other ranks: call with the same operation, type, "
           "count and root, in the same order, on all ranks";
       break;
     case Refusal::overrun:
-      what = "wrote without credit";
+      what = "wrote without credit: use one version of Tutti";
       break;
     case Refusal::left:
-      what = "has closed its communicator while others call";
+      what =
+          "has closed its communicator while other ranks still call: call the same collectives on "
+          "all ranks before closing";
       break;
     case Refusal::reduction:
-      what = "requested a reduction that is not defined for its type";
+      what = "requested a reduction that is not defined for its type: use an integer type";
       break;
   }
   return fmt::format("rank {} {}", index(rank), what);

@@ -141,7 +141,7 @@ enum class Refusal : std::uint32_t {
   last = reduction,
 };
 
-/// The reason in words, such as "rank 3 wrote without credit".
+/// The reason in words, such as "rank 3 wrote without credit: use one version of Tutti".
 std::string describe(Refusal refusal, Rank rank);
 /// The error that a rank reports for a `refused` message; `who` names the aggregator.
 Status refusal_status(const std::string& who, const protocol::Message& message);

@@ -37,9 +37,9 @@ Missing OperationQueue::missing_of(const Completion& completion) const {
                                     [](const auto& one) { return !one->locally_complete(); });
   if (earlier == active_.end()) return {};
   Missing first = (*earlier)->missing();
-  first.text =
-      fmt::format("the end of {} #{}, called before{}{}", (*earlier)->description().operation,
-                  (*earlier)->epoch(), first.text.empty() ? "" : ", which lacks ", first.text);
+  first.text = fmt::format("the end of the earlier {} #{}{}{}", (*earlier)->description().operation,
+                           (*earlier)->epoch(),
+                           first.text.empty() ? "" : ", which still waits for ", first.text);
   return first;
 }
 

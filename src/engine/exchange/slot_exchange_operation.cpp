@@ -41,7 +41,7 @@ constexpr Flow flow_of(Collective collective) {
 std::string text_of(const device::ExchangeHeader& header) {
   const char* const name = header.purpose < kCollectives
                                ? to_string(static_cast<Collective>(header.purpose))
-                               : "nothing known";
+                               : "an unknown collective";
   std::string text = fmt::format("{} of {} bytes", name, header.block_bytes);
   if (header.root != kNoRank) text += fmt::format(", root {}", index(header.root));
   return text;
@@ -203,11 +203,11 @@ bool SlotExchangeOperation::take(const device::SlotEntry& entry) {
 void SlotExchangeOperation::request_missing(Instant now) {
   for (const Rank rank : slot_exchange_->missing()) {
     if (!context().slots().has_closed(rank)) continue;
-    return context().failures().fail(
-        failure_of(context().names().in_job({rank}), Code::peer_failed,
-                   "{} has closed its communicator, but its data of this collective is missing: "
-                   "call the same collectives on all ranks before closing",
-                   context().names().of(rank)));
+    return context().failures().fail(failure_of(
+        context().names().in_job({rank}), Code::peer_failed,
+        "{} has closed its communicator, but its message of this collective has not arrived: "
+        "call the same collectives on all ranks before closing",
+        context().names().of(rank)));
   }
   request_at_ = now + request_after_;
   request_after_ = std::min(2 * request_after_, kRequestIntervalMax);

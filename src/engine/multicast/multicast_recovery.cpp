@@ -134,7 +134,7 @@ void MulticastRecovery::cut_off(Instant now, protocol::CutoffReason reason) {
 void MulticastRecovery::fail_unserved(Rank root) {
   context().failures().fail(
       context().failures().misfit(root, Code::peer_failed,
-                                  "{} no longer has the chunks that this rank misses: call the "
+                                  "{} no longer retains the chunks that this rank lost: call the "
                                   "same collectives in the same order on all ranks",
                                   context().names().of(root)));
 }

@@ -42,7 +42,7 @@ void FailureCoordinator::fail_because(const Status& cause) {
 
 void FailureCoordinator::fail_without_slow_path(Rank source) {
   fail(misfit(source, Code::peer_failed,
-              "{} sent a chunk that fits no collective of this rank: call the same collectives in "
+              "{} sent a chunk that this rank cannot use: call the same collectives in "
               "the same order on all ranks",
               names_.of(source)));
 }
@@ -74,7 +74,8 @@ void FailureCoordinator::on_peer_failure(const device::Completion& completion) {
 Status FailureCoordinator::given_up_status(Rank by) const {
   return failure_of(names_.in_job({me_}), Code::peer_failed,
                     "the other ranks have given up on {}, as reported by {}: it did not answer, "
-                    "because it was stopped or a network path of it is cut",
+                    "because it was stopped or one of its network paths is cut: check its process "
+                    "and its network",
                     names_.of(me_), names_.of(by));
 }
 
@@ -191,7 +192,8 @@ void FailureCoordinator::call_hook(const Status& status) const {
   try {
     hook_(status);
   } catch (const std::exception& error) {
-    observe::complain(fmt::format("the reports of a failure are not written: {}", error.what()));
+    observe::complain(fmt::format(
+        "the failure hook threw, so the reports of the failure may be missing: {}", error.what()));
   }
 }
 

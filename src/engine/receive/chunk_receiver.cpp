@@ -30,11 +30,10 @@ void ChunkReceiver::set_resolver() {
 Status ChunkReceiver::use_workers(std::uint32_t workers) {
   const std::uint32_t most = endpoint_.subgroup_count();
   if (workers == 0 || workers > most || team_ || operations_.busy()) {
-    return failure(
-        Code::internal,
-        "cannot start {} receive workers for {} subgroups{}: start at least 1 and at most one "
-        "per subgroup, while no collective runs",
-        workers, most, operations_.busy() ? ", while collectives run" : "");
+    return failure(Code::internal,
+                   "{} receive workers cannot be started for {} subgroups{}: start 1 to {} workers "
+                   "once, while no collective runs",
+                   workers, most, operations_.busy() ? " while collectives run" : "", most);
   }
   if (Status status = endpoint_.use_receive_workers(true); !status) return status;
   team_ = std::make_unique<ReceiveTeam>(endpoint_, workers, operations_.next_epoch() - 1,

@@ -312,7 +312,7 @@ void ScheduleOperation::on_completion(Instant, const device::Completion& complet
   if (completion.code != Code::ok) {
     context().failures().fail(failure_of(context().names().in_job({completion.peer}),
                                          completion.code,
-                                         "a write to {} failed: see the errors of that rank",
+                                         "the WRITE to {} failed: see the error of that rank",
                                          context().names().of(completion.peer)));
     return;
   }
@@ -397,7 +397,9 @@ void ScheduleOperation::on_data(Instant now, Rank from, std::uint32_t slot,
   }
   const auto arrival = call_.schedule->arrival_of(from, slot);
   if (!arrival || space_->arrivals[*arrival].arrived) {
-    reject(from, slot, "a message that this rank does not expect");
+    reject(from, slot,
+           "a message that this rank does not expect: call the same collective with the same sizes "
+           "and algorithm on all ranks");
     return;
   }
   accept(*arrival, payload);
@@ -460,7 +462,9 @@ void ScheduleOperation::on_immediate(Instant, Rank from, std::uint32_t slot) {
       arrival && space_->arrivals[*arrival].posted && !space_->arrivals[*arrival].arrived &&
       space_->filled[call_.schedule->arrivals()[*arrival].task].transfer == Transfer::rendezvous;
   if (!expected) {
-    reject(from, slot, "data for which this rank has sent no clear-to-send");
+    reject(from, slot,
+           "data for which this rank has sent no clear-to-send: call the same collective with the "
+           "same sizes and algorithm on all ranks");
     return;
   }
   arrived(*arrival);
@@ -567,7 +571,7 @@ observe::Phase ScheduleOperation::phase() const {
 }
 
 Missing ScheduleOperation::missing() const {
-  if (!begun_) return {"other ranks that have not called yet"};
+  if (!begun_) return {"ranks that have not called this collective yet"};
   Missing all;
   for (TaskIndex t = 0; t < space_->filled.size(); ++t) {
     if (!space_->board.is_open(t)) continue;

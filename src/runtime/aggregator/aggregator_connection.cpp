@@ -103,7 +103,8 @@ Result<engine::WindowConfig> AggregatorConnection::ask(const JoinRequest& reques
   if (!frame) return not_served(address_, frame.status());
   const auto reply = frame->kind == ControlKind::reply
                          ? decode_join_reply(frame->payload)
-                         : failure(Code::invalid_argument, "it sent an unexpected message");
+                         : failure(Code::invalid_argument,
+                                   "its answer is not a join reply: use one version of Tutti");
   if (!reply)
     return failure(Code::invalid_argument, "aggregator {}: {}", address_, reply.status().message());
   if (!reply->status.ok()) {
@@ -122,7 +123,7 @@ Result<JoinRequest> AggregatorVisitor::receive(Deadline deadline) {
   if (!frame) return frame.status();
   if (frame->kind == ControlKind::request) return decode_join_request(frame->payload);
   return failure(Code::invalid_argument,
-                 "its first message is no request: use one version of Tutti");
+                 "its first message is not a join request: use one version of Tutti");
 }
 
 Status AggregatorVisitor::reply(const JoinReply& reply, Deadline deadline) {

@@ -307,7 +307,7 @@ Result<AggregatorService::Parts::Share> AggregatorService::Parts::admit(
     const JoinRequest& request) {
   const std::lock_guard lock(mutex_);
   if (stopping_.load())
-    return failure(Code::resource_exhausted, "the aggregator is stopping: use another one");
+    return failure(Code::resource_exhausted, "the aggregator is stopping: use another aggregator");
   if (jobs_ >= options_.jobs) {
     return failure(
         Code::resource_exhausted,

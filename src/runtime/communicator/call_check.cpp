@@ -165,8 +165,10 @@ Status check_call(const CollectiveCall& call, Rank rank, std::uint32_t size) {
   if (one_buffer || is_in_place(call, rank, block) || exchanges_in_place(call)) return {};
   if (!overlap(call.send, call.receive)) return {};
   if (schedule::has_in_place(call.collective))
-    return wrong(call, "send and receive buffer overlap, but not as in a call in place");
-  return wrong(call, "send and receive buffer overlap: give separate buffers, or one for both");
+    return wrong(call,
+                 "the send and receive buffers overlap: use separate buffers, or place the block "
+                 "as a call in place requires");
+  return wrong(call, "the send and receive buffers overlap: use separate buffers, or one for both");
 }
 
 std::uint64_t block_bytes_of(const CollectiveCall& call, std::uint32_t size) {

@@ -131,9 +131,8 @@ std::string CallPlanner::complaint() const {
   const std::string places = choices_.misplaced(situation_of(Collective::barrier, 0));
   if (places.empty()) return {};
   return fmt::format(
-      "{} and {} choose algorithms for \"{}\" only, but this communicator has {} ranks on {} "
-      "host(s) "
-      "and device {}: the built-in rules are used",
+      "the rules of {} and {} apply to \"{}\" only, but this communicator has {} ranks on {} "
+      "host(s) and device {}: the built-in rules are used",
       kList, kFile, places, facts_.size, facts_.hosts, facts_.device);
 }
 

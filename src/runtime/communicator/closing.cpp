@@ -95,7 +95,9 @@ Status close_context(engine::CommunicatorContext& context, Instant deadline) {
   EnginePoller::run_contained(context, [&] {
     // A call that is still under way here may never end at a peer.
     if (context.busy()) {
-      context.failures().abort("it has closed its communicator before this call was done");
+      context.failures().abort(fmt::format(
+          "{} has closed its communicator while a call was under way: complete all calls first",
+          context.names().of(context.rank())));
     } else {
       context.slots().announce_close(now(), context.operations().next_epoch());
     }

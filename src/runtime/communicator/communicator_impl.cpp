@@ -77,10 +77,11 @@ Status CommunicatorImpl::end_calls(Instant deadline, Nanoseconds timeout) {
   // Receive workers may have to finish a step before a call can end.
   constexpr Nanoseconds kAbortPatience{1'000'000'000};
   (void)await_calls(now() + kAbortPatience);
-  return failure(Code::timeout,
-                 "rank {}: calls were still under way {} after the communicator was to be "
-                 "finalized, and were aborted: wait for their requests first, or allow more time",
-                 index(rank()), seconds);
+  return failure(
+      Code::timeout,
+      "rank {}: calls were aborted, because they were not complete within the {} given to "
+      "finalize: wait for their requests first, or allow more time",
+      index(rank()), seconds);
 }
 
 Status CommunicatorImpl::not_at_home() const {

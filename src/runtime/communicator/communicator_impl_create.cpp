@@ -345,9 +345,9 @@ void CommunicatorImpl::Creation::report_lost_multicast() {
   context.receiver().membership().on_report([&context](Rank source, const Status& joined) {
     const engine::RankNames& names = context.names();
     observe::warn(fmt::format(
-        "{} hears no multicast from {} any more, also after it has joined its groups again{} ({}). "
-        "It fetches what others hear, which is right but slow. {}. TUTTI_MULTICAST=none starts the "
-        "next job without multicast",
+        "{} no longer receives multicast from {}, even after it has rejoined its groups{} ({}). "
+        "It fetches the missing chunks, so results are correct, but calls are slow. {}. "
+        "TUTTI_MULTICAST=none starts the next job without multicast",
         names.of(context.rank()), names.of(source),
         joined.ok() ? "" : fmt::format(" ({})", joined.message()), context.endpoint().description(),
         kMulticastRemedy));

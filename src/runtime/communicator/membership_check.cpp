@@ -174,11 +174,12 @@ Status MembershipCheck::late(Nanoseconds timeout) {
   const std::string names =
       unheard.empty() ? "hears the multicast of every rank"
                       : fmt::format("hears no multicast from rank(s) {}", fmt::join(unheard, ", "));
-  return failure(Code::timeout,
-                 "rank {} ({}) {}, and after {} s a rank has still not reported: see the errors of "
-                 "the other ranks, and check that firewalls let UDP pass between the hosts",
-                 index(context_.rank()), names_[index(context_.rank())], names,
-                 timeout.count() / 1'000'000'000);
+  return failure(
+      Code::timeout,
+      "rank {} ({}) {}, and at least one rank has not reported within {} s: see the errors of "
+      "the other ranks, and check that firewalls let UDP pass between the hosts",
+      index(context_.rank()), names_[index(context_.rank())], names,
+      timeout.count() / 1'000'000'000);
 }
 
 std::string MembershipCheck::name(std::uint32_t rank) const {

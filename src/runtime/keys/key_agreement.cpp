@@ -158,10 +158,11 @@ Result<crypto::Secret> KeyAgreement::take_second(Bytes& contribution) {
     const auto sealed =
         std::span(contribution).subspan(kSealedSecretBytes * (own_.rank - 1), kSealedSecretBytes);
     if (!crypto::unseal(*key, sealed, secret.writable())) {
-      return failure(Code::invalid_argument,
-                     "the secret that rank 0 sealed for rank {} does not open: a party on the way "
-                     "changed the bytes of the bootstrap; use a bootstrap that changes none",
-                     own_.rank);
+      return failure(
+          Code::invalid_argument,
+          "the secret that rank 0 sealed for rank {} cannot be unsealed, because a contribution "
+          "was changed on the way: use a bootstrap that changes no contribution",
+          own_.rank);
     }
   }
   contribution.erase(contribution.begin(),

@@ -37,7 +37,7 @@ Status BackgroundThread::start() {
   wake_event_ = make_event();
   timer_ = device::Descriptor(::timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK));
   if (!watch_epoll_.valid() || !wake_event_.valid() || !timer_.valid()) {
-    return system_failure(errno, "creating the background thread's descriptors");
+    return system_failure(errno, "creating the progress thread's descriptors");
   }
   const auto add = [this](int fd, std::uint32_t events) {
     epoll_event event{.events = events, .data = {.fd = fd}};
@@ -45,7 +45,7 @@ Status BackgroundThread::start() {
   };
   if (!add(wake_event_.get(), EPOLLIN) || !add(timer_.get(), EPOLLIN) ||
       !add(engine_.descriptor(), 0)) {
-    return system_failure(errno, "watching the background thread's descriptors");
+    return system_failure(errno, "watching the progress thread's descriptors");
   }
   std::promise<Status> started;
   std::future<Status> answer = started.get_future();

@@ -25,7 +25,7 @@ Status EnginePoller::open() {
   epoll_ = device::Descriptor(::epoll_create1(EPOLL_CLOEXEC));
   owner_event_ = make_event();
   if (!epoll_.valid() || !owner_event_.valid()) {
-    return system_failure(errno, "creating the progress descriptors");
+    return system_failure(errno, "creating the engine's epoll set and wake-up descriptor");
   }
   epoll_event event{.events = EPOLLIN, .data = {.ptr = nullptr}};
   if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, owner_event_.get(), &event) != 0) {

@@ -32,15 +32,16 @@ Status join_hosts(CommunicatorImpl& communicator, Bootstrap& bootstrap,
   std::string note;
   if (!layout.hierarchical()) {
     layout = hosts;
-    note = fmt::format("one leader a host: {} ranks have no {} that lead equal parts",
-                       hosts.ranks_per_host, shape->leaders_per_host);
+    note = fmt::format(
+        "one leader a host: {} ranks a host cannot be divided into {} equal parts of 2 or more",
+        hosts.ranks_per_host, shape->leaders_per_host);
   }
   CommunicatorOptions side = options;
   if (!communicator.no_multicast().empty()) side.multicast = "none";
   const std::uint32_t numbers = Hierarchy::numbers(layout, shape->groups);
   const std::uint32_t first = kFirstHostNumber + numbers * communicator.number();
   if (first + numbers - 1 > kLastHostNumber) {
-    communicator.set_note("flat: no numbers are left for side communicators");
+    communicator.set_note("flat: all communicator numbers for side communicators are used up");
     return {};
   }
   auto made = Hierarchy::create(

@@ -43,7 +43,7 @@ Validation validate(std::span<const Schedule> schedules, const ValidateOptions& 
   Validation validation;
   if (schedules.empty()) {
     validation.findings.push_back(
-        {Fault::program, kNoRank, kNoTask, "no schedules are given: give one a rank"});
+        {Fault::program, kNoRank, kNoTask, "no schedules are given: give one for each rank"});
     return validation;
   }
   const AllRanks all(schedules);

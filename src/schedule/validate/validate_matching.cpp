@@ -99,7 +99,7 @@ class MessageMatch {
   void unsent(const End& receiver) {
     findings_.add(
         Fault::message, receiver.task,
-        fmt::format("rank {} sends it no message with slot {}: let it send one, or correct "
+        fmt::format("rank {} sends no message with slot {} to this task: add the send, or correct "
                     "the peer",
                     receiver.source, receiver.slot));
   }
@@ -117,7 +117,7 @@ class MessageMatch {
       findings_.add(Fault::message, sender.task,
                     fmt::format("{} keyed, but {} {}: change one of the two",
                                 sent.keyed ? "is" : "is not", all_.describe(receiver.task),
-                                by_key ? "takes keyed packets" : "is a posted receive"));
+                                by_key ? "receives keyed messages" : "is a posted receive"));
   }
 
   /// A connection delivers in order, so one receive queue must receive the messages of one send
@@ -189,9 +189,11 @@ class CollectMap {
         return false;
       }
       if (sender_of_cell_[cell] != kNoTask) {
-        findings.add(Fault::message, sender,
-                     fmt::format("{} multicasts into the same place: give each its own place",
-                                 all_.describe(sender_of_cell_[cell])));
+        findings.add(
+            Fault::message, sender,
+            fmt::format(
+                "{} multicasts into the same place: give each multicast a target of its own",
+                all_.describe(sender_of_cell_[cell])));
         return false;
       }
       sender_of_cell_[cell] = sender;
@@ -209,8 +211,9 @@ class CollectMap {
       const std::size_t block = cell / cells_;
       findings.add(
           Fault::message, cell_of_collect_[cell],
-          fmt::format("no task multicasts into block {} of it: collect only blocks that are sent",
-                      block));
+          fmt::format(
+              "no task multicasts into block {} of its target: collect only blocks that are sent",
+              block));
       return;
     }
   }
@@ -231,9 +234,10 @@ class CollectMap {
   void cover(GlobalTask collect, Findings& findings) {
     for_each_cell(all_.task(collect).target, [&](std::size_t cell) {
       if (cell_of_collect_[cell] != kNoTask) {
-        findings.add(Fault::message, collect,
-                     fmt::format("task {} collects the same place: let one of them collect it",
-                                 all_.local(cell_of_collect_[cell])));
+        findings.add(
+            Fault::message, collect,
+            fmt::format("task {} collects the same place: keep only one of the two collects",
+                        all_.local(cell_of_collect_[cell])));
         return false;
       }
       cell_of_collect_[cell] = collect;

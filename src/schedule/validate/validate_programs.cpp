@@ -113,10 +113,13 @@ class ProgramCheck {
             index(queue.peer));
     if (task.kind == TaskKind::enable && !schedule_.queues()[task.object].held)
       wrong(Fault::queue, t,
-            "enables queue {}, which is not held: mark the queue held or drop this", task.object);
+            "enables queue {}, which is not held: mark the queue held or drop "
+            "this enable",
+            task.object);
     const bool counts = task.kind == TaskKind::enable || task.kind == TaskKind::wait;
     if (counts && !sequential(queue))
-      wrong(Fault::queue, t, "counts entries but its queue is unordered: use a management queue");
+      wrong(Fault::queue, t,
+            "is a wait or enable in an unordered queue: put it into a management queue");
   }
 
   /// Checks that enables release exactly the entries of their queue and that waits need no more
@@ -142,7 +145,8 @@ class ProgramCheck {
       const auto entries = schedule_.entries(static_cast<QueueIndex>(q));
       if (schedule_.queues()[q].held && enabled[q] < entries.size())
         wrong(Fault::deadlock, entries[enabled[q]],
-              "is never released, its queue {} is enabled for {} of {} entries: enable it for all",
+              "is never released, because queue {} is enabled for {} of {} entries: enable all "
+              "entries",
               q, enabled[q], entries.size());
     }
   }
@@ -150,7 +154,7 @@ class ProgramCheck {
   void count(TaskIndex t, std::vector<std::uint64_t>& totals, std::vector<QueueIndex>& owners,
              std::uint64_t available, std::string_view what) {
     const Task& task = schedule_.tasks()[t];
-    if (task.count == 0) wrong(Fault::queue, t, "counts nothing: drop it or give it a count");
+    if (task.count == 0) wrong(Fault::queue, t, "has count 0: drop the task or use 1 or more");
     if (owners[task.object] != kNoIndex && owners[task.object] != task.queue)
       wrong(Fault::queue, t, "queue {} counts the same: count {} {} from one queue only",
             owners[task.object], what, task.object);

@@ -200,8 +200,8 @@ class ValueRun {
     if (!varying_ || promised_[cell] == kUnwritten || promised_[cell] == value) return;
     findings_.add(
         Fault::result, t,
-        fmt::format("puts {} in the place of {}, but the two may differ in size: put it at "
-                    "its own place",
+        fmt::format("puts {} in the place of {}, but the two may differ in size: write it to "
+                    "its own block",
                     values_.name(value), values_.name(promised_[cell])));
   }
 
@@ -269,7 +269,7 @@ class ValueRun {
     if (writer_[cell] == kNoTask) {
       findings_.add_at(
           Fault::result, rank,
-          fmt::format("nothing writes {} of receive[{}]: put {} there", "all", block, wanted));
+          fmt::format("receive[{}] is not completely written: put {} there", block, wanted));
       return;
     }
     findings_.add(Fault::result, writer_[cell],
@@ -307,7 +307,7 @@ void check_barrier(const AllRanks& all, const EventGraph& graph, Findings& findi
     const std::uint32_t to = pairs[p].second - graph.ended(0);
     findings.add_at(Fault::result, to,
                     fmt::format("may leave the barrier before rank {} has entered it: wait for a "
-                                "signal that follows from that rank's begin",
+                                "signal that depends on that rank's call",
                                 from));
   }
 }

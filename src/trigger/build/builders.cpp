@@ -11,8 +11,9 @@ namespace {
 Status check(const CollectiveCall& call) {
   const auto ranks = static_cast<std::uint32_t>(call.nodes.size());
   if (call.rank >= ranks || call.root >= ranks) {
-    return failure(Code::invalid_argument, "{}: rank {} or root {} is not below {} ranks",
-                   to_string(call.kind), call.rank, call.root, ranks);
+    return failure(Code::invalid_argument,
+                   "{}: rank {} or root {} is not one of the {} ranks: use ranks below {}",
+                   to_string(call.kind), call.rank, call.root, ranks, ranks);
   }
   if (index(call.port) + ports_of(call.kind) > kPorts) {
     return failure(Code::invalid_argument, "{}: port {} is too high: use ports below {}",

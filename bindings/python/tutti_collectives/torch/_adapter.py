@@ -94,11 +94,11 @@ def _cache_folder() -> Path:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
         raise AdapterError(f"the folder {folder} for builds cannot be made: {error}: "
-                           f"set {CACHE_VARIABLE} to a folder of yours") from error
+                           f"set {CACHE_VARIABLE} to a folder that only you can write") from error
     state = folder.stat()
     if state.st_uid != os.getuid() or state.st_mode & 0o022:
         raise AdapterError(f"the folder {folder} can be written by other users: "
-                           f"remove it, or set {CACHE_VARIABLE} to a folder of yours")
+                           f"remove it, or set {CACHE_VARIABLE} to a folder that only you can write")
     return folder
 
 
@@ -177,7 +177,7 @@ def find() -> Path:
     if named:
         if Path(named).is_file():
             return Path(named)
-        raise AdapterError(f"{VARIABLE}={named} is no file: name an adapter, or unset it")
+        raise AdapterError(f"{VARIABLE}={named} is not a file: set it to the path of an adapter, or unset it")
     return _prebuilt() or _built()
 
 

@@ -156,7 +156,7 @@ class PythonGroup(dist.ProcessGroup):
 
     def abort(self) -> None:
         if self._communicator is not None:
-            self._communicator.abort("the application aborted it")
+            self._communicator.abort("the application aborted the group")
 
     def shutdown(self) -> None:
         communicator, self._communicator = self._communicator, None

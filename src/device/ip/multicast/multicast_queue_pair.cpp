@@ -30,7 +30,7 @@ Status drop_own_datagrams(int fd, Rank me) {
   }};
   const sock_fprog filter{static_cast<unsigned short>(program.size()), program.data()};
   if (::setsockopt(fd, SOL_SOCKET, SO_ATTACH_FILTER, &filter, sizeof filter) == 0) return {};
-  return system_failure(errno, "attaching the filter of own datagrams");
+  return system_failure(errno, "attaching the filter that drops this rank's own datagrams");
 }
 
 /// Excludes datagrams of groups that other sockets of this host have joined at the same port, but
@@ -149,7 +149,7 @@ Status IpMulticastQueuePair::open_send(const Interface& interface, const SocketA
     return system_failure(errno, "binding to {}", own.to_string());
   if (::connect(fd, group.get(), group.length()) == 0) return {};
   return system_failure(
-      errno, "no route to group {} by {}: {} dev {}", group.to_string(), interface.name,
+      errno, "group {} has no route through {} (run {} dev {})", group.to_string(), interface.name,
       six ? "ip -6 route add multicast ff00::/8 table local" : "ip route add 224.0.0.0/4",
       interface.name);
 }

@@ -107,7 +107,7 @@ Result<std::string> PmiClient::read_line() {
     if (!got.ok()) return got.status();
     if (*got == 0)
       return failure(Code::peer_failed,
-                     "the launcher closed the PMI connection (a process joins through PMI once)");
+                     "the launcher closed the PMI connection (a process can use PMI only once)");
     buffer_.append(reinterpret_cast<const char*>(bytes.data()), *got);
   }
 }

@@ -198,10 +198,11 @@ Result<std::unique_ptr<Bootstrap>> bootstrap_from_pmix(const Environment& enviro
   }
   // If Tutti called PMIx_Finalize, it would close the connection that MPI_Init still needs.
   if (mpi_presence() == MpiPresence::loaded) {
-    return failure(Code::unsupported,
-                   "this process uses MPI, which must open the launcher's PMIx connection first: "
-                   "call this between MPI_Init and MPI_Finalize, or give MPI_Allgather as the "
-                   "bootstrap callback");
+    return failure(
+        Code::unsupported,
+        "this process uses MPI, which must open the launcher's PMIx connection first: "
+        "create the communicator between MPI_Init and MPI_Finalize, or give MPI_Allgather as the "
+        "bootstrap callback");
   }
   const Deadline deadline = deadline_after(timeout);
   const auto timeout_s = static_cast<int>(std::clamp<std::int64_t>(

@@ -65,8 +65,8 @@ Result<Socket> bind_and_listen(const Endpoint& endpoint, int family, const socka
     const int error = errno;
     const char* remedy = "";
     if (error == EADDRINUSE) remedy = " (another program owns the port: choose another one)";
-    if (error == EADDRNOTAVAIL) remedy = " (rank 0 must run on the host that owns the address)";
-    return system_failure(error, "rank 0 cannot listen at {}{}", to_string(endpoint), remedy);
+    if (error == EADDRNOTAVAIL) remedy = " (run this process on the host that owns the address)";
+    return system_failure(error, "cannot listen at {}{}", to_string(endpoint), remedy);
   }
   return socket;
 }
@@ -213,7 +213,7 @@ Result<std::uint16_t> bound_port(const Socket& socket) {
   sockaddr_storage address{};
   socklen_t length = sizeof address;
   if (getsockname(socket.fd(), reinterpret_cast<sockaddr*>(&address), &length) != 0) {
-    return system_failure(errno, "cannot read the port of the bootstrap store");
+    return system_failure(errno, "cannot read the port of the listener");
   }
   const std::uint16_t port = address.ss_family == AF_INET6
                                  ? reinterpret_cast<sockaddr_in6&>(address).sin6_port
@@ -238,7 +238,7 @@ std::string peer_of(const Socket& socket) {
   if (getpeername(socket.fd(), peer, &length) != 0 ||
       getnameinfo(peer, length, host.data(), host.size(), port.data(), port.size(),
                   NI_NUMERICHOST | NI_NUMERICSERV) != 0) {
-    return "an address that is not known any more";
+    return "an unknown address";
   }
   const bool six = address.ss_family == AF_INET6;
   return std::string(six ? "[" : "") + host.data() + (six ? "]:" : ":") + port.data();

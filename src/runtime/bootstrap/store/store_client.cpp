@@ -224,7 +224,7 @@ Status unreachable(const StoreOptions& options, const Status& why) {
 Status check_place(Rank rank, std::uint32_t size) {
   if (size >= 1 && size <= kMaxBootstrapRanks && index(rank) < size) return {};
   return failure(Code::invalid_argument,
-                 "rank {} of {} is impossible: a job has 1 to {} ranks, counted from 0",
+                 "rank {} of {} is out of range: a job has 1 to {} ranks, counted from 0",
                  index(rank), size, kMaxBootstrapRanks);
 }
 

@@ -264,7 +264,7 @@ void BootstrapServer::Loop::drop(Strangers::Number number) {
   const auto found =
       std::find_if(connections_.begin(), connections_.end(),
                    [number](const auto& connection) { return connection->number == number; });
-  refuse(**found, "too many connections without a hello, of which this is the oldest");
+  refuse(**found, "too many connections have sent no hello: the oldest is closed");
   strangers_.leave(number);
   connections_.erase(found);
 }
@@ -280,7 +280,8 @@ void BootstrapServer::Loop::refuse(Connection& connection, const std::string& wh
 void BootstrapServer::Loop::turn_away(Connection& connection, const Status& why) {
   const auto first = connection.stream.first_byte();
   if (!door_key_ && first == crypto::kTlsFirstByte) {
-    connection.dismiss(encode_failed(failure(Code::invalid_argument, "this store has no key")));
+    connection.dismiss(encode_failed(
+        failure(Code::invalid_argument, "this store has no job key: {}", kGiveSameKey)));
   } else if (door_key_ && first == kFrameFirstByte && why.code() == Code::unsupported) {
     connection.stream.speak_plainly();
     connection.dismiss(encode_failed(
@@ -315,7 +316,7 @@ void BootstrapServer::Loop::receive(Connection& connection) {
       if (connection.rank || (got.ok() && !began)) {
         connection.broken = true;
       } else if (got.ok()) {
-        refuse(connection, "it left before its hello");
+        refuse(connection, "the peer closed the connection before its hello");
       } else {
         turn_away(connection, got.status());
       }
@@ -345,7 +346,7 @@ void BootstrapServer::Loop::handle(Connection& connection, Frame frame) {
       auto hello = decode_hello(frame.payload);
       if (hello.ok()) return admit(connection, *hello);
     }
-    return refuse(connection, "its first message is no hello");
+    return refuse(connection, "its first message is not a hello");
   }
   Result<Gather> gather =
       frame.kind == FrameKind::gather

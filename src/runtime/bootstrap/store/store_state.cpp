@@ -33,7 +33,7 @@ Status Rendezvous::check(const Hello& hello) const {
   }
   if (hello.size == 0 || hello.size > kMaxBootstrapRanks || hello.rank >= hello.size) {
     return failure(Code::invalid_argument,
-                   "rank {} of {} is impossible: a job has 1 to {} ranks, counted from 0",
+                   "rank {} of {} is out of range: a job has 1 to {} ranks, counted from 0",
                    hello.rank, hello.size, kMaxBootstrapRanks);
   }
   if (hello.rank == 0 && !owner) {
@@ -64,7 +64,7 @@ Rendezvous::Verdict Rendezvous::hello(const Hello& hello, const std::string& fro
   if (member.presence == Presence::present) {
     fail(failure_of({rank_of(hello.rank)}, Code::invalid_argument,
                     "rank {} joined twice at {}, from {} and from {}: give every process a rank of "
-                    "its own, and find out what runs at these addresses if that is not the reason",
+                    "its own, or find the stranger at one of these addresses",
                     hello.rank, where_, member.address, from));
     return {Admission::refused, *failure_};
   }
