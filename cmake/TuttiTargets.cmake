@@ -99,19 +99,23 @@ function(tutti_python_test name)
     ${CMAKE_CURRENT_SOURCE_DIR}/${arg_SCRIPT} ${arg_ARGUMENTS})
   # Exit status of tests/requirements.py if every test of the file was skipped.
   set_tests_properties(${name} PROPERTIES TIMEOUT 300 LABELS ${label} SKIP_RETURN_CODE 77
-    COST 100)  # started first: each of them takes long
+    COST 100 PROCESSORS 2)
 endfunction()
 
 add_custom_target(single_threaded_tests)
 
-# tutti_test(NAME SOURCES ... [LABELS label] [TIMEOUT seconds] [FILTER tests] [SINGLE_THREADED]): one
-# GoogleTest binary linked with all of Tutti. Without a label its tests carry the name of their folder.
+# tutti_test(NAME SOURCES ... [LABELS label] [TIMEOUT seconds] [PROCESSORS number] [FILTER tests]
+# [SINGLE_THREADED]): one GoogleTest binary linked with all of Tutti. Without a label its tests carry the
+# name of their folder.
 # FILTER, and HOST_FILTER on the host device, select tests in GoogleTest's syntax. With ThreadSanitizer
 # only target `single_threaded_tests` builds a SINGLE_THREADED test.
 function(tutti_test name)
-  cmake_parse_arguments(arg "ALSO_ON_HOST_DEVICE;ALSO_BY_UC;SINGLE_THREADED" "TIMEOUT;FILTER;HOST_FILTER" "SOURCES;LABELS;LINKS" ${ARGN})
+  cmake_parse_arguments(arg "ALSO_ON_HOST_DEVICE;ALSO_BY_UC;SINGLE_THREADED" "TIMEOUT;PROCESSORS;FILTER;HOST_FILTER" "SOURCES;LABELS;LINKS" ${ARGN})
   if(NOT arg_TIMEOUT)
     set(arg_TIMEOUT 120)
+  endif()
+  if(NOT arg_PROCESSORS)
+    set(arg_PROCESSORS 1)
   endif()
   if(NOT arg_LABELS)
     get_filename_component(arg_LABELS ${CMAKE_CURRENT_SOURCE_DIR} NAME)
@@ -129,7 +133,8 @@ function(tutti_test name)
   math(EXPR hang_seconds "${arg_TIMEOUT} - 20")
   set(environment "TUTTI_TEST_HANG_SECONDS=${hang_seconds}")
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_FILTER "${arg_FILTER}"
-    PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" ENVIRONMENT "TUTTI_DEVICE=ip;${environment}")
+    PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS} LABELS "${arg_LABELS}"
+    ENVIRONMENT "TUTTI_DEVICE=ip;${environment}")
   if(arg_ALSO_ON_HOST_DEVICE)
     gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX host_device.
       TEST_LIST ${name}_host_tests TEST_FILTER "${arg_HOST_FILTER}"

@@ -3,17 +3,18 @@
 # it succeeds if all pass. Each test runs once: a failure is a failure.
 #
 #   (nothing)  each suite once, in the build that detects most: unit, protocol, scenario, offload
-#              under AddressSanitizer with UndefinedBehaviorSanitizer; those with threads also under
-#              ThreadSanitizer; all others, and jobs of more than four ranks, in the release build;
-#              each fuzzer briefly. Continuous integration runs this mode.
+#              under AddressSanitizer with UndefinedBehaviorSanitizer, in the build of the fuzzers if
+#              there is a clang; those with threads also under ThreadSanitizer; all others, and jobs
+#              of more than four ranks, in the release build; each fuzzer briefly. Continuous
+#              integration runs this mode.
 #   --full     debug and release with every test, headers alone, every suite but lab, install and
 #              structure under both sanitizers, each fuzzer briefly: hours
 #   --quick    debug only
 #
 # Of suite process, ThreadSanitizer runs aggregator_test, host_device_processes and the tests of the
 # matrix program. Only --full runs the following under ThreadSanitizer: the tests that CMake calls
-# SINGLE_THREADED, the suites protocol and schedule, which have one thread, suite scenario by UC
-# multicast, and processes that fork or exit in the middle of a job.
+# SINGLE_THREADED, the suites protocol and schedule, which have one thread, UC multicast, and
+# processes that fork or exit in the middle of a job.
 #
 # After each preset its skipped tests are listed with what they lack. TUTTI_REQUIRE=lab,mpi,...
 # turns a skip for lack of one of these into a failure; tests/requirements.py lists the names.
@@ -45,16 +46,21 @@ if command -v ccache > /dev/null; then
   launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_C_COMPILER_LAUNCHER=ccache)
 fi
 
+clang=$(tools/fuzz.sh --compiler 2> /dev/null || true)  # none: no fuzzers
+
 summaries=()
 failed=0
 runs=0
 
 # build PRESET [targets ...]: builds the targets, or everything, and notes the time.
 build() {
-  local preset=$1 begun=$SECONDS
+  local preset=$1 begun=$SECONDS compilers=()
   shift
+  if [ "$preset" = fuzz ]; then
+    compilers=(-DCMAKE_C_COMPILER="${clang/clang++/clang}" -DCMAKE_CXX_COMPILER="$clang")
+  fi
   echo "==== $preset: build"
-  cmake --preset "$preset" "${launcher[@]}" > /dev/null
+  cmake --preset "$preset" "${launcher[@]}" "${compilers[@]}" > /dev/null
   cmake --build --preset "$preset" -j "$jobs" ${1:+--target} "$@"
   summaries+=("$preset: built in $((SECONDS - begun)) s")
 }
@@ -83,15 +89,18 @@ in $((SECONDS - begun)) s")
 }
 
 wrapper=()
-# Number of concurrent tests, on any machine: each test starts several ranks, which mostly wait.
-at_once=2
+# Number of concurrent tests, on any machine: each test starts several ranks, which mostly wait. A
+# test with the property PROCESSORS 2 counts as two.
+at_once=4
 if [ "$mode" != usual ]; then
   build dev
   run dev
 fi
 many_ranks='/P([5-9]|1[0-6])( |$)'
-# Tests of receive workers that AddressSanitizer leaves out, because ThreadSanitizer runs them.
-most_shapes='^(Scenario|Communicator)/Workers[.].*/W(1S1|1S2|2S2|2S4)( |$)'
+# AddressSanitizer runs the receive workers in every shape by UD multicast and in two by UC multicast;
+# ThreadSanitizer runs two shapes.
+shapes_by_uc='^uc[.](Scenario|Communicator)/Workers[.].*/W(1S2|2S2|2S4)( |$)'
+shapes_of_threads='/Workers[.].*/W(1S1|2S2|2S4)( |$)'
 if [ "$mode" = full ]; then
   build release
   run release
@@ -120,19 +129,19 @@ if [ "$mode" = full ]; then
   run tsan -LE 'lab|install|structure'
 fi
 if [ "$mode" = usual ]; then
-  build asan tests/{unit,protocol,scenario,offload}/all
-  at_once=4  # these suites have no deadlines
-  run asan -L 'unit|protocol|scenario|offload' -E "$many_ranks|$most_shapes"
-  at_once=2
+  sanitized=${clang:+fuzz}
+  sanitized=${sanitized:-asan}
+  build "$sanitized" tests/{unit,protocol,scenario,offload}/all ${clang:+fuzzers}
+  run "$sanitized" -L 'unit|protocol|scenario|offload' -E "$many_ranks|$shapes_by_uc"
   wrapper=("${fixed_addresses[@]}")
   build tsan tests/{unit,scenario,offload}/all tutti aggregated_program loop_program matrix_program
-  run tsan -L 'unit|offload|process' -E "$many_ranks|^(cli|radix_sort|trace|tune)_test\$|^(life_processes|allocation_failures)\$"
-  run tsan -L scenario -E '^uc[.]'
+  run tsan -L 'unit|scenario|offload|process' -E \
+    "^uc[.]|$many_ranks|$shapes_of_threads|^(cli|radix_sort|trace|tune)_test\$|^(life_processes|allocation_failures)\$"
 fi
 
 if [ "$mode" != quick ]; then
   echo "==== fuzz"
-  if ! tools/fuzz.sh --compiler; then
+  if [ -z "$clang" ]; then
     summaries+=("fuzz: SKIPPED lacks fuzz: no clang with libFuzzer (tools/setup.sh --all)")
     if [[ ",${TUTTI_REQUIRE:-}," == *,fuzz,* ]]; then failed=1; fi
   elif tools/fuzz.sh 5; then

@@ -30,7 +30,6 @@ class Stream {
   Stream(std::uint32_t size, std::uint32_t chains, std::uint32_t chunks, std::uint32_t window,
          std::uint32_t loss_ppm, std::uint64_t seed)
       : size_(size),
-        window_(window),
         loss_ppm_(loss_ppm),
         layout_(gather(size, chunks)),
         sequencer_(size, chains),
@@ -195,7 +194,6 @@ class Stream {
   }
 
   std::uint32_t size_;
-  std::uint32_t window_;
   std::uint32_t loss_ppm_;
   std::uint32_t false_cutoff_ppm_ = 0;
   BlockLayout layout_;

@@ -4,15 +4,13 @@
 #include <string>
 
 #include "job.hpp"
+#include "sanitized.hpp"
 
 namespace tutti::scenario {
 namespace {
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr std::uint32_t kCollectives = 2'000;  // sanitizers slow each call tenfold
-#else
-constexpr std::uint32_t kCollectives = 10'000;
-#endif
+// Sanitizers slow each call tenfold.
+constexpr std::uint32_t kCollectives = test::kSanitized ? 2'000 : 10'000;
 
 void run(const std::string& faults) {
   JobSpec spec{.size = 3, .faults = faults, .options = small_chunks()};

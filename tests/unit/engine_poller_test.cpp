@@ -101,11 +101,11 @@ class EnginePollerOf : public testing::Test {
     }
     for (CountedEndpoint* const one : endpoints_) one->polls = 0;
   }
-  /// The communicators other than 0 that were polled.
+  /// The communicators other than 0 that were polled and still exist.
   std::vector<int> polled() const {
     std::vector<int> polled;
     for (int i = 1; i < kCommunicators; ++i) {
-      if (endpoints_[i]->polls > 0) polled.push_back(i);
+      if (contexts_[i] != nullptr && endpoints_[i]->polls > 0) polled.push_back(i);
     }
     return polled;
   }

@@ -296,11 +296,11 @@ class SecretKeepingDevice final : public device::Device {
  private:
   class KeepingEndpoint final : public device::ForwardingEndpoint {
    public:
-    KeepingEndpoint(std::unique_ptr<device::Endpoint> inner, Bytes& secret)
-        : ForwardingEndpoint(std::move(inner)), secret_(secret) {}
-    Status use_secret(std::span<const std::byte> secret) override {
-      secret_.assign(secret.begin(), secret.end());
-      return ForwardingEndpoint::use_secret(secret);
+    KeepingEndpoint(std::unique_ptr<device::Endpoint> inner, Bytes& kept)
+        : ForwardingEndpoint(std::move(inner)), secret_(kept) {}
+    Status use_secret(std::span<const std::byte> given) override {
+      secret_.assign(given.begin(), given.end());
+      return ForwardingEndpoint::use_secret(given);
     }
 
    private:

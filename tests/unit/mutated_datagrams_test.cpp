@@ -617,7 +617,6 @@ TEST(MutatedDatagrams, ChangedDatagrams_areRefusedAndCounted_andValidOnesAreAcce
     }
     ASSERT_FALSE(HasFailure());
   }
-  Tally all;
   for (const auto& lane : lanes) {
     const Tally tally = lane->tally();
     EXPECT_EQ(tally.accepted, tally.recorded) << lane->name();
