@@ -44,8 +44,9 @@ Status check(const NicSettings& settings) {
   if (settings.send_queue_frames < 2 || settings.receive_queue_frames == 0 ||
       settings.receive_batch_frames == 0 || !settings.carry_bytes) {
     return failure(Code::invalid_argument,
-                   "connections by software have send_queue_frames {}, receive_queue_frames {}, "
-                   "receive_batch_frames {} and carry_bytes {}: use at least 2, 1 and 1, and true",
+                   "connections by software cannot run with send_queue_frames {}, "
+                   "receive_queue_frames {}, receive_batch_frames {} and carry_bytes {}: use 2 "
+                   "or more send_queue_frames, 1 or more of the others, and carry_bytes true",
                    settings.send_queue_frames, settings.receive_queue_frames,
                    settings.receive_batch_frames, settings.carry_bytes);
   }

@@ -79,7 +79,7 @@ struct Descriptor {
 
   reduction::Operation operation = reduction::Operation::sum;
   reduction::ElementType type = reduction::ElementType::int8;
-  /// Number of named packets that precede the descriptor's own data in the fold.
+  /// Number of the packets named by this descriptor that precede its own data in the fold.
   std::uint8_t local_position = kNoLocalOperand;
   /// In the last reduction of a collective: number of ranks, by which an average is divided;
   /// otherwise 0.

@@ -318,7 +318,7 @@ TEST_F(TriggerUnitTest, PacketWithoutTriggerFlagFiresNothing) {
   EXPECT_EQ(bank_.messages().front().payload, floats({3}));
 }
 
-TEST_F(TriggerUnitTest, DescriptorOutsideACollectiveIsSentAtOnce) {
+TEST_F(TriggerUnitTest, PointToPointDescriptor_sendsItsPacketAtOnce) {
   Descriptor d;
   d.job = kJob;
   d.collective = false;

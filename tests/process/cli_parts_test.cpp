@@ -66,7 +66,7 @@ TEST(Percentile, EachPercentile_isAMeasuredTime_notAnInterpolatedOne) {
   EXPECT_EQ(measured.mean_ns(), 550);
 }
 
-TEST(InterfaceBytes, LoopbackCounters_areRead_andAnUnknownInterfaceIsNamed) {
+TEST(InterfaceBytes, LoopbackCounters_areRead_andAnUnknownInterfaceIsNamedInTheError) {
   EXPECT_TRUE(interface_bytes("lo").ok());
   const auto absent = interface_bytes("nosuch0");
   EXPECT_NE(absent.status().message().find("nosuch0"), std::string::npos);

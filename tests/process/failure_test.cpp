@@ -354,7 +354,7 @@ TEST_F(Failure, RankStopped_forLongerThanThePeerTimeout_isNamed_andBlamesNoOther
   EXPECT_EQ(text.find("is lost"), std::string::npos) << text;
 }
 
-TEST_F(Failure, RankFrozenBetweenCallsIsNamed) {
+TEST_F(Failure, RankFrozenBetweenCallsIsNamedInTheError) {
   auto job = Job::start(4, {"allgather", "1048576", "1000000000", "stop=1:40"});
   ASSERT_NE(job, nullptr);
   ASSERT_TRUE(within(kStart, [&] { return job->rank(1).stopped(); })) << job->rank(1).text();

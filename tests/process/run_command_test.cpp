@@ -143,7 +143,7 @@ TEST(RunCommand, OrphansOfARankAreKilled) {
   EXPECT_TRUE(state[0] == 'Z' || kill(pid, 0) != 0);
 }
 
-TEST(RunCommand, ProgramThatCannotBeStarted_isNamed) {
+TEST(RunCommand, ProgramThatCannotBeStarted_isNamedInTheError) {
   Job missing(2, {"/nonexistent/program"});
   EXPECT_EQ(missing.run(), kExitNotStarted);
   EXPECT_EQ(missing.err.text(),

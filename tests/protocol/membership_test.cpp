@@ -25,7 +25,7 @@ TEST(Membership, MembershipIsCompleteAfterProbesOfAllRanksOnAllSubgroups) {
   EXPECT_TRUE(membership.missing().empty());
 }
 
-TEST(Membership, RanksMissingOnAnySubgroupAreNamed) {
+TEST(Membership, RanksMissingOnAnySubgroupAreNamedInTheError) {
   Membership membership(rank_of(0), 70, 3);
   for (std::uint32_t rank = 0; rank < 70; ++rank) {
     for (std::uint32_t s = 0; s < 3; ++s) {

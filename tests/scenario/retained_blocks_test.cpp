@@ -317,7 +317,7 @@ TEST(RetainedBlocks, RootWithAllAcks_closes_evenIfItsChunksCountAsUnsent) {
 
 /// A root that lost its retained copy breaks the protocol. A receiver must neither ask it forever
 /// nor ask another rank.
-TEST(RetainedBlocks, RootThatLostItsRetainedCopy_isNamed) {
+TEST(RetainedBlocks, RootThatLostItsRetainedCopy_isNamedInTheError) {
   JobSpec spec = job(3, "drop receiver chunk psn=2 ranks=1");
   spec.options.retain_bytes = kBytes;
   std::atomic<int> lies = 0;

@@ -83,7 +83,7 @@ TEST(SoftwareConnections, RankThatIsStopped_forLessThanThePeerTimeout_losesNothi
   EXPECT_GT(run.result.report.ended, Instant{800'000'000});
 }
 
-TEST(SoftwareConnections, RankThatIsStopped_forLongerThanThePeerTimeout_isNamed) {
+TEST(SoftwareConnections, RankThatIsStopped_forLongerThanThePeerTimeout_isNamedInTheError) {
   const Outcome run(
       "seed=6 connections=software topology=single:4\n"
       "communicator ranks=4 chunk=256 peer-timeout=1s reorder=5ms alpha=5ms\n"

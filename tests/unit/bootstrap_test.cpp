@@ -226,7 +226,7 @@ TEST(BootstrapStore, ErrorNamesTheRankThatLeft) {
   }
 }
 
-TEST(BootstrapStore, RankOfTwoProcesses_endsTheJob_andBothAddressesAreNamed) {
+TEST(BootstrapStore, RankOfTwoProcesses_endsTheJob_andBothAddressesAreNamedInTheError) {
   const std::uint16_t port = free_port();
   const auto problems = on_ranks(3, [&](std::uint32_t i) {
     const std::uint32_t ranks[] = {0, 1, 1};

@@ -149,7 +149,7 @@ TEST(Choice, TextOfAllPreferences_isKeptForComparisonBetweenRanks) {
   EXPECT_EQ(table.preferred(), "barrier=recursive_doubling,when:ranks=4,allgather=ring");
 }
 
-TEST(Choice, MalformedPreference_isRefused_andItsFaultIsNamed) {
+TEST(Choice, MalformedPreference_isRefused_andItsFaultIsNamedInTheError) {
   for (const auto& [text, named] :
        {std::pair("when:ranks=x,allgather=ring", "ranks is 'x'"),
         std::pair("when:device=tin", "'tin'"), std::pair("when:depth=3", "'depth'"),

@@ -223,11 +223,13 @@ void expect_closed_peer_named(bool waits_already) {
   });
 }
 
-TEST(CommunicatorEnd, PeerThatClosesWhileThisRankWaitsForIt_isNamed) {
+TEST(CommunicatorEnd, PeerThatClosesWhileThisRankWaitsForIt_isNamedInTheError) {
   expect_closed_peer_named(true);
 }
 
-TEST(CommunicatorEnd, PeerThatMayCloseBeforeTheCall_isNamed) { expect_closed_peer_named(false); }
+TEST(CommunicatorEnd, PeerThatMayCloseBeforeTheCall_isNamedInTheError) {
+  expect_closed_peer_named(false);
+}
 
 TEST(CommunicatorEnd, Finalize_afterCalls_isOkAndLaterCallsFail) {
   on_ranks(3, patient(), [](Communicator& communicator) {

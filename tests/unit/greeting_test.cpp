@@ -204,7 +204,7 @@ TEST(PeerOptions, LongestLegitimateFields_decode) {
   EXPECT_EQ(decoded->algorithms, greeting.algorithms);
 }
 
-TEST(PeerOptions, AgreedOption_differsAtOneRank_isNamed) {
+TEST(PeerOptions, AgreedOption_differsAtOneRank_isNamedInTheError) {
   using Change = void (*)(CommunicatorOptions&);
   const std::pair<const char*, Change> changes[] = {
       {"subgroups", [](CommunicatorOptions& one) { one.subgroups = 2; }},
@@ -232,7 +232,7 @@ TEST(PeerOptions, AgreedOption_differsAtOneRank_isNamed) {
   }
 }
 
-TEST(PeerOptions, HostileBytesOfAPeer_failTheCreation_andThePeerIsNamed) {
+TEST(PeerOptions, HostileBytesOfAPeer_failTheCreation_andThePeerIsNamedInTheError) {
   auto bootstraps = runtime::make_local_bootstraps(2);
   std::thread hostile([&] {
     const auto keys = runtime::KeyAgreement::begin(rank_of(1), 2, nullptr);

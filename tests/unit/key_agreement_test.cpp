@@ -130,7 +130,7 @@ TEST(KeyAgreement, PublicBytes_agree_andDependOnTheLabelAndTheExchange) {
   EXPECT_NE(bytes_at(one.ranks[0], "a"), bytes_at(other.ranks[0], "a"));
 }
 
-TEST(KeyAgreement, RankWithAnotherJobKey_isNamed) {
+TEST(KeyAgreement, RankWithAnotherJobKey_isNamedInTheError) {
   const Secret key = key_of('5');
   const Secret wrong = key_of('6');
   const auto ends = Agreement({&key, &key, &wrong}).run();
@@ -143,7 +143,7 @@ TEST(KeyAgreement, RankWithAnotherJobKey_isNamed) {
             0u);
 }
 
-TEST(KeyAgreement, RankWithoutAJobKey_isNamed) {
+TEST(KeyAgreement, RankWithoutAJobKey_isNamedInTheError) {
   const Secret key = key_of('5');
   for (const auto& end : Agreement({&key, nullptr}).run()) {
     EXPECT_EQ(end.status().message().find("rank 0 has a job key but rank 1 has none"), 0u)
@@ -183,7 +183,7 @@ TEST(KeyAgreement, ChangedPeerOptions_preventTheOpeningOfTheSecret) {
   EXPECT_NE(ends[1].status().message().find("cannot be unsealed"), std::string::npos);
 }
 
-TEST(KeyAgreement, DamagedOffer_isRefused_andTheRankIsNamed) {
+TEST(KeyAgreement, DamagedOffer_isRefused_andTheRankIsNamedInTheError) {
   const std::vector<std::pair<Change, const char*>> changes = {
       {[](Contributions& all) { all[1].resize(KeyOffer::kBytes - 1); },
        "rank 1: the contribution does not begin with a key offer"},
@@ -208,7 +208,7 @@ TEST(KeyAgreement, DamagedOffer_isRefused_andTheRankIsNamed) {
   }
 }
 
-TEST(KeyAgreement, ZeroPublicKey_isRefusedByRank0_andItsRankIsNamed) {
+TEST(KeyAgreement, ZeroPublicKey_isRefusedByRank0_andItsRankIsNamedInTheError) {
   const auto ends = Agreement({nullptr, nullptr}).run(0, [](Contributions& seen) {
     std::fill_n(seen[1].begin() + 20, 32, std::byte{0});
   });
@@ -216,7 +216,7 @@ TEST(KeyAgreement, ZeroPublicKey_isRefusedByRank0_andItsRankIsNamed) {
       << ends[0].status().message();
 }
 
-TEST(KeyAgreement, ChangedOrTruncatedSealedSecret_isNamed) {
+TEST(KeyAgreement, ChangedOrTruncatedSealedSecret_isRefused_withItsRankInTheError) {
   const std::size_t sealed_bytes = 2 * 48;
   for (std::size_t at = 48; at < sealed_bytes; ++at) {
     const auto ends =
@@ -414,7 +414,7 @@ TEST(KeyAgreement, SearchInACapture_findsEachFormOfAKey) {
   EXPECT_FALSE(hides(std::string(1000, 'a')));
 }
 
-TEST(KeyAgreement, WrongJobKey_failsTheCreation_andTheRankIsNamed) {
+TEST(KeyAgreement, WrongJobKey_failsTheCreation_andTheRankIsNamedInTheError) {
   auto bootstraps = make_local_bootstraps(2);
   const auto creation = [&](std::uint32_t r) {
     CommunicatorOptions options = test::patient();

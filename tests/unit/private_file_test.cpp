@@ -1,4 +1,4 @@
-// Tests files in folders where other users may write: planted links, foreign modes and owners,
+// Tests files in folders where other users may write: planted links, wrong modes, other owners,
 // files that exist, and a full disk.
 #include "device/posix/private_file.hpp"
 

@@ -75,7 +75,7 @@ class ThreadWakeup : public testing::Test {
   void TearDown() override { ::unsetenv(kVariable); }
 };
 
-TEST_F(ThreadWakeup, InvalidNiceValueIsNamed) {
+TEST_F(ThreadWakeup, InvalidNiceValueIsNamedInTheError) {
   for (const char* value : {"", "x", "-21", "20", "-10 ", "+3", "99999999999"}) {
     ::setenv(kVariable, value, 1);
     const auto precedence = progress_priority();

@@ -76,7 +76,7 @@ class Listener {
   Listener() = default;
   explicit Listener(Socket socket) : socket_(std::move(socket)) {}
   bool open() const { return socket_.open(); }
-  /// The descriptor to poll; -1 during a pause, or if there is no socket.
+  /// The descriptor to poll; -1 while the listener pauses, or if there is no socket.
   int poll_fd(Deadline now) const { return now < again_ ? -1 : socket_.fd(); }
   /// The end of the present pause; Deadline::max() if there is none.
   Deadline pause_end(Deadline now) const { return now < again_ ? again_ : Deadline::max(); }
