@@ -29,7 +29,8 @@ Status check(const tutti::CollectiveCall& call, const Blocks& buffer) {
     return null_argument(collective, buffer.name);
   if (buffer.blocks != 0 && buffer.block_bytes > std::numeric_limits<size_t>::max() / buffer.blocks)
     return failure(Code::invalid_argument,
-                   "{}: {} blocks of {} bytes in {} exceed the largest size of a buffer: use less",
+                   "{}: {} blocks of {} bytes in {} exceed the largest size of a buffer: use "
+                   "fewer or smaller blocks",
                    collective, buffer.blocks, buffer.block_bytes, buffer.name);
   return {};
 }

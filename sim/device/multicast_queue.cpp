@@ -4,6 +4,7 @@
 #include <cstring>
 #include <functional>
 
+#include "base/error.hpp"
 #include "base/random.hpp"
 #include "wire/header.hpp"
 
@@ -47,9 +48,10 @@ Payload* make_chunk(PayloadStore& payloads, const wire::Header& header,
 Result<std::uint32_t> SimMulticastQueuePair::post(const ChunkRun& run) {
   const NicSettings& settings = nic_->settings;
   if (run.chunk_bytes == 0 || run.chunk_bytes > settings.chunk_bytes) {
-    return Status(Code::invalid_argument,
-                  "the chunk size is 0 or exceeds a packet of the simulated NIC: use 1 to "
-                  "NicSettings::chunk_bytes bytes");
+    return failure(
+        Code::invalid_argument,
+        "a chunk size of {} bytes does not fit a packet of the simulated NIC: use 1 to {} bytes",
+        run.chunk_bytes, settings.chunk_bytes);
   }
   const std::uint64_t count = (run.data.size() + run.chunk_bytes - 1) / run.chunk_bytes;
   const std::uint32_t room = settings.send_queue_chunks - queued_chunks_;

@@ -106,8 +106,8 @@ Result<std::unique_ptr<Endpoint>> SimNetwork::open(std::uint32_t communicator,
       options.subgroups + (settings.slot_exchange ? 1 : 0) !=
           communicators_[communicator].groups.size()) {
     return failure(Code::invalid_argument,
-                   "rank {} of {} ranks with {} subgroups does not belong to simulated "
-                   "communicator {}: use its numbers of ranks and subgroups",
+                   "rank {} of {} ranks with {} subgroups does not fit simulated communicator "
+                   "{}: use the numbers of ranks and subgroups of that communicator",
                    index(options.rank), options.size, options.subgroups, communicator);
   }
   Communicator& here = communicators_[communicator];

@@ -76,8 +76,9 @@ Status NicConnection::post(NicShared& nic, Instant now, const WorkRequest& reque
     if (Status status = check_atomic(request); !status) return status;
     if (nic.settings.big_endian_atomics && !nic.accept_big_endian_atomics) {
       return failure(Code::unsupported,
-                     "atomics to rank {}: this NIC stores old values big-endian: open the endpoint "
-                     "with accept_big_endian_atomics and read them by old_value()",
+                     "an atomic to rank {} cannot be posted, because this NIC stores old values "
+                     "in big-endian order: open the endpoint with accept_big_endian_atomics and "
+                     "read old values by old_value()",
                      index(peer_));
     }
   }

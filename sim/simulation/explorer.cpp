@@ -216,8 +216,8 @@ class Explorer {
       ++report_.states;
       if (count == 0 && !execution.wait()) {
         return fail(failure(Code::internal,
-                            "a rank has not finished its collective, but no packet is in flight "
-                            "and no deadline is left within the limit of waits"),
+                            "a rank has not finished its collective, but no packet is in flight, "
+                            "and no deadline is left or the limit of waits is reached"),
                     path);
       }
       // Waiting is not a recorded choice, because a repeated path waits at the same points.

@@ -129,7 +129,8 @@ Result<ChoiceRule> parse_rule(std::string_view text) {
   if (equals == std::string_view::npos)
     return failure(
         Code::invalid_argument,
-        "'{}' is not a choice of an algorithm: write COLLECTIVE=ALGORITHM, such as allgather=ring",
+        "'{}' is not a rule that chooses an algorithm: write COLLECTIVE=ALGORITHM, such as "
+        "allgather=ring",
         text);
   std::string_view left = text.substr(0, equals);
   ChoiceRule made;

@@ -309,7 +309,8 @@ class Endpoint {
   /// that has dropped this rank's membership learns it anew. Fails with Code::unsupported if the
   /// device has no memberships.
   virtual Status rejoin_groups(Instant /*now*/) {
-    return Status(Code::unsupported, "this device has no memberships of multicast groups");
+    return Status(Code::unsupported,
+                  "this device joins no multicast groups, so it cannot rejoin them");
   }
 
   /// The slot exchange of the communicator; null at all ranks if the device has none.

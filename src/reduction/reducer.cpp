@@ -36,8 +36,8 @@ Result<Reducer> Reducer::create(Operation operation, ElementType type) {
   if (static_cast<std::size_t>(operation) >= kOperations ||
       static_cast<std::size_t>(type) >= kElementTypes) {
     return failure(Code::invalid_argument,
-                   "reduction: the operation {} or the element type {} does not exist: use the "
-                   "declared values",
+                   "reduction: the operation {} or the element type {} does not exist: use "
+                   "values of ReduceOperation and DataType",
                    static_cast<unsigned>(operation), static_cast<unsigned>(type));
   }
   if (!is_supported(operation, type)) {
@@ -58,10 +58,10 @@ Result<Reducer> Reducer::with_implementation(std::string_view name) const {
   for (const KernelTable* table : tables()) {
     if (table->name == name) return Reducer(operation_, type_, *table);
   }
-  return failure(
-      Code::invalid_argument,
-      "reduction: implementation {} does not run on this processor: use one of implementations()",
-      name);
+  return failure(Code::invalid_argument,
+                 "reduction: implementation {} does not run on this processor: use one that "
+                 "Reducer::implementations() lists",
+                 name);
 }
 
 std::string_view Reducer::implementation() const { return kernels_->name; }

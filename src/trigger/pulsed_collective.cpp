@@ -22,8 +22,8 @@ Result<PulsedCollective> PulsedCollective::create(UnitBank& bank, PulsedCredits&
   if (segment_elements == 0 ||
       (carries_data_through_buffers(call.kind) && segment_bytes > bank.slot_bytes())) {
     return failure(Code::invalid_argument,
-                   "{}: a segment has {} bytes, but a slot of the hash buffer has {}: use 1 or "
-                   "more elements that fit a slot",
+                   "{}: a segment of {} bytes is empty or does not fit a slot of the hash "
+                   "buffer, which has {}: use 1 or more elements, and no more than fit a slot",
                    to_string(call.kind), segment_bytes, bank.slot_bytes());
   }
   PulsedCollective made(bank, credits, call, segment_elements);

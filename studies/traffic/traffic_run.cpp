@@ -77,8 +77,8 @@ Status TrafficRun::check_plan(const Fabric& fabric) const {
       if (needed.to != plan_.messages()[m].from || needed.reduced) {
         return failure(
             Code::invalid_argument,
-            "message {} cannot wait for message {}: let it wait only for messages to its "
-            "sender, not for multicasts or contributions",
+            "message {} cannot wait for message {}: let a message wait only for messages to its "
+            "own sender, not for multicasts or contributions",
             m, need);
       }
     }

@@ -72,7 +72,7 @@ TEST(SharesOfCores, Cores_withoutAggregators_areDividedEvenlyAmongTheHosts) {
   }
 }
 
-TEST(SharesOfCores, HostsAndAggregators_onTwoCores_areDividedByTheirLoad) {
+TEST(SharesOfCores, TwoCores_areDividedAmongHostsAndAggregatorsByTheirLoad) {
   const FewerCores two(2);
   if (two.count() < 2) return test::skip_without("cores", "one core");
   struct Case {
@@ -96,7 +96,7 @@ TEST(SharesOfCores, HostsAndAggregators_onTwoCores_areDividedByTheirLoad) {
   }
 }
 
-TEST(SharesOfCores, HostsByNumber_areDividedEvenly_andAggregatorsUseAnyCore) {
+TEST(SharesOfCores, Cores_inHostsMode_areDividedAmongTheHosts_andAggregatorsUseAnyCore) {
   const FewerCores two(2);
   if (two.count() < 2) return test::skip_without("cores", "one core");
   constexpr std::size_t kHosts = 8;

@@ -76,7 +76,7 @@ class AggregatorDoor : public testing::Test {
 
 bool ends(Stream& stream) { return tutti::test::ends(stream, deadline_after(kPatience)); }
 
-TEST_F(AggregatorDoor, JobWithAnotherKey_isToldSo_andIsCounted) {
+TEST_F(AggregatorDoor, JobWithAnotherKey_isRefusedWithTheReason_andCounted) {
   start();
   const Status status = ask("h:1", service_key("another key, long enough"));
   EXPECT_EQ(status.code(), Code::invalid_argument);
@@ -93,7 +93,7 @@ TEST_F(AggregatorDoor, NameOfAJob_isEscapedInTheLog) {
   EXPECT_EQ(line.find("job h:1\\x0ajob forged has left\\x1b[2J is dropped"), 0u) << line;
 }
 
-TEST_F(AggregatorDoor, PlainAndCutBytes_areRefusedAndCounted) {
+TEST_F(AggregatorDoor, ConnectionWithoutTlsOrWithACutHello_isRefused_andCounted) {
   start();
   Stream plain = visit();
   EXPECT_TRUE(plain.send_all(Bytes(3000, std::byte{0x5a}), deadline_after(kPatience)).ok());
@@ -110,7 +110,7 @@ TEST_F(AggregatorDoor, PlainAndCutBytes_areRefusedAndCounted) {
   await_refused(2);
 }
 
-TEST_F(AggregatorDoor, SilentStranger_isDroppedAfterItsTime) {
+TEST_F(AggregatorDoor, SilentStranger_isDroppedAfterTheTimeLimit) {
   start(std::chrono::milliseconds(200));
   Stream silent = visit();
   EXPECT_TRUE(ends(silent));
@@ -128,7 +128,7 @@ TEST_F(AggregatorDoor, StrangersBeyondTheLimit_areDropped_andAJobIsServed) {
   EXPECT_LT(lines_.size(), 290u);
 }
 
-TEST_F(AggregatorDoor, Service_withStrangers_ends) {
+TEST_F(AggregatorDoor, ServiceThatEnds_closesTheConnectionsOfStrangers) {
   start();
   std::vector<Stream> strangers;
   for (int i = 0; i < 20; ++i) strangers.push_back(visit());

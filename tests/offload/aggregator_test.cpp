@@ -86,7 +86,7 @@ bool empties(const AggregatorService& service) {
   return service.jobs() == 0;
 }
 
-TEST_F(Aggregator, WrongKeyIsNamedAtEveryRank) {
+TEST_F(Aggregator, WrongKey_isReportedInTheErrorAtEveryRank) {
   const auto service = start_service();
   ::setenv("TUTTI_AGGREGATOR_KEY", "another key, long enough", 1);
   const Status status = how_joining_fails(3, address_of(*service));
@@ -196,7 +196,7 @@ TEST_F(Aggregator, AggregatorsAreReadFromTheEnvironment) {
   EXPECT_EQ(with_aggregators_of_environment(own).aggregators, own.aggregators);
 }
 
-TEST_F(Aggregator, AggregatorThatEndsInACallIsNamedAtEveryRank) {
+TEST_F(Aggregator, AggregatorThatEndsDuringACall_isNamedInTheErrorAtEveryRank) {
   auto service = start_service();
   const std::string address = address_of(*service);
   std::barrier<> under_way(4);
@@ -274,7 +274,7 @@ TEST_F(Aggregator, CallsThatAwaitContributions_afterAnAbort_endAtEveryRank) {
   EXPECT_TRUE(empties(*service));
 }
 
-TEST_F(Aggregator, DifferentCallsFailWithTheNameOfTheRank) {
+TEST_F(Aggregator, DifferentReductionAtOneRank_failsAtEveryRank_withTheReason) {
   const auto service = start_service();
   std::mutex mutex;
   std::set<std::string> said;

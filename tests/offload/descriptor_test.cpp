@@ -86,7 +86,7 @@ TEST(Descriptor, FieldsOfADescriptor_haveTheDocumentedPositions) {
   EXPECT_EQ(words[1] & 0xffff, 0u) << "16 bits of flags and count";
 }
 
-TEST(Descriptor, HostileWordsAreRefused) {
+TEST(Descriptor, InvalidOrMissingWords_areRefusedByTheDecoder) {
   Descriptor d = random_descriptor(7);
   d.kind = PayloadKind::mini;
   d.named_count = 2;

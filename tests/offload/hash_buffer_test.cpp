@@ -287,7 +287,7 @@ class Reference {
   std::set<std::uint32_t> woken_;
 };
 
-TEST(HashBuffer, ContentEqualsAMapOverMillionsOfOperations) {
+TEST(HashBuffer, Content_duringMillionsOfRandomOperations_equalsThatOfAReferenceMap) {
   struct Shape {
     std::uint32_t slots, readers, nodes, operations;
   };

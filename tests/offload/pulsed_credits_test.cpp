@@ -110,7 +110,7 @@ TEST(PulsedCredits, RequestThatGetsNoCredit_isRetried_andThenFails) {
   EXPECT_EQ(credits.next(first, {30}, pulse), Answer::pulse) << "the other request must go on";
 }
 
-TEST(PulsedCredits, WaitingRequest_getsACredit_beforeOthersGetAnotherOne) {
+TEST(PulsedCredits, WaitingRequest_getsTheNextCredit_beforeRequestsThatHaveCredits) {
   PulsedCredits credits = make(4, 4);
   PulsedCredits::Pulse pulse;
   const auto greedy = credits.open(100);
@@ -413,7 +413,7 @@ TEST(PulsedCreditsModel, SeveralReductions_withACreditForEach_complete) {
   }
 }
 
-TEST(PulsedCreditsModel, FewerCreditsThanReductionsNeed_endInAnError_notADeadlock) {
+TEST(PulsedCreditsModel, ReductionsWithTooFewCredits_endWithAnError_insteadOfHanging) {
   // Two credits are too few for two reductions: one node may give both to the first, and another
   // node both to the second.
   Explorer explorer({2, {2, 2}, settings(2, 2, 2, 1), 2});

@@ -185,7 +185,7 @@ TEST(Reducer, Combine_equalsFoldingTheOperandsOneByOne) {
   }
 }
 
-TEST(Reducer, OneOperandIsCopied_ZeroOperandsLeaveTheResultUnchanged) {
+TEST(Reducer, SingleOperand_isCopied_andNoOperandLeavesTheResultUnchanged) {
   const Reducer sum = Reducer::create(Operation::sum, ElementType::float32).value();
   const Bytes signalling = bytes_of<std::uint32_t>({0xff80'0001, 0x8000'0000});
   Bytes dst(8);

@@ -201,7 +201,7 @@ TEST_F(TriggerUnitTest, SwapRemoteDataReplacesTheDataOfTheDescriptor) {
   EXPECT_TRUE(sent().at(0).first.swap_data);
 }
 
-TEST_F(TriggerUnitTest, SwapLocalVp_sendsTheAnswerToThePortThatAsked) {
+TEST_F(TriggerUnitTest, SwapLocalPort_sendsTheAnswerToTheSourcePortOfThePacket) {
   for (const bool swap : {false, true}) {
     auto sequence = builder();
     Descriptor& d = sequence.signal(kRight, 2);
@@ -290,7 +290,7 @@ TEST_F(TriggerUnitTest, PacketWithCollectiveEnd_endsTheSequence_andSendsNothing)
   }
 }
 
-TEST_F(TriggerUnitTest, CollectiveEndOfADescriptor_endsTheSequenceAtTheDestination) {
+TEST_F(TriggerUnitTest, DescriptorWithCollectiveEnd_endsTheSequenceAtItsDestination) {
   auto sequence = builder();
   sequence.signal(kRight, 2).collective_end = true;
   sequence.signal(kSelf, 0).collective_end = true;
@@ -376,7 +376,7 @@ TEST_F(TriggerUnitTest, PacketsAreFoldedInOrder_andThenFreeTheirSlots) {
   EXPECT_EQ(result, floats({9}));
 }
 
-TEST_F(TriggerUnitTest, AverageIsFinishedOnceByTheOwnerOfTheResult) {
+TEST_F(TriggerUnitTest, Average_isDividedOnceByTheNumberOfContributions) {
   std::vector<std::byte> own = floats({1, 5});
   std::vector<std::byte> result(8);
   auto sequence = builder();

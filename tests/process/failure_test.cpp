@@ -297,7 +297,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Interruption{Interruption::Kind::unplugged, milliseconds(1500), "ring"}),
     testing::PrintToStringParamName());
 
-TEST_P(Interrupted, RankThatReturnsBeforeThePeerTimeout_continues) {
+TEST_P(Interrupted, RankInterruptedForLessThanThePeerTimeout_continuesWithoutError) {
   device::Descriptor last_call(memfd_create("last call", MFD_CLOEXEC));
   const std::string last =
       "end=/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(last_call.get());
@@ -338,7 +338,7 @@ TEST_P(NarrowPort, PortWithASmallMtu_makesAllRanksUseShorterDatagrams) {
   EXPECT_TRUE(job->rank(0).said("rank 2 (")) << job->rank(0).text();
 }
 
-TEST_F(Failure, RankStopped_forLongerThanThePeerTimeout_isNamed_andBlamesNoOther) {
+TEST_F(Failure, RankStoppedBeyondThePeerTimeout_isNamed_andReportsNoOtherRankLost) {
   auto job = Job::start(4, {"allgather", "100000", "1000000000"});
   ASSERT_NE(job, nullptr);
   ASSERT_TRUE(within(kStart, [&] { return job->all_running(); })) << job->rank(0).text();

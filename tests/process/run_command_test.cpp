@@ -86,7 +86,7 @@ TEST(RunCommand, OutputWithoutPrefixIsUnchanged) {
   EXPECT_EQ(job.out.text(), "no newline");
 }
 
-TEST(RunCommand, RanksOfTheProbe_exchangeOverTheBootstrap) {
+TEST(RunCommand, RanksOfATestProgram_exchangeDataOverTheBootstrap) {
   Job job(4, {TUTTI_BOOTSTRAP_PROBE});
   EXPECT_EQ(job.run(), 0) << job.err.text();
   const auto lines = job.out.sorted_lines();

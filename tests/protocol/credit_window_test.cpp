@@ -293,7 +293,7 @@ TEST(CreditWindow, BroadcastRoot_getsACreditOnlyWhenEveryReceiverHasConsumed) {
   EXPECT_EQ(credits[1]->limit(0), 50u);
 }
 
-TEST(CreditWindow, CreditReports_ofAWrongRankChainOrBatch_areRefused) {
+TEST(CreditWindow, CreditReports_withAWrongRankOrChainOrBatch_areRefused) {
   const BlockLayout layout = gather(8, 100);
   const ChunkMap map(layout);
   CreditWindow credits(rank_of(0), 8, kEpoch, map, 1, 40, 4);
@@ -311,7 +311,7 @@ TEST(CreditWindow, CreditReports_ofAWrongRankChainOrBatch_areRefused) {
   EXPECT_EQ(credits.limit(0), 40u);
 }
 
-TEST(CreditWindow, GrantOfAnotherRankThanTheGrantor_isRefused) {
+TEST(CreditWindow, GrantFromARankThatIsNotTheGrantor_isRefused) {
   const BlockLayout layout = gather(8, 100);
   const ChunkMap map(layout);
   CreditWindow credits(rank_of(1), 8, kEpoch, map, 1, 40, 4);

@@ -24,7 +24,7 @@ TEST(Cutoff, UnarmedCutoffNeverFires) {
   EXPECT_FALSE(cutoff.expired(at(1'000'000)));
 }
 
-TEST(Cutoff, FiresAfterTheExpectedTimeAndTheSilenceTimeout) {
+TEST(Cutoff, ArmedCutoff_firesAfterTheExpectedTimePlusTheSilenceTimeout) {
   Cutoff cutoff = with_silence_timeout(2);
   cutoff.arm(at(100), milliseconds(50));
   EXPECT_EQ(cutoff.deadline(), at(152));

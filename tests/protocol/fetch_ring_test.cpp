@@ -102,7 +102,7 @@ TEST_F(FetchRingTest, LeftNeighbourIsAskedOnceForAllLosses) {
   EXPECT_FALSE(node_.ring.proven(6));
 }
 
-TEST_F(FetchRingTest, ManyRangesTakeTheFewestMessages) {
+TEST_F(FetchRingTest, ManyRanges_areRequestedInTheFewestPossibleMessages) {
   for (std::uint32_t i = 0; i < 10; i += 2) {
     for (const std::uint32_t block : {0u, 1u, 3u, 4u}) {
       node_.ring.lost({block, {block * 10 + i, block * 10 + i + 1}});
@@ -195,7 +195,7 @@ TEST_F(FetchRingTest, SilentRanks_upToTheRoot_areSkippedInTurn_thenAskedAgain) {
   EXPECT_EQ(node_.ring.counters().targets_skipped, 5u);
 }
 
-TEST_F(FetchRingTest, RanksThatHaveNothingForHours_areAskedRarely_untilOneHasChunks) {
+TEST_F(FetchRingTest, RequestsToRanksSilentForHours_becomeRare_untilOneAnswersReady) {
   node_.ring.enquire({3, {30, 40}});
   const Instant end = now_ + std::chrono::hours(3);
   int requests = 0;
@@ -215,7 +215,7 @@ TEST_F(FetchRingTest, RanksThatHaveNothingForHours_areAskedRarely_untilOneHasChu
   EXPECT_EQ(node_.ring.next_deadline(), now_ + settings.patience);
 }
 
-TEST_F(FetchRingTest, EnquiryForABlockThatHasNotCome_isPassedOnAsAnEnquiry) {
+TEST_F(FetchRingTest, RequestForABlockWithoutArrivals_isForwarded_andKeepsItsEnquiryFlag) {
   for (const std::uint64_t enquiry : {1u, 0u}) {
     const std::uint32_t block = enquiry == 1 ? 0 : 1;
     const Range psns{10 * block, 10 * block + 2};
@@ -313,7 +313,7 @@ TEST_F(FetchRingTest, EachRangeOfARequest_isAnsweredReadyPendingOrLost) {
   EXPECT_TRUE(node_.ring.has_deferred());
 }
 
-TEST_F(FetchRingTest, PendingRequestIsAnsweredLostOnceThisRankFindsTheLoss) {
+TEST_F(FetchRingTest, RequestAnsweredPending_isAnsweredLost_whenThisRankFindsTheLoss) {
   node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{0, 6}}), 55, outbox_);
   EXPECT_EQ(sent().message.kind, MessageKind::fetch_pending);
   node_.ring.lost({0, {2, 4}});
@@ -355,7 +355,7 @@ TEST_F(FetchRingTest, LossThatIsOnlySuspected_isRequested_butNotReportedAsLost) 
   EXPECT_EQ(node_.ring.counters().chunks_lost, 2u);
 }
 
-TEST_F(FetchRingTest, RequestedRanges_missingHere_areAnsweredWhenTheyArrive) {
+TEST_F(FetchRingTest, RequestedRanges_missingAtTheAskedRank_areAnsweredWhenTheyArrive) {
   node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{0, 2}, {5, 6}}), 55,
                         outbox_);
   outbox_.clear();
@@ -393,7 +393,7 @@ TEST_F(FetchRingTest, RequestForOwnUnsentChunks_isAnsweredPending) {
   EXPECT_EQ(ranges(sent().message), (Ranges{{25, 27}}));
 }
 
-TEST_F(FetchRingTest, RequestForOwnUnsentChunks_isNoLossAtTheirRoot) {
+TEST_F(FetchRingTest, RequestForOwnUnsentChunks_isNotCountedAsALossAtTheirRoot) {
   node_.ring.withhold({20, 30});
   node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{20, 30}}), 1, outbox_);
   EXPECT_EQ(sent().message.kind, MessageKind::fetch_pending);
@@ -607,7 +607,7 @@ TEST(FetchRings, IndependentLossIsRecoveredByReadingTheLostBytesOnce) {
   }
 }
 
-TEST(FetchRings, LossOfAllChunksAndOfRetransmittedOnes_isRecovered) {
+TEST(FetchRings, LossOfAllChunks_andOfAllRetransmissions_isRecoveredByReads) {
   for (const std::uint32_t size : {2u, 3u, 4u, 7u, 12u}) {
     Rings rings(size, 20, size);
     rings.deliver(1'000'000);

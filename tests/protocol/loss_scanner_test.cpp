@@ -63,7 +63,7 @@ TEST_F(LossScannerTest, ChunksReorderedWithinATick_areNotLost) {
   EXPECT_EQ(tick(), Ranges{});
 }
 
-TEST_F(LossScannerTest, ChunksBehindTheLastArrival_areNotLost) {
+TEST_F(LossScannerTest, ChunksAfterTheLastArrival_areNotDeclaredLost) {
   build(2, 10);
   arrive(0, 5);
   for (int i = 0; i < 5; ++i) EXPECT_EQ(tick(), Ranges{});

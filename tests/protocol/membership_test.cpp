@@ -46,7 +46,7 @@ TEST(Membership, ProbesOfUnknownRanksOrSubgroups_areIgnored) {
   EXPECT_EQ(membership.missing(), (std::vector<Rank>{rank_of(1)}));
 }
 
-TEST(Membership, ShortProbes_provePathsButNotTheirLength) {
+TEST(Membership, ShortProbe_provesThePath_butNotForLongerDatagrams) {
   Membership membership(rank_of(0), 3, 1, {rank_of(2)}, 1460);
   membership.on_probe(rank_of(1), 0, 1460);
   membership.on_probe(rank_of(2), 0, 972);
@@ -65,7 +65,7 @@ TEST(Membership, ShortProbes_provePathsButNotTheirLength) {
   EXPECT_FALSE(membership.narrowest());
 }
 
-TEST(Membership, UnheardPath_isNotTheNarrowest) {
+TEST(Membership, RankWithoutProbes_isMissing_andNotReportedAsTheNarrowestPath) {
   Membership membership(rank_of(0), 3, 1, {}, 1460);
   membership.on_probe(rank_of(1), 0, 1000);
   ASSERT_TRUE(membership.narrowest());

@@ -35,7 +35,7 @@ TEST(MembershipWatch, LongBlocksMissedInARow_leadToOneRejoin) {
   EXPECT_EQ(miss(watch, 10, kLongBlock, kLater - Nanoseconds(1)), Verdict::none);
 }
 
-TEST(MembershipWatch, ShortBlocksMissed_leadToARejoinOnceTheyHaveEnoughChunks) {
+TEST(MembershipWatch, MissedShortBlocks_withEnoughChunksInTotal_leadToARejoin) {
   MembershipWatch watch(kRanks);
   EXPECT_EQ(miss(watch, MembershipWatch::kMissedChunks - 1, 1, kBegin), Verdict::none);
   EXPECT_EQ(miss(watch, 1, 1, kBegin), Verdict::rejoin);
@@ -68,7 +68,7 @@ TEST(MembershipWatch, ChunkOfAnotherSource_doesNotEndTheSuspicion) {
   EXPECT_EQ(miss(watch, 1, kLongBlock, kBegin), Verdict::rejoin);
 }
 
-TEST(MembershipWatch, SourceHeardAfterTheRejoin_leadsToANewRejoinWhenItIsMissedAgain) {
+TEST(MembershipWatch, SourceHeardAfterARejoin_thenMissedAgain_leadsToANewRejoin) {
   MembershipWatch watch(kRanks);
   EXPECT_EQ(miss(watch, 3, kLongBlock, kBegin), Verdict::rejoin);
   watch.heard(kSource);

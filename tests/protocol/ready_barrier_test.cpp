@@ -180,7 +180,7 @@ class EveryOrder {
   std::set<std::vector<History>> seen_;
 };
 
-TEST(ReadyBarrier, EveryOrderOfUpToFourRanksCompletes) {
+TEST(ReadyBarrier, Barrier_ofUpToFourRanks_completesInEveryOrderOfStartsAndMessages) {
   for (std::uint32_t size = 1; size <= 4; ++size) {
     EveryOrder orders(size);
     orders.explore();

@@ -16,7 +16,7 @@ using Number = TagMatcher::Number;
 constexpr Rank kOne{1};
 constexpr Rank kTwo{2};
 
-TEST(TagMatcher, Receive_postedBeforeItsMessage_isTakenByTheMessage) {
+TEST(TagMatcher, PostedReceive_isMatchedOnlyByAMessageOfItsSourceAndTag) {
   TagMatcher matcher;
   EXPECT_EQ(matcher.post(10, {.source = kOne, .tag = 5}), std::nullopt);
   EXPECT_EQ(matcher.arrive(20, {kTwo, 5}), std::nullopt);
@@ -36,7 +36,7 @@ TEST(TagMatcher, Messages_thatFitOneReceive_areTakenInOrderOfArrival) {
   EXPECT_EQ(matcher.post(12, {.tag = 5}), Number{2});
 }
 
-TEST(TagMatcher, OldestReceive_whetherOfOneSourceOrOfAny_getsTheMessage) {
+TEST(TagMatcher, OldestReceive_fromOneSourceOrFromAny_getsTheMessage) {
   TagMatcher matcher;
   matcher.post(10, {.tag = 5});
   matcher.post(11, {.source = kOne, .tag = 5});
@@ -46,7 +46,7 @@ TEST(TagMatcher, OldestReceive_whetherOfOneSourceOrOfAny_getsTheMessage) {
   EXPECT_EQ(matcher.arrive(3, {kOne, 5}), Number{12});
 }
 
-TEST(TagMatcher, Mask_leavesOutBitsOfTheTag) {
+TEST(TagMatcher, TagBitsOutsideTheMask_areIgnored) {
   TagMatcher matcher;
   matcher.post(10, {.tag = 0x10, .mask = 0xf0});
   EXPECT_EQ(matcher.arrive(1, {kOne, 0x25}), std::nullopt);
@@ -102,7 +102,7 @@ class Reference {
   std::list<std::pair<Number, TagMatcher::Envelope>> messages_;
 };
 
-TEST(TagMatcher, RandomCalls_givesTheAnswersOfTheReference) {
+TEST(TagMatcher, RandomCalls_getTheAnswersOfAReferenceMatcher) {
   constexpr std::uint64_t kCalls = 200'000;
   TagMatcher matcher;
   Reference reference;

@@ -57,7 +57,7 @@ TEST(FaultPlan, PrintedPlan_parsesToTheSamePlan) {
             "seed=1; drop receiver chunk rate=0.5% ranks=1");
 }
 
-TEST(FaultPlan, UnusableRulesAreRefusedByName) {
+TEST(FaultPlan, UnusableRules_areRefused_andQuotedInTheError) {
   for (const char* text : {"lose receiver chunk",
                            "drop everywhere chunk",
                            "drop receiver",
@@ -278,7 +278,7 @@ TEST_F(FaultQueuePairTest, ChunkRun_isSplitAroundDroppedChunks) {
       << "the last chunk must keep its length of five bytes";
 }
 
-TEST_F(FaultQueuePairTest, RestOfAPartlyAcceptedRun_isCountedOnce) {
+TEST_F(FaultQueuePairTest, ChunksThatAFullQueueRefuses_areCountedOnlyWhenPostedAgain) {
   decorate("drop sender chunk psn=7 occurrences=1");
   inner_.room = 1;
   EXPECT_EQ(post(5, 50), 1u);
@@ -339,7 +339,7 @@ TEST_F(FaultQueuePairTest, DelayedChunk_arrivesWhenItsDelayHasPassed) {
   EXPECT_TRUE(damaged_.empty()) << "a delayed chunk must keep its own bytes";
 }
 
-TEST_F(FaultQueuePairTest, ReorderedChunksArriveByCountOrByTime) {
+TEST_F(FaultQueuePairTest, ReorderedChunk_arrivesAfterEnoughLaterChunks_orAfterItsTimeLimit) {
   decorate("reorder receiver chunk psn=1 distance=2 by=500us");
   at(0);
   for (std::uint32_t psn = 0; psn < 3; ++psn) inner_.arrive(psn);

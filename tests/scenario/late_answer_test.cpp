@@ -162,7 +162,7 @@ class LateAnswer : public testing::Test {
   }
 };
 
-TEST_F(LateAnswer, LateAnswerOfASkippedNeighbour_afterTheEnd_changesNothing) {
+TEST_F(LateAnswer, LateAnswerOfASkippedNeighbour_afterTheCollective_causesNoRead) {
   run([&](Story& story) {
     if (story.rank() == kReader) connections_->mute_all_from(2);
     everybody_.arrive_and_wait();

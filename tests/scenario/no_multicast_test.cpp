@@ -111,7 +111,7 @@ std::vector<Status> created(const std::string& faults, const CommunicatorOptions
   return ends;
 }
 
-TEST(NoMulticast, NetworkThatDropsAllMulticast_everyCollectiveGoesFromRankToRank) {
+TEST(NoMulticast, Collectives_ifTheNetworkDropsAllMulticast_usePointToPointMessages) {
   const JobSpec spec{.size = kRanks, .faults = kNothingPasses, .options = impatient()};
   const Outcome outcome = run_job(spec, [](Member& member) {
     Communicator& communicator = member.communicator();
@@ -147,7 +147,7 @@ TEST(NoMulticast, RankThatDoesNotHearAnother_movesAllRanksToPointToPoint) {
   EXPECT_EQ(outcome.of("chunks_sent"), 0u);
 }
 
-TEST(NoMulticast, DuplicateOfACommunicatorWithoutMulticast_doesNotCheckAgain) {
+TEST(NoMulticast, DuplicateOfACommunicatorWithoutMulticast_doesNotTestMulticastAgain) {
   const JobSpec spec{.size = kRanks, .faults = kNothingPasses, .options = impatient()};
   run_job(spec, [&spec](Member& member) {
     // The duplicate's device delivers multicast, so a second check would have succeeded.
@@ -161,7 +161,7 @@ TEST(NoMulticast, DuplicateOfACommunicatorWithoutMulticast_doesNotCheckAgain) {
   });
 }
 
-TEST(NoMulticast, AlgorithmMulticast_isRefusedAndTheGapNamed) {
+TEST(NoMulticast, RequestForAlgorithmMulticast_isRefused_andTheUnheardRankIsNamed) {
   const JobSpec spec{.size = kRanks, .faults = kOnePairIsDeaf, .options = impatient()};
   run_job(spec, [](Member& member) {
     Bytes data(100);
@@ -173,7 +173,7 @@ TEST(NoMulticast, AlgorithmMulticast_isRefusedAndTheGapNamed) {
   });
 }
 
-TEST(NoMulticast, RequiredMulticast_failsAtEveryRankAndNamesThePair) {
+TEST(NoMulticast, RequiredMulticast_ifOneRankIsUnheard_failsAndNamesBothRanks) {
   CommunicatorOptions options = impatient();
   options.require_multicast = true;
   for (const Status& end : created(kOnePairIsDeaf, options)) {
@@ -184,7 +184,7 @@ TEST(NoMulticast, RequiredMulticast_failsAtEveryRankAndNamesThePair) {
   }
 }
 
-TEST(NoMulticast, OptionNone_goesFromRankToRankWithoutACheck) {
+TEST(NoMulticast, MulticastOptionNone_usesPointToPointMessages_andSendsNoProbes) {
   CommunicatorOptions options = impatient();
   options.multicast = "none";
   // The fault device drops and counts every probe, so a count of 0 shows that no rank sent one.
@@ -197,7 +197,7 @@ TEST(NoMulticast, OptionNone_goesFromRankToRankWithoutACheck) {
   EXPECT_EQ(outcome.injected.probes_dropped, 0u);
 }
 
-TEST(NoMulticast, OptionNoneWhereMulticastIsRequired_isRefused) {
+TEST(NoMulticast, MulticastOptionNone_withRequiredMulticast_isRefused) {
   CommunicatorOptions options = impatient();
   options.multicast = "none";
   options.require_multicast = true;

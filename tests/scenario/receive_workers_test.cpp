@@ -222,7 +222,7 @@ TEST_P(Workers, BackToBackCollectives_withEveryKindOfFault_complete) {
   EXPECT_EQ(outcome.of("chunks_unexpected_dropped"), 0u);
 }
 
-TEST_P(Workers, CallWithOtherSizes_failsWithTheNameOfTheSender) {
+TEST_P(Workers, CallWithMismatchedSizes_fails_andTheErrorNamesTheSender) {
   run(job(2, ""), [](Member& member) {
     // Rank 1 waits for a longer block, so that the last chunk of rank 0 does not fit.
     Bytes buffer(20 * kChunk + 10 + member.rank());
@@ -234,7 +234,7 @@ TEST_P(Workers, CallWithOtherSizes_failsWithTheNameOfTheSender) {
     EXPECT_EQ(status.code(), Code::invalid_argument) << status.to_string();
     const std::size_t sender = status.message().find(": rank 0 ");
     ASSERT_NE(sender, std::string::npos) << status.to_string();
-    EXPECT_NE(status.message().find("multicast 10 bytes that do not fit", sender),
+    EXPECT_NE(status.message().find("sent 10 bytes by multicast that do not fit", sender),
               std::string::npos)
         << status.to_string();
   });
@@ -339,13 +339,13 @@ Status with_worker_that_throws(const Trap& throws) {
   return end;
 }
 
-TEST(ReceiveThread, WorkerIsOutOfMemory_failsItsCommunicatorOnly) {
+TEST(ReceiveThread, WorkerOutOfMemory_failsOnlyItsCommunicator) {
   const Status status = with_worker_that_throws([] { throw std::bad_alloc(); });
   EXPECT_EQ(status.code(), Code::resource_exhausted) << status.to_string();
   EXPECT_NE(status.message().find("out of memory"), std::string::npos) << status.to_string();
 }
 
-TEST(ReceiveThread, WorkerThrowsNonStandardException_failsItsCommunicatorOnly) {
+TEST(ReceiveThread, WorkerThatThrowsANonStandardException_failsOnlyItsCommunicator) {
   const Status status = with_worker_that_throws([] { throw 7; });
   EXPECT_EQ(status.code(), Code::internal) << status.to_string();
   EXPECT_NE(status.message().find("std::exception"), std::string::npos) << status.to_string();

@@ -345,7 +345,7 @@ INSTANTIATE_TEST_SUITE_P(Recovery, Corruption, testing::Bool(),
 
 class FrameLoss : public testing::TestWithParam<int> {};
 
-TEST_P(FrameLoss, LostFramesOfConnections_onlyDelayTheSlowPath) {
+TEST_P(FrameLoss, LostFramesOfConnections_doNotRaiseTheCostOfChunkRecovery) {
   JobSpec spec =
       job(3, fmt::format("seed=5; drop sender reliable rate={}%; duplicate sender reliable "
                          "rate=5%; drop receiver chunk rate=2%",
@@ -378,7 +378,7 @@ TEST(Closing, FinishedRankMayLeaveDespiteLostFrames) {
   }
 }
 
-TEST(Membership, LostProbesDoNotPreventConfirmation) {
+TEST(Membership, LostProbes_doNotPreventTheConfirmationOfMembership) {
   const Outcome outcome = allgathers(
       job(4, "drop sender probe rate=50%; drop receiver probe occurrences=2"), 10 * kChunk, 1);
   expect_recovered(outcome, received_by_all(4, 10 * kChunk));

@@ -114,7 +114,7 @@ class FloatReductions : public testing::TestWithParam<std::uint32_t> {};
 INSTANTIATE_TEST_SUITE_P(Schedule, FloatReductions, testing::Values(2u, 3u, 4u, 5u, 8u),
                          [](const auto& one) { return "P" + std::to_string(one.param); });
 
-TEST_P(FloatReductions, ReductionsOverSockets_haveTheBitsOfTheirSchedule) {
+TEST_P(FloatReductions, ReductionsOverSockets_equalTheInterpretedScheduleBitForBit) {
   const std::uint32_t ranks = GetParam();
   std::vector<Case> cases;
   for (const collectives::AlgorithmEntry& entry : collectives::algorithms()) {

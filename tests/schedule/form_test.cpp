@@ -176,7 +176,7 @@ TEST(Text, ErrorNamesTheLineAndTheRemedy) {
   }
 }
 
-TEST(Text, DamagedTextIsRefusedOrParsed) {
+TEST(Text, DamagedText_isRefusedWithAMessage_orParsesToAPrintableSchedule) {
   const std::string text = to_text(built({Collective::allreduce, "ring", 5, rank_of(2), {}, {}}));
   for (std::uint64_t seed = 0; seed < 4000; ++seed) {
     Random random(seed);
@@ -249,7 +249,7 @@ TEST(Fill, BlocksOfDifferentSizesHaveTheirOffsets) {
   EXPECT_EQ(filled[4].target, (Extent{Buffer::receive, 0, 5}));
 }
 
-TEST(Fill, CallInPlace_usesTheReceiveBufferForBothSides) {
+TEST(Fill, CallInPlace_sendsItsOwnBlockFromTheReceiveBuffer) {
   const Schedule ring = built({Collective::allgather, "ring", 4, rank_of(2), {}, {}});
   std::vector<FilledTask> filled(ring.tasks().size());
   Shape shape = Shape::uniform(64);

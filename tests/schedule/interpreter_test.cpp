@@ -196,7 +196,7 @@ TEST(TheValidator, EveryChangedScheduleThatFailsInTheInterpreter_isRefused) {
 }
 
 // The changes concern held queues, enables, waits and completion queues.
-TEST(TheValidator, EveryChangedQueueThatFailsInTheInterpreter_isRefused) {
+TEST(TheValidator, ScheduleWithChangedQueues_thatFailsInTheInterpreter_isRefused) {
   constexpr std::uint32_t kChangesEach = 40;
   SingleWriterCounter tally;
   for (const AlgorithmEntry& entry : collectives::algorithms()) {

@@ -148,7 +148,7 @@ TEST(Bytes, AllgatherSendsAsMuchAsItReceives) {
 }
 
 // A ring loads the link to one peer, a linear Alltoall all links equally.
-TEST(Bytes, BytesByDestinationMatchTheAlgorithm) {
+TEST(Bytes, BytesByDestination_ofRingAllgatherAndLinearAlltoall_areExact) {
   const auto to_each = [](const Purpose& purpose) {
     return *bytes_by_destination(*collectives::build(purpose), Shape::uniform(kBlock));
   };

@@ -95,7 +95,7 @@ class AllRanksRun {
   std::vector<std::pair<std::uint32_t, TaskIndex>> open_;
 };
 
-TEST(TaskBoard, EveryAlgorithmCompletesInAnyOrder) {
+TEST(TaskBoard, EveryAlgorithm_whoseTasksCompleteInRandomOrder_finishes) {
   for (const collectives::AlgorithmEntry& entry : collectives::algorithms()) {
     for (std::uint32_t ranks = 1; ranks <= 9; ++ranks) {
       Purpose purpose{.collective = entry.collective,
@@ -126,7 +126,7 @@ struct Copies {
   }
 };
 
-TEST(TaskBoard, HeldQueue_waitsForItsEnable_andAWaitForItsCompletions) {
+TEST(TaskBoard, HeldQueue_waitsForItsEnable_andAWaitTaskWaitsForItsCompletions) {
   Copies copies;
   const QueueIndex held = copies.builder.queue(
       {.kind = QueueKind::send, .held = true, .completions = 0, .peer = Rank{0}});

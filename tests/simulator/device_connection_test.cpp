@@ -335,7 +335,7 @@ TEST_P(AnyNetwork, AtomicsAreExecutedOnceAndInOrder) {
   }
 }
 
-TEST(NicConnection, AtomicOnABadWord_isRefused) {
+TEST(NicConnection, Atomic_withABadKeyOffsetOrAlignment_isRefused) {
   Pair pair(7);
   alignas(8) std::array<std::byte, 24> memory{};
   const MemoryKey key = pair.nic(1).regions.add(memory);

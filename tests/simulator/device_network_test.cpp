@@ -143,7 +143,7 @@ TEST(SimNetwork, ChunksWithoutAPostedReceiveAreLostAndCounted) {
   EXPECT_EQ(hosts.network().payloads().live(), 0u);
 }
 
-TEST(SimNetwork, FullSendQueueAcceptsPartOfARun) {
+TEST(SimNetwork, ChunkRun_longerThanTheRoomInTheSendQueue_isAcceptedInPart) {
   NicSettings nic;
   nic.send_queue_chunks = 4;
   nic.burst_packets = 1;

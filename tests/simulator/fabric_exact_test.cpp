@@ -132,7 +132,7 @@ FabricSettings any_settings(Random& random) {
   return settings;
 }
 
-TEST(FabricExact, LeafGroups_changeNoTimeAndNoCounter) {
+TEST(FabricExact, EventsSharedByTheHostsOfALeaf_changeNoTimeAndNoCounter) {
   std::uint64_t shared_events = 0;
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
     Random random(seed);

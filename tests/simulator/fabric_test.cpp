@@ -359,7 +359,7 @@ TEST(Fabric, ChanceOfABitError_growsWithThePacketSize) {
   EXPECT_NEAR(lost(1250), 1 - std::pow(1 - 1e-5, 2 * 10'000), 0.01);
 }
 
-TEST(Fabric, LinksThatAreDown_areAvoided_orLoseThePacketsOfTheirHosts) {
+TEST(Fabric, LinkThatIsDown_isAvoided_orDropsPacketsIfThereIsNoOtherPath) {
   const Topology topology = tree(2, 2, 2);
   Bench bench(topology);
   const NextLinks ups = topology.next(SwitchId{0}, HostId{3});

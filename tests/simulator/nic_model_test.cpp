@@ -36,7 +36,7 @@ TEST(NicModel, CalibratedThroughputIsWithinTwoPercentOfTableOne) {
   EXPECT_EQ(uc().time_per_completion(1).count / 1000, 332);
 }
 
-TEST(NicModel, PrintedCycles_doNotYieldTheThroughputOfTableOne) {
+TEST(NicModel, CycleCountsPrintedInThePaper_doNotYieldTheThroughputOfTableOne) {
   CompletionWork printed = kUnreliableConnected;
   printed.cycles = printed.printed_cycles;
   const double connected = DatapathModel({}, printed).bytes_per_second(1, kChunk);

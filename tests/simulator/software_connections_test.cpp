@@ -134,7 +134,7 @@ TEST(SoftwareConnections, DatagramsOfAStranger_areRefusedAndCounted) {
   EXPECT_GT(run.counters.rejected_foreign, 400u);
 }
 
-TEST(SoftwareConnections, StrangerThatRepeatsFramesOfADeadRank_doesNotKeepItAlive) {
+TEST(SoftwareConnections, FramesOfADeadRank_repeatedByAStranger_doNotKeepTheRankAlive) {
   const Outcome run(
       "seed=8 connections=software topology=single:3\n"
       "communicator ranks=3 chunk=256 peer-timeout=1s\n"
@@ -169,7 +169,7 @@ TEST(SoftwareConnections, SlotExchanges_onANetworkThatLosesPackets_complete) {
   EXPECT_GT(run.entries_requested, 0u) << "a lost entry must be asked for";
 }
 
-TEST(SoftwareConnections, SlotExchangeOfARankThatIsStopped_forLongerThanThePeerTimeout_namesIt) {
+TEST(SoftwareConnections, SlotExchange_rankStoppedForLongerThanThePeerTimeout_namesTheRank) {
   const Outcome run(
       "seed=10 connections=software topology=single:4\n"
       "communicator ranks=4 chunk=256 peer-timeout=1s\n"
@@ -180,7 +180,7 @@ TEST(SoftwareConnections, SlotExchangeOfARankThatIsStopped_forLongerThanThePeerT
   EXPECT_LT(run.result.report.events, 50'000u) << "late entries must not wake a failed rank";
 }
 
-TEST(SoftwareConnections, SettingsThatChannelsRefuse_areRefused) {
+TEST(SoftwareConnections, Scenario_withoutPayloadOrWithTooShortAPeerTimeout_isRefused) {
   const auto no_bytes = Scenario::parse(
       "connections=software carry=no topology=single:2\ncommunicator ranks=2\nrun barrier\n");
   ASSERT_TRUE(no_bytes);

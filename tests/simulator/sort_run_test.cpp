@@ -38,7 +38,7 @@ Picoseconds phase(const SortReport& report, SortPhase which) {
   return report.phases[static_cast<std::size_t>(which)];
 }
 
-TEST(SortParts, SortParts_equalThoseOfAStableSortOfUniformDigits) {
+TEST(SortParts, KeysSentToEachRank_forUniformDigits_equalThoseOfAStableSort) {
   for (const std::uint32_t ranks : {2u, 5u, 16u}) {
     for (const std::uint64_t keys : {1ull, 7ull, 100ull}) {
       for (const std::uint32_t radix : {2u, 3u, 10u, 16u}) {
@@ -197,7 +197,7 @@ TEST(SortRun, SameSettings_giveTheSameRun) {
             sort(small(6, ListRunner::host, true)).digest);
 }
 
-TEST(SortRun, SortWithOtherAlgorithmsIsRight) {
+TEST(SortRun, Sort_withEachAllgatherAlgorithm_completes) {
   for (const char* algorithm : {"ring", "bruck", "recursive_doubling", "linear"}) {
     for (const ListRunner runner : {ListRunner::host, ListRunner::nic}) {
       for (const bool overlapped : {false, true}) {

@@ -99,7 +99,7 @@ TEST(TrafficOfSchedules, BroadcastSchedules_haveTheTrafficOfTheirPlans) {
   expect_same(of, kBytes, sim::plan_broadcast_chain(188, kBytes, 6));
 }
 
-TEST(TrafficOfSchedules, EveryAlgorithmOfMessages_deliversEnoughBytes) {
+TEST(TrafficOfSchedules, EveryMessageBasedAlgorithm_deliversAtLeastTheNeededBytes) {
   constexpr std::uint64_t kBytes = 960;
   constexpr std::uint32_t kRanks = 32;
   int algorithms = 0;

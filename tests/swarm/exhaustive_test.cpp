@@ -25,19 +25,19 @@ void expect_all_seen(const ExplorerReport& report) {
              report.ends, report.steps, report.idle_steps);
 }
 
-TEST(Exhaustive, BroadcastOfTwoChunksEndsWithAnyLossInAnyOrder) {
+TEST(Exhaustive, BroadcastOfTwoChunks_withAnyLossInAnyOrder_completes) {
   const ExplorerReport report = explore_all_losses(three_ranks(CollectiveKind::broadcast, 2), 2);
   expect_all_seen(report);
   EXPECT_GT(report.states, 1'000u);
 }
 
-TEST(Exhaustive, BroadcastBehindTheReadyBarrierEndsWithAnyLossInAnyOrder) {
+TEST(Exhaustive, BroadcastAfterAReadyBarrier_withAnyLossInAnyOrder_completes) {
   ExplorerSpec spec = three_ranks(CollectiveKind::broadcast, 1);
   spec.always_barrier = true;
   expect_all_seen(explore_all_losses(spec, 1));
 }
 
-TEST(Exhaustive, BroadcastWithAWrappingEpochEnds) {
+TEST(Exhaustive, Broadcasts_acrossTheWrapOfTheEpoch_inAnyOrder_complete) {
   ExplorerSpec spec = three_ranks(CollectiveKind::broadcast, 2);
   spec.first_epoch = 0xffff'ffffu;
   spec.collectives.push_back(spec.collectives[0]);
@@ -56,13 +56,13 @@ TEST(Exhaustive, RetainedBlocks_withAnyLossInAnyOrder_areReceivedByAllRanks) {
   EXPECT_GT(report.states, 1'000u);
 }
 
-TEST(Exhaustive, AllgatherOfOneChunkEachEndsWithAnyLossInAnyOrder) {
+TEST(Exhaustive, AllgatherOfOneChunkPerRank_withAnyLossInAnyOrder_completes) {
   const ExplorerReport report = explore_all_losses(three_ranks(CollectiveKind::allgather, 1), 3);
   expect_all_seen(report);
   EXPECT_GT(report.states, 5'000u);
 }
 
-TEST(Exhaustive, AllgatherOfTwoChunksEachEndsInAnyOrder) {
+TEST(Exhaustive, AllgatherOfTwoChunksPerRank_inAnyOrder_completes) {
   ExplorerSpec spec = three_ranks(CollectiveKind::allgather, 2);
   spec.max_states = 20'000'000;
   expect_all_seen(explore(spec));

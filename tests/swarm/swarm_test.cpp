@@ -31,7 +31,7 @@ std::string explain(const SwarmSummary& summary, const SwarmOptions& options) {
                      small.to_string());
 }
 
-TEST(Swarm, ScenarioOfEverySeed_ends) {
+TEST(Swarm, ScenarioOfEverySeed_keepsAllInvariants) {
   const SwarmOptions options;
   const SwarmSummary summary = run_swarm(1, seeds(), options);
   EXPECT_FALSE(summary.found) << explain(summary, options);
@@ -80,7 +80,7 @@ TEST(Swarm, TextOfATopology_parsesToTheSameTopology) {
   }
 }
 
-TEST(Swarm, FailureShrinksToAFewLines) {
+TEST(Swarm, FailingScenario_isShrunkToAFewLines) {
   // The artificial failure is that some rank fetched a chunk, and the shrunk scenario is the
   // smallest that causes it.
   const auto fetched = [](const Scenario& one) {

@@ -54,20 +54,20 @@ class ArrivalCheckTest : public testing::Test {
   int computed_ = 0;  ///< number of integrity words that the check computed
 };
 
-TEST_F(ArrivalCheckTest, datagramThatIsRepeated_isReplayedAndNoTagIsComputed) {
+TEST_F(ArrivalCheckTest, RepeatedDatagram_isJudgedReplayed_andNoTagIsComputed) {
   const Datagram datagram = made(2, 1);
   EXPECT_EQ(judge(datagram), Verdict::fresh);
   EXPECT_EQ(judge(datagram), Verdict::replayed);
   EXPECT_EQ(computed_, 1);
 }
 
-TEST_F(ArrivalCheckTest, windowOfOneRank_doesNotConcernAnother) {
+TEST_F(ArrivalCheckTest, ReplayWindowOfOneRank_doesNotAffectAnotherRank) {
   EXPECT_EQ(judge(made(1, 5000)), Verdict::fresh);
   EXPECT_EQ(judge(made(2, 1)), Verdict::fresh);
   EXPECT_EQ(judge(made(1, 1)), Verdict::replayed);
 }
 
-TEST_F(ArrivalCheckTest, forgedDatagram_doesNotMoveTheWindow) {
+TEST_F(ArrivalCheckTest, ForgedDatagram_doesNotMoveTheReplayWindow) {
   Datagram forged = made(1, 100'000);
   forged.back() ^= std::byte{1};
   EXPECT_EQ(judge(forged), Verdict::damaged);
@@ -75,13 +75,13 @@ TEST_F(ArrivalCheckTest, forgedDatagram_doesNotMoveTheWindow) {
   EXPECT_EQ(judge(made(1, 100'000)), Verdict::fresh);
 }
 
-TEST_F(ArrivalCheckTest, counterThatIsChanged_isDamaged) {
+TEST_F(ArrivalCheckTest, DatagramWithAnAlteredCounter_isJudgedDamaged) {
   Datagram datagram = made(1, 7);
   datagram[kCounterOffset] ^= std::byte{8};
   EXPECT_EQ(judge(datagram), Verdict::damaged);
 }
 
-TEST_F(ArrivalCheckTest, streamThatEntersANewGeneration_isJudgedByItsKey) {
+TEST_F(ArrivalCheckTest, Datagrams_aroundAChangeOfKeyGeneration_areJudgedByTheirOwnKey) {
   EXPECT_EQ(judge(made(1, kGeneration - 2)), Verdict::fresh);
   EXPECT_EQ(judge(made(1, kGeneration)), Verdict::fresh);
   EXPECT_EQ(judge(made(1, kGeneration - 1)), Verdict::fresh)
@@ -92,13 +92,13 @@ TEST_F(ArrivalCheckTest, streamThatEntersANewGeneration_isJudgedByItsKey) {
   EXPECT_EQ(judge(made(1, kGeneration + 1)), Verdict::replayed);
 }
 
-TEST_F(ArrivalCheckTest, tagOfAnotherGeneration_isDamaged) {
+TEST_F(ArrivalCheckTest, DatagramWithTheTagOfAnotherKeyGeneration_isJudgedDamaged) {
   Datagram datagram = made(1, kGeneration + 1);
   encode_tag(keys_.of(1)->tag(datagram.data(), payload_of(datagram)), datagram.data());
   EXPECT_EQ(judge(datagram), Verdict::damaged);
 }
 
-TEST_F(ArrivalCheckTest, counterOfADistantGeneration_isDamagedAndNoKeyIsDerived) {
+TEST_F(ArrivalCheckTest, DatagramOfADistantKeyGeneration_isJudgedDamaged_andNoTagIsComputed) {
   EXPECT_EQ(judge(made(1, 2 * kGeneration)), Verdict::damaged);
   EXPECT_EQ(computed_, 0);
   EXPECT_EQ(judge(made(1, kGeneration)), Verdict::fresh);

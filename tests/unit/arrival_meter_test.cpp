@@ -15,7 +15,7 @@ void arrive(ArrivalMeter& meter, Instant& now, std::uint32_t block, std::int64_t
   meter.arrived(now, block, kBytes, false);
 }
 
-TEST(ArrivalMeter, BlocksInTurns_giveTheMedianOfTheMeasuredBlocks) {
+TEST(ArrivalMeter, Rate_ofBlocksThatArriveInTurns_isTheMedianOfTheirRates) {
   Instant now{1'000'000};
   ArrivalMeter meter(5, true);
   EXPECT_EQ(meter.bytes_per_second(), 0u);
@@ -27,7 +27,7 @@ TEST(ArrivalMeter, BlocksInTurns_giveTheMedianOfTheMeasuredBlocks) {
 
 // With receive workers, the meter may learn of an arrival only after the rank has all blocks and
 // has given its rate vote.
-TEST(ArrivalMeter, BlockArrivesAfterTheRateWasRead_isMeasuredToo) {
+TEST(ArrivalMeter, Block_thatArrivesAfterTheRateWasRead_stillChangesTheRate) {
   Instant now{1'000'000};
   ArrivalMeter meter(4, true);
   arrive(meter, now, 2, 1);

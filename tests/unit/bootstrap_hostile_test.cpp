@@ -204,8 +204,8 @@ TEST(BootstrapRendezvous, Hello_asRank0WithTheJobsToken_isRefused) {
   const auto refused = job.hello(stranger, kHere, now);
   EXPECT_EQ(refused.admission, Rendezvous::Admission::refused);
   EXPECT_EQ(refused.why.message(),
-            "rank 0 of the job at here is the process that runs the store there: give every "
-            "process a rank of its own");
+            "a process joined the job at here as rank 0, but rank 0 is the process that runs the "
+            "store there: give every process a rank of its own");
   EXPECT_EQ(job.hello(hello_of(0, 2), kHere, now).admission, Rendezvous::Admission::joined);
 }
 
@@ -276,8 +276,8 @@ TEST(BootstrapRendezvous, TimeoutOfRank0_afterAllRanksJoined_namesTheRanksThatGa
   const auto told = job.take_messages();
   ASSERT_EQ(told.size(), 2u);
   EXPECT_EQ(decode_failed(std::span(*told[0].frame).subspan(kFrameHeaderBytes), 4).message(),
-            "rank 1 joined at here but gave up before all ranks had joined, within 60 s: give all "
-            "ranks the same timeout");
+            "not all ranks had joined at here within 60 s, because rank 1 joined but gave up "
+            "earlier: give all ranks the same timeout");
 }
 
 /// A running store for `size` ranks, and raw connections to the store.

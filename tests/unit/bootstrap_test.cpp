@@ -226,7 +226,7 @@ TEST(BootstrapStore, ErrorNamesTheRankThatLeft) {
   }
 }
 
-TEST(BootstrapStore, RankOfTwoProcesses_endsTheJob_andBothAddressesAreNamedInTheError) {
+TEST(BootstrapStore, RankClaimedByTwoProcesses_endsTheJob_andTheErrorNamesBothAddresses) {
   const std::uint16_t port = free_port();
   const auto problems = on_ranks(3, [&](std::uint32_t i) {
     const std::uint32_t ranks[] = {0, 1, 1};
@@ -353,7 +353,7 @@ TEST(BootstrapFile, LeftoverOrUnknownFiles_inTheDirectory_areRefused) {
   EXPECT_TRUE(std::filesystem::exists(directory.path() + "/tutti-r.0.0"));
 }
 
-TEST(BootstrapFile, PartThatAnotherUserMayHaveMade_isRefusedWithTheRemedy) {
+TEST(BootstrapFile, FileThatAnotherUserMayHaveMade_isRefusedWithTheRemedy) {
   const Directory directory;
   std::filesystem::create_directories(directory.path());
   const std::string part = directory.path() + "/tutti-r.0.0";
@@ -369,7 +369,7 @@ TEST(BootstrapFile, PartThatAnotherUserMayHaveMade_isRefusedWithTheRemedy) {
   EXPECT_NE(refusal().find("set TUTTI_RUN_ID to a new value"), std::string::npos) << refusal();
 }
 
-TEST(BootstrapFile, PlantedDraft_isNotWritten) {
+TEST(BootstrapFile, DraftFileThatIsASymbolicLink_isRefused_andItsTargetIsUnchanged) {
   const Directory directory;
   std::filesystem::create_directories(directory.path());
   const std::string target = directory.path() + "/target";
@@ -384,7 +384,7 @@ TEST(BootstrapFile, PlantedDraft_isNotWritten) {
   EXPECT_EQ(text, "precious");
 }
 
-TEST(BootstrapFile, RanksThatExpectAnotherSizeOrABadRunId_areRefused) {
+TEST(BootstrapFile, DifferentJobSizesOrABadRunId_areRefused) {
   const Directory directory;
   const auto problems = on_ranks(2, [&](std::uint32_t rank) {
     return meet_in_directory({directory.path(), "r", rank_of(rank), 2 + rank, kShort}).status();
@@ -410,7 +410,7 @@ TEST(BootstrapLocal, ErrorNamesTheRankThatLeft) {
   bootstraps[1].reset();
   const auto all = bootstraps[0]->allgather({}, kLong);
   EXPECT_EQ(all.status().code(), Code::peer_failed);
-  EXPECT_EQ(all.status().message(), "rank 1 left before exchange 0 of the bootstrap");
+  EXPECT_EQ(all.status().message(), "rank 1 left the job before exchange 0 of the bootstrap");
 }
 
 TEST(BootstrapCallback, CallbackWithWrongLengthsOrAnException_isAnError) {

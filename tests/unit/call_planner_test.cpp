@@ -74,7 +74,7 @@ TEST_F(MulticastPlans, AllgathervWithMoreChunksThanPsns_isRefused) {
 }
 
 // Opening a pipe that has no writer would wait for ever.
-TEST(AlgorithmFile, ThatIsAPipe_isRefused) {
+TEST(AlgorithmFile, Pipe_asTheAlgorithmFile_isRefused) {
   const std::string path = testing::TempDir() + "choices-" + std::to_string(::getpid());
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   ::setenv("TUTTI_ALGORITHM_FILE", path.c_str(), 1);

@@ -48,7 +48,7 @@ class CancelledThread {
   pthread_t thread_{};
 };
 
-TEST(CancelledThread, InEachCall_completesIt_andTheOthersGoOn) {
+TEST(CancelledThread, Calls_inACancelledThread_completeThere_andAtTheOtherRanks) {
   on_ranks(3, patient(), [](Communicator& communicator) {
     const Bytes own = pattern(200'000, index(communicator.rank()));
     Bytes all(own.size() * 3);

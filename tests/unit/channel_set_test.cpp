@@ -80,7 +80,7 @@ class ChannelSetTest : public testing::Test {
 };
 
 // The answer arrived while this side was stopped, for longer than the peer timeout.
-TEST_F(ChannelSetTest, AnswerInTheReceiveQueue_isReadBeforeThePeerIsJudged) {
+TEST_F(ChannelSetTest, AnswerInTheReceiveQueue_isReadBeforeThePeerIsDeclaredLost) {
   post();
   left_.poll(kBegin);
   right_.poll(kBegin + Nanoseconds(1'000));
@@ -92,7 +92,7 @@ TEST_F(ChannelSetTest, AnswerInTheReceiveQueue_isReadBeforeThePeerIsJudged) {
   EXPECT_TRUE(left_.channels.quiet());
 }
 
-TEST_F(ChannelSetTest, SilenceDuringAStop_isForgivenOnce) {
+TEST_F(ChannelSetTest, SilenceOfThePeer_whileThisRankIsStopped_isForgivenOnce) {
   post();
   left_.poll(kBegin);
   left_.poll(kBegin + kPeerTimeout * 2);
@@ -166,7 +166,7 @@ TEST(ChannelSetPriority, FramesOfAHigherPriority_goFirst) {
   EXPECT_EQ(socket.peers, (std::vector<std::uint32_t>{3, 2, 1}));
 }
 
-TEST(ChannelSetPriority, FramesBehindAClosedWindow_waitAtTheirPriority) {
+TEST(ChannelSetPriority, FramesBehindAClosedWindow_areReportedAsWaitingAtTheirPriority) {
   OrderOfPeers socket;
   socket.post(1, 100'000, Priority::low);
   socket.channels.poll(kBegin, socket, socket.completions);

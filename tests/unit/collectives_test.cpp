@@ -614,7 +614,7 @@ TEST(Collectives, MulticastWithDifferentSizesAtTwoRanks_failsAtTheReceiver) {
   }
 }
 
-TEST(Collectives, AlltoallvInPlace_sendsWhatTheBufferHeldBefore) {
+TEST(Collectives, AlltoallvInPlace_sendsTheOriginalContentOfTheBuffer) {
   on_ranks(3, [](Communicator& communicator) {
     const std::uint32_t me = index(communicator.rank());
     // Rank r sends r + 1 bytes to each rank, from the end of the buffer to its beginning.

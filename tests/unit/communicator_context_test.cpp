@@ -75,7 +75,7 @@ class FailedContext : public testing::Test {
   Status end_;                 ///< status of the operation that ended last
 };
 
-TEST_F(FailedContext, HookThrows_operationsEndInTheSamePoll) {
+TEST_F(FailedContext, Operations_whenTheFailureHookThrows_endInTheSamePoll) {
   begin();
   context_.failures().on_failure([](const Status&) { throw std::runtime_error("disk is full"); });
   context_.failures().fail(failure(Code::peer_failed, "rank 0 is lost"));
@@ -85,7 +85,7 @@ TEST_F(FailedContext, HookThrows_operationsEndInTheSamePoll) {
   EXPECT_NE(end_.message().find("rank 0 is lost"), std::string::npos) << end_.to_string();
 }
 
-TEST_F(FailedContext, SettlingThrows_operationsEndInTheNextPoll) {
+TEST_F(FailedContext, Operations_whenSettlingTheFailureThrows_endInTheNextPoll) {
   begin();
   begin().out_of_memory = true;
   context_.failures().fail(failure(Code::peer_failed, "rank 0 is lost"));

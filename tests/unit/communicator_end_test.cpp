@@ -227,7 +227,7 @@ TEST(CommunicatorEnd, PeerThatClosesWhileThisRankWaitsForIt_isNamedInTheError) {
   expect_closed_peer_named(true);
 }
 
-TEST(CommunicatorEnd, PeerThatMayCloseBeforeTheCall_isNamedInTheError) {
+TEST(CommunicatorEnd, PeerThatClosesWithoutAwaitingTheCall_isNamedInTheError) {
   expect_closed_peer_named(false);
 }
 

@@ -239,7 +239,7 @@ TEST(Communicator, BackgroundThreadCompletesACollectiveWithoutAWait) {
   });
 }
 
-TEST(Communicator, WaitForTimesOutThenCompletes) {
+TEST(Communicator, WaitFor_afterAnEarlierTimeout_completesTheRequest) {
   auto others = std::make_shared<std::atomic<int>>(0);
   on_ranks(3, patient(), [&](Communicator& communicator) {
     const std::uint32_t rank = index(communicator.rank());
@@ -593,7 +593,7 @@ TEST(Communicator, ChunkByUc_mayBeLongerThanADatagram) {
   }
 }
 
-TEST(Communicator, AbortEndsThePeersWithAnErrorThatNamesTheRank) {
+TEST(Communicator, Abort_endsCallsOfThePeers_withAnErrorThatNamesTheAbortingRank) {
   std::atomic<std::uint32_t> started{0};
   on_ranks(3, patient(), [&](Communicator& communicator) {
     const std::uint32_t rank = index(communicator.rank());
@@ -624,7 +624,7 @@ TEST(Communicator, AbortEndsThePeersWithAnErrorThatNamesTheRank) {
   });
 }
 
-TEST(Communicator, FlightRecordAndDescriptionCoverTheCommunicator) {
+TEST(Communicator, FlightRecord_listsTheCollectives_andDescribeNamesTheRankCount) {
   on_ranks(2, patient(), [](Communicator& communicator) {
     check_broadcast(communicator, 1'003, 0, Algorithm::multicast);
     leave(communicator);

@@ -103,7 +103,7 @@ TEST(CompletionCallback, CallbackThatOwnsTheLastRequest_closesTheCommunicator) {
   EXPECT_LE(threads(), before);
 }
 
-TEST(CompletionCallback, OnCompletion_requestOfAnotherCommunicator_waitsForThatEngineOnly) {
+TEST(CompletionCallback, OnCompletion_requestOfAnotherCommunicator_doesNotWaitForABusyEngine) {
   Pair busy;
   Pair other;
   std::promise<void> entered;

@@ -45,7 +45,7 @@ Bytes count_from(int first, std::size_t size) {
   return bytes;
 }
 
-TEST(Hex, Text_ofOddLengthOrOtherDigits_isRefused) {
+TEST(Hex, Text_ofTheWrongLengthOrWithNonHexDigits_isRefused) {
   Bytes bytes(2);
   EXPECT_TRUE(from_hex("0aFf", bytes));
   EXPECT_EQ(to_hex(bytes), "0aff");
@@ -119,7 +119,7 @@ TEST(Hkdf, MoreBytesThanTheStandardAllows_areRefused) {
   EXPECT_EQ(hkdf({.key = key}, out).code(), Code::internal);
 }
 
-TEST(Derive, LabelsAndContextsSeparateKeys) {
+TEST(Derive, KeysOfDifferentLabelsOrContexts_areDifferent) {
   const Secret key = secret_of(std::string(64, '7'));
   const auto one = derive(key, "one");
   EXPECT_TRUE(equal(one->bytes(), derive(key, "one")->bytes()));

@@ -202,7 +202,7 @@ TEST(DynamicConnections, WithoutALimit_eachPeerHasAConnectionThatIsNeverClosed) 
   }
 }
 
-TEST(DynamicConnections, IdleConnections_areClosed_andGoOnWhenTheyAreUsedAgain) {
+TEST(DynamicConnections, IdleConnections_areClosed_andReopenedWhenTheyAreUsedAgain) {
   Network network(4, {.most = 8, .idle = std::chrono::milliseconds(100)});
   Alltoall first(network, 1);
   ASSERT_TRUE(first.run(1'000));
@@ -229,7 +229,7 @@ TEST(DynamicConnections, WorkBeyondTheLimit_isRefusedUntilWorkCompletes) {
   ASSERT_TRUE(post(2).ok());
   const Status refused = post(3);
   EXPECT_EQ(refused.code(), Code::resource_exhausted);
-  EXPECT_NE(refused.message().find("work may use 2 at a time"), std::string::npos)
+  EXPECT_NE(refused.message().find("at most 2 may carry work at a time"), std::string::npos)
       << refused.message();
   EXPECT_TRUE(post(1).ok()) << "a connection with pending work must accept more";
   network.run_for(std::chrono::milliseconds(20));
@@ -293,7 +293,7 @@ TEST(DynamicConnections, WatchedPeersBeyondTheLimit_areNoticedWhenTheyDie) {
   }
 }
 
-TEST(DynamicConnections, SharedMemory_refusesALimit) {
+TEST(DynamicConnections, SharedMemoryDevice_refusesALimitOfConnections) {
   EndpointOptions options;
   options.rank = Rank{0};
   options.size = 1;

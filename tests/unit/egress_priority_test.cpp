@@ -23,7 +23,7 @@ TEST(EgressPriority, EachInterfaceHasItsOwnPriority) {
 
 constexpr Urgency kMulticast{.multicast = true};
 
-TEST(EgressPriority, Claim_holdsBackLowerUrgenciesOnly) {
+TEST(EgressPriority, Claim_holdsBackOnlyDataOfALowerEgressPriority) {
   const std::array<Urgency, Urgency::kLevels> ascending = {{{Priority::low, false},
                                                             {Priority::low, true},
                                                             {Priority::normal, false},
@@ -56,7 +56,7 @@ TEST(EgressPriority, ClaimsOfSeveralSenders_standUntilTheLastIsWithdrawnOrDestro
   EXPECT_FALSE(egress->claimed_above({})) << "a destroyed sender must not hold others back";
 }
 
-TEST(EgressPriority, HigherPriorityInUse_limitsTheQueue_butHoldsNothingBack) {
+TEST(EgressPriority, HigherPriorityInUse_limitsTheSendQueueOfLowerPrioritiesOnly) {
   auto socket = open_udp(AF_INET);
   ASSERT_TRUE(socket.ok());
   const auto egress = EgressPriority::of(1'000);
@@ -139,7 +139,7 @@ TEST_F(TwoEndpoints, TransferHeldBackForMulticast_stillCompletes) {
   EXPECT_GT(rounds_held_back(), 0u);
 }
 
-TEST_F(TwoEndpoints, ArrivalsOfAHigherPriority_leaveOneFrameAMillisecond) {
+TEST_F(TwoEndpoints, LowerPriority_whileAHigherOneArrives_sendsOneFramePerMillisecond) {
   PrioritiesInUse& priorities = *endpoints_[0]->priorities();
   priorities.on_arrival(Priority::high, now_);
   for (int i = 0; i < 50; ++i) poll(0);
@@ -155,7 +155,7 @@ TEST_F(TwoEndpoints, ArrivalsOfAHigherPriority_leaveOneFrameAMillisecond) {
   EXPECT_TRUE(region_ == local_);
 }
 
-TEST_F(TwoEndpoints, MulticastOfALowerUrgency_sendsFewChunksAtATime) {
+TEST_F(TwoEndpoints, MulticastBelowTheClaimedPriority_sendsFewChunksAtATime) {
   EgressClaim turn(EgressPriority::of(if_nametoindex("lo")));
   turn.claim({.priority = Priority::high});
   const auto chunk_bytes = endpoints_[0]->capabilities().max_chunk_bytes;

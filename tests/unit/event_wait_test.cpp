@@ -42,7 +42,7 @@ struct Watched {
 
 class EventWaiterRefused : public testing::TestWithParam<EpollPwait2> {};
 
-TEST_P(EventWaiterRefused, wait_systemCallIsMissing_fallsBack_andDoesNotCallItAgain) {
+TEST_P(EventWaiterRefused, Wait_systemCallIsMissing_fallsBack_andDoesNotTryTheCallAgain) {
   Watched watched;
   EventWaiter waiter(GetParam());
   calls = 0;

@@ -71,7 +71,7 @@ TEST_F(FailureCoordinatorTest, SilentPeer_ifThisRankHearsNoPeer_isNamedWithThisR
 }
 
 // Rank 3, which hears no peer, accuses rank 2. Rank 2 hears this rank, so rank 3 is cut off.
-TEST_F(FailureCoordinatorTest, AccusedRank_ifItsAccuserHearsNoPeer_isToldThatTheAccuserIsLost) {
+TEST_F(FailureCoordinatorTest, RankAccusedByARankThatHearsNoPeer_learnsThatTheAccuserIsLost) {
   failures_.on_notice(Rank{3}, notice_of(Rank{3}, Rank{2}, protocol::kAlone));
   protocol::Outbox notices;
   ASSERT_TRUE(failures_.settle(notices));
@@ -115,18 +115,18 @@ TEST_F(FailureCoordinatorTest, FinderOfALostRank_tellsAllOthers) {
 }
 
 // The lost rank may be alive, and out of reach of the finder only.
-TEST_F(FailureCoordinatorTest, NeighbourOfALostRank_tellsIt) {
+TEST_F(FailureCoordinatorTest, NeighbourOfALostRank_onNotice_alsoNotifiesTheLostRank) {
   failures_.on_notice(Rank{3}, notice(2));
   EXPECT_EQ(told(failures_), (Ranks{Rank{0}, Rank{2}}));
 }
 
 // The finder may not reach every rank.
-TEST_F(FailureCoordinatorTest, RankThatIsTold_tellsItsOtherNeighbour) {
+TEST_F(FailureCoordinatorTest, NoticeFromOneNeighbour_isPassedOnToTheOtherNeighbour) {
   failures_.on_notice(Rank{0}, notice(3));
   EXPECT_EQ(told(failures_), Ranks{Rank{2}});
 }
 
-TEST_F(FailureCoordinatorTest, RankThatLearnsOfItsOwnLoss_namesItself) {
+TEST_F(FailureCoordinatorTest, NoticeOfTheLossOfThisRank_putsThisRankAtFault) {
   failures_.on_notice(Rank{0}, notice(1));
   EXPECT_EQ(ranks(settled(failures_)), Ranks{kMe});
 }
@@ -165,12 +165,12 @@ TEST_F(FailureCoordinatorTest, NoticeWithAFinderThatIsNoRank_isIgnored) {
   EXPECT_FALSE(failures_.noted());
 }
 
-TEST_F(FailureCoordinatorTest, NoticeWithACulprit_namesThatRankOfTheJob) {
+TEST_F(FailureCoordinatorTest, NoticeThatCarriesARankOfTheJob_putsThatRankAtFault) {
   failures_.on_notice(Rank{0}, notice(std::uint64_t{18} << 32));
   EXPECT_EQ(ranks(settled(failures_)), Ranks{Rank{17}});
 }
 
-TEST_F(FailureCoordinatorTest, SizesThatDoNotFit_haveBothRanksAtFault) {
+TEST_F(FailureCoordinatorTest, DifferentSizesAtTwoRanks_putBothRanksAtFault) {
   failures_.fail_with_other_sizes(Rank{3}, 100);
   EXPECT_EQ(ranks(settled(failures_)), (Ranks{Rank{3}, kMe}));
 }

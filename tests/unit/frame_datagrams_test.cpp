@@ -66,7 +66,7 @@ TEST_P(FrameDatagramsTest, DamageInAnyByteIsRejected) {
             bytes.size());
 }
 
-TEST_P(FrameDatagramsTest, DatagramFromAnotherHost_isForeign_andItsCounterIsNotTaken) {
+TEST_P(FrameDatagramsTest, DatagramFromAnotherHost_isForeign_andItsCounterStaysUsable) {
   const Bytes bytes = datagram_of(sender_, rank_of(1), frame_of(data_));
   EXPECT_FALSE(receiver_.decode(
       bytes, [](Rank source) { return source != rank_of(0); }, counters_));

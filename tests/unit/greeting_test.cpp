@@ -62,7 +62,8 @@ TEST(PeerOptions, NumberOutsideTheRangeOfItsField_isRefused) {
     damaged[first + offset] = std::byte{1};
     const auto decoded = runtime::PeerOptions::decode(damaged);
     ASSERT_FALSE(decoded.ok()) << name;
-    EXPECT_NE(decoded.status().message().find(std::string("damaged at ") + name), std::string::npos)
+    EXPECT_NE(decoded.status().message().find(std::string("damaged at the field ") + name),
+              std::string::npos)
         << decoded.status().message();
   }
 }
@@ -78,7 +79,8 @@ TEST(PeerOptions, DamagedBytes_areRefused) {
   Packed claims_too_much = valid;
   for (std::size_t i = 8; i < 12; ++i) claims_too_much[i] = std::byte{0xff};
   const Status status = runtime::PeerOptions::decode(claims_too_much).status();
-  EXPECT_NE(status.message().find("damaged at host"), std::string::npos) << status.message();
+  EXPECT_NE(status.message().find("damaged at the field host"), std::string::npos)
+      << status.message();
 }
 
 TEST(PeerOptions, Greeting_carriesNoJobKey) {
@@ -204,7 +206,7 @@ TEST(PeerOptions, LongestLegitimateFields_decode) {
   EXPECT_EQ(decoded->algorithms, greeting.algorithms);
 }
 
-TEST(PeerOptions, AgreedOption_differsAtOneRank_isNamedInTheError) {
+TEST(PeerOptions, OptionThatMustAgree_ifItDiffersAtOneRank_isNamedInTheError) {
   using Change = void (*)(CommunicatorOptions&);
   const std::pair<const char*, Change> changes[] = {
       {"subgroups", [](CommunicatorOptions& one) { one.subgroups = 2; }},

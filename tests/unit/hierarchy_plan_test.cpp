@@ -207,7 +207,7 @@ TEST_P(HierarchyPlan, BroadcastDeliversTheRootsBytesToEveryRank) {
   }
 }
 
-TEST_P(HierarchyPlan, BarrierEndsAtEveryRank) {
+TEST_P(HierarchyPlan, Barrier_completesAtEveryRank) {
   const auto [layout, groups] = GetParam();
   Job job(layout, groups, Collective::barrier, 0, 0);
   job.run(7);
@@ -227,7 +227,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, HierarchyPlan,
                                               one.param.groups ? "Groups" : "");
                          });
 
-TEST(HierarchyPlanWays, LongBlocks_areSentByOneLeaderOfAHost_withGroupsByEveryRank) {
+TEST(HierarchyPlanWays, LongBlocks_areSentByOneLeaderPerHost_orWithGroupsByEveryRank) {
   const HostLayout layout{2, 4};
   // A block has three segments, and the blocks of a host have ten together.
   constexpr std::size_t kBlock = 600'000;

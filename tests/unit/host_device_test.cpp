@@ -334,7 +334,7 @@ TEST_F(Host, OnlySleepingRanksAreWoken) {
   EXPECT_FALSE(rings(at(1), 0)) << "a poll must clear the wake-up";
 }
 
-TEST_F(Host, AckAloneWakesOnlyARankThatAwaitsACompletion) {
+TEST_F(Host, LoneAck_wakesOnlyARankThatAwaitsACompletion) {
   open(2);
   Bytes region(100);
   Bytes data = pattern(100, 1);

@@ -27,7 +27,7 @@ TEST(HostLayout, HostsWithEqualNumbersOfConsecutiveRanks_areRecognised) {
   EXPECT_EQ(layout.place_of(Rank{5}), 2u);
 }
 
-TEST(HostLayout, OneHost_unequalHosts_orInterleavedRanks_areFlat) {
+TEST(HostLayout, OneHost_unequalHosts_orInterleavedRanks_formNoHierarchy) {
   for (const char* hosts :
        {"a", "aaaa", "abcd", "aabbb", "abab", "aabbaa", "aab", "abb", "aabbab"}) {
     EXPECT_FALSE(HostLayout::of(ranks_on(hosts)).hierarchical()) << hosts;
@@ -45,7 +45,7 @@ TEST(HostLayout, Host_isDividedOnlyIntoEqualPartsOfTwoOrMoreRanks) {
   }
 }
 
-TEST(HostLayout, RanksThatShareANetworkButNoMemoryAreFlat) {
+TEST(HostLayout, RanksOfAHost_withoutSharedMemory_formNoHierarchy) {
   auto greetings = ranks_on("aabb");
   greetings[1].memory = "another user's";
   EXPECT_FALSE(HostLayout::of(greetings).hierarchical());

@@ -74,7 +74,7 @@ TEST_F(HostSegment, DescriptorThatIsNoMemory_isRefused) {
   }
 }
 
-TEST_F(HostSegment, BellThatIsNotTheOwnersPipe_isRefused_andGetsNoByte) {
+TEST_F(HostSegment, WakePipeThatIsNotTheOwners_isRefused_andGetsNoByte) {
   SegmentAddress address = own_.address();
   address.bell = other_in_.get();
   EXPECT_NE(refusal(address).find("is not the pipe that wakes its rank"), std::string::npos)

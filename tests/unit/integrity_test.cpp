@@ -309,7 +309,7 @@ void expect_exact_copy(const Integrity& integrity, std::size_t size, std::size_t
   EXPECT_TRUE(std::all_of(target + size, destination.data() + destination.size(), is_untouched));
 }
 
-TEST_P(IntegrityOfKind, CopyThatComputesTheWord_isExactAtEveryMisalignment) {
+TEST_P(IntegrityOfKind, CopyWithIntegrityWord_atEveryMisalignment_isExact) {
   for (const Integrity& each : all_implementations(integrity())) {
     for (std::size_t shift = 0; shift < 32; ++shift) {
       for (const std::size_t size : {0u, 1u, 17u, 63u, 65u, 191u, 193u, 1440u, 2051u, 8187u}) {

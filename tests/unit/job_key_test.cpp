@@ -76,7 +76,7 @@ TEST_F(Keys, UniqueId_givesItsRanksOneKey) {
   EXPECT_NE(keys[0], kDigits);
 }
 
-TEST_F(Keys, RequiredKey_isMissing_isRefused) {
+TEST_F(Keys, MissingKey_whereAKeyIsRequired_isRefused) {
   const std::string refusal = found({{"TUTTI_REQUIRE_KEY", "1"}});
   EXPECT_EQ(refusal,
             "this job has no key but TUTTI_REQUIRE_KEY is set: name a key file, made by `tutti key "
@@ -87,7 +87,7 @@ TEST_F(Keys, RequiredKey_isMissing_isRefused) {
   EXPECT_NE(found({{"TUTTI_REQUIRE_KEY", "yes"}}).find("is neither 0 nor 1"), std::string::npos);
 }
 
-TEST(KeylessJob, CreationsOfOneProcess_warnOnce) {
+TEST(KeylessJob, SeveralCreationsInOneProcess_writeOneWarning) {
   testing::internal::CaptureStderr();
   for (int time = 0; time < 2; ++time) {
     auto bootstraps = make_local_bootstraps(2);

@@ -107,7 +107,7 @@ TEST(KeyAgreement, EveryRankGetsTheSameSecret_whichIsNewEachTime) {
   }
 }
 
-TEST(KeyAgreement, PeerOptions_followTheOffers) {
+TEST(KeyAgreement, PeerOptions_sentBehindTheKeyOffers_areReturned) {
   Agreement agreement({nullptr, nullptr});
   const Contributions all = agreement.first();
   const auto options = agreement.ranks[1].take_first(all);
@@ -115,7 +115,7 @@ TEST(KeyAgreement, PeerOptions_followTheOffers) {
   for (const auto& one : *options) EXPECT_EQ(Bytes(one.begin(), one.end()), kOptions);
 }
 
-TEST(KeyAgreement, PublicBytes_agree_andDependOnTheLabelAndTheExchange) {
+TEST(KeyAgreement, PublicBytes_areEqualAtAllRanks_andDifferByLabelAndExchange) {
   const auto bytes_at = [](const KeyAgreement& rank, std::string_view label) {
     Bytes bytes(16);
     EXPECT_TRUE(rank.public_bytes(label, bytes).ok());
@@ -194,9 +194,11 @@ TEST(KeyAgreement, DamagedOffer_isRefused_andTheRankIsNamedInTheError) {
       {[](Contributions& all) { all[1][16] = std::byte{2}; }, "rank 1: the key offer is damaged"},
       {[](Contributions& all) { all[1][60] = std::byte{1}; }, "rank 1: the key offer is damaged"},
       {[](Contributions& all) { all[1][8] = std::byte{0}; },
-       "rank 1 offers the key of rank 0 of 2: give every process a rank of its own"},
+       "the bootstrap returned the key offer of rank 0 of 2 ranks as that of rank 1: give every "
+       "process a rank of its own"},
       {[](Contributions& all) { all[1][12] = std::byte{3}; },
-       "rank 1 offers the key of rank 1 of 3: give every process a rank of its own"},
+       "the bootstrap returned the key offer of rank 1 of 3 ranks as that of rank 1: give every "
+       "process a rank of its own"},
       {[](Contributions& all) { all.pop_back(); },
        "the bootstrap does not return what rank 0 contributed"},
       {[](Contributions& all) { all[0][30] ^= std::byte{1}; },

@@ -125,11 +125,11 @@ class ManyCommunicators : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(Devices, ManyCommunicators, testing::Values("ip", "host"),
                          [](const auto& instance) { return std::string(instance.param); });
 
-TEST_P(ManyCommunicators, Independent_createdAndDestroyed_leaveNothing) {
+TEST_P(ManyCommunicators, IndependentCommunicators_createdAndDestroyed_leakNoResources) {
   expect_nothing_kept(2, [] { on_ranks(2, on(GetParam()), use); });
 }
 
-TEST_P(ManyCommunicators, OfUniqueIds_createdAndDestroyed_leaveNothing) {
+TEST_P(ManyCommunicators, CommunicatorsOfUniqueIds_createdAndDestroyed_leakNoResources) {
   expect_nothing_kept(2, [] {
     const auto id = UniqueId::create("127.0.0.1");
     ASSERT_TRUE(id.ok()) << id.status().to_string();
@@ -144,7 +144,7 @@ TEST_P(ManyCommunicators, OfUniqueIds_createdAndDestroyed_leaveNothing) {
   });
 }
 
-TEST_P(ManyCommunicators, Duplicates_createdAndDestroyed_leaveNothing) {
+TEST_P(ManyCommunicators, Duplicates_createdAndDestroyed_leakNoResources) {
   const CommunicatorOptions options = on(GetParam());
   constexpr int kAtOnce = 10;
   on_ranks(2, options, [&](Communicator& original) {

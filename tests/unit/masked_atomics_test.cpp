@@ -58,7 +58,7 @@ TEST(MaskedAtomics, FetchAdd_withEveryByteAddendAndBoundary_isTheBitwiseSum) {
   }
 }
 
-TEST(MaskedAtomics, RandomOperands_giveWhatTheBitwiseCodeGives) {
+TEST(MaskedAtomics, RandomOperands_giveTheResultsOfTheBitwiseReference) {
   Random random(11);
   for (int i = 0; i < 200'000; ++i) {
     const std::uint64_t old = random.next();

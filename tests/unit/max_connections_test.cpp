@@ -89,7 +89,7 @@ TEST_P(MaxConnections, CollectivesAndMessages_holdTheLimit) {
   });
 }
 
-TEST(MaxConnectionsOption, WithoutIt_noConnectionCloses) {
+TEST(MaxConnectionsOption, Connections_withoutALimit_areNeverClosed) {
   CommunicatorOptions options = limited("none");
   options.max_connections = 0;
   on_ranks(kRanks, options, [](Communicator& communicator) {

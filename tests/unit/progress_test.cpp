@@ -184,7 +184,7 @@ class EngineThatThrows : public testing::Test {
   std::shared_ptr<runtime::CommunicatorImpl> second_;
 };
 
-TEST_F(EngineThatThrows, WithEngine_whileAnotherEngineIsUsed_keepsItsOwn) {
+TEST_F(EngineThatThrows, EngineOwner_afterUseOfAnotherEngine_stillOwnsItsEngine) {
   const auto other = create(nullptr, 0);
   progress().with_engine([&] {
     EXPECT_TRUE(barrier(*other));

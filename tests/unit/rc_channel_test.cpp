@@ -600,7 +600,7 @@ TEST(RcChannel, Window_limitsTheFramesInFlight_andShrinksOnLoss) {
 
 // A paused process looks like a network that loses every frame, until the process runs again and
 // answers.
-TEST(RcChannel, PausedReceiver_causesOneRetransmission_andTheWindowStays) {
+TEST(RcChannel, PausedReceiver_causesOneRetransmission_andLeavesTheWindowUnchanged) {
   Pair pair(24);
   Bytes region(4 << 20);
   const MemoryKey key = pair[1].memory.add(region).value();
@@ -628,7 +628,7 @@ TEST(RcChannel, PausedReceiver_causesOneRetransmission_andTheWindowStays) {
   EXPECT_EQ(pair.channel(0).window().window_frames(), window);
 }
 
-TEST(RcChannel, FramesTakenBack_areSentLater_andDoNotCountAsLost) {
+TEST(RcChannel, FramesReturnedUnsent_areSentLater_andDoNotCountAsLost) {
   Pair pair(13);
   Bytes message(1000, std::byte{1});
   for (int i = 0; i < 5; ++i) ASSERT_TRUE(pair.post(0, send_of(message)).ok());

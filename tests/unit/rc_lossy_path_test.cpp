@@ -85,7 +85,7 @@ TEST_F(LossyPath, LossyPath_afterAThousandFramesWithoutLoss_sendsNoFrameTwice) {
   EXPECT_EQ(repeated(0), then);
 }
 
-TEST_F(LossyPath, TailProbeThatIsTakenBack_delaysNoFrame) {
+TEST_F(LossyPath, TailProbeReturnedUnsent_delaysNoFrame) {
   post_message(0);
   OutgoingFrame first;
   OutgoingFrame second;

@@ -84,7 +84,7 @@ TEST(RetransmissionTimeout, SteadyRoundTrips_bringTheTimeoutNearToOneRoundTrip) 
   EXPECT_EQ(timeout.current(), Nanoseconds(800'000));
 }
 
-TEST(WorkQueue, Priority_isTheHighestOfTheUncutWork) {
+TEST(WorkQueue, Priority_isTheHighestOfTheWorkNotYetCutIntoFrames) {
   const RcConfig config;
   WorkQueue works(rank_of(1), config, 0);
   std::array<std::byte, 8> note{};

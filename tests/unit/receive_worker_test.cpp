@@ -174,7 +174,7 @@ TEST_F(Receiving, IntactChunkThatDoesNotFitTheLayout_isReportedToTheOwner) {
   EXPECT_EQ(fold().chunks_malformed, 3u);
 }
 
-TEST_F(Receiving, UnexpectedChunkThatDoesNotFit_isReportedAtTheBegin) {
+TEST_F(Receiving, UnexpectedChunkThatDoesNotFit_isReportedWhenItsCollectiveBegins) {
   first_.arrive(kEpoch, 4, 1, std::byte{4});  // chunk from a rank other than the block's root
   worker_.poll(kNow);
   EXPECT_FALSE(team_.take_misfit().has_value());
@@ -243,7 +243,7 @@ TEST_F(Receiving, ReadWaitsForTheBatchThatMayPlaceTheSameChunk) {
   EXPECT_TRUE(map_->has(0, 8)) << "the batch has placed the chunk, so the READ is not needed";
 }
 
-TEST_F(Receiving, PlacementOfAUcMessage_isTheBufferOnlyForAMissingChunk) {
+TEST_F(Receiving, UcMessage_isPlacedInTheBufferOnlyIfItsChunkIsMissing) {
   using Where = device::Placement::Where;
   team_.publish(view());
   map_->mark_run(0, {5, 6});
@@ -424,7 +424,7 @@ TEST_F(Receiving, DrainRequestDuringABatch_isAnsweredOnlyByTheNextPoll) {
 
 // A run that a worker is filling must not look empty, or the chunks behind it would count as
 // present.
-TEST(SharedBits, ClearRunFound_whileAWorkerSetsBits_isNotEmpty) {
+TEST(SharedBits, ClearRun_searchedWhileAWorkerSetsBits_isNeverFoundEmpty) {
   constexpr std::uint32_t kBits = 1 << 16;
   for (int round = 0; round < 20; ++round) {
     SharedBitmap bits(kBits);

@@ -28,14 +28,14 @@ TEST(ReplayWindow, counterInOrder_isTakenOnce) {
   }
 }
 
-TEST(ReplayWindow, zero_isNeverFresh) {
+TEST(ReplayWindow, CounterZero_isNeverAccepted) {
   ReplayWindow window;
   EXPECT_FALSE(receive(window, 0));
   EXPECT_TRUE(receive(window, 1));
   EXPECT_FALSE(receive(window, 0));
 }
 
-TEST(ReplayWindow, counterAtTheOldEdge_isTakenAndTheOneBeforeIsNot) {
+TEST(ReplayWindow, OldestCounterOfTheWindow_isAccepted_andItsPredecessorIsNot) {
   for (std::uint64_t greatest = kSize; greatest < kSize + 200; ++greatest) {
     ReplayWindow window;
     ASSERT_TRUE(receive(window, greatest));

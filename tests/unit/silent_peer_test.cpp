@@ -111,7 +111,7 @@ TEST(SilentPeer, DeadPeer_isBlamed_ifThereAreTwoRanks) {
   expect_blame(ranks, Rank{0}, Rank{1}, Blame::peer);
 }
 
-TEST(SilentPeer, RankThatHearsNone_mayBeAtFaultItself) {
+TEST(SilentPeer, RankThatHearsNoPeer_mayBeAtFaultItself) {
   Ranks ranks(4);
   for (const Rank other : {Rank{1}, Rank{2}, Rank{3}}) ranks.cut(other, Rank{0});
   ranks.watch(Rank{0}, Rank{1});
@@ -119,7 +119,7 @@ TEST(SilentPeer, RankThatHearsNone_mayBeAtFaultItself) {
   expect_blame(ranks, Rank{0}, Rank{1}, Blame::either);
 }
 
-TEST(SilentPeer, RankThatNoneHears_mayBeAtFaultItself) {
+TEST(SilentPeer, RankThatNoPeerHears_mayBeAtFaultItself) {
   Ranks ranks(4);
   for (const Rank other : {Rank{1}, Rank{2}, Rank{3}}) ranks.cut(Rank{0}, other);
   ranks.watch(Rank{0}, Rank{1});
@@ -138,7 +138,7 @@ TEST(SilentPeer, OneCutPath_isBlamedOnThePeer) {
 }
 
 // Rank 0 is cut off, and its link returns for a moment.
-TEST(SilentPeer, MomentInWhichAllAnswer_endsTheSilenceOfEach) {
+TEST(SilentPeer, BriefReturnOfTheLink_restartsTheSilenceOfEveryPeer) {
   Ranks ranks(4);
   const auto cut_off = [&] {
     for (const Rank other : {Rank{1}, Rank{2}, Rank{3}}) ranks.cut(other, Rank{0});
@@ -155,7 +155,7 @@ TEST(SilentPeer, MomentInWhichAllAnswer_endsTheSilenceOfEach) {
   expect_blame(ranks, Rank{0}, Rank{1}, Blame::either);
 }
 
-TEST(SilentPeer, RankThatWasFoundLost_learnsItFromTheFinder) {
+TEST(SilentPeer, RankDeclaredLost_learnsFromTheFinderThatItIsAtFault) {
   for (const std::uint32_t count : {2u, 3u}) {
     Ranks ranks(count);
     ranks.cut(Rank{1}, Rank{0});
@@ -169,7 +169,7 @@ TEST(SilentPeer, RankThatWasFoundLost_learnsItFromTheFinder) {
   }
 }
 
-TEST(SilentPeer, RankGivenUpByACutOffPeer_blamesNeitherRankAlone) {
+TEST(SilentPeer, RankGivenUpByACutOffPeer_blamesEitherItselfOrThePeer) {
   Ranks ranks(3);
   for (const Rank other : {Rank{1}, Rank{2}}) ranks.cut(other, Rank{0});
   ranks.watch(Rank{0}, Rank{1});

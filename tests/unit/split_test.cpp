@@ -89,7 +89,7 @@ TEST(Split, OverlappingGroups_workAtTheSameTime) {
   });
 }
 
-TEST(Split, PartOfAPart_hasItsOwnRanksAndNamesThoseOfTheJob) {
+TEST(Split, SubsetOfASplit_hasItsOwnRanks_andErrorsNameRanksOfTheJob) {
   on_ranks(4, patient(), [](Communicator& whole) {
     const std::uint32_t me = index(whole.rank());
     auto upper = whole.split(me == 0 ? std::nullopt : std::optional(1u), 0, patient());

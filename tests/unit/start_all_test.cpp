@@ -63,7 +63,7 @@ TEST(StartAll, CallsOfAGroup_beginInTheirOrder_andComplete) {
   });
 }
 
-TEST(StartAll, GroupWithAWrongCall_startsNone_andNamesIt) {
+TEST(StartAll, GroupWithAWrongCall_startsNoCall_andTheErrorNamesTheWrongOne) {
   on_ranks(2, patient(), [](Communicator& communicator) {
     Calls calls(communicator);
     std::vector<CollectiveCall> list = calls.list();
@@ -80,7 +80,7 @@ TEST(StartAll, GroupWithAWrongCall_startsNone_andNamesIt) {
   });
 }
 
-TEST(StartAll, NumberOfRequestsThatDiffers_isRefused) {
+TEST(StartAll, NumberOfRequests_unequalToThatOfCalls_isRefused) {
   on_ranks(1, patient(), [](Communicator& communicator) {
     Calls calls(communicator);
     std::array<Request, 2> requests;

@@ -182,7 +182,7 @@ TEST(StoreDoor, LongContributions_passTls) {
   EXPECT_EQ(sizes, std::vector<std::size_t>(3, std::size_t{3} << 20));
 }
 
-TEST(StoreDoor, PartyOnTheWay_seesNeitherTokenNorContribution) {
+TEST(StoreDoor, Eavesdropper_whereThereIsAKey_seesNeitherTokenNorContribution) {
   for (const bool keyed : {true, false}) {
     const Key key = keyed ? key_of(1) : Key();
     Door door(key);
@@ -210,7 +210,7 @@ TEST(StoreDoor, RecordedBytesOfARank_areRefused) {
   EXPECT_EQ(no_problems(2), door.problems_of_the_job(key));
 }
 
-TEST(StoreDoor, RankWithAnotherKey_isToldAtOnce_andTheJobGoesOn) {
+TEST(StoreDoor, RankWithAnotherKey_getsAKeyErrorAtOnce_andTheJobGoesOn) {
   Door door(key_of(1));
   const Status status = door.join(1, key_of(2)).status();
   EXPECT_EQ(status.to_string(),
@@ -309,7 +309,7 @@ TEST(StoreDoor, StrangersBeyondTheLimit_areDropped_andTakeNoDescriptors) {
   EXPECT_EQ(no_problems(2), door.problems_of_the_job(key_of(1)));
 }
 
-TEST(StoreDoor, RanksOfAHost_comeAtOnce_andNoneIsRefused) {
+TEST(StoreDoor, RanksOfAHost_connectingTogether_areAllAdmitted) {
   constexpr std::uint32_t kRanks = 256;
   Door door(key_of(1), kRanks);
   std::vector<std::unique_ptr<Bootstrap>> ranks(kRanks);

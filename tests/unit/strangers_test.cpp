@@ -15,7 +15,7 @@
 namespace tutti::runtime::test {
 namespace {
 
-TEST(StrangerLimits, Process_withFewDescriptors_keepsHalfOfThem) {
+TEST(StrangerLimits, StrangerLimit_withFewDescriptors_isHalfOfTheDescriptors) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   rlimit few = before;
@@ -47,7 +47,7 @@ TEST(Strangers, BelowTheLimits_noneIsDropped) {
   EXPECT_EQ(strangers.count(), 4u);
 }
 
-TEST(Strangers, BusyNeighbourhood_losesItsOldest_andNoOther) {
+TEST(Strangers, AddressAboveItsLimit_losesItsOldestStrangers_andOthersLoseNone) {
   Strangers strangers({.total = 100, .per_neighbourhood = 3});
   const auto lone = strangers.arrive("b");
   std::vector<Strangers::Number> dropped;
@@ -64,7 +64,7 @@ TEST(Strangers, BusyNeighbourhood_losesItsOldest_andNoOther) {
   EXPECT_EQ(strangers.count(), 3u);
 }
 
-TEST(Strangers, TotalIsExceeded_busiestNeighbourhoodGivesWay) {
+TEST(Strangers, ExceededTotal_dropsTheOldestStrangerOfTheBusiestAddress) {
   Strangers strangers({.total = 4, .per_neighbourhood = 3});
   strangers.arrive("a");
   const auto first_of_busiest = strangers.arrive("b");
@@ -76,7 +76,7 @@ TEST(Strangers, TotalIsExceeded_busiestNeighbourhoodGivesWay) {
   EXPECT_EQ(strangers.surplus(), first_of_busiest);
 }
 
-TEST(Strangers, MemberIsNotCounted_andUnknownNumbersAreIgnored) {
+TEST(Strangers, StrangerThatLeft_isNotCounted_andASecondLeaveIsIgnored) {
   Strangers strangers({.total = 1, .per_neighbourhood = 1});
   const auto member = strangers.arrive("a");
   strangers.leave(member);

@@ -162,7 +162,7 @@ TEST(TaggedMessages, RoomAtTheReceiver_isReturned_soThatALongStreamStaysEager) {
   });
 }
 
-TEST(TaggedMessages, MessageToTheOwnRank_isReceivedThere_beforeAndAfterItsReceive) {
+TEST(TaggedMessages, MessageToTheOwnRank_sentBeforeOrAfterItsReceive_arrives) {
   on_ranks(1, patient(), [](Communicator& communicator) {
     for (const std::size_t size : {std::size_t{0}, std::size_t{8}, kLongBytes}) {
       const Bytes wanted = pattern(size, 3);
@@ -183,7 +183,7 @@ TEST(TaggedMessages, MessageToTheOwnRank_isReceivedThere_beforeAndAfterItsReceiv
   });
 }
 
-TEST(TaggedMessages, MessageLongerThanTheBuffer_endsOnlyItsReceive_withBothLengths) {
+TEST(TaggedMessages, MessageLongerThanTheBuffer_failsOnlyItsReceive_namingBothLengths) {
   on_ranks(2, patient(), [](Communicator& communicator) {
     for (const std::size_t size : {std::size_t{500}, kLongBytes}) {
       Bytes bytes(size);
@@ -238,7 +238,7 @@ TEST(TaggedMessages, WrongRanks_areRefusedByName) {
   });
 }
 
-TEST(TaggedMessages, Abort_endsEveryCallAtEveryRank_withTheRankThatAborted) {
+TEST(TaggedMessages, Abort_failsEveryCallAtEveryRank_andErrorsNameTheAbortingRank) {
   std::latch both_called(2);
   on_ranks(2, patient(), [&both_called](Communicator& communicator) {
     Bytes buffer(kLongBytes);

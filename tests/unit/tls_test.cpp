@@ -70,7 +70,7 @@ Bytes carry(TlsSession& client, TlsSession& server, std::size_t piece = SIZE_MAX
 
 Code code_of(TlsSession& session) { return session.feed(Bytes(1)).code(); }
 
-TEST(Tls, EndsWithOneKey_readWhatTheOtherWrites) {
+TEST(Tls, ClientAndServerWithOneKey_readEachOthersData) {
   for (const std::size_t piece : {std::size_t{1}, std::size_t{7}, SIZE_MAX}) {
     auto client = session_of(Role::client);
     auto server = session_of(Role::server);
@@ -89,13 +89,13 @@ TEST(Tls, EndsWithOneKey_readWhatTheOtherWrites) {
   }
 }
 
-TEST(Tls, PlainBytes_beforeTheHandshake_cannotBeWritten) {
+TEST(Tls, Write_beforeTheHandshake_isRefused) {
   auto client = session_of(Role::client);
   EXPECT_EQ(client.write(bytes_of("too early")).code(), Code::internal);
   EXPECT_EQ(client.state(), State::handshaking);
 }
 
-TEST(Tls, OtherKey_isToldFromOtherErrors_atBothEnds) {
+TEST(Tls, DifferentKeys_failBothEnds_withADistinctError) {
   auto client = session_of(Role::client, 1);
   auto server = session_of(Role::server, 2);
   carry(client, server);
@@ -104,7 +104,7 @@ TEST(Tls, OtherKey_isToldFromOtherErrors_atBothEnds) {
   EXPECT_NE(client.feed(Bytes(1)).message().find("another key"), std::string::npos);
 }
 
-TEST(Tls, PlainPeer_doesNotSpeakTls) {
+TEST(Tls, PeerWithoutTls_isRefusedAsUnsupported) {
   for (const std::string_view text :
        {std::string_view("GET / HTTP/1.1"), std::string_view("T"),
         std::string_view("\x16\x02 more"), std::string_view("\x16\x03\x01\x00\x03xyz!", 9)}) {
@@ -118,7 +118,7 @@ TEST(Tls, PlainPeer_doesNotSpeakTls) {
   }
 }
 
-TEST(Tls, MessageThatAnnouncesMuch_isRefusedBeforeMemoryIsReserved) {
+TEST(Tls, MessageWithAHugeLength_isRefusedBeforeMemoryIsReserved) {
   auto server = session_of(Role::server);
   const Bytes huge = bytes_of(std::string_view("\x16\x03\x01\x40\x00\x01\x01\xff\xff", 9));
   EXPECT_EQ(server.feed(huge).code(), Code::unsupported);
@@ -149,7 +149,7 @@ TEST(Tls, CutHandshake_leavesBothEndsWaiting) {
   }
 }
 
-TEST(Tls, ChangedBytes_neverOpenAServer) {
+TEST(Tls, ChangedClientHello_neverOpensAServerSession) {
   std::mt19937 random(1);
   for (int run = 0; run < 300; ++run) {
     auto client = session_of(Role::client);

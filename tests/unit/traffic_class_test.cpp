@@ -70,7 +70,7 @@ TEST(TrafficClass, Ipv6Datagram_arrivesWithTheCodePoint) {
   EXPECT_EQ(class_of_datagram(AF_INET6, interface->address), 10 << 2);
 }
 
-TEST(TrafficClass, Socket_takesTheClassOfThePriorityThatItSends_andGivesItUpAgain) {
+TEST(TrafficClass, Socket_whenThePriorityOfItsDataChanges_changesItsTrafficClass) {
   for (const int family : {AF_INET, AF_INET6}) {
     const auto socket = open_udp(family);
     if (!socket) continue;
@@ -114,16 +114,16 @@ TEST(TrafficClass, ThreeClasses_areThoseOfThePriorities) {
   EXPECT_EQ(classes->of(Priority::high), (TrafficClass{46, 5}));
 }
 
-TEST(TrafficClass, TextOfAnotherForm_isRefusedAndItsSourceNamed) {
+TEST(TrafficClass, MalformedText_isRefused_andTheErrorNamesItsSource) {
   CommunicatorOptions options;
   for (const char* text : {"64", "46/16", "46/", "/5", "high", "46/5/1", " 46", "-1", "0,46",
                            "0,0,", "0,0,64", "0,0,0,0"}) {
     options.traffic_class = text;
     EXPECT_EQ(runtime::traffic_classes(options).status().message(),
               std::string("the option traffic_class is \"") + text +
-                  "\": use a code point from 0 to 63, or with a priority from 0 to 15 after a "
-                  "slash, such as 46 or 46/5, or three of these for calls of low, normal and high "
-                  "priority, such as 8,0,46");
+                  "\": use a DSCP from 0 to 63, such as 46, optionally with a socket priority "
+                  "from 0 to 15 after a slash, such as 46/5, or three such values for calls of "
+                  "low, normal and high priority, such as 8,0,46");
   }
 }
 

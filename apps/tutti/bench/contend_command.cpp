@@ -135,7 +135,8 @@ Status set_place(const ContendOptions& options) {
   }
   if (options.master.empty()) {
     return failure(Code::invalid_argument,
-                   "--rank lacks a rendezvous: add --master or --rendezvous");
+                   "--rank needs an address or a folder where the ranks meet: add --master or "
+                   "--rendezvous");
   }
   const std::string first = options.master.substr(0, options.master.find(','));
   setenv("MASTER_ADDR", first.c_str(), 1);

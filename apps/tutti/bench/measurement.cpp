@@ -134,7 +134,7 @@ Result<Measured> Repetitions::result() const {
   if (own_ns_.empty()) {
     return failure(
         Code::timeout,
-        "in none of {} repetitions did all ranks start on time: stop other programs on this host",
+        "a rank started late in each of {} repetitions: stop other programs on this host",
         attempts_);
   }
   Measured measured;

@@ -94,7 +94,8 @@ Result<Plan> plan_multicast(const PlanInput& input) {
   plan.chunks = plan.chunks_per_block * blocks;
   if (plan.chunks > protocol::BlockLayout::kMaxChunks) {
     return failure(Code::invalid_argument,
-                   "the collective has {} chunks, but PSNs number at most {}: use larger chunks",
+                   "the collective has {} chunks, more than the {} that a PSN can tell apart: "
+                   "use larger chunks",
                    plan.chunks, protocol::BlockLayout::kMaxChunks);
   }
   const protocol::Sequencer sequencer(blocks, std::max(1u, input.chains));

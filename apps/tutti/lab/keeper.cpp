@@ -125,7 +125,8 @@ Status failed_set_up(const Report& report, bool user_namespace) {
     case SetUp::ready:
       break;
   }
-  return failure(Code::internal, "the lab's keeper process failed at an unknown step");
+  return failure(Code::internal,
+                 "the process that holds the lab's namespaces failed at an unknown step");
 }
 
 Result<device::Descriptor> open_namespace(pid_t pid, const char* kind) {
@@ -165,7 +166,8 @@ Result<Keeper> Keeper::start() {
   plan.report = write_end.get();
 
   const pid_t pid = fork();
-  if (pid < 0) return system_failure(errno, "cannot start the lab's keeper");
+  if (pid < 0)
+    return system_failure(errno, "cannot start the process that holds the lab's namespaces");
   if (pid == 0) keep(plan);
   write_end = {};
   Keeper keeper(pid);
@@ -175,7 +177,8 @@ Result<Keeper> Keeper::start() {
     count = read(read_end.get(), &report, sizeof report);
   } while (count < 0 && errno == EINTR);
   if (count != static_cast<ssize_t>(sizeof report)) {
-    return failure(Code::system, "the lab's keeper (process {}) ended before it was ready", pid);
+    return failure(Code::system,
+                   "process {}, which holds the lab's namespaces, ended before it was ready", pid);
   }
   if (report.state != SetUp::ready) return failed_set_up(report, plan.user_namespace);
 

@@ -278,8 +278,8 @@ Status Lab::Parts::wait_for_switch_address() const {
     std::this_thread::sleep_for(kStep);
   }
   return failure(Code::timeout,
-                 "the switch of lab '{}' got no IPv6 address in 5 s and cannot send queries: "
-                 "leave IPv6 off",
+                 "the switch of lab '{}' got no IPv6 address in 5 s and cannot send MLD queries: "
+                 "make the lab without IPv6",
                  options().name);
 }
 
@@ -446,7 +446,8 @@ Result<Lab> Lab::attach(const std::string& name) {
   Result<LabState> state = recorded(name);
   if (!state) return state.status();
   if (state->abandoned()) {
-    return failure(Code::invalid_argument, "lab '{}' is gone: its owner (process {}) has ended",
+    return failure(Code::invalid_argument,
+                   "lab '{}' is gone, because its owner (process {}) has ended: make the lab again",
                    name, state->owner);
   }
   auto parts = std::make_unique<Parts>();
@@ -501,7 +502,7 @@ Result<pid_t> Lab::spawn_on(int host, launch::SpawnRequest request) const {
 Result<pid_t> Lab::spawn_at_aggregator(int aggregator, launch::SpawnRequest request) const {
   if (aggregator < 0 || aggregator >= aggregators()) {
     return failure(Code::invalid_argument,
-                   "lab '{}' has {} aggregator places: make a lab with at least {} aggregators",
+                   "lab '{}' has room for {} aggregators: make a lab with at least {} aggregators",
                    name(), aggregators(), aggregator + 1);
   }
   request.place = parts_->at_aggregator(aggregator);

@@ -87,7 +87,8 @@ Result<std::uint32_t> parse_burst(const std::string& text) {
     return static_cast<std::uint32_t>(value * scale);
   }
   return failure(Code::invalid_argument,
-                 "burst '{}' is not a size: use auto, 128kb or a number of bytes up to 64mb", text);
+                 "burst '{}' is not a size: use auto, or 1 byte to 64mb, such as 4096 or 128kb",
+                 text);
 }
 
 Result<Impairments> impairments_from(const TypedOptions& typed) {
@@ -335,7 +336,7 @@ int print_cores(const std::string& name, const PlacesInUse& in_use) {
     return complain(
         failure(Code::invalid_argument,
                 "--hosts {} --aggregators {}: lab '{}' has only {} hosts and {} aggregators: use "
-                "at most these numbers",
+                "no more than the lab has",
                 hosts, aggregators, name, lab->hosts(), lab->aggregators()));
   }
   int number = 0;

@@ -143,7 +143,7 @@ Status prepare_folder() {
 /// that no process reads a partly written file.
 Result<std::string> write_atomic(const LabState& state) {
   const std::string path = fmt::format("{}.{}", path_of(state.options.name), getpid());
-  Result<device::Descriptor> file = Status(Code::system, "no folder");
+  Result<device::Descriptor> file = Status(Code::system, "the record of the lab was not written");
   // If another process removes its last lab, it also removes the folder. This can happen between
   // the two calls below, so both are repeated.
   for (int attempt = 0; attempt < 100 && !file; ++attempt) {

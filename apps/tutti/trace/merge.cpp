@@ -68,7 +68,8 @@ Result<std::vector<std::string>> files_of(const std::string& directory, const st
   const auto found = job.empty() && jobs.size() == 1 ? jobs.begin() : jobs.find(job);
   if (found != jobs.end()) return found->second;
   return failure(Code::invalid_argument,
-                 "cannot choose a job in {}, which has traces of {}: name one with --job",
+                 "cannot choose a job in {}, which has traces of the jobs {}: name one of them "
+                 "with --job",
                  directory, fmt::join(names, ", "));
 }
 

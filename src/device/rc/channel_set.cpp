@@ -261,8 +261,8 @@ Status ChannelSet::post(Instant now, const WorkRequest& request) {
   if (channel != nullptr) return channel->post(now, request);
   return failure(
       Code::resource_exhausted,
-      "rank {} has no free connection for work to rank {} ({} are open, and work may use "
-      "{} at a time): await completions before posting this work",
+      "rank {} has no free connection for work to rank {} ({} connections are open, and at most "
+      "{} may carry work at a time): await completions before posting this work",
       index(me_), index(request.peer), open_.size(), work_limit());
 }
 

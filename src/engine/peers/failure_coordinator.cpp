@@ -49,7 +49,7 @@ void FailureCoordinator::fail_without_slow_path(Rank source) {
 
 void FailureCoordinator::fail_with_other_sizes(Rank source, std::size_t bytes) {
   fail(misfit(source, Code::invalid_argument,
-              "{} multicast {} bytes that do not fit this rank's call: call with the "
+              "{} sent {} bytes by multicast that do not fit this rank's call: call with the "
               "same sizes and root on all ranks",
               names_.of(source), bytes));
 }

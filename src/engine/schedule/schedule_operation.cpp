@@ -96,7 +96,7 @@ Result<std::unique_ptr<ScheduleOperation>> ScheduleOperation::create(
     ScheduleCall call, std::shared_ptr<WorkspacePool> pool) {
   for (schedule::TaskIndex t = 0; t < call.schedule->tasks().size(); ++t) {
     if (!executable(call.schedule->tasks()[t].kind))
-      return failure(Code::unsupported, "the host's executor cannot run {}: use another algorithm",
+      return failure(Code::unsupported, "the host cannot carry out {}: use another algorithm",
                      schedule::describe(*call.schedule, t));
   }
   std::unique_ptr<ScheduleOperation> operation(

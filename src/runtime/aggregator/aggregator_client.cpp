@@ -304,7 +304,8 @@ Aggregation::Outcome Aggregation::submit(Collective collective, Rank root,
   const std::uint64_t block_bytes = scatters ? output.size() : input.size();
   const bool scaled = call.operation == ReduceOperation::premultiplied_sum;
   if (scaled && call.factor.size() != element) {
-    return failure(Code::invalid_argument, "the factor has {} bytes: pass one element of type {}",
+    return failure(Code::invalid_argument,
+                   "the factor of premultiplied_sum has {} bytes: pass one element of type {}",
                    call.factor.size(), to_string(call.type));
   }
   Prepared prepared{.call = {.kind = kind_of(collective),

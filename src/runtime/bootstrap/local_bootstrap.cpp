@@ -72,7 +72,7 @@ class Exchange {
     }
     if (gone.empty()) return;
     fail(failure_of(to_ranks(gone), Code::peer_failed,
-                    "{} left before exchange {} of the bootstrap", describe_ranks(gone),
+                    "{} left the job before exchange {} of the bootstrap", describe_ranks(gone),
                     exchange_));
   }
 

@@ -72,7 +72,7 @@ Result<std::vector<Rank>> agree_on_split(Bootstrap& whole, const SplitChoice& mi
     if (!choice || (expected && !joins) || (joins && choice->named != mine.named)) {
       return failure_of({rank_of(r), whole.rank()}, Code::invalid_argument,
                         "rank {} has not named the same ranks as rank {}: pass the same list at "
-                        "each rank that it names",
+                        "every rank in the list",
                         r, index(whole.rank()));
     }
     if (joins) members.emplace_back(choice->key, rank_of(r));

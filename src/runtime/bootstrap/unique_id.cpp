@@ -137,7 +137,8 @@ Result<UniqueId> make_unique_id(const std::string& host) {
   if (!offers().put(*token, std::move(*server))) {
     return failure(
         Code::resource_exhausted,
-        "{} unique ids of this process have not been joined by rank 0: join or discard one first",
+        "this process holds {} unique ids that rank 0 has not used, the limit: join with one of "
+        "them as rank 0, or discard one",
         kMaxOffers);
   }
   return id;

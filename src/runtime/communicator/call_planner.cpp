@@ -154,9 +154,9 @@ Result<CallPlanner::Chosen> CallPlanner::choose(const CollectiveCall& call,
   }
   if (options.algorithm == kHierarchical) {
     return failure(Code::unsupported,
-                   "{} cannot be hierarchical: call barrier, broadcast or allgather, place equally "
-                   "many consecutive ranks on each of several hosts, name no device, and do not "
-                   "set TUTTI_HIERARCHY=flat",
+                   "{} cannot use the algorithm hierarchical, which needs barrier, broadcast or "
+                   "allgather, equally many consecutive ranks on each of several hosts, the "
+                   "device auto, and TUTTI_HIERARCHY other than flat: name another algorithm",
                    to_string(call.collective));
   }
   auto entry = collectives::find_algorithm(call.collective, name);

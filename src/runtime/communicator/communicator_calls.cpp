@@ -27,9 +27,10 @@ Status start_all(Communicator& communicator, std::span<const CollectiveCall> cal
   runtime::CommunicatorImpl& state = *communicator.state_;
   return at_home(state, [&]() -> Status {
     if (calls.size() != requests.size()) {
-      return failure(Code::invalid_argument,
-                     "start_all: {} calls and {} requests: give as many of each", calls.size(),
-                     requests.size());
+      return failure(
+          Code::invalid_argument,
+          "start_all: {} calls and {} requests are given: give one request for each call",
+          calls.size(), requests.size());
     }
     std::vector<runtime::CallRoute::PreparedRun> runs;
     for (std::size_t i = 0; i < calls.size(); ++i) {

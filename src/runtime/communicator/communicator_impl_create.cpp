@@ -59,7 +59,9 @@ Result<std::uint32_t> receive_workers(const CommunicatorOptions& options) {
   const auto [rest, error] = std::from_chars(text, end, workers);
   if (error == std::errc{} && rest == end) return workers;
   return failure(Code::invalid_argument,
-                 "TUTTI_RECEIVE_WORKERS=\"{}\" is not a number of threads: use 0 for none", text);
+                 "TUTTI_RECEIVE_WORKERS=\"{}\" is not a number of threads: use 1 or more, or 0 "
+                 "for none",
+                 text);
 }
 
 std::vector<std::string> host_names(const std::vector<PeerOptions>& greetings) {

@@ -129,9 +129,9 @@ Result<device::ip::TrafficClasses> traffic_classes(const CommunicatorOptions& op
     return device::ip::TrafficClasses{{*classes[0], *classes[1], *classes[2]}};
   return failure(
       Code::invalid_argument,
-      "{} is \"{}\": use a code point from 0 to {}, or with a priority from 0 to {} "
-      "after a slash, such as 46 or 46/5, or three of these for calls of low, normal and "
-      "high priority, such as 8,0,46",
+      "{} is \"{}\": use a DSCP from 0 to {}, such as 46, optionally with a socket priority "
+      "from 0 to {} after a slash, such as 46/5, or three such values for calls of low, normal "
+      "and high priority, such as 8,0,46",
       source, text, kMostDscp, kMostPriority);
 }
 

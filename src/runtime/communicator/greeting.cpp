@@ -157,7 +157,8 @@ Result<PeerOptions> PeerOptions::decode(std::span<const std::byte> bytes) {
   for_each_field(greeting, [&reader](const char* name, auto& field) { reader.read(name, field); });
   if (reader.damaged() == nullptr) return greeting;
   return failure(Code::invalid_argument,
-                 "the peer options are damaged at {}: use one version of Tutti on all ranks",
+                 "the peer options are damaged at the field {}: use one version of Tutti on all "
+                 "ranks",
                  reader.damaged());
 }
 

@@ -48,7 +48,9 @@ Bytes KeyAgreement::first(std::span<const std::byte> peer_options) const {
 Status KeyAgreement::check(const KeyOffer& offer, std::uint32_t rank) const {
   if (offer.rank != rank || offer.size != own_.size) {
     return failure(Code::invalid_argument,
-                   "rank {} offers the key of rank {} of {}: give every process a rank of its own",
+                   "the bootstrap returned the key offer of rank {1} of {2} ranks as that of "
+                   "rank {0}: give every process a rank of its own, and all the same number of "
+                   "ranks",
                    rank, offer.rank, offer.size);
   }
   if (offer.keyed != own_.keyed) {

@@ -110,8 +110,8 @@ Status Lowering::check() const {
     std::uint32_t& next = (sends ? next_send : next_receive)[task.peer];
     if (task.slot != next++)
       return failure(Code::unsupported,
-                     "{} is out of order, because the next match slot to that rank is {}: list the "
-                     "messages of a connection by ascending slot",
+                     "{} is out of order, because the next match slot of its connection is {}: "
+                     "list the messages of a connection by ascending match slot",
                      describe(from_, t), next - 1);
   }
   return {};

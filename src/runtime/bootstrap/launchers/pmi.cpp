@@ -143,8 +143,9 @@ Status PmiClient::start() {
 Status PmiClient::put(std::string_view key, std::string_view value) {
   if (value.size() >= max_value_bytes_) {
     return failure(Code::unsupported,
-                   "the PMI of this launcher stores only values shorter than {} bytes, not one of "
-                   "{}: set TUTTI_BOOTSTRAP to tcp://HOST:PORT with the address of rank 0",
+                   "the PMI of this launcher stores only values shorter than {} bytes, but the "
+                   "value has {}: set TUTTI_BOOTSTRAP to tcp://HOST:PORT with the address of "
+                   "rank 0",
                    max_value_bytes_, value.size());
   }
   return ask(fmt::format("cmd=put kvsname={} key={} value={}", space_, key, value), "put_result")
@@ -172,8 +173,8 @@ Result<std::unique_ptr<Bootstrap>> bootstrap_from_pmi(const Environment& environ
   if (mpi_presence() != MpiPresence::absent) {
     return failure(
         Code::unsupported,
-        "rank {} uses MPI, which alone may use the launcher's PMI connection: give MPI_Allgather "
-        "as the bootstrap callback, or set TUTTI_BOOTSTRAP to tcp:// or env://",
+        "rank {} uses MPI, so that only MPI may use the launcher's PMI connection: give "
+        "MPI_Allgather as the bootstrap callback, or set TUTTI_BOOTSTRAP to tcp:// or env://",
         index((*place)->rank));
   }
   auto socket = take_descriptor(environment);

@@ -21,7 +21,7 @@ Status Rendezvous::check(const Hello& hello) const {
   if (!owner && !crypto::equal(hello.token, token_)) {
     return failure(Code::invalid_argument,
                    "the store at {} belongs to another job: give every job its own address and "
-                   "port, or the same TUTTI_RUN_ID to all ranks of this one",
+                   "port, or set the same TUTTI_RUN_ID on all ranks of this job",
                    where_);
   }
   const auto size = static_cast<std::uint32_t>(members_.size());
@@ -38,8 +38,8 @@ Status Rendezvous::check(const Hello& hello) const {
   }
   if (hello.rank == 0 && !owner) {
     return failure(Code::invalid_argument,
-                   "rank 0 of the job at {} is the process that runs the store there: give every "
-                   "process a rank of its own",
+                   "a process joined the job at {} as rank 0, but rank 0 is the process that "
+                   "runs the store there: give every process a rank of its own",
                    where_);
   }
   if (hello.remaining_ms == 0) {
@@ -80,8 +80,9 @@ Status Rendezvous::contribute(std::uint32_t rank, Gather gather, Deadline now) {
   Member& member = members_[rank];
   if (!joined_ || member.waiting || gather.exchange != exchange_) {
     Status status = failure_of({rank_of(rank)}, Code::internal,
-                               "rank {} is at exchange {} of the bootstrap while the job is at {}: "
-                               "make the same collective calls in the same order on all ranks",
+                               "rank {} is at exchange {} of the bootstrap while the job is at "
+                               "exchange {}: make the same collective calls in the same order on "
+                               "all ranks",
                                rank, gather.exchange, exchange_);
     fail(status);
     return status;
@@ -184,8 +185,8 @@ Status Rendezvous::missing_ranks(Nanoseconds timeout) const {
                       describe_ranks(absent), where_, describe_duration(timeout));
   }
   return failure_of(to_ranks(gave_up), Code::timeout,
-                    "{} joined at {} but gave up before all ranks had joined, within {}: give all "
-                    "ranks the same timeout",
+                    "not all ranks had joined at {1} within {2}, because {0} joined but gave up "
+                    "earlier: give all ranks the same timeout",
                     describe_ranks(gave_up), where_, describe_duration(timeout));
 }
 
