@@ -23,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kMaxFrames = 64;
-constexpr int kSignal = SIGSYS;  // threads of the library block every signal but those of faults
+constexpr int kSignal = SIGSYS;  // a fault signal: the library's threads block all others
 constexpr auto kThreadPatience = std::chrono::milliseconds(500);
 
 std::atomic<Clock::rep> last_sign{0};

@@ -60,11 +60,11 @@ inline Bytes change(const Bytes& one, const Bytes& other, Random& random) {
       bytes.resize(bytes.size() + 1 + random.below(64),
                    static_cast<std::byte>(random.below(2) * random.next()));
       break;
-    case 5:  // the header of one, the payload of the other
+    case 5:  // the header of `one`, then the payload of `other`
       bytes.resize(std::min(wire::kHeaderBytes, bytes.size()));
       bytes.insert(bytes.end(), cut(other, wire::kHeaderBytes), other.end());
       break;
-    case 6: {  // the beginning of one, the end of the other
+    case 6: {  // the beginning of `one`, then the end of `other`
       const std::size_t at = random.below(bytes.size());
       bytes.resize(at);
       bytes.insert(bytes.end(), cut(other, at), other.end());

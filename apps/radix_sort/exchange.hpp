@@ -32,8 +32,8 @@ class Exchange {
   tutti::Status run(const Routes& routes, std::span<const std::byte> parts,
                     std::span<std::byte> arrived, std::size_t key_bytes);
 
-  /// Bytes over all ranks and exchanges so far: of the keys that had to move to another rank, and
-  /// of the padded blocks that carried these keys.
+  /// Totals over all ranks and all exchanges so far: the bytes of the keys that had to move to
+  /// another rank, and the bytes of the padded blocks that carried these keys.
   std::uint64_t moved_bytes() const { return moved_bytes_; }
   std::uint64_t carried_bytes() const { return carried_bytes_; }
 

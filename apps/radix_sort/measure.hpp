@@ -20,8 +20,8 @@ struct Timings {
   /// Duration of each phase in each sort, averaged over the ranks, in ns.
   std::array<std::vector<std::int64_t>, kPhases> phases_ns;
 
-  /// Shortest time of any rank in the Allgather of each pass, summed over the passes of a sort, in
-  /// ns. The shortest time excludes the wait for late ranks, so overlap can hide all of it.
+  /// For each pass, the shortest time of any rank in the Allgather; summed over the passes of a
+  /// sort, in ns. This time contains no wait for late ranks, so overlap can hide all of it.
   std::vector<std::int64_t> least_allgather_ns;
 
   std::int64_t median_ns() const;

@@ -75,7 +75,7 @@ tutti::Status Sorter<Key>::prepare(tutti::Communicator& communicator) {
     if (!prepared) return prepared.status();
     allgather_[static_cast<std::size_t>(variant)] = std::move(*prepared);
   }
-  // Preparing an Alltoall reports an unknown algorithm before anything is sorted.
+  // The Alltoall is prepared here only to detect an unknown algorithm before the sort begins.
   const tutti::CollectiveCall exchange{
       .collective = tutti::Collective::alltoall,
       .options = {.algorithm = tutti::Algorithm(options_.alltoall)}};
@@ -106,7 +106,7 @@ tutti::Status Sorter<Key>::run_pass(std::vector<Key>& keys, std::uint32_t pass, 
     if (tutti::Status status = histograms->wait(); !status) return status;
   } else if (options_.progress == Progress::test) {
     meanwhile = &*histograms;
-    meanwhile->test();  // sends the first chunks before the local work begins
+    meanwhile->test();  // test() sends the first chunks now
   }
   watch.end(Phase::allgather);
   order_locally(keys, pass, meanwhile);

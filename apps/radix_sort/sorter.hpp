@@ -25,8 +25,8 @@ inline constexpr std::size_t kVariants = 2;
 
 /// How the Allgather makes progress while this rank orders its local keys.
 enum class Progress : std::uint8_t {
-  thread,  ///< by the library's progress thread
-  test,    ///< by calls of Request::test between batches of keys, without a second thread
+  thread,  ///< the library's progress thread advances the Allgather
+  test,    ///< this rank calls Request::test between batches of keys; no second thread is needed
 };
 
 /// The timed phases of a sort.
@@ -96,7 +96,7 @@ class Sorter {
   std::vector<Key> ordered_;         ///< keys of this rank in digit order
   std::vector<Key> arrived_;         ///< received keys, ordered by source rank
   std::vector<std::uint64_t> next_;  ///< position in arrived_ of the next key from each source rank
-  /// Prepared Allgather of the histograms for each variant, which all passes use.
+  /// The prepared Allgather of the histograms for each variant; every pass starts this Allgather.
   std::array<std::optional<tutti::Prepared>, kVariants> allgather_;
   PhaseTimes times_{};
   /// Time in the Allgather, indexed by pass.

@@ -14,8 +14,8 @@ struct RunOptions {
   std::uint32_t count = 1;
   std::vector<std::string> program;  ///< program, found by PATH, and its arguments
   bool prefix = true;                ///< whether each line of a rank's output begins with "[rank] "
-  /// Time that the other ranks have to end after the first failure, before SIGTERM; also the time
-  /// from SIGTERM to SIGKILL.
+  /// Time from the first failure to the SIGTERM for the other ranks; also the time from SIGTERM to
+  /// SIGKILL.
   Nanoseconds grace = std::chrono::seconds(10);
   Nanoseconds timeout{0};  ///< time limit of the whole job; 0: no limit
   /// Name of each rank's network namespace, in which "{}" is replaced by the rank: "lab-h{}" is

@@ -161,8 +161,8 @@ Result<Session> Session::create(const SessionOptions& options) {
 }
 
 Status Session::learn_locations(const SessionOptions& options) {
-  // The ranks exchange their locations twice: the first exchange shows whether all share one
-  // network, which determines the interface that the second one reports.
+  // The ranks exchange their locations twice. The first exchange shows whether all ranks share one
+  // network; this determines the interface, which the second exchange reports.
   const std::string& boot = runtime::boot_identity();
   Location mine{runtime::host_name(), boot + runtime::namespace_identity("time"),
                 boot + runtime::namespace_identity("net"), ""};

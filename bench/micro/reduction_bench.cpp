@@ -36,15 +36,16 @@ constexpr std::size_t kMaxOperands = 16;
 
 using Words = std::vector<std::uint64_t>;
 
-/// The operands and the result of all benchmarks. Their bits are numbers that neither overflow nor
-/// underflow in any floating-point type.
+/// The operands and the result of all benchmarks. The bits are chosen so that results neither
+/// overflow nor underflow in any floating-point type.
 class Streams {
  public:
   explicit Streams(std::size_t bytes) : bytes_(bytes), result_(bytes / 8) {
     for (std::size_t i = 0; i < kMaxOperands; ++i) {
       Words words(bytes / 8);
-      // Every 16 bits have a value from 0x3f00 to 0x3fff. As float16 this is a number between 1 and
-      // 2; as the upper bits of a wider float it is a number near 1.
+      // Each group of 16 bits has a value from 0x3f00 to 0x3fff. As float16 this is a number
+      // between 1 and 2; as the upper bits of any other floating-point type it is a number between
+      // 2^-15 and 2.
       for (std::size_t w = 0; w < words.size(); ++w) {
         words[w] = (tutti::draw(i, w) & 0x00ff'00ff'00ff'00ffu) | 0x3f00'3f00'3f00'3f00u;
       }
@@ -97,8 +98,8 @@ void triad(Streams& streams, std::size_t operands) {
   triad_of<16>(streams.result(), streams, words);
 }
 
-/// Copies half as many bytes as `streams_moved` vectors have, so that the bytes read and written
-/// together are those of `streams_moved` vectors.
+/// Copies half the bytes of `streams_moved` vectors. A copy reads and writes each byte, so it moves
+/// as many bytes as `streams_moved` vectors have.
 void copy(Streams& streams, std::size_t streams_moved) {
   std::size_t left = streams.bytes() * streams_moved / 2;
   for (std::size_t i = 0; left != 0; ++i) {

@@ -25,9 +25,9 @@ double processor_seconds() {
   return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
 }
 
-/// Makes the simulated network. Up to 216 ranks it is that of [Khalilov24] 6.2: 12 leaf switches
-/// with 18 hosts each, 6 spine switches, and 3 links between each leaf and each spine. For more
-/// ranks it is a fat tree with three levels of switches of radix 32.
+/// Makes the simulated network. Up to 216 ranks, this is the network of [Khalilov24] 6.2: 12 leaf
+/// switches with 18 hosts each, 6 spine switches, and 3 links between each leaf and each spine. For
+/// more ranks, it is a fat tree with three levels of switches of radix 32.
 std::vector<s4u::Host*> make_network(std::uint32_t ranks) {
   std::vector<s4u::Host*> hosts;
   const s4u::ClusterCallbacks callbacks(

@@ -218,7 +218,8 @@ class Measurement {
       const auto work_ns = contender_.gather(work_ns_);
       if (!work_ns.empty()) attempt.work_ns = *std::max_element(work_ns.begin(), work_ns.end());
     }
-    // A check before all ranks have finished would take the core from an unfinished rank.
+    // The check waits until all ranks have finished the collective, because it would take the core
+    // from a rank that still runs.
     contender_.barrier();
     attempt.wrong_bytes = check();
     if (contender_.rank() != 0) return attempt;

@@ -57,8 +57,8 @@ struct Options {
   std::string name = "unnamed";  ///< name of the contender in the printed lines
   /// Names of the operations to measure; operation_names() lists all. `pair` starts an allgather
   /// and a reduce_scatter at the same time. An operation with the prefix `loop_` reports the mean
-  /// time over many calls in sequence. With the prefix `overlap_` it starts the collective, does
-  /// work that takes as long as the collective alone, and then waits.
+  /// time over many calls in sequence. An operation with the prefix `overlap_` starts the
+  /// collective, does work that takes as long as the collective alone, and then waits.
   std::vector<std::string> operations = {"none", "broadcast", "allgather"};
   std::vector<std::size_t> sizes = {
       65536};  ///< size of the vector (broadcast) or of each rank's block (allgather), in bytes

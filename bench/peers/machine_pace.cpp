@@ -1,6 +1,6 @@
-// Prints how fast this machine is at the moment, as one JSON object. It has the times of a system
-// call and of a memory copy on the slowest core, while all cores work. A virtual machine may share
-// cores and memory with others, so its speed varies over minutes.
+// Prints how fast this machine is at the moment, as one JSON object: the times of a system call and
+// of a memory copy on the slowest core, while all cores work. A virtual machine may share cores and
+// memory with others, so its speed varies over minutes.
 #include <pthread.h>
 #include <sched.h>
 #include <unistd.h>

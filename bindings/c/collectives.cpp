@@ -134,7 +134,8 @@ Arguments& Arguments::options(const tutti_call_options_t* given, bool will_wait)
   return *this;
 }
 
-/// The converted arguments of a call, which `write` makes, or the first error found in them.
+/// Converts the arguments of a call by calling `write`. Returns an error if `write` found an error
+/// in the arguments.
 template <typename Write>
 Result<Arguments> arguments_of(tutti_comm_t* comm, const Write& write) {
   if (comm == nullptr) return null_argument("collective", "comm");
@@ -169,7 +170,7 @@ tutti_status_t launch(tutti_comm_t* comm, const tutti_call_options_t* options,
   });
 }
 
-/// The arguments that a call structure gives.
+/// Returns a function that reads and converts the arguments in a tutti_call_t.
 auto described_by(const tutti_call_t* given) {
   return [=](Communicator& of) {
     Arguments made(Collective::barrier);

@@ -55,7 +55,7 @@ Result<CommunicatorOptions> to_options(const tutti_comm_options_t* given) {
   return options;
 }
 
-/// Creates a communicator by `make`, which gets the converted options, and stores its handle in
+/// Creates a communicator by calling `make` with the converted options, and stores its handle in
 /// *comm.
 template <typename Make>
 Status create(const tutti_comm_options_t* given, tutti_comm_t** comm, Make&& make) {
@@ -67,7 +67,8 @@ Status create(const tutti_comm_options_t* given, tutti_comm_t** comm, Make&& mak
   return {};
 }
 
-/// As create, for a communicator that this rank may not belong to; *part is then NULL.
+/// As create(), but for a communicator to which this rank may not belong. If the rank does not
+/// belong to it, *part is set to NULL.
 template <typename Make>
 Status create_part(const tutti_comm_options_t* given, tutti_comm_t** part, Make&& make) {
   auto options = to_options(given);

@@ -21,13 +21,15 @@ struct tutti_request {
 };
 
 struct tutti_prepared {
-  std::shared_ptr<tutti::Communicator> communicator;  // outlives the prepared collective
+  // Keeps the communicator alive as long as `prepared`.
+  std::shared_ptr<tutti::Communicator> communicator;
   tutti::Prepared prepared;
 };
 
 namespace tutti::c {
 
-/// Starts a call of the communicator `of` by `start` and stores its request in *out.
+/// Starts a call of the communicator `of` by calling `start`, and stores the request of the call in
+/// *out.
 template <typename Start>
 Status store_request(const std::shared_ptr<Communicator>& of, tutti_request_t** out,
                      const Start& start) {

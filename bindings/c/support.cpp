@@ -5,8 +5,8 @@
 
 namespace {
 
-/// The last failure in this thread. Static destructors run after this object has ended and may
-/// still call C functions; from then on only static texts are kept.
+/// The last failure in this thread. Static destructors may call C functions even after this object
+/// is destroyed; from then on only static texts are stored.
 struct LastFailure {
   std::string text;
   std::vector<std::uint32_t> ranks;
@@ -51,7 +51,7 @@ Status null_argument(const char* function, const char* argument) {
 }
 
 Status give_text(const std::string& text, char** out) {
-  // A communicator that has no memory for a text returns an empty one.
+  // An empty text means that the communicator had no memory for the text.
   auto* copy = text.empty() ? nullptr : static_cast<char*>(std::malloc(text.size() + 1));
   if (copy == nullptr)
     return failure(Code::resource_exhausted, "no memory for the requested text: free some memory");

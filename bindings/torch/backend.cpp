@@ -12,11 +12,12 @@ using namespace std::chrono_literals;
 /// Longest time for which destroy_process_group serves peers that still need data from this rank.
 constexpr std::chrono::milliseconds kShutdownPatience = 30s;
 
-/// Longest time for which a group that is dropped without destroy_process_group serves such peers.
+/// Longest time for which a group that is freed without destroy_process_group serves peers that
+/// still need data from this rank.
 constexpr std::chrono::milliseconds kDestructorPatience = 1s;
 
-/// Allgathers have high priority, because computation waits for the parameters that they bring; it
-/// does not wait for gradients.
+/// Allgathers have high priority, because they bring parameters, for which computation waits.
+/// Reductions bring gradients, for which computation does not wait.
 std::int32_t usual_priority(c10d::OpType type) {
   const bool gathers = type == c10d::OpType::ALLGATHER || type == c10d::OpType::_ALLGATHER_BASE ||
                        type == c10d::OpType::ALLGATHER_COALESCED;

@@ -24,8 +24,9 @@ using WorkPointer = c10::intrusive_ptr<c10d::Work>;
 
 /// The options that every operation of c10d has.
 struct Terms {
-  std::chrono::milliseconds timeout;  ///< time limit; the limit of the group if not above 0
-  bool will_wait = false;             ///< true: Python waits right after the issue (no async_op)
+  /// Time limit; if not above 0, the limit of the group applies.
+  std::chrono::milliseconds timeout;
+  bool will_wait = false;  ///< true: Python waits right after the issue (no async_op)
 
   explicit Terms(std::chrono::milliseconds limit) : timeout(limit) {}
   template <typename Options>

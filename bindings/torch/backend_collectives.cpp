@@ -239,7 +239,8 @@ WorkPointer TuttiBackend::alltoall_base(at::Tensor& output, at::Tensor& input,
   if (equal && from.count != 0) {
     operation->plan.calls.push_back(Call::collective(TUTTI_ALLTOALL, from, to));
   } else if (!equal) {
-    // A rank without bytes takes part, too, because other ranks may have bytes.
+    // A rank that has no bytes to send or receive calls Alltoallv, too, because other ranks may
+    // have bytes.
     operation->plan.calls.push_back(Call::collective(TUTTI_ALLTOALLV, from, to)
                                         .send_blocks(std::move(send))
                                         .receive_blocks(std::move(receive)));

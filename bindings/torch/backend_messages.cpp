@@ -50,7 +50,7 @@ WorkPointer TuttiBackend::recvAnysource(Tensors& tensors, int tag) {
 }
 
 void TuttiBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_for_all) {
-  // Unlike in other calls, a timeout of 0 does not select the timeout of the group.
+  // In this call a timeout of 0 fails at once. In other calls it selects the timeout of the group.
   if (options.timeout.count() == 0)
     std::rethrow_exception(backend_error(
         c10::str("Rank ", group_->rank,
@@ -60,7 +60,8 @@ void TuttiBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool wa
                                  wait_for_all);
   operation->plan.steps = [barrier](tutti_comm_t* comm) { barrier.run(comm); };
   const std::chrono::milliseconds creation = operation->plan.timeout;
-  // The barrier limits its own time, which begins when the communicator exists.
+  // The time limit of the barrier itself begins when the communicator exists, so the time for
+  // creating the communicator is added.
   operation->plan.timeout = creation + barrier.longest();
   issue(operation)->wait();
 }

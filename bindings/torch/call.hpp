@@ -26,7 +26,7 @@ struct Blocks {
   bool empty() const { return sizes.empty(); }
 };
 
-/// Consecutive blocks of these sizes, without gaps.
+/// The layout of consecutive blocks that have the given sizes and no gaps.
 Blocks blocks_of(std::vector<std::uint64_t> sizes);
 
 /// The options with which calls of any kind are started.
@@ -58,7 +58,8 @@ class Call {
   void run_alone() const;
 
  private:
-  /// A collective in the structures of libtutti, which point to each other and to the Call.
+  /// The arguments of a collective in libtutti's C structures, which point to each other and into
+  /// the Call.
   struct Description {
     Description(const Call& call, const StartOptions& terms);
     Description(const Description&) = delete;

@@ -30,7 +30,8 @@ std::unique_ptr<Communicator> Communicator::create(std::shared_ptr<Group> group,
                                                    StoreExchange& exchange) {
   exchange.meet();
   tutti_comm_options_t options = group->options.communicator();
-  // All ranks have met, so the creation is quick. It must end within the group's timeout.
+  // All ranks are present, so the creation of the communicator gets a short time limit, which does
+  // not exceed the group's timeout.
   if (options.create_timeout_ns == 0) {
     options.create_timeout_ns =
         std::min<std::int64_t>(kCreateTimeout.count(), 1'000'000 * group->timeout_ms);

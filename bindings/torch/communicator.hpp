@@ -18,8 +18,8 @@ namespace tutti::torch_backend {
 
 class Communicator {
  public:
-  /// Meets the other ranks in the store and creates the communicator with them; blocks. Throws an
-  /// error that names the ranks that have not come.
+  /// Waits for the other ranks at the store and creates the communicator with them; blocks. Throws
+  /// an error that names the absent ranks.
   static std::unique_ptr<Communicator> create(std::shared_ptr<Group> group,
                                               StoreExchange& exchange);
   Communicator(std::shared_ptr<Group> group, tutti_comm_t* comm);

@@ -73,8 +73,8 @@ void CompletionPool::stop(std::chrono::milliseconds patience) {
 std::shared_ptr<Operation> CompletionPool::take_expired() {
   while (!deadlines_.empty()) {
     const auto first = deadlines_.begin();
-    // No reference is taken before the deadline: the release of the last reference may wait for the
-    // interpreter's lock, which a thread that waits for mutex_ may hold.
+    // Before the deadline only a weak reference is held. Releasing the last strong reference may
+    // wait for the interpreter's lock, and a thread that holds this lock may wait for mutex_.
     if (!first->second.expired() && first->first > Clock::now()) return nullptr;
     std::shared_ptr<Operation> operation = first->second.lock();
     deadlines_.erase(first);
@@ -89,7 +89,8 @@ void CompletionPool::work() {
   while (state_ == State::running) {
     std::shared_ptr<Operation> expired;
     while (ended_.empty() && !(expired = take_expired())) {
-      // Two idle threads stay: one of them watches while the other runs callbacks.
+      // At most two idle threads stay, so that one thread watches the deadlines while the other
+      // runs callbacks.
       if (idle_threads_ > 2) {
         --idle_threads_;
         return;

@@ -25,7 +25,8 @@ class CompletionPool {
   void complete(std::shared_ptr<Operation> operation);
   /// Ends the operation with a timeout unless it is done by the deadline.
   void watch(std::weak_ptr<Operation> operation, Clock::time_point deadline);
-  /// Marks a thread outside the pool that may run callbacks.
+  /// While a Guest exists, its thread, which is not in the pool, counts as a thread that runs
+  /// callbacks. stop() waits for such threads.
   class Guest {
    public:
     Guest();

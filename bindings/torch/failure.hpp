@@ -1,4 +1,4 @@
-// Failures of libtutti and of the adapter as the exceptions that torch expects.
+// Converts failures of libtutti and of the adapter to the exceptions that torch expects.
 #pragma once
 
 #include <c10/util/Exception.h>

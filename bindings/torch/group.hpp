@@ -16,14 +16,15 @@ namespace tutti::torch_backend {
 
 /// Counts of the adapter's own work.
 struct Counts {
-  std::atomic<std::uint64_t> operations{0};      ///< operations of c10d that were issued
-  std::atomic<std::uint64_t> staged_tensors{0};  ///< tensors that were copied for layout or overlap
-  std::atomic<std::uint64_t> staged_bytes{0};    ///< bytes of these copies
-  std::atomic<std::uint64_t> queued{0};          ///< operations that were queued before their start
-  std::atomic<std::uint64_t> alone{0};           ///< operations of a group of one rank
-  std::atomic<std::uint64_t> waited{0};          ///< operations for which the caller waits at once
-  std::atomic<std::uint64_t> high{0};            ///< operations of high priority
-  std::atomic<std::uint64_t> futures{0};         ///< operations for which a future was requested
+  std::atomic<std::uint64_t> operations{0};  ///< operations of c10d that were issued
+  /// Tensors that were copied because of their layout or an overlap.
+  std::atomic<std::uint64_t> staged_tensors{0};
+  std::atomic<std::uint64_t> staged_bytes{0};  ///< bytes of the tensors that staged_tensors counts
+  std::atomic<std::uint64_t> queued{0};        ///< operations that were queued before their start
+  std::atomic<std::uint64_t> alone{0};         ///< operations of a group of one rank
+  std::atomic<std::uint64_t> waited{0};        ///< operations for which the caller waits at once
+  std::atomic<std::uint64_t> high{0};          ///< operations of high priority
+  std::atomic<std::uint64_t> futures{0};       ///< operations for which a future was requested
 };
 
 struct Group {
@@ -31,7 +32,7 @@ struct Group {
   int size = 1;
   std::string name;
   std::string key_prefix;                  ///< first part of the keys in the store
-  std::vector<std::int64_t> global_ranks;  ///< number in the job of each rank; may be empty
+  std::vector<std::int64_t> global_ranks;  ///< each rank's number in the job; may be empty
   Options options;
   std::atomic<std::int64_t> timeout_ms{0};  ///< time limit of an operation that has no own limit
   pid_t process = ::getpid();               ///< the process that made the group
@@ -43,7 +44,8 @@ struct Group {
 /// Names and values of all counts.
 std::vector<std::pair<std::string, std::uint64_t>> list(const Counts& counts);
 
-/// "rank 1" or "ranks 1, 3", with the numbers in the job if they differ.
+/// The ranks as text: "rank 1" or "ranks 1, 3". If the numbers of the ranks in the job differ, the
+/// text has these numbers, too.
 std::string name_ranks(const Group& group, const std::vector<std::uint32_t>& ranks);
 
 }  // namespace tutti::torch_backend

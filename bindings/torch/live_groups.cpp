@@ -18,14 +18,15 @@ LiveGroups& LiveGroups::instance() {
 }
 
 LiveGroups::~LiveGroups() {
-  // Another thread ends the groups, because the thread-local objects of the exiting thread are
-  // gone.
+  // A new thread ends the groups, because the thread-local objects of the exiting thread no longer
+  // exist.
   std::thread ending([this] { shut_down(); });
   ending.join();
 }
 
 void LiveGroups::shut_down() {
-  // In a child of fork() the groups belong to the parent, of which a thread may hold the mutex.
+  // In a child of fork() the groups belong to the parent, and mutex_ may be held by a thread that
+  // exists only in the parent.
   if (::getpid() != process_) return;
   std::multimap<std::string, std::weak_ptr<Submissions>> ending;
   {

@@ -1,4 +1,4 @@
-// The groups of this process, by name, and their end when the process exits.
+// Lists the groups of this process by name, and ends them when the process exits.
 #pragma once
 
 #include <unistd.h>
@@ -12,8 +12,9 @@
 
 namespace tutti::torch_backend {
 
-/// torch may free a backend after the static objects of libtutti, or never. The adapter is loaded
-/// after libtutti, so that the destructor of this object runs before those of libtutti.
+/// Ends the groups when the process exits, because torch may free a backend too late or never. The
+/// adapter is loaded after libtutti, so that the destructor of this object runs before those of
+/// libtutti's static objects.
 class LiveGroups {
  public:
   static LiveGroups& instance();

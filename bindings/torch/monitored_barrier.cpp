@@ -22,7 +22,8 @@ MonitoredBarrier::MonitoredBarrier(std::shared_ptr<Group> group, std::uint64_t n
       wait_for_all_(wait_for_all) {}
 
 std::chrono::milliseconds MonitoredBarrier::longest() const {
-  // The other ranks wait for rank 0 while rank 0 waits for the absent ranks.
+  // Rank 0 waits at most one timeout for absent ranks. Meanwhile the other ranks wait for rank 0,
+  // for at most two timeouts.
   return 2 * timeout_ + std::chrono::seconds(1);
 }
 
@@ -53,7 +54,7 @@ void MonitoredBarrier::send(tutti_comm_t* comm, std::uint32_t to) const {
 }
 
 void MonitoredBarrier::fail(const std::vector<std::uint32_t>& absent) const {
-  // The text is that of torch's own barrier, because programs look for it.
+  // The text begins as that of torch's own barrier, because programs look for these words.
   std::string names;
   for (const std::uint32_t rank : absent)
     names += (names.empty() ? "" : ", ") + std::to_string(rank);

@@ -1,4 +1,4 @@
-// A barrier whose error at rank 0 names the ranks that have not come.
+// A barrier that fails if ranks are absent; the error at rank 0 names the absent ranks.
 #pragma once
 
 #include <tutti/tutti.h>
@@ -18,7 +18,7 @@ class MonitoredBarrier {
   MonitoredBarrier(std::shared_ptr<Group> group, std::uint64_t number,
                    std::chrono::milliseconds timeout, bool wait_for_all);
 
-  /// Blocks until all ranks have come. Throws an error that names absent ranks.
+  /// Blocks until all ranks have called the barrier. Throws an error that names absent ranks.
   void run(tutti_comm_t* comm) const;
   /// The longest time that run() takes.
   std::chrono::milliseconds longest() const;
@@ -26,7 +26,8 @@ class MonitoredBarrier {
  private:
   void run_as_first(tutti_comm_t* comm) const;
   void run_as_other(tutti_comm_t* comm) const;
-  /// Receives an empty message until the deadline; true if it has come.
+  /// Waits until the deadline for an empty message from rank `from`, and returns whether the
+  /// message arrived.
   bool receive(tutti_comm_t* comm, std::uint32_t from, Clock::time_point deadline) const;
   void send(tutti_comm_t* comm, std::uint32_t to) const;
   [[noreturn]] void fail(const std::vector<std::uint32_t>& absent) const;

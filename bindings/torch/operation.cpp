@@ -69,8 +69,8 @@ std::exception_ptr Operation::after_start() {
     arm_now = wants_callback_ && waiters_ == 0;
   }
   if (error && !ended) {
-    // Other ranks start all calls, but this rank has started only the first ones, so no later call
-    // would match.
+    // This rank started only some of the calls, but the other ranks start all of them. Later
+    // collectives would not match, so the group is aborted.
     if (const auto owner = owner_.lock())
       owner->abort(plan.what() + " could be started only in part");
   }
@@ -199,7 +199,8 @@ void Operation::complete() {
   {
     const std::lock_guard use(using_);
     Failure failure;
-    // A callback runs just before its request counts as done.
+    // A callback of libtutti runs just before its request counts as done, so this function still
+    // waits for the requests.
     if (!is_marked_done() && wait_requests(Clock::now() + kAbortPatience, failure))
       finish(end_of(failure));
   }
@@ -252,7 +253,7 @@ bool Operation::is_done() {
     const std::lock_guard lock(mutex_);
     if (done_ || !started_) return done_;
   }
-  // If another thread uses the requests, that thread finds their end.
+  // If another thread uses the requests, that thread notices that they have ended.
   if (using_.try_lock()) {
     const std::lock_guard use(using_, std::adopt_lock);
     finish_if_ended();

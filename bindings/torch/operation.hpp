@@ -27,10 +27,11 @@ class Submissions;
 struct Plan {
   c10d::OpType type = c10d::OpType::UNKNOWN;
   const char* name = "";
-  std::uint64_t sequence = 0;  ///< number among the group's collectives, or among its messages
-  std::string detail;          ///< further text for errors, such as the peer of a message
+  /// Number of the operation, counted among the group's collectives or among its messages.
+  std::uint64_t sequence = 0;
+  std::string detail;  ///< further text for errors, such as the peer of a message
   std::chrono::milliseconds timeout{0};
-  bool will_wait = false;  ///< true: the caller waits at once, the progress thread need not wake
+  bool will_wait = false;  ///< true: the caller waits at once, so the progress thread need not wake
   std::int32_t priority = TUTTI_PRIORITY_NORMAL;
   std::vector<Call> calls;
   /// Carries out an operation whose calls depend on each other. Runs in a thread of the adapter.
@@ -56,7 +57,7 @@ class Operation : public std::enable_shared_from_this<Operation> {
   /// Does the part of the start in which callbacks of the future may run. Returns the failure of
   /// the start; null for none.
   std::exception_ptr after_start();
-  /// Carries out the steps, which wait for other ranks.
+  /// Runs Plan::steps, which wait for other ranks.
   void run_steps(tutti_comm_t* comm);
   /// Carries out the operation of a group of one rank.
   void run_alone();
@@ -94,11 +95,12 @@ class Operation : public std::enable_shared_from_this<Operation> {
   /// Gives the future its value once the operation is done. The caller holds no lock, because the
   /// callbacks of the future run here.
   void settle();
-  /// Ends the operation after its requests. The caller holds using_, or there are no requests.
+  /// Ends the operation when all its requests have ended. The caller holds using_, or there are no
+  /// requests.
   void finish(std::exception_ptr error);
   /// The error with which the operation ends after a failure of its requests; null for success.
   std::exception_ptr end_of(const Failure& failure);
-  /// Aborts the group because this operation is late, and ends the operation.
+  /// Aborts the group because this operation has exceeded its time limit, and ends the operation.
   std::exception_ptr give_up(std::chrono::milliseconds timeout, const Failure& late);
 
   std::shared_ptr<Group> group_;
@@ -116,7 +118,7 @@ class Operation : public std::enable_shared_from_this<Operation> {
   bool wants_callback_ = false;
   bool done_ = false;
   bool settled_ = false;  ///< true: the future has its value
-  int waiters_ = 0;       ///< number of threads in wait(), each of which ends the operation
+  int waiters_ = 0;       ///< number of threads in wait(); each of them can end the operation
   std::exception_ptr start_error_;
   std::exception_ptr error_;
   c10::intrusive_ptr<c10::ivalue::Future> future_;

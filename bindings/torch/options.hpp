@@ -10,21 +10,22 @@
 
 namespace tutti::torch_backend {
 
-/// The options as texts. The object must outlive the creation of the communicator, which reads
-/// them.
+/// The options of a group as texts. The object must outlive the creation of the communicator, which
+/// reads these texts.
 class Options {
  public:
   Options() = default;
   /// Throws if a name is unknown or a value is out of its range.
   explicit Options(std::map<std::string, std::string> values);
 
-  /// Options of a communicator; their texts belong to this object.
+  /// The options for creating a communicator. They point to texts in this object.
   tutti_comm_options_t communicator() const;
   /// Priority of all operations of the group, if one is given.
   std::optional<std::int32_t> priority() const { return priority_; }
 
  private:
-  std::map<std::string, std::string> values_;  ///< all but the priority
+  /// Names and values of all options except the priority.
+  std::map<std::string, std::string> values_;
   std::optional<std::int32_t> priority_;
 };
 

@@ -11,14 +11,14 @@
 
 namespace tutti::torch_backend {
 
-/// Types that libtutti lacks are mapped: bool is one byte with bitwise operations, and a complex
-/// number is a pair of real ones.
+/// A reduction in the terms of libtutti. An element type that libtutti lacks is mapped: bool to one
+/// byte with bitwise operations, a complex number to a pair of real numbers.
 struct Reduction {
   std::uint32_t type = TUTTI_FLOAT32;
   std::uint32_t operation = TUTTI_SUM;
-  std::array<std::byte, 8> factor{};    ///< one element, for TUTTI_PREMULTIPLIED_SUM
+  std::array<std::byte, 8> factor{};    ///< factor of TUTTI_PREMULTIPLIED_SUM, as one element
   double factor_value = 1;              ///< value of `factor`
-  at::ScalarType element = at::kFloat;  ///< torch's name of `type`
+  at::ScalarType element = at::kFloat;  ///< element type of torch that `type` stands for
 
   tutti_reduction_t view() const {
     return {sizeof(tutti_reduction_t), type, operation, factor.data()};

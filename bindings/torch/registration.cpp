@@ -17,8 +17,8 @@
 namespace tutti::torch_backend {
 namespace {
 
-/// _adapter.py reads this text before it loads the file, because an adapter for another minor
-/// version of torch ends in SIGSEGV.
+/// _adapter.py finds this text in the library file before loading the file. An adapter that was
+/// made for another minor version of torch would end the process with SIGSEGV.
 [[gnu::used]] constexpr char kMadeFor[] = "tutti adapter for torch " TORCH_VERSION;
 
 using c10d::ProcessGroup;
@@ -27,7 +27,8 @@ using ProcessGroupPointer = c10::intrusive_ptr<ProcessGroup>;
 #if TUTTI_TORCH_FROM(2, 9)
 c10::intrusive_ptr<c10d::Store> store_of(const ProcessGroup& group) { return group.getStore(); }
 #else
-/// torch 2.8 keeps the store protected; a derived class may name the member.
+/// In torch 2.8 the member store_ of ProcessGroup is protected, so only a derived class can read
+/// it.
 struct StoreReader : ProcessGroup {
   static c10::intrusive_ptr<c10d::Store> read(const ProcessGroup& group) {
     return group.*(&StoreReader::store_);

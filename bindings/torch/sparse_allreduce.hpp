@@ -26,7 +26,7 @@ class SparseAllreduce {
 
  private:
   std::vector<std::int64_t> gather_counts(tutti_comm_t* comm, std::int64_t own) const;
-  /// The rows of all ranks, of which rank r has counts[r].
+  /// Gathers the rows of all ranks; rank r contributes counts[r] rows.
   at::Tensor gather_rows(tutti_comm_t* comm, const at::Tensor& own,
                          const std::vector<std::int64_t>& counts) const;
   void check(tutti_status_t status) const;

@@ -1,4 +1,4 @@
-// The contiguous memory that libtutti needs of tensors: that of a tensor itself, or of a copy.
+// Gives libtutti contiguous memory for tensors: the memory of the tensor itself, or of a copy.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -11,25 +11,27 @@
 
 namespace tutti::torch_backend {
 
-/// The tensors of one operation. A contiguous tensor is used as it is; any other tensor has a
-/// contiguous copy, which is written back when the operation is done.
+/// The tensors of one operation. A contiguous tensor is used as it is, and any other tensor has a
+/// contiguous copy; write_back() copies the results from the copies to the tensors.
 class Staging {
  public:
   explicit Staging(Counts& counts) : counts_(&counts) {}
 
   Bytes read(const at::Tensor& tensor);
-  /// As read(), but gives a copy if the tensor overlaps `written` and does not begin at `allowed`.
+  /// As read(), but returns the memory of a copy if the tensor overlaps `written` and does not
+  /// begin at `allowed`.
   Bytes read_apart(const at::Tensor& tensor, Bytes written, const void* allowed = nullptr);
   Bytes write(const at::Tensor& tensor);
-  /// As write(), but gives a copy if the tensor overlaps `read` and does not begin at `allowed`.
+  /// As write(), but returns the memory of a copy if the tensor overlaps `read` and does not begin
+  /// at `allowed`.
   Bytes write_apart(const at::Tensor& tensor, Bytes read, const void* allowed = nullptr);
-  /// For a tensor that the call may both read and write.
+  /// The memory of a tensor that the call may both read and write.
   Bytes update(const at::Tensor& tensor);
   /// The tensors of a list as one contiguous buffer, in the order of the list.
   Bytes read_all(const std::vector<at::Tensor>& tensors);
   Bytes write_all(const std::vector<at::Tensor>& tensors, Bytes read = {});
 
-  /// Copies the data that libtutti has written to copies into their tensors.
+  /// After libtutti has written to copies, copies their data to the original tensors.
   void write_back();
   /// Drops all tensors.
   void clear();
@@ -40,7 +42,8 @@ class Staging {
 
   Counts* counts_;
   std::vector<at::Tensor> kept_;
-  std::vector<std::pair<at::Tensor, at::Tensor>> written_;  ///< copies, each with its tensor
+  /// The copies to which libtutti writes, each paired with its original tensor.
+  std::vector<std::pair<at::Tensor, at::Tensor>> written_;
 };
 
 /// Throws unless the tensor is dense, not quantized and in the memory of the CPU.
@@ -48,10 +51,11 @@ void check_tensor(const char* operation, const at::Tensor& tensor);
 /// The only tensor of a list. torch passes a list, because other backends take one tensor for each
 /// device.
 const at::Tensor& only_tensor(const char* operation, const std::vector<at::Tensor>& tensors);
-/// As check_tensor for each tensor; also throws if the list is empty or the element types differ.
+/// Calls check_tensor for each tensor; also throws if the list is empty or the element types
+/// differ.
 void check_tensors(const char* operation, const std::vector<at::Tensor>& tensors);
 
-/// Bytes of each tensor.
+/// The size of each tensor, in bytes.
 std::vector<std::uint64_t> sizes_of(const std::vector<at::Tensor>& tensors);
 bool all_equal(const std::vector<std::uint64_t>& sizes);
 

@@ -12,7 +12,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Bounds of the pause between two reads of the store, which grows with each read.
+// Shortest and longest delay between two reads of the store; the delay grows with each read.
 constexpr std::chrono::microseconds kFirstPause = 200us;
 constexpr std::chrono::microseconds kLongestPause = 20ms;
 /// Time for which rank 0 waits for confirmations before it looks for newer nonces.
@@ -151,7 +151,8 @@ bool StoreExchange::confirmed_by_all(const std::vector<std::string>& nonces,
     const auto look = std::min<Clock::time_point>(deadline, Clock::now() + kConfirmationPatience);
     if (collect([&](int rank) { return confirm_key(rank); }, look)) return true;
     if (Clock::now() >= deadline) return false;
-    // If a nonce has changed, the old nonce was that of an earlier attempt.
+    // If a nonce has changed, the old nonce was that of an earlier attempt, and the roster must be
+    // written again.
     for (int rank = 1; rank < group_->size; ++rank) {
       if (store_->check({hello_key(rank)}) && read(hello_key(rank)) != nonces[rank]) return false;
     }
@@ -209,7 +210,8 @@ void StoreExchange::exchange(const Value& mine, std::uint8_t* all, Clock::time_p
       forget(key(rank));
     }
     store_->set(number + "/all", result);
-    // All ranks have read the result of the previous exchange, because they take part in this one.
+    // All ranks take part in this exchange, so they have read the result of the previous one, and
+    // rank 0 can delete it.
     if (exchanges_ > 1) forget(roster_ + "/" + std::to_string(exchanges_ - 2) + "/all");
   } else {
     store_->set(key(group_->rank), mine);

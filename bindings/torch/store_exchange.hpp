@@ -28,10 +28,10 @@ class StoreExchange {
  public:
   StoreExchange(std::shared_ptr<Group> group, c10::intrusive_ptr<c10d::Store> store);
 
-  /// Waits until every rank of the group has come, at most for the group's timeout. Throws an error
-  /// that names the absent ranks.
+  /// Waits until every rank of the group has called meet(), at most for the group's timeout. Throws
+  /// an error that names the absent ranks.
   void meet();
-  /// The allgather of tutti_comm_create_with_callback.
+  /// Carries out an Allgather for tutti_comm_create_with_callback, which calls this function.
   tutti_status_t allgather(const void* mine, void* all, std::size_t bytes,
                            std::chrono::nanoseconds timeout);
   /// Ends the exchange from another thread.
@@ -39,7 +39,8 @@ class StoreExchange {
 
   /// The error of the first exchange that failed; empty if none has failed.
   std::string problem() const;
-  /// The ranks that have not come yet, as far as this rank knows, as part of a sentence.
+  /// Text for an error message: the ranks that, as far as this rank knows, have not yet called an
+  /// operation of the group.
   std::string absence() const;
 
  private:
@@ -53,8 +54,8 @@ class StoreExchange {
   void forget(const std::string& key);
   std::string hello_key(int rank) const { return prefix_ + "hello/" + std::to_string(rank); }
   std::string confirm_key(int rank) const { return roster_ + "/confirm/" + std::to_string(rank); }
-  /// Calls `ready` until it returns true, with growing pauses. Returns false at the deadline;
-  /// throws if cancelled.
+  /// Calls `ready` until it returns true, with growing delays between the calls. Returns false at
+  /// the deadline; throws an error if the exchange was cancelled.
   bool poll(Clock::time_point deadline, const std::function<bool()>& ready);
   /// Waits until the key of every other rank is in the store; false at the deadline.
   bool collect(const std::function<std::string(int)>& key, Clock::time_point deadline);
@@ -66,7 +67,7 @@ class StoreExchange {
   c10::intrusive_ptr<c10d::Store> store_;
   std::string prefix_;
   std::string nonce_;
-  std::string roster_;  ///< prefix of all keys after meet()
+  std::string roster_;  ///< prefix of all keys that this rank uses after meet()
   std::uint32_t exchanges_ = 0;
   /// Guards the fields below.
   mutable std::mutex mutex_;

@@ -51,10 +51,11 @@ void Submissions::add_worker() {
   if (working_) return;
   working_ = true;
   if (!communicator_) exchange_ = std::make_shared<StoreExchange>(group_, store_);
-  // The thread is detached, because it may wait for other ranks when the group is destroyed.
+  // The thread is detached, because it may still wait for other ranks when the group is destroyed.
   std::thread([self = shared_from_this()]() mutable {
     const CompletionPool::Guest guest;
-    // The guest outlives this reference, because its release may free tensors of Python.
+    // The reference `self` is released before `guest` is destroyed, because the release may free
+    // tensors of Python.
     std::exchange(self, nullptr)->work();
   }).detach();
 }
@@ -93,7 +94,8 @@ void Submissions::start_queued() {
     const std::shared_ptr<Communicator> communicator = communicator_;
     queue_.pop_front();
     if (!operation->plan.steps) {
-      // The lock is held, so that a message that overtakes the queue starts after this operation.
+      // The lock is held during the start, so that a message from another thread starts only after
+      // this operation.
       operation->start(communicator->get());
       queued_messages_ -= operation->plan.is_message() ? 1 : 0;
       lock.unlock();

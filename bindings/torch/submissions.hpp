@@ -30,22 +30,26 @@ class Submissions : public std::enable_shared_from_this<Submissions> {
   /// Ends the group; serves peers that still need data from this rank for at most `patience`.
   void shut_down(std::chrono::milliseconds patience);
 
-  /// The ranks that have not yet come to the creation of the communicator, as part of a sentence.
+  /// Text for an error message: the ranks that have not yet joined the creation of the
+  /// communicator.
   std::string absence();
   Failure status();
   /// Counters of the adapter and of the communicator.
   std::vector<std::pair<std::string, std::uint64_t>> counters();
 
  private:
-  /// The exchange that the end of the group interrupts, and the error of all later operations.
+  /// The exchange under way, which abort() or shut_down() must cancel, and the error of all later
+  /// operations.
   struct Ending {
     std::shared_ptr<StoreExchange> exchange;
     std::exception_ptr error;
   };
 
-  /// Refuses further operations with "the group was `how`", unless the group has ended before.
+  /// Makes all further operations fail with the error "group ... was `how`". If the group has ended
+  /// before, its first error stays.
   Ending refuse(const std::string& how);
-  /// Null before the first operation of several ranks, and after the end.
+  /// The communicator. Null before the first operation that needs it has created it, and after
+  /// shut_down().
   std::shared_ptr<Communicator> communicator();
   void check_usable() const;
   void add_worker();
@@ -58,7 +62,8 @@ class Submissions : public std::enable_shared_from_this<Submissions> {
   c10::intrusive_ptr<c10d::Store> store_;
   /// Guards the fields below, and the order of calls of libtutti.
   std::mutex mutex_;
-  std::shared_ptr<StoreExchange> exchange_;  ///< exchange of the creation under way; else null
+  /// Exchange of the communicator's creation while this is under way; otherwise null.
+  std::shared_ptr<StoreExchange> exchange_;
   std::shared_ptr<Communicator> communicator_;
   std::deque<std::shared_ptr<Operation>> queue_;
   std::size_t queued_messages_ = 0;

@@ -91,7 +91,7 @@ struct CollectiveOptions {
   std::uint32_t ports = 0;     ///< number of ports k of a k-port algorithm
   std::uint32_t radix = 0;     ///< radix k of a k-nomial tree
   std::uint32_t segments = 0;  ///< number of segments into which a pipelined message is cut
-  Priority priority = Priority::normal;  ///< priority of what this rank sends
+  Priority priority = Priority::normal;  ///< priority of the data that this rank sends
 };
 
 /// The arguments of one collective, for Communicator::start and Communicator::prepare. The function

@@ -80,8 +80,8 @@ class TUTTI_EXPORT Request {
   /// As wait(), but returns Code::timeout if the collective is not done after `timeout`. The
   /// collective then goes on, and the caller may wait again. Status::ranks has the ranks whose data
   /// is missing at this rank, as far as this rank knows. In a slot exchange, such as a Barrier of
-  /// up to 16 ranks, these are all ranks that have not made the call. Messages, and calls that
-  /// leaders or aggregators carry out, give no ranks.
+  /// up to 16 ranks, these are all ranks that have not made the call. For a message, or a call that
+  /// leaders or aggregators carry out, the list is empty.
   Status wait_for(Nanoseconds timeout);
   /// Waits until all requests are done. The requests may belong to several communicators; empty
   /// requests are skipped. Returns the first failure in the order of the list, or Code::timeout if
@@ -164,10 +164,10 @@ class TUTTI_EXPORT Communicator {
 
   /// Splits the communicator: the ranks that pass the same color form a new communicator, numbered
   /// in the order of their keys, then of their ranks here. A rank without a color joins none. The
-  /// new communicator shares this one's progress thread, and its collectives need no order
-  /// relative to this one's. Every rank must call this function, at the same place in the order of
-  /// this communicator's collectives. Status::ranks has the numbers that lost ranks have in the
-  /// job.
+  /// new communicator shares this one's progress thread, and its collectives need no order relative
+  /// to this one's. Every rank must call this function, at the same place in the order of this
+  /// communicator's collectives. In an error of the new communicator, Status::ranks has the ranks'
+  /// numbers in the job.
   Result<std::optional<Communicator>> split(std::optional<std::uint32_t> color,
                                             std::int64_t key = 0,
                                             const CommunicatorOptions& options = {});
@@ -251,7 +251,7 @@ class TUTTI_EXPORT Communicator {
                            Rank root, const CollectiveOptions& options = {});
   /// Alltoall with blocks of different sizes: the block of `send` for rank r has
   /// send_sizes_bytes[r] bytes; the block of `receive` from rank r has sizes_bytes[r] bytes. In
-  /// place, both are the same buffer, as for alltoall().
+  /// place, `send` and `receive` are the same buffer, as for alltoall().
   Result<Request> alltoallv(std::span<const std::byte> send,
                             std::span<const std::uint64_t> send_sizes_bytes,
                             std::span<const std::uint64_t> send_offsets_bytes,
@@ -268,7 +268,8 @@ class TUTTI_EXPORT Communicator {
                                   std::span<std::byte> own, const Reduction& reduction,
                                   const CollectiveOptions& options = {});
 
-  // Messages from rank to rank. They need no order among the collectives.
+  // Messages from one rank to another. A rank may send and receive them at any point in the order
+  // of its collectives.
 
   /// Sends a message with a tag to rank `to`, which may be this rank. The request is done when
   /// `message` may be changed: at once for a short message that finds room at the receiver,
@@ -305,9 +306,9 @@ class TUTTI_EXPORT Communicator {
   /// `reason`, at the peers with an error that names this rank. Later collectives fail; create a
   /// new communicator to go on.
   void abort(const std::string& reason);
-  /// Tells without blocking whether the communicator has failed or was aborted, also while no call
-  /// is in flight: ok, or the first failure that this rank or a peer has noticed. The death of a
-  /// peer is noticed only by calls in flight, and by ranks that wait in such calls.
+  /// Returns the state of the communicator without blocking, also while no call is in flight: ok,
+  /// or the first failure or abort that this rank or a peer has noticed. Only a rank that has a
+  /// call in flight notices the death of a peer by itself.
   Status status() const;
   /// Ends the communicator at this rank within a time: waits up to `timeout` for the calls in
   /// flight and for peers that still need data from this rank. Returns ok, the failure of the

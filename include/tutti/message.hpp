@@ -19,7 +19,8 @@ struct MessageOptions {
   /// A hint that the caller will wait right after the start, so that the progress thread can stay
   /// asleep.
   bool will_wait = false;
-  /// Priority of what this rank sends. The receiver READs a long message at normal priority.
+  /// Priority of the data that this rank sends. A long message has normal priority instead, because
+  /// the receiver reads it.
   Priority priority = Priority::normal;
 };
 

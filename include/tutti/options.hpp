@@ -71,8 +71,9 @@ struct CommunicatorOptions {
   std::uint32_t chunk_bytes = 0;
   /// Payload of one datagram of a "uc" message, in bytes; 0: as much as the MTU allows.
   std::uint32_t segment_bytes = 0;
-  /// Credit window in bytes: the most that all senders together may have sent without knowing that
-  /// every receiver has consumed it. If 0, it is what the smallest receive buffer holds. (all)
+  /// Credit window in bytes: the largest amount that all senders together may have sent before they
+  /// know that every receiver has consumed it. If 0, the window is as large as the smallest receive
+  /// buffer. (all)
   std::uint64_t window_bytes = 0;
   /// Size in bytes up to which a Broadcast is done at its root as soon as it is sent; 0 turns this
   /// off. The root retains a copy for retransmission until every rank has acknowledged the

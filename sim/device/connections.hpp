@@ -15,7 +15,7 @@ class Connections {
  public:
   virtual ~Connections() = default;
 
-  // These do what the functions with the same names in Endpoint do.
+  // The functions below do the same as the functions of Endpoint with the same names.
   virtual Status use_secret(std::span<const std::byte>) { return {}; }
   virtual Status post(Instant now, const WorkRequest& request) = 0;
   virtual std::size_t poll(Instant now, std::span<Completion> completions) = 0;

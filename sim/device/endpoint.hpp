@@ -113,7 +113,8 @@ class SimEndpoint final : public Endpoint {
   NicShared nic_;
   /// Queue pairs of the subgroups; the last one is that of the slot exchange, if there is one.
   std::vector<std::unique_ptr<SimMulticastQueuePair>> groups_;
-  std::unique_ptr<slots::DatagramSlotExchange> slot_exchange_;  ///< null without a slot exchange
+  /// Null if the endpoint has no slot exchange.
+  std::unique_ptr<slots::DatagramSlotExchange> slot_exchange_;
   std::unique_ptr<Connections> connections_;
 };
 

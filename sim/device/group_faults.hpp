@@ -13,8 +13,8 @@ namespace tutti::device::sim {
 /// A time, from `at` on and for `length`, in which no multicast reaches a host.
 struct GroupFault {
   enum class Kind : std::uint8_t {
-    expired,  ///< ends early when the endpoint joins its groups again
-    blocked,  ///< lasts for the whole `length`
+    expired,  ///< fault that also ends when the endpoint joins its groups again
+    blocked,  ///< fault that always lasts for the whole `length`
   };
   Kind kind = Kind::expired;
   tutti::sim::HostId host{};

@@ -158,8 +158,8 @@ bool SimMulticastQueuePair::copy_and_verify(const ReceivedChunk& chunk, std::byt
       nic_->placed_check += placement_check(destination, chunk.payload.size());
     }
   } else {
-    // Verifies the bytes only after they have been copied to their destination, as a receiver that
-    // copies does.
+    // Copies the bytes to their destination before it verifies them, as a real receiver that copies
+    // does.
     if (destination != nullptr && !chunk.payload.empty()) {
       std::memcpy(destination, chunk.payload.data(), chunk.payload.size());
     }

@@ -37,7 +37,8 @@ std::uint64_t identity_of(const NicPacket& packet, std::uint64_t transmission) {
               packet.communicator, transmission);
 }
 
-/// Applies a forgery to a packet, which gets a copy of its payload, a whole datagram.
+/// Applies a forgery to a packet whose payload is a whole datagram. The packet first gets its own
+/// copy of the payload, because other packets share the original.
 void forge(Forgery forgery, std::uint64_t times, PayloadStore& payloads, NicPacket& packet) {
   const Payload* const original = packet.payload;
   packet.payload = payloads.allocate(original->size_bytes, 1);
@@ -174,8 +175,8 @@ void SimNetwork::pump(std::uint32_t host) {
   while (!port.turns.empty() && !port.dead && port.departures == 0 && port.busy_until <= now) {
     const Turn turn = port.turns.front();
     port.turns.pop_front();
-    // transmit() does not change the list of turns, so only this queue may have to be appended
-    // again.
+    // transmit() adds no queue to the list of turns, so this queue must be appended here if it has
+    // more to send.
     if (turn.endpoint->transmit(turn.queue)) port.turns.push_back(turn);
   }
   if (port.turns.empty() || port.dead || port.departures > 0 || port.scheduled) return;
@@ -391,9 +392,9 @@ void SimNetwork::dropped(const Arrival& lost, tutti::sim::LinkId link, const Pac
   const Communicator& communicator = communicators_[owner.communicator];
   SimEndpoint* from = communicator.endpoint_at[index(packet.source)];
   if (from == nullptr || !from->nic().settings.carry_bytes || packet.payload_bytes == 0) return;
-  // Releases the copies that were lost: all copies on the link from a host, one on the link to a
-  // host. A loss between switches concerns several copies, whose bytes the store retains until the
-  // simulation ends.
+  // Releases one reference per lost copy: a loss on the link from a host loses all copies, a loss
+  // on the link to a host loses one. A loss between switches loses several copies, so the store
+  // retains the payload until the simulation ends.
   auto* payload = reinterpret_cast<Payload*>(packet.cookie);
   const tutti::sim::LinkClass link_class = fabric_.topology().link(link).link_class;
   if (link_class == tutti::sim::LinkClass::host_down) payloads_.release(payload);

@@ -55,7 +55,7 @@ class SimNetwork final : public tutti::sim::Sink, private HostPorts {
   /// The endpoint that a communicator has on a host; null if there is none.
   SimEndpoint* endpoint_at(std::uint32_t communicator, tutti::sim::HostId host);
 
-  // The fabric calls these functions.
+  // The fabric calls the functions below.
   void arrived(const tutti::sim::Arrival& arrival, tutti::sim::HostId at,
                const tutti::sim::Packet& packet) override;
   void arrived_on_leaf(const tutti::sim::Arrival& arrival, tutti::sim::HostId first,
@@ -65,7 +65,8 @@ class SimNetwork final : public tutti::sim::Sink, private HostPorts {
   void departed(tutti::sim::Picoseconds when, tutti::sim::HostId from,
                 const tutti::sim::Packet& packet) override;
 
-  /// Sets an observer that is told of every loss in the fabric; null removes it.
+  /// Sets an observer, whose dropped() is called for every loss in the fabric; null removes the
+  /// observer.
   void observe_drops(tutti::sim::Sink* observer) { drop_observer_ = observer; }
 
  private:
@@ -93,7 +94,7 @@ class SimNetwork final : public tutti::sim::Sink, private HostPorts {
   };
   static constexpr std::uint32_t kNone = 0xffff'ffffu;
 
-  // Endpoints call these functions.
+  // Endpoints call the functions below.
   void ready(std::uint32_t endpoint, std::uint32_t queue) override;
   tutti::sim::Picoseconds multicast(std::uint32_t endpoint, const wire::Header& header,
                                     const MulticastBurst& burst) override;

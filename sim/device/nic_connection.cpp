@@ -282,7 +282,7 @@ void NicConnection::fill_response(NicShared& nic, Flight& flight, NicPacket& pac
 
 void NicConnection::stamp(NicPacket& packet) {
   // While a refusal is under way, packets acknowledge only what came before the refused WRITE,
-  // because the peer must not take the WRITE for executed.
+  // because an acknowledgement of the WRITE would tell the peer that it was executed.
   packet.acknowledged = refusals_ > 0 ? refused_sequence_ : expected_;
   acknowledge_ = false;
   unacknowledged_arrivals_ = 0;

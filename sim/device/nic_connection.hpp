@@ -24,7 +24,8 @@ class SimMulticastQueuePair;
 struct NicShared {
   NicSettings settings{};
   Nanoseconds peer_timeout{};
-  bool accept_big_endian_atomics = false;  ///< whether the caller converts old values
+  /// Whether the caller accepts old values in big-endian order.
+  bool accept_big_endian_atomics = false;
   PayloadStore* payloads = nullptr;
   SimMulticastQueuePair* multicast = nullptr;  ///< queue pair of the first subgroup
   RegionTable regions{};
@@ -109,9 +110,9 @@ class NicConnection {
     std::uint32_t operation = 0;
     std::uint32_t length = 0;
     std::uint64_t position = 0;
-    std::uint64_t key = 0;        ///< only in a read_response
-    std::uint64_t offset = 0;     ///< only in a read_response
-    std::uint64_t old_value = 0;  ///< only in an atomic_answer
+    std::uint64_t key = 0;        ///< memory key of the region; used in a read_response only
+    std::uint64_t offset = 0;     ///< offset in the region; used in a read_response only
+    std::uint64_t old_value = 0;  ///< value before the atomic; used in an atomic_answer only
     Instant sent{};
   };
 
@@ -165,7 +166,7 @@ class NicConnection {
   RingQueue<Response> responses_;
   RingQueue<Flight> flights_;
   std::uint32_t first_flight_ = 0;  ///< sequence number of flights_[0]
-  std::uint32_t lost_ = 0;          ///< number of flights to retransmit
+  std::uint32_t lost_ = 0;          ///< number of packets in flights_ that must be retransmitted
 
   std::uint32_t expected_ = 0;  ///< sequence number of the next packet to accept
   std::vector<NicPacket> early_;

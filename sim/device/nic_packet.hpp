@@ -14,12 +14,14 @@ enum class NicPacketKind : std::uint8_t {
   write,
   read_request,
   read_response,
-  atomic_request,   ///< the payload is the AtomicOperands, `argument` the AtomicKind
-  atomic_answer,    ///< `argument` is the old value
-  refusal,          ///< refuses work of the peer because of a wrong key, range or alignment
-  acknowledgement,  ///< has only an acknowledgement; all kinds but datagram have one too
-  ping,             ///< asks the peer for an answer as a sign of life
-  datagram,         ///< frame of a connection by software; the payload is the whole datagram
+  /// Atomic operation; the payload is the AtomicOperands, `argument` is the AtomicKind.
+  atomic_request,
+  atomic_answer,  ///< answer to an atomic_request; `argument` is the old value
+  refusal,        ///< refuses work of the peer because of a wrong key, range or alignment
+  /// Has no content but its acknowledgement; other kinds, except datagram, also acknowledge.
+  acknowledgement,
+  ping,      ///< asks the peer for an answer as a sign of life
+  datagram,  ///< frame of a connection by software; the payload is the whole datagram
 };
 
 struct NicPacket {
@@ -28,7 +30,7 @@ struct NicPacket {
   bool last = false;         ///< whether this is the last packet of its operation
   bool acknowledge = false;  ///< whether the receiver must acknowledge at once
   bool immediate = false;    ///< whether a WRITE raises a completion with `argument` at the peer
-  bool stranger = false;     ///< whether a stranger sent it, and not a rank
+  bool stranger = false;     ///< whether a stranger sent the packet, instead of a rank
   std::uint16_t communicator = 0;
   std::uint32_t sender_host = 0;  ///< the sender's address
   Rank source = kNoRank;

@@ -10,8 +10,9 @@ namespace tutti::device::sim {
 
 /// The party that runs the reliable connections of a simulated endpoint.
 enum class ConnectionKind : std::uint8_t {
-  nic,       ///< hardware: the NIC's own connections (NicConnection)
-  software,  ///< the host: the channels of device/rc, as the `ip` device runs them
+  nic,  ///< the hardware of the NIC runs the connections (NicConnection)
+  /// The host runs the connections by the channels of device/rc, as the `ip` device does.
+  software,
 };
 
 struct NicSettings {
@@ -41,8 +42,8 @@ struct NicSettings {
   /// Whether the NIC stores the old values of atomics big-endian [OFED-AT].
   bool big_endian_atomics = false;
   bool lossless = false;  ///< whether the network drops no packets for lack of buffers
-  /// Whether the host's worker serves the connections of the NIC. A paused host then acknowledges
-  /// nothing.
+  /// Whether the host's worker serves the connections of the NIC. If so, a host whose worker is
+  /// stopped acknowledges nothing.
   bool host_serviced = false;
   /// Whether the endpoint has a slot exchange, like that of the `ip` device between hosts. It has a
   /// multicast group of its own and needs connections by software.

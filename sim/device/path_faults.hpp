@@ -14,7 +14,8 @@
 namespace tutti::device::sim {
 
 /// A time, from `at` on and for `length`, in which packets from one host to another vanish if they
-/// are longer than `above_bytes` on the wire. With 0 the path is cut in this direction.
+/// are longer than `above_bytes` on the wire. If `above_bytes` is 0, all packets in this direction
+/// vanish.
 struct PathFault {
   tutti::sim::HostId from{};
   tutti::sim::HostId to{};
@@ -25,7 +26,7 @@ struct PathFault {
   friend bool operator==(const PathFault&, const PathFault&) = default;
 };
 
-/// The change that a stranger makes to a datagram before it sends it.
+/// The change that a stranger makes to a recorded datagram before sending it.
 enum class Forgery : std::uint8_t {
   none,        ///< a copy, from the address of the host that sent the original
   bit,         ///< one bit of the datagram is inverted, chosen anew each time
@@ -34,9 +35,10 @@ enum class Forgery : std::uint8_t {
   reflection,  ///< the datagram goes back to the host that sent the original
 };
 
-/// A packet that a stranger records and sends again, first at the time `after` after the original
-/// has arrived, then for ever at intervals of `every` (0: only once). The original is packet
-/// `number`, counted from 0, of those that arrive from host `from` at host `to`.
+/// A packet that a stranger records and sends again. The first repetition comes a time `after`
+/// later than the original arrives; further ones follow for ever at intervals of `every` (0: none
+/// follow). The original is packet `number`, counted from 0, of those that arrive from host `from`
+/// at host `to`.
 struct Replay {
   tutti::sim::HostId from{};
   tutti::sim::HostId to{};

@@ -1,4 +1,4 @@
-// A queue that allocates memory on first use and when it must grow, and not otherwise.
+// A queue that allocates memory only on first use and when it must grow.
 #pragma once
 
 #include <bit>

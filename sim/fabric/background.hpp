@@ -15,7 +15,7 @@ struct BackgroundSettings {
   std::uint32_t streams = 0;
   double load = 0.1;  ///< mean load of a host's link by one stream, 0 to 1 of the link's rate
   std::uint32_t packet_bytes = 4122;
-  /// Mean number of packets of a burst; drawn from 1 to twice the mean.
+  /// Mean number of packets of a burst. The number of each burst is drawn from 1 to twice the mean.
   std::uint32_t burst_packets = 16;
 };
 

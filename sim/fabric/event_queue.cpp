@@ -9,8 +9,8 @@ namespace {
 constexpr unsigned kFirstWidthShift = 13;
 constexpr unsigned kWidestShift = 40;
 constexpr std::uint64_t kNoBucket = ~std::uint64_t{0};
-/// Range for the number of distinct instants in a bucket. Fewer cause long scans of the bitmap,
-/// more cause long sorting.
+/// Bounds within which the bucket width should hold the number of distinct event times in a bucket.
+/// Smaller numbers cause long scans of the bitmap, larger numbers cause long sorting.
 constexpr std::uint64_t kFewPerBucket = 3;
 constexpr std::uint64_t kManyPerBucket = 10;
 /// Largest number of events that are shifted to insert an event into the open bucket; if more would
@@ -158,8 +158,8 @@ std::uint64_t EventQueue::next_occupied() const {
   return away == kNoBucket ? kNoBucket : current_ + 1 + away;
 }
 
-/// The narrow bucket with which the first non-empty bucket of a coarse wheel begins; kNoBucket if
-/// all buckets of the wheel are empty.
+/// The number of the narrow bucket at the beginning of the first non-empty bucket of a coarse
+/// wheel; kNoBucket if all buckets of the wheel are empty.
 std::uint64_t EventQueue::next_coarse(std::size_t level) const {
   const std::uint64_t base = (current_ + 1) >> coarse_shift(level);
   const std::uint64_t away = first_set(coarse_[level].occupied, base % kCoarseBuckets);

@@ -109,7 +109,8 @@ class EventQueue {
   std::vector<Event> active_;
   std::size_t next_ = 1;
   std::size_t end_ = 1;
-  std::vector<Event> late_;  ///< heap of events that would shift too many others in the open bucket
+  /// Heap of events whose insertion into the open bucket would shift too many events.
+  std::vector<Event> late_;
   std::uint64_t current_ = 0;  ///< number of the open bucket, counted from time 0
   unsigned width_shift_ = 0;   ///< width of a narrow bucket: 2^width_shift_ picoseconds
   EventWheel near_;
@@ -126,7 +127,8 @@ class EventQueue {
   struct Census {
     std::uint64_t opened = 0;  ///< number of narrow buckets that were opened
     std::uint64_t events = 0;  ///< number of events in the opened buckets
-    /// Number of distinct instants in the opened buckets, which narrower buckets could separate.
+    /// Number of distinct event times in the opened buckets. Narrower buckets could separate events
+    /// of different times.
     std::uint64_t instants = 0;
     std::uint64_t skipped = 0;  ///< number of empty buckets between the opened ones
     std::uint64_t far_pushes = 0;

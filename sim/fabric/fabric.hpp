@@ -71,7 +71,7 @@ class Fabric {
   /// Takes a link down or up. A link that is down loses its packets; if other links are equally
   /// short, routing uses them.
   void set_link(LinkId link, bool up);
-  /// Makes a port start no further packet before `until`.
+  /// Prevents a port from starting a further packet before `until`.
   void pause(LinkId link, Picoseconds until);
 
  private:

@@ -27,7 +27,7 @@ struct Packet {
   HostId source{};                  ///< sending host, which inject() sets
   std::uint32_t target = 0;         ///< destination: a HostId, or a GroupId if `multicast` is set
   std::uint32_t wire_bytes = 0;     ///< size of each packet on the wire with its headers, in bytes
-  std::uint32_t payload_bytes = 0;  ///< payload of each packet, which is only counted, in bytes
+  std::uint32_t payload_bytes = 0;  ///< payload of each packet in bytes, for the counters only
   /// Number of the packet's flow; packets of one flow take one path under ECMP. In a contribution
   /// it is the GroupId of the tree.
   std::uint32_t flow = 0;
@@ -70,7 +70,7 @@ struct Packet {
 struct Arrival {
   Picoseconds time{};       ///< instant at which the last bit of the first packet arrives
   Picoseconds spacing{};    ///< time between the arrivals of successive packets
-  std::uint32_t first = 0;  ///< index of the first of these packets in the train
+  std::uint32_t first = 0;  ///< index in the train of the first packet that arrives
   std::uint32_t count = 1;
 
   Picoseconds time_of(std::uint32_t i) const { return time + spacing * i; }
@@ -115,7 +115,7 @@ class PortObserver {
 enum class Forwarding : std::uint8_t { store_and_forward, cut_through };
 enum class FlowControl : std::uint8_t {
   /// Link credits: a packet leaves only when the next switch has room, so no packet is dropped for
-  /// lack of buffers. Fat trees never deadlock, nor does unicast on dragonfly+; elsewhere a
+  /// lack of buffers. Fat trees never deadlock, nor does unicast on dragonfly+; in other cases a
   /// deadlock shows as an empty event queue while packets are in flight.
   lossless,
   lossy,  ///< packets that do not fit the port's queue are dropped
@@ -180,7 +180,8 @@ struct FabricCounters {
   /// give the same results as single packets.
   std::uint64_t train_conflicts = 0;
   std::uint64_t leaf_events = 0;  ///< number of events that stand for arrivals at several hosts
-  std::uint64_t absorbed = 0;     ///< number of contributions that left a switch's sum incomplete
+  /// Number of contributions that were added to a switch's sum but did not complete it.
+  std::uint64_t absorbed = 0;
   /// Largest number of incomplete sums at one time, over all switches.
   std::uint64_t most_open_reductions = 0;
 };

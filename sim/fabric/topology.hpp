@@ -131,7 +131,8 @@ class Topology {
   /// The system of [Khalilov24] 6.2: 12 leaves with positions for 18 hosts each, 6 spines of 36
   /// ports, and three parallel links from each leaf to each spine.
   static Topology cluster188(LinkSpec spec = {.bits_per_second = 56'000'000'000});
-  /// Two hosts that are connected by a switch, because every link of a topology ends at a switch.
+  /// Two hosts with a switch between them. A direct cable is not possible, because every link of a
+  /// topology needs a switch at one end.
   static Topology back_to_back(LinkSpec spec = {});
   static Topology single_switch(std::uint32_t hosts, LinkSpec spec = {});
   static Result<Topology> dragonfly_plus(const DragonflyShape& shape);
@@ -211,7 +212,8 @@ class Topology {
   std::uint32_t hosts_ = 0;
   std::uint32_t leaves_ = 0;
   std::uint32_t levels_ = 1;
-  /// Number by which a host's number is divided to give its leaf; 0: the leaf is looked up.
+  /// Number of hosts per leaf; a host's number divided by it gives the number of the host's leaf.
+  /// If 0, the leaf is looked up.
   std::uint32_t hosts_per_leaf_ = 0;
   bool computed_ = false;
   std::vector<Link> links_;
@@ -223,9 +225,9 @@ class Topology {
   std::vector<std::uint32_t> first_trunks_;
   std::vector<LinkId> trunks_;
 
-  // Routing tables: routes_ holds the links from switch `at` towards a region from index
-  // first_routes_[at * regions_ + region] on. The regions of a switch are the leaves of its own
-  // group, then the groups.
+  // Routing tables. In routes_, the links from switch `at` towards a region begin at index
+  // first_routes_[at * regions_ + region]. The regions of a switch are the leaves of its own group,
+  // followed by all groups.
   std::uint32_t groups_ = 0;
   std::uint32_t regions_ = 0;
   std::uint32_t leaves_per_group_ = 0;

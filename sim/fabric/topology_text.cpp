@@ -34,8 +34,8 @@ Words split(std::string_view line) {
   return words;
 }
 
-/// A unit of a quantity such as "200Gbit/s": the ending of the text, and the factor that it stands
-/// for.
+/// A unit of a quantity such as "200Gbit/s": its name at the end of the text, and the factor by
+/// which the number is multiplied.
 struct Unit {
   std::string_view name;
   double factor;
@@ -275,7 +275,8 @@ class Parser {
     }
   }
 
-  /// Gives each switch without a level the level above its lowest neighbour.
+  /// Sets the level of each switch that has none: 1 if it has hosts, otherwise one more than the
+  /// level of its lowest neighbour.
   Status find_levels() {
     for (Switch& one : switches_) {
       if (has_hosts(one) && one.level == 0) one.level = 1;

@@ -8,7 +8,7 @@ namespace tutti::device::fault {
 
 namespace {
 
-// Number of chunks with which recent_ is full and becomes older_.
+// Number of chunks at which recent_ is full, so that it becomes older_.
 constexpr std::size_t kGeneration = 1 << 18;
 // Constant that makes the draws for the details of a fault independent of the draws that decide on
 // the fault.
@@ -90,8 +90,8 @@ unsigned PlannedFrameTap::copies(Rank from, Rank to, std::size_t) {
       .place = FaultSite::sender, .packet = Packet::reliable, .source = from, .receiver = to};
   {
     const std::lock_guard lock(mutex_);
-    // A frame tap cannot tell a retransmitted frame from a new one, so each frame from one rank to
-    // another counts as a further occurrence.
+    // A frame tap cannot tell a retransmitted frame from a new one. The occurrence of a frame is
+    // therefore the number of all earlier frames from the same rank to the same peer.
     subject.occurrence = sent_[{from, to}]++;
   }
   const FaultRule* rule = decide(plan_, subject);

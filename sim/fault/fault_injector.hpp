@@ -52,8 +52,10 @@ struct Subject {
   std::uint32_t epoch = 0;
   std::uint32_t psn = 0;
   Rank source = kNoRank;
-  Rank receiver = kNoRank;       ///< receiving rank; kNoRank for a multicast at its sender
-  std::uint32_t occurrence = 0;  ///< number of earlier copies of this packet at this site
+  Rank receiver = kNoRank;  ///< receiving rank; kNoRank for a multicast at its sender
+  /// Number of earlier copies of this chunk at this site. For a frame it is the number of earlier
+  /// frames between the two ranks, for a probe the number of earlier probes.
+  std::uint32_t occurrence = 0;
 };
 
 /// The first rule of `plan` that applies to the packet, or null.
@@ -81,8 +83,8 @@ class OccurrenceCounter {
   };
   using Counts = std::unordered_map<Key, std::uint32_t, Hash>;
 
-  // Counts of the latest chunks. A full recent_ becomes older_, and the previous older_ is dropped:
-  // this bounds the memory, and the copies of a chunk are close together in time.
+  // Counts of copies for the latest chunks. A full recent_ replaces older_, which bounds the
+  // memory. Older counts are not needed, because the copies of a chunk are close together in time.
   Counts recent_;
   Counts older_;
 };

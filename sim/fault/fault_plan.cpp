@@ -124,7 +124,7 @@ std::optional<std::vector<Rank>> parse_ranks(std::string_view text) {
   return ranks;
 }
 
-/// Stores a parsed value; returns false if there is none.
+/// Stores the result of parsing in `target`; returns false if parsing gave no value.
 template <typename Target, typename Value>
 bool store(Target& target, std::optional<Value> value) {
   if (value) target = *value;

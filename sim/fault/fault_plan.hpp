@@ -23,9 +23,9 @@ namespace tutti::device::fault {
 
 enum class Action : std::uint8_t {
   drop,   ///< the packet is lost; reliable frames can be lost only at the sender
-  delay,  ///< the receiver gets the chunk late, by the time `by`
-  /// The receiver gets the chunk after `distance` later chunks, but at the latest after the time
-  /// `by`.
+  delay,  ///< the receiver gets the chunk after an extra delay of `by`
+  /// The receiver gets the chunk after `distance` later chunks, or after a delay of `by` if this is
+  /// earlier.
   reorder,
   duplicate,  ///< the packet arrives twice; reliable frames can be duplicated only at the sender
   corrupt,    ///< the receiver gets the chunk with one wrong bit in payload or tag

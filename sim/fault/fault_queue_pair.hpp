@@ -19,7 +19,8 @@ struct FaultContext {
   FaultPlan plan{};
   Rank rank = kNoRank;
   std::shared_ptr<InjectedCounters> counters{};
-  std::atomic<std::int64_t> now_ns{0};  ///< latest instant that the caller gave to the endpoint
+  /// Current time, as the caller last passed it to the endpoint.
+  std::atomic<std::int64_t> now_ns{0};
 };
 
 class FaultQueuePair final : public MulticastQueuePair {
@@ -49,7 +50,8 @@ class FaultQueuePair final : public MulticastQueuePair {
     ReceivedChunk chunk;
     std::vector<std::byte> bytes;
     Instant due{};
-    /// The chunk is delivered before `due` once this many chunks have passed the queue pair.
+    /// The chunk is delivered as soon as this number of chunks have passed the queue pair, even
+    /// before `due`.
     std::uint64_t due_count = 0;
   };
 

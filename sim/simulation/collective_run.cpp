@@ -34,7 +34,7 @@ std::size_t first_other(std::span<const std::byte> bytes, std::byte value) {
   return static_cast<std::size_t>(at - bytes.begin());
 }
 
-/// The collective and the algorithm of a kind that differs by rank.
+/// The collective and the algorithm that run a kind for which differs_by_rank() is true.
 std::pair<Collective, const char*> planned(CollectiveKind kind) {
   switch (kind) {
     case CollectiveKind::gather:
@@ -52,14 +52,14 @@ std::pair<Collective, const char*> planned(CollectiveKind kind) {
   }
 }
 
-/// The number of blocks that each rank sends in a collective that differs by rank.
+/// The number of blocks that each rank sends in a collective for which differs_by_rank() is true.
 std::uint32_t sent_blocks(CollectiveKind kind, std::uint32_t ranks) {
   const bool many = kind == CollectiveKind::scatter || kind == CollectiveKind::alltoall ||
                     kind == CollectiveKind::reduce_scatter;
   return many ? ranks : 1;
 }
 
-/// The bytes that rank `rank` sends. `all` is expected_result().
+/// The bytes that rank `rank` sends, taken from `all`, which is expected_result().
 Bytes sent_bytes(const CollectiveSpec& spec, std::uint32_t ranks, Rank rank, const Bytes& all) {
   if (spec.kind == CollectiveKind::scatter) return spec.root == rank ? all : Bytes();
   const std::size_t bytes = sent_blocks(spec.kind, ranks) * spec.bytes;
@@ -82,7 +82,8 @@ Bytes sum_of(std::size_t bytes, std::uint32_t ranks, const Bytes& all) {
   return sums;
 }
 
-/// The bytes that rank `rank` receives in a collective that differs by rank.
+/// The bytes that rank `rank` receives in a collective for which differs_by_rank() is true. `all`
+/// is expected_result().
 Bytes wanted_bytes(const CollectiveSpec& spec, std::uint32_t ranks, Rank rank, const Bytes& all) {
   const auto block = [&](const Bytes& from, std::size_t at) {
     const auto begin = from.begin() + static_cast<std::ptrdiff_t>(at * spec.bytes);

@@ -19,12 +19,12 @@ namespace tutti::simulation {
 using Bytes = std::vector<std::byte>;
 
 /// The bytes that a collective must deliver to every rank: one block of each source, in rank order.
-/// If the collective differs by rank (see differs_by_rank()), these are instead the bytes that the
-/// ranks send, in rank order. All ranks share one copy.
+/// If differs_by_rank() is true for the collective, the result has instead the bytes that all ranks
+/// send, in rank order. All ranks share one copy.
 Bytes expected_result(const CollectiveSpec& spec, std::uint32_t ranks, std::uint64_t seed);
 
-/// The number of bytes of expected_result(). Each rank receives them, unless the collective differs
-/// by rank.
+/// The size of expected_result() in bytes. Each rank receives all of these bytes, unless
+/// differs_by_rank() is true for the collective.
 std::uint64_t result_bytes(const CollectiveSpec& spec, std::uint32_t ranks);
 
 /// Makes the engine's operation for a collective at one rank, as a communicator would.
@@ -67,8 +67,9 @@ class CollectiveRun {
   Rank rank_;
   std::uint64_t result_bytes_ = 0;
   Bytes result_;  ///< receive buffer between guard bytes
-  Bytes wanted_;  ///< result of this rank alone, if the collective differs by rank
-  Bytes own_;     ///< the rank's block between guard bytes; empty if it lies in the receive buffer
+  /// Bytes that this rank must receive, if differs_by_rank() is true for the collective.
+  Bytes wanted_;
+  Bytes own_;  ///< the rank's block between guard bytes; empty if it lies in the receive buffer
   bool finished_ = false;
 };
 

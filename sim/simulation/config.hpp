@@ -33,7 +33,7 @@ enum class CollectiveKind : std::uint8_t {
   gather,
   scatter,
   alltoall,
-  reduce,  ///< sums of 64-bit words, like the two below
+  reduce,  ///< reduce, reduce_scatter and allreduce compute sums of 64-bit words
   reduce_scatter,
   allreduce,
   // Collectives by the slot exchange between hosts.

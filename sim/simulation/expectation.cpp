@@ -39,7 +39,8 @@ Expectation::Expectation(const WorldConfig& config) : fates_(config.topology->ho
     if (link < 2 * hosts) {
       unplugged[link % hosts] += one.length;
     } else {
-      // A link between switches may be on the path of any pair.
+      // An outage of a link between switches counts for every host, because the path of any two
+      // hosts may use the link.
       for (Nanoseconds& time : unplugged) time += one.length;
     }
   }
@@ -62,7 +63,7 @@ bool Expectation::may_name(std::span<const sim::HostId> named,
   const auto cut_off = [this](sim::HostId host) { return fate(host) == HostFate::cut_off; };
   if (named.size() > kEnds) return false;
   if (std::any_of(named.begin(), named.end(), at_fault)) return true;
-  // Between two ranks, a cut link of one rank cuts the path between both, so that an error may name
+  // In a communicator of two ranks, a cut link of one rank cuts the only path, so an error may name
   // either rank.
   return !named.empty() && hosts.size() == kEnds &&
          std::any_of(hosts.begin(), hosts.end(), cut_off);

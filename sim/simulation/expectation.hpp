@@ -12,10 +12,13 @@ namespace tutti::simulation {
 
 /// The effect of all faults together on what other hosts see of one host.
 enum class HostFate : std::uint8_t {
-  sound,        ///< no error may name the host
-  stopped,      ///< pauses and outages together exceed the peer timeout
-  end_of_path,  ///< cut off from a peer in one direction, perhaps only for long packets
-  cut_off,      ///< outages exceed the peer timeout: no peer reachable, in one direction or both
+  sound,    ///< no error may name the host
+  stopped,  ///< the host's pauses and outages together are longer than the peer timeout
+  /// Packets between the host and a peer vanish in one direction, perhaps only long packets.
+  end_of_path,
+  /// Outages cut the host off from all peers, in one direction or both, for longer than the peer
+  /// timeout.
+  cut_off,
   dead,
 };
 

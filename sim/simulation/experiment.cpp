@@ -62,7 +62,8 @@ void sum_phases(const Simulation& simulation, const ExperimentSpec& spec,
   const double ends = static_cast<double>(spec.ranks) * spec.iterations;
   report.phases.ready_ns /= ends;
   report.phases.data_ns /= ends;
-  // The handshake phase is the rest of the time, including the worker's delay before the handshake.
+  // The time outside the ready barrier and the data phase counts as handshake, including the
+  // worker's delay before the handshake.
   report.phases.handshake_ns = std::max(
       0.0, report.phases.handshake_ns / ends - report.phases.ready_ns - report.phases.data_ns);
 }

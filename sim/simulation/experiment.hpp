@@ -53,8 +53,8 @@ struct PhaseTimes {
 struct ExperimentReport {
   /// Duration of each iteration, from the first rank's call to the last rank's end.
   std::vector<Nanoseconds> times;
-  /// Duration of the first iteration at each rank, from the rank's call to its end, indexed by
-  /// rank.
+  /// Duration of the first iteration at each rank, from the call to the end of the collective
+  /// there; indexed by rank.
   std::vector<Nanoseconds> finish;
   PhaseTimes phases;
   std::array<sim::TrafficCount, sim::kLinkClasses> classes{};

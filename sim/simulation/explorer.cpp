@@ -87,7 +87,8 @@ class Execution {
     }
     return true;
   }
-  /// A hash of the state, which the packets delivered to each rank determine.
+  /// A hash of the state. The state follows from the packets delivered to each rank, so these are
+  /// hashed.
   std::uint64_t state() const {
     std::uint64_t state = 0;
     for (const History& one : histories_) {
@@ -123,8 +124,8 @@ class Execution {
       marks = 0;
     }
   };
-  /// The values that show whether a delivered packet had an effect, and which: counters, packets
-  /// sent, collectives left, and the rank's next deadline.
+  /// Values that change if a delivered packet has an effect: counters, packets sent, collectives
+  /// not yet ended, and the rank's next deadline.
   struct Effects {
     std::uint64_t chunks_received = 0;
     observe::Counters others{};
@@ -147,7 +148,7 @@ class Execution {
     const observe::Counters& counters = context.counters();
     Effects effects{counters.chunks_received, counters, network_.sent(), left_,
                     context.next_deadline()};
-    // The counters cleared below count the arrivals of chunks, not their consequences.
+    // Clears the counters that count arrivals of chunks, because an arrival is not yet an effect.
     observe::Counters& others = effects.others;
     others.chunks_received = others.chunks_duplicate = others.chunks_stale = 0;
     others.chunks_out_of_order = 0;
@@ -203,8 +204,8 @@ class Explorer {
   }
 
  private:
-  /// Repeats a path of choices and continues it to the end of the collective. Adds to `open` the
-  /// branches that it does not take.
+  /// Repeats a path of choices and continues the path to the end of the collective. Adds the
+  /// branches that the path does not take to `open`.
   void go_on(std::vector<std::uint16_t> path, std::vector<std::vector<std::uint16_t>>& open) {
     Execution execution(spec_, expected_);
     for (const std::uint16_t choice : path) step(execution, choice);
@@ -220,7 +221,7 @@ class Explorer {
                             "and no deadline is left or the limit of waits is reached"),
                     path);
       }
-      // Waiting is not a recorded choice, because a repeated path waits at the same points.
+      // A path does not record waits, because a repetition of the path waits at the same points.
       if (count == 0) continue;
       const std::uint16_t taken = first_choice(execution);
       const std::size_t before = path.size();
@@ -245,7 +246,8 @@ class Explorer {
     return static_cast<std::uint16_t>(found == choices.end() ? 0 : found - choices.begin());
   }
 
-  /// Delivers a choice; returns whether the packet had any effect.
+  /// Delivers the packet with index `choice` among the possible ones; returns whether the packet
+  /// had any effect.
   bool step(Execution& execution, std::uint16_t choice) {
     auto choices = execution.choices();
     while (choices.empty() && execution.wait()) choices = execution.choices();
@@ -288,8 +290,8 @@ ExplorerReport explore_all_losses(ExplorerSpec spec, std::uint32_t chunks) {
     for (std::uint32_t i = 0; i < chunks; ++i) {
       spec.lost[i] = static_cast<std::uint32_t>(set >> (i * spec.ranks)) & ((1u << spec.ranks) - 1);
     }
-    // A rank cannot lose its own chunk, which does not cross the network. A set of losses with such
-    // a loss equals the set without it and is skipped.
+    // Skips each set of losses in which a rank loses its own chunk. Such a chunk does not cross the
+    // network, so the set has the same effect as the set without this loss.
     const CollectiveSpec& what = spec.collectives[0];
     const bool gathers = what.kind == CollectiveKind::allgather;
     const std::uint32_t block = std::max<std::uint32_t>(

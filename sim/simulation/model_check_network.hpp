@@ -30,8 +30,8 @@ class ModelCheckNetwork {
     Rank at = kNoRank;
     /// If a chunk arrives: its index among the chunks that wait for rank `at`.
     std::uint32_t chunk = 0;
-    /// If a message arrives: its sender, whose oldest message to rank `at` arrives. If a chunk
-    /// arrives: kNoRank.
+    /// If a message arrives: its sender; the sender's oldest message to rank `at` is the one that
+    /// arrives. If a chunk arrives: kNoRank.
     Rank from = kNoRank;
     std::uint64_t name = 0;  ///< hash of the packet's contents
   };

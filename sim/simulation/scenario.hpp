@@ -44,8 +44,8 @@ struct TopologySpec {
   /// Number of hosts of the switch (single_switch), of hosts of a leaf (two_levels), or of ports of
   /// a switch (radix).
   std::uint32_t hosts = 8;
-  /// Number of leaf switches (two_levels), or of hosts, which fill the leaves in order (radix; 0:
-  /// all positions).
+  /// Number of leaf switches (two_levels) or number of hosts (radix). The hosts of a radix topology
+  /// fill the leaves in order; 0 stands for a host at every position.
   std::uint32_t leaves = 0;
   std::uint32_t spines = 1;  ///< number of spine switches (two_levels) or of levels (radix)
   std::uint64_t bits_per_second = 56'000'000'000;

@@ -14,8 +14,8 @@ constexpr std::uint64_t kMaxEvents = 20'000'000;
 
 }  // namespace
 
-/// A frame tap that loses and duplicates the frames that the scenario lists or its fault plan
-/// draws, and records the faults of both.
+/// A frame tap that loses and duplicates frames: those that the scenario lists, and those that the
+/// fault plan draws. The tap records both.
 class ScenarioWorld::ScriptedTap final : public device::FrameTap {
  public:
   ScriptedTap(const ScenarioCommunicator& from)
@@ -100,8 +100,8 @@ CommunicatorSpec ScenarioWorld::make_communicator(const ScenarioCommunicator& fr
   to.nic.send_queue_chunks = scenario_.send_queue_chunks;
   to.nic.connections = scenario_.connections;
   if (scenario_.connections == device::sim::ConnectionKind::software) {
-    // As in jobs, paths are tested after half a peer timeout without progress (see
-    // CommunicatorOptions::peer_timeout).
+    // Paths are tested after half a peer timeout without progress. In jobs, a fifth of the peer
+    // timeout is enough (CommunicatorOptions::peer_timeout).
     to.engine.path_test_interval = from.peer_timeout / 2;
   }
   to.nic.slot_exchange =
@@ -212,7 +212,8 @@ Status ScenarioWorld::check_costs(const ScenarioResult& result) {
     return check_nothing_was_recovered(result);
   }
   if (Status status = check_nobody_was_skipped(result); !status) return status;
-  // A duplicated chunk takes two posted receives, but the credits count one.
+  // A duplicated chunk takes two posted receives but only one credit, so the receives may run out
+  // without an error of the engine.
   const bool once = result.lost_bytes == 0 && injected.chunks_duplicated == 0;
   return once ? check_staging(result) : Status();
 }

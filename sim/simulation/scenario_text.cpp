@@ -205,8 +205,8 @@ std::string print_place(const TopologySpec& place) {
 }
 
 bool parse_topology(std::string_view value, TopologySpec& place) {
-  // The part before the colon is split off first because it may contain an 'x', at which the rest
-  // is split.
+  // Splits off the part before the colon first. Only the rest is split at each 'x', because the
+  // first part may contain this letter.
   const std::size_t colon = std::min(value.find(':'), value.size());
   Words words = split(value.substr(colon), ":x");
   words.insert(words.begin(), value.substr(0, colon));

@@ -185,8 +185,8 @@ class Shrinker {
     return true;
   }
 
-  /// Removes faults by delta debugging: tries to leave out one part of the faults after another, in
-  /// ever smaller parts.
+  /// Removes faults by delta debugging: cuts the list of faults into parts, tries to leave out each
+  /// part, and repeats this with smaller parts.
   bool fewer_faults(Scenario& best) {
     const Scenario bare = without_faults(best);
     std::vector<FaultAtom> atoms = atoms_of(best);
@@ -257,7 +257,8 @@ class Shrinker {
 
   bool fewer_ranks(Scenario& best) {
     for (std::uint32_t ranks = 2; ranks < best.communicators[0].ranks; ++ranks) {
-      // Outages and toggled losses name links and packets that a smaller network may not have.
+      // Removes no ranks if there are outages or toggled losses, because these name links and
+      // packets that a smaller network may not have.
       if (!best.outages.empty() || !best.toggled_losses.empty()) return false;
       if (try_instead(best, of_ranks(best, ranks))) return true;
     }

@@ -100,7 +100,7 @@ class Simulation final : public device::sim::HostWaker {
     std::vector<CollectiveEnd> ends;
     /// Buffers of each collective; empty if the simulation carries no bytes.
     std::deque<CollectiveRun> runs;
-    /// Time in the ready barrier that the trace already contains, in ns.
+    /// Time in the ready barrier, in ns, for which the trace already has spans.
     std::uint64_t traced_ready_ns = 0;
     std::uint64_t traced_data_ns = 0;
     Status first_error;
@@ -135,7 +135,7 @@ class Simulation final : public device::sim::HostWaker {
   void on_script(sim::EventKind kind, std::uint32_t target);
   void heal();
   void work(std::uint32_t host);
-  /// The work that a member has done so far, from which the time of its host's worker is computed.
+  /// The work of a member so far. The time that the host's worker needs is computed from this work.
   struct Work {
     std::uint64_t chunks = 0;
     std::uint64_t messages = 0;

@@ -29,7 +29,8 @@ Status Simulation::check_end() {
   return check_ports();
 }
 
-/// Takes the named ranks from the list in the error (Status::ranks()), not from its text.
+/// Whether the first error of a member names ranks that may be at fault. These ranks come from
+/// Status::ranks(), not from the text of the error.
 bool Simulation::names_a_rank_at_fault(const Expectation& expected, const Member& member) const {
   std::vector<sim::HostId> named;
   for (const Rank rank : member.first_error.ranks()) {

@@ -33,7 +33,8 @@ class Drawer {
     const std::uint32_t communicators = chance(6) ? 2 : 1;
     for (std::uint32_t c = 0; c < communicators; ++c) communicator(one, c);
     network_faults(one);
-    // These draws have a random stream of their own, so that they do not depend on the draws above.
+    // The draws for connections by software use a random stream of their own, so that they do not
+    // depend on the other draws.
     random_ = Random(software_seed_);
     if (options_.connections ? *options_.connections == ConnectionKind::software : chance(4)) {
       software(one);
@@ -218,12 +219,14 @@ class Drawer {
     peer_timeout_ = one_of(std::array{Nanoseconds(1'000'000'000), Nanoseconds(1'500'000'000)});
     for (ScenarioCommunicator& each : one.communicators) {
       each.peer_timeout = peer_timeout_;
-      // The engine polls at these intervals while it waits, which may take seconds here.
+      // The engine polls at these intervals while it waits. They are long because a wait may take
+      // seconds in these scenarios.
       each.reorder_delay = Nanoseconds(5'000'000);
       each.alpha = std::max(each.alpha, Nanoseconds(5'000'000));
     }
     if (chance(3)) {
-      // A slot exchange needs queues that hold a whole entry of each rank, as those of sockets do.
+      // A slot exchange needs queues that hold a whole entry of each rank, as the queues of sockets
+      // do.
       one.send_queue_chunks = Scenario().send_queue_chunks;
       for (ScenarioCommunicator& each : one.communicators) slot_exchanges(each);
     }
@@ -272,7 +275,7 @@ class Drawer {
     }
   }
 
-  /// A host of the first communicator, if its ranks are packed.
+  /// Draws a host from those that the first communicator has if its ranks are packed.
   sim::HostId some_host(const Scenario& one) {
     return sim::HostId{from_to(0, std::min(ranks_, hosts_of(one)) - 1)};
   }
@@ -281,13 +284,14 @@ class Drawer {
     return sim::HostId{(index(host) + from_to(1, std::max(2u, hosts) - 1)) % std::max(2u, hosts)};
   }
   Instant moment() { return Instant{time_up_to(chance(2) ? 50'000 : 3'000'000).count()}; }
-  /// A time for which a host or link is out of use: far below the peer timeout, or far above it.
+  /// Draws the time for which a host or link is out of use: far below the peer timeout, or far
+  /// above it.
   Nanoseconds time_lost() {
     if (chance(2)) return Nanoseconds(1'000'000) + time_up_to(peer_timeout_.count() * 2 / 5);
     return peer_timeout_ * 3 / 2 + time_up_to(peer_timeout_.count());
   }
 
-  /// The link of a host goes down several times.
+  /// Adds outages by which the link of a host goes down one or more times.
   void flaps(Scenario& one, sim::HostId host) {
     const std::uint32_t times = from_to(1, 4);
     const bool one_way = chance(3);
@@ -300,14 +304,14 @@ class Drawer {
     }
   }
 
-  /// Packets of one direction between two hosts vanish.
+  /// Adds a fault by which all packets from one host to another vanish.
   void cut(Scenario& one, sim::HostId host) {
     device::sim::PathFault fault{.from = host, .to = other_than(host, one), .at = moment()};
     if (chance(2)) fault.length = time_lost();
     one.path_faults.push_back(fault);
   }
 
-  /// Long packets of one direction between two hosts vanish.
+  /// Adds a fault by which long packets from one host to another vanish.
   void black_hole(Scenario& one, sim::HostId host) {
     cut(one, host);
     one.path_faults.back().above_bytes = from_to(150, 700);
@@ -324,8 +328,8 @@ class Drawer {
     }
   }
 
-  /// A stranger sends recorded datagrams again and again, as they were or changed, mostly those of
-  /// a host that has another fault.
+  /// Adds a stranger that sends recorded datagrams again and again, unchanged or forged. It prefers
+  /// the datagrams of a host that has another fault.
   void strangers(Scenario& one) {
     using device::sim::Forgery;
     sim::HostId from = some_host(one);

@@ -20,8 +20,8 @@ struct SwarmOptions {
   std::optional<device::sim::ConnectionKind> connections{};
 };
 
-/// Draws the scenario of a seed. Each feature and each kind of fault is left out of half of the
-/// scenarios, so that none hides another.
+/// Draws the scenario of a seed. Each feature and each kind of fault is absent from some of the
+/// scenarios, so that no feature or fault always hides another one.
 Scenario draw_scenario(std::uint64_t seed, const SwarmOptions& options = {});
 
 /// Number of scenarios that have each feature.

@@ -22,7 +22,7 @@ struct AtomicOperands {
   std::uint64_t swap = 0;
   /// Compare-and-swap: bits that are compared; fetch-and-add: most significant bits of the fields.
   std::uint64_t compare_mask = 0;
-  std::uint64_t swap_mask = 0;  ///< bits that are replaced
+  std::uint64_t swap_mask = 0;  ///< bits that a compare-and-swap replaces
 
   static AtomicOperands compare_swap(std::uint64_t compare, std::uint64_t swap) {
     return {compare, swap, ~std::uint64_t{0}, ~std::uint64_t{0}};

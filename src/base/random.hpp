@@ -1,5 +1,5 @@
 // Seeded random numbers, computed by a mix function from a counter or from coordinates. A draw at
-// one coordinate never changes the draws at others.
+// one coordinate never changes the draws at other coordinates.
 #pragma once
 
 #include <cstdint>

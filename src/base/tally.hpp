@@ -8,7 +8,7 @@ namespace tutti {
 
 class SingleWriterCounter {
  public:
-  /// Adds to the count; only the writing thread may call it.
+  /// Adds to the count; only the writing thread may call this function.
   void add(std::uint64_t amount) {
     count_.store(count_.load(std::memory_order_relaxed) + amount, std::memory_order_relaxed);
   }

@@ -26,8 +26,8 @@ void allreduce_rabenseifner(Builder& b) {
     b.reduce(incoming, b.receive_block(), Side::before);
   }
 
-  // Reduce-Scatter: the block is divided into `pieces` parts, and this rank still reduces the part
-  // with the index `mine`.
+  // Reduce-Scatter: the block is divided into `pieces` parts. In the next round this rank works
+  // only on the part with the index `mine`.
   std::uint32_t mine = 0;
   std::uint32_t pieces = 1;
   std::uint32_t round = folding.first_round();

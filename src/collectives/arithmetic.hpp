@@ -48,8 +48,9 @@ class FromRoot {
 /// consecutive, and the node's own number is the lowest of them.
 struct BinomialNode {
   std::uint32_t number;
-  std::uint32_t reach;  ///< bound of the children's numbers: they are number + 2^i with 2^i < reach
-  std::uint32_t size;   ///< number of nodes in the subtree
+  /// Power of two; each child has the number `number` + 2^i for some 2^i < `reach`.
+  std::uint32_t reach;
+  std::uint32_t size;  ///< number of nodes in the subtree
 
   static BinomialNode of(std::uint32_t number, std::uint32_t nodes) {
     const std::uint32_t reach = number == 0 ? std::bit_ceil(nodes) : number & (~number + 1);

@@ -54,8 +54,8 @@ InOrder in_order_links(std::uint32_t at, std::uint32_t count) {
   return links;
 }
 
-/// This rank's node in the tree whose positions are the rank numbers, counted from the root,
-/// shifted by `shift`.
+/// This rank's node in one of the two trees. A rank's position in the tree is its number, counted
+/// from the root, shifted cyclically by `shift`.
 TreeNode node_in(const FromRoot& numbers, std::uint32_t shift) {
   const std::uint32_t count = numbers.ranks() - 1;
   const auto number_at = [&](std::uint32_t position) {

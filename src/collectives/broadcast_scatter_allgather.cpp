@@ -11,7 +11,7 @@ namespace tutti::collectives {
 
 namespace {
 
-/// True if the scatter brought this part to the node, to keep or to pass on to its subtree.
+/// True if the scatter delivers this part to the node, either for the node or for its subtree.
 bool holds(const BinomialNode& node, std::uint32_t part) {
   return part >= node.number && part < node.number + node.size;
 }

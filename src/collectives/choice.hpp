@@ -52,7 +52,8 @@ struct ChoicePlace {
 /// "when:ranks=4:hosts=1:device=ip".
 std::string to_string(const ChoicePlace& place);
 
-/// One rule of the table: it chooses the algorithm of the calls that are within all its bounds.
+/// One rule of the table. The rule chooses the algorithm of every call that meets all conditions of
+/// the rule.
 struct ChoiceRule {
   static constexpr std::uint32_t kAnyRanks = std::numeric_limits<std::uint32_t>::max();
   static constexpr std::uint64_t kAnyBytes = std::numeric_limits<std::uint64_t>::max();
@@ -62,7 +63,8 @@ struct ChoiceRule {
   std::uint64_t max_block_bytes = kAnyBytes;
   std::string_view device{};     ///< name of the device, a string literal; "" for any device
   bool needs_multicast = false;  ///< true: the rule is only for networks that pass multicast
-  /// Further condition: ranks, hosts and device with which the rule was measured.
+  /// Further condition: the number of ranks, the number of hosts and the device of the call must be
+  /// those with which the rule was measured.
   ChoicePlace place{};
   Choice choice;
 
@@ -94,8 +96,9 @@ class ChoiceTable {
   /// True if at least one preference applies to any number of ranks, any number of hosts and any
   /// device.
   bool prefers_anywhere() const;
-  /// A text that names the limits of the preferences if each preference is limited to other ranks,
-  /// hosts or devices than those of `situation`; otherwise an empty text.
+  /// An empty text if there are no preferences, or if at least one allows the ranks, hosts and
+  /// device of `situation`; otherwise a text that names the ranks, hosts and devices to which the
+  /// preferences are limited.
   std::string misplaced(const Situation& situation) const;
 
   const std::vector<ChoiceRule>& rules() const { return rules_; }
@@ -117,8 +120,8 @@ std::string to_string(const Choice& choice);
 /// text.
 Result<Choice> parse_choice(schedule::Collective collective, std::string_view text);
 
-/// Returns the parameters with a number of segments that suits the ranks and bytes, if `entry` uses
-/// segments and their number still has its default.
+/// Returns `parameters`. If `entry` uses segments and their number still has its default, the
+/// result has a number of segments that suits `ranks` and `bytes`.
 schedule::Parameters suited(const AlgorithmEntry& entry, schedule::Parameters parameters,
                             std::uint32_t ranks, std::uint64_t bytes);
 

@@ -20,7 +20,7 @@ class Folding {
   /// The first round in which actors exchange: 1 if other ranks first give their data to actors,
   /// else 0.
   std::uint32_t first_round() const { return extra_ > 0 ? 1 : 0; }
-  /// True if this rank belongs to a pair.
+  /// True if this rank belongs to a pair, of which only one rank is an actor.
   bool paired() const { return me_ < 2 * extra_; }
   Rank pair_partner() const { return rank_of(me_ ^ 1u); }
   /// True if this rank is not an actor, because its partner takes part for it.
@@ -31,8 +31,8 @@ class Folding {
   Rank rank(std::uint32_t number) const {
     return rank_of(number < extra_ ? 2 * number + 1 : number + extra_);
   }
-  /// The lowest rank whose data the actor `number` has; the number of ranks if `number` is
-  /// actors().
+  /// The lower rank of the pair that actor `number` belongs to; if it belongs to no pair, its own
+  /// rank. For `number` = actors(), the number of ranks.
   std::uint32_t first_rank(std::uint32_t number) const {
     return number < extra_ ? 2 * number : number + extra_;
   }

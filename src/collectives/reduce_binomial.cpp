@@ -11,7 +11,8 @@ namespace tutti::collectives {
 
 namespace {
 
-/// Writes a reduction along the tree with the top `top`, which stores the fold in `result`.
+/// Writes the tasks of a reduction along the tree whose top is rank `top`. That rank stores the
+/// fold in `result`.
 void reduce_to(Builder& b, std::uint32_t top, const schedule::BufferSlice& result) {
   const FromRoot numbers(top, b.ranks(), b.me());
   const BinomialNode me = BinomialNode::of(numbers.me(), b.ranks());

@@ -12,8 +12,9 @@ void reduce_linear_keyed(Builder& b) {
     b.send_keyed(b.purpose().root, b.send_block());
     return;
   }
-  // The fold begins with the root's own contribution, which in an in-place call already lies in the
-  // receive buffer, and proceeds from there to lower and to higher ranks.
+  // The root's own contribution goes to the receive buffer first; in an in-place call it already
+  // lies there. The fold then continues downwards to rank 0 and upwards to the last rank, which
+  // keeps rank order.
   std::vector<Rank> lower;
   std::vector<Rank> upper;
   for (std::uint32_t r = b.me(); r-- > 0;) lower.push_back(rank_of(r));

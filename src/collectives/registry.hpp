@@ -1,4 +1,4 @@
-// The table of all algorithms, and the building of a schedule by the name of its algorithm.
+// The table of all algorithms, and functions that build the schedules of an algorithm by its name.
 #pragma once
 
 #include <span>

@@ -25,8 +25,8 @@ struct TreeNode {
 void pass_down(schedule::Builder& b, const TreeNode& node, const schedule::BufferSlice& piece,
                std::uint32_t delay);
 
-/// Writes the tasks that pass the receive block down the tree, cut into `parameters.segments`
-/// pieces, one after the other.
+/// Writes the tasks by which this rank passes its receive block down the tree. The block is cut
+/// into `parameters.segments` pieces, which are sent one after the other.
 void pass_down_in_segments(schedule::Builder& b, const TreeNode& node);
 
 /// This rank's node in the k-nomial tree over the ranks counted from the root.

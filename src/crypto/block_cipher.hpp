@@ -1,4 +1,4 @@
-// AES-128 encryption of single blocks, for constructions whose speed does not depend on AES.
+// AES-128 encryption of single blocks, for callers whose speed does not depend on the speed of AES.
 #pragma once
 
 #include <array>

@@ -23,9 +23,9 @@ namespace tutti::crypto {
 
 /// First byte of a TLS handshake, from the client and from the server.
 inline constexpr std::byte kTlsFirstByte{0x16};
-/// Most bytes that a session accepts before the peer has proved that it has the key.
+/// Largest number of bytes that a session accepts before the peer has proved that it has the key.
 inline constexpr std::size_t kMaxTlsHandshakeBytes = 8192;
-/// Most bytes of the peer that a session holds until `read` takes them.
+/// Largest number of bytes from the peer that a session stores until `read` takes them.
 inline constexpr std::size_t kMaxTlsUnreadBytes = 65536;
 
 /// One end of a TLS connection; one thread at a time may use it. Codes of its errors:
@@ -49,14 +49,14 @@ class TlsSession {
   State state() const { return state_; }
   /// Takes bytes that the peer sent, and continues the handshake if it has not ended.
   Status feed(std::span<const std::byte> bytes);
-  /// Decrypts at most `into.size()` bytes and returns their number; 0 if more bytes of the peer are
-  /// needed, or if the state is `handshaking` or `closed`.
+  /// Decrypts at most `into.size()` bytes and returns their number; 0 if more bytes from the peer
+  /// are needed, or if the state is `handshaking` or `closed`.
   Result<std::size_t> read(std::span<std::byte> into);
   /// Encrypts bytes for the peer; allowed only in the state `open`. The session holds the encrypted
   /// bytes without limit, so the caller must bound how much it writes between calls of
   /// `take_output`.
   Status write(std::span<const std::byte> bytes);
-  /// Removes the bytes for the peer from the session and returns them.
+  /// Returns the bytes to send to the peer, and removes them from the session.
   std::vector<std::byte> take_output();
 
  private:
@@ -75,7 +75,8 @@ class TlsSession {
   std::unique_ptr<Secret> key_;  ///< pre-shared key, at a fixed address for OpenSSL's callbacks
   std::unique_ptr<ssl_st, Free> session_;
   State state_ = State::handshaking;
-  std::vector<std::byte> beginning_;  ///< first bytes of the peer, until they are checked
+  /// First bytes received from the peer, kept until they are checked.
+  std::vector<std::byte> beginning_;
   std::size_t handshake_bytes_ = 0;
   Status failure_;
 };

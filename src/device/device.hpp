@@ -42,7 +42,8 @@ enum class Capability : std::uint32_t {
   wait_enable = 1u << 11,         ///< queues with wait and enable entries ([Inozemtsev12] 3)
   /// The network never drops packets for lack of buffers, so no credits are used.
   lossless = 1u << 12,
-  backpressure = 1u << 13,  ///< a full send queue shows that receivers are slow, not the link
+  /// The send queue becomes full because receivers are slow, not because the link is.
+  backpressure = 1u << 13,
   every_chunk_arrives = 1u << 14,  ///< a chunk accepted for multicast is never lost or damaged
 };
 
@@ -94,9 +95,10 @@ struct MessageHead {
 /// The destination of a message that a UC queue pair places by itself ([Khalilov24] 5.2).
 struct Placement {
   enum class Where : std::uint8_t {
-    nowhere,  ///< dropped: the chunk has arrived already or is not wanted
-    staging,  ///< memory of the device, because this rank has not begun the collective
-    buffer,   ///< address `at` in the user's memory
+    nowhere,  ///< no destination: the message has arrived before or is not needed
+    /// Memory of the device, used because this rank has not begun the collective.
+    staging,
+    buffer,  ///< memory of the user, at the address `at`
   };
   Where where = Where::nowhere;
   std::byte* at = nullptr;
@@ -176,12 +178,12 @@ enum class Opcode : std::uint8_t {
   compare_swap,     ///< masked compare-and-swap of a word of the peer
   fetch_add,        ///< masked fetch-and-add to a word of the peer
   receive,          ///< completion only: a message or an immediate arrived
-  /// Completion only: a probe of `peer` arrived. Its immediate is the subgroup, or kUnicast.
+  /// Completion only: a probe from `peer` arrived. Its immediate is the subgroup, or kUnicast.
   probe,
   failure,  ///< completion only: the connection to `peer` is lost permanently
 };
 
-/// The immediate of a probe that came by unicast.
+/// The immediate of a probe that arrived by unicast.
 inline constexpr std::uint64_t kUnicast = UINT64_MAX;
 
 /// A work request for the reliable connection to one peer; a connection executes its requests in
@@ -191,8 +193,8 @@ struct WorkRequest {
   Opcode opcode = Opcode::send;
   Rank peer = kNoRank;
   std::uint64_t work_id = 0;  ///< number chosen by the caller, returned in the completion
-  /// Data to send, or destination of a `read` or of the old value of an atomic (8 bytes); in use
-  /// until the completion.
+  /// For a send or write, the data to send; for a `read`, and for the old value of an atomic (8
+  /// bytes), the memory to fill. In use until the completion.
   std::span<std::byte> local{};
   MemoryKey remote_key{};           ///< key of the peer's region; one-sided work only
   std::uint64_t remote_offset = 0;  ///< offset in the peer's region, in bytes
@@ -205,8 +207,8 @@ struct WorkRequest {
 /// The rank at fault when a connection fails.
 enum class Blame : std::uint8_t {
   peer,
-  either,  ///< this rank or the peer, because no other peer answered this rank either
-  self,    ///< this rank, because the peer has declared it lost
+  either,  ///< this rank or the peer: no other peer answered this rank either
+  self,    ///< this rank: the peer has declared it lost
 };
 
 /// The record that a work request has ended, that a message, immediate or probe arrived, or that a
@@ -218,11 +220,12 @@ struct Completion {
   std::uint64_t work_id = 0;
   std::uint64_t immediate = 0;
   std::span<const std::byte> payload{};  ///< message of a `receive`, valid until the next poll
-  /// With Code::peer_failed: length in bytes of packets that do not pass between this rank and
-  /// `peer`, although shorter packets do; 0 if the peer is silent.
+  /// If the code is Code::peer_failed because long packets do not pass between this rank and
+  /// `peer`, the length of such packets in bytes. 0 if the peer is silent.
   std::uint32_t undelivered_bytes = 0;
   std::uint32_t probe_bytes = 0;  ///< size in bytes of the datagram of a `probe`
-  Blame blame = Blame::peer;      ///< with Code::peer_failed and a silent peer
+  /// The rank at fault, if the code is Code::peer_failed because the peer is silent.
+  Blame blame = Blame::peer;
 };
 
 /// The device counters of one endpoint, cumulative.
@@ -246,7 +249,7 @@ struct EndpointCounters {
   /// Number of polls, summed over connections, in which a connection held frames back for data of
   /// a higher egress priority.
   std::uint64_t reliable_rounds_held_back = 0;
-  /// Number of posts of which chunks were held back for data of a higher egress priority.
+  /// Number of posts with chunks that were held back for data of a higher egress priority.
   std::uint64_t multicast_posts_held_back = 0;
   std::uint64_t read_bytes_served = 0;
   std::uint64_t atomics_served = 0;    ///< atomics of peers that were executed here
@@ -270,8 +273,8 @@ struct EndpointCounters {
   std::uint64_t uc_segments_received = 0;
   /// Fragments that the kernel wrote directly to their destination.
   std::uint64_t uc_segments_direct = 0;
-  /// Datagrams dropped at full receive queues: those that the kernel counts, and probes and frames
-  /// from a multicast group that the owner did not take in time.
+  /// Datagrams dropped because a receive queue was full: by the kernel, or, for probes and frames
+  /// from a multicast group, because the owner had not taken earlier ones.
   std::uint64_t kernel_drops = 0;
 };
 
@@ -348,10 +351,9 @@ class Endpoint {
   /// Must precede the first chunk; `capabilities` shows the effect.
   virtual void limit_datagrams(std::uint32_t /*bytes*/) {}
 
-  /// Releases at once the memory of all posted work that was not copied; needed when the
-  /// communicator has failed and its callers get their buffers back. This work has no further
-  /// effect at either rank and may complete with Code::aborted. Short messages, which were copied,
-  /// are still sent.
+  /// Gives up all posted work that was not copied, so that callers get their buffers back at once;
+  /// needed when the communicator has failed. This work has no further effect at either rank and
+  /// may complete with Code::aborted. Short messages, which were copied, are still sent.
   virtual void abandon() {}
   /// True if this rank's posted work waits for no peer and no peer waits for this rank, so that
   /// closing is safe.
@@ -369,8 +371,8 @@ class Endpoint {
 
   virtual EndpointCounters counters() const = 0;
 
-  /// The priorities at the network interface of this endpoint, to which the engine adds those of
-  /// its calls; null: the device has no priorities.
+  /// The priorities in use at the network interface of this endpoint, or null if the device has no
+  /// priorities. The engine adds the priorities of its calls.
   virtual PrioritiesInUse* priorities() { return nullptr; }
 };
 
@@ -387,8 +389,8 @@ struct EndpointOptions {
   GroupSeed group_seed{};         ///< seed of groups and ports; equal on all ranks
   std::vector<Rank> local_ranks;  ///< ranks on this host, this rank included
   Nanoseconds peer_timeout{};     ///< time without an answer after which a watched peer is lost
-  /// True if the caller converts old values by `old_value` (atomics.hpp). An endpoint with
-  /// Capability::big_endian_atomics refuses atomics otherwise.
+  /// True if the caller converts the old values of atomics by `old_value` (atomics.hpp). Otherwise
+  /// an endpoint with Capability::big_endian_atomics refuses atomics.
   bool accept_big_endian_atomics = false;
   /// Most reliable connections that the endpoint holds at a time (Capability::dynamic_connections);
   /// 0: one for each peer with which the endpoint has communicated.

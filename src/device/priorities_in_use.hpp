@@ -43,7 +43,8 @@ class PrioritiesInUse {
   }
 
  private:
-  /// Time for which data counts as arriving; longer than the pause between two turns of a chain.
+  /// Time for which data counts as arriving; longer than the pause after which the next rank of a
+  /// chain multicasts its block.
   static constexpr Nanoseconds kMoment{2'000'000};
 
   static std::size_t place(Priority priority) {

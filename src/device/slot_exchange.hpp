@@ -18,7 +18,7 @@ namespace tutti::device {
 /// collectives.
 struct ExchangeHeader {
   enum class Flow : std::uint8_t {
-    all_to_all,   ///< each rank publishes a block and reads those of all others
+    all_to_all,   ///< each rank publishes a block and reads the blocks of all other ranks
     root_to_all,  ///< the root publishes a block, and all others read it
     all_to_root,  ///< all ranks but the root publish a block, and the root reads them
   };
@@ -57,8 +57,8 @@ struct SlotEntry {
 /// the same order, one at a time. Used by one thread at a time.
 class SlotExchange {
  public:
-  /// Number of slots of each rank, and therefore the number of exchanges by which a rank may be
-  /// ahead of others.
+  /// Number of slots of each rank, and therefore the number of exchanges by which one rank may be
+  /// ahead of another.
   static constexpr std::uint32_t kSlots = 8;
 
   SlotExchange(Rank me, std::uint32_t size) : me_(me), size_(size) {
@@ -111,8 +111,8 @@ class SlotExchange {
   /// slots may be reused.
   virtual void leave() = 0;
 
-  // The following functions are for devices that may lose entries (`loses`) and are not called on
-  // others. A 32-bit argument is the lower half of an exchange's number.
+  // The following functions are called only for devices that may lose entries (`loses`). A 32-bit
+  // argument is the lower half of an exchange's number.
   virtual bool loses() const { return false; }
   /// Lower 32 bits of the number of the present exchange, or of the last one.
   std::uint32_t exchange() const { return static_cast<std::uint32_t>(number_); }
@@ -158,7 +158,7 @@ class SlotExchange {
   virtual bool slot_is_free() = 0;
   /// Writes this rank's block to the slot of the present exchange.
   virtual void publish() = 0;
-  /// Sends the unsent chunks of this rank's entry, and receives entries of others.
+  /// Sends the unsent chunks of this rank's entry, and receives entries of other ranks.
   virtual void progress() {}
   /// The entry of `rank` in the present exchange; nothing if it has not arrived yet.
   virtual std::optional<SlotEntry> entry_of(Rank rank) = 0;

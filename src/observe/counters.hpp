@@ -34,12 +34,12 @@ struct Counters {
   std::uint64_t fetch_ranges_deferred = 0;
   std::uint64_t fetch_targets_skipped = 0;
   std::uint64_t retransmit_requests_sent = 0;
-  /// Collectives in which all chunks of at least one rank were fetched, because none came by
-  /// multicast.
+  /// Number of collectives in which this rank fetched all chunks of at least one other rank,
+  /// because none of that rank's chunks came by multicast.
   std::uint64_t multicast_fallbacks = 0;
   /// Number of times that this rank joined its multicast groups again.
   std::uint64_t multicast_rejoins = 0;
-  /// Blocks of this rank of which it retained a copy, so that no handshake was needed.
+  /// Number of blocks that this rank multicast and then retained, so that no handshake was needed.
   std::uint64_t blocks_retained = 0;
   std::uint64_t retained_ranges_served = 0;  ///< requested chunk ranges served from retained blocks
   std::uint64_t delivery_acks_sent = 0;      ///< delivery ACKs sent to roots that retain blocks
@@ -86,7 +86,8 @@ struct Counters {
   std::uint64_t in_network_segments_reduced = 0;  ///< segments reduced, counted at the aggregator
   /// Bytes of all contributions, counted at the aggregator.
   std::uint64_t in_network_bytes_reduced = 0;
-  /// Results of reductions that an aggregator sent, or that a rank received from it.
+  /// Number of results of reductions, counted at the aggregator that sent them and at each rank
+  /// that received them.
   std::uint64_t in_network_results = 0;
   /// Number of times that the aggregator's memory for results was full.
   std::uint64_t in_network_result_stalls = 0;

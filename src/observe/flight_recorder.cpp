@@ -40,7 +40,7 @@ void FlightRecorder::enter(std::uint32_t epoch, Phase phase, Instant now) {
   record->entered[static_cast<std::size_t>(phase)] = now;
 }
 
-/// Adds to the trace the span of the phase that ends now. If the collective ends with it, also adds
+/// Adds the span of the phase that ends now to the trace. If the collective ends as well, also adds
 /// the span of the collective.
 void FlightRecorder::trace(FlightRecord& record, Phase next) {
   constexpr const char* kNames[] = {"queued", "ready barrier", "data", "handshake", "", ""};

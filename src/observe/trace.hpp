@@ -54,7 +54,8 @@ class Trace {
   /// Adds an event without duration.
   void mark(TraceTrack track, std::string_view name, TraceTime at, std::string_view category = {},
             const TraceArguments& arguments = {});
-  /// Adds an arrow between two spans that are under way on their tracks.
+  /// Adds an arrow from the span that is under way on track `from` at time `from_at` to the span
+  /// that is under way on track `to` at time `to_at`.
   void connect(TraceTrack from, TraceTime from_at, TraceTrack to, TraceTime to_at);
   /// Adds a property of the whole trace; `json` is its value as JSON text.
   void describe(std::string_view name, std::string json);

@@ -63,7 +63,8 @@ TraceArguments arguments_of(const TraceSpan& span) {
   return arguments;
 }
 
-/// The rows of one lane, such as "sends". The spans of a row do not overlap.
+/// Distributes the spans of one lane, such as "sends", over rows, so that the spans of a row do not
+/// overlap.
 class Rows {
  public:
   std::size_t place(const TraceSpan& span) {

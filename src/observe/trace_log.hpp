@@ -86,8 +86,8 @@ class CommunicatorTrace {
       : log_(log), communicator_(communicator), members_(std::move(members)) {}
 
   Instant now() const { return log_.now(); }
-  /// Adds a span after it has set the span's communicator number and replaced the span's peer by
-  /// the rank of that peer in the job.
+  /// Adds a span to the log. First sets the span's communicator number, and replaces the span's
+  /// peer by that peer's rank in the job.
   void add(TraceSpan span);
 
  private:

@@ -53,8 +53,9 @@ class ChunkMap {
   }
   /// The first run of missing chunks within `psns` of one block; empty if none is missing.
   Range first_missing(std::uint32_t block_index, Range psns) const;
-  /// One past the highest PSN of the block that has arrived through the subgroup; the block's first
-  /// PSN if none has. Every chunk that arrived earlier through that subgroup is already marked.
+  /// The PSN after the highest PSN of this block that has arrived through the subgroup; the block's
+  /// first PSN if no chunk has arrived. Every chunk that arrived earlier through that subgroup is
+  /// already marked.
   std::uint32_t horizon(std::uint32_t block_index, std::uint32_t subgroup) const {
     return horizon_at(block_index, subgroup).load(std::memory_order_acquire);
   }
@@ -91,7 +92,7 @@ class ChunkMap {
 
   const BlockLayout* layout_;
   SharedBitmap bits_;
-  /// For each block: its first bit less its first PSN, modulo 2^32.
+  /// By block: index of the block's first bit minus the block's first PSN, modulo 2^32.
   std::vector<std::uint32_t> bit_offsets_;
   /// Number of entries in a subgroup's row of horizons_, padded to whole cache lines so that no two
   /// subgroups share one.

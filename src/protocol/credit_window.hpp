@@ -1,11 +1,11 @@
-// Credits on a lossy network: all senders together have no more chunks outstanding than every
-// receiver has posted receives ([Xu25] 1.3).
+// Credits on a lossy network. The chunks that all senders together have outstanding never exceed
+// the number of receives that every receiver has posted ([Xu25] 1.3).
 //
 // The chunks of one chain of senders are one stream, which is cut into credit batches. A limited
 // number of batches may be in flight. A rank has consumed a batch when each of its chunks has
-// arrived or is proven lost. Reports of consumed batches travel up a binomial tree to the grantor:
-// the first of the senders that wait for this credit, which passes the grant to the others. A
-// stream that fits into the window needs no credit.
+// arrived or is proven lost. Reports of consumed batches travel up a binomial tree to the grantor,
+// which is the first sender that waits for this credit. The grantor passes the grant to the other
+// senders that wait for it. A stream that fits into the window needs no credit.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class CreditWindow {
 
   /// True if the stream of some chain is longer than the window, so that its senders need credit.
   bool needed() const { return needed_; }
-  /// One past the last PSN of the block that its root may send with its present credit.
+  /// The PSN below which the root of the block may send with its present credit.
   std::uint32_t limit(std::uint32_t block_index) const;
   /// Counts the batches that this rank has consumed. Once this rank's whole subtree has consumed a
   /// batch, puts a report to the parent into `outbox`.
@@ -53,8 +53,8 @@ class CreditWindow {
   };
 
   Range batch_range(const Chain& chain, std::uint32_t batch) const;
-  /// The rank to which the consumption of `batch` is reported; kNoRank if no sender waits for that
-  /// credit.
+  /// The rank that collects the reports of `batch` and grants the credit for it; kNoRank if no
+  /// sender waits for that credit.
   Rank grantor(const Chain& chain, std::uint32_t batch) const;
   std::uint32_t subtree_children(Rank grantor) const;
   void report(std::uint32_t chain_index, std::uint32_t batch, Outbox& outbox);

@@ -1,6 +1,6 @@
 // The cutoff timer ([Khalilov24] 3.3), which decides when a rank stops waiting for multicast and
-// fetches missing chunks. It expires no earlier than the expected transfer time plus the silence
-// timeout after the start, and no earlier than the silence timeout after the last arrival.
+// fetches missing chunks. It expires when the expected transfer time plus the silence timeout have
+// passed since the start, but not before the silence timeout has passed since the last arrival.
 //
 // The silence timeout is a multiple of the measured jitter, bounded by a floor and a ceiling. The
 // timer measures time by the clock, not by counting polls.

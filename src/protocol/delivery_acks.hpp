@@ -1,8 +1,8 @@
 // Delivery ACKs: sends the ACKs of this rank, and records which ranks have acknowledged the blocks
 // that this rank retains (engine::RetainedBlocks).
 //
-// An ACK is delayed and cumulative. A collective that every rank must have begun acknowledges all
-// earlier epochs without messages.
+// An ACK is delayed and cumulative. Once every rank has begun a collective, all earlier epochs
+// count as acknowledged without messages.
 #pragma once
 
 #include <cstdint>

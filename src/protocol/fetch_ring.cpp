@@ -98,8 +98,9 @@ Rank FetchRing::next_target(const Ask& ask) const {
                                                 : left_of(ask.target);
 }
 
-/// The patience for the rank that is asked. After two rounds in which no rank up to the root had
-/// the chunks, the root probably has not begun and stores the requests, so they become rarer.
+/// The silence after which the rank that is asked now is skipped. If two rounds up to the root
+/// found no rank that had the chunks, the root probably has not begun and stores the requests, so
+/// the patience doubles with each round.
 Nanoseconds FetchRing::patience_of(const Ask& ask) const {
   constexpr std::uint32_t kMaxRounds = 11;
   return settings_.patience * (std::int64_t{1} << (std::clamp(ask.rounds, 1u, kMaxRounds) - 1));
@@ -192,7 +193,7 @@ void FetchRing::order_reads(Rank from, std::uint64_t key, const LostRun& run,
     Range missing = map_->first_missing(run.block_index, rest);
     if (missing.empty()) return;
     rest.first = missing.last;
-    // Leaves out chunks that an earlier answer has already caused to be READ.
+    // Leaves out chunks for which an earlier answer has already started a READ.
     while (!missing.empty()) {
       const std::uint32_t from_psn = reading_.first_clear(missing);
       std::uint32_t to_psn = from_psn;
@@ -262,7 +263,7 @@ bool FetchRing::on_request(Rank from, const Message& message, std::uint64_t key,
   return true;
 }
 
-// A requester that got the answer "pending" must be told "lost" when this rank finds the same loss.
+// If this rank answered "pending" and later finds that it has lost the range, too, it sends "lost".
 // Otherwise the order of detection would decide whether a loss counts as shared.
 void FetchRing::correct_deferred(Outbox& outbox) {
   std::vector<Deferred> corrected;
@@ -275,7 +276,8 @@ void FetchRing::correct_deferred(Outbox& outbox) {
     for (Range left = waiting.psns; !left.empty();) {
       const Range part = lost_or_late(left);
       left.first = part.last;
-      // A range that has arrived meanwhile is not corrected to "lost", because it is served next.
+      // If the range has meanwhile arrived, this rank does not send "lost", because it sends
+      // "ready" next.
       const bool lost = proven_.test(part.first);
       if (lost && !map_->first_missing(waiting.block_index, part).empty()) lost_here.add(part);
       corrected.push_back({waiting.from, waiting.block_index, part, lost});

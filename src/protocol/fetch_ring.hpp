@@ -2,8 +2,8 @@
 // READs them when the neighbour says that it has them. The ring of a block ends at its root, which
 // has the block.
 //
-// Ranks answer for each block alone: in an Allgather every rank may have lost something, so a ring
-// of ranks that answered only when complete would deadlock.
+// A rank answers for each block separately. In an Allgather every rank may have lost something, so
+// a ring in which ranks answered only once they had all blocks would deadlock.
 //
 // A responder that misses a range answers "pending" (not arrived yet) or "lost" (lost here, too),
 // and "ready" as soon as it has the range. After "lost" the requester asks the block's root to
@@ -50,7 +50,7 @@ enum class FetchFrom : std::uint8_t { neighbours, root };
 class FetchRing {
  public:
   struct Settings {
-    Nanoseconds patience{100'000'000};  ///< silence after which an asked rank is skipped
+    Nanoseconds patience{100'000'000};  ///< silence after which a responder is skipped
     /// Time for which a range that was multicast again is not repeated.
     Nanoseconds linger{5'000'000};
   };
@@ -85,8 +85,8 @@ class FetchRing {
 
   // Functions for the responder, the rank that is asked.
 
-  /// Sets the PSNs of this rank's own block that it has not multicast yet. A request for them is
-  /// answered "pending", because sending them twice would waste bandwidth.
+  /// Sets the PSNs of the chunks of this rank's own block that it has not multicast yet. Requests
+  /// for these chunks are answered "pending", because sending a chunk twice would waste bandwidth.
   void withhold(Range psns) { withheld_ = psns; }
   /// Handles a request of rank `from`; `key` is the memory key of this rank's buffer. False if a
   /// range is out of bounds.
@@ -109,16 +109,18 @@ class FetchRing {
     std::uint32_t block_index;
     Range psns;
     Rank target;
-    Instant heard;  ///< time of the last request to, or answer from, the asked rank
+    Instant heard;  ///< time of the last request to `target`, or of its last answer
     bool sent = false;
-    bool enquiry = false;  ///< the chunks may not have been sent yet; FetchFrom::neighbours only
-    std::uint32_t rounds = 0;  ///< times that all ranks up to the root were asked without success
+    /// True: the chunks may not have been sent yet; only with FetchFrom::neighbours.
+    bool enquiry = false;
+    /// Number of times that every rank up to the root was asked without success.
+    std::uint32_t rounds = 0;
   };
   struct Deferred {
     Rank from;
     std::uint32_t block_index;
     Range psns;
-    bool answered_lost;  ///< true: answered "lost"; false: answered "pending"
+    bool answered_lost;  ///< true: this rank has answered "lost"; false: it has answered "pending"
   };
 
   /// Splits the ranges of a message by block; false if a range is out of bounds.
@@ -135,7 +137,8 @@ class FetchRing {
   Rank next_target(const Ask& ask) const;
   Nanoseconds patience_of(const Ask& ask) const;
   void correct_deferred(Outbox& outbox);
-  /// The longest leading part of a missing run in which all chunks are lost, or all are pending.
+  /// Returns the longest part at the start of `psns` in which either all chunks are lost or all are
+  /// pending.
   Range lost_or_late(Range psns) const;
   void send_retransmit_requests(Rank responder, const std::vector<LostRun>& runs, Outbox& outbox);
   Range first_unavailable(std::uint32_t block_index, Range psns) const;
@@ -151,7 +154,8 @@ class FetchRing {
   Bitmap declared_;  ///< by PSN: true if requested, because proven or suspected lost
   Bitmap proven_;    ///< by PSN: true if proven to be sent and lost
   Bitmap reading_;   ///< by PSN: true while a READ is under way
-  /// By PSN: true if requested but not yet counted as lost; only used if `enquires_`.
+  /// By PSN: true if the chunk was requested by `enquire`, and no READ has brought it; only used if
+  /// `enquires_`.
   Bitmap enquired_;
   bool enquires_ = false;
   Bitmap again_;  ///< by PSN: true if multicast again within the linger time

@@ -13,8 +13,8 @@
 
 namespace tutti::protocol {
 
-/// The paths to one rank: from each other rank by multicast on each subgroup, and from some ranks,
-/// its partners, by unicast.
+/// The state of the paths to this rank: by multicast from every other rank on each subgroup, and by
+/// unicast from some ranks, the partners of this rank.
 class Membership {
  public:
   /// A path that passes only short datagrams: its source, and the longest datagram that passed.
@@ -23,7 +23,7 @@ class Membership {
     std::uint32_t bytes = 0;
   };
 
-  /// A datagram of `full_bytes` bytes is the longest that the job wants to use.
+  /// `full_bytes` is the length of the longest datagram that the job wants to use.
   Membership(Rank me, std::uint32_t size, std::uint32_t subgroups, std::vector<Rank> partners = {},
              std::uint32_t full_bytes = 0)
       : me_(me),
@@ -38,7 +38,7 @@ class Membership {
     if (index(source) >= size_ || subgroup >= subgroups_ || source == me_) return;
     record(paths_[path_of(source, static_cast<std::uint32_t>(subgroup))], bytes);
   }
-  /// Records a probe that came by unicast; those of ranks that are no partners are ignored.
+  /// Records a probe that came by unicast; a probe of a rank that is not a partner is ignored.
   void on_unicast_probe(Rank source, std::uint32_t bytes) {
     for (std::size_t i = 0; i < partners_.size(); ++i) {
       if (partners_[i] == source) record(paths_[first_unicast() + i], bytes);
@@ -60,7 +60,8 @@ class Membership {
     }
     return ranks;
   }
-  /// The narrowest of the paths that a probe has passed; nothing if all of them pass full length.
+  /// The path that passes only the shortest datagrams, among those that a probe has passed; nothing
+  /// if all of them pass full length.
   std::optional<Narrow> narrowest() const {
     std::optional<Narrow> narrow;
     for (std::size_t i = 0; i < paths_.size(); ++i) {

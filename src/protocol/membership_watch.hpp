@@ -23,8 +23,9 @@ class MembershipWatch {
     rejoin_and_report  ///< join the groups again, and report that this did not help before
   };
 
-  /// Thresholds for joining again: consecutive collectives, and chunks in them, in which no chunk
-  /// of one source came by multicast. Even at a loss of 30 %, random loss does not take that many.
+  /// This rank joins its groups again if no chunk of one sender came by multicast in this many
+  /// consecutive collectives, in which that rank sent at least this many chunks. Random loss does
+  /// not reach both thresholds, even at a loss of 30 %.
   static constexpr std::uint32_t kMissedCollectives = 3;
   static constexpr std::uint32_t kMissedChunks = 16;
   /// Time within which a switch forwards to a rank that has joined a group, if it forwards at all.
@@ -34,8 +35,8 @@ class MembershipWatch {
 
   explicit MembershipWatch(std::uint32_t size) : size_(size) {}
 
-  /// True if a source was missed, or if this rank has joined again and not heard the suspect since.
-  /// Otherwise `heard` has no effect.
+  /// True if a source was missed in its last collective, or if this rank has joined again and not
+  /// heard the suspect since. If false, calls of `heard` have no effect.
   bool suspects() const { return suspected_ > 0 || state_ != State::member; }
   /// True if multicast is probably lost: a source was missed several times in a row, or this rank
   /// has joined again and not heard the suspect since.
@@ -80,16 +81,17 @@ class MembershipWatch {
     said_ = true;
     return Verdict::rejoin_and_report;
   }
-  /// The source rank of the last verdict.
+  /// The sender whose multicast did not arrive, which caused the last verdict; kNoRank: none.
   Rank suspect() const { return suspect_; }
 
  private:
   enum class State : std::uint8_t {
-    member,    ///< nothing is known against the membership
-    rejoined,  ///< joined again, and nothing heard from the suspect since
+    member,    ///< no sign that the membership is lost
+    rejoined,  ///< groups joined again, but no multicast chunk of the suspect has arrived since
     reported,  ///< reported, because joining again did not help
   };
-  /// Consecutive collectives, and chunks in them, in which no chunk of a source came by multicast.
+  /// Number of consecutive collectives in which no chunk of one sender came by multicast, and
+  /// number of chunks that this sender had in these collectives.
   struct Missed {
     std::uint32_t collectives = 0;
     std::uint32_t chunks = 0;

@@ -1,9 +1,9 @@
 // The ready barrier ([Khalilov24] 3.3): recursive doubling over any number of ranks. No rank sends
 // data before the receives of every rank are posted.
 //
-// If the number of ranks is not a power of two, each rank beyond the largest power of two has a
-// lower rank as partner: it tells this partner that it is ready, and learns the result from it at
-// the end.
+// If the number of ranks is not a power of two, each rank beyond the largest power of two tells a
+// lower rank, its partner, that it is ready. At the end its partner tells it that all ranks are
+// ready.
 #pragma once
 
 #include <array>
@@ -32,14 +32,15 @@ class ReadyBarrier {
   /// The combined rate vote of all ranks; valid once the barrier is done.
   const RateVote& vote() const { return vote_; }
 
-  /// Number of rounds of the recursive doubling among the largest power of two of ranks.
+  /// Number of rounds of recursive doubling among the ranks below the largest power of two.
   std::uint32_t rounds() const { return rounds_; }
 
  private:
   /// Round number of the message by which a rank beyond the largest power of two tells its partner
   /// that it is ready.
   static constexpr std::uint32_t kFold = 32;
-  /// Round number of the message by which the partner tells such a rank that all ranks are ready.
+  /// Round number of the message by which a rank tells its partner beyond the largest power of two
+  /// that all ranks are ready.
   static constexpr std::uint32_t kUnfold = 33;
 
   bool folded() const { return me_ >= power_; }

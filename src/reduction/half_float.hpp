@@ -42,7 +42,7 @@ constexpr std::uint16_t float_to_half(float value) {
   if (magnitude > 0x7f80'0000) return kHalfNan;
   // Magnitudes of 2^16 and above become infinity.
   if (magnitude >= 0x4780'0000) return sign | 0x7c00;
-  if (magnitude >= 0x3880'0000) {  // result: a normal number, or infinity by rounding
+  if (magnitude >= 0x3880'0000) {  // the result is a normal number, or rounds up to infinity
     const std::uint32_t rounded = magnitude + 0xfff + ((magnitude >> 13) & 1);
     return static_cast<std::uint16_t>(sign | (rounded - (112u << 23)) >> 13);
   }

@@ -1,9 +1,9 @@
 // Internal to kernels_avx2.cpp and kernels_avx512.cpp: a fast sum of bfloat16 for numbers that are
 // neither huge nor special.
 //
-// A float32 sum s is rounded to the 8 significant bits of bfloat16, ties to even: M = 1.5 * 2^16 *
-// 2^exponent(s) is added, which rounds, and subtracted again. For denormal s, M is zero; this is
-// exact, because sums of bfloat16 are multiples of its smallest value.
+// To round a float32 sum s to the 8 significant bits of bfloat16, ties to even, a number M is added
+// and then subtracted; the addition rounds. M is 1.5 * 2^16 * 2^exponent(s). For denormal s, M is
+// zero; this is exact, because sums of bfloat16 are multiples of its smallest value.
 //
 // For sums from 2^111 on, and for infinities and NaN, M is infinite. The result is then infinite or
 // NaN, and the general loop computes it again.
@@ -23,8 +23,8 @@ struct BfloatSum {
   using Words = Register<std::uint16_t, Isa::kBytes>;
   using Reals = Register<float, Isa::kBytes>;
   static constexpr std::size_t kStep = Isa::kBytes;
-  /// Number of registers of each operand in a block: the processor has 32 registers of 64 bytes,
-  /// but only 16 of 32 bytes.
+  /// Number of registers that a block takes of each operand. It depends on the register size,
+  /// because the processor has 32 registers of 64 bytes but only 16 of 32 bytes.
   static constexpr std::size_t kUnroll = Isa::kBytes == 64 ? 4 : 2;
   static constexpr std::size_t kBlockBytes = kUnroll * kStep;
 
@@ -62,7 +62,7 @@ struct BfloatSum {
   static Bits load(const std::byte* from) {
     Bits pairs;
     std::memcpy(&pairs, from, sizeof pairs);
-    asm("" : "+v"(pairs));  // without this, GCC reads the memory again for each use of `pairs`
+    asm("" : "+v"(pairs));  // keeps GCC from reading the memory again for each use of `pairs`
     return pairs;
   }
   static Reals even_of(const Bits& pairs) { return same_bits<Reals>(pairs << 16); }

@@ -53,7 +53,7 @@ constexpr bool is_order(Operation operation) {
 }
 constexpr bool is_signed_integer(ElementType type) { return type <= ElementType::int64; }
 
-/// Elements that registers process in the form in which memory stores them.
+/// Register form of elements that are computed in the same form in which memory stores them.
 template <typename Isa, typename Element>
 struct PlainLanes {
   using Value = Register<Element, Isa::kBytes>;
@@ -138,8 +138,9 @@ struct BfloatLanes {
   }
 
  private:
-  // The lower half of a NaN is zero here, because a NaN comes only from an operand or from
-  // infinities. Rounding therefore keeps it a NaN.
+  // A NaN has a zero lower half here, because it comes from a bfloat16 operand or from an operation
+  // on infinities. Rounding therefore carries nothing into the upper half, and the result is still
+  // a NaN.
   static Reals rounded(const Reals& exact) {
     const Bits bits = same_bits<Bits>(exact);
     return same_bits<Reals>((bits + 0x7fffu + ((bits >> 16) & 1u)) & 0xffff'0000u);

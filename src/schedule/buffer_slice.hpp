@@ -22,7 +22,7 @@ inline constexpr std::uint32_t kBufferKinds = 4;
 
 const char* to_string(Buffer buffer);
 
-/// A position within a block: the fraction index / parts of its length.
+/// A position within a block, as a fraction of the block's length: `index` divided by `parts`.
 struct Fraction {
   std::uint32_t index = 0;
   std::uint32_t parts = 1;

@@ -204,7 +204,7 @@ void Builder::derive_in(World world, const Task& task) {
   const BufferSlice target = place_in(world, task.target);
   const bool reads = reads_source(task.kind) && !source.empty();
   const bool writes = writes_target(task.kind) && !target.empty();
-  // A copy of a slice onto itself does nothing.
+  // A copy of a slice onto itself accesses no data, so it needs no dependencies.
   if (task.kind == TaskKind::copy && source == target) return;
   if (reads) depend_on_accesses(world, source, false);
   if (writes) depend_on_accesses(world, target, true);
@@ -227,8 +227,8 @@ void Builder::note_access(World world, TaskIndex task, const BufferSlice& place,
     in_block.first_block = block;
     in_block.block_count = 1;
     std::vector<Access>& accesses = accesses_[{world, place.buffer, block}];
-    // The older accesses within the written slice are forgotten: a later task that conflicts with
-    // one of them conflicts with this write, too.
+    // Older accesses within the written slice are forgotten. A later task that conflicts with one
+    // of them also conflicts with this write, and therefore waits for both.
     if (writes)
       std::erase_if(accesses, [&](const Access& a) { return contains(in_block, a.place); });
     accesses.push_back({task, in_block, writes});

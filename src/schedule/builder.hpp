@@ -98,15 +98,17 @@ class Builder {
   Result<Schedule> finish();
 
  private:
-  /// An access to a buffer slice after the last task that overwrote the whole slice.
+  /// An access of a task to a buffer slice. It is forgotten once a later task overwrites the whole
+  /// slice.
   struct Access {
     TaskIndex task;
     BufferSlice place;
     bool writes;
   };
 
-  /// In an in-place call the send and the receive buffer name the same memory. The builder derives
-  /// dependencies for separate buffers and for the in-place call, and a task waits for both sets.
+  /// Whether the send and the receive buffer are separate, or share memory as in an in-place call.
+  /// The builder derives the dependencies for each of the two cases, and a task waits for both
+  /// sets.
   enum class World : std::uint8_t { two_buffers, in_place };
 
   std::uint32_t next_slot(std::map<std::uint32_t, std::uint32_t>& slots, Rank peer);

@@ -30,7 +30,8 @@ class TemplateCache {
  public:
   using Build = std::function<Result<Schedule>(const Purpose&)>;
 
-  /// Holds up to `capacity` templates, at least 1, and calls `build` for a missing one.
+  /// Makes a cache for up to `capacity` templates; a capacity of 0 counts as 1. The cache calls
+  /// `build` for each template that it lacks.
   TemplateCache(std::size_t capacity, Build build);
 
   /// Returns the template for `key`, and builds it if it is missing. If the build fails, its error

@@ -236,7 +236,8 @@ void EventGraph::explain_standstill(const std::vector<std::uint32_t>& pending,
   std::vector<bool> seen(event_count());
   for (; !seen[at]; at = blocker_of(at, pending)) seen[at] = true;
 
-  // The event `at` is on a cycle. A second walk around the cycle collects each of its tasks once.
+  // The event `at` is on a cycle. The loop walks around the cycle once more and collects each task
+  // on it once.
   std::vector<GlobalTask> circle;
   const Event first = at;
   do {
@@ -277,8 +278,8 @@ std::vector<bool> EventGraph::always_before(std::span<const std::pair<Event, Eve
   std::sort(firsts.begin(), firsts.end());
   firsts.erase(std::unique(firsts.begin(), firsts.end()), firsts.end());
 
-  // Tests 64 `first` events at a time: each event holds a 64-bit set of the `first` events that
-  // precede it, which is propagated along the edges.
+  // Tests 64 of the `first` events at a time. Each event has a 64-bit set of those that precede it,
+  // and the sets are propagated along the edges.
   std::vector<std::uint64_t> reached(event_count());
   for (std::size_t batch = 0; batch < firsts.size(); batch += 64) {
     const auto batch_begin = firsts.begin() + static_cast<std::ptrdiff_t>(batch);
@@ -308,8 +309,9 @@ void EventGraph::add_proofs_of_waits() {
   }
 }
 
-/// A wait for n completions proves that a task t is complete if fewer than n other tasks of the
-/// queue can complete before both t and the wait.
+/// Adds the orders that waits on `queue` prove. A wait for n completions cannot end before task t
+/// completes, if fewer than n other tasks of the queue can complete before both t and the end of
+/// the wait.
 bool EventGraph::prove(const CountedQueue& queue) {
   const std::vector<GlobalTask>& tasks = queue.reporting;
   std::vector<std::pair<Event, Event>> pairs;

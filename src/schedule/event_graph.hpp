@@ -44,7 +44,7 @@ class EventGraph {
   /// The order between events that follows from the tasks of one rank alone.
   class Local;
 
-  /// The largest number of messages in a chain of events that precede one another.
+  /// The largest number of messages along any path through the graph.
   std::uint32_t longest_chain() const;
 
  private:
@@ -66,7 +66,8 @@ class EventGraph {
     std::uint32_t rank;
     std::vector<GlobalTask> reporting;
     std::vector<Threshold> waits;
-    /// True: this completion queue counts exactly one queue, which completes in order.
+    /// True if this completion queue counts the tasks of only one queue, and that queue completes
+    /// in order.
     bool in_order;
   };
 

@@ -27,7 +27,7 @@ struct RankUse {
   std::uint64_t scratch_bytes = 0;
 };
 
-/// Number of queue pairs of a connection for which the network interface carries out waits and
+/// Number of queue pairs that each connection needs if the network interface carries out waits and
 /// enables.
 inline constexpr std::uint32_t kQueuePairsPerConnection = 3;
 

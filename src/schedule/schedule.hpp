@@ -72,8 +72,8 @@ struct Program {
   std::vector<Key> keys;
 };
 
-/// One message, by peer and match slot, and the task that sends or receives it. If the task is a
-/// wait_keys, `key` is the index of the message among its keys.
+/// A message of a schedule, named by peer and match slot, with the task that sends or receives it.
+/// If that task is a wait_keys, `key` is the index of the message among the task's keys.
 struct Match {
   std::uint32_t peer = 0;
   std::uint32_t slot = 0;
@@ -130,7 +130,8 @@ class Schedule {
   std::vector<TaskIndex> dependents_;
   std::vector<std::uint32_t> entry_offsets_;
   std::vector<TaskIndex> entries_;
-  /// Received messages, sorted by peer and match slot, as departures_ is.
+  /// The messages that the rank receives; departures_ has those that it sends. Both are sorted by
+  /// peer and match slot.
   std::vector<Match> arrivals_;
   std::vector<Match> departures_;
   std::uint32_t completion_queues_ = 0;

@@ -15,7 +15,8 @@ std::uint64_t border_bytes(Fraction at, std::uint64_t block_bytes, std::uint64_t
   return part_border(block_bytes / element_bytes, at.index, at.parts) * element_bytes;
 }
 
-/// The offset and size of consecutive whole blocks with individual sizes.
+/// The offset and size of a slice in a buffer whose blocks have individual sizes. The slice must
+/// consist of whole blocks.
 Result<Extent> resolve_varying(const BufferSlice& slice, const BlockSizes& blocks) {
   if (slice.last_block() > blocks.sizes_bytes.size() ||
       blocks.offsets_bytes.size() != blocks.sizes_bytes.size())
@@ -37,7 +38,8 @@ Result<Extent> resolve_varying(const BufferSlice& slice, const BlockSizes& block
   return extent;
 }
 
-/// The slice of memory that an in-place call uses for `slice`.
+/// The slice in which the bytes of `slice` lie. In an in-place call this may be a slice of the
+/// other buffer.
 BufferSlice storage_of(const BufferSlice& slice, const Alias& alias) {
   if (alias.name.empty() || !contains(alias.name, slice)) return slice;
   BufferSlice result = slice;
@@ -46,7 +48,7 @@ BufferSlice storage_of(const BufferSlice& slice, const Alias& alias) {
   return result;
 }
 
-/// The alias that the call uses at `rank`; empty if the call is not in place.
+/// The memory that the two buffers of the call share at `rank`; empty if the call is not in place.
 Alias alias_at(const Schedule& schedule, const Shape& shape, Rank rank) {
   if (!shape.in_place) return {};
   const Purpose& purpose = schedule.purpose();

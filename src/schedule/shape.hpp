@@ -46,7 +46,7 @@ struct Shape {
 /// the send block lies in the rank's own block of the receive buffer; in a Reduce-Scatter, the
 /// receive block lies in the rank's own block of the send buffer.
 struct Alias {
-  BufferSlice name;     ///< slice that tasks name; empty if the buffers share no memory
+  BufferSlice name;     ///< slice by which tasks refer to the shared memory; empty if there is none
   BufferSlice storage;  ///< slice in which the bytes of `name` lie
 };
 Alias in_place_alias(Collective collective, Rank rank, Rank root);

@@ -10,9 +10,9 @@
 // receive buffer and needs no match slot.
 //
 // Protocol. A schedule does not say which messages are eager and which use rendezvous
-// ([Inozemtsev12] 4.1): filling it with a shape decides this by size. The validator assumes the
-// stricter rule of both protocols: a completed send proves nothing, and a send may not complete
-// before its receive is posted.
+// ([Inozemtsev12] 4.1): filling it with a shape decides this by size. The validator proves both
+// cases: it assumes that a send completes only after its receive is posted (rendezvous), but it
+// never concludes from a completed send that the receive is posted (eager).
 #pragma once
 
 #include <cstdint>
@@ -61,7 +61,8 @@ enum class QueueKind : std::uint8_t {
   send,  ///< send queue of a connection to `peer`; entries are issued and completed in order
   /// Receive queue of a connection from `peer`; entries are issued and completed in order.
   receive,
-  /// Queue of the device; an entry is issued once the previous one is complete [Inozemtsev12] 3.
+  /// Management queue of the device. An entry is issued once the previous entry is complete
+  /// [Inozemtsev12] 3.
   management,
   host,  ///< queue of copies and reductions that the host's processor runs one after the other
 };
@@ -90,8 +91,8 @@ struct Queue {
   friend bool operator==(const Queue&, const Queue&) = default;
 };
 
-/// Identifies a message that waits at its receiver without a posted receive ([Xu25] 1.2). A `send`
-/// with `keyed` sends such a message, and so can a `signal`.
+/// Identifies a message that waits at its receiver without a posted receive ([Xu25] 1.2). Such a
+/// message comes from a `send` with `keyed`, or from a `signal` whose key a `wait_keys` names.
 struct Key {
   Rank source = kNoRank;
   std::uint32_t slot = 0;
@@ -103,8 +104,8 @@ struct Key {
 struct Task {
   TaskKind kind = TaskKind::copy;
   Side side = Side::after;  ///< operand position of the new data of a reduce or wait_keys
-  /// True for a send whose message needs no posted receive: it waits at the receiver under the key
-  /// (source, slot).
+  /// True for a send whose message needs no posted receive: the message waits at the receiver under
+  /// the key (source, slot).
   bool keyed = false;
   QueueIndex queue = 0;
   /// Index of the completion queue of a wait, of the queue of an enable, or of the group of a

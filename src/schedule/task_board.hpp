@@ -2,8 +2,8 @@
 // `next`, carries them out, and reports each completion; the board itself carries out waits and
 // enables.
 //
-// Each call resets the board, which keeps its storage, so that later calls allocate nothing. Used
-// by one thread at a time.
+// Each run of a schedule resets the board. The board keeps its storage, so that later runs allocate
+// nothing. Only one thread at a time may use the board.
 #pragma once
 
 #include <cstdint>
@@ -37,7 +37,7 @@ class TaskBoard {
     std::uint32_t missing = 0;  ///< number of dependencies that are not complete yet
     bool issued = false;        ///< true: the task has entered the ready list
     bool carried_out = false;
-    /// True: the task is complete. On an ordered queue all earlier entries are then complete, too.
+    /// True: the task has been carried out and, on an ordered queue, so have all earlier entries.
     bool complete = false;
   };
   struct QueueState {
@@ -69,11 +69,11 @@ class TaskBoard {
   std::vector<QueueState> queues_;
   /// For each completion queue, the number of completions since the start of the run.
   std::vector<std::uint64_t> completions_;
-  /// For each wait, the number of completions since the start of the run that its queue must have
-  /// counted.
+  /// For each wait, the total that the completions of its completion queue must reach before the
+  /// wait is complete, counted from the start of the run.
   std::vector<std::uint64_t> thresholds_;
-  /// For each completion queue, the number of completions that the waits up to the current task of
-  /// the list need in total.
+  /// For each completion queue, the sum of the counts of its waits; find_thresholds() adds them up
+  /// in the order of the task list.
   std::vector<std::uint64_t> awaited_;
   std::vector<ParkedWait> parked_;
   std::vector<TaskIndex> ready_;  ///< tasks that may be issued, each added once

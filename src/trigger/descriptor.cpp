@@ -31,7 +31,7 @@ class WordReader {
     return value;
   }
   bool flag() { return take(1) != 0; }
-  /// True if all remaining bits are zero.
+  /// True if all bits that take() has not returned yet are zero.
   bool empty() const { return word_ == 0; }
 
  private:

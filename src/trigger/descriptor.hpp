@@ -4,11 +4,12 @@
 // descriptor names packets and waits until the unit has read them in the order named. It then
 //   1. takes from packets its data (SwapLocalData, or SwapRemoteData of a packet), its destination
 //      port (SwapLocalVP) or its remote address (SwapRemoteAddr of a packet); if several packets
-//      give one of these, the last packet named counts,
+//      give the same one of these values, the unit uses that of the packet named last,
 //   2. with ReduceFlag, folds the data of the packets and its own data,
 //   3. stores the result in memory, if it has a store address,
-//   4. sends the result to `destination`. If a packet has CollEndFlag, or if the descriptor has it
-//      and is sent to its own node, the collective ends here, and the host is notified instead.
+//   4. sends the result to `destination`. Instead, the collective ends here and the host is
+//      notified if a packet has CollEndFlag, or if the descriptor has the flag and its destination
+//      is its own node.
 //
 // CPCount is here the number of named packets; [Xu25] also describes it as a step to compare with
 // SeqID. The encoding in 64-bit words follows; the fields of a word begin at its lowest bit, and a

@@ -42,9 +42,11 @@ class HashBuffer {
 
   enum class Wrote : std::uint8_t {
     stored,
-    woke,      ///< stored, and the reader that waits for the packet is woken
-    taken,     ///< not stored, because the buffer contains a packet with this key: push back
-    full,      ///< not stored, because all slots in the windows of the key are in use: push back
+    woke,  ///< stored, and the reader that waits for the packet is woken
+    /// Not stored, because the buffer contains a packet with this key: deliver it again later.
+    taken,
+    /// Not stored, because all slots in the windows of the key are in use: deliver it again later.
+    full,
     too_long,  ///< not stored, because the packet is longer than a slot and can never be stored
   };
 
@@ -62,8 +64,8 @@ class HashBuffer {
     std::uint64_t pushed_back_taken = 0;
     std::uint64_t pushed_back_full = 0;
     std::uint64_t parked = 0;
-    /// Parked reads for which no slot was free, so that the landing place of their reader was
-    /// reserved.
+    /// Number of parked reads that found no free slot and reserved the landing place of their
+    /// reader instead.
     std::uint64_t landed = 0;
     std::uint32_t occupied = 0;
     std::uint32_t occupied_high_water = 0;
@@ -91,7 +93,7 @@ class HashBuffer {
   /// Frees all packets of a job and returns their number. Parked reads remain.
   std::uint32_t discard(JobId job);
 
-  /// Number of slots without the reserve, which is 100 % occupancy in [Xu25] table 1.
+  /// Number of slots without the reserve. [Xu25] table 1 counts this number as 100 % occupancy.
   std::uint32_t home_slots() const { return home_slots_; }
   std::uint32_t slots() const { return home_slots_ + reserve_slots_; }
   std::uint32_t slot_bytes() const { return slot_bytes_; }
@@ -101,11 +103,12 @@ class HashBuffer {
   static constexpr std::uint32_t kReserveWindow = 16;
 
  private:
-  // Marks a free slot: it is no valid key, because keys have only 48 bits.
+  // Value that marks a free slot. No key has this value, because keys have only 48 bits.
   static constexpr std::uint64_t kFree = ~std::uint64_t{0};
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-  /// Consecutive slots of one area, which continue at the start of the area after its end.
+  /// Consecutive slots of one area. A window that passes the end of the area continues at its
+  /// start.
   struct Window {
     std::uint32_t area_begin = 0;
     std::uint32_t area_slots = 1;

@@ -6,7 +6,8 @@
 //   word 2   remote address, of rdma packets only
 //
 // The payload of a mini packet waits in the destination's hash buffer. The payload of an RDMA
-// packet goes straight to the destination's memory, and only the trigger waits.
+// packet goes straight to the destination's memory; only a trigger without data then waits in the
+// hash buffer.
 #pragma once
 
 #include <array>

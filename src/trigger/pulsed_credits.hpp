@@ -1,9 +1,10 @@
 // Pulsed credits ([Xu25] 1.3): the reductions of a host never have more elements outstanding in the
 // network than its capacity.
 //
-// A reduction is cut into pulses of ceil(capacity / pulses) elements. If `pulses` does not divide
-// the capacity, fewer than `pulses` of them may be in flight. A pulse in flight uses a counter and
-// a credit, which return once all responses to the pulse have been counted.
+// A reduction is cut into pulses, which are credit batches of ceil(capacity / pulses) elements. If
+// `pulses` does not divide the capacity, fewer than `pulses` of them may be in flight. A pulse in
+// flight uses a counter and a credit, which return once all responses to the pulse have been
+// counted.
 //
 // Requests share the credits. Each of up to `requests` requests owns one credit and one counter
 // from admission to end, and only credits beyond these may serve further pulses. Otherwise two
@@ -12,11 +13,11 @@
 // A request that finds no counter or credit tries again after `retry_after`, and fails after
 // `attempts` tries. While a request waits for admission, no request gets further pulses.
 //
-// Pulse p + `window` of a request starts only after pulse p has completed, so p modulo `window`
-// names a free channel.
+// Pulse p + `window` of a request starts only after pulse p has completed. The pulses of a request
+// in flight therefore differ in p modulo `window`, by which a caller can assign ports to them.
 //
-// Time is an argument. Copies are independent and comparable, because the tests explore every
-// interleaving.
+// The caller passes the time as an argument. Copies are independent and comparable, because the
+// tests explore every interleaving.
 #pragma once
 
 #include <compare>
@@ -35,7 +36,7 @@ class PulsedCredits {
     std::uint64_t capacity_elements = 65536;  ///< limit of outstanding elements: C of [Xu25]
     /// Number of pulses into which the capacity is divided: k of [Xu25].
     std::uint32_t pulses = 4;
-    /// Pulses of one request that may be in flight; at most kMaxWindow.
+    /// Number of pulses of one request that may be in flight at once; at most kMaxWindow.
     std::uint32_t window = 4;
     /// Number of concurrent reductions that never wait for one another: J of [Xu25].
     std::uint32_t requests = 1;

@@ -35,7 +35,8 @@ struct Completion {
 };
 
 struct UnitSettings {
-  std::uint32_t buffer_bytes = 512 * 1024;  ///< payload bytes of the hash buffer [Xu25] 1.3
+  /// Payload memory of the hash buffer, in bytes [Xu25] 1.3.
+  std::uint32_t buffer_bytes = 512 * 1024;
   /// Size of a slot: limit of the payload of a waiting packet, in bytes.
   std::uint32_t slot_bytes = 1024;
   std::uint32_t sequences = 64;  ///< number of sequences that can run at the same time
@@ -49,8 +50,8 @@ class TriggerUnit {
   struct Counters {
     std::uint64_t sequences = 0;
     std::uint64_t fired = 0;
-    std::uint64_t operands = 0;  ///< operands folded, including own data of the node
-    /// Passes over a partial result; each pass folds one or more operands.
+    std::uint64_t operands = 0;  ///< number of operands folded, including the node's own
+    /// Number of passes over partial results; each pass folds one or more operands.
     std::uint64_t folds = 0;
     /// Number of times a descriptor found the outbox or the completion queue full.
     std::uint64_t stalled = 0;

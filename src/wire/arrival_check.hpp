@@ -16,7 +16,7 @@ class ArrivalCheck {
   enum class Verdict : std::uint8_t {
     fresh,
     damaged,   ///< wrong integrity word: damaged on the way, or not sent by a rank of this job
-    replayed,  ///< received before, or too old to tell
+    replayed,  ///< the counter was received before, or is older than the replay window
   };
 
   /// Checks datagrams whose source is one of the ranks 0 to `ranks` - 1.
@@ -25,9 +25,9 @@ class ArrivalCheck {
   /// integrity words are CRC-32C.
   void use(TagKeys keys) { keys_ = std::move(keys); }
 
-  /// Judges a datagram of the rank `source` that carries the integrity word `expected`.
-  /// `compute(integrity)` returns the computed word; it is not called if the counter alone shows
-  /// that the datagram is not fresh.
+  /// Decides whether to accept a datagram of the rank `source` that carries the integrity word
+  /// `expected`. `compute(integrity)` computes this word from the datagram; `compute` is not called
+  /// if the counter alone shows that the datagram is not fresh.
   template <typename Compute>
   Verdict judge(Rank source, std::uint64_t counter, std::uint64_t expected, Compute&& compute) {
     ReplayWindow& window = windows_[index(source)];

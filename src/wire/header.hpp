@@ -42,7 +42,8 @@ enum class PacketKind : std::uint8_t {
   message = 4,
   /// Padded probe to one peer, in the stream of the reliable frames to this peer.
   path_probe = 5,
-  /// Frame of a reliable connection to one peer, multicast in the stream of a subgroup.
+  /// Frame of a reliable connection that is meant for one peer but sent by multicast to a subgroup;
+  /// its counter belongs to the stream of that subgroup.
   group_frame = 6,
 };
 
@@ -80,7 +81,7 @@ inline void encode_tag(std::uint64_t tag, std::byte* header) {
   std::memcpy(header + kTagOffset, &tag, sizeof tag);
 }
 
-/// The counter or the tag in an encoded header.
+/// Reads the counter from an encoded header; tag_of() reads the tag.
 inline std::uint64_t counter_of(const std::byte* header) {
   std::uint64_t counter = 0;
   std::memcpy(&counter, header + kCounterOffset, sizeof counter);

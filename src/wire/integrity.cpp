@@ -14,8 +14,8 @@
 namespace tutti::wire {
 namespace {
 
-// Bit that distinguishes the streams of reliable frames, whose other bits are the destination rank,
-// from the streams of other kinds.
+// Bit that is set only in the stream numbers of reliable frames and path probes. The other bits of
+// such a number are the destination rank.
 constexpr std::uint32_t kReliableStream = 0x8000'0000;
 static_assert(kMaxRanks <= kReliableStream);
 

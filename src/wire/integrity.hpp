@@ -33,7 +33,7 @@ struct UmacKey;
 
 /// Size in bytes of the header part that the integrity word covers: everything before the word.
 inline constexpr std::size_t kIntegrityHeaderBytes = 24;
-/// The first part of a payload in two parts is a multiple of this size, in bytes.
+/// If a payload lies in two parts, the first part must be a multiple of this many bytes.
 inline constexpr std::size_t kIntegrityPartBytes = 32;
 
 /// The nonce of the datagram with the encoded header at `header`, as 16 bytes in memory.
@@ -57,9 +57,9 @@ class Integrity {
   /// "crc32c/sse4.2" or "crc32c/portable".
   const char* implementation() const;
 
-  /// The integrity word over the kIntegrityHeaderBytes at `header` and over the payload, which is
-  /// `payload` followed by `rest` and has at most kMaxMessageBytes. If `rest` is not empty, the
-  /// size of `payload` is a multiple of kIntegrityPartBytes.
+  /// The integrity word over the first kIntegrityHeaderBytes bytes at `header` and over the
+  /// payload. The payload is `payload` followed by `rest`, together at most kMaxMessageBytes bytes.
+  /// If `rest` is not empty, the size of `payload` must be a multiple of kIntegrityPartBytes.
   std::uint64_t tag(const std::byte* header, std::span<const std::byte> payload,
                     std::span<const std::byte> rest = {}) const;
 

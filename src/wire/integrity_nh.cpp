@@ -110,8 +110,8 @@ bool has_aesni() { return __builtin_cpu_supports("aes") && __builtin_cpu_support
 
 bool has_avx2() { return has_aesni() && __builtin_cpu_supports("avx2"); }
 
-/// True for processors with AVX-512 that keep their clock rate in 512-bit code. The first ones with
-/// AVX-512 do not, and are recognised by their lack of VBMI2.
+/// True for processors with AVX-512 that keep their clock rate in 512-bit code. The first
+/// processors with AVX-512 lower it; they lack VBMI2, by which this function recognises them.
 bool has_avx512() {
   return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
          __builtin_cpu_supports("avx512vbmi2");

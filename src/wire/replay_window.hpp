@@ -17,8 +17,8 @@ class ReplayWindow {
   /// array is not counted, because a word is cleared as a whole when its first counter arrives.
   static constexpr std::uint64_t kSize = (kWords - 1) * kWordBits;
 
-  /// False if this counter was taken before or is too old to tell; the datagram must then be
-  /// dropped.
+  /// True if take() has not recorded this counter and the counter is not too old for the window.
+  /// Otherwise the datagram must be dropped.
   bool fresh(std::uint64_t counter) const {
     if (counter > greatest_) return true;
     return counter != 0 && greatest_ - counter < kSize && (word(counter) & bit(counter)) == 0;
@@ -29,7 +29,7 @@ class ReplayWindow {
     words_[place(counter)] |= bit(counter);
   }
 
-  /// The greatest counter taken; 0: none.
+  /// The greatest counter that take() has recorded; 0 if there is none.
   std::uint64_t greatest() const { return greatest_; }
 
  private:

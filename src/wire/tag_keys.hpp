@@ -23,7 +23,8 @@ class TagKeys {
 
   /// Integrity words that are CRC-32C checksums.
   TagKeys() = default;
-  /// Keyed tags under keys that are derived from `secret` and `communicator`, its identifier.
+  /// Integrity words that are keyed tags. The keys are derived from `secret` and from
+  /// `communicator`, the identifier of the communicator.
   static Result<TagKeys> keyed(std::span<const std::byte> secret, std::uint16_t communicator);
 
   IntegrityKind kind() const { return latest_.kind(); }
@@ -48,8 +49,8 @@ class TagKeys {
   std::uint16_t communicator_ = 0;
   std::uint64_t generation_ = 0;  ///< generation of `latest_`
   Integrity latest_ = Integrity::crc();
-  /// The keys of other generations, because the streams of a communicator reach a generation at
-  /// different times.
+  /// The keys of all other generations used so far. They are kept, because the streams of a
+  /// communicator reach a generation at different times.
   std::vector<std::pair<std::uint64_t, Integrity>> others_;
 };
 

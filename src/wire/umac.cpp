@@ -31,8 +31,9 @@ class Polynomial {
   static constexpr std::uint64_t kMarker = kPrime - 1;
   static constexpr std::uint64_t kMaxWordRange = 0xffff'ffff'0000'0000;
 
-  // 2^64 is congruent to kOffset, so a carry adds kOffset. This never carries again, because words
-  // are below 2^64 - 59 and the key is below 2^57; 128-bit sums would pass through memory.
+  // Modulo kPrime, 2^64 is congruent to kOffset, so add() adds kOffset for a carry. That addition
+  // never carries again, because words are below 2^64 - 59 and the key is below 2^57. Sums of 128
+  // bits would be slower, because they would pass through memory.
   void multiply_add(std::uint64_t word) {
     const Uint128 product = Uint128{value_} * key_;
     const auto low = static_cast<std::uint64_t>(product);
@@ -112,7 +113,7 @@ std::uint32_t inner_product(std::uint64_t value, const std::array<std::uint64_t,
   std::uint64_t sum = 0;
 #pragma GCC unroll 4
   for (std::size_t i = 0; i < key.size(); ++i) sum += (value >> (48 - 16 * i) & 0xffff) * key[i];
-  // The sum is below 2^54, and 2^36 is congruent to 5.
+  // The sum is below 2^54, and modulo 2^36 - 5 the number 2^36 is congruent to 5.
   sum = (sum & (kInnerPrime + 4)) + (sum >> 36) * 5;
   if (sum >= kInnerPrime) sum -= kInnerPrime;
   return static_cast<std::uint32_t>(sum) ^ translation;
@@ -121,8 +122,8 @@ std::uint32_t inner_product(std::uint64_t value, const std::array<std::uint64_t,
 template <bool kCopy>
 std::uint64_t compute(const IntegrityKernels& kernels, const UmacKey& key, const PadChoice& choice,
                       std::byte* destination, const UmacMessage& message) {
-  // The pad is computed first, because AES has a long latency and few instructions, so that the
-  // processor overlaps it with NH.
+  // The pad is computed first, so that the processor overlaps it with NH: AES has a long latency
+  // but few instructions.
   const Block pad = kernels.pad(key.pad, choice.block);
   BlockHash hash(kernels, key);
   std::span<const std::byte> body = message.first;

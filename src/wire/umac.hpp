@@ -49,9 +49,9 @@ struct PadChoice {
   Block block;
   bool second_half = false;
 
-  /// For a nonce of 16 bytes.
+  /// The choice for a nonce of 16 bytes.
   static PadChoice of(Block nonce);
-  /// For a nonce of 1 to 16 bytes.
+  /// The choice for a nonce of 1 to 16 bytes.
   static PadChoice of(std::span<const std::byte> nonce);
 };
 

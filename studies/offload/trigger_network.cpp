@@ -37,8 +37,8 @@ constexpr std::uint64_t kHeaderBytes = 8 * trigger::kMaxPacketHeaderWords;
 constexpr std::uint64_t kStartDraw = 1;
 constexpr std::uint64_t kValueDraw = 2;
 constexpr std::uint32_t kRoot = 0;
-// Time without an accepted packet after which a run fails. If every packet is pushed back,
-// deliveries would be retried forever.
+// Time without an accepted packet after which a run fails. Without this limit, a run in which every
+// packet is pushed back would repeat the deliveries forever.
 constexpr Picoseconds kPatience = sim::milliseconds(10);
 
 /// One element of a node's input. It is a small integer, so that sums are exact in any order and
@@ -84,7 +84,7 @@ class TriggerNetwork {
     std::vector<Picoseconds> link_free{};
     /// Packets that the node pushed back, in order of arrival.
     std::vector<std::uint32_t> held{};
-    std::uint64_t stalled = 0;  ///< number of stalls of the trigger units until the last tick
+    std::uint64_t stalled = 0;  ///< total of the trigger units' stalls at their last tick
     Picoseconds stalled_until{};
     bool units_due = false;
     bool link_due = false;
@@ -294,8 +294,8 @@ void TriggerNetwork::pump(std::uint32_t node) {
     packets_[packet].held = false;
     outbox->pop();
     if (transfer) {
-      // By formula (1), the control message comes first, then the descriptor and its transfer to
-      // the interface.
+      // In formula (1), a control message precedes the data; the host then builds a descriptor and
+      // transfers it to the interface.
       const OffloadLatency& latency = spec_.latency;
       push(now() + latency.message() + latency.processor + latency.bus, kSend, node, packet);
     } else {

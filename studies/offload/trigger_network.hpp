@@ -2,9 +2,9 @@
 // buffers and credits of src/trigger, which handle real data; only time is modelled.
 //
 // The first credit batch begins after L_CPU and the transfer of its data over the bus; later
-// batches need only the transfer, because the interface counts and fetches by itself. A packet of a
-// reduction takes L_network plus its time on the link; a packet that writes to memory takes the
-// time of formula (1).
+// batches need only the transfer, because the interface itself counts responses and fetches data. A
+// packet of a reduction takes L_network plus its time on the link; a packet that writes to memory
+// takes the time of formula (1).
 //
 // A node that cannot take a packet pushes it back, and the packet is delivered again later, so no
 // packet is lost. A run in which a buffer overflowed or a result is wrong ends with an error.
@@ -54,8 +54,8 @@ struct TriggerNetworkReport {
   // The next fields are figures over all nodes.
   /// Largest number of packets in one unit's buffer, in percent of its slots without the reserve.
   double most_full_percent = 0;
-  /// Capacity of one unit, which is all its slots plus one place per sequence, in percent of its
-  /// slots without the reserve.
+  /// Capacity of one unit in percent of its slots without the reserve. The capacity is all slots
+  /// plus one landing place per sequence.
   double allowed_percent = 0;
   std::uint64_t packets = 0;      ///< number of accepted packets
   std::uint64_t held_back = 0;    ///< number of packets that were pushed back at least once

@@ -170,7 +170,7 @@ void ListRun::carry_out_by_nic(Participant& one, Picoseconds now) {
       ++counts_.nic_messages;
       send(one, task, when);
     } else if (!one.schedule.queues()[what.queue].held) {
-      one.board.complete(task);  // the host did this task before it posted the list
+      one.board.complete(task);  // the host carried out this task before it posted the list
     } else {
       one.copies.push_back(task);
       host_is_needed = true;
@@ -243,8 +243,8 @@ void ListRun::delivered(const NetworkMessage& message, Picoseconds now) {
 }
 
 void ListRun::left(const NetworkMessage& message, Picoseconds now) {
-  // Only an interface waits until its message has left. A host has copied the message when it sends
-  // it.
+  // Only a send by an interface completes when its message has left. A send by a host is complete
+  // at once, because the host copies the message.
   if (!by_nic()) return;
   Participant& one = at(message.from);
   one.board.complete(message.task);

@@ -29,8 +29,8 @@ const char* to_string(ListRunner runner);
 /// each message.
 struct ListCosts {
   HostModel host{};
-  /// Delay from the link, or from the interface, until a completion is in the host's completion
-  /// queue.
+  /// Delay until the host's completion queue shows an arrival from the link or a notification of
+  /// the interface.
   Nanoseconds completion{600};
   /// Time that the host needs to post one task to an interface. Assumed: a few store instructions.
   Nanoseconds post{50};
@@ -80,7 +80,7 @@ class ListRun {
   /// Begins a rank's call at `now`; the rank's last call must be over. Returns the instant at which
   /// the rank's host is free again.
   sim::Picoseconds begin(std::uint32_t rank, sim::Picoseconds now);
-  /// Whether a poll of this rank would find anything.
+  /// Whether something waits for the next poll of this rank's host.
   bool has_news(std::uint32_t rank) const;
   /// Lets a rank's host poll. Returns the instant at which the host is free again.
   sim::Picoseconds look(std::uint32_t rank, sim::Picoseconds now);
@@ -144,7 +144,8 @@ class ListRun {
   ListSpec spec_;
   sim::WireSpeed copy_;
   std::vector<Participant> participants_;
-  std::vector<std::uint32_t> number_;  ///< index in participants_ for each rank of the network
+  /// Position in participants_ of each rank, indexed by the rank's number in the network.
+  std::vector<std::uint32_t> number_;
   /// Instant at which each host's interface is free, indexed by host.
   std::vector<sim::Picoseconds> nic_free_;
   ListCounts counts_;

@@ -18,7 +18,8 @@ struct NetworkMessage {
   std::uint32_t from = 0;  ///< sending rank
   std::uint32_t to = 0;
   std::uint64_t bytes = 0;
-  std::uint32_t call = 0;  ///< number that the sender may use freely, like the next three fields
+  /// For the sender's use: the network ignores `call`, `slot`, `task` and `keys`.
+  std::uint32_t call = 0;
   std::uint32_t slot = 0;
   std::uint32_t task = 0;
   std::uint64_t keys = 0;
@@ -39,7 +40,7 @@ struct MessageNetworkSettings {
   std::uint32_t mtu_bytes = 4096;   ///< largest payload of a packet, in bytes
   std::uint32_t header_bytes = 26;  ///< header of each packet on the wire, in bytes
   std::uint32_t burst_packets = 4;  ///< number of packets that a message sends per turn
-  std::uint32_t posted_ahead = 4;   ///< number of packets that may be queued at a port's link
+  std::uint32_t posted_ahead = 4;   ///< limit of posted packets of a host that have not left it
   sim::FabricSettings fabric{};
 };
 
@@ -73,9 +74,10 @@ class MessageNetwork final : public sim::Sink {
   };
 
   struct Port {
-    std::deque<std::uint32_t> open;  ///< messages being sent; the first one may send now
-    std::uint32_t burst = 0;         ///< number of packets sent in the current turn
-    std::uint32_t posted = 0;        ///< number of posted packets that have not left the host
+    /// Messages being sent; the next packet is one of the first message.
+    std::deque<std::uint32_t> open;
+    std::uint32_t burst = 0;   ///< number of packets sent in the current turn
+    std::uint32_t posted = 0;  ///< number of posted packets that have not left the host
   };
 
   void take_up(std::uint32_t at);

@@ -28,9 +28,9 @@ struct SortWork {
 struct SortSpec {
   std::uint32_t hosts = 16;
   std::uint32_t ranks_per_host = 8;
-  /// Whether the ranks of a host exchange histograms through the host's memory, and one of them,
-  /// the leader, communicates for all [Inozemtsev12] 4.2. Only the communication between hosts then
-  /// overlaps with work.
+  /// Whether the ranks of a host exchange histograms through the host's memory, while the leader
+  /// communicates with other hosts for all ranks of its host [Inozemtsev12] 4.2. Only the
+  /// communication between hosts then overlaps with work.
   bool hierarchical = false;
   std::uint32_t radix = 2;
   std::uint32_t key_bits = 32;

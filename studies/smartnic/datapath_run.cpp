@@ -162,8 +162,10 @@ class DatapathRun {
   sim::WireSpeed link_;
 
   std::uint32_t accesses_ = 1;
-  Picoseconds issue_{};    ///< time in the issue slot between two memory accesses
-  Picoseconds latency_{};  ///< latency between two memory accesses
+  /// Time for which a thread occupies the issue slot between two memory accesses.
+  Picoseconds issue_{};
+  /// Time between two memory accesses in which a thread uses no shared resource.
+  Picoseconds latency_{};
   Picoseconds doorbell_{};
   double memory_ps_ = 0;  ///< mean time of a memory access, in picoseconds
   std::uint64_t draws_ = 0;

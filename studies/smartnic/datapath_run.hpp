@@ -34,7 +34,8 @@ struct DatapathSpec {
   sim::Picoseconds link_latency = sim::nanoseconds(600);
   sim::ThreadedProcessor processor{};
   sim::BusSettings bus{};  ///< bus to the host's memory, which completions do not pass
-  /// Latency of a copy, which the interface makes by a loopback write, without the time on the bus.
+  /// Latency of a copy in addition to its time on the bus. The interface copies by a loopback
+  /// write.
   sim::Picoseconds copy_latency = sim::microseconds(1);
   /// Time that the client needs before the first packet and after the last byte.
   sim::Picoseconds operation_cost = sim::kOperationCost;

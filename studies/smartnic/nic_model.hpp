@@ -1,5 +1,6 @@
 // Models the time that a host or its network interface takes to process arrivals: threads that
-// share a core's issue slot and memory path, a processor that copies, and a PCIe bus between them.
+// share a core's issue slot and memory path, a processor that copies, and the PCIe bus between host
+// and interface.
 //
 // The model is pure arithmetic on virtual time; other files run the code of a datapath kernel. The
 // figures are those of [Khalilov24] 6.3 and fig. 5, and each constant says whether it is calibrated
@@ -90,7 +91,7 @@ struct HostCore {
   }
 };
 
-/// Models workers that handle one completion at a time each.
+/// Models workers, each of which handles one completion at a time.
 class WorkerPool {
  public:
   explicit WorkerPool(std::uint32_t workers) : free_at_(workers) {}

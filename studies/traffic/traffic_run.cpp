@@ -207,8 +207,8 @@ void TrafficRun::arrived(const Arrival& arrival, HostId at, const Packet& packet
   queue_.push({ready, event_key(EventKind::traffic, message), 0});
 }
 
-/// Records the arrival of packets of a multicast at several hosts of a leaf, which share one entry.
-/// Only the time of the last packet matters.
+/// Records the arrival of packets of a multicast at several hosts of a leaf switch. These hosts
+/// share one entry, and only the time of the last packet matters.
 void TrafficRun::arrived_on_leaf(const Arrival& arrival, HostId first, std::uint64_t hosts,
                                  const Packet& packet) {
   if (!packet.multicast) return Sink::arrived_on_leaf(arrival, first, hosts, packet);
@@ -221,8 +221,8 @@ void TrafficRun::arrived_on_leaf(const Arrival& arrival, HostId first, std::uint
   group.last = std::max(group.last, arrival.last());
 }
 
-/// Moves the time in a shared entry to the finish times of all ranks whose hosts share the entry,
-/// and clears it.
+/// Copies the time of a shared entry to the finish times of all ranks whose hosts share the entry,
+/// and clears the entry.
 void TrafficRun::part(std::uint32_t first_host) {
   Together& group = together_[first_host];
   for (std::uint64_t rest = group.hosts; rest != 0; rest &= rest - 1) {

@@ -26,8 +26,8 @@ struct TrafficSettings {
   /// Whether full packets of a message are sent as one train, which is exact if no two trains meet.
   bool trains = false;
   /// Largest number of packets or trains that are posted to a host's port and have not left; 0: no
-  /// limit. From 2 on, the limit does not change the times, and the memory does not grow with the
-  /// data still to be sent.
+  /// limit. A limit of 2 or more does not change the times; it keeps the memory from growing with
+  /// the data still to be sent.
   std::uint32_t posted_ahead = 0;
 };
 
@@ -76,12 +76,13 @@ class TrafficRun : public Sink {
   struct Port {
     std::vector<MessageIndex> waiting;
     std::size_t next = 0;          ///< index in `waiting` of the message being sent
-    std::uint64_t sent_bytes = 0;  ///< bytes already sent of the message at `next`
+    std::uint64_t sent_bytes = 0;  ///< bytes of the message at `next` that have been sent
     std::uint32_t sent_packets = 0;
     std::uint32_t posted = 0;  ///< number of posted packets that have not left the host
   };
 
-  /// Arrivals of a multicast at several hosts of a leaf that are equal in content and time.
+  /// One entry for several hosts of a leaf switch at which the same packets of a multicast arrive
+  /// at the same time.
   struct Together {
     std::uint64_t hosts = 0;
     Picoseconds last{};
@@ -106,7 +107,8 @@ class TrafficRun : public Sink {
   std::vector<Port> ports_;  ///< ports, indexed by rank
   /// Number of messages that each message still needs, indexed by message.
   std::vector<std::uint32_t> missing_needs_;
-  /// Number of packets that have still to arrive of each message to one rank, indexed by message.
+  /// For each message to one rank, the number of its packets that have still to arrive; indexed by
+  /// message.
   std::vector<std::uint32_t> missing_packets_;
   std::vector<std::uint32_t> first_dependents_;
   std::vector<MessageIndex> dependents_;

@@ -145,8 +145,8 @@ void add_messages(Corpus& corpus) {
     const std::size_t length = encode_tagged(message, bytes);
     corpus.add("tagged_message_fuzz", name, std::span<const std::byte>(bytes).first(length));
   }
-  // Each answer is one operation of the target: a data message of 24 bytes from another rank, in
-  // the first match slot.
+  // The fuzz target reads one operation from two bytes and an answer: a data message of 24 bytes in
+  // the first match slot. The two operations come from the two other ranks.
   corpus.add("clock_exchange_fuzz", "answer",
              join(std::array<std::uint8_t, 2>{0x82, 0}, answer,
                   std::array<std::uint8_t, 2>{0x86, 0}, answer));

@@ -1,5 +1,5 @@
 // Fuzzes the decoder of protocol messages: the fields of a decoded message are within their limits,
-// and it encodes to the same bytes.
+// and the message encodes to the same bytes.
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -17,7 +17,7 @@ using namespace tutti;
 
 constexpr std::uint32_t kRanks = 3;
 constexpr std::uint32_t kChunkBytes = 48;
-// Bytes of source, epoch, PSN and length, which precede the payload.
+// Number of bytes before a chunk's payload in the input: its source, epoch, PSN and length.
 constexpr std::size_t kFixedBytes = 6;
 
 /// Delivers the chunks that the input contains.

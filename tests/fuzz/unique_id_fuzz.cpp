@@ -32,8 +32,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check(text);
   // A valid id whose parts come from the input.
   check("tutti1/0123456789abcdef0123456789abcdef/" + std::string(text.substr(0, 80)));
-  // This process has made no id that the call could discard, so the bytes of the id may be
-  // arbitrary.
+  // The call discards only ids that this process has made, and there are none. The bytes of the id
+  // may therefore be arbitrary.
   UniqueId id{};
   std::copy_n(text.begin(), std::min(text.size(), id.size()), id.begin());
   discard_unique_id(id);

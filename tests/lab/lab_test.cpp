@@ -184,8 +184,8 @@ Lab must_create(const LabOptions& options) {
   Result<Lab> lab = Lab::create(options);
   EXPECT_TRUE(lab) << lab.status().to_string();
   if (!lab)
-    // lab_support() reported that this machine can build labs, so without one every further check
-    // would fail.
+    // According to lab_support() this machine can build labs. The program ends here, because every
+    // further check needs a lab.
     std::abort();
   return std::move(*lab);
 }
@@ -235,7 +235,8 @@ TEST(Lab, MulticastReachesEachMemberOnceAndNoOtherHost) {
   EXPECT_EQ(seen[0].unique().size(), kCount);
   EXPECT_EQ(seen[0].late(), 0);
   EXPECT_TRUE(seen[1].order.empty());
-  // The link of the host that is no member carries at most a few packets of the multicast querier.
+  // Host 2 is no member of the group, so its link carries at most a few packets of the multicast
+  // querier.
   EXPECT_LT(after[2].since(before[2]).rx_packets, 50u);
 }
 

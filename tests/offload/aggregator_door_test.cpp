@@ -55,7 +55,7 @@ class AggregatorDoor : public testing::Test {
       std::this_thread::yield();
     }
   }
-  /// Asks the aggregator to join a job of this name. The job never begins.
+  /// Asks the aggregator to join a job of this name. The job never begins, because no rank joins.
   Status ask(const std::string& job, const ServiceKey& key) {
     const Deadline deadline = deadline_after(kPatience);
     auto connection = AggregatorConnection::open(address_of(*service_), key, deadline);
@@ -121,7 +121,7 @@ TEST_F(AggregatorDoor, StrangersBeyondTheLimit_areDropped_andAJobIsServed) {
   start(kPatience, 8);
   std::vector<Stream> strangers;
   for (int i = 0; i < 300; ++i) strangers.push_back(visit());
-  await_refused(300 - 6);  // one neighbourhood may take three quarters of 8 places
+  await_refused(300 - 6);  // limit for one address: 3/4 of the 8 places
   EXPECT_TRUE(ask("h:1", service_key()).ok());
   // The log limits its lines about refusals, but the counter counts every refusal.
   const std::lock_guard lock(mutex_);

@@ -213,8 +213,8 @@ TEST_F(Aggregator, AggregatorThatEndsDuringACall_isNamedInTheErrorAtEveryRank) {
     if (member.rank < 2) {
       outcome = member.aggregation->allreduce(data, data, {.will_wait = false});
     }
-    // The aggregator ends after all three ranks are here, because one rank may finish check_sum()
-    // before another one does.
+    // The aggregator is ended only when all three ranks have come here, because it must serve
+    // check_sum() until the last of them has finished it.
     under_way.arrive_and_wait();
     if (member.rank < 2) {
       const Status status = member.finish(outcome);
@@ -392,8 +392,8 @@ TEST_F(Aggregator, RankThatWritesWithoutCreditIsRefusedAndNamed) {
       ASSERT_TRUE(state.ok()) << state.status().to_string();
       engine::CommunicatorContext& context = (*state)->context();
       const auto progress = (*state)->progress();
-      // Rank 0 stands still. Otherwise it would tell rank 1 that the aggregator has failed, and
-      // this message might overtake the refusal.
+      // Rank 0 blocks its engine until the test ends. Otherwise it would tell rank 1 that the
+      // aggregator has failed, and this message might overtake the refusal.
       if (rank == 0) {
         progress->with_engine([&] { over.arrive_and_wait(); });
         return;

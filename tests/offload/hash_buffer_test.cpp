@@ -250,7 +250,7 @@ class Reference {
     present_.erase(known);
   }
   void park(const PacketKey& key, std::uint32_t reader) {
-    // A reader cannot park while next_woken() has not reported its last wake-up.
+    // A reader must not park a read until next_woken() has reported the reader's last wake-up.
     if (woken_.contains(reader)) return;
     const auto parked = buffer_.park(key, reader);
     if (present_.contains(key.packed())) {
@@ -259,7 +259,7 @@ class Reference {
       ASSERT_EQ(parked, HashBuffer::Parked::contested);
     } else if (parked == HashBuffer::Parked::parked) {
       reader_key_[reader] = key;
-    }  // in all other cases the slot that is reserved for the reader still holds a packet
+    }  // else park() refused, because the reader's landing place still holds a packet
   }
   void cancel(std::uint32_t reader) {
     buffer_.cancel(reader);

@@ -28,7 +28,8 @@ TEST(InNetworkPlan, SegmentsOfABlockHaveOneLength) {
   }
 }
 
-// The length of a segmented send includes the headers of its datagrams, each of the longest kind.
+// The length of a segmented send includes the header of each datagram. The test uses the longest
+// kind of header.
 TEST(InNetworkPlan, DatagramsOfASegment_fitIntoOneSegmentedSend) {
   const std::size_t segment = WindowConfig{}.segment_bytes;
   for (std::uint32_t mtu = 1400; mtu <= 9216; mtu += 4) {

@@ -285,7 +285,7 @@ TEST(OffloadCollectives, JobThatTimesOutDoesNotAffectOtherJobs) {
   JobRun victim(network, {.kind = CollectiveKind::allreduce, .elements = 200, .job = 1});
   JobRun other(network, {.kind = CollectiveKind::allreduce, .elements = 100, .job = 2});
   JobRun third(network, {.kind = CollectiveKind::reduce, .elements = 100, .root = 2, .job = 3});
-  // Rank 3 never takes part in the victim's collective.
+  // Rank 3 never starts the collective of the job `victim`.
   for (std::uint32_t rank = 0; rank < 3; ++rank) victim.start(rank);
   other.start();
   third.start();

@@ -336,7 +336,7 @@ class Explorer {
     }
   }
 
-  /// Judges a state in which no step is possible: all requests must be complete, or some request
+  /// Checks a state in which no step is possible: all requests must be complete, or some request
   /// must have failed.
   void judge_end(const Simulation& simulation) {
     bool failed = false;

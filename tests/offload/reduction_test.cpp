@@ -379,8 +379,8 @@ TEST(Reducer, BfloatSumsEqualTheReferenceForEveryValue) {
 }
 
 TEST(Reducer, BfloatSumsOfManyOperands_equalTheReferenceAtEverySize) {
-  // The operands have exponents from `lowest` on, and include zeros of either sign and equal
-  // numbers that cancel.
+  // The smallest exponent of an operand is `lowest`. Some operands are zeros of either sign, and
+  // some are equal in magnitude and opposite in sign, so that they cancel.
   const auto numbers = [](std::uint32_t lowest, std::uint32_t exponents, std::uint64_t seed) {
     Bytes made(2 * 2048);
     for (std::size_t i = 0; i < 2048; ++i) {

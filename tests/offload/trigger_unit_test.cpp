@@ -193,7 +193,7 @@ TEST_F(TriggerUnitTest, SwapRemoteDataReplacesTheDataOfTheDescriptor) {
   const auto packets = sent();
   ASSERT_EQ(packets.size(), 1u);
   EXPECT_EQ(packets[0].second, floats({7}));
-  // A descriptor can also set the flag for the packet that it sends.
+  // A descriptor can also set the flag swap_data in the packet that it sends.
   auto next = builder();
   Descriptor& d = next.signal(kRight, 2);
   d.swap_remote_data = true;
@@ -241,7 +241,7 @@ TEST_F(TriggerUnitTest, RdmaPacketIsInMemoryBeforeItsTriggerFires) {
   std::vector<std::byte> memory(64);
   const Address place = bank_.add_memory(kJob, memory).value();
   auto sequence = builder();
-  sequence.send(kRight, 1, place + 8, 4);  // forwards the data that the received packet has written
+  sequence.send(kRight, 1, place + 8, 4);  // the unit forwards data that a received packet wrote
   sequence.name(kLeft, 0);
   ASSERT_TRUE(post(sequence).ok());
   PacketHeader header = header_of(kLeft, 0, 4);

@@ -113,8 +113,8 @@ class UnitNetwork {
     }
     return count;
   }
-  /// Expects that no buffer ever held more packets than its slots and one for each sequence that
-  /// can run, and that no host used more credits than it has.
+  /// Expects that the packets in a buffer never outnumbered its slots plus the sequences that its
+  /// unit can hold. Also expects that no host used more credits than it has.
   void expect_no_overrun() const {
     for (const auto& host : hosts_) {
       for (std::uint32_t u = 0; u < host->bank.units(); ++u) {

@@ -6,9 +6,10 @@
 //
 // A life: two ranks, threads of one process, create a communicator, call each collective and
 // destroy the communicator. In each life one allocation fails: one `operator new`, in any thread,
-// throws std::bad_alloc. In the first life this is allocation number FIRST, in each later life the
-// one STEP numbers later, until a life has fewer allocations. Each life must end at both ranks with
-// success or a named error, and a second communicator must work after the life.
+// throws std::bad_alloc. The number of the failing allocation is FIRST in the first life and grows
+// by STEP from each life to the next; the program ends when a life has fewer allocations than this
+// number. Each life must end at both ranks with success or a named error, and a second communicator
+// must work after the life.
 //
 // The program prints the number of failed allocations, or the fault and the stack of the allocation
 // that led to it. It exits with 0, or with 3 after a fault.
@@ -176,11 +177,12 @@ tutti::Status live(const tutti::UniqueId& id, tutti::Rank rank,
   if (tutti::Status status = call_all(*communicator, buffers, kLongBytes); !status) return status;
   auto duplicate = communicator->duplicate(options);
   if (!duplicate) {
-    // The failed allocation may be one of the original communicator after its last call had ended.
+    // The original communicator may have made the failed allocation after its last call had ended.
     const tutti::Status original = communicator->status();
     return original.ok() ? duplicate.status() : original;
   }
-  // The last call may succeed although a failed allocation at its end made the communicator fail.
+  // An allocation may fail at the end of the last call. The communicator then fails, although the
+  // call itself succeeds.
   const tutti::Status last = end_of(duplicate->barrier());
   return last.ok() ? duplicate->status() : last;
 }
@@ -209,7 +211,8 @@ std::array<tutti::Status, kRanks> live_together(const tutti::CommunicatorOptions
   return results;
 }
 
-/// Whether the ranks' results are success, or errors of which one names the lack of memory.
+/// Whether both ranks succeeded, or at least one error names the lack of memory and no error is
+/// internal.
 bool named(const std::array<tutti::Status, kRanks>& results) {
   const auto ok = [](const tutti::Status& one) { return one.ok(); };
   if (std::all_of(results.begin(), results.end(), ok)) return true;
@@ -224,7 +227,8 @@ bool named(const std::array<tutti::Status, kRanks>& results) {
 
 // ---- processes ----------------------------------------------------------------------------------
 
-/// The exit status of a process that runs one life. kOver: the life ended before its allocation.
+/// The exit status of a process that runs one life. kOver: the life ended before it reached the
+/// allocation that was to fail.
 enum Ending : int { kSuccess, kNamedError, kOver, kFault = kFaultStatus };
 
 /// Runs one life, in which the allocation of this number fails, and checks that another

@@ -136,7 +136,7 @@ tutti::Status use(tutti::Communicator& communicator) {
   return {};
 }
 
-/// The job key as the ranks of a leaking job send it.
+/// The job key in the form in which the ranks send it as data if the option `leak` is given.
 Bytes leaked(std::string_view form) {
   const char* const digits = std::getenv("TUTTI_JOB_KEY");
   std::string text = digits == nullptr ? "" : digits;

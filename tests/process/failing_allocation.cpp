@@ -12,10 +12,10 @@
 
 namespace {
 
-std::atomic<long> g_left{0};         ///< number of the failing allocation, from now on; <= 0: none
+std::atomic<long> g_left{0};         ///< allocations up to the failing one; <= 0: none will fail
 thread_local bool t_exempt = false;  ///< true: the allocations of this thread do not count
 std::array<void*, 48> g_stack;
-std::atomic<int> g_depth{0};  ///< entries of g_stack; 0: no allocation has failed
+std::atomic<int> g_depth{0};  ///< number of entries in g_stack; 0 until an allocation fails
 
 /// Whether the present allocation is the one that fails.
 bool fails_now() {

@@ -68,7 +68,7 @@ Octets octets(const OSSL_PARAM parameters[], const char* name) {
   return {static_cast<const unsigned char*>(found->data), found->data_size};
 }
 
-/// The printable characters with which the octets begin.
+/// The longest prefix of the bytes that consists of printable characters.
 std::string_view text(Octets bytes) {
   std::size_t length = 0;
   while (length < bytes.size() && (std::isgraph(bytes[length]) != 0 || bytes[length] == ' '))

@@ -43,7 +43,7 @@ constexpr int kCalls = 10;
 constexpr tutti::Rank kActor{1};
 
 std::optional<tutti::Communicator> g_static;
-tutti::Communicator* g_heap = nullptr;  ///< never destroyed; kept here, so that it is no leak
+tutti::Communicator* g_heap = nullptr;  ///< never destroyed, but reachable for leak checkers
 
 void say(const std::string& line) {
   std::puts(line.c_str());
@@ -146,7 +146,7 @@ struct Handles {
   std::unique_ptr<tutti::Communicator> communicator;
   std::optional<tutti::Request> request;
   std::optional<tutti::Prepared> prepared;
-  tutti::UniqueId id;  ///< made by the parent; no rank has joined with it
+  tutti::UniqueId id;  ///< unique id that the parent made and with which no rank has joined
 };
 
 void use_in_child(Handles& handles) {
@@ -254,8 +254,8 @@ int run_exit(tutti::Communicator created, std::string_view way, bool is_static) 
   for (int call = 0; call < kCalls; ++call) gather(*communicator, call);
   say("running");
   if (communicator->rank() == kActor) {
-    // Rank 1 ends while a collective is under way, which uses these buffers until the process has
-    // ended.
+    // Rank 1 ends while a collective is under way. The buffers are static because the collective
+    // uses them until the process has ended.
     static Gather* const pending = new Gather();
     auto request = pending->start(*communicator, kCalls);
     expect_ok(request.status());

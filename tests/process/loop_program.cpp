@@ -5,14 +5,14 @@
 //                [prepared=1] [starve=NUMBER] [counters=1] [report=1]
 //
 // BYTES is the size of a rank's block or vector. stop: the rank stops itself (SIGSTOP) before the
-// call of this number. compute: the rank prints "computes" and computes for the given time before
-// the call, outside any collective. by: the algorithm, by default multicast; "automatic" lets the
-// library choose. root: the root of every Broadcast, by default each rank in turn. end: SIGTERM at
-// rank 0 ends the loops of all ranks after the same call, whose number rank 0 writes to this file.
-// prepared: the collective is prepared once. starve: SIGUSR2 lets the NUMBER-th allocation from
-// then on fail. counters: at the end the rank prints "ran N calls in S s" for the calls after
-// "running", and then "counter NAME VALUE" for each counter that is not zero. report: at the end
-// the rank prints a line of JSON.
+// call of this number. compute: before the call the rank prints "computes" and sleeps for the given
+// time, as if it computed outside any collective. by: the algorithm, by default multicast;
+// "automatic" lets the library choose. root: the root of every Broadcast, by default each rank in
+// turn. end: SIGTERM at rank 0 ends the loops of all ranks after the same call, whose number rank 0
+// writes to this file. prepared: the collective is prepared once. starve: SIGUSR2 lets the
+// NUMBER-th allocation from then on fail. counters: at the end the rank prints "ran N calls in S s"
+// for the calls after "running", and then "counter NAME VALUE" for each counter that is not zero.
+// report: at the end the rank prints a line of JSON.
 //
 // The program prints "running as process PID" after a few calls. On an error it prints "failed in S
 // s: STATUS" and exits with status 3, on wrong data "wrong data" with status 4.
@@ -52,8 +52,8 @@ constexpr int kFailed = 3;
 constexpr int kWrongData = 4;
 constexpr int kUsage = 2;
 constexpr std::uint64_t kWarmCalls = 5;
-/// Number of calls from the end request to the last call. No rank is further ahead of rank 0 than
-/// this.
+/// Number of calls from the end request to the last call. No rank is more calls than this ahead of
+/// rank 0, so every rank can still end after the same call.
 constexpr std::uint64_t kLastCalls = 32;
 /// The report lists calls that took longer than this.
 constexpr std::chrono::milliseconds kLongCall{5};
@@ -257,7 +257,7 @@ class LastCall {
   }
 
  private:
-  std::uint64_t* place_ = nullptr;  ///< the number in the file; 0: no end is requested
+  std::uint64_t* place_ = nullptr;  ///< number of the last call; 0: no end is requested
 };
 
 double seconds_of(Clock::time_point time) {
@@ -301,7 +301,8 @@ class Loop {
   }
 
  private:
-  /// Does the pauses that are planned before the present call.
+  /// Stops this process, or sleeps in place of a computation, if the plan says so for the present
+  /// call.
   void pause() {
     const tutti::test::ExemptFromFailure program;
     if (number_ == kWarmCalls) {

@@ -218,8 +218,8 @@ Status Matrix::sizes(Communicator& communicator, std::size_t most) {
 }
 
 /// Runs every number of subgroups with every number of chains, each with every root and size. The
-/// largest sizes and the ring run only with a learned number of chains (0), the CRC-32C only with
-/// one chain.
+/// largest sizes and the ring run only with a learned number of chains (0), and CRC-32C is used
+/// only with one chain.
 Status Matrix::sweep(std::uint64_t seed) {
   seed_ = seed << 20;
   const std::uint32_t ranks = first().size();

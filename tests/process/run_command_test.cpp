@@ -229,8 +229,8 @@ TEST(LinePrefixer, LinesAreReturnedOnlyWhenComplete) {
 /// Runs the probe under another launcher and expects the description of that bootstrap from each
 /// rank.
 void expect_probe_by(const std::string& launcher, const std::string& method) {
-  // The variables of an outer launcher are unset. A launcher that finds them would act as a rank of
-  // the outer one.
+  // The test itself may run under a launcher. The variables of that launcher are unset, because
+  // with them the tested launcher would act as one of its ranks.
   Job job = Job::shell(1,
                        "unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT LOCAL_RANK "
                        "LOCAL_WORLD_SIZE TUTTI_RUN_ID; exec " +

@@ -44,8 +44,8 @@ constexpr int kFailed = 3;
 constexpr std::size_t kStock = 512;  // number of kept datagrams: those seen last
 constexpr std::size_t kBatch = 64;
 constexpr int kBufferBytes = 1 << 24;
-constexpr std::uint8_t kOwnTtl = 77;            // marks the datagrams of this program
-constexpr std::size_t kMaxPayloadBytes = 1472;  // of a link with an MTU of 1500 bytes
+constexpr std::uint8_t kOwnTtl = 77;            // marks what this program sends
+constexpr std::size_t kMaxPayloadBytes = 1472;  // UDP payload at an MTU of 1500 bytes
 
 volatile std::sig_atomic_t g_end_requested = 0;
 
@@ -101,8 +101,9 @@ class Stock {
   const std::vector<Packet>& packets() const { return packets_; }
 
  private:
-  /// One random datagram of a packet. The packet may be a segmented send that the network interface
-  /// has yet to cut into datagrams, which all begin with the same header fields.
+  /// One random datagram of a captured packet. The packet may be a segmented send, which the
+  /// network interface cuts into datagrams later; all these datagrams begin with the same header
+  /// fields.
   static std::span<const std::byte> one_of(std::span<const std::byte> packet,
                                            tutti::Random& random) {
     if (packet.size() <= kMaxPayloadBytes) return packet;
@@ -134,7 +135,7 @@ class Sender {
     packet = {like.ip, like.udp, std::move(payload)};
     const std::size_t udp_bytes = sizeof(udphdr) + packet.payload.size();
     packet.udp.len = htons(static_cast<std::uint16_t>(udp_bytes));
-    packet.udp.check = 0;  // no checksum; the kernel fills in the one of the IP header
+    packet.udp.check = 0;  // no UDP checksum; the kernel computes that of the IP header
     packet.ip.tot_len = htons(static_cast<std::uint16_t>(sizeof(iphdr) + udp_bytes));
     packet.ip.id = 0;
     packet.ip.ttl = kOwnTtl;
@@ -152,15 +153,14 @@ class Sender {
     ++count_;
   }
   bool full() const { return count_ == kBatch; }
-  /// Sends what was added; returns the number of datagrams that have left.
+  /// Sends the datagrams that were added, and returns the number of those that the kernel accepted.
   std::uint64_t flush() {
     std::uint64_t sent = 0;
     for (std::size_t at = 0; at < count_;) {
       const int some =
           ::sendmmsg(fd_, messages_.data() + at, static_cast<unsigned>(count_ - at), 0);
       if (some > 0) sent += static_cast<std::uint64_t>(some);
-      at +=
-          some > 0 ? static_cast<std::size_t>(some) : 1;  // one that the kernel refuses is left out
+      at += some > 0 ? static_cast<std::size_t>(some) : 1;  // skips a refused datagram
     }
     count_ = 0;
     return sent;

@@ -1,5 +1,5 @@
-// If a process is killed in a collective, the survivors learn its rank as a value, and go on in a
-// new communicator of their own. The ranks are processes of one host.
+// If a process is killed in a collective, the error gives the survivors its rank as a number, and
+// they go on in a new communicator. The ranks are processes of one host.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>

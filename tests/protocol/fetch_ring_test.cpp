@@ -229,7 +229,8 @@ TEST_F(FetchRingTest, RequestForABlockWithoutArrivals_isForwarded_andKeepsItsEnq
     EXPECT_EQ(passed_on.message.argument, enquiry);
     EXPECT_EQ(node_.ring.enquired(psns.first), enquiry == 1);
   }
-  // Chunks that were enquired for count as lost only once a READ has brought them.
+  // The first request is an enquiry, whose chunks count as lost only once a READ has brought them.
+  // The two lost chunks are therefore those of the second request.
   EXPECT_EQ(node_.ring.counters().chunks_lost, 2u);
 }
 
@@ -437,7 +438,8 @@ class Rings {
     }
   }
 
-  /// Gives each rank its own block, and every other chunk that the rank does not lose at random.
+  /// Gives each rank its own block and the chunks of the other blocks, of which it loses some at
+  /// random.
   void deliver(std::uint32_t loss_ppm) {
     for (std::uint32_t psn = 0; psn < layout_.chunk_count(); ++psn) {
       const std::uint32_t b = layout_.block_of(psn);

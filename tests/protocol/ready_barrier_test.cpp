@@ -127,7 +127,8 @@ class EveryOrder {
   };
   using History = std::vector<Event>;
 
-  /// The events of each rank, in the order of that rank; the order between ranks does not matter.
+  /// Splits a history into the events of each rank, in order. The order of events at different
+  /// ranks is dropped, because no rank can observe it.
   static std::vector<History> views(const History& history, std::uint32_t size) {
     std::vector<History> all(size);
     for (const Event& event : history) all[event.to].push_back(event);
@@ -194,9 +195,10 @@ TEST(ReadyBarrier, ImpossibleMessagesAreRefused) {
   EXPECT_FALSE(zero.on_message(rank_of(2), 0, outbox));  // wrong sender: round 0 is with rank 1
   EXPECT_FALSE(zero.on_message(rank_of(1), 1, outbox));  // wrong sender: round 1 is with rank 2
   EXPECT_FALSE(zero.on_message(rank_of(1), 2, outbox));  // wrong round: there are two rounds
-  // Wrong sender: rank 4, not 5, folds into rank 0.
+  // Wrong sender: of the ranks beyond the power of two, rank 4 is the partner of rank 0, not rank
+  // 5.
   EXPECT_FALSE(zero.on_message(rank_of(5), 32, outbox));
-  // Wrong message: rank 0 does not fold into another rank.
+  // Wrong message: only a rank beyond the power of two receives number 33, its release.
   EXPECT_FALSE(zero.on_message(rank_of(4), 33, outbox));
   EXPECT_TRUE(zero.on_message(rank_of(4), 32, outbox));
   EXPECT_TRUE(outbox.empty());

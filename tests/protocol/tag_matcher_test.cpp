@@ -63,7 +63,8 @@ TEST(TagMatcher, CancelledReceive_getsNoMessage) {
   EXPECT_EQ(matcher.arrive(1, {kOne, 5}), std::nullopt);
 }
 
-/// The rules of matching, written as searches through one list each.
+/// A simple implementation of the rules of matching, which searches one list of receives and one
+/// list of messages.
 class Reference {
  public:
   std::optional<Number> post(Number receive, const TagMatcher::Pattern& pattern) {

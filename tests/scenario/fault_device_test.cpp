@@ -159,8 +159,8 @@ TEST(OccurrenceCounter, CopiesOfAChunk_areCounted_untilTheChunkIsOld) {
   EXPECT_EQ(counter.of(2, (1u << 18) + 9, rank_of(0)), 1u);
 }
 
-/// A queue pair without a network, into which the test puts arrivals and whose posted chunks it
-/// reads.
+/// A queue pair without a network. The test supplies the chunks that arrive, and reads the chunks
+/// that were posted.
 class FakeQueuePair final : public MulticastQueuePair {
  public:
   Result<std::uint32_t> post(const ChunkRun& run) override {

@@ -59,7 +59,7 @@ struct Outcome {
   /// silence may fetch all data of one collective, because the machine may have paused the senders.
   std::uint64_t given_up_bytes() const;
   /// An upper bound of the number of chunks that were fetched although they were only late. Such a
-  /// chunk arrives after its READ or after the collective, or finds no room.
+  /// chunk arrives after its READ or after the collective, or is dropped for lack of buffers.
   std::uint64_t late_chunks() const;
   /// An upper bound of the number of tail probes: a few in each collective, at intervals that
   /// double up to 100 ms.

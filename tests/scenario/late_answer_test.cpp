@@ -188,7 +188,7 @@ TEST_F(LateAnswer, UnansweredReadKeepsTheCollectiveOpen) {
   run(
       [&](Story& story) {
         if (story.rank() == kReader) {
-          connections_->mute(2, 1);  // keeps rank 1 in the collective
+          connections_->mute(2, 1);  // rank 1 cannot finish without frames of rank 2
           connections_->mute(0, kReader);
           connections_->mute(1, kReader);
         }
@@ -249,7 +249,8 @@ TEST_F(LateAnswer, ReadFromARankThatHasLeftTheCollective_isRefused) {
   std::atomic<bool> past{false};
   run([&](Story& story) {
     if (story.rank() == kReader) {
-      // Keeps rank 1 in the collective, and makes the reader skip rank 2.
+      // No frame of rank 2 arrives. Rank 1 therefore stays in the collective, and the reader skips
+      // rank 2.
       connections_->mute_all_from(2);
       connections_->mute(0, kReader);  // makes the reader READ from rank 1 instead of the root
     }
@@ -271,7 +272,8 @@ TEST_F(LateAnswer, ReadFromARankThatHasLeftTheCollective_isRefused) {
   EXPECT_GE(of(kReader, "fetch_targets_skipped"), 2u)
       << "the reader must skip rank 2, and rank 1, which refused the READ";
   EXPECT_EQ(read_[1], 1u);
-  // Other ranks may have read chunks that were only late.
+  // Rank 1 may have served READs of other ranks for chunks that were only late, but not the READ of
+  // the lost chunk.
   EXPECT_LE(of(1, "device_read_bytes_served"), outcome_.of("bytes_fetched") - kChunk)
       << "rank 1 served bytes after its buffer had returned to the caller";
   EXPECT_GE(read_[0] + read_[2], 1u) << "the chunk must be read from another rank";

@@ -124,7 +124,7 @@ TEST_P(Workers, LostChunksAreRecovered) {
 
 TEST_P(Workers, LossWhileSendersNeedCredits_isRecovered) {
   JobSpec spec = job(4, "drop receiver chunk rate=2%; drop sender chunk rate=1%");
-  spec.options.window_bytes = 16 * kChunk;  // a sender spends it in one poll
+  spec.options.window_bytes = 16 * kChunk;  // so small that one poll of a sender uses it up
   const std::size_t block = 300 * kChunk;
   const Outcome outcome = allgathers(spec, block, 2);
   expect_received(outcome, 2 * received_by_all(4, block));
@@ -273,7 +273,7 @@ class TrappedPair final : public device::MulticastQueuePair {
   std::atomic<const Trap*>* trap_;
 };
 
-/// An endpoint with a trap in each of its queue pairs.
+/// An endpoint whose queue pairs call the trap, a function of the test, in their next poll.
 class TrappedEndpoint final : public device::ForwardingEndpoint {
  public:
   TrappedEndpoint(std::unique_ptr<device::Endpoint> inner, std::atomic<const Trap*>& trap)
@@ -303,7 +303,7 @@ Status with_worker_that_throws(const Trap& throws) {
   Status end;
   JobSpec spec{.size = 2, .options = small_chunks()};
   spec.options.receive_workers = 1;
-  bool first = true;  // whether the next endpoint of rank 1 is its first, which gets the trap
+  bool first = true;  // only the first endpoint of rank 1 gets the trap
   spec.wrap = [&](std::shared_ptr<device::Device> inner) {
     return std::make_shared<WrappedDevice>(
         std::move(inner),
@@ -330,7 +330,8 @@ Status with_worker_that_throws(const Trap& throws) {
       trap_set = true;
       trap_set.notify_one();
     }
-    // The news that rank 1 has failed may come before the call of the root.
+    // The root may learn that rank 1 has failed before it calls the Broadcast, so that its call is
+    // refused.
     const Status status = request.ok() ? request->wait() : request.status();
     EXPECT_FALSE(status.ok());
     if (member.rank() == 1) end = status;

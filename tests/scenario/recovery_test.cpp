@@ -13,7 +13,7 @@ namespace tutti::scenario {
 namespace {
 
 constexpr std::uint32_t kChunk = 1024;
-// First epoch of the tested collectives; the epoch before it is that of the barrier that confirms
+// Epoch of the first tested collective. The epoch before it belongs to the barrier that confirms
 // membership.
 constexpr std::uint32_t kFirstEpoch = 2;
 
@@ -281,7 +281,7 @@ TEST(Recovery, LossIsRecoveredInBroadcastsFromEveryRoot) {
 
 TEST(Recovery, LossWhileSendersNeedCredits_isRecovered) {
   JobSpec spec = job(4, "drop receiver chunk rate=2%; drop sender chunk rate=1%");
-  spec.options.window_bytes = 16 * kChunk;  // a sender spends it in one poll
+  spec.options.window_bytes = 16 * kChunk;  // so small that one poll of a sender uses it up
   const std::size_t block = 300 * kChunk;
   const Outcome outcome = allgathers(spec, block, 2);
   expect_recovered(outcome, 2 * received_by_all(4, block));

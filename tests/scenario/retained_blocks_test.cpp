@@ -20,7 +20,7 @@ namespace tutti::scenario {
 namespace {
 
 constexpr std::uint32_t kChunk = 1024;
-// First epoch of the tested collectives; the epoch before it is that of the barrier that confirms
+// Epoch of the first tested collective. The epoch before it belongs to the barrier that confirms
 // membership.
 constexpr std::uint32_t kFirstEpoch = 2;
 constexpr std::size_t kBytes = 5 * kChunk + 100;
@@ -151,8 +151,8 @@ TEST(RetainedBlocks, FastRoot_isStoppedByAReadyBarrier_whenTheWindowIsFull) {
     }
   });
   expect_by_copies(outcome, kCount, 1);
-  // Each Broadcast counts for at least 2 KiB of the window, and a ready barrier proves that all
-  // have arrived.
+  // Each Broadcast takes at least 2 KiB of the window. A ready barrier proves that all Broadcasts
+  // before it have arrived, which frees the window.
   EXPECT_GE(outcome.of("ready_by_barrier"), kCount / 32 * 3);
 }
 
@@ -226,8 +226,7 @@ TEST(RetainedBlocks, ClosingRootDoesNotWaitForALostRank) {
   EXPECT_EQ(outcome.of("blocks_retained"), 1u);
 }
 
-/// A queue pair that reports all chunks as unsent while it is held, although the network carries
-/// them.
+/// A queue pair that reports all its chunks as unsent while `held` is true, although it sends them.
 class HeldQueue final : public device::MulticastQueuePair {
  public:
   /// `inner` and `held` must outlive the queue pair.

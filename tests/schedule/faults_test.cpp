@@ -41,7 +41,7 @@ class Planted {
     return change(rank, [&](Program& program) { edit(program.tasks[task]); });
   }
 
-  /// The first task of a kind at a rank, from task `from` on.
+  /// The first task of a kind at a rank, at or after task `from`.
   TaskIndex find(std::uint32_t rank, TaskKind kind, TaskIndex from = 0) const {
     for (TaskIndex t = from; t < schedules_[rank].tasks().size(); ++t) {
       if (schedules_[rank].tasks()[t].kind == kind) return t;
@@ -273,7 +273,7 @@ Planted lowered_exchange(Transfer transfer = Transfer::eager) {
   return Planted(std::move(lowered));
 }
 
-/// The first wait of the management queue, from `from` on, that counts receives of data.
+/// The first wait, at or after task `from`, that counts completions of a queue that receives data.
 TaskIndex find_receive_wait(const Schedule& schedule, TaskIndex from = 0) {
   for (TaskIndex t = from; t < schedule.tasks().size(); ++t) {
     const Task& task = schedule.tasks()[t];

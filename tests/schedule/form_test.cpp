@@ -66,13 +66,14 @@ TEST(Parts, PartsCoverABlockAndDifferByAtMostOneElement) {
   }
 }
 
-// The validator relies on equal borders when it compares fractions instead of bytes.
+// The validator compares fractions of a block instead of bytes. This is right only if equal
+// fractions, such as 1/2 and 5/10, have the same border in bytes.
 TEST(Parts, EqualFractionsHaveEqualBorders) {
   for (std::uint64_t elements = 0; elements < 200; ++elements) {
     for (std::uint64_t k = 1; k <= 12; ++k) {
       for (std::uint64_t i = 0; i <= k; ++i) {
         EXPECT_EQ(part_border(elements, i, k), part_border(elements, 5 * i, 5 * k));
-        // The borders are in the same order as their fractions.
+        // Of two fractions of a block, the larger one never has the smaller border.
         if (3 * i <= 2 * k) {
           EXPECT_LE(part_border(elements, i, k), part_border(elements, 2, 3));
         }

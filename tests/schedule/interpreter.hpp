@@ -46,7 +46,7 @@ class Interpreter {
     Step step = Step::waiting;
     /// Whether the task reads its source at completion rather than at issue.
     bool late = false;
-    bool rendezvous = false;  ///< whether the task completes only once the receive is posted
+    bool rendezvous = false;  ///< whether a send completes only after its receive is posted
     std::vector<std::byte> taken;
     bool has_taken = false;
   };

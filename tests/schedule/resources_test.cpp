@@ -115,8 +115,8 @@ TEST(Rounds, TreesAndBarriersTakeTheExpectedRounds) {
     EXPECT_EQ(rounds_of({Collective::allreduce, "rabenseifner", ranks, {}, {}, {}}),
               2 * low + folds);
   }
-  // A chain passes S segments along P ranks in P - 2 + S rounds. No segment waits for the one before
-  // it.
+  // A chain passes S segments along P ranks in P - 2 + S rounds. No segment waits for the segment
+  // before it.
   Purpose chain{Collective::broadcast, "chain", 6, {}, {}, {}};
   chain.parameters.segments = 10;
   EXPECT_EQ(validated(chain).rounds, 14u);
@@ -147,7 +147,8 @@ TEST(Bytes, AllgatherSendsAsMuchAsItReceives) {
   EXPECT_EQ(use_of(allgather("bruck", 16)).scratch_bytes, 16 * kBlock);
 }
 
-// A ring loads the link to one peer, a linear Alltoall all links equally.
+// In a ring a rank sends to one peer only. In a linear Alltoall it sends the same number of bytes
+// to every peer.
 TEST(Bytes, BytesByDestination_ofRingAllgatherAndLinearAlltoall_areExact) {
   const auto to_each = [](const Purpose& purpose) {
     return *bytes_by_destination(*collectives::build(purpose), Shape::uniform(kBlock));

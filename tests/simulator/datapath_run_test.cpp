@@ -1,5 +1,5 @@
-// Tests the receive datapath on a simulated interface: the effect of the kernel on real bytes, and
-// its time.
+// Tests the program by which a simulated network interface receives chunks: that it places the
+// right bytes, and the time that it takes.
 #include "studies/smartnic/datapath_run.hpp"
 
 #include <gtest/gtest.h>

@@ -29,8 +29,8 @@ std::int64_t below(Random& random, std::uint64_t bound) {
   return static_cast<std::int64_t>(random.below(bound));
 }
 
-/// Loads that are difficult for a timing wheel: all events at one instant, long gaps, both ends of
-/// the scale, moving bursts.
+/// Loads that are difficult for a timing wheel: all events at one instant, long gaps, a mix of very
+/// short and very long delays, and bursts.
 std::vector<Load> loads() {
   return {
       {"packets", [](Random& r) { return 500'000 + below(r, 16'000); }},

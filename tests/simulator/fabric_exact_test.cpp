@@ -1,5 +1,5 @@
-// Tests that optimisations of the fabric change no time: leaf groups, trains and credits are
-// compared with simpler methods under random loads.
+// Tests that optimisations of the fabric change no simulated time. Events shared by the hosts of a
+// leaf switch, trains of packets, and credits are compared with simpler methods under random loads.
 #include <gtest/gtest.h>
 
 #include <deque>

@@ -74,7 +74,7 @@ TEST(Fabric, CutThroughIntoAFasterLink_waitsForTheTailOfThePacket) {
   bench.fabric.inject({}, HostId{0}, packet_to(1));
   bench.run();
   // The trunk is faster than the link before it, so it sends the last bit as soon as that bit has
-  // arrived. The link to the receiver starts once the lead bytes have arrived.
+  // arrived. The link to the receiver starts once the first 64 bytes have arrived.
   const Picoseconds tail_at_b = kPacket + kLatency + kSwitch + kLatency;
   const Picoseconds lead = WireSpeed(800'000'000'000).time_of(64);
   const Picoseconds head_at_b = tail_at_b - nanoseconds(10) + lead;
@@ -139,8 +139,8 @@ TEST(Fabric, HostIsNotifiedWhenABlockedPacketLeaves) {
   EXPECT_EQ(bench.fabric.inject({}, HostId{0}, second), kForever);
   EXPECT_EQ(bench.fabric.port_free(HostId{0}), kForever);
   bench.run();
-  // The first packet leaves the switch after the pause, and its credit returns one link latency
-  // later.
+  // The port of the switch is paused. After the pause the first packet leaves, and its credit
+  // returns one link latency later.
   ASSERT_EQ(bench.recorder.departures.size(), 1u);
   EXPECT_EQ(bench.recorder.departures[0].second, 2u);
   EXPECT_EQ(bench.recorder.departures[0].first, microseconds(10) + kPacket + kLatency + kPacket);
@@ -148,8 +148,8 @@ TEST(Fabric, HostIsNotifiedWhenABlockedPacketLeaves) {
   EXPECT_EQ(bench.fabric.port_free(HostId{0}), bench.recorder.departures[0].first);
 }
 
-/// The time at which the victim flow ends. The victim shares only the trunk with three senders to
-/// one slow host.
+/// The time at which the victim flow ends. Three other flows go to one slow host, and the victim
+/// shares with them only the trunk.
 Picoseconds victim_done(const FabricSettings& settings, bool congested) {
   const Topology topology = tree(5, 2, 1);
   Bench bench(topology, settings);

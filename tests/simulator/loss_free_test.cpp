@@ -40,9 +40,9 @@ Outcome run(const Scenario& scenario) {
   return outcome;
 }
 
-// A rank may send a tail probe if nothing has arrived for the silence timeout. Some runs of this
-// sweep have a timeout that ends between the last arrival at a rank and the end of the rank's
-// neighbour, although other ranks were sending or finishing all the time.
+// A rank may send a tail probe if nothing has arrived for the silence timeout. In some runs of this
+// sweep the timeout of a rank ends while its neighbour has not finished yet. The rank must still
+// send no tail probe, because other ranks send or finish all the time.
 TEST(LossFree, Rank_sendsNoTailProbe_whileOtherRanksSendOrFinish) {
   const Nanoseconds whole = run(turns(Nanoseconds(10'000'000))).time;
   ASSERT_GT(whole, Nanoseconds(40'000));

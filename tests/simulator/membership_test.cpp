@@ -1,6 +1,6 @@
-// Tests, in virtual time, networks that drop multicast when a job has run for ten minutes: one whose
-// switch forgets a membership, which the rank restores by joining again, and one that drops all
-// multicast, which each rank reports once.
+// Tests, in virtual time, two networks that drop multicast after a job has run for ten minutes. In
+// the first a switch forgets a membership, which the rank restores by joining again; the second
+// drops all multicast, which each rank reports once.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -49,7 +49,7 @@ struct Job {
     if (!made) return;
     world = std::move(*made);
     result = world->run();
-    // The verdict includes every byte of every collective.
+    // The verdict is ok only if every byte of every collective is right.
     EXPECT_TRUE(result.report.verdict.ok()) << result.report.verdict.to_string();
     EXPECT_GT(result.report.ended, kTenMinutes + Nanoseconds(100'000'000'000));
     for (std::uint32_t rank = 0; rank < kRanks; ++rank) {

@@ -1,5 +1,5 @@
-// Tests the NIC model: table I of [Khalilov24] after calibration, and the results that the model
-// predicts from it.
+// Tests the NIC model: after calibration it must give table I of [Khalilov24], and predict the
+// other results of that paper.
 #include "studies/smartnic/nic_model.hpp"
 
 #include <gtest/gtest.h>
@@ -51,7 +51,7 @@ TEST(NicModel, CycleCountsPrintedInThePaper_doNotYieldTheThroughputOfTableOne) {
 
 TEST(NicModel, PredictsTheThreadsThatReachLinkRate) {
   EXPECT_EQ(uc().threads_for(kLink, kChunk), 4u);
-  // Two threads at the printed cycles are too slow even without contention between the threads of a
+  // Two threads are too slow even if each is as fast as a single thread, without contention for the
   // core.
   EXPECT_LT(2 * uc().bytes_per_second(1, kChunk) * 8, kLink);
   const std::uint32_t threads = ud().threads_for(kLink, kChunk);

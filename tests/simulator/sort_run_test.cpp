@@ -1,5 +1,6 @@
-// Tests the radix sort in virtual time: the host or network interface that runs its Allgathers, its
-// cost, and the time saved by waiting later.
+// Tests the radix sort in virtual time: its Allgathers run on the host or on the network interface.
+// The tests check the cost of each way, and the time that a rank saves if it computes before it
+// waits for an Allgather.
 #include "studies/radix_sort/sort_run.hpp"
 
 #include <gtest/gtest.h>
@@ -43,7 +44,7 @@ TEST(SortParts, KeysSentToEachRank_forUniformDigits_equalThoseOfAStableSort) {
     for (const std::uint64_t keys : {1ull, 7ull, 100ull}) {
       for (const std::uint32_t radix : {2u, 3u, 10u, 16u}) {
         std::vector<std::uint32_t>
-            owners;  // rank of each key, indexed by position in the sorted order
+            owners;  // rank that holds each key, indexed by position in the sorted order
         for (std::uint64_t digit = 0; digit < radix; ++digit) {
           for (std::uint32_t rank = 0; rank < ranks; ++rank) {
             owners.insert(owners.end(), (digit + 1) * keys / radix - digit * keys / radix, rank);
@@ -78,7 +79,8 @@ TEST(SortRun, Tasks_areCountedForTheHostOrInterfaceThatRunsThem) {
     SortReport nic = sort(spec);
     EXPECT_EQ(nic.lists.host_messages, 0u);
     EXPECT_EQ(nic.lists.nic_messages, 10u * 16 * 4);
-    // The waits are for enables, sends and arrivals of four messages, and one for the copy.
+    // Each of the four messages needs three waits: for its enable, its send and its arrival. The
+    // copy needs one wait.
     EXPECT_EQ(nic.lists.nic_waits, 10u * 16 * (4 + 4 + 4 + 1));
     spec.buffer_per_block = true;
     nic = sort(spec);
@@ -104,8 +106,8 @@ TEST(SortRun, KeysThatBelongToAnotherRank_areAllMoved) {
   }
 }
 
-// The network interface works while the host computes. Waiting later therefore never costs time,
-// and saves at most the time of a rank's own work in each pass.
+// The network interface works while the host computes. A rank that computes before it waits
+// therefore never loses time, and saves at most the time of its own work in each pass.
 TEST(SortRun, Overlap_byTheNetworkInterface_neverCostsTime) {
   for (const bool hierarchical : {false, true}) {
     for (const std::uint32_t radix : kRadices) {
@@ -178,7 +180,7 @@ TEST(SortRun, AllgatherOfTwoRanks_takesTheSumOfItsSteps) {
   // The list has seven tasks: send, receive and copy, an enable, and waits for the send, the copy
   // and the receive.
   const Picoseconds posted = copy.time_of(64) + nanoseconds(50 * 7);
-  const Picoseconds sent = nanoseconds(300 * 2);  // the enable and the message
+  const Picoseconds sent = nanoseconds(300 * 2);  // to handle the enable, then the send
   const Picoseconds waits = wire.time_of(64 + 26) + nanoseconds(300 * 2);
   ASSERT_GT(waits, flight)
       << "the message must arrive while the interface handles its first two waits";

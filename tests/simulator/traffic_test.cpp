@@ -70,9 +70,8 @@ Answers parse(const std::string& text) {
   return answers;
 }
 
-/// Asks the oracle for the expected bytes on the links. The oracle gets, for the host of each rank,
-/// the number of the host's subtree at each level. `subtrees` has the number of consecutive hosts
-/// in a subtree of each level.
+/// Asks the oracle for the expected bytes on the links of a tree of switches. `hosts` is the host
+/// of each rank, and `subtrees` is the number of consecutive hosts below one switch of each level.
 Answers ask_oracle(const std::vector<HostId>& hosts, const std::vector<std::uint32_t>& subtrees,
                    std::uint64_t bytes, const std::string& purpose) {
   const auto path = std::filesystem::temp_directory_path() /
@@ -210,7 +209,8 @@ TEST(Traffic, ModelOfThePaper_matchesTheCurvesOfTheAuthors) {
   EXPECT_NEAR(units(plan_allgather_linear(1024, 64)) / multicast, 3.609, 0.001);
 }
 
-/// The payload of an algorithm over all links by a counting rule, for 64 KiB on 188 nodes.
+/// The payload bytes of a plan, summed over the links that a counting rule includes. The plan has
+/// one rank on each of 188 nodes.
 std::uint64_t bytes188(const MessagePlan& plan, CountingRule rule, PlacementKind placement) {
   const Topology topology = Topology::cluster188();
   EventQueue queue;

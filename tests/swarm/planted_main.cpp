@@ -14,7 +14,7 @@
 
 #include "sim/simulation/swarm.hpp"
 
-/// The reason if the bug could not be planted; not defined otherwise.
+/// The reason why the bug could not be planted. The symbol is undefined if the bug was planted.
 extern "C" const char tutti_not_planted[] __attribute__((weak));
 /// The fnmatch pattern of the message of the violated invariant, from the line "expects" of
 /// BUG.txt.

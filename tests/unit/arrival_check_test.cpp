@@ -1,5 +1,5 @@
-// Tests how arriving datagrams are judged: forged and repeated ones, and those that belong to
-// another generation of keys.
+// Tests which arriving datagrams are accepted. The datagrams include forged and repeated ones, and
+// those of another generation of keys.
 #include "wire/arrival_check.hpp"
 
 #include <gtest/gtest.h>

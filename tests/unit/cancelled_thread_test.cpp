@@ -24,7 +24,7 @@ class CancelledThread {
     EXPECT_EQ(::pthread_cancel(thread_), 0);
     cancelled_.store(true);
   }
-  /// True if `body` returned, and the thread was cancelled after it.
+  /// Joins the thread. True if `body` returned before the cancellation ended the thread.
   bool completed() {
     void* result = nullptr;
     EXPECT_EQ(::pthread_join(thread_, &result), 0);

@@ -1,5 +1,5 @@
-// Tests the order in which a poll of an endpoint's connections reads frames, judges peers and
-// sends, over a socket that the test fills.
+// Tests the order in which a poll of an endpoint's connections reads frames, checks for silent
+// peers and sends. The test fills the socket from which the poll reads.
 #include "device/rc/channel_set.hpp"
 
 #include <gtest/gtest.h>
@@ -79,7 +79,8 @@ class ChannelSetTest : public testing::Test {
   Side right_{1};
 };
 
-// The answer arrived while this side was stopped, for longer than the peer timeout.
+// This side was stopped for longer than the peer timeout. The answer of the peer arrived in that
+// time, so the peer must not count as silent.
 TEST_F(ChannelSetTest, AnswerInTheReceiveQueue_isReadBeforeThePeerIsDeclaredLost) {
   post();
   left_.poll(kBegin);

@@ -1,5 +1,5 @@
-// Tests which algorithm a call gets: the default table, the preferences before it, and their
-// conditions.
+// Tests which algorithm a call gets: the default table, the preferences that take precedence over
+// it, and the conditions of both.
 #include "collectives/choice.hpp"
 
 #include <gtest/gtest.h>

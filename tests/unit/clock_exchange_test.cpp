@@ -1,4 +1,5 @@
-// Tests the clock exchange with a reference rank that may answer instants that no real clock shows.
+// Tests the clock exchange with a reference rank whose answers may contain instants that no real
+// clock shows.
 #include "engine/core/clock_exchange.hpp"
 
 #include <gtest/gtest.h>

@@ -437,8 +437,8 @@ TEST(Collectives, ChunksOfAQueuedCollective_arePlacedDirectly) {
   });
 }
 
-// A rank that does not poll yet is sent more messages than a send queue holds. The protocol
-// messages of the ready barrier, which wait behind them, must not be lost.
+// Rank 0 sends more messages than a send queue holds to rank 1, which does not poll yet. The
+// protocol messages of the ready barrier wait behind these messages and must not be lost.
 TEST(Collectives, ProtocolMessagesBehindAFullSendQueue_areNotLost) {
   on_ranks(2, [](Communicator& communicator) {
     if (index(communicator.rank()) == 1)
@@ -604,7 +604,8 @@ TEST(Collectives, MulticastWithDifferentSizesAtTwoRanks_failsAtTheReceiver) {
       return outcome_of(communicator.start(call));
     });
     expect_both_heard(said);
-    // A rank that gets all the data that it expects may complete its call before the other fails.
+    // A rank that gets all the data that it expects may complete its call before the other rank
+    // fails.
     for (const std::size_t rank : {0, 1}) {
       const std::size_t other = 1 - rank;
       if (one.sizes[rank][other] != one.sizes[other][other]) {

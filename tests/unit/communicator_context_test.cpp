@@ -1,4 +1,5 @@
-// Tests the end of a failed communicator whose failure is reported by code that throws.
+// Tests that a failed communicator ends its operations even if the function that reports its
+// failure throws.
 #include "engine/core/communicator_context.hpp"
 
 #include <gtest/gtest.h>
@@ -70,7 +71,7 @@ class FailedContext : public testing::Test {
 
   CommunicatorContext context_{Rank{1}, 2, Settings{}, std::make_unique<fuzz::ScriptedEndpoint>(),
                                std::vector<std::string>{"rank 0", "rank 1"}};
-  std::deque<bool> finished_;  ///< by operation: whether it has deregistered its memory
+  std::deque<bool> finished_;  ///< whether each operation has deregistered its memory
   int ends_ = 0;               ///< number of ended operations
   Status end_;                 ///< status of the operation that ended last
 };

@@ -1,5 +1,5 @@
-// Tests how a communicator ends: the query of its failure, finalize, and what a failure or a wait
-// that timed out leaves behind.
+// Tests how a communicator ends: status(), finalize(), and the state after a failure or after a
+// wait that timed out.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -125,8 +125,8 @@ TEST(CommunicatorEnd, WaitThatTimesOut_leavesTheCallInFlightAndTheCommunicatorUs
   });
 }
 
-/// Makes a call on four ranks, but on ranks 1 and 3 only after the waits of rank `knows_them` for
-/// its call have timed out. Expects that the timeout names ranks 1 and 3.
+/// Ranks 0 and 2 make a call, and ranks 1 and 3 join only after a wait of rank `knows_them` has
+/// timed out. Expects that the timeout names ranks 1 and 3.
 void expect_late_ranks_named(const std::function<Result<Request>(Communicator&)>& call,
                              Rank knows_them) {
   CommunicatorOptions options = patient();
@@ -140,7 +140,8 @@ void expect_late_ranks_named(const std::function<Result<Request>(Communicator&)>
     if (late) timed_out.arrive_and_wait();
     auto request = call(communicator);
     if (communicator.rank() == knows_them && request.ok()) {
-      // The data of the other early rank may take a while.
+      // The wait is repeated, because its error also names the other early rank until the data of
+      // that rank has arrived.
       Status status = request->wait_for(milliseconds(1));
       const auto until = std::chrono::steady_clock::now() + kLong;
       while (ranks_of(status) != Numbers{1, 3} && std::chrono::steady_clock::now() < until)
@@ -298,7 +299,7 @@ TEST(CommunicatorEnd, Finalize_peerThatHasNotTakenItsData_isNamedAtTheDeadline) 
     ready.arrive_and_wait();
     if (communicator.rank() == Rank{0}) {
       Bytes buffer = pattern(2'000, 1);
-      // The root of a short Broadcast is done before its receivers call.
+      // At the root a short Broadcast ends even before its receivers have called it.
       finish(communicator.broadcast(buffer, Rank{0}, {.algorithm = Algorithm::multicast}));
       const Status end = communicator.finalize(milliseconds(50));
       EXPECT_EQ(end.code(), Code::timeout) << end.to_string();

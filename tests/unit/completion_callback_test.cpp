@@ -21,7 +21,8 @@ namespace {
 
 using namespace test;
 
-/// Two ranks, which one thread uses: rank 1 decides when the collectives of rank 0 end.
+/// Two ranks that one thread uses. A collective of rank 0 ends only after the thread has called it
+/// at rank 1 too.
 struct Pair {
   Pair() {
     auto bootstraps = runtime::make_local_bootstraps(2);

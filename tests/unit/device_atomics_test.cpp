@@ -132,7 +132,7 @@ TEST_P(DeviceAtomics, ConcurrentAdditionsOfAllRanks_areCountedOnceEach) {
   EXPECT_EQ(word_ >> 16 & 0xffff, 2 * kAdds) << "ranks 1 and 3 add to this field";
   EXPECT_EQ(word_ >> 32 & 0xffff, own & 0xffff);
   EXPECT_EQ(endpoints_[0]->counters().atomics_served, 3 * kAdds);
-  // Each value of a counter is the answer to one addition.
+  // Every value that the counter had before an addition must be the answer to exactly one addition.
   std::vector<std::uint64_t> shared;
   for (const std::uint32_t r : {1u, 3u}) {
     for (const std::uint64_t one : answers[r]) shared.push_back(one >> 16 & 0xffff);

@@ -1,5 +1,5 @@
-// Tests the order in which the senders of a process use an interface, and that held back data still
-// arrives.
+// Tests the order in which the senders of a process use an interface. Data that waits for data of
+// higher priority must still arrive.
 #include "device/ip/egress_priority.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Tests which communicators the engine polls: those with work in each round, idle ones after an
-// event only.
+// Tests which communicators the engine polls: those with work in every round, and dormant ones only
+// after an event.
 #include "runtime/progress/engine_poller.hpp"
 
 #include <gtest/gtest.h>
@@ -83,7 +83,8 @@ class EnginePollerOf : public testing::Test {
     contexts_[which]->operations().submit(std::make_unique<EndlessOperation>());
     engine_.on_submission(*contexts_[which]);
   }
-  /// Sleeps and is woken at once, as by another thread; polls what the events have awakened.
+  /// Sleeps but is notified before, as by another thread, so that the sleep ends at once. Then
+  /// polls the communicators that events have awakened.
   void sleep_and_poll() {
     observe::BusyTrace busy(nullptr, observe::TraceKind::owner, "");
     engine_.notify_owner();
@@ -219,7 +220,7 @@ TEST_F(EnginePollerOf, DeadlineOfACommunicatorThatHasAwakened_doesNotKeepTheOwne
   endpoints_[5]->deadline = now() + std::chrono::milliseconds(1);
   Instant deadline = kNever;
   ASSERT_TRUE(engine_.prepare_wait(deadline));
-  for (const auto& one : contexts_) engine_.awaken(*one);  // as by an event of each
+  for (const auto& one : contexts_) engine_.awaken(*one);  // as if each had an event
   while (now() <= deadline) engine_.poll_all();
   engine_.poll_all();
   EXPECT_EQ(engine_.next_deadline(), kNever);

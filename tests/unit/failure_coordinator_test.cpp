@@ -31,8 +31,8 @@ protocol::Message notice(std::uint64_t argument, std::uint32_t undelivered_bytes
   return message;
 }
 
-/// The notice of a failure that `finder` has found and for which it may be at fault itself. `epoch`
-/// is protocol::kAlone, or the length of the packets that the path loses.
+/// The notice in which rank `finder` reports that rank `lost` has failed, although `finder` may be
+/// at fault itself. `epoch` is protocol::kAlone, or the length of the packets that the path loses.
 protocol::Message notice_of(Rank finder, Rank lost, std::uint32_t epoch) {
   return notice(std::uint64_t{index(finder)} << 32 | index(lost), epoch);
 }
@@ -114,13 +114,13 @@ TEST_F(FailureCoordinatorTest, FinderOfALostRank_tellsAllOthers) {
   EXPECT_EQ(told(failures_), (Ranks{Rank{0}, Rank{3}}));
 }
 
-// The lost rank may be alive, and out of reach of the finder only.
+// The rank that counts as lost may be alive, if only the rank that reported it cannot reach it.
 TEST_F(FailureCoordinatorTest, NeighbourOfALostRank_onNotice_alsoNotifiesTheLostRank) {
   failures_.on_notice(Rank{3}, notice(2));
   EXPECT_EQ(told(failures_), (Ranks{Rank{0}, Rank{2}}));
 }
 
-// The finder may not reach every rank.
+// The rank that found the failure may be unable to reach every rank itself.
 TEST_F(FailureCoordinatorTest, NoticeFromOneNeighbour_isPassedOnToTheOtherNeighbour) {
   failures_.on_notice(Rank{0}, notice(3));
   EXPECT_EQ(told(failures_), Ranks{Rank{2}});

@@ -1,5 +1,6 @@
 // Tests what a rank checks before it maps the shared memory of a peer and uses the peer's bell. The
-// peer sends the numbers of both descriptors, which may belong to something else.
+// peer sends the numbers of two file descriptors, for the memory and for the bell. Either number
+// may belong to some other file.
 #include "device/host/segment.hpp"
 
 #include <fcntl.h>

@@ -83,7 +83,8 @@ test::umac::String string_of(std::span<const std::byte> bytes) {
   return {begin, begin + bytes.size()};
 }
 
-/// The tag of integrity.hpp by the pseudocode of the RFC, with the nonce written out.
+/// The expected keyed tag of a datagram. It is computed by the pseudocode of RFC 4418, and the
+/// nonce is assembled byte by byte.
 std::uint64_t tag_reference(const Bytes& secret, std::uint64_t context, const Header& header,
                             const Bytes& payload) {
   using namespace test::umac;

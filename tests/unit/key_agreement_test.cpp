@@ -163,7 +163,7 @@ TEST(KeyAgreement, PublicKeyOfAStranger_failsTheProof_whereThereIsAJobKey) {
 }
 
 TEST(KeyAgreement, ChangedOffer_preventsTheOpeningOfTheSecret) {
-  // Rank 1 sees another public key of rank 2 than rank 2 sent.
+  // Rank 1 receives a public key that differs from the one that rank 2 sent.
   const Agreement stranger({nullptr, nullptr, nullptr});
   const auto ends = Agreement({nullptr, nullptr, nullptr}).run(1, [&](Contributions& seen) {
     seen[2] = stranger.first()[2];

@@ -23,10 +23,11 @@ namespace {
 
 using namespace test;
 
-/// Number of communicators that are created before the first census, to fill all caches.
+/// Number of communicators that are created before resources are first counted, so that all caches
+/// are full by then.
 constexpr int kWarm = kSanitized ? 20 : 100;
-/// Largest growth of the resident memory for each communicator, in KiB. Every thread, socket or
-/// buffer of a communicator takes more.
+/// Largest growth of the resident memory for each communicator, in KiB. A thread, socket or buffer
+/// that a communicator leaves behind takes more, so the test detects it.
 constexpr double kMaxGrowthKib = 1;
 /// Largest number of group memberships that other processes of this network namespace may add
 /// during the test. A communicator has at least one.
@@ -68,7 +69,7 @@ struct Census {
 };
 
 /// Waits, for a limited time, until /proc lists no more threads and descriptors than `expected`,
-/// and returns the last census. A joined thread may still be listed for a moment.
+/// and returns the last count of resources. A joined thread may still be listed for a moment.
 Census settled(const Census& expected) {
   Census now;
   for (int trial = 0; trial < 100; ++trial) {
@@ -155,7 +156,7 @@ TEST_P(ManyCommunicators, Duplicates_createdAndDestroyed_leakNoResources) {
         use(*duplicate);
       }
     };
-    // Rank 1 runs the same rounds without a census. Both ranks meet after each round.
+    // Rank 1 runs the same rounds but does not count resources. Both ranks meet after each round.
     const auto round = [&] {
       once();
       finish(original.barrier());
@@ -166,7 +167,7 @@ TEST_P(ManyCommunicators, Duplicates_createdAndDestroyed_leakNoResources) {
       for (int i = 0; i < kWarm; i += kAtOnce) round();
       for (int i = 0; i < wanted_count(); i += kAtOnce) round();
     }
-    // Rank 1 keeps the original communicator until rank 0 has taken its last census.
+    // Rank 1 keeps the original communicator until rank 0 has counted resources for the last time.
     finish(original.barrier());
   });
 }

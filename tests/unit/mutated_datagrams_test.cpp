@@ -38,8 +38,8 @@ constexpr Rank kSender = rank_of(1);
 constexpr std::uint32_t kChunkBytes = 1200;
 constexpr std::uint32_t kFragmentBytes = 400;
 constexpr std::uint32_t kSlotSubgroup = 1;
-/// One of this many draws is delivered unchanged. Some changes leave a datagram valid, and each
-/// round delivers every valid datagram at least once; still nine of ten deliveries are changed.
+/// Of this many random deliveries, one is unchanged on average. With the other sources of valid
+/// datagrams, about nine of ten deliveries of a round are changed.
 constexpr std::uint64_t kUnchangedOneOf = 25;
 
 /// Number of datagrams that the test delivers, over all lanes.
@@ -164,10 +164,10 @@ wire::TagKeys keys() {
 /// Counts of the datagrams of a lane so far.
 struct Tally {
   std::uint64_t recorded = 0;   ///< valid datagrams that were made
-  std::uint64_t delivered = 0;  ///< handed to the receiver
+  std::uint64_t delivered = 0;  ///< datagrams handed to the receiver
   std::uint64_t changed = 0;    ///< changed datagrams among those delivered
   std::uint64_t accepted = 0;
-  std::uint64_t refused = 0;  ///< as the receiver counts
+  std::uint64_t refused = 0;  ///< refused datagrams, by the receiver's counters
 };
 
 /// One receive path with its sender.
@@ -425,7 +425,7 @@ class SlotLane final : public DatagramLane {
         completed_ += pieces_;
       }
     }
-    (void)receiver_.collect();  // for datagrams that the last poll left over
+    (void)receiver_.collect();  // takes datagrams that the last poll left
     EXPECT_TRUE(pairs_[1]->frames().take().empty());
   }
   void end_round() override {
@@ -455,8 +455,9 @@ class FragmentLane final : public Lane, private PlacementResolver {
     Tally tally = tally_;
     EndpointCounters counters;
     receiver_->add_to(counters);
-    // Refused are the received fragments that belong to no accepted message, and the datagrams that
-    // were refused earlier. `refused_by` counts each refused message besides its fragments.
+    // The receiver refused all fragments that it received and that belong to no accepted message,
+    // and other datagrams before that. `refused_by` also counts whole messages, which are
+    // subtracted because their fragments count already.
     tally.refused = counters.uc_segments_received - tally_.accepted + refused_by(*receiver_) -
                     refused_messages_;
     return tally;
@@ -479,7 +480,9 @@ class FragmentLane final : public Lane, private PlacementResolver {
     take();
     for (std::size_t at = 0; at < stock_.size(); ++at) {
       if (accepted(stock_[at])) continue;
-      // Forged fragments with the header of this message void it until another message begins.
+      // Earlier forged fragments with the header of this message prevent its completion. The
+      // receiver forgets them when another message begins, so the test first delivers another
+      // message.
       give(stock_[(at + 1) % stock_.size()], random);
       give(stock_[at], random);
       take();
@@ -580,8 +583,8 @@ class FragmentLane final : public Lane, private PlacementResolver {
     return accepted_.contains(wire::counter_of(message.front().data()));
   }
 
-  /// The queue pair stages messages with an odd PSN. Every other message gets a place that no other
-  /// message of its batch has.
+  /// Messages with an odd PSN go to staging. Each message with an even PSN gets a buffer of its
+  /// own, which no other message of its batch shares.
   Placement landing(const MessageHead& message, bool begins) override {
     if (message.psn % 2 == 1) return {Placement::Where::staging};
     if (begins) next_place_ = (next_place_ + 1) % places_.size();

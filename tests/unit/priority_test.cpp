@@ -1,5 +1,5 @@
-// Tests the priority of calls of communicators: results, refusals, and that a call waits for no
-// call that has not begun at all ranks.
+// Tests calls with a priority: their results are right, and an unknown priority is refused. No call
+// waits for a call that has not begun at all ranks.
 #include <gtest/gtest.h>
 
 #include <vector>

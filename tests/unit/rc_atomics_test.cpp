@@ -1,5 +1,5 @@
-// Tests atomics over the reliable channel: executed once and in order, answered as the first time,
-// and refused where they cannot be executed.
+// Tests atomics over the reliable channel: each is executed once and in order, and a repeated
+// request gets the first answer again. An atomic that cannot be executed is refused.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -89,7 +89,7 @@ TEST(RcAtomics, Atomics_overLinksWithFaults_areExecutedOnceAndInOrder) {
     const std::uint32_t first = 0xffff'ffff - static_cast<std::uint32_t>(seed) * 40;
     config.unexpected_buffers = seed % 5 == 0 ? 3 : 256;
     Pair pair(seed, options, config, {first, first, 0});
-    Atomics there(pair, 0, 400);  // more than may be open at once
+    Atomics there(pair, 0, 400);  // more atomics than may be under way at once
     Atomics back(pair, 1, 400);
     ASSERT_TRUE(pair.run_until_quiet());
     there.verify();
@@ -107,7 +107,7 @@ TEST(RcAtomics, LostAnswer_isRepeatedWithTheFirstValue) {
   int answers = 0;
   pair.filter = [&](std::size_t, const Bytes& bytes) {
     if (kind_of(bytes) != RcKind::atomic_answer || ++answers > 1) return true;
-    word += 100;  // by another party, after the atomic
+    word += 100;  // the word changes after the atomic was executed
     return false;
   };
   Word old{};
@@ -177,7 +177,7 @@ TEST(RcAtomics, AbandonedAtomics_completeWithoutAnAnswer) {
   Pair pair(5);
   std::uint64_t word = 0;
   const MemoryKey key = pair[1].memory.add(std::as_writable_bytes(std::span(&word, 1))).value();
-  std::vector<Word> old(600);  // more than may be open at once, so that some are not begun
+  std::vector<Word> old(600);  // too many to be under way at once, so that some are not begun
   for (Word& one : old)
     ASSERT_TRUE(
         pair.post(0, atomic_of(Opcode::fetch_add, one, key, 0, AtomicOperands::fetch_add(1))).ok());

@@ -615,8 +615,8 @@ TEST(RcChannel, PausedReceiver_causesOneRetransmission_andLeavesTheWindowUnchang
   };
   pair.run_for(milliseconds(5));
   EXPECT_GE(waiting.size(), window / 2);
-  // The receiver takes the oldest frame first, so its answer acknowledges that frame and not the
-  // retransmission.
+  // The oldest frame reaches the receiver before its retransmission, so the ACK is for that frame
+  // and not for the retransmission.
   pair.inject(1, waiting.front());
   pair.run_for(milliseconds(1));
   for (std::size_t i = 1; i < waiting.size(); ++i) pair.inject(1, std::move(waiting[i]));
@@ -658,8 +658,8 @@ TEST(RcChannel, Acks_ofAReceiverThatSendsNothing_areDelayedAndFew) {
   EXPECT_EQ(pair[1].counters.acks_sent, pair[1].counters.frames_sent);
 }
 
-// ACKs on the peer's messages open the window by a few frames at a time, and the next frames fill
-// it again. Only a few of these frames may request an ACK.
+// The peer's messages carry ACKs, each of which opens the send window by a few frames. The next
+// frames fill the window again, and only a few of them may request an ACK.
 TEST(RcChannel, WindowThatOpensInSmallStepsRequestsFewAcks) {
   RcConfig config;
   config.max_frame_bytes = 8900;
@@ -674,7 +674,7 @@ TEST(RcChannel, WindowThatOpensInSmallStepsRequestsFewAcks) {
     pair.run_for(microseconds(150));  // two frames of the write
   }
   ASSERT_TRUE(pair.run_until_quiet());
-  // Four ACKs per window of 29 frames.
+  // The sender may request four ACKs per window of 29 frames.
   const std::uint64_t asked = pair[0].counters.frames_sent / 7;
   EXPECT_LE(pair[1].counters.acks_sent, asked + 10);
   EXPECT_EQ(pair[0].counters.frames_resent, 0u);
@@ -745,7 +745,8 @@ TEST(RcChannel, ReadWithoutAnswerFailsThoughItsRequestWasAcknowledged) {
     return from == 0 || !answered;
   };
   ASSERT_TRUE(pair.post(0, one_sided(Opcode::read, local, key, 0, 1)).ok());
-  // The next ping follows within a fifth of the timeout.
+  // A ping, whose answer is lost too, follows within a fifth of the peer timeout, so the channel
+  // fails.
   ASSERT_TRUE(pair.run([&] { return pair.channel(0).failed(); }, milliseconds(101)));
   EXPECT_EQ(pair[0].completions[0].completion.code, Code::peer_failed);
 }

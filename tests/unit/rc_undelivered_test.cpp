@@ -137,7 +137,8 @@ TEST(RcUndelivered, PathTest_amongShortMessages_isReportedOnlyIfItDoesNotArrive)
   }
 }
 
-// The notice of a failure on another path is posted after the path test, which this path loses.
+// This path loses its path test. A notice of a failure on another path, which is posted after the
+// path test, must still arrive.
 TEST(RcUndelivered, ShortMessages_afterALostPathTestWasAbandoned_arriveAtOnce) {
   Pair pair(12, {}, config_of());
   pair.filter = drop_long_frames();

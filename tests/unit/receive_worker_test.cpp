@@ -229,7 +229,7 @@ TEST_F(Receiving, ReadWaitsForTheBatchThatMayPlaceTheSameChunk) {
   team_.publish(view());
   ReceiveTeam::GracePeriod grace;
   first_.in_place = [&] {
-    read_locked_.set_atomic(8);  // lock that comes too late for this batch
+    read_locked_.set_atomic(8);  // the worker has begun the batch before this lock
     team_.set_eager(true);
     grace = team_.grace();
     EXPECT_FALSE(team_.passed(grace));
@@ -422,8 +422,8 @@ TEST_F(Receiving, DrainRequestDuringABatch_isAnsweredOnlyByTheNextPoll) {
   EXPECT_TRUE(team_.looked(look));
 }
 
-// A run that a worker is filling must not look empty, or the chunks behind it would count as
-// present.
+// A search for missing chunks must not return an empty run while a worker marks chunks. Otherwise
+// the missing chunks behind that run would count as present.
 TEST(SharedBits, ClearRun_searchedWhileAWorkerSetsBits_isNeverFoundEmpty) {
   constexpr std::uint32_t kBits = 1 << 16;
   for (int round = 0; round < 20; ++round) {

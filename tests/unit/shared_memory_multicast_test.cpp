@@ -1,5 +1,5 @@
 // Tests multicast in shared memory, which loses nothing: there is no slow path and no handshake,
-// and no rank waits for another one whose data it has.
+// and no rank waits for a peer whose data has already arrived.
 #include <gtest/gtest.h>
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // Tests short collectives by slot exchange, in any order of arrival, with ranks that run ahead and
-// with other collectives under way. In shared memory an exchange takes no message; by multicast it
-// takes one a rank, and more only for lost entries.
+// with other collectives under way. In shared memory an exchange sends no message. By multicast
+// each rank sends one message, and more only for lost entries.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -154,8 +154,8 @@ TEST_P(SlotExchange, LongBlocks_useMessagesInsteadOfSlots) {
   });
 }
 
-/// Expects that a root, or in a Gather each other rank, can complete kSlots exchanges ahead of its
-/// readers, and no more.
+/// Expects that a sender can complete kSlots exchanges ahead of its readers, and no more. The
+/// senders are the root or, in a Gather, all other ranks.
 void run_ahead(Collective collective, const CommunicatorOptions& options) {
   constexpr std::uint32_t kMeetings = 3 * kSlots;
   constexpr std::size_t kBytes = 700;
@@ -263,8 +263,8 @@ TEST_P(SlotExchange, SlotExchanges_amongOtherCollectives_keepTheOrderOfCalls) {
 
 TEST_P(SlotExchange, DifferentCalls_failWithAnErrorThatNamesBoth) {
   std::atomic<int> named{0};
-  // Rank 2 calls after the other ranks have finished, because its error ends collectives that have
-  // not.
+  // Rank 2 calls only after the other ranks have finished. Otherwise its error would end their
+  // collectives with the same error.
   std::barrier<> finished(3);
   on_ranks(3, options(), [&](Communicator& communicator) {
     const bool differs = index(communicator.rank()) == 2;

@@ -62,8 +62,8 @@ class Door {
   }
 
   std::uint16_t port() const { return port_; }
-  /// The number of connections that the store has refused. Valid as long as the store exists, which
-  /// rank 0 owns once it has joined.
+  /// The number of connections that the store has refused. Call it only while the store exists;
+  /// rank 0 owns the store once rank 0 has joined.
   std::uint64_t refused() const { return watched_->refused(); }
   /// Waits until the store has refused `count` connections.
   void await_refused(std::uint64_t count) const {
@@ -124,8 +124,8 @@ class Listening {
   }
   std::uint16_t port() const { return port_; }
   void join() { thread_.join(); }
-  const Bytes& up() const { return up_; }      ///< bytes of the rank; after join() only
-  const Bytes& down() const { return down_; }  ///< bytes of the store; after join() only
+  const Bytes& up() const { return up_; }      ///< bytes that the rank sent; only after join()
+  const Bytes& down() const { return down_; }  ///< bytes that the store sent; only after join()
 
  private:
   /// Passes on what has arrived; false at the end of the stream.
@@ -188,7 +188,8 @@ TEST(StoreDoor, Eavesdropper_whereThereIsAKey_seesNeitherTokenNorContribution) {
     Door door(key);
     Listening way(door.port());
     run_job_through(way, door, key);
-    // Without a key the party sees both, which shows that it records what it should.
+    // Without a key the recorded bytes contain the token and the contributions. This shows that the
+    // party on the way records all bytes.
     EXPECT_EQ(contains(way.up(), kToken), !keyed);
     EXPECT_EQ(contains(way.up(), bytes_of(kContribution)), !keyed);
     EXPECT_EQ(contains(way.down(), bytes_of(kContribution)), !keyed);
@@ -303,7 +304,7 @@ TEST(StoreDoor, StrangersBeyondTheLimit_areDropped_andTakeNoDescriptors) {
   const std::size_t before = descriptors();
   std::vector<Stream> strangers;
   for (int i = 0; i < 200; ++i) strangers.push_back(door.visit());
-  door.await_refused(200 - 12);  // three quarters of 16 may be of one neighbourhood
+  door.await_refused(200 - 12);  // a neighbourhood may have 12 of 16 strangers
   EXPECT_LE(descriptors(), before + 200 + 16);
   EXPECT_EQ(door.refused(), 200u - 12u);
   EXPECT_EQ(no_problems(2), door.problems_of_the_job(key_of(1)));
@@ -326,7 +327,7 @@ TEST(StoreDoor, RanksOfAHost_connectingTogether_areAllAdmitted) {
 
 TEST(StoreDoor, Flood_ofSilentAndSlowStrangers_doesNotKeepTheRanksOut) {
   constexpr std::size_t kStrangers = 5000;
-  constexpr std::size_t kHeld = 400;  // more than the store holds
+  constexpr std::size_t kHeld = 400;  // more than the 300 strangers that the store admits
   const Bytes hello = client_hello();
   Door door(key_of(1), 8, std::chrono::seconds(2), 300);
   std::vector<Stream> held(kHeld);

@@ -72,7 +72,8 @@ TEST(Strangers, ExceededTotal_dropsTheOldestStrangerOfTheBusiestAddress) {
   strangers.arrive("c");
   EXPECT_FALSE(strangers.surplus());
   strangers.arrive("c");
-  // Two neighbourhoods have two strangers each: the one whose stranger waits longest gives way.
+  // Two neighbourhoods have two strangers each, the most of all. The stranger among these four that
+  // has waited longest is dropped.
   EXPECT_EQ(strangers.surplus(), first_of_busiest);
 }
 

@@ -125,8 +125,8 @@ TEST(Tls, MessageWithAHugeLength_isRefusedBeforeMemoryIsReserved) {
 }
 
 TEST(Tls, EndlessHandshake_isRefusedAtItsLimit) {
-  // Records of alerts of level warning, which OpenSSL passes over for a while, and of a hello that
-  // never ends.
+  // The peer sends handshake records without end. The session must refuse them once they exceed
+  // kMaxTlsHandshakeBytes.
   auto server = session_of(Role::server);
   Bytes part = bytes_of(std::string_view("\x16\x03\x01\x04\x00\x01\x00\x0f\xff", 9));
   part.resize(5 + 1024);
@@ -222,7 +222,8 @@ Context certified() {
   return context;
 }
 
-/// Lets a session and a peer made by OpenSSL alone talk until both are silent.
+/// Exchanges bytes between a session and a peer that uses OpenSSL directly, until neither sends
+/// more.
 void carry(TlsSession& session, SSL* peer) {
   for (int round = 0; round < 20; ++round) {
     const Bytes out = session.take_output();

@@ -344,7 +344,8 @@ TEST_P(UcBothWays, ForgedMessageBeforeTheRealOne_doesNotPreventTheRealOne) {
 }
 
 TEST_P(UcBothWays, ChunkThatWasHandedOut_isNotOverwritten) {
-  // All three messages are in the socket when the first one is handed out and not yet marked.
+  // When the queue pair hands out the first message, the other two messages, which have the same
+  // chunk, already wait in the socket.
   send(fragments(1, 3), together());
   send(fragments(1, 3, pattern(kChunk, 9), true), together());
   send(fragments(1, 3), together());

@@ -44,7 +44,7 @@ inline String exclusive_or(String a, const String& b) {
   return a;
 }
 
-/// ENCIPHER of 3.1: AES-128 of any number of blocks.
+/// ENCIPHER of RFC 4418, 3.1: encrypts any number of blocks by AES-128.
 inline String encipher(const String& key, const String& blocks) {
   EVP_CIPHER_CTX* context = EVP_CIPHER_CTX_new();
   String out(blocks.size());
@@ -59,7 +59,7 @@ inline String encipher(const String& key, const String& blocks) {
   return out;
 }
 
-/// KDF of 3.2.1.
+/// KDF of RFC 4418, 3.2.1.
 inline String kdf(const String& key, std::uint64_t index, std::size_t size) {
   String blocks;
   for (std::uint64_t i = 1; i <= (size + 15) / 16; ++i)
@@ -67,7 +67,7 @@ inline String kdf(const String& key, std::uint64_t index, std::size_t size) {
   return part(encipher(key, blocks), 0, size);
 }
 
-/// PDF of 3.3.1, for tags of 8 bytes.
+/// PDF of RFC 4418, 3.3.1: the pad for tags of 8 bytes.
 inline String pdf(const String& key, String nonce) {
   const std::size_t index = nonce.back() % 2;
   nonce.back() = static_cast<std::uint8_t>(nonce.back() - index);
@@ -75,8 +75,8 @@ inline String pdf(const String& key, String nonce) {
   return part(encipher(kdf(key, 0, 16), nonce), index * 8, 8);
 }
 
-/// NH of 5.2.2. It reads message words as little-endian, in place of the endian conversion of the
-/// message by its caller.
+/// NH of RFC 4418, 5.2.2. It reads message words as little-endian, so that its caller need not
+/// convert the byte order of the message as in the RFC.
 inline std::uint64_t nh(const String& key, const String& message) {
   const auto message_word = [&](std::size_t i) {
     std::uint32_t word = 0;
@@ -99,7 +99,7 @@ inline std::uint64_t nh(const String& key, const String& message) {
   return y;
 }
 
-/// L1-HASH of 5.2.1.
+/// L1-HASH of RFC 4418, 5.2.1.
 inline String l1_hash(const String& key, const String& message) {
   String y;
   const std::size_t blocks = std::max<std::size_t>((message.size() + 1023) / 1024, 1);
@@ -112,7 +112,7 @@ inline String l1_hash(const String& key, const String& message) {
   return y;
 }
 
-/// POLY of 5.3.2 with 64-bit words.
+/// POLY of RFC 4418, 5.3.2, with 64-bit words.
 inline std::uint64_t poly64(std::uint64_t maxwordrange, std::uint64_t k, const String& message) {
   const Wide p = (Wide{1} << 64) - 59;
   const std::uint64_t offset = 59;
@@ -130,7 +130,7 @@ inline std::uint64_t poly64(std::uint64_t maxwordrange, std::uint64_t k, const S
   return static_cast<std::uint64_t>(y);
 }
 
-/// L2-HASH of 5.3.1, for messages that do not reach the 128-bit stage.
+/// L2-HASH of RFC 4418, 5.3.1, for messages that are too short to need POLY-128.
 inline String l2_hash(const String& key, const String& message) {
   if (message.size() > (std::size_t{1} << 17)) throw std::length_error("needs POLY-128");
   const std::uint64_t k64 = str2uint(part(key, 0, 8)) & 0x01ffffff01ffffff;
@@ -138,7 +138,7 @@ inline String l2_hash(const String& key, const String& message) {
   return String(8) + uint2str(poly64(maxwordrange, k64, message), 8);
 }
 
-/// L3-HASH of 5.4.1.
+/// L3-HASH of RFC 4418, 5.4.1.
 inline String l3_hash(const String& k1, const String& k2, const String& message) {
   const std::uint64_t prime36 = 68719476731;
   std::uint64_t y = 0;
@@ -150,7 +150,7 @@ inline String l3_hash(const String& k1, const String& k2, const String& message)
   return exclusive_or(uint2str(y & 0xffffffff, 4), k2);
 }
 
-/// The keys of 5.1.1 for tags of 8 bytes.
+/// The keys of RFC 4418, 5.1.1, for tags of 8 bytes.
 struct Keys {
   explicit Keys(const String& key)
       : umac(key),
@@ -166,7 +166,7 @@ struct Keys {
   String l3_2;
 };
 
-/// UHASH of 5.1.1.
+/// UHASH of RFC 4418, 5.1.1.
 inline String uhash(const Keys& keys, const String& message) {
   String y;
   for (std::size_t i = 0; i < 2; ++i) {
@@ -177,7 +177,7 @@ inline String uhash(const Keys& keys, const String& message) {
   return y;
 }
 
-/// The tag of 4.1, 8 bytes.
+/// The tag of RFC 4418, 4.1, of 8 bytes.
 inline String tag(const Keys& keys, const String& nonce, const String& message) {
   return exclusive_or(pdf(keys.umac, nonce), uhash(keys, message));
 }

@@ -183,10 +183,11 @@ TEST(Umac, TagsOfRandomMessages_equalThoseOfThePseudocode) {
       static_cast<unsigned long long>(bytes), all.size());
 }
 
-/// A block whose NH in the given stream, with the length added, is `value`, which is above 2^64 -
-/// 2^33.
+/// A block for which the hash NH in the given stream, plus the length of the block in bits, equals
+/// `value`. `value` must be above 2^64 - 2^33.
 String block_with_value(const test::umac::Keys& keys, std::size_t stream, std::uint64_t value) {
-  // Three products are not 0: the largest square, a multiple of the largest word, and the rest.
+  // NH is a sum of products of two words. Here only three products differ from 0: the largest
+  // square, a multiple of the largest word, and the remainder.
   const std::uint64_t largest = 0xffff'ffff;
   const std::uint64_t left = value - 8 * kNhBlockBytes - largest * largest;
   const std::uint64_t factors[3][2] = {
@@ -204,7 +205,8 @@ String block_with_value(const test::umac::Keys& keys, std::size_t stream, std::u
   return block;
 }
 
-// Random messages meet words above the range of POLY once in 2^32 blocks.
+// POLY treats words of 2^64 - 2^32 and above separately. Only one of 2^32 blocks of random messages
+// gives such a word, so this test constructs them.
 TEST(Umac, BlockValuesAtTheEndOfTheRangeOfPoly_giveTheTagOfThePseudocode) {
   Messages draw;
   const String umac_key = draw.string(16);

@@ -69,8 +69,8 @@ class UnicastCut : public testing::TestWithParam<Multicast> {
     const Instant end = now_ + time;
     for (; now_ < end; now_ = now_ + kMillisecond) poll_all();
   }
-  /// Polls all ranks at the present instant until `holds`, so that only datagrams that are already
-  /// sent, and answers to them, can make it true.
+  /// Polls all ranks, without a change of the time, until `holds` returns true. Only datagrams that
+  /// are already sent, and answers to them, can cause this.
   template <typename Condition>
   bool happens_now(Condition&& holds) {
     const auto hang = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -134,7 +134,8 @@ TEST_P(UnicastCut, FrameThatIsAnsweredAfter100Milliseconds_isNotMulticast) {
   EXPECT_EQ(counters(0).reliable_frames_multicast, 0u);
 }
 
-// New data that is multicast would fill the links of all ranks.
+// Frames that are multicast reach all ranks. New data must not go that way, because it would fill
+// the links of every rank.
 TEST_P(UnicastCut, NewFramesWhileUnicastIsInDoubt_areNotMulticast) {
   send(0, 1);
   pass(200 * kMillisecond);
@@ -147,7 +148,8 @@ TEST_P(UnicastCut, NewFramesWhileUnicastIsInDoubt_areNotMulticast) {
   EXPECT_EQ(counters(0).reliable_frames_multicast, before);
 }
 
-// Rank 1 did not answer, so rank 0 doubts its unicast to rank 2, too.
+// Rank 1 did not answer, so rank 0 doubts that its unicast reaches any rank. It therefore
+// acknowledges frames of rank 2 by multicast.
 TEST_P(UnicastCut, AcknowledgementsToOtherRanks_goByMulticastAtOnce) {
   send(0, 1);
   pass(200 * kMillisecond);

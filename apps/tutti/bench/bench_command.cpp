@@ -37,7 +37,7 @@ void add_options(CLI::App& command, BenchOptions& options) {
   add_session_options(command, options.session);
 }
 
-/// Adds an option that takes the name of one of these enumeration values.
+/// Adds an option whose value is the name of one of the enumeration values in `values`.
 template <typename Value>
 void add_named(CLI::App& command, const std::string& names, Value& value,
                const std::vector<Value>& values, const std::string& text) {

@@ -120,8 +120,8 @@ class TuttiContender final : public bench::Contender {
   std::vector<Request> requests_;
 };
 
-/// Sets the environment variables that the bootstrap reads to the values of the options --rank,
-/// --ranks, --master and --rendezvous.
+/// Copies the values of the options --rank, --ranks, --master and --rendezvous to the environment
+/// variables that the bootstrap reads.
 Status set_place(const ContendOptions& options) {
   if (options.rank.empty() && options.ranks.empty()) return {};
   if (options.rank.empty() || options.ranks.empty()) {

@@ -18,8 +18,8 @@ namespace {
 constexpr std::int64_t kFirstLeadNs = 2'000'000;
 constexpr std::int64_t kLongestLeadNs = 100'000'000;
 constexpr int kAttemptsPerIteration = 3;
-// Bytes that one row may fill and check. A row that receives more bytes checks only every n-th
-// repetition.
+// Limit on the bytes that the checks of one row of the table process. If a row receives more bytes,
+// only every n-th repetition is checked.
 constexpr std::uint64_t kCheckedBytes = std::uint64_t{256} << 20;
 // Time in which the last ACKs pass the interfaces, before the byte counters are read.
 constexpr auto kSettle = std::chrono::milliseconds(10);
@@ -37,8 +37,8 @@ class Repetitions {
   Repetitions(Session& session, Exercise& exercise, int check_every)
       : session_(session), exercise_(exercise), check_every_(check_every) {}
 
-  /// Runs repetitions until in `wanted` of them all ranks started on time, or until too many were
-  /// late.
+  /// Runs repetitions until all ranks have started `wanted` of them on time, or until too many
+  /// repetitions had a late start.
   Status add(int wanted);
   /// Exchanges the ranks' results and combines them; every rank gets the same result.
   Result<Measured> result() const;
@@ -55,7 +55,7 @@ class Repetitions {
   std::uint64_t repetition_ = 0;
   std::int64_t lead_ns_ = kFirstLeadNs;
   std::int64_t start_ns_ = 0;
-  /// Whether it is still unknown if all ranks started the last repetition on time.
+  /// True while this rank does not know whether all ranks started the last repetition on time.
   bool pending_ = false;
   bool late_ = false;
   std::int64_t last_ns_ = 0;
@@ -119,7 +119,8 @@ Status Repetitions::add(int wanted) {
     if (!*more) return {};
     if (Status status = run_one(); !status) return status;
     if (!check) continue;
-    // A check before all ranks have finished would take the core from an unfinished rank.
+    // The check waits until all ranks have finished the collective, because it would take the core
+    // from a rank that still runs.
     if (Status status = session_.finish(); !status) return status;
     ++checked_;
     wrong_ += exercise_.count_wrong(repetition_);
@@ -163,7 +164,8 @@ double ideal_bytes(const ExerciseOptions& exercise, std::uint32_t size) {
   return static_cast<double>(exercise.send_bytes) * blocks * size;
 }
 
-/// Measures the bytes on the interfaces during consecutive runs of the exercise, per run.
+/// Runs the exercise several times and measures the bytes on the interfaces, as the mean of one
+/// run.
 Result<LinkBytes> measure_link(Session& session, Exercise& exercise, const ExerciseOptions& what,
                                int iterations) {
   const std::string& interface = session.locations()[index(session.rank())].interface;

@@ -15,7 +15,7 @@ struct Whereabouts {
   std::string device = "ip";
   /// Number of hosts; 0: one host for each rank, or a single host if the device is `host`.
   std::uint32_t hosts = 0;
-  bool multicast = true;  ///< false: the network does not pass multicast
+  bool multicast = true;  ///< whether the network passes multicast
 };
 
 /// The algorithm for blocks of this size, by the rules in the environment variables and the

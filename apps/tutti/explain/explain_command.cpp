@@ -159,8 +159,8 @@ void print_comparison(const PlanInput& input, const Plan& multicast, const Plan&
       input.operation == Operation::allgather ? "ring" : "chain", total, sent);
 }
 
-/// Sets the kind of multicast, from the option or else from the environment, as a communicator
-/// chooses it.
+/// Sets the kind of multicast as a communicator does: from the option if it is given, otherwise
+/// from the environment.
 Status read_multicast(ExplainOptions& options) {
   CommunicatorOptions wanted;
   wanted.multicast = options.multicast;

@@ -45,8 +45,8 @@ struct Plan {
   /// Payload of a datagram in bytes; by UC a chunk has several datagrams.
   std::uint32_t datagram_bytes = 0;
   std::uint64_t datagrams_per_block = 0;
-  /// Number of ranks that send one after the other in a chain (multicast), or of hops from rank to
-  /// rank (ring).
+  /// For multicast, the number of ranks that send one after the other in a chain. For the ring, the
+  /// number of hops from rank to rank.
   std::uint32_t steps = 0;
   std::uint64_t barrier_messages = 0;  ///< number of messages that a ready barrier would add
   std::uint64_t messages = 0;  ///< number of messages over all ranks, without the ready barrier

@@ -70,7 +70,8 @@ struct HostFacts {
   std::string input_policy_source;
   /// Capabilities of the device `ip` on the interface `chosen`, or on loopback if there is none.
   device::Capabilities capabilities;
-  device::Capabilities uc_capabilities;  ///< capabilities of the same device with UC multicast
+  /// Capabilities of the device `ip` on the same interface if UC multicast is selected.
+  device::Capabilities uc_capabilities;
   std::string capabilities_error;
   lab::LabSupport lab;
 };

@@ -25,8 +25,9 @@ cpu_set_t set_of(const std::vector<int>& cores, std::size_t first, std::size_t l
   return set;
 }
 
-/// Assigns one core to each host, and with CoreShares::traffic before that to each aggregator. Each
-/// place gets the core with the least weight so far, so that all cores have about the same weight.
+/// Assigns one core to each host and, with CoreShares::traffic, first one core to each aggregator.
+/// Every host or aggregator gets the core with the least weight so far, so that all cores have
+/// about the same weight.
 std::vector<cpu_set_t> shares_of_few(const std::vector<int>& cores, int hosts, int aggregators,
                                      CoreShares division) {
   std::vector<int> load(cores.size());
@@ -36,8 +37,9 @@ std::vector<cpu_set_t> shares_of_few(const std::vector<int>& cores, int hosts, i
     const auto at = static_cast<std::size_t>(lightest - load.begin());
     return set_of(cores, at, at + 1);
   };
-  // The weight is the number of bytes that a place moves in an Allreduce: 2 vectors for a host,
-  // (hosts + 1) / aggregators vectors for an aggregator. It is scaled to a whole number.
+  // The weight of a host or aggregator is the number of bytes that it moves in an Allreduce: 2
+  // vectors for a host, (hosts + 1) / aggregators vectors for an aggregator. It is scaled to a
+  // whole number.
   const int host_weight = std::max(2 * aggregators, 1);
   std::vector<cpu_set_t> of_aggregators;
   std::vector<cpu_set_t> shares;

@@ -215,7 +215,7 @@ Keeper& Keeper::operator=(Keeper&& other) noexcept {
 }
 
 Keeper::~Keeper() {
-  // The object in a forked child does not own the keeper process.
+  // A forked child has a copy of this object, and this copy must not end the keeper process.
   if (pid_ <= 0 || owner_ != getpid()) return;
   kill(pid_, SIGKILL);
   (void)launch::wait_for(pid_);

@@ -13,9 +13,9 @@ namespace tutti::lab {
 
 /// Owns the keeper process. The keeper has a network namespace and a mount namespace with an empty
 /// /run, so that names of network namespaces are visible only in the lab. If the caller is not
-/// root, it also has a user namespace that maps the caller to root. The keeper ends when its owner
-/// ends for any reason. Before, it kills the processes in the lab; the kernel then removes the
-/// namespaces.
+/// root, the keeper also has a user namespace that maps the caller to root. The keeper ends when
+/// its owner ends for any reason. Before it ends, it kills the processes in the lab; the kernel
+/// then removes the namespaces.
 class Keeper {
  public:
   static Result<Keeper> start();

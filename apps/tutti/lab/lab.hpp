@@ -65,8 +65,8 @@ class Lab {
   std::string address(int host) const;
   std::string address6(int host) const;
 
-  /// The namespace and the address of an aggregator place; the first has "tutti-NAME-a0" and
-  /// "10.77.0.251".
+  /// The namespace and the address of an aggregator place. Place 0 has the namespace
+  /// "tutti-NAME-a0" and the address "10.77.0.251".
   std::string aggregator_namespace(int aggregator) const;
   std::string aggregator_address(int aggregator) const;
 
@@ -108,8 +108,8 @@ class Lab {
   /// Disconnects or connects a host's link, as if its cable were pulled or plugged in.
   Status link_down(int host) { return set_port(host, "down"); }
   Status link_up(int host) { return set_port(host, "up"); }
-  /// Sets the MTU of the switch port of a host; that of the host stays. The port drops longer
-  /// packets.
+  /// Sets the MTU of a host's switch port, and leaves the MTU of the host as it is. The port drops
+  /// longer packets.
   Status set_port_mtu(int host, int bytes) {
     return set_port(host, "mtu " + std::to_string(bytes));
   }

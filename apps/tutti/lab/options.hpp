@@ -17,7 +17,7 @@ namespace tutti::lab {
 enum class LossProtocol { all, udp, multicast };
 
 std::string_view to_string(LossProtocol protocol);
-/// The protocol with this name; `all` for any other text.
+/// The value of LossProtocol with this name; `all` for any other text.
 LossProtocol loss_protocol_named(std::string_view name);
 
 /// Loss of consecutive datagrams. A datagram puts the port into a bad state with the probability
@@ -56,7 +56,7 @@ struct Impairments {
 enum class CoreShares { traffic, hosts };
 
 std::string_view to_string(CoreShares shares);
-/// The division with this name; `traffic` for any other text.
+/// The value of CoreShares with this name; `traffic` for any other text.
 CoreShares core_shares_named(std::string_view name);
 
 /// The description of a lab to build.

@@ -76,8 +76,9 @@ std::string bridge_table(const Impairments& impairments, const std::vector<int>&
     receiver += fmt::format("    {}meta l4proto udp {} jump corrupt\n", to,
                             chance(impairments.corrupt_percent));
   }
-  // Changes the payload byte with index 48 or 8, chosen at random. Of a datagram without byte 48,
-  // byte 8 is changed; a datagram without byte 8 stays unchanged.
+  // The chain `corrupt` changes the payload byte with index 48 or 8, chosen at random. If a
+  // datagram has no byte 48, the chain changes byte 8; if it has no byte 8 either, it stays
+  // unchanged.
   return fmt::format(
       "table bridge tutti {{\n"
       "  set bad {{ type ifname; size 1024; flags dynamic; }}\n"
@@ -169,15 +170,15 @@ std::string rules_for(const Impairments& impairments, int hosts) {
 
 DetourShape detour_shape(const LabOptions& options) {
   const std::uint32_t frame_bytes = static_cast<std::uint32_t>(options.mtu) + 14;
-  // Frame rate assumed for a link without a rate limit. The detour can follow senders up to four
-  // times as fast.
+  // Frames per second assumed for a link without a rate limit. The detour, which delays datagrams
+  // for reordering, loses none of them up to four times this rate.
   constexpr double kUnshapedFramesPerSecond = 25'000;
   double frames = kUnshapedFramesPerSecond;
   if (options.rate_bits_per_second > 0) {
     frames = static_cast<double>(options.rate_bits_per_second) / (8.0 * frame_bytes);
   }
-  // A delayed datagram needs the time of two frames on the detour, because a filler precedes it.
-  // The rate is four times what the delayed datagrams need.
+  // On the detour every delayed datagram takes the time of two frames, because a copy, the filler,
+  // precedes it. The detour has four times the rate that the delayed datagrams need.
   const double share = options.impairments.reorder_percent / 100;
   const double slots = std::max(500.0, 8 * frames * share);
   return {static_cast<std::uint64_t>(slots * 8.0 * frame_bytes), frame_bytes};

@@ -95,7 +95,8 @@ Status check_folder() {
   const std::string folder = state_folder();
   struct stat info {};
   if (lstat(folder.c_str(), &info) != 0) {
-    // Another process has just removed the folder, which the caller notices when it opens the file.
+    // If the folder is missing, another process has just removed it; the caller notices this when
+    // it opens the file.
     if (errno == ENOENT) return {};
     return system_failure(errno, "cannot examine folder {}", folder);
   }

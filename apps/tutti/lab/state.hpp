@@ -17,8 +17,8 @@ namespace tutti::lab {
 /// The content of one record, which is the file "lab-NAME.json".
 struct LabState {
   LabOptions options;
-  /// Process whose end ends the lab, and its start time as process_start() returns it. Both are 0
-  /// for a persistent lab that is complete, which only `tutti lab down` removes.
+  /// Process that owns the lab, and its start time as process_start() returns it; the lab ends with
+  /// this process. Both are 0 for a complete persistent lab, which only `tutti lab down` removes.
   pid_t owner = 0;
   std::uint64_t owner_start = 0;
   pid_t keeper = 0;  ///< keeper process of a temporary lab; 0 for a persistent lab

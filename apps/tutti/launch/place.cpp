@@ -55,8 +55,8 @@ Step enter(const NetNamespace& place) {
 void show_own_network_in_sysfs() {
   if (unshare(CLONE_NEWNS) != 0) return;
   if (mount("none", "/", nullptr, MS_REC | MS_SLAVE, nullptr) != 0) return;
-  // Programs read their limits in /sys/fs/cgroup. The new sysfs would hide these mounts, so they
-  // are moved into it.
+  // Programs read their limits in /sys/fs/cgroup. The new sysfs would hide the mounts there, so
+  // these mounts are moved into the new sysfs.
   const int control_groups =
       open_tree(AT_FDCWD, "/sys/fs/cgroup", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE);
   const bool mounted =
@@ -106,7 +106,7 @@ std::uint64_t process_start(pid_t pid) {
   constexpr int kStartField = 22;
   for (int number = 3; number < kStartField; ++number) {
     rest >> field;
-    // These states mean that the process has ended but was not yet reaped.
+    // The states Z and X mean that the process has ended.
     if (number == 3 && (field == "Z" || field == "X")) return 0;
   }
   std::uint64_t start = 0;

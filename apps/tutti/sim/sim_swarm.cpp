@@ -42,7 +42,7 @@ bool parse_range(const std::string& text, std::uint64_t& first, std::uint64_t& l
   return number(all.substr(0, dots), first) && number(all.substr(dots + 2), last) && first <= last;
 }
 
-/// Prints the progress of a swarm to standard error a few times per second, if that is a terminal.
+/// If standard error is a terminal, prints the progress of a swarm to it a few times per second.
 class SwarmProgress {
  public:
   explicit SwarmProgress(std::uint64_t seeds) : seeds_(seeds) {}

@@ -139,7 +139,8 @@ class Merge {
     note_message(category, values, {track, begin, begin + length});
   }
 
-  /// If a span sends or receives a message, records it as an end of this message.
+  /// If a span sends or receives a message, records the span as the sending or the receiving end of
+  /// this message.
   void note_message(const std::string& category, std::map<std::string, std::int64_t>& values,
                     const MessageEnd& end) {
     const std::int64_t me = end.track.group;
@@ -170,8 +171,8 @@ class Merge {
       if (sent == sent_.end()) continue;
       ++merged_.messages;
       const MessageEnd& begin = sent->second;
-      // A viewer attaches an arrow to the span in which the arrow ends. The last instant is not
-      // part of a span, so the arrow ends just before it.
+      // A viewer attaches an arrow to the span in which the arrow ends. The last instant of a span
+      // does not count as part of the span, so the arrow ends just before this instant.
       const TraceTime inside = std::max(end.begin, end.end - TraceTime(1));
       merged_.trace.connect(begin.track, begin.begin, end.track, inside);
       const auto before = std::chrono::duration_cast<Nanoseconds>(begin.begin - end.end);

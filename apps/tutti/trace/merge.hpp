@@ -21,7 +21,8 @@ struct MergedTrace {
   /// Number of spans that are missing because later spans overwrote them.
   std::uint64_t dropped = 0;
   std::uint64_t messages = 0;  ///< number of messages whose send and arrival are both recorded
-  /// Bound on the clock error between any two ranks, when the clocks were compared.
+  /// Largest possible error between the clocks of any two ranks at the time when the clocks were
+  /// compared.
   Nanoseconds clock_error{};
   /// The most by which a message seems to arrive before it was sent; 0 if no message does. If it
   /// exceeds `clock_error`, the clocks have drifted since their error was measured.

@@ -9,8 +9,8 @@ namespace {
 constexpr std::uint32_t kPortsTried[] = {1, 2, 3};
 constexpr std::uint32_t kRadicesTried[] = {2, 4, 8};
 
-/// The parameters with which to try an algorithm. Except for the smallest value, values that are
-/// not less than the number of ranks are left out, because they make no difference.
+/// The parameters with which to try an algorithm. Values that are at least the number of ranks make
+/// no difference and are left out, except for the smallest value in the list.
 std::vector<schedule::Parameters> variants(const collectives::AlgorithmEntry& entry,
                                            std::uint32_t ranks) {
   std::vector<schedule::Parameters> list;

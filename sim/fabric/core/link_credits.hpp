@@ -1,8 +1,9 @@
 // Lossless mode: a packet leaves a port only when the switch at the far end of the link has room
 // for it.
 //
-// A packet takes its room when its departure is computed, and returns it when its last copy has
-// left that switch. A packet that finds no room waits, and its port wakes up when credits return.
+// A packet takes the room when its departure is computed, and returns the room when its last copy
+// has left the switch at the far end. A packet that finds no room waits, and its port wakes up when
+// credits return.
 //
 // A waiting packet retains its room in its own switch, so blocking spreads towards the senders and
 // also delays packets for idle ports (head-of-line blocking). Routes that go up and then down never
@@ -92,7 +93,8 @@ class LinkCredits {
   /// The room in the input buffer at the far end of a link, as far as the sending port knows it.
   struct Credit {
     std::uint64_t taken_bytes = 0;
-    /// Credits that return, in order of time from index next_release on.
+    /// Credits in the order of the times at which they return. Those before index next_release have
+    /// returned already.
     std::vector<Release> releases;
     std::uint32_t next_release = 0;
     std::uint32_t first_waiter = 0;

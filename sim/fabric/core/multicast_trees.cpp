@@ -65,8 +65,9 @@ Status MulticastTrees::add_members(std::span<const HostId> members, MulticastTre
   return {};
 }
 
-/// Marks the switches of the tree as needed and returns the tree's top switch. A root that has no
-/// member hosts and only one branch is left out.
+/// Marks the switches of the tree as needed and returns the tree's top switch. The top switch is
+/// the first one from the root down that has member hosts or several branches; switches above it
+/// are left out.
 std::uint32_t MulticastTrees::prune(const MulticastTree& tree, const Paths& paths,
                                     std::vector<bool>& needed) const {
   const std::vector<std::uint32_t>& order = paths.order;

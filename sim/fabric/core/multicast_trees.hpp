@@ -16,7 +16,8 @@ namespace tutti::sim {
 /// A multicast tree: the links of each switch to other switches of the tree, and the member hosts
 /// of each leaf slice.
 struct MulticastTree {
-  /// First index in `links` for each switch, then the end of `links`.
+  /// For each switch, the index in `links` of its first link; the last entry is the size of
+  /// `links`.
   std::vector<std::uint32_t> first_links;
   std::vector<LinkId> links;
   std::vector<std::uint64_t> hosts;

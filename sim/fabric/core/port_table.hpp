@@ -53,7 +53,7 @@ class PortTable {
   }
   TrafficCount tx(LinkId link) const { return counted(link, &FabricPort::tx); }
   TrafficCount rx(LinkId link) const { return counted(link, &FabricPort::rx); }
-  /// Makes a port start no further packet before `until`.
+  /// Prevents a port from starting a further packet before `until`.
   void pause(LinkId link, Picoseconds until);
 
   std::uint32_t slices() const { return static_cast<std::uint32_t>(slices_.size()); }
@@ -65,9 +65,10 @@ class PortTable {
     const SwitchId leaf = topology_.leaf_of(host);
     return first_slices_[index(leaf)] + (index(host) - index(topology_.first_host(leaf))) / 64;
   }
-  /// Selects the followers of a slice: those of `hosts` on whose ports a packet that is ready at
-  /// `ready` starts at the same instant as on the ports of the followers so far. If none of `hosts`
-  /// follows so far, the port of the first host determines this instant.
+  /// Selects new followers of a slice from `hosts`, for a packet that is ready at `ready`: the
+  /// hosts on whose ports the packet starts at the same instant as on the ports of the present
+  /// followers. If none of `hosts` is a follower yet, the port of the first host determines this
+  /// instant.
   void share(LeafSlice& slice, std::uint64_t hosts, Picoseconds ready);
 
   std::size_t bytes() const;
@@ -88,9 +89,9 @@ class PortTable {
   const Topology& topology_;
   std::vector<FabricPort, HugePages<FabricPort>> ports_;
   std::vector<LeafSlice> slices_;
-  /// Number of each leaf's first slice, then the number of slices.
+  /// For each leaf, the number of its first slice; the last entry is the number of slices.
   std::vector<std::uint32_t> first_slices_;
-  bool any_shared_ = false;  ///< whether any port has shared state so far
+  bool any_shared_ = false;  ///< whether any port has ever shared its state
 };
 
 }  // namespace tutti::sim

@@ -32,8 +32,8 @@ struct Incoming {
   Picoseconds tail;       ///< instant at which the last bit of the first packet has arrived
   Picoseconds left_at{};  ///< result: instant at which the last bit of the last copy has left
   Picoseconds left_spacing{};  ///< result: time between the departures of a train's packets
-  /// Result: number under which LinkCredits holds the packet's buffer space if a copy waits,
-  /// otherwise 0.
+  /// Result: if a copy of the packet waits for credits, the number by which LinkCredits finds the
+  /// packet's buffer space; otherwise 0.
   std::uint32_t hold = 0;
 };
 

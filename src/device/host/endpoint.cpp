@@ -220,8 +220,8 @@ bool HostEndpoint::prepare_wait() {
 }
 
 Instant HostEndpoint::next_deadline() const {
-  // Nothing is lost in shared memory, so a timer is needed only while this rank waits for a peer.
-  // The next poll sends a delayed ACK for which no rank waits.
+  // Nothing is lost in shared memory, so a timer is needed only while this rank waits for a peer. A
+  // delayed ACK needs no timer: no rank waits for it, and the next poll sends it.
   Instant deadline = kNever;
   for (const Rank rank : channels_.open()) {
     const rc::RcChannel& one = channels_.at(rank);

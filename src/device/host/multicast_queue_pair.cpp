@@ -65,8 +65,8 @@ Result<std::uint32_t> HostMulticastQueuePair::post(const ChunkRun& run) {
 }
 
 Status HostMulticastQueuePair::post_probe(std::uint32_t attempt, std::uint32_t /*bytes*/) {
-  // If the ring is full, it already contains an unread probe or unread chunks, and chunks also
-  // prove membership.
+  // A full ring needs no probe: it contains an unread probe or unread chunks, and chunks also prove
+  // membership.
   if (!has_room()) return {};
   write_head({.epoch = attempt, .probe = 1});
   publish();

@@ -157,7 +157,7 @@ Result<Segment> Segment::open(const SegmentAddress& address, const SegmentShape&
   struct stat info {};
   auto file = open_of(address.process, address.memory, S_IFREG, O_RDWR, info);
   if (!file) return file.status();
-  // Only memory files have seals, and these seals make the size that is examined below final.
+  // Only memory files can have seals. The seals fix the file's size, which is examined below.
   if (const int seals = ::fcntl(file->get(), F_GET_SEALS);
       seals < 0 || (seals & kSeals) != kSeals) {
     return failure(Code::invalid_argument,

@@ -51,8 +51,8 @@ struct SegmentHead {
 struct SegmentAddress {
   std::uint64_t token = 0;
   std::int32_t process = 0;
-  std::int32_t memory = -1;  ///< number of the memory's descriptor in that process
-  std::int32_t bell = -1;    ///< number of the descriptor of the bell's write end in that process
+  std::int32_t memory = -1;  ///< number of the memory file's descriptor in `process`
+  std::int32_t bell = -1;    ///< number of the descriptor of the bell's write end in `process`
 
   std::vector<std::byte> encode() const;
   static Result<SegmentAddress> decode(std::span<const std::byte> bytes);
@@ -79,8 +79,8 @@ class Segment {
   ChunkRing chunks(std::uint32_t subgroup) const;
   SlotShare slot_exchange() const;
 
-  /// Wakes the owner if it is asleep and this kind of event wakes it; returns true if it was woken.
-  /// Must be called after the event's data is published.
+  /// Wakes the owner if the owner is asleep and this kind of event may wake it; returns true if the
+  /// owner was woken. Must be called after the event's data is published.
   bool wake(bool acknowledgement_only) const;
   /// Wakes the owner if it waits for slot exchange entries; returns true if the owner was woken.
   bool wake_inline() const;

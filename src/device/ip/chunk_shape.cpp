@@ -25,8 +25,8 @@ constexpr std::array<std::uint32_t, 18> kCommonMtuBytes{9000, 8000, 4470, 4352, 
                                                         2000, 1500, 1492, 1480, 1472, 1450,
                                                         1420, 1400, 1380, 1280, 1000, 600};
 
-// Least number of UC messages that fit into the receive window, because credits need several
-// messages in flight. Only a message of one fragment may be longer than this share.
+// Number of UC messages that must fit into the receive window, because credits need several
+// messages in flight. Fewer fit only if a single fragment is longer than this share of the window.
 constexpr std::uint64_t kMinMessages = 8;
 
 constexpr std::uint32_t whole_granules(std::size_t bytes) {

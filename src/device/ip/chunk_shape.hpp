@@ -25,13 +25,14 @@ struct ChunkShape {
 };
 /// The sizes that an endpoint with these options announces to the other ranks at this MTU.
 ChunkShape chunk_shape(const IpOptions& options, std::uint32_t mtu_bytes);
-/// The sizes in bytes, descending, of datagrams that test a path: that of a datagram with
-/// `payload_bytes` bytes of a chunk or fragment, then smaller sizes that fit into common MTUs.
+/// The sizes in bytes of the datagrams that test a path, descending. The first is the size of a
+/// datagram with `payload_bytes` bytes of a chunk or fragment; the smaller ones fit into common
+/// MTUs.
 std::vector<std::uint32_t> datagram_sizes(const IpOptions& options, std::uint32_t payload_bytes);
 /// The payload bytes of a chunk or fragment in a datagram of `datagram_bytes` bytes.
 std::uint32_t datagram_payload(const IpOptions& options, std::uint32_t datagram_bytes);
-/// The payload bytes of a UC message on which the ranks agree, from their fragment size and receive
-/// window.
+/// The size of a UC message in payload bytes. All ranks pass the same fragment size and receive
+/// window, and so compute the same size.
 std::uint32_t message_bytes_for_window(std::uint32_t fragment_bytes, std::uint64_t window_bytes);
 
 }  // namespace tutti::device::ip

@@ -30,7 +30,7 @@ class EgressGate {
   }
   /// Datagrams that are sent from now on have the traffic class of `priority`.
   void use(Priority priority) { class_.use(priority); }
-  /// Bytes that may be sent now; nothing: no limit.
+  /// Number of bytes that may be sent now; an empty value sets no limit.
   std::optional<std::uint64_t> allowed_bytes(Priority priority) const {
     return egress_ ? egress_->allowance({priority, multicast_}, fd_) : std::nullopt;
   }
@@ -56,9 +56,9 @@ class ConnectionGate final : public EgressGate, public rc::FrameGate {
       : EgressGate(std::move(egress), false) {}
 
   std::optional<rc::Allowance> allowance(const rc::Backlog& backlog, Instant now) override;
-  /// Claims egress priority for the frames that the last poll could not send. Frames behind a full
-  /// window claim only while the interface holds unsent bytes of this socket, because otherwise
-  /// they wait for the peer, and other senders need not hold back.
+  /// Claims egress priority for the frames that the last poll could not send. If these frames wait
+  /// only because the window is full, the claim requires that the interface holds unsent bytes of
+  /// this socket: otherwise the frames wait for the peer, and other senders need not hold back.
   void claim_for(const rc::ChannelSet& channels) {
     const auto waiting = channels.waiting();
     const bool claims = waiting && priorities().any_below(*waiting) &&

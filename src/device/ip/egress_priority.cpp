@@ -12,8 +12,8 @@ namespace tutti::device::ip {
 
 namespace {
 
-/// Most bytes of one socket in the queue of an interface that also serves a higher priority: enough
-/// to keep a link of 1 Gbit/s busy between two polls.
+/// Largest number of bytes of one socket in the queue of an interface that also serves a higher
+/// priority. This number keeps a link of 1 Gbit/s busy between two polls.
 constexpr std::uint64_t kShortQueueBytes = 128 * 1024;
 
 }  // namespace
@@ -35,7 +35,7 @@ std::shared_ptr<EgressPriority> EgressPriority::of(unsigned interface_index) {
 
 std::optional<std::uint64_t> EgressPriority::allowance(Urgency urgency, int socket) const {
   if (claimed_above(urgency)) return 0;
-  // The send buffer of a multicast socket is short already.
+  // A multicast socket needs no limit here, because its send buffer is short already.
   if (urgency.multicast || !priorities_.any_above(urgency.priority)) return std::nullopt;
   return kShortQueueBytes - std::min(kShortQueueBytes, unsent_bytes(socket));
 }

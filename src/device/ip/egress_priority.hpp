@@ -42,7 +42,8 @@ class EgressPriority {
     }
     return false;
   }
-  /// Bytes that may now be sent through a socket with this urgency; nothing: no limit.
+  /// Number of bytes that may now be sent through a socket with this urgency; an empty value sets
+  /// no limit.
   std::optional<std::uint64_t> allowance(Urgency urgency, int socket) const;
   PrioritiesInUse& priorities() { return priorities_; }
 

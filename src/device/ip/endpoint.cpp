@@ -159,8 +159,8 @@ Status IpEndpoint::open_sockets() {
 /// Opens the slot exchange on a port of its own, so that its entries stay queued until this rank
 /// collects them.
 Status IpEndpoint::open_slot_exchange(const GroupSettings& settings) {
-  // Largest number of ranks with a slot exchange, because in an exchange each rank may receive an
-  // entry from every other rank.
+  // Largest number of ranks for which a slot exchange is opened. The number is small, because each
+  // rank may receive an entry from every other rank in one exchange.
   constexpr std::uint32_t kMaxRanks = 16;
   if (options_.size < 2 || options_.size > kMaxRanks || options_.subgroups == wire::kMaxSubgroups)
     return {};
@@ -421,7 +421,8 @@ bool IpEndpoint::send(Instant now, Rank rank, rc::RcChannel& rc) {
 
 bool IpEndpoint::flush(Rank rank, rc::RcChannel& rc) {
   auto sent = sender_.flush(unicast_.get(), &peers_[index(rank)]);
-  // The channel treats an unreachable network as loss, and gives up after the peer timeout.
+  // An error is ignored here: the channel treats an unreachable network as loss, and gives up after
+  // the peer timeout.
   const std::size_t accepted = sent ? *sent : in_batch_.size();
   for (std::size_t i = in_batch_.size(); i > accepted; --i) rc.take_back(in_batch_[i - 1]);
   const bool room = accepted == in_batch_.size();

@@ -102,7 +102,7 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
   rc::FrameDatagrams datagrams_;
   DatagramBatch batch_{4};
   DatagramSender sender_;
-  ConnectionGate gate_;  ///< gate of the socket unicast_
+  ConnectionGate gate_;  ///< egress gate of the socket unicast_
   std::vector<rc::OutgoingFrame> in_batch_;
   rc::CompletionQueue completions_;
   Instant now_{};

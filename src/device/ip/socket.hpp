@@ -19,7 +19,7 @@ namespace tutti::device::ip {
 /// An IPv4 or IPv6 address with port.
 class SocketAddress {
  public:
-  /// Size in bytes of the memory behind `get`, for calls that write an address.
+  /// Size in bytes of the memory to which `get` points. System calls that write an address need it.
   static constexpr socklen_t kMaxBytes = sizeof(sockaddr_storage);
 
   SocketAddress() = default;
@@ -62,7 +62,7 @@ struct TrafficClass {
 Status set_traffic_class(int fd, int family, const TrafficClass& traffic);
 
 /// Requests a receive buffer of `bytes` bytes, beyond the system's limit if the process is
-/// privileged. Returns the size that the kernel grants, in which it includes packet overhead.
+/// privileged. Returns the size that the kernel grants; this size includes packet overhead.
 std::uint64_t enlarge_receive_buffer(int fd, int bytes);
 
 /// Bytes that were sent through the socket and have not left this host yet.

@@ -23,7 +23,8 @@ struct TrafficClasses {
 
 class SocketClass {
  public:
-  /// Begins with the class of normal priority. Fails if the kernel refuses one of the classes.
+  /// The socket begins with the traffic class of normal priority. Fails if the kernel refuses one
+  /// of the classes.
   Status open(int fd, int family, const TrafficClasses& classes) {
     fd_ = fd;
     family_ = family;

@@ -15,7 +15,8 @@ class BlockedSignals {
   BlockedSignals() {
     sigset_t blocked;
     sigfillset(&blocked);
-    // The kernel ends a process whose thread has blocked the signal of its own fault.
+    // Fault signals stay unblocked: if a thread has blocked the signal of a fault that it causes,
+    // the kernel ends the process without calling a handler.
     for (const int fault : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS})
       sigdelset(&blocked, fault);
     pthread_sigmask(SIG_BLOCK, &blocked, &before_);

@@ -9,8 +9,8 @@ namespace tutti::device::rc {
 
 namespace {
 
-/// A pause between two polls longer than the peer timeout / kStoppedParts shows that this process
-/// was stopped or not scheduled.
+/// Number of parts of the peer timeout. If a pause between two polls is longer than one part, this
+/// process was stopped or not scheduled.
 constexpr int kStoppedParts = 3;
 
 constexpr Nanoseconds kSignInterval{100'000'000};
@@ -26,7 +26,8 @@ constexpr Nanoseconds kSendRetry{200'000};
 /// Time after which frames that were held back are tried again, unless an ACK arrives before.
 constexpr Nanoseconds kHeldBackRetry{1'000'000};
 
-/// Time after which a ping is tried again that needs a connection when none can be closed.
+/// Time after which a ping is tried again if it needed a connection and no other connection could
+/// be closed to make room.
 constexpr Nanoseconds kPingRetry{1'000'000};
 
 }  // namespace

@@ -23,7 +23,7 @@ class FrameSocket {
   /// Hands a bounded number of received frames to the channels. Returns true if more may wait.
   virtual bool receive(Instant now) = 0;
   /// Sends the frames of one channel until it has no more; returns false if the send queue is full.
-  /// Frames that found no room are given back by RcChannel::take_back.
+  /// A frame for which the queue has no room is given back to the channel by RcChannel::take_back.
   virtual bool send(Instant now, Rank peer, RcChannel& channel) = 0;
   /// Multicasts a sign of life to all peers, because unicast may not reach them.
   virtual void send_sign_of_life() {}
@@ -33,7 +33,8 @@ class FrameSocket {
 class FrameGate {
  public:
   virtual ~FrameGate() = default;
-  /// The frames that a connection with this backlog may now have in flight; nothing: no limit.
+  /// The limit of the frames that a connection with this backlog may now have in flight; an empty
+  /// value sets no limit.
   virtual std::optional<Allowance> allowance(const Backlog& backlog, Instant now) = 0;
 };
 
@@ -71,7 +72,7 @@ class ChannelSet {
   /// sign of life if a peer does not answer, because unicast may not reach it. If this process has
   /// not polled for long, the silence of the peers in that time does not count.
   void poll_posted(Instant now, FrameSocket& socket, CompletionSink& sink);
-  /// Makes a gate limit what all channels send; the gate must outlive this object.
+  /// Sets the gate that limits the frames of all channels; it must outlive this object.
   void use_gate(FrameGate& gate) { gate_ = &gate; }
   /// The highest priority of the frames that the last poll could not send because the send queue or
   /// the window was full; nothing if no frame waits.
@@ -79,8 +80,8 @@ class ChannelSet {
   /// True if the send queue was full at the last poll.
   bool send_queue_full() const { return send_queue_full_; }
 
-  /// Hands a frame of a peer to its channel; `bytes` begin after the wire header. A frame for whose
-  /// peer no connection can be opened is dropped, and the peer retransmits it.
+  /// Hands a frame of a peer to its channel; `bytes` begin after the wire header. If no connection
+  /// to the peer can be opened, the frame is dropped, and the peer retransmits it.
   void on_frame(Instant now, Rank source, std::span<const std::byte> bytes, CompletionSink& sink);
   /// Reports a probe of a peer, which is a sign of life too.
   void on_probe(Instant now, const Completion& probe, CompletionSink& sink);
@@ -103,7 +104,7 @@ class ChannelSet {
 
   void on_timers(Instant now, CompletionSink& sink);
   bool alone(const RcChannel& silent) const;
-  /// Questions the ranks after this one, to learn whether they hear it.
+  /// Questions the next ranks after this rank, to learn whether they still receive its packets.
   void question_witnesses(Instant now);
   void question_silent(Instant now);
   void transmit(Instant now, FrameSocket& socket);
@@ -113,10 +114,11 @@ class ChannelSet {
     std::uint32_t incarnation = 0;
     bool watched = false;
     std::unique_ptr<RcChannel> channel;
-    RcPosition position{};        ///< position from which a closed connection continues
-    Instant used{};               ///< time of the last work or frame
-    Instant answered{INT64_MIN};  ///< time of the last answer on connections that are closed now
-    Instant ping_at = kNever;     ///< time of the ping to a watched peer without a connection
+    RcPosition position{};  ///< position from which a closed connection continues
+    Instant used{};         ///< time of the last work or frame
+    /// Time of the peer's last answer on a connection that is closed now.
+    Instant answered{INT64_MIN};
+    Instant ping_at = kNever;  ///< time of the ping to a watched peer without a connection
   };
 
   bool limited() const { return limits_.most > 0; }
@@ -140,7 +142,7 @@ class ChannelSet {
   Instant next_sign_{0};
   bool sign_wanted_ = false;
   bool send_queue_full_ = false;
-  bool prioritised_ = false;  ///< true: work of another than normal priority was posted
+  bool prioritised_ = false;  ///< true: work with a priority other than normal was posted
   bool held_back_ = false;    ///< true: frames were held back at the last poll
   std::optional<Priority> waiting_;
 };

@@ -86,8 +86,8 @@ void RcChannel::limit_frames(std::uint32_t bytes) {
 
 void RcChannel::abandon() {
   works_.abandon(receiver_.ack());
-  // A path test that never arrives would delay the messages behind it, such as the notice of a
-  // failure.
+  // A path test is not sent any more: if it never arrived, it would delay the messages behind it,
+  // such as the notice of a failure.
   path_test_wanted_ = false;
   padding_.clear();
 }
@@ -188,8 +188,8 @@ bool RcChannel::choose_frame(Instant now, OutgoingFrame& frame) {
     peer_timeout_.on_asked(now);
     fill_sequenced(send_.send_new(now, record), frame);
   } else if (ack.due(now) || ask_wanted_) {
-    // This frame goes after the retransmission, so that the ACK that it requests shows whether the
-    // retransmission has arrived.
+    // An ack frame that requests an ACK is sent only after all retransmissions. The ACK then shows
+    // whether the retransmissions have arrived.
     fill_acknowledgement(frame, std::exchange(ask_wanted_, false));
   } else {
     return false;
@@ -287,8 +287,9 @@ void RcChannel::fill(std::uint32_t sequence, OutgoingFrame& frame) {
     case RcKind::ack:
       break;
   }
-  // The last frame requests an ACK, because nothing else ends the receiver's ACK delay. So do at
-  // least four frames per window, which keeps the window open without an ACK for every frame.
+  // The last frame requests an ACK, because nothing else ends the receiver's ACK delay. At least
+  // four frames per window request an ACK, too, so that the window stays open without an ACK for
+  // every frame.
   const std::uint32_t spacing = std::min(send_.window_frames() / 4, DelayedAck::kEvery);
   const bool last = !backlog().frames_wait;
   out.acknowledge_now = last || out.kind == RcKind::empty || ++since_ack_request_ >= spacing;

@@ -76,7 +76,7 @@ class RcChannel {
   /// Fills in the next frame to send; false if there is none. Frames of bulk data have exactly
   /// max_frame_bytes, except the last of an operation.
   bool next_frame(Instant now, OutgoingFrame& frame);
-  /// Takes a frame back that could not be sent: next_frame returns it again, and it does not count
+  /// Takes back a frame that could not be sent: next_frame returns it again, and it does not count
   /// as lost. Must be called before the next on_* call; a frame that is not taken back counts as
   /// sent.
   void take_back(const OutgoingFrame& frame);
@@ -85,23 +85,23 @@ class RcChannel {
 
   /// Returns true a few times before a silent peer is declared lost: the caller should then
   /// question other peers, to learn whether they hear this rank. `alone` states that no other peer
-  /// has answered since the doubt began; the failure then has Blame::either.
+  /// has answered since this function first returned true; the failure then has Blame::either.
   bool on_timer(Instant now, CompletionSink& sink, bool alone = false);
   /// Time at which on_timer has something to do, or next_frame has a delayed ACK to send.
   Instant next_deadline() const;
 
-  /// Limits the frames in flight until the next call; nothing: no limit.
+  /// Limits the frames in flight until the next call; an empty value sets no limit.
   void hold_back(const std::optional<Allowance>& allowance);
   Backlog backlog() const;
   /// While on, the channel pings a silent peer, and fails if nothing is heard for peer_timeout
   /// after a ping. While off, the channel does so only while something on this side waits for the
   /// peer.
   ///
-  /// A peer that answers, but for peer_timeout and many retransmissions does not acknowledge the
-  /// oldest frame, is reported once by a `failure` completion with `undelivered_bytes`. The channel
-  /// continues with short frames, and refuses READs of the peer with Code::peer_failed.
+  /// If the peer answers, but has not acknowledged the oldest frame for peer_timeout and many
+  /// retransmissions, a `failure` completion with `undelivered_bytes` reports this once. The
+  /// channel continues with short frames, and refuses READs of the peer with Code::peer_failed.
   void watch(bool on, Instant now);
-  /// Makes the silence of the peer count from now, because this side did not poll before.
+  /// Makes the silence of the peer count from now on only, because this side did not poll before.
   void forgive_silence(Instant now) { peer_timeout_.begin(now); }
   /// Makes frames that are cut from now on at most `bytes` long.
   void limit_frames(std::uint32_t bytes);
@@ -114,10 +114,10 @@ class RcChannel {
   /// Releases the callers' memory: work that was not copied has no further effect
   /// (Endpoint::abandon).
   void abandon();
-  /// Records that the peer was heard by other means than a frame of this channel.
+  /// Records a sign of life of the peer that arrived by other means than a frame of this channel.
   void on_heard(Instant now) { peer_timeout_.on_heard(now); }
   bool failed() const { return failed_; }
-  /// Makes the channel send a question to the peer, which does not start the peer timeout.
+  /// Makes the channel send a question to the peer; the question does not start the peer timeout.
   void question() { ask_wanted_ = true; }
   const PeerTimeout& silence() const { return peer_timeout_; }
   /// True if the peer has not answered several retransmissions in a row, for longer than frames
@@ -140,12 +140,13 @@ class RcChannel {
   const SendWindow& window() const { return send_; }
 
  private:
-  /// Number of timeouts in a row after which a short frame that requests an ACK follows each
-  /// retransmission. The answer distinguishes a path that loses long frames from a silent peer.
+  /// Number of timeouts in a row after which the channel also sends a short frame after each
+  /// retransmission, to request an ACK. The ACK distinguishes a path that loses long frames from a
+  /// silent peer.
   static constexpr std::uint32_t kAskAfterTimeouts = 3;
   static constexpr int kUnansweredPart = 20;
-  /// Largest frame in bytes that is sent twice as a tail probe. Sending a longer frame twice would
-  /// take more time than it saves on average, which is a hundredth of a timeout.
+  /// Largest frame in bytes that is sent twice as a tail probe. Sending a frame twice saves a
+  /// hundredth of a timeout on average; for a longer frame it would take more time than that.
   static constexpr std::size_t kRepeatedTailBytes = 2048;
 
   bool has_new_frame() const;

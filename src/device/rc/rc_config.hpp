@@ -21,7 +21,7 @@ struct RcConfig {
   /// Bytes of the headers before the frame in a packet; used only in reports of lost long packets.
   std::uint32_t overhead_bytes = 0;
   std::uint32_t max_message_bytes = 16 * 1024;
-  /// Most bytes in flight; the resulting window is 4 to 1024 frames.
+  /// Largest number of bytes in flight; the resulting window is 4 to 1024 frames.
   std::uint32_t window_bytes = 256 * 1024;
   std::uint32_t max_queued_requests = 4096;
   /// Number of buffers for messages, READs and atomics that arrive out of order.
@@ -52,8 +52,9 @@ struct RcPosition {
 
 /// The connections that an endpoint holds ([OFED-AT], dynamically connected transport).
 struct ConnectionLimits {
-  /// Most connections at a time; 0: one for each peer, which is never closed. At most half of them
-  /// are to peers to which this rank has posted work, so that frames of the other peers find room.
+  /// Largest number of connections at a time; 0: one for each peer, which is never closed. This
+  /// rank posts work to at most half as many peers at a time, so that other peers can connect to
+  /// it, too.
   std::uint32_t most = 0;
   Nanoseconds idle{1'000'000'000};  ///< time without traffic after which a connection is closed
 };

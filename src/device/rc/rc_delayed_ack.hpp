@@ -18,7 +18,7 @@ class DelayedAck {
 
   /// Makes an ACK due now, whether or not a frame arrived.
   void send_at_once() { at_once_ = true; }
-  /// Makes an ACK due now that answers a question of the peer.
+  /// Makes an ACK due now, as the answer to a question of the peer.
   void answer_at_once() { at_once_ = answers_question_ = true; }
   /// Records that a new frame arrived; `at_once` makes the ACK due now.
   void on_arrival(Instant now, bool at_once) {

@@ -100,14 +100,17 @@ struct RcReadRange {
 struct RcFrame {
   RcKind kind = RcKind::empty;
   bool acknowledge_now = false;
-  bool fresh = false;   ///< acknowledges an arrival without delay, so that it measures a round trip
+  /// True if the ACK in this frame was sent directly after an arrival, so that it measures a round
+  /// trip.
+  bool fresh = false;
   bool resent = false;  ///< retransmission
-  /// The newest frame that the sender of this frame received was `resent`.
+  /// True if `resent` was set in the newest frame that the sender of this frame had received.
   bool answers_resent = false;
-  bool answers_question = false;  ///< answer to a question: an ack that requested an ACK
-  bool gave_up = false;           ///< the sender has declared the receiver lost
-  bool alone = false;             ///< the sender got no answer from other ranks either
-  bool continues = false;         ///< write, write_immediate: not the first frame of its operation
+  /// The frame answers a question, which is an ack frame that requests an ACK.
+  bool answers_question = false;
+  bool gave_up = false;    ///< the sender has declared the receiver lost
+  bool alone = false;      ///< the sender got no answer from other ranks either
+  bool continues = false;  ///< write, write_immediate: not the first frame of its operation
   /// Number of words (ack) or ranges (read_request); AtomicKind (atomic_request); error code
   /// (refused).
   std::uint16_t count = 0;
@@ -131,7 +134,8 @@ struct RcFrame {
 struct FrameRecord {
   RcKind kind = RcKind::empty;
   std::uint8_t ranges = 0;  ///< number of ranges (read_request)
-  /// Number of this rank's request, or of the peer's (read_response, atomic_answer, refused).
+  /// Number of the request to which the frame belongs. The request is one of the peer in a
+  /// read_response, atomic_answer or refused frame, and one of this rank in any other frame.
   std::uint32_t operation = 0;
   std::uint32_t bytes = 0;      ///< size of the data in bytes
   std::uint64_t position = 0;   ///< offset of the data in the operation

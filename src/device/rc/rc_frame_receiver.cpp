@@ -80,7 +80,8 @@ bool FrameReceiver::accept_next(const RcFrame& frame, CompletionSink& sink) {
       works_.accept_refusal(frame, ack_);
       return true;
     case RcKind::empty:
-      message_.clear();  // the sender abandoned the rest, since no ping is sent within a message
+      // After a part of a message, an empty frame is no ping: the sender has abandoned the rest.
+      message_.clear();
       return true;
     case RcKind::ack:
       return true;
@@ -188,8 +189,8 @@ void FrameReceiver::refuse_write(const RcFrame& frame) {
   refused_operation_ = frame.operation;
 }
 
-// A sender that abandons a WRITE replaces its lost frames by empty ones. If the last frame of the
-// WRITE arrived before, its immediate must then not be delivered.
+// A sender that abandons a WRITE replaces its lost frames by empty ones. If the last frame of that
+// WRITE has already arrived, its immediate must not be delivered.
 void FrameReceiver::finish_write(RcKind kind, const WritePart& part, std::uint64_t bytes,
                                  CompletionSink& sink) {
   const bool follows = part.operation == open_write_ && part.remaining == open_write_bytes_;

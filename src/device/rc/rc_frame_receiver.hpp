@@ -98,10 +98,12 @@ class FrameReceiver {
   std::vector<Early> early_;  ///< early frames by sequence number, allocated with the first one
   BufferPool early_buffers_;
   std::vector<std::byte> message_;  ///< arrived part of a message of several frames
-  /// Operation of the last WRITE frame executed, and the bytes that its later frames must bring.
+  /// Number of the operation of the last executed WRITE frame, and the number of bytes that this
+  /// operation still lacks.
   std::uint32_t open_write_ = 0;
   std::uint64_t open_write_bytes_ = 0;
-  /// The expected frame belongs to refused_operation_, and an empty frame will replace it.
+  /// True: the expected frame belongs to refused_operation_, and the peer will replace the frame by
+  /// an empty one.
   bool refusing_ = false;
   bool refused_any_ = false;
   std::uint32_t refused_operation_ = 0;

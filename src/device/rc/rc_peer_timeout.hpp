@@ -34,7 +34,8 @@ class PeerTimeout {
   }
   /// Records that the peer answered a question, so that packets pass in both directions.
   void on_answer(Instant now) { answered_at_ = now; }
-  /// True a few times in the last part of the timeout, in which other peers should be questioned.
+  /// Returns true a few times in the last part of the timeout. The caller then questions other
+  /// peers.
   bool doubts(Instant now) {
     if (now < doubt_at()) return false;
     next_doubt_ = now + timeout_ / kDoubts;

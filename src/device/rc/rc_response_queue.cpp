@@ -94,7 +94,8 @@ void ResponseQueue::fill(bool undelivered, FrameRecord& record, RcFrame& out,
       frame.payload = *data;
       return;
     }
-    record.kind = RcKind::refused;  // permanently, because an invalid key never becomes valid again
+    // The refusal is permanent, because an invalid key never becomes valid again.
+    record.kind = RcKind::refused;
     out.kind = RcKind::refused;
     out.offset = 0;
   }

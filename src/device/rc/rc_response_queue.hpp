@@ -31,8 +31,8 @@ class ResponseQueue {
   /// True if no answer waits to be cut into frames.
   bool empty() const { return first_ == end_; }
 
-  /// Describes the next frame of the oldest answer in `record`. If `undelivered`, long frames do
-  /// not reach the peer, so READs are refused.
+  /// Writes to `record` which frame of the oldest answer comes next. If `undelivered`, long frames
+  /// do not reach the peer, so READs are refused.
   void cut(bool undelivered, FrameRecord& record);
   /// Fills in the contents of a frame that this queue has cut, for its first transmission and for
   /// retransmissions.

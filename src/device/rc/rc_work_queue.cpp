@@ -271,7 +271,7 @@ void WorkQueue::abandon(DelayedAck& ack) {
 }
 
 // Frames of abandoned work are sent empty, because the peer needs only their sequence numbers. An
-// answer to a READ that is already marked as answered is ignored.
+// abandoned READ is marked as answered, so that a later answer is ignored.
 void WorkQueue::abandon(Work& left, DelayedAck& ack) {
   if (left.code == Code::ok) left.code = Code::aborted;
   const bool begun = left.cut_bytes > 0 || left.all_cut;

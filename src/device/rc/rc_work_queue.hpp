@@ -32,7 +32,7 @@ class WorkQueue {
         end_(first),
         inline_buffers_(kInlineSendBytes, config.max_queued_requests) {}
 
-  /// Fails like RcChannel::post, except with peer_failed.
+  /// Fails for the same reasons as RcChannel::post, but never with peer_failed.
   Status push(const WorkRequest& request);
   /// The number of the next work that is posted.
   std::uint32_t end() const { return end_; }
@@ -53,7 +53,7 @@ class WorkQueue {
     if (next_ == end_) return false;
     return !is_answered(work(next_).request.opcode) || open_reads_ < kMaxOpenReads;
   }
-  /// Describes the next frame of the oldest uncut work in `record`. Requires may_cut().
+  /// Writes to `record` which frame of the oldest uncut work comes next. Requires may_cut().
   void cut(FrameRecord& record);
   /// Fills in the contents of a frame that this queue has cut, for its first transmission and for
   /// retransmissions.
@@ -66,7 +66,8 @@ class WorkQueue {
   /// Places the data of a read_response or atomic_answer. Makes an ACK due if the answer is
   /// complete.
   void accept_answer(const RcFrame& frame, DelayedAck& ack);
-  /// Marks the work that the peer refused as failed. Makes an ACK due if it is a READ or atomic.
+  /// Marks the work that the peer refused as failed. Makes an ACK due if this work is a READ or
+  /// atomic.
   void accept_refusal(const RcFrame& frame, DelayedAck& ack);
   /// Completes the finished work at the head of the queue.
   void complete(CompletionSink& sink) {

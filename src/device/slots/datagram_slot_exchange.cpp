@@ -206,8 +206,8 @@ bool DatagramSlotExchange::restore(Rank from, std::span<const std::byte> bytes) 
 }
 
 void DatagramSlotExchange::on_acked(Rank rank, std::uint32_t last) {
-  // A rank that needs no entry of this rank may already have acknowledged an exchange after the
-  // present one.
+  // `last` may be later than the present exchange, because a rank that needs no entry of this rank
+  // may be ahead of it.
   std::uint64_t& known = acked_by_[index(rank)];
   const std::uint32_t advance = last - static_cast<std::uint32_t>(known);
   if (advance <= INT32_MAX) known += advance;

@@ -58,8 +58,8 @@ void ContributeOperation::start(Instant now, bool) {
 
 Rank ContributeOperation::aggregator() const { return rank_of(context().size() - 1); }
 
-// Registers the memory for results. It is separate memory if the results would otherwise overwrite
-// the contribution that this rank must still add to them.
+// Registers the memory for results. The results get memory of their own if they would otherwise
+// overwrite the contribution that this rank must still add to them.
 bool ContributeOperation::open_placement() {
   landing_ = buffers_.result;
   const std::byte* own = buffers_.input.data() + index(context().rank()) * buffers_.block_bytes +

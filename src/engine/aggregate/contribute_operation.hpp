@@ -3,8 +3,8 @@
 // aggregator is the last rank of the communicator.
 //
 // The aggregator writes the results of a Reduce-Scatter or a Reduce to the ranks that need them. It
-// multicasts those of an Allreduce by Broadcasts, which are separate operations and run at the same
-// time as this one, so that uplink and downlink overlap.
+// multicasts the results of an Allreduce by Broadcasts, which are separate operations and run at
+// the same time as this operation, so that uplink and downlink overlap.
 #pragma once
 
 #include <array>
@@ -27,9 +27,10 @@ struct InNetworkBuffers {
   std::span<const std::byte> input{};
   std::uint64_t block_bytes = 0;
   std::uint64_t part_offset_bytes = 0;
-  /// Destination of this rank's results: in a Reduce-Scatter the aggregator's part of this rank's
-  /// block, at the root of a Reduce the aggregator's part of the vector, otherwise empty. It may be
-  /// the same memory as that part of `input`, but must not overlap `input` in any other way.
+  /// Destination of this rank's results: in a Reduce-Scatter, the memory of the aggregator's part
+  /// of this rank's block; at the root of a Reduce, the memory of the aggregator's part of the
+  /// vector; otherwise empty. It may be the same memory as that part of `input`, but must not
+  /// overlap `input` in any other way.
   std::span<std::byte> result{};
   std::array<std::byte, 8> factor{};  ///< factor of this rank for premultiplied_sum, one element
 };
@@ -48,8 +49,8 @@ class ContributeOperation final : public Operation {
   void on_immediate(Instant now, Rank from, std::uint32_t count) override;
   void on_completion(Instant now, const device::Completion& completion) override;
   bool poll(Instant now) override;
-  /// False for a Reduce-Scatter: starting the ranks together makes a Reduce-Scatter slower beside
-  /// an Allgather, whose multicast has precedence on the uplink.
+  /// False for a Reduce-Scatter: a common start would make it slower beside an Allgather, whose
+  /// multicast has precedence on the uplink.
   bool begins_together() const override { return call_.kind != InNetworkKind::reduce_scatter; }
   bool locally_complete() const override;
   bool done() const override;
@@ -85,7 +86,7 @@ class ContributeOperation final : public Operation {
   device::MemoryKey landing_key_;
   bool registered_ = false;
   std::uint64_t window_key_ = 0;
-  /// Total number of segments that the credits so far let this rank write.
+  /// Total number of segments that this rank may write, by the credits received so far.
   std::uint32_t granted_ = 0;
   std::uint32_t next_ = 0;      ///< number of the first segment that this rank has not written yet
   std::uint32_t last_ = 0;      ///< number of the last segment that this rank sends

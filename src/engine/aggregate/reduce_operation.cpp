@@ -33,8 +33,9 @@ std::uint64_t InNetworkWindow::memory_bytes(std::uint32_t ranks, const WindowCon
   return (std::uint64_t{ranks} + 1) * slots + std::uint64_t{ranks} * CallRecord::kBytes;
 }
 
-// The part of each rank begins with its call record. The record also shifts the window slots of
-// consecutive ranks, so that the operands of one segment lie in different cache sets.
+// Each rank's part of the window begins with the rank's call record. The record also shifts the
+// window slots of consecutive ranks, so that the operands of one segment lie in different cache
+// sets.
 std::uint64_t InNetworkWindow::part_bytes() const {
   return CallRecord::kBytes + std::uint64_t{terms_.slots} * terms_.segment_bytes;
 }
@@ -90,8 +91,8 @@ void ReduceOperation::start(Instant now, bool) {
   protocol::Outbox outbox;
   for (std::uint32_t r = 0; r < window_->ranks(); ++r) {
     if (window_->left[r]) continue;
-    // Ranks are watched between calls, too, because otherwise a job that has died would never
-    // release its aggregator window.
+    // Ranks are watched between calls, too. Otherwise a communicator whose ranks have died would
+    // never release its aggregator window.
     context().peers().watch(rank_of(r));
     outbox.send(rank_of(r), MessageKind::window, epoch(), window_->key(r).key);
   }

@@ -40,7 +40,7 @@ class InNetworkWindow {
   /// `terms` must be valid (`check`).
   InNetworkWindow(std::uint32_t ranks, const WindowConfig& terms);
 
-  /// Registers each rank's part of the window under a separate memory key, so that only this rank
+  /// Registers each rank's part of the window under a separate memory key, so that no other rank
   /// can write there.
   Status open(device::Endpoint& endpoint);
   void close(device::Endpoint& endpoint);
@@ -80,7 +80,7 @@ class InNetworkWindow {
   std::uint32_t ranks_;
   WindowConfig terms_;
   ZeroedBytes memory_;   ///< by rank: the call record and the window slots
-  ZeroedBytes results_;  ///< result cells, as many as each rank has window slots
+  ZeroedBytes results_;  ///< result cells; there are as many as window slots of one rank
   std::vector<bool> busy_;
   std::vector<device::MemoryKey> keys_;
 };
@@ -128,7 +128,7 @@ class ReduceOperation final : public Operation {
   std::vector<std::byte> factors_;
   std::vector<const std::byte*> operands_;
   std::size_t first_operand_ = 0;  ///< rank whose contribution is the first operand of a fold
-  /// Total number of segments that the credits so far let each rank write.
+  /// Total number of segments that each rank may write, by the credits sent so far.
   std::uint32_t granted_ = 0;
   std::uint32_t reduced_ = 0;
   std::uint32_t posted_ = 0;  ///< number of results sent but not yet acknowledged

@@ -23,8 +23,8 @@ constexpr std::uint32_t block_count(const InNetworkCall& call, std::uint32_t ran
   return call.kind == InNetworkKind::reduce_scatter ? ranks : 1;
 }
 
-/// The length of pieces, at most about `longest`, for which the last piece is about as long as the
-/// others.
+/// Returns the length of the pieces into which `bytes` bytes are cut, at most about `longest`. With
+/// this length the last piece is about as long as the others.
 std::uint64_t evenly(std::uint64_t bytes, std::uint64_t longest) {
   const std::uint64_t even = divide_up(bytes, divide_up(bytes, longest));
   return divide_up(even, kSegmentAlignment) * kSegmentAlignment;
@@ -149,8 +149,8 @@ std::optional<CallRecord> decode_call_record(std::span<const std::byte> bytes,
   std::memcpy(&record.call.elements, bytes.data() + 8, 8);
   std::memcpy(&record.result_key, bytes.data() + 16, 8);
   std::memcpy(record.factor.data(), bytes.data() + 24, record.factor.size());
-  // A record of a call without elements is invalid, because such a call is never sent. Ring order
-  // is valid only for a Reduce-Scatter of several ranks.
+  // A record of a call without elements is invalid, because the ranks send no record for such a
+  // call. Ring order is valid only for a Reduce-Scatter of several ranks.
   const bool ring = record.call.order == FoldOrder::ring;
   if (record.call.elements == 0) return std::nullopt;
   if (ring && (record.call.kind != InNetworkKind::reduce_scatter || ranks < 2)) return std::nullopt;

@@ -26,21 +26,21 @@ enum class InNetworkKind : std::uint8_t { allreduce, reduce_scatter, reduce };
 /// The order in which the contributions to one element are folded. Either order gives the same bits
 /// on every run, whatever the order of arrival.
 enum class FoldOrder : std::uint8_t {
-  rank,  ///< from rank 0 to the last rank
+  rank,  ///< rank order, from rank 0 to the last rank
   /// From the rank after the block's owner, cyclically, to the owner. This gives the same bits as a
   /// ring. In a Reduce-Scatter the owner of a block adds its own contribution itself and does not
   /// send it, which saves traffic.
   ring,
 };
 
-/// The dimensions of the aggregator window of one communicator, and of its credits ([Xu25] 1.3).
+/// The sizes that determine the aggregator window of one communicator and its credits ([Xu25] 1.3).
 /// All members must use the same values.
 struct WindowConfig {
   /// Size of the largest segment in bytes, a multiple of 64. With its headers such a segment leaves
   /// in one system call and one kernel packet; 512 bytes more would need two.
   std::uint32_t segment_bytes = 60 * 1024 - 256;
-  /// Number of window slots of one rank. It should suffice for the segments that the other ranks
-  /// send while the link of one rank is busy with its Allgather block.
+  /// Number of window slots of one rank. While the link of one rank is busy with its Allgather
+  /// block, the other ranks should have enough slots to continue sending segments.
   std::uint32_t slots = 128;
   std::uint32_t pulses = 4;  ///< number of credit batches in a window ([Xu25] 1.3)
   /// Bytes of an Allreduce's result that one Broadcast multicasts.
@@ -111,8 +111,8 @@ class InNetworkPlan {
     return call_.order == FoldOrder::ring && owner(segment) == rank;
   }
 
-  /// Number of consecutive segments of an Allreduce whose results are multicast together. The last
-  /// group may have fewer.
+  /// Number of segments in a group: consecutive segments of an Allreduce whose results are
+  /// multicast together. The last group may have fewer segments.
   std::uint32_t group_segments() const { return group_segments_; }
   std::uint32_t groups() const { return (segments_ + group_segments_ - 1) / group_segments_; }
   std::uint64_t group_offset_bytes(std::uint32_t group) const {
@@ -129,8 +129,8 @@ class InNetworkPlan {
   std::uint32_t group_segments_ = 1;
 };
 
-/// The reason why an aggregator ended a call. The argument of the message to the ranks is reason <<
-/// 32 | rank at fault.
+/// The reason why an aggregator ended a call. In the argument of the message to the ranks, the
+/// upper 32 bits are the reason and the lower 32 bits are the rank at fault.
 enum class Refusal : std::uint32_t {
   none,
   record,     ///< the rank's call record is invalid

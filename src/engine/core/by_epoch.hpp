@@ -1,6 +1,6 @@
 // A store, by epoch, of items that arrived for collectives that this rank has not begun. A root may
 // be thousands of short Broadcasts ahead of this rank, so removing the items of one collective must
-// not visit those of the others.
+// not visit the items of the other collectives.
 #pragma once
 
 #include <cstddef>

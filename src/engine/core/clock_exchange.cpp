@@ -12,7 +12,7 @@ namespace tutti::engine {
 namespace {
 
 constexpr Rank kReference{0};
-// Bound of plausible clock values: larger than any real one, and small enough that a sum of a few
+// Bound of plausible clock values: larger than any real value, and small enough that a sum of a few
 // instants does not overflow.
 constexpr Instant kLatest{std::int64_t{1} << 61};
 

@@ -29,9 +29,9 @@ class ClockExchange final : public Operation {
  public:
   static constexpr std::uint32_t kExchanges = 16;
 
-  /// `clock` is read at each send and receive, because the instant of a poll may be older than the
-  /// message that the poll found. `identity` is equal for ranks that read the same clock; 0:
-  /// unknown. `outcome` receives the result and must outlive the operation.
+  /// `clock` is read at each send and receive, because a message may have arrived after the instant
+  /// that is passed to `poll`. `identity` identifies the clock: ranks with equal identities read
+  /// the same clock; 0: unknown. `outcome` receives the result and must outlive the operation.
   ClockExchange(observe::TraceLog::Clock clock, std::uint64_t identity, ClockComparison& outcome);
 
   std::uint64_t unexpected_bytes() const override { return 0; }
@@ -62,10 +62,10 @@ class ClockExchange final : public Operation {
   observe::TraceLog::Clock clock_;
   std::uint64_t identity_;
   ClockComparison& outcome_;
-  std::uint32_t asked_ = 0;  ///< number of questions of this rank that rank 0 has answered
+  std::uint32_t asked_ = 0;  ///< number of clock requests of this rank that rank 0 has answered
   Instant asked_at_{};
-  std::vector<std::uint32_t> answered_;  ///< at rank 0, by rank: number of questions answered
-  std::uint64_t unanswered_ = 0;         ///< at rank 0: number of questions not answered yet
+  std::vector<std::uint32_t> answered_;  ///< at rank 0, by rank: number of clock requests answered
+  std::uint64_t unanswered_ = 0;         ///< at rank 0: number of clock requests not answered yet
   bool sent_ = false;                    ///< true: a message was sent since the last poll
   bool over_ = false;
 };

@@ -19,8 +19,8 @@ Settings in_effect(Settings settings, const device::Capabilities& device) {
   return settings;
 }
 
-/// Ends the use of the callers' buffers by the device and by peers, because they go back to the
-/// callers.
+/// Stops the device and the peers from using the callers' buffers, because the callers get these
+/// buffers back.
 void release_buffers(device::Endpoint& endpoint, const OperationQueue& operations,
                      TaggedMessages& tagged) {
   endpoint.abandon();
@@ -28,8 +28,8 @@ void release_buffers(device::Endpoint& endpoint, const OperationQueue& operation
   tagged.release_memory();
 }
 
-/// The error of a collective that a rank will never begin, because it has closed its communicator;
-/// ok: no such collective. That rank is no longer watched, so the collective would not end.
+/// An error if a rank has closed its communicator without beginning an active collective; otherwise
+/// ok. The closed rank is no longer watched, so without this error the collective would never end.
 Status closed_without(const OperationQueue& operations, const SlotRecovery& slots,
                       const RankNames& names) {
   for (const auto& operation : operations.active()) {
@@ -84,7 +84,8 @@ bool CommunicatorContext::poll(Instant now) {
     if (!notices_.empty()) messages_.send(now, notices_);
     messages_.post_deferred(now);
     receiver_.discard();
-    // An exception in `settle_failure` may have left collectives that have not ended.
+    // An earlier exception in `settle_failure` may have left collectives that have not ended. They
+    // are ended here.
     if (operations_.idle() && !tagged_.busy()) return false;
     release_buffers(*endpoint_, operations_, tagged_);
     operations_.fail_all({}, failures_.status());
@@ -168,7 +169,7 @@ void CommunicatorContext::begin(Instant now, std::unique_ptr<Operation> begun) {
 void CommunicatorContext::start(Instant now, std::uint32_t epoch, Operation& operation) {
   const Description& what = operation.description();
   recorder_.begin(epoch, what.operation, what.algorithm, what.root, what.bytes, now);
-  // A slot exchange starts to watch peers itself if it takes long.
+  // A slot exchange is not watched here: it watches its peers itself if it takes long.
   if (!operation.meets()) peers_.watch_neighbours();
   if (auto* priorities = endpoint_->priorities()) priorities->add(operation.priority());
   const bool votes = operation.prepare(*this);
@@ -189,7 +190,7 @@ bool CommunicatorContext::poll_operations(Instant now) {
     worked = true;
   }
   begin_operations(now);
-  // The work that the operations have just posted is sent now and not in the next round.
+  // The work that the operations have just posted is sent at once, and not only in the next round.
   if (worked && !failures_.noted())
     router_.take(now, std::span(completions_).first(endpoint_->poll_posted(now, completions_)));
   return worked;
@@ -220,7 +221,7 @@ void CommunicatorContext::settle_failure(Instant now) {
   // An operation that is already done completes successfully, even if its last message arrived in
   // the same poll as the failure.
   std::vector<Status> results;
-  Status first;  // error of the oldest collective that fails
+  Status first;  // error of the oldest collective that the failure ends
   for (const auto& operation : operations_.active()) {
     results.push_back(operation->done() ? Status() : failures_.status_of(now, *operation));
     if (first.ok()) first = results.back();

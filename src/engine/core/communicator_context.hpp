@@ -62,8 +62,8 @@ class CommunicatorContext {
   std::uint32_t size() const { return size_; }
   /// The settings, with the chunk and window sizes that are in effect.
   const Settings& settings() const { return settings_; }
-  /// Makes all datagrams at most `bytes` bytes long, one of the endpoint's `probe_sizes`, the same
-  /// at all ranks. Must precede the first multicast.
+  /// Limits the length of all datagrams to `bytes` bytes, which must be one of the endpoint's
+  /// `probe_sizes` and the same on all ranks. Must be called before the first multicast.
   void limit_datagrams(std::uint32_t bytes);
   device::Endpoint& endpoint() { return *endpoint_; }
   observe::Counters& counters() { return counters_; }
@@ -95,7 +95,8 @@ class CommunicatorContext {
   void start(Instant now, std::uint32_t epoch, Operation& operation);
   void end(Instant now, std::size_t position);
   bool poll_operations(Instant now);
-  /// Whether this rank must notice the death of a peer. A closing rank waits for delivery ACKs.
+  /// Whether this rank waits for other ranks, so that it must notice the death of a peer. A closing
+  /// rank also waits, namely for delivery ACKs.
   bool awaits_peers() const { return !operations_.idle() || tagged_.waiting() || closing_.begun(); }
   void settle_failure(Instant now);
 
@@ -106,7 +107,7 @@ class CommunicatorContext {
   observe::Counters counters_;
   observe::FlightRecorder recorder_;
   std::unique_ptr<observe::CommunicatorTrace> trace_;
-  // The order matters: these members may refer to members above them.
+  // The order of declaration matters, because these members may refer to members above them.
   RankNames names_;
   OperationQueue operations_;
   BarrierPolicy barriers_;

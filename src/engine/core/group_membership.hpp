@@ -1,5 +1,5 @@
 // Keeps this rank in its multicast groups while the job runs: joins them again if blocks come only
-// by reliable connections, and reports once that joining again does not help.
+// by reliable connections. If joining again does not help, this is reported once.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,21 @@ namespace tutti::engine {
 
 class GroupMembership {
  public:
-  /// Called with the rank that is not heard and the result of joining again.
+  /// Called with a rank whose multicast does not arrive here, and with the result of joining the
+  /// groups again.
   using Report = std::function<void(Rank source, const Status& joined)>;
 
   /// The referenced objects must outlive this one.
   GroupMembership(std::uint32_t size, device::Endpoint& endpoint, observe::Counters& counters)
       : watch_(size), endpoint_(endpoint), counters_(counters) {}
 
-  /// Sets the function that tells the user; it is called at most once.
+  /// Sets the function that reports to the user that joining again did not help. It is called at
+  /// most once.
   void on_report(Report report) { report_ = std::move(report); }
 
   bool suspects() const { return watch_.suspects(); }
-  /// True if recovery should not wait for multicast, because none has come lately.
+  /// True if recovery should not wait for multicast, because multicast of some rank has not arrived
+  /// lately.
   bool lost() const { return watch_.lost(); }
   void heard(Rank source) {
     if (watch_.suspects()) watch_.heard(source);
@@ -36,7 +39,8 @@ class GroupMembership {
     any_missed_ = true;
     watch_.missed(source, chunks);
   }
-  /// Judges the sources of a collective that has ended, after they were recorded.
+  /// Decides whether this rank joins its groups again. Called after the sources of an ended
+  /// collective were recorded by `heard` and `missed`.
   void judge(Instant now);
 
  private:
@@ -44,7 +48,8 @@ class GroupMembership {
   device::Endpoint& endpoint_;
   observe::Counters& counters_;
   Report report_;
-  bool any_missed_ = false;  ///< a source of the collective that is being recorded was missed
+  /// True: a source was recorded as missed since the last call of `judge`.
+  bool any_missed_ = false;
 };
 
 }  // namespace tutti::engine

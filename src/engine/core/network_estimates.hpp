@@ -33,7 +33,7 @@ class NetworkEstimates {
     constexpr std::uint32_t kRememberedCollectives = 8;
     loss_memory_ = lost ? kRememberedCollectives : loss_memory_ - std::min(loss_memory_, 1u);
   }
-  /// How the senders of this communicator's Allgathers share the network.
+  /// The decision how the senders of this communicator's Allgathers share the network.
   protocol::SendSchedule& send_schedule() { return send_schedule_; }
   /// This rank's rate vote for the send schedule, filled in by the operations.
   protocol::RateVote& vote() { return vote_; }
@@ -41,7 +41,8 @@ class NetworkEstimates {
  private:
   protocol::Jitter jitter_;
   std::uint64_t bytes_per_second_;
-  std::uint32_t loss_memory_ = 0;  ///< number of further collectives for which the last loss counts
+  /// Number of further collectives for which `lossy` is true without a new loss.
+  std::uint32_t loss_memory_ = 0;
   protocol::SendSchedule send_schedule_;
   protocol::RateVote vote_;
 };

@@ -18,7 +18,8 @@ void Completion::end(const Status& result) {
       throw;
     }
   }
-  // The pointer is cleared before `done` is set, because a thread that sees `done` may set it anew.
+  // The pointer is cleared before `done` is set, because a thread that sees `done` may set the
+  // pointer anew.
   Completion* const any = std::exchange(any_of, nullptr);
   done.store(true, std::memory_order_release);
   if (any != nullptr) any->done.store(true, std::memory_order_release);

@@ -39,8 +39,8 @@ struct Completion {
   /// The context whose slot exchange completes this request, so that a waiting thread need poll
   /// only that exchange. Null if the full engine must run; set before the operation begins.
   std::atomic<CommunicatorContext*> inline_poll_context{nullptr};
-  /// A second completion that `end` also marks as done, for a thread that waits for any of several
-  /// calls. Only the owner of the engine uses the pointer.
+  /// Another completion that `end` also marks as done, for a thread that waits until any one of
+  /// several calls has ended. Only the owner of the engine uses the pointer.
   Completion* any_of = nullptr;
 
   /// Ends the collective; only the owner of the engine calls this.
@@ -57,7 +57,7 @@ struct Description {
 
 /// The data that a rank still waits for.
 struct Missing {
-  std::string text{};      ///< "rank 2's chunks 120-355 of 512"
+  std::string text{};      ///< the missing data in words, such as "rank 2's chunks 120-355 of 512"
   std::set<Rank> ranks{};  ///< ranks from which the data must come, as far as this rank knows
 };
 
@@ -122,7 +122,8 @@ class Operation {
   /// Handles a message that carries data of a schedule; `payload` is valid only during the call.
   virtual void on_data(Instant now, Rank from, std::uint32_t slot,
                        std::span<const std::byte> payload);
-  /// Handles an immediate: data of a schedule has been written to memory that this rank named.
+  /// Handles an immediate: a peer has written data of this operation to memory of this rank whose
+  /// key it had received.
   virtual void on_immediate(Instant now, Rank from, std::uint32_t slot);
   /// Handles a chunk of this collective.
   virtual void on_chunk(Instant now, const device::ReceivedChunk& chunk,

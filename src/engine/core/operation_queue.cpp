@@ -54,8 +54,8 @@ void OperationQueue::complete(Operation& operation, const Status& status) {
   operation.completion()->end(status);
 }
 
-// A collective is removed only after it has ended, so that after an exception a second call ends
-// those that remain.
+// Each collective is removed only after it has ended. If an exception interrupts this function, a
+// second call ends the remaining collectives.
 void OperationQueue::fail_all(std::span<const Status> results, const Status& failed) {
   for (std::size_t i = 0; !active_.empty(); ++i) {
     complete(*active_.front(), i < results.size() ? results[i] : failed);

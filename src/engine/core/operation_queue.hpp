@@ -59,8 +59,8 @@ class OperationQueue {
   std::unique_ptr<Operation> take_queued();
   /// Makes a collective active. Its epoch is the value that `next_epoch` had before the call.
   Operation& activate(std::unique_ptr<Operation> operation);
-  /// Sets aside the collective that became active last, because its beginning threw: the engine no
-  /// longer calls it, and `fail_all` ends it.
+  /// Sets aside the collective that became active last, because an exception interrupted its
+  /// beginning. The engine no longer calls it, and `fail_all` ends it.
   void set_aside_last() {
     unbegun_ = std::move(active_.back());
     active_.pop_back();
@@ -83,8 +83,9 @@ class OperationQueue {
   std::unique_ptr<Operation> take(std::size_t position);
   /// Tells the application that a collective has ended.
   void complete(Operation& operation, const Status& status);
-  /// Ends all collectives because of a failure: the active ones with their entries of `results`, or
-  /// with `failed` if they have none, the queued ones with an error that quotes `failed`.
+  /// Ends all collectives because of a failure. An active collective ends with its entry of
+  /// `results`, or with `failed` if it has no entry. A queued one ends with an error that quotes
+  /// `failed`.
   void fail_all(std::span<const Status> results, const Status& failed);
 
   /// Whether a slot exchange is active and no other collective is queued or active.

@@ -36,8 +36,8 @@ class RetainedBlocks {
   }
 
   /// Handles a request of rank `from`, which misses chunks; false if too many requests are pending.
-  /// If this rank retains the block, it answers at once. Otherwise `from` may have asked early:
-  /// `serve` answers later, unless `from` has acknowledged the block by then.
+  /// If this rank retains the block, it answers at once. Otherwise this rank may not have sent the
+  /// block yet, and `serve` answers later, unless `from` has acknowledged the block by then.
   bool ask(Rank from, const protocol::Message& request, protocol::Outbox& outbox);
   /// Answers requests that are due; returns the number of ranges served.
   std::uint64_t serve(Instant now, const protocol::DeliveryAcks& acks, protocol::Outbox& outbox);

@@ -17,22 +17,24 @@ struct Settings {
   std::uint64_t window_bytes = 0;
   std::uint32_t pulses_in_flight = 4;  ///< credit batches that may be in flight ([Xu25] 1.3)
   bool always_barrier = false;         ///< true: the ready barrier runs before every collective
-  /// Time for which a missing chunk may be merely reordered; after it the chunk counts as lost.
+  /// Reordering allowance: a chunk that is missing for less than this time may merely be reordered;
+  /// after it the chunk counts as lost.
   Nanoseconds reorder_delay{1'000'000};
   protocol::Cutoff::Settings cutoff;
   protocol::FetchRing::Settings fetch;
   /// Link rate that is assumed until one is measured; the default is 1 Gbit/s.
   std::uint64_t assumed_bytes_per_second = 125'000'000;
-  /// Silence after which a rank asks its left neighbour for a block of which no chunk has come and
-  /// whose root may still compute. Only a network that drops multicast makes this necessary.
+  /// Silence after which a rank asks its left neighbour for a block of which no chunk has arrived,
+  /// although the block's root may still be computing. Only a network that drops multicast makes
+  /// this necessary.
   Nanoseconds enquiry_patience{1'000'000'000};
   std::uint32_t first_epoch = 1;  ///< epoch of the first collective; epochs wrap at 2^32
   /// Size in bytes of the largest Broadcast that runs without a handshake because its root retains
   /// a copy (RetainedBlocks).
   std::uint64_t retain_bytes = 0;
   Nanoseconds path_test_interval{0};  ///< time without progress before a path test; 0: no test
-  Nanoseconds ack_delay{1'000'000};   ///< delay of delivery ACKs after the last block
-  /// Time from the activation of a sender's successor until the sender's own last byte leaves.
+  Nanoseconds ack_delay{1'000'000};   ///< delay of a delivery ACK after the arrival of a block
+  /// Time by which a sender activates its successor before its own last byte leaves.
   Nanoseconds activation_lead{300'000};
 };
 

@@ -20,7 +20,7 @@ constexpr Nanoseconds kWatchAfter{1'000'000};
 // slots, because no event reports that.
 constexpr Nanoseconds kSlotBusyRetry{20'000};
 constexpr Nanoseconds kUnsentRetry{200'000};
-// In a lossy exchange a missing entry is requested after this time. It is longer than the usual
+// Time after which a missing entry is requested in a lossy exchange. It is longer than the usual
 // delay of a rank on a busy core.
 constexpr Nanoseconds kRequestAfter{2'000'000};
 constexpr Nanoseconds kRequestIntervalMax{100'000'000};
@@ -127,8 +127,8 @@ bool SlotExchangeOperation::take_all(std::span<const device::SlotEntry> entries)
                      [this](const device::SlotEntry& entry) { return take(entry); });
 }
 
-/// A requested entry that has come as a whole is used only after the reordering allowance, because
-/// the multicast of a rank that was merely late may still arrive.
+/// Stores a part of a requested entry. Once all parts have arrived, the entry is used only after
+/// the reordering allowance, because a late multicast of it may still arrive.
 void SlotExchangeOperation::on_data(Instant now, Rank from, std::uint32_t slot,
                                     std::span<const std::byte> payload) {
   const std::uint32_t part = slot & ~SlotRecovery::kLastPart;
@@ -148,8 +148,8 @@ void SlotExchangeOperation::on_data(Instant now, Rank from, std::uint32_t slot,
   restore_at_ = std::min(restore_at_, lost ? now : now + context().settings().reorder_delay);
 }
 
-/// Stores the requested entries that have come as a whole. An entry that has meanwhile come by
-/// multicast is not stored again.
+/// Hands the requested entries of which all parts have arrived to the slot exchange, which ignores
+/// an entry that has meanwhile arrived by multicast.
 bool SlotExchangeOperation::take_requested() {
   restore_at_ = kNever;
   bool any = false;
@@ -224,8 +224,8 @@ void SlotExchangeOperation::watch_missing() {
   watch_at_ = kNever;
   for (const Rank rank : slot_exchange_->missing()) context().peers().watch(rank);
   if (!slot_exchange_->slot_busy()) return;
-  // A rank that has not left an earlier exchange keeps this rank's slot busy. If that rank is dead,
-  // possibly no other rank watches it.
+  // The slot of this rank stays busy until every rank has left an earlier exchange. If one of these
+  // ranks is dead, possibly no other rank watches it, so this rank watches all ranks.
   context().peers().watch_all();
 }
 
@@ -233,8 +233,8 @@ Instant SlotExchangeOperation::next_deadline() const {
   if (over_) return kNever;
   const Instant deadline = std::min({watch_at_, request_at_, restore_at_});
   if (slot_exchange_->loses()) {
-    // In a lossy exchange a message reports when the slot becomes free. But no event reports when
-    // the send queue has room again for the rest of the entry.
+    // In a lossy exchange a message reports when the slot becomes free, so a busy slot needs no
+    // polling. But no event reports when the send queue has room again for the rest of the entry.
     const bool unsent = !slot_exchange_->slot_busy() && slot_exchange_->missing().empty();
     return unsent ? std::min(deadline, polled_at_ + kUnsentRetry) : deadline;
   }

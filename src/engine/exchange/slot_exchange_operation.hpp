@@ -17,7 +17,8 @@ namespace tutti::engine {
 
 class SlotExchangeOperation final : public Operation {
  public:
-  /// True for a collective of a single round in which every receiver of a rank gets the same block.
+  /// True for a collective of a single round in which each rank sends the same block to all its
+  /// receivers.
   static bool serves(Collective collective);
   /// Creates the operation for a call at rank `me`. The call must have passed its checks and be of
   /// a served collective; the endpoint must have a slot exchange for blocks of its size.
@@ -71,8 +72,9 @@ class SlotExchangeOperation final : public Operation {
   Nanoseconds request_after_{};
   std::uint32_t requests_ = 0;        ///< number of times that missing entries were requested
   std::vector<Requested> requested_;  ///< entries that have come by reliable connections
-  Instant restore_at_ = kNever;       ///< time to use the whole entries in `requested_`, if any
-  std::vector<Rank> restored_;        ///< ranks whose entries came by the reliable connection only
+  /// Time at which the complete entries in `requested_` are used; kNever: none is complete.
+  Instant restore_at_ = kNever;
+  std::vector<Rank> restored_;  ///< ranks whose entries came by the reliable connection only
   Instant polled_at_{};
   bool over_ = false;
 };

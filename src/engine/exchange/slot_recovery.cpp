@@ -8,7 +8,7 @@ using protocol::MessageKind;
 
 namespace {
 
-// Bit of the argument of MessageKind::slot_nack: the sender wants the entry by its reliable
+// Bit of the argument of MessageKind::slot_nack: the sender wants the entry over its reliable
 // connection, as data of the collective whose epoch is the lower half of the argument.
 constexpr std::uint64_t kReliably = std::uint64_t{1} << 32;
 
@@ -39,8 +39,8 @@ bool SlotRecovery::on_message(Instant now, Rank from, const protocol::Message& m
   }
 }
 
-/// Sends this rank's entry again, by the way that the request names; false if this rank has no such
-/// entry or has already sent it.
+/// Sends this rank's entry again, by multicast or over the reliable connection as the request
+/// demands; false if this rank has no such entry or has already sent it.
 bool SlotRecovery::answer(Instant now, Rank from, const protocol::Message& request) {
   if ((request.argument & kReliably) == 0) return slots_->resend(request.epoch);
   std::span<const std::byte> rest = slots_->entry(request.epoch);

@@ -37,13 +37,13 @@ class SlotRecovery {
 
   /// Handles a message; false if it does not concern a slot exchange.
   bool on_message(Instant now, Rank from, const protocol::Message& message);
-  /// The way by which a requested entry comes.
+  /// The way in which a requested entry is sent: by multicast or over the reliable connection.
   enum class Way : std::uint8_t { multicast, reliable };
-  /// Asks these ranks for their entries of the current exchange, which have not arrived; `epoch` is
-  /// the epoch of its collective. Called only for a device that loses entries. An entry that comes
-  /// by the reliable connection is data of the collective.
+  /// Asks `ranks` for their entries of the current exchange, which have not arrived. `epoch` is the
+  /// epoch of the exchange's collective. Called only for a device that loses entries. An entry sent
+  /// over the reliable connection arrives as data of the collective.
   void request_entries(Instant now, std::span<const Rank> ranks, std::uint32_t epoch, Way way);
-  /// True if data of this collective, which has ended here, may answer a request of this rank.
+  /// True if data of the ended collective `epoch` may be a late answer to a request of this rank.
   bool may_have_requested(std::uint32_t epoch) const {
     return requests_reliably_ && !circular_before(requested_epoch_, epoch);
   }
@@ -76,8 +76,11 @@ class SlotRecovery {
   PeerWatch& peers_;
   observe::Counters& counters_;
   std::vector<Closed> closed_;
-  bool requests_reliably_ = false;  ///< this rank has requested an entry by a reliable connection
-  std::uint32_t requested_epoch_ = 0;  ///< epoch of the last request by a reliable connection
+  /// True: this rank has requested that an entry be sent over the reliable connection.
+  bool requests_reliably_ = false;
+  /// Epoch of the last collective for which this rank requested an entry over the reliable
+  /// connection.
+  std::uint32_t requested_epoch_ = 0;
   /// By rank: the last exchange whose entry this rank has sent by the reliable connection. That
   /// connection loses nothing, so a repeated request for the same exchange needs no answer.
   std::vector<std::optional<std::uint32_t>> answered_;

@@ -132,8 +132,8 @@ void MessageRouter::on_message(Instant now, Rank from, std::span<const std::byte
     operation->on_message(now, from, *message);
   } else if (operations_.has_begun(message->epoch)) {
     if (message->kind == MessageKind::fetch_request) retention_.answer_late(now, from, *message);
-    // An aggregator may refuse a call that has already ended at this rank, because it learns later
-    // than this rank which call the other ranks made.
+    // An aggregator may refuse a call that has already ended at this rank, because the aggregator
+    // may learn later than this rank which call the other ranks made.
     if (message->kind == MessageKind::refused)
       failures_.fail(refusal_status(names_.of(from), *message));
   } else if (unexpected_.size() < kMaxUnexpectedMessages) {

@@ -63,8 +63,8 @@ class MessageSender {
   device::Endpoint& endpoint_;
   observe::Counters& counters_;
   MessageBuffers buffers_;
-  /// Messages refused by a full send queue, by rank: a rank that takes no more must not hold up the
-  /// messages to others.
+  /// Messages refused by a full send queue, by destination. A rank that takes no more messages must
+  /// not hold up the messages to other ranks.
   std::map<Rank, std::deque<Message>> deferred_;
 };
 

@@ -13,8 +13,8 @@ using protocol::TaggedKind;
 
 namespace {
 
-/// Room for eager messages that a rank has at another one. Each message takes its payload and
-/// kEntryBytes of it.
+/// Room in bytes that a rank has for its eager messages at each other rank. A message uses
+/// kEntryBytes of it and as many bytes as its payload has.
 constexpr std::uint64_t kRoomBytes = 128 * 1024;
 constexpr std::uint64_t kEntryBytes = 64;
 /// Limit on unexpected messages. A rank that posts a receive for each message never reaches it.
@@ -37,7 +37,8 @@ bool TaggedMessages::poll(Instant now) {
   return began;
 }
 
-/// Begins a call. If this throws, `call` or `calls_` has the call, and `fail_all` ends it.
+/// Begins a call. If this throws, the call is still in `call` or in `calls_`, so that `fail_all`
+/// ends it.
 void TaggedMessages::begin(Instant now, std::unique_ptr<TaggedCall>& call) {
   if (auto* priorities = endpoint_.priorities()) priorities->add(call->priority);
   switch (call->kind) {
@@ -296,7 +297,8 @@ void TaggedMessages::fail_all(const Status& failed) {
     end(first->first, failed_call(*first->second.call, failed));
   }
   for (auto* next = submitted_.front(); next != nullptr; next = submitted_.front()) {
-    // A null entry is a call whose beginning threw an exception; `calls_` has that call.
+    // A null entry belongs to a call that had moved to `calls_` before its beginning threw an
+    // exception.
     if (*next && (*next)->kind != TaggedCall::Kind::cancel) {
       const Status status = failed_call(**next, failed);
       end_call(std::move(*next), status);

@@ -35,12 +35,12 @@ namespace tutti::engine {
 struct TaggedCall {
   enum class Kind : std::uint8_t { send, receive, cancel };
   Kind kind = Kind::send;
-  Rank peer = kNoRank;  ///< of a receive: kNoRank for any source
+  Rank peer = kNoRank;  ///< destination of a send, or source of a receive; kNoRank: any source
   std::uint64_t tag = 0;
   std::uint64_t tag_mask = UINT64_MAX;
   std::span<std::byte> buffer{};
   Priority priority = Priority::normal;
-  /// The completion of the call; of a cancel: that of the receive.
+  /// The completion of the call; for a cancellation, the completion of the cancelled receive.
   std::shared_ptr<Completion> completion{};
 };
 
@@ -85,17 +85,17 @@ class TaggedMessages {
   }
 
  private:
-  // Bit 31 distinguishes work ids of tagged messages from those of operations, whose lower half is
-  // an index.
+  // Bit 31 marks the work ids of tagged messages. It is clear in the work ids of operations, whose
+  // lower half is a small index.
   static constexpr std::uint64_t kWorkBit = std::uint64_t{1} << 31;
 
-  using Number = std::uint32_t;  ///< number of 31 bits
+  using Number = std::uint32_t;  ///< number of a call or message, below 2^31
   /// A send or receive under way. The number of a send is known to its receiver.
   struct Call {
     std::unique_ptr<TaggedCall> call;
     /// Key of the sender's memory that the receiver READs; 0: no memory is registered.
     device::MemoryKey key{};
-    Number message = 0;  ///< sender's number of the message that this receive READs
+    Number message = 0;  ///< number that the sender gave to the message that this receive READs
   };
   /// A message that has arrived at this rank, or was announced to it.
   struct Message {
@@ -109,9 +109,9 @@ class TaggedMessages {
   };
   /// The room for eager messages between this rank and one peer, in bytes.
   struct Room {
-    std::uint64_t used = 0;       ///< bytes at the peer that this rank's messages use
-    std::uint64_t to_return = 0;  ///< bytes here that the peer may use again after the next credit
-    std::uint64_t stored = 0;     ///< bytes here that unexpected messages of the peer use
+    std::uint64_t used = 0;       ///< bytes of this rank's room at the peer that are in use
+    std::uint64_t to_return = 0;  ///< bytes freed here that the next credit will return to the peer
+    std::uint64_t stored = 0;     ///< bytes here that unexpected messages of the peer occupy
   };
 
   void begin(Instant now, std::unique_ptr<TaggedCall>& call);

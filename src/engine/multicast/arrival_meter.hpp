@@ -54,7 +54,8 @@ class ArrivalMeter {
   Instant since_{};
   Instant last_{};
   std::uint64_t bytes_ = 0;
-  std::vector<std::uint64_t> rates_;  ///< by block, in bytes per second; 0: not measured
+  /// Arrival rate of each block in bytes per second; 0: not measured.
+  std::vector<std::uint64_t> rates_;
 };
 
 }  // namespace tutti::engine

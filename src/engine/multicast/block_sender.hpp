@@ -51,7 +51,8 @@ class BlockSender {
   /// Makes the sender wait until posted chunks have left the send queue. No device reports that, so
   /// the sender must be polled again after `retry_after`.
   void drain(Nanoseconds retry_after);
-  /// Time from the last round until more can be sent; nothing if something can be sent now.
+  /// Time to wait after the last round before more can be sent; nothing if something can be sent
+  /// now.
   std::optional<Nanoseconds> retry_after() const { return retry_after_; }
   void begin_round();
   /// True if a send queue of this host was ever full, so that the link and not the host is the

@@ -18,7 +18,8 @@
 
 namespace tutti::engine {
 
-/// The progress of reception that the chunk map does not show.
+/// The state of reception beside the chunk map: the blocks whose first or last chunk has arrived,
+/// and the times of arrivals.
 struct MulticastArrivals {
   std::vector<bool> first_chunk_seen;  ///< by block: true if a chunk has arrived
   std::uint32_t ends_seen = 0;         ///< number of blocks whose last chunk has arrived
@@ -27,7 +28,7 @@ struct MulticastArrivals {
   Instant last{};   ///< time of the latest arrival of a chunk
 };
 
-/// Stands for "no block".
+/// The block index that stands for "no block".
 inline constexpr std::uint32_t kNoBlock = 0xffff'ffffu;
 
 /// Shortest wait before a full or draining send queue is polled again.

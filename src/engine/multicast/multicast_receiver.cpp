@@ -151,8 +151,8 @@ void MulticastReceiver::begin_block(std::uint32_t block_index) {
   end_blocks_before(block_index);
 }
 
-/// Records that the nearest predecessor with a block that is not empty has sent all of it: a sender
-/// is activated only when its predecessor has sent its whole block.
+/// Records that the nearest block before this one in the chain, empty blocks apart, has been sent
+/// completely. A sender is activated only when its predecessor has sent its whole block.
 void MulticastReceiver::end_blocks_before(std::uint32_t block_index) {
   for (Rank before = call_.sequencer->predecessor(rank_of(block_index)); before != kNoRank;
        before = call_.sequencer->predecessor(before)) {

@@ -11,8 +11,8 @@ namespace {
 
 constexpr double kScansPerCollective = 3;
 constexpr std::int64_t kMaxTickFactor = 8;
-// Number of silence timeouts to wait before the root is asked for a short block of which nothing
-// has arrived. Such a root is probably just late, and a request would disturb its computation.
+// Number of silence timeouts without any chunk of a short block before this rank asks the block's
+// root. The root is probably just late, and a request would disturb its computation.
 constexpr std::uint32_t kPatientSilences = 5;
 
 }  // namespace
@@ -89,9 +89,10 @@ void MulticastRecovery::check_cutoff(Instant now) {
   cut_off(now, protocol::CutoffReason::silence);
 }
 
-/// Whether blocks of which nothing has arrived are requested, although their senders may just be
-/// late. A retained block is requested after some more silence; any other block only if multicast
-/// seems to be lost, because otherwise a tail probe shows that the block was sent.
+/// True if this rank should now request the blocks of which nothing has arrived, although their
+/// senders may just be late. A retained block is requested after some more silence. Any other block
+/// is requested only if multicast seems to be lost or nothing has arrived for `enquiry_patience`,
+/// because otherwise a tail probe shows that the block was sent.
 bool MulticastRecovery::enquires(Instant now) {
   if (call_.retains_copy)
     return ++silences_ >= (context().network().lossy() ? 1 : kPatientSilences);
@@ -170,7 +171,8 @@ void MulticastRecovery::release_key() {
   registered_ = false;
 }
 
-/// Whether a peer offers chunks that may have been multicast only now, because their root was late.
+/// Whether an answer offers chunks that this rank requested although they might not have been sent
+/// yet. The multicast of such chunks may still be under way, because their root was late.
 bool MulticastRecovery::answers_enquiry(const protocol::Message& message) const {
   if (call_.retains_copy || context().receiver().membership().lost()) return false;
   const auto ranges = message.range_list();

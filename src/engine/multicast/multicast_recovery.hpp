@@ -85,11 +85,13 @@ class MulticastRecovery {
   std::uint32_t silences_ = 0;  ///< number of times that the silence timeout has expired
   std::vector<protocol::LostRun> lost_;
   std::vector<FetchAnswer> answers_;
-  Instant read_at_ = kNever;  ///< time until which answers wait; kNever: no answer must wait
+  /// Earliest time of the READs that the stored answers offer; kNever: at once.
+  Instant read_at_ = kNever;
   std::vector<protocol::ReadOrder> orders_;
   std::vector<Read> reads_;
   std::uint32_t open_reads_ = 0;
-  std::vector<std::uint32_t> fetched_;  ///< by block: chunks that READs brought; empty: none
+  /// By block: number of chunks that READs brought; empty before the first successful READ.
+  std::vector<std::uint32_t> fetched_;
   device::MemoryKey key_;
   bool registered_ = false;
 };

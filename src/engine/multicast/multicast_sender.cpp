@@ -39,7 +39,7 @@ void MulticastSender::start() {
     place_own_up_to(block.psns.last);
     return;
   }
-  sent_all_ = false;  // a rank with an empty block also takes a turn
+  sent_all_ = false;  // also for an empty block, because its rank takes a turn, too
   call_.fetch->withhold(block.psns);
   block_ =
       std::make_unique<BlockSender>(call_.layout, call_.own_block, call_.own, call_.epoch,
@@ -89,7 +89,7 @@ bool MulticastSender::send_block(Instant now) {
   return worked;
 }
 
-/// Copies the part of this rank's block that was sent to its position in the receive buffer, from
+/// Copies the sent part of this rank's block to the block's position in the receive buffer, from
 /// which neighbours READ. Copying after sending does not delay the sending, and finds the data in
 /// the cache.
 void MulticastSender::place_own_up_to(std::uint32_t psn) {
@@ -102,9 +102,9 @@ void MulticastSender::place_own_up_to(std::uint32_t psn) {
   own_placed_bytes_ = end;
 }
 
-/// Watches all receivers when a full ring blocks this sender, because one of them does not read.
-/// Without a handshake no other rank waits for that receiver, so only this sender can notice its
-/// death.
+/// Watches all receivers when a full ring blocks this sender, because then some receiver does not
+/// read its chunks. Without a handshake no other rank waits for that receiver, so only this sender
+/// can notice its death.
 void MulticastSender::watch_readers() {
   if (std::exchange(readers_watched_, true)) return;
   context().peers().watch_all();
@@ -169,9 +169,9 @@ void MulticastSender::finish_sending(Instant now) {
 
 void MulticastSender::probe_tail(Instant now) {
   if (now < next_repeat_ || !block_) return;
-  // While other blocks still arrive, no rank can have finished, so a lost tail of this block delays
-  // no rank yet. The probe then waits for one more silence timeout, in which the right neighbour's
-  // handshake message probably arrives.
+  // While blocks of other ranks still arrive, no rank can have finished, so a lost tail of this
+  // rank's block delays no rank yet. The probe therefore waits for one more silence timeout, in
+  // which the right neighbour's handshake message probably arrives and makes the probe unnecessary.
   if (sent_all_ && !context().network().lossy()) {
     const Instant quiet = call_.cutoff->last_progress() + call_.cutoff->silence_timeout();
     if (now < quiet) {
@@ -180,8 +180,9 @@ void MulticastSender::probe_tail(Instant now) {
     }
   }
   repeat_after_ = std::min(repeat_after_ * 2, Nanoseconds(100'000'000));
-  // Each rank has a different interval. With equal intervals the probes of all ranks could exceed
-  // the posted receives every time, and the same probes would be lost every time.
+  // Each rank uses a different interval. With equal intervals the probes of all ranks would arrive
+  // together and might exceed the posted receives, so that the same probes would be lost every
+  // time.
   const std::uint32_t size = context().size();
   next_repeat_ = now + repeat_after_ * (size + index(context().rank())) / size;
   block_->send_tail_probe();

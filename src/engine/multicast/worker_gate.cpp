@@ -4,8 +4,8 @@
 
 namespace tutti::engine {
 
-// Reports completely sent blocks only when all workers have polled since, because the missing
-// chunks may still lie in the queue of another worker.
+// Reports a completely sent block only after all workers have polled once more, because missing
+// chunks of the block may still lie in a worker's queue.
 void WorkerGate::judge_ends(protocol::LossScanner& scanner) {
   if (ends_drain_ && call_.context->receiver().looked(*ends_drain_)) {
     for (const std::uint32_t b : pending_done_) scanner.ended(b);
@@ -62,7 +62,8 @@ void WorkerGate::unlock(Range psns) {
   for (std::uint32_t psn = psns.first; psn < end; ++psn) {
     if (!call_.fetch->reading(psn)) read_locked_.clear_atomic(psn);
   }
-  locked_answers_ = 0;  // later answers lock their chunks again, with a new grace period
+  // The next call of `lock` locks the chunks of all answers, in a new grace period.
+  locked_answers_ = 0;
 }
 
 }  // namespace tutti::engine

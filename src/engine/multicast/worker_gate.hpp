@@ -1,6 +1,7 @@
-// Coordinates a multicast collective with its receive workers. The workers poll once more before
-// silence, or the end of a block, counts as loss. Chunks that are being READ are locked, so that no
-// worker writes them. Without workers nothing is locked and no worker is awaited.
+// Coordinates a multicast collective with its receive workers. After silence or after the end of a
+// block, all workers poll once more before missing chunks count as lost. Chunks that are being READ
+// are locked, so that no worker writes them. Without workers nothing is locked and no worker is
+// awaited.
 #pragma once
 
 #include <cstddef>
@@ -57,7 +58,7 @@ class WorkerGate {
   std::size_t locked_answers_ = 0;
   ReceiveTeam::GracePeriod grace_;  ///< grace period that began when the chunks were locked
   std::vector<std::uint32_t> sender_done_;
-  /// Completely sent blocks that wait until the workers have polled.
+  /// Completely sent blocks that are reported once all workers have polled.
   std::vector<std::uint32_t> pending_done_;
   std::optional<std::uint64_t> ends_drain_;
   std::optional<std::uint64_t> cutoff_drain_;

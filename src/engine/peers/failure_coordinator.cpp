@@ -10,7 +10,7 @@ namespace tutti::engine {
 
 void FailureCoordinator::note(const Status& status, Rank lost, bool notify_peers) {
   if (noted()) return;
-  Status copy = status;  // nothing is noted if this throws
+  Status copy = status;  // copied first, so that nothing is noted if the copy throws
   lost_ = lost;
   if (notify_peers) finder_ = me_;
   notify_peers_ = notify_peers;
@@ -96,8 +96,8 @@ Status FailureCoordinator::undelivered_status(Rank from, Rank to, std::uint32_t 
       bytes, names_.of(from), names_.of(to));
 }
 
-// The epoch of a notice becomes the receiver's undelivered_bytes_. The upper half of the argument
-// is the finder if the epoch is not 0, and else 0 or the culprit + 1.
+// The notice's epoch is stored as undelivered_bytes_. The upper half of its argument is the rank
+// that found the failure if the epoch is not 0; otherwise it is 0, or 1 + the culprit's rank.
 void FailureCoordinator::on_notice(Rank from, const protocol::Message& notice) {
   const auto lost_index = static_cast<std::uint32_t>(notice.argument);
   const auto upper = static_cast<std::uint32_t>(notice.argument >> 32);
@@ -142,15 +142,15 @@ bool FailureCoordinator::settle(protocol::Outbox& notices) {
   for (std::uint32_t r = 0; r < size_; ++r) {
     if (tells(rank_of(r))) add_notice(rank_of(r), notices);
   }
-  // Nothing is settled if an exception came first, so that a second call settles the failure.
+  // The steps above may throw; then nothing is settled, and a second call settles the failure.
   settled_ = std::move(copy);
   over_.store(true, std::memory_order_release);
   return !notices.empty();
 }
 
 void FailureCoordinator::add_notice(Rank rank, protocol::Outbox& notices) const {
-  // If the notice reaches lost_, that rank is reachable. So the notice tells it that the finder,
-  // which got no answer, is the lost rank.
+  // A notice that reaches lost_ proves that lost_ is reachable after all. It therefore names the
+  // finder, which got no answer, as the lost rank.
   if (undelivered_bytes_ == protocol::kAlone && rank == lost_) {
     return notices.send(rank, protocol::MessageKind::failed, 0, index(finder_));
   }
@@ -160,8 +160,9 @@ void FailureCoordinator::add_notice(Rank rank, protocol::Outbox& notices) const 
   notices.send(rank, protocol::MessageKind::failed, undelivered_bytes_, upper << 32 | index(lost_));
 }
 
-/// The finder notifies all other ranks except a silent one. Its notice may not arrive, because a
-/// path or a connection of the finder is lost, so each notified rank notifies its neighbours.
+/// The rank that found the failure notifies all other ranks, except one that is silent. Each
+/// notified rank notifies its neighbours in turn, because a path or a connection of the finder may
+/// be lost.
 bool FailureCoordinator::tells(Rank rank) const {
   if (rank == me_) return false;
   if (!notify_peers_) return rank != told_by_ && rank != finder_ && neighbours(me_, rank);

@@ -33,32 +33,33 @@ class FailureCoordinator {
   /// Ends every collective of the communicator, here and at the peers. The error at the peers names
   /// this rank.
   void abort(const std::string& reason);
-  /// Like `abort`, but because of `culprit`, a rank of the job that need not be in this
-  /// communicator.
+  /// Ends every collective as `abort` does, but names `culprit` as the cause: a rank of the job
+  /// that need not be in this communicator.
   void abort_for(Rank culprit, const std::string& reason);
   /// Ends every collective, here and at the peers, because another communicator of the job failed
   /// with `cause`. The error at the peers names the rank at fault if `cause` names one.
   void fail_because(const Status& cause);
-  /// Ends every collective because of an unusable chunk of `source` that will not be sent again.
+  /// Ends every collective, because `source` sent a chunk that this rank cannot use and that
+  /// `source` will not send again.
   void fail_without_slow_path(Rank source);
-  /// Ends every collective because of an intact chunk of `source`, of `bytes` bytes, that does not
+  /// Ends every collective, because `source` sent an intact chunk of `bytes` bytes that does not
   /// fit the layout of this rank's call.
   void fail_with_other_sizes(Rank source, std::size_t bytes);
-  /// An error for calls of this rank and of `peer` that do not fit each other. Either rank may be
-  /// wrong, so both are at fault.
+  /// An error for a call of this rank that does not fit the call of `peer`. Either rank may be
+  /// wrong, so the error names both as ranks at fault.
   template <typename... Args>
   Status misfit(Rank peer, Code code, fmt::format_string<Args...> format, Args&&... args) const {
     return failure_of(names_.in_job({peer, me_}), code, format, std::forward<Args>(args)...);
   }
-  /// Handles a device's report that a peer is lost, or that longer packets do not reach it.
+  /// Handles a device's report that a peer is lost, or that only short packets reach it.
   void on_peer_failure(const device::Completion& completion);
   /// Handles the failure notice (MessageKind::failed) of rank `from`.
   void on_notice(Rank from, const protocol::Message& notice);
 
   /// Whether a failure was noted, so that the communicator has failed or is about to fail.
   bool noted() const { return !noted_.ok(); }
-  /// The settled failure, after which no collective runs; ok if there is none. Any thread may call
-  /// this function and `settled`.
+  /// The settled failure; ok if there is none. No collective runs after a failure is settled. Any
+  /// thread may call this function and `settled`.
   const Status& status() const;
   bool settled() const { return over_.load(std::memory_order_acquire); }
   /// The rank of this communicator whose loss was the cause; kNoRank: none. If the cause was
@@ -92,12 +93,12 @@ class FailureCoordinator {
   std::uint32_t size_;
   const RankNames& names_;
   Status noted_;
-  Status settled_;                 ///< unchanged once over_ is true
+  Status settled_;                 ///< the settled failure; constant once over_ is true
   std::atomic<bool> over_{false};  ///< true: the failure is settled
   bool notify_peers_ = false;
-  /// Length in bytes of packets that do not reach lost_ although shorter ones do; 0: lost_ is
-  /// silent; protocol::kAlone: lost_ and all other peers of the finder are silent;
-  /// protocol::kGaveUp: lost_ is the finder, which names itself.
+  /// Length in bytes of packets that do not reach lost_ although shorter ones do. 0: lost_ is
+  /// silent. protocol::kAlone: all peers of the rank that found the failure are silent, lost_
+  /// included. protocol::kGaveUp: lost_ found the failure and names itself.
   std::uint32_t undelivered_bytes_ = 0;
   Rank culprit_ = kNoRank;
   Rank finder_ = kNoRank;   ///< rank that found the failure; kNoRank: not known

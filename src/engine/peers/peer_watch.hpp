@@ -24,12 +24,13 @@ class PeerWatch {
         path_test_interval_(path_test_interval),
         path_test_at_(path_test_interval.count() > 0 ? Instant{} : kNever) {}
 
-  /// Watches a peer until `unwatch`, or `unwatch_all` once no collective runs.
+  /// Watches a peer until `unwatch` is called for it, or until `unwatch_all` is called because no
+  /// collective runs.
   void watch(Rank peer);
   void watch_all();
   /// Watches the ranks before and after this one.
   void watch_neighbours();
-  /// From now on the silence of this peer is no failure.
+  /// Stops watching a peer, so that its silence is no failure any more.
   void unwatch(Rank peer);
   void unwatch_all();
 

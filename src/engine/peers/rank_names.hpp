@@ -12,8 +12,8 @@ namespace tutti::engine {
 
 class RankNames {
  public:
-  /// `hosts` has the host name of each rank; it may be empty, or have empty entries. `members` has
-  /// the job rank of each rank; empty: both numbers are equal.
+  /// `hosts` has the host name of each rank; it may be empty or have empty entries. `members` has
+  /// the job rank of each rank; if it is empty, each rank has the same number in the job.
   RankNames(std::vector<std::string> hosts = {},  // NOLINT: implicit by design
             std::vector<Rank> members = {})
       : hosts_(std::move(hosts)), members_(std::move(members)) {}
@@ -26,7 +26,7 @@ class RankNames {
     return fmt::format("rank {}", index(rank));
   }
 
-  /// The numbers in the job of these ranks of the communicator, for Status::ranks.
+  /// Converts ranks of the communicator to ranks of the job, for Status::ranks.
   std::vector<Rank> in_job(std::vector<Rank> ranks) const {
     for (Rank& rank : ranks) {
       if (index(rank) < members_.size()) rank = members_[index(rank)];

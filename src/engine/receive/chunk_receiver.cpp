@@ -47,7 +47,7 @@ void ChunkReceiver::stop_workers() {
   team_.reset();
   set_resolver();
   stop_check_ = kNever;
-  // An error is ignored: queue pairs that can no longer be watched are still polled.
+  // An error is ignored, because `poll` reads even the queue pairs that the endpoint cannot watch.
   (void)endpoint_.use_receive_workers(false);
 }
 
@@ -165,7 +165,7 @@ bool ChunkReceiver::workers_stopped(Instant now) {
   if (stop_check_ == kNever) {
     team_->publish({.state = ReceiveView::State::closed, .epoch = operations_.next_epoch() - 1});
     team_->set_eager(true);
-    stopping_ = team_->grace();  // the last step that may throw
+    stopping_ = team_->grace();  // may throw; `stop_check_` is therefore set later
   }
   stop_check_ = now + kCheckInterval;
   if (!team_->passed(stopping_)) return false;

@@ -53,19 +53,20 @@ class ChunkReceiver : private device::PlacementResolver {
   /// Drops the chunks that have arrived; called after a failure. Unread datagrams would keep the
   /// wait descriptor readable, so that the owner could not sleep.
   void discard();
-  /// True if the last poll of the multicast queue pairs found nothing, so that missing chunks are
-  /// not just unread. With receive workers, `request_drain` asks them to poll, and `looked` tells
-  /// whether all of them have found nothing more.
+  /// True if the last poll of the multicast queue pairs found nothing, so that no missing chunk
+  /// merely waits there unread. With receive workers, `request_drain` asks them to poll, and
+  /// `looked` tells whether all of them have found nothing more.
   bool drained() const { return drained_; }
   std::uint64_t request_drain() { return team_ ? team_->request_drain() : 0; }
   bool looked(std::uint64_t drain) const { return team_ ? team_->looked(drain) : drained_; }
 
   /// Called when a collective has begun: delivers its chunks that arrived earlier.
   void begin(Instant now, Operation& operation);
-  /// The place of a collective that has ended, which is destroyed when no worker uses it any more.
+  /// Storage for a collective that has ended. The collective is destroyed when no worker uses it
+  /// any more.
   using Rest = std::shared_ptr<std::unique_ptr<Operation>>;
-  /// Called before a collective ends. The caller then moves the collective to the place returned;
-  /// null: there are no workers.
+  /// Called before a collective ends. Returns the storage to which the caller then moves the
+  /// collective; null if there are no workers.
   Rest end(std::uint32_t epoch);
   /// Called after a failure: true if no worker places chunks any more, so that the buffers may be
   /// given back.
@@ -94,8 +95,10 @@ class ChunkReceiver : private device::PlacementResolver {
   /// Number of rounds since the queue pairs were last polled.
   std::uint32_t rounds_without_poll_ = 0;
   std::unique_ptr<ReceiveTeam> team_;
-  ReceiveTeam::GracePeriod stopping_;  ///< grace period of the workers after a failure
-  /// Time of the next check whether workers have stopped, else kNever.
+  /// Grace period after which, following a failure, no worker places chunks.
+  ReceiveTeam::GracePeriod stopping_;
+  /// Time of the next check whether all workers have stopped after a failure; kNever: no check is
+  /// due.
   Instant stop_check_ = kNever;
 };
 

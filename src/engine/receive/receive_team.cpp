@@ -22,7 +22,7 @@ ReceiveTeam::ReceiveTeam(device::Endpoint& endpoint, std::uint32_t workers,
 void ReceiveTeam::publish(const ReceiveView& view) {
   auto next = std::make_shared<const ReceiveView>(view);
   Retired& old = keep(view_);
-  view_ = std::move(next);  // nothing throws from here on
+  view_ = std::move(next);  // no later step throws, so that no view is published only in part
   board_.view.store(view_.get(), std::memory_order_seq_cst);
   board_.publications.fetch_add(1, std::memory_order_seq_cst);
   note(old.grace);
@@ -35,7 +35,7 @@ void ReceiveTeam::retire(std::shared_ptr<const void> object) {
   note(keep(std::move(object)).grace);
 }
 
-/// Adds an object to the retired ones, with a grace period that is still to be noted.
+/// Adds an object to the retired ones. The caller then begins the object's grace period by `note`.
 ReceiveTeam::Retired& ReceiveTeam::keep(std::shared_ptr<const void> object) {
   std::erase_if(retired_, [this](const Retired& one) { return passed(one.grace); });
   return retired_.emplace_back(Retired{std::move(object), GracePeriod(workers_.size())});

@@ -39,7 +39,7 @@ class ReceiveTeam {
   void publish(const ReceiveView& view);
   /// The epoch of the collective in the view that was published last.
   std::uint32_t epoch() const { return view_->epoch; }
-  /// Keeps alive an object to which old views point, until no worker uses one of these views.
+  /// Keeps an object alive until no worker uses an old view that points to it.
   void retire(std::shared_ptr<const void> object);
   /// `grace` notes which workers have a batch in progress, and `passed` tells whether all these
   /// batches have ended. If `set_eager` was on before, the end of such a batch wakes the owner.

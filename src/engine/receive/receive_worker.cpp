@@ -19,7 +19,8 @@ class ReceiveWorker::Pin {
   Pin(const Pin&) = delete;
   Pin& operator=(const Pin&) = delete;
 
-  /// Returns the present view, which the read guard protects from the first call on.
+  /// Returns the present view. The first call takes the read guard, which protects the view from
+  /// then on.
   const ReceiveView& view() {
     if (view_ == nullptr) {
       move();

@@ -98,7 +98,7 @@ class ReceiveWorker : private device::PlacementResolver {
     unexpected,
     stale,
     malformed,
-    misfit,  ///< does not fit the layout of the collective being received
+    misfit,  ///< a chunk that does not fit the layout of the collective being received
     duplicate,
     unwanted,
   };
@@ -135,7 +135,7 @@ class ReceiveWorker : private device::PlacementResolver {
   std::array<device::ReceivedChunk, 256> chunks_;
   Stream* polled_ = nullptr;  ///< stream whose queue pair is being polled, else null
   Pin* poll_pin_ = nullptr;   ///< read guard of the poll in progress, else null
-  Misfit misfit_;             ///< constant while `misfit_reported_` is set
+  Misfit misfit_;             ///< misfit for the owner; constant while `misfit_reported_` is set
   std::atomic<bool> misfit_reported_{false};
   Status failure_;  ///< reason of the failure; constant once `failed_` is set
   std::atomic<bool> failed_{false};

@@ -46,12 +46,14 @@ class PacedCopy {
   }
 
  private:
-  static constexpr int kPauses = 3;  ///< number of pauses after a slice, each as long as the slice
+  /// Length of the pause after a slice, as a multiple of the slice's duration.
+  static constexpr int kPauses = 3;
 
   std::span<const std::byte> source_;
   std::span<std::byte> target_;
   Instant due_{};
-  std::optional<Instant> slice_began_;  ///< start of the last slice until its duration is known
+  /// Start of the last slice; nothing once its duration is known.
+  std::optional<Instant> slice_began_;
 };
 
 }  // namespace tutti::engine

@@ -60,7 +60,7 @@ std::uint64_t unexpected_bound(const schedule::Schedule& schedule, const schedul
     bytes = 0;
     for (const std::uint64_t size : blocks.sizes_bytes) bytes += size;
   } else if (varies(purpose.collective)) {
-    bytes = UINT64_MAX;  // the ranks know different sizes
+    bytes = UINT64_MAX;  // each rank knows other sizes, so all use the largest bound
   } else if (purpose.collective == schedule::Collective::gather ||
              purpose.collective == schedule::Collective::scatter) {
     bytes *= purpose.ranks;
@@ -135,7 +135,7 @@ Status ScheduleOperation::prepare_call() {
   unexpected_bytes_ = unexpected_bound(schedule, call_.shape);
   confirms_ = needs_every_rank(purpose.collective);
   for (schedule::BlockSizes& blocks : call_.shape.buffers)
-    blocks = {};  // the caller may free what these spans refer to, so they are not kept
+    blocks = {};  // dropped, because the caller may free the memory to which these spans refer
   space.departures.assign(schedule.tasks().size(), {});
   space.folded.assign(schedule.tasks().size(), 0);
   space.unsent.clear();
@@ -496,9 +496,9 @@ void ScheduleOperation::reduce(const Task& task, std::span<const std::byte> sour
   reducer_->combine(target.data(), operands, count);
 }
 
-/// Prepares this rank's contribution before the schedule uses it: for premultiplied_sum, multiplies
-/// it by the rank's factor; a call in place overwrites the contribution with the products, because
-/// the result overwrites them anyway. An Alltoall in place sends from a copy.
+/// Prepares this rank's contribution before the schedule uses it: multiplies it by the rank's
+/// factor for premultiplied_sum, and copies it for an Alltoall in place. A reduction in place
+/// stores the products in the caller's buffer, which the result overwrites anyway.
 void ScheduleOperation::prepare_contribution() {
   const bool scales = reducer_ && reducer_->operation() == ReduceOperation::premultiplied_sum;
   const bool in_place = !alias_.name.empty();

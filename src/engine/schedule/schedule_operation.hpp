@@ -1,6 +1,6 @@
-// A collective run from its schedule: the host's executor of task lists ([Inozemtsev12] 3, 4.1).
-// Messages up to the call's eager limit are copied into a SEND; longer ones go by rendezvous: the
-// receiver names its memory in a clear-to-send, and the sender WRITEs there with an immediate.
+// A collective that the host carries out from its schedule, a list of tasks ([Inozemtsev12] 3,
+// 4.1). Messages up to the call's eager limit are copied into a SEND; longer ones go by rendezvous:
+// the receiver names its memory in a clear-to-send, and the sender WRITEs there with an immediate.
 //
 // Multicast has a separate executor, MulticastOperation, which runs the tasks `multicast` and
 // `collect` together with their slow path; a schedule that mixes these with messages is refused.
@@ -31,8 +31,8 @@ namespace tutti::engine {
 struct ScheduleCall {
   Description description;  ///< names of the collective and the algorithm, as string literals
   std::shared_ptr<const schedule::Schedule> schedule;
-  /// Sizes of the call. The memory of its spans is needed until `create` returns; the eager limit
-  /// must be the same on all ranks.
+  /// Sizes of the call. The memory to which its spans refer must stay valid until `create` returns;
+  /// the eager limit must be the same on all ranks.
   schedule::Shape shape;
   std::span<const std::byte> send;  ///< send buffer, in use until the end
   std::span<std::byte> receive;     ///< receive buffer, in use until the end
@@ -103,8 +103,10 @@ class ScheduleOperation final : public Operation {
   std::shared_ptr<WorkspacePool> pool_;
   std::unique_ptr<ScheduleWorkspace> space_;
   std::optional<reduction::Reducer> reducer_;
-  schedule::Alias alias_;    ///< memory that the buffers of a call in place share
-  schedule::Extent result_;  ///< position of a reduction's result, at the ranks that receive one
+  /// Memory that the send and receive buffers share if the call is in place.
+  schedule::Alias alias_;
+  /// Position of a reduction's result; empty at a rank that receives none.
+  schedule::Extent result_;
   std::unique_ptr<protocol::ReadyBarrier> barrier_;
   protocol::Outbox outbox_;
   PacedCopy copy_;  ///< the paced copy in progress, which is the first of the workspace's copies

@@ -48,8 +48,8 @@ struct ScheduleWorkspace {
   /// By index into Schedule::arrivals(): memory for a keyed message that arrives by rendezvous.
   std::vector<std::vector<std::byte>> keyed;
   std::vector<std::byte> scratch;
-  /// This rank's contribution, where the caller's send buffer cannot serve: multiplied by its
-  /// factor, or copied out of the receive buffer.
+  /// This rank's contribution if the schedule cannot use the caller's send buffer: the contribution
+  /// multiplied by the rank's factor, or a copy from the receive buffer.
   std::vector<std::byte> contribution;
   std::array<std::optional<device::MemoryKey>, schedule::kBufferKinds> keys;
   /// By index into Schedule::arrivals(): memory key for a keyed message that arrives by rendezvous.

@@ -16,39 +16,47 @@ namespace tutti::protocol {
 enum class MessageKind : std::uint8_t {
   barrier = 1,  ///< ready barrier; argument: round and rate vote
   activate,     ///< activation: the receiver is the next sender of its chain and may begin
-  /// Chunk ranges that the sender misses; argument: 1 if they may not have been sent yet, else 0.
+  /// Requests the chunk ranges that the sender misses. The argument is 1 if the ranges may not have
+  /// been multicast yet, else 0.
   fetch_request,
   fetch_ready,  ///< answer: chunk ranges that may be READ now; argument: key of the sender's buffer
-  /// Answer: chunk ranges that have not arrived at the sender yet; `fetch_ready` follows.
+  /// Answer: chunk ranges that have not arrived at the sender yet. Once they arrive, the sender
+  /// sends `fetch_ready`.
   fetch_pending,
-  fetch_lost,          ///< answer: chunk ranges that the sender lost, too; `fetch_ready` follows
+  /// Answer: chunk ranges that the sender has lost, too. Once it has them, it sends `fetch_ready`.
+  fetch_lost,
   fetch_expired,       ///< answer: the sender has ended the collective and serves no READs
   retransmit_request,  ///< to a block's root: chunk ranges that at least two ranks lost
   final,               ///< the sender has every chunk of the collective
-  /// Report: all ranks of the sender's subtree have consumed a credit batch; argument: chain << 32
-  /// | batch.
+  /// Report of a credit batch that all ranks of the sender's subtree have consumed. The upper half
+  /// of the argument is the chain, the lower half is the batch.
   credit,
-  grant,  ///< credit: every rank has consumed a credit batch; argument: chain << 32 | batch
-  /// Failure notice. Lower half of the argument: the lost rank. Epoch: 0 if that rank is silent,
-  /// kAlone, kGaveUp, or the length of packets that do not reach it. Upper half of the argument, if
-  /// the epoch is 0: 1 + a rank of the job if the cause is outside this communicator, else 0. Upper
-  /// half with any other epoch: the rank that found the failure.
+  /// Credit: every rank has consumed a credit batch. The upper half of the argument is the chain,
+  /// the lower half is the batch.
+  grant,
+  /// Failure notice; the lower half of the argument is the lost rank. Epoch 0 means that this rank
+  /// is silent or, if the upper half is not 0, that the cause is rank (upper half - 1) of the job.
+  /// With any other epoch the upper half is the rank that found the failure, and the epoch is
+  /// kAlone, kGaveUp, or the length of the packets that do not reach the lost rank.
   failed,
   window,  ///< from an aggregator; argument: key of the receiver's part of the aggregator window
-  /// From an aggregator; argument: total number of segments of the call that the receiver may have
-  /// written.
+  /// Credit from an aggregator. The argument is the total number of segments of the call that the
+  /// receiver may have written.
   credit_batch,
-  refused,  ///< from an aggregator that ends the collective; argument: reason << 32 | rank at fault
-  leave,    ///< the sender starts no further collective
+  /// Refusal by an aggregator, which ends the collective. The upper half of the argument is the
+  /// reason, the lower half is the rank at fault.
+  refused,
+  leave,  ///< the sender starts no further collective
   /// Delivery ACK: the sender has every block that the receiver multicast up to this epoch.
   delivered,
-  /// Epoch: a slot exchange in which the sender misses the receiver's entry. Argument: 0 if the
-  /// receiver shall multicast the entry again, else 1 << 32 | epoch of the collective as whose data
-  /// the entry shall come over the reliable connection.
+  /// Slot NAK: the sender misses the receiver's entry of the slot exchange that the epoch numbers.
+  /// With argument 0 the receiver multicasts the entry again. With argument 1 << 32 | e it sends
+  /// the entry over the reliable connection, as data of the collective with epoch e.
   slot_nack,
   slot_ack_request,  ///< asks which slot exchange the receiver has finished last
-  /// Epoch: the last slot exchange that the sender has finished. Argument: 0, or, if the sender
-  /// closes its communicator, first epoch that it has not begun << 32 | 1.
+  /// Slot ACK: the epoch is the last slot exchange that the sender has finished. The argument is 0
+  /// or, if the sender closes its communicator, has bit 0 set and in its upper half the epoch of
+  /// the first collective that the sender has not begun.
   slot_ack,
   last_kind = slot_ack,
 };
@@ -57,7 +65,7 @@ enum class MessageKind : std::uint8_t {
 /// them when they are posted.
 inline constexpr std::size_t kMaxRanges = 28;
 
-/// Epoch of the failure notice of a finder that got no answer from any rank, so that the finder
+/// Epoch of a failure notice if no rank answered the rank that found the failure, so that this rank
 /// itself may be cut off.
 inline constexpr std::uint32_t kAlone = UINT32_MAX;
 /// Epoch of the failure notice of a rank that has given up and names itself.

@@ -16,8 +16,8 @@ CommunicatorOptions with_aggregators_of_environment(CommunicatorOptions options)
 /// Splits a list of addresses at its commas.
 std::vector<std::string> list_of_aggregators(std::string_view text);
 
-/// The options of the side communicator of a job and an aggregator: those options of `job` that
-/// apply to it, with UD multicast over the ip device.
+/// The options of a side communicator that connects a job with an aggregator: the options of `job`
+/// that apply to it, and UD multicast over the ip device.
 CommunicatorOptions side_options(const CommunicatorOptions& job);
 
 }  // namespace tutti::runtime

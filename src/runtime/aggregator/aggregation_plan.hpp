@@ -35,7 +35,7 @@ struct AggregationPlan {
 Bytes encode(const AggregationPlan& plan);
 Result<AggregationPlan> decode_aggregation_plan(std::span<const std::byte> bytes);
 
-/// Seals a plan for the ranks that have `key`. A key seals one plan only.
+/// Encrypts a plan for the ranks that have `key`. A key must not be used for a second plan.
 Result<Bytes> seal(const AggregationPlan& plan, const crypto::Secret& key);
 Result<AggregationPlan> unseal_aggregation_plan(std::span<const std::byte> bytes,
                                                 const crypto::Secret& key);

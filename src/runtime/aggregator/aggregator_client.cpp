@@ -25,8 +25,8 @@ namespace tutti::runtime {
 
 namespace {
 
-// Length in bytes of the shortest part into which a call is cut for several aggregators. With
-// shorter parts, the messages of more aggregators would cost more time than they save.
+// If several aggregators share a call, each reduces a part of at least this length in bytes. With
+// shorter parts, the additional messages would cost more time than the additional aggregators save.
 constexpr std::uint64_t kMinPartBytes = 64 * 1024;
 // Time for which a leaving rank waits for the other ranks to leave.
 constexpr Nanoseconds kLeavePatience{1'000'000'000};
@@ -43,8 +43,8 @@ engine::InNetworkKind kind_of(Collective collective) {
                                           : engine::InNetworkKind::allreduce;
 }
 
-/// `status` without the aggregator among the ranks at fault: it is no rank of the job, which has
-/// `size` ranks.
+/// Removes the aggregator from the ranks at fault of `status`. The job has `size` ranks, and the
+/// aggregator is not one of them.
 Status without_aggregator(const Status& status, std::uint32_t size) {
   std::vector<Rank> ranks(status.ranks().begin(), status.ranks().end());
   if (std::erase_if(ranks, [size](Rank rank) { return index(rank) >= size; }) == 0) return status;
@@ -62,7 +62,8 @@ Result<std::shared_ptr<Aggregation>> Aggregation::create(Bootstrap& bootstrap,
                                                          const crypto::Secret& key) {
   std::shared_ptr<Aggregation> made(
       new Aggregation(bootstrap.rank(), bootstrap.size(), std::move(progress)));
-  // The plan has the unique ids of the side communicators, which are keys, so it is sealed.
+  // The plan is sealed, because it contains the unique ids of the side communicators: a process
+  // that has such an id can join.
   Result<Bytes> own = Bytes();
   if (bootstrap.rank() == rank_of(0)) {
     own = seal(make_aggregation_plan(options, bootstrap.size(), number), key);
@@ -77,7 +78,7 @@ Result<std::shared_ptr<Aggregation>> Aggregation::create(Bootstrap& bootstrap,
     if (!status.ok()) break;
     status = made->join(side.address, side.unique_id, side.terms, options, number++);
   }
-  // Either all ranks use the aggregators or none does.
+  // The ranks exchange their results, because either all of them use the aggregators or none does.
   auto ends =
       bootstrap.allgather(encode(AggregationPlan{status, false, {}}), options.create_timeout);
   if (!ends) return ends.status();
@@ -86,7 +87,8 @@ Result<std::shared_ptr<Aggregation>> Aggregation::create(Bootstrap& bootstrap,
     const Status& one = end ? end->status : end.status();
     if (one.ok()) continue;
     made->sides_.clear();
-    // A failure of the plan is the same on all ranks, so the error names no rank.
+    // All ranks get the same plan from rank 0, so an error in the plan names no rank. Any other
+    // error names the rank on which it occurred.
     made->reason_ = plan->status.ok() ? failure(one.code(), "rank {}: {}", r, one.message()) : one;
     if (!plan->fallback) return made->reason_;
     return made;
@@ -217,7 +219,7 @@ class Aggregation::CompletionGroup {
 };
 
 struct Aggregation::Prepared {
-  engine::InNetworkCall call;  ///< the call; its `elements` counts a whole block
+  engine::InNetworkCall call;  ///< the call; `elements` is the length of a whole block
   engine::InNetworkBuffers buffers;
   std::span<std::byte> output;
   reduction::Reducer reducer;

@@ -39,9 +39,9 @@ class Progress;
 struct ReductionCall {
   DataType type = DataType::float32;
   ReduceOperation operation = ReduceOperation::sum;
-  /// The fold order. If none is given: rank order, or an order with the same bits and less traffic.
-  /// FoldOrder::ring gives a Reduce-Scatter the bits of a ring; each rank then adds its own
-  /// contribution to its block itself, which saves traffic.
+  /// The fold order. If none is given, the route folds in rank order, or in an order that gives the
+  /// same bits with less traffic. FoldOrder::ring gives a Reduce-Scatter the bits of the ring
+  /// algorithm; each rank then adds its own contribution to its block itself, which saves traffic.
   std::optional<engine::FoldOrder> order{};
   /// For premultiplied_sum: this rank's factor, one element of the type.
   std::span<const std::byte> factor{};
@@ -52,10 +52,10 @@ struct ReductionCall {
 /// The route of calls through aggregators.
 class Aggregation final : public CallRoute {
  public:
-  /// Joins the aggregators that the options of rank 0 name; every rank must call it. The side
-  /// communicators use `progress`, and have numbers from `number` on. A failure is the same on all
-  /// ranks; with `aggregator_fallback` the result is then an object that is not active. `key` is a
-  /// key that only the ranks of the job have.
+  /// Joins the aggregators that the options of rank 0 name; every rank must call this function. The
+  /// side communicators are served by `progress` and get consecutive numbers from `number` on. If
+  /// it fails, it fails on all ranks; with the option `aggregator_fallback` it then returns a route
+  /// that is not active instead of the error. Only the ranks of the job have `key`.
   static Result<std::shared_ptr<Aggregation>> create(Bootstrap& bootstrap,
                                                      const CommunicatorOptions& options,
                                                      std::shared_ptr<Progress> progress,
@@ -76,7 +76,7 @@ class Aggregation final : public CallRoute {
   /// Counters of all side communicators together.
   CounterList counters() const override;
 
-  /// True for a reduction that names this route or no algorithm, if the route is active.
+  /// True if the route is active and `call` is a reduction that names this route or no algorithm.
   bool serves(const CollectiveCall& call) const override;
   Outcome start(const CollectiveCall& call) override;
   Result<std::string> algorithm_of(const CollectiveCall& call) override;

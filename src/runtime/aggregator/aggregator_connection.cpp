@@ -42,8 +42,8 @@ Status unreachable(const std::string& address, const Status& why) {
                  address, why.message());
 }
 
-/// The error of a connection that was opened. Only TLS returns `invalid_argument`: the keys then
-/// differ.
+/// The error of a connection that failed after it was opened. The code `invalid_argument` comes
+/// only from TLS and means that the two ends have different keys.
 Status not_served(const std::string& address, const Status& why) {
   if (why.code() != Code::invalid_argument) return unreachable(address, why);
   return failure(Code::invalid_argument,

@@ -50,8 +50,7 @@ struct JoinRequest {
   std::string job;          ///< name of the client for the aggregator's log: "host:process"
   std::uint32_t ranks = 0;  ///< number of ranks, the aggregator not counted
   std::uint16_t communicator = 0;
-  /// The options of the job, of which ipv6, authenticate, multicast_hops and both timeouts are
-  /// sent.
+  /// The options of the job. Only ipv6, authenticate, multicast_hops and both timeouts are sent.
   CommunicatorOptions options{};
 };
 
@@ -72,7 +71,7 @@ Result<JoinReply> decode_join_reply(std::span<const std::byte> bytes);
 using ServiceKey = Bytes;
 
 /// Finds the service key: in `file`, else in the file that TUTTI_AGGREGATOR_KEY_FILE names, else in
-/// TUTTI_AGGREGATOR_KEY itself; surrounding white space does not count. Refuses a key of fewer than
+/// TUTTI_AGGREGATOR_KEY itself; white space around the key is ignored. Refuses a key of fewer than
 /// 16 or more than 1024 bytes, and, as read_key_file does, a file that another user owns or can
 /// open.
 Result<ServiceKey> find_service_key(const std::string& file = {});

@@ -35,7 +35,8 @@ namespace tutti::runtime {
 namespace {
 
 constexpr auto kVisitTimeout = std::chrono::seconds(5);
-// Time that a job has to ask its other aggregators before it must begin.
+// Longest time from the reply to a job until the job begins. In this time the job asks its other
+// aggregators.
 constexpr auto kGoTimeout = std::chrono::seconds(30);
 constexpr std::uint32_t kMinSlots = 4;
 constexpr Nanoseconds kSpin{20'000};
@@ -95,7 +96,7 @@ class AggregatorService::Parts {
   struct Visit {
     std::thread thread;
     Strangers::Number number = 0;
-    /// Descriptor of the connection while it is a stranger, else -1.
+    /// Descriptor of the connection while the connection is a stranger, else -1.
     int stranger = -1;
     JobEnd end;
     bool over = false;
@@ -219,7 +220,7 @@ void AggregatorService::Parts::accept_one() {
   }
 }
 
-/// Ends the connection and the thread of the stranger that exceeds a limit, if any.
+/// If there are too many strangers, ends the connection and the thread of one of them.
 void AggregatorService::Parts::drop_surplus() {
   std::thread thread;
   {
@@ -370,7 +371,7 @@ Status AggregatorService::Parts::serve(Visit& visit, const JoinRequest& request,
   progress_->submit(state.context(), std::make_unique<engine::ReduceOperation>(window), false);
   const Status end = visit.end.wait();
   progress_->with_engine([&] {
-    // The aggregator ends this job, so the ranks must learn of it at once.
+    // The aggregator itself may have ended the job, so it notifies the ranks at once.
     if (end.code() == Code::aborted) {
       state.context().failures().abort(end.message());
       state.context().poll(now());

@@ -24,7 +24,8 @@ namespace tutti::runtime {
 struct AggregatorOptions {
   Endpoint listen;  ///< address to listen at; host "": every address, port 0: a free port
   ServiceKey key;   ///< key of the service, as find_service_key returns it
-  /// Interface of the jobs' traffic; empty: that of TUTTI_INTERFACE, else chosen automatically.
+  /// Network interface for the jobs' traffic. If empty, TUTTI_INTERFACE names the interface; if
+  /// this variable is not set either, the interface is chosen automatically.
   std::string interface;
   /// Largest number of bytes of all windows together.
   std::uint64_t memory_bytes = std::uint64_t{1} << 30;
@@ -32,7 +33,7 @@ struct AggregatorOptions {
   engine::WindowConfig terms;  ///< window offered to a job; with fewer slots if memory is short
   /// Longest time from the start of a connection to its request.
   Nanoseconds hello_timeout = std::chrono::seconds(2);
-  std::size_t max_strangers = 128;  ///< connections without a request, see Strangers::limits
+  std::size_t max_strangers = 128;  ///< largest number of connections without a request
   /// Receives one line of log for each job that joins, ends or fails, and for refused connections,
   /// at most ten a second. Any thread of the service may call it.
   std::function<void(const std::string&)> log;
@@ -52,8 +53,8 @@ class AggregatorService {
   std::uint16_t port() const;
   /// Number of communicators that the aggregator has admitted and that have not ended.
   std::uint32_t jobs() const;
-  /// Every protocol counter by name, summed over all jobs, ended ones included, and
-  /// "connections_refused".
+  /// The name and the value of every protocol counter, summed over all jobs including those that
+  /// have ended, and of the counter "connections_refused".
   std::vector<std::pair<std::string, std::uint64_t>> counters() const;
 
  private:

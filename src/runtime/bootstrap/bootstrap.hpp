@@ -32,8 +32,8 @@ class Bootstrap {
   /// the error names the ranks that did not take part.
   virtual Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine,
                                                Nanoseconds timeout) = 0;
-  /// The key that this bootstrap gives to the ranks of the job and to no other process, such as
-  /// that of a unique id; null: none.
+  /// A key that only the ranks of the job get from this bootstrap, for example by a unique id; null
+  /// if this bootstrap gives no key.
   virtual const crypto::Secret* key() const { return nullptr; }
 };
 

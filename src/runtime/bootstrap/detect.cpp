@@ -72,8 +72,8 @@ Made from_request(const std::string& request, const Environment& environment, Na
                  request);
 }
 
-/// Open MPI sets rank and size even if PMIx cannot be used; the user must then give the address of
-/// rank 0.
+/// Makes the bootstrap of a process that Open MPI started without usable PMIx. Open MPI then sets
+/// only rank and size, and the user must give the address of rank 0.
 Made from_open_mpi(const Environment& environment, Nanoseconds timeout, Key key) {
   const auto place = read_place(environment, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE");
   if (!place.ok()) return place.status();

@@ -11,7 +11,8 @@
 
 namespace tutti::runtime {
 
-/// In this file, `key` is the key of the job, if it has one: the store then speaks TLS.
+/// In this file, `key` is the job key, or nothing if the job has no key. With a key the store
+/// speaks TLS.
 
 /// The bootstrap env:// by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT. TUTTI_MASTER_PORT
 /// overrides MASTER_PORT; if torchrun uses MASTER_PORT for its own store, Tutti uses the next port.

@@ -23,7 +23,8 @@ constexpr auto kLongestLook = std::chrono::milliseconds(20);
 
 constexpr const char* kRemedy = "remove it, or set TUTTI_RUN_ID to a new value";
 
-/// Adds to an error of a file the remedy for files that an earlier job has left over.
+/// Adds to an error about a file the remedy for the case that an earlier job has left the file
+/// behind.
 Status left_over(const Status& status) {
   return failure_from(status, "{}. If the file is left over from an earlier job, {}",
                       status.message(), kRemedy);
@@ -37,7 +38,8 @@ Status write_whole(const std::string& path, std::span<const std::byte> bytes) {
   const auto file = device::create_private_file(draft);
   if (!file) return left_over(file.status());
   Status status = device::write_all(*file, bytes, draft);
-  // Unlike rename(), link() never replaces a file.
+  // The file gets its final name by link(), which, unlike rename(), never replaces an existing
+  // file.
   if (status.ok() && link(draft.c_str(), path.c_str()) != 0) {
     status = left_over(system_failure(errno, "cannot name {} {}", draft, path));
   }

@@ -35,7 +35,7 @@ class Exchange {
                       "{} did not join exchange {} of the bootstrap within {}",
                       describe_ranks(missing()), exchange_, describe_duration(timeout)));
     }
-    // A failure does not affect an exchange that was completed before it.
+    // If this rank's exchange was completed before the failure, the rank still gets the result.
     if (exchange_ != my_exchange) return latest_;
     return failed_;
   }

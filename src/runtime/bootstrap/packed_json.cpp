@@ -11,8 +11,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-/// Accepts every value up to the permitted depth. The parser recurses once per level, and only
-/// after this handler has accepted the level.
+/// Accepts every value up to the permitted depth. The parser calls this handler before it recurses
+/// into an array or object, so the limit also bounds the parser's stack.
 class DepthLimit final : public nlohmann::json_sax<Json> {
  public:
   bool exceeded() const { return depth_ > kMaxPackedDepth; }

@@ -1,5 +1,5 @@
 // Reads numbers from the packed JSON of another process. If a number does not fit the requested
-// type, the JSON library rounds or wraps it, but these functions fail.
+// type, these functions fail, whereas the JSON library would round or wrap the number.
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,7 @@ namespace tutti::runtime {
 
 namespace {
 
-constexpr std::size_t kHeaderBytes = 16;  // whether there is a color, the color, the key
+constexpr std::size_t kHeaderBytes = 16;  // fields: color flag (0 or 1), color, key
 
 Bytes encode(const SplitChoice& choice) {
   Bytes bytes;
@@ -53,7 +53,8 @@ Result<SplitChoice> SplitChoice::of_named(std::vector<Rank> named, Rank me, std:
   SplitChoice choice;
   const auto own = std::find(named.begin(), named.end(), me);
   if (own == named.end()) return choice;
-  // Lists of different communicators have no rank in common, so their first ranks differ.
+  // The first rank of the list serves as color: the lists of different communicators have no rank
+  // in common, so they differ in their first rank.
   choice.color = index(named.front());
   choice.key = own - named.begin();
   choice.named = std::move(named);

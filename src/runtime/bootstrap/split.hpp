@@ -1,4 +1,4 @@
-// Computes the members of the communicators into which the ranks of a communicator split it.
+// Computes the members of the new communicators when a communicator is split.
 #pragma once
 
 #include <cstdint>
@@ -19,13 +19,14 @@ struct SplitChoice {
   /// The ranks of the new communicator, if the caller has named them; empty: only colors decide.
   std::vector<Rank> named{};
 
-  /// The choice of rank `me` for a communicator of the named ranks, in their order.
+  /// The choice by which rank `me` joins a communicator of the ranks `named`, which keep the order
+  /// of this list.
   static Result<SplitChoice> of_named(std::vector<Rank> named, Rank me, std::uint32_t size);
 };
 
-/// Exchanges the choices of all ranks of `whole` and returns the members of this rank's
-/// communicator, in order; empty: this rank joins none. Fails if a member has named other ranks
-/// than this rank.
+/// Exchanges the choices of all ranks of `whole` and returns the members of this rank's new
+/// communicator, in order; an empty list if this rank joins none. Fails if a member has named a
+/// different list of ranks than this rank.
 Result<std::vector<Rank>> agree_on_split(Bootstrap& whole, const SplitChoice& mine,
                                          Nanoseconds timeout);
 

@@ -8,7 +8,7 @@ namespace tutti::runtime {
 
 namespace {
 
-// The first byte of a contribution.
+// The first byte of a contribution says whether the rank has finished or still exchanges data.
 constexpr std::byte kFinished{0};
 constexpr std::byte kExchanges{1};
 

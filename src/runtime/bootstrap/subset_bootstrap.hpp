@@ -1,5 +1,5 @@
-// A bootstrap among a subset of the ranks of another bootstrap. All ranks of the whole bootstrap
-// exchange at the same time, each within its own subset, until the last of them has finished.
+// A bootstrap for a subset of the ranks of another bootstrap. All subsets share the exchanges of
+// the whole bootstrap, so every rank takes part in them until the last rank has finished.
 #pragma once
 
 #include <span>
@@ -11,11 +11,11 @@
 
 namespace tutti::runtime {
 
-/// Each rank must end its part by `finish`, also after an error, because the other subsets wait for
-/// it.
+/// Each rank must call `finish` at the end, even after an error, because the other subsets wait for
+/// every rank.
 class SubsetBootstrap final : public Bootstrap {
  public:
-  /// `members` are ranks of `whole`. The rank of a caller that is not a member is size().
+  /// `members` are ranks of `whole`. In a process that is not a member, rank() returns size().
   SubsetBootstrap(Bootstrap& whole, std::vector<Rank> members)
       : whole_(whole), members_(std::move(members)) {}
 

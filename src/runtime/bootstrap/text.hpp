@@ -17,13 +17,14 @@ namespace tutti::runtime {
 /// "and N more".
 std::string describe_ranks(std::span<const std::uint32_t> ranks);
 
-/// Ranks as numbers with their type, for Status::ranks.
+/// Converts plain numbers to values of type Rank, for Status::ranks.
 std::vector<Rank> to_ranks(std::span<const std::uint32_t> ranks);
 
 /// A duration as text in seconds or milliseconds, such as "1.5 s".
 std::string describe_duration(Nanoseconds duration);
 
-/// A text of another process for a log: bytes other than printable ASCII become "\xNN".
+/// Makes a text from another process safe for a log: bytes other than printable ASCII become
+/// "\xNN".
 std::string printable(std::string_view text);
 
 /// Parses a decimal number from 0 to `max`. Returns nothing if the text has a sign, blanks or any

@@ -47,7 +47,7 @@ class Offers {
   }
 
  private:
-  /// Forgets, in a child of fork(), the stores that the parent serves.
+  /// In a child of fork(), drops the stores from the map, because the parent serves them.
   void leave_to_parent() {
     if (!home_.left()) return;
     servers_.clear();
@@ -88,8 +88,8 @@ Result<Parts> take_apart(const UniqueId& id) {
   return Parts{std::string(token), {std::string(host), static_cast<std::uint16_t>(*port)}};
 }
 
-/// The key of the job. It is derived with a label, so that the store's token, a hash of the same
-/// text, does not reveal it.
+/// The job key, derived from the random text of the unique id with a label. The store's token is a
+/// hash of the same text; because of the label it does not reveal the key.
 Result<crypto::Secret> key_of(const std::string& token) {
   crypto::Secret key;
   const Status status =

@@ -1,5 +1,5 @@
-// Runs the calls of the public handles, so that no exception leaves a call, and no call has an
-// effect in a child of fork().
+// Wrappers in which the functions of the public handles run their work, so that no exception leaves
+// these functions and they have no effect in a child of fork().
 #pragma once
 
 #include "runtime/communicator/communicator_impl.hpp"
@@ -17,8 +17,9 @@ auto at_home(const CommunicatorImpl& owner, Work&& work) -> decltype(work()) {
   });
 }
 
-/// As at_home, for a call that returns no status: in a child of fork() it does nothing and does not
-/// log, because a thread of the parent may hold the lock of the log.
+/// Does the same as at_home for a call that returns no status. In a child of fork() it does
+/// nothing; it does not even log, because a thread of the parent may have held the log's lock at
+/// the fork.
 template <typename Work>
 auto logged_at_home(const CommunicatorImpl& owner, Work&& work) -> decltype(work()) {
   return logged([&] { return owner.check_home() ? work() : decltype(work())(); });

@@ -62,8 +62,8 @@ Status check_varying(const CollectiveCall& call, const Blocks& blocks, std::uint
   return {};
 }
 
-/// Checks blocks of different sizes, and that this rank's own block has `own_bytes` bytes, its size
-/// in the other buffer.
+/// Checks the blocks of a buffer whose blocks differ in size. This rank's own block must have
+/// `own_bytes` bytes, because it has this size in the call's other buffer.
 Status check_varying(const CollectiveCall& call, const Blocks& blocks, std::uint64_t own_bytes,
                      Rank rank, std::uint32_t size) {
   if (Status status = check_varying(call, blocks, size); !status) return status;

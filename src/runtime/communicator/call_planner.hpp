@@ -30,7 +30,7 @@ struct CallerFacts {
   std::uint64_t max_data_bytes = 0;  ///< largest payload of a message, in bytes
   std::uint32_t chunk_bytes = 0;     ///< size of a multicast chunk, in bytes; 0: no multicast
   std::string device{};              ///< name of the communicator's device
-  /// Reason why nothing is multicast; empty: the network passes multicast.
+  /// The reason why the communicator does not use multicast; empty if it does.
   std::string no_multicast{};
   /// Size in bytes of the largest block that a slot exchange carries; nothing if the device has no
   /// slots.
@@ -63,12 +63,12 @@ class CallPlanner {
   Result<PlannedCall> plan(const CollectiveCall& call);
   /// Makes the operation for one run of a planned call.
   Result<std::unique_ptr<engine::Operation>> make(const PlannedCall& planned);
-  /// Makes the operation for one run of a call that is not planned yet: plans it first, unless it
-  /// is a slot exchange. Fails as `plan` does.
+  /// Makes the operation for one run of a call that is not planned yet. A slot exchange needs no
+  /// plan; any other call is planned first, with the errors of `plan`.
   Result<std::unique_ptr<engine::Operation>> make(const CollectiveCall& call);
 
   const collectives::ChoiceTable& choices() const { return choices_; }
-  /// A sentence that names the algorithm rules of the environment that do not apply to this
+  /// A sentence about the algorithm rules that the environment gives but that do not apply to this
   /// communicator; empty if all rules apply.
   std::string complaint() const;
 
@@ -88,7 +88,7 @@ class CallPlanner {
            block_bytes_of(call, facts_.size) < limit_bytes;
   }
   Result<std::unique_ptr<engine::Operation>> make_operation(const PlannedCall& planned);
-  /// Fails if a multicast call has more chunks than there are PSNs.
+  /// Fails if a multicast call has more chunks than there are packet sequence numbers (PSNs).
   Status check_chunks(const CollectiveCall& call, std::uint64_t block_bytes) const;
   bool fits_slot(Collective collective, std::string_view algorithm,
                  std::uint64_t block_bytes) const;

@@ -70,8 +70,8 @@ void end_operations(engine::CommunicatorContext& context, const Status& why) {
 }
 
 Status close_context(engine::CommunicatorContext& context, Instant deadline) {
-  // A failure that was recorded since the last poll is carried out first, so that the peers learn
-  // of it.
+  // Polls once before closing, so that a failure recorded since the last poll still reaches the
+  // peers.
   poll_context(context);
   EnginePoller::run_contained(context, [&] {
     context.closing().begin(now());
@@ -93,7 +93,8 @@ Status close_context(engine::CommunicatorContext& context, Instant deadline) {
   }
   linger(context, kCloseLinger, deadline);
   EnginePoller::run_contained(context, [&] {
-    // A call that is still under way here may never end at a peer.
+    // A call that is still under way is aborted, because without this rank it may never end at a
+    // peer.
     if (context.busy()) {
       context.failures().abort(fmt::format(
           "{} has closed its communicator while a call was under way: complete all calls first",
@@ -103,8 +104,8 @@ Status close_context(engine::CommunicatorContext& context, Instant deadline) {
     }
     return true;
   });
-  // This wait is short, because a peer that closes at the same time does not acknowledge the
-  // announcement.
+  // The wait for the ACKs of the announcement is short, because a peer that closes at the same time
+  // never sends one.
   poll_context(context);
   linger(context, kAnnouncementLinger, deadline);
   return end;

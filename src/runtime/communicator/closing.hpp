@@ -8,14 +8,14 @@
 
 namespace tutti::runtime {
 
-/// Polls a context that the engine no longer serves until the peers need nothing more from it, for
-/// a few seconds and until `deadline` at most; notices of a failure get a fraction of a second
-/// more. Only this rank can retransmit its lost messages, so it must poll until then. Returns the
-/// failure of the context, or Code::timeout if the deadline ended the service of the peers.
+/// Polls a context that the engine no longer serves, because only this rank can retransmit its lost
+/// messages. The polling ends when the peers need nothing more from this rank, after a few seconds,
+/// or at `deadline`; notices of a failure may take a fraction of a second more. Returns the failure
+/// of the context, or Code::timeout if the deadline passed before the peers were served.
 Status close_context(engine::CommunicatorContext& context, Instant deadline);
 
-/// Fails a context that no engine serves, with notices to the peers, and polls it until no
-/// collective uses memory of its caller.
+/// Ends all collectives of a context that no engine serves: notifies the peers of the failure
+/// `why`, and polls the context until no collective uses its caller's memory any more.
 void end_operations(engine::CommunicatorContext& context, const Status& why);
 
 /// Sleeps until the endpoint is readable, but at most one millisecond, because the caller must

@@ -61,13 +61,13 @@ Result<bool> wait_until(const runtime::RequestState& request, Instant deadline) 
   return request.communicator->progress()->wait(*request.completion, deadline);
 }
 
-/// Converts ranks of a communicator to the same ranks as numbered in the job.
+/// Converts rank numbers of a communicator to the job's rank numbers.
 std::set<Rank> in_job(const engine::RankNames& names, const std::set<Rank>& ranks) {
   const std::vector<Rank> job_ranks = names.in_job({ranks.begin(), ranks.end()});
   return {job_ranks.begin(), job_ranks.end()};
 }
 
-/// The data for which a call waits, with the ranks as those of the job.
+/// The data for which a call waits; ranks are given by their numbers in the job.
 engine::Missing missing_of(const runtime::RequestState& request) {
   engine::CommunicatorContext& context = request.communicator->context();
   engine::Missing missing = request.communicator->progress()->with_engine(
@@ -85,7 +85,7 @@ std::vector<Rank> missing_ranks(std::span<const runtime::RequestState* const> re
 
 double seconds_of(Nanoseconds time) { return static_cast<double>(time.count()) / 1e9; }
 
-/// The key of a new communicator, which for a duplicate comes from its parent; empty: none.
+/// The key of a new communicator; nothing if it has none. A duplicate gets its key from its parent.
 Result<std::optional<crypto::Secret>> job_key_of(const runtime::Bootstrap& bootstrap,
                                                  const CommunicatorOptions& options,
                                                  const runtime::CommunicatorImpl* parent) {
@@ -378,7 +378,8 @@ std::uint32_t Communicator::size() const { return state_->size(); }
 Status Communicator::on_completion(Request& request, std::function<void(const Status&)> callback) {
   if (!request.state_) return no_request();
   engine::Completion& completion = *request.state_->completion;
-  // The request may belong to another communicator, which may have another engine.
+  // The engine of the request's own communicator is used: the request may belong to another
+  // communicator than this one, with another engine.
   runtime::Progress* const progress = request.state_->communicator->progress().get();
   return at_home(*request.state_->communicator, [&]() -> Status {
     // While this thread owns the engine no other thread polls, so the collective cannot complete
@@ -401,15 +402,16 @@ Status Communicator::status() const {
   return at_home(*state_, [&]() -> Status {
     Status known = state_->status();
     if (!known) return known;
-    // The notice of a peer may have arrived while no thread polled.
+    // A peer's notice of a failure may have arrived while no thread polled, so this thread polls
+    // once.
     state_->progress()->poll_quietly();
     return state_->status();
   });
 }
 
 void Communicator::abort(const std::string& reason) {
-  // If a completion callback calls abort(), the round of polling that runs the callback carries out
-  // the abort, too.
+  // A completion callback may call abort(). This function then does not poll, because the round of
+  // polling that runs the callback also carries out the abort.
   logged_at_home(*state_, [&] {
     const bool within_callback = state_->progress()->caller_owns_engine();
     state_->progress()->with_engine([&] {

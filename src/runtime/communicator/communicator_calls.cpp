@@ -35,7 +35,8 @@ Status start_all(Communicator& communicator, std::span<const CollectiveCall> cal
     std::vector<runtime::CallRoute::PreparedRun> runs;
     for (std::size_t i = 0; i < calls.size(); ++i) {
       CollectiveCall call = calls[i];
-      call.options.will_wait |= i + 1 < calls.size();  // the last start wakes the progress thread
+      // Only the last start wakes the progress thread.
+      call.options.will_wait |= i + 1 < calls.size();
       auto run = state.route_of(call).prepare(call);
       if (!run) return failure_from(run.status(), "call {}: {}", i, run.status().message());
       runs.push_back(std::move(*run));
@@ -201,7 +202,7 @@ Result<Request> Communicator::reduce_scatterv(std::span<const std::byte> all,
 Result<Request> Communicator::send(std::span<const std::byte> message, Rank to, std::uint64_t tag,
                                    const MessageOptions& options) {
   return at_home(*state_, [&]() -> Result<Request> {
-    // The engine only reads the buffer of a send.
+    // The const_cast is safe, because the engine only reads the buffer of a send.
     auto* const bytes = const_cast<std::byte*>(message.data());
     auto request = state_->start({.kind = engine::TaggedCall::Kind::send,
                                   .peer = to,

@@ -74,7 +74,7 @@ Status CommunicatorImpl::end_calls(Instant deadline, Nanoseconds timeout) {
     });
     poll_routes();
   });
-  // Receive workers may have to finish a step before a call can end.
+  // An aborted call may not end at once, because receive workers may first have to finish a step.
   constexpr Nanoseconds kAbortPatience{1'000'000'000};
   (void)await_calls(now() + kAbortPatience);
   return failure(
@@ -150,8 +150,8 @@ Status CommunicatorImpl::status() const {
     return failure(Code::invalid_argument,
                    "rank {}: the communicator was finalized: create a new one", index(rank()));
   }
-  // The engine's route is the last one. Its failure is returned first: it holds the first cause,
-  // because check_usable passes a failure of another route on to it.
+  // The loop begins with the last route, the engine's. Its failure is the first cause, because
+  // check_usable passes the failure of any other route on to the engine.
   for (auto route = routes_.rbegin(); route != routes_.rend(); ++route) {
     if (Status failed = (*route)->status(); !failed) return failed;
   }
@@ -161,8 +161,8 @@ Status CommunicatorImpl::status() const {
 Status CommunicatorImpl::check_usable() {
   const Status failed = status();
   if (failed.ok()) return {};
-  // After a failure of a side communicator, this rank starts no call by the engine either. The
-  // engine must fail, too, so that the peers do not wait for this rank.
+  // The failure may be that of a side communicator. This rank then starts no more calls on any
+  // route, so its engine must fail, too; otherwise the peers would wait for this rank.
   if (finalized_) return failed;
   if (!context_->failures().settled()) {
     progress_->with_engine([&] { context_->failures().fail_because(failed); });
@@ -172,7 +172,8 @@ Status CommunicatorImpl::check_usable() {
 }
 
 void CommunicatorImpl::add_side_counters(CallRoute::CounterList& counters) const {
-  // If the communicator has a hierarchy, its route adds its own count to this zero.
+  // The counter exists in every communicator; the route of a hierarchy, if there is one, adds its
+  // count.
   counters.emplace_back("hierarchical_calls", 0);
   for (const std::shared_ptr<CallRoute>& route : routes_) {
     for (const auto& added : route->counters()) {

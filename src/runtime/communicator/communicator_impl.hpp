@@ -34,16 +34,17 @@ struct RequestState {
 
 /// The properties that distinguish a communicator from others with the same ranks and options.
 struct CommunicatorRole {
-  /// Number of this communicator among the communicators of the same processes; the ranks use the
-  /// highest number that a rank proposes.
+  /// Number that this rank proposes, to tell the communicator from others of the same processes.
+  /// All ranks then use the highest proposed number.
   std::uint16_t number = 0;
-  /// The algorithm table. The table of a side communicator must not depend on the environment
-  /// variables of its processes.
+  /// The algorithm table. It is given here because the table of a side communicator must not depend
+  /// on environment variables.
   collectives::ChoiceTable choices = collectives::ChoiceTable::defaults();
   std::string name{};  ///< name of this rank in messages; empty: name of its host
-  /// Job rank of each rank of the communicator; empty: both numbers are equal.
+  /// Number in the job of each rank of the communicator; empty if every rank has the same number in
+  /// both.
   std::vector<Rank> members{};
-  bool traced_by_wish = false;    ///< true: begins a trace if TUTTI_TRACE is set
+  bool traced_by_wish = false;    ///< true: traced if TUTTI_TRACE is set
   std::uint32_t first_epoch = 1;  ///< number of the first collective
   /// Key that only the ranks of the communicator have; null: none. Needed during the creation only.
   const crypto::Secret* key = nullptr;
@@ -102,8 +103,8 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   Result<std::shared_ptr<RequestState>> start(engine::TaggedCall call, bool will_wait);
   /// Cancels a receive that has got no message yet; otherwise does nothing.
   Status cancel(const RequestState& request);
-  /// The first failure of the communicator, also of its side communicators, or the error that the
-  /// communicator was finalized; ok: none.
+  /// The first failure of the communicator or of one of its side communicators. After finalize(),
+  /// the error that the communicator was finalized; ok if there is no error.
   Status status() const;
   /// Fails if the communicator can start no call.
   Status check_usable();

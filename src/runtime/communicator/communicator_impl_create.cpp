@@ -50,7 +50,7 @@ engine::Settings engine_settings(const CommunicatorOptions& options) {
   return settings;
 }
 
-/// The number of receive workers: that of the options, else that of the environment.
+/// The number of receive workers: from the options if set there, else from TUTTI_RECEIVE_WORKERS.
 Result<std::uint32_t> receive_workers(const CommunicatorOptions& options) {
   std::uint32_t workers = options.receive_workers;
   const char* text = std::getenv("TUTTI_RECEIVE_WORKERS");
@@ -75,8 +75,8 @@ void complain_of(const Status& status) {
   if (!status) observe::complain(status.message());
 }
 
-/// Deletes a communicator whose last reference has ended. If that was the reference of a completion
-/// callback, the engine is still polling the communicator, so another thread deletes it.
+/// Deletes a communicator after its last reference has gone. If a completion callback dropped this
+/// reference, the engine is still polling the communicator, so another thread deletes it.
 void leave(CommunicatorImpl* last) {
   const device::Uncancelled uncancelled;
   if (!last->check_home()) return device::abandon(last);
@@ -180,7 +180,8 @@ Result<PeerOptions> CommunicatorImpl::Creation::own_options() const {
   auto wanted = wanted_device(options_);
   if (!wanted) return wanted.status();
   own.device = std::move(*wanted);
-  // Checked here, because a rank whose options are wrong must not reach the exchanges.
+  // The result is not used here. The check comes early, because a rank with wrong options must fail
+  // before the exchanges with other ranks.
   if (const auto traffic = traffic_classes(options_); !traffic) return traffic.status();
   auto multicast = wanted_multicast(options_);
   if (!multicast) return multicast.status();
@@ -215,7 +216,7 @@ Status CommunicatorImpl::Creation::greet(KeyAgreement& keys) {
   }
   if (Status status = check_agreement(made_.greetings_); !status) return status;
   if (Status status = check_traces(made_.greetings_); !status) return status;
-  // No rank has used the highest of the proposed numbers.
+  // Each rank proposes a number that it has not used yet, so no rank has used the highest of them.
   for (const PeerOptions& one : made_.greetings_)
     made_.number_ = std::max(made_.number_, one.communicator);
   std::array<std::byte, 4> name{};
@@ -224,7 +225,7 @@ Status CommunicatorImpl::Creation::greet(KeyAgreement& keys) {
   return {};
 }
 
-/// Opens this rank's endpoint; its multicast groups derive from the key agreement.
+/// Opens this rank's endpoint. The addresses of its multicast groups are derived from `keys`.
 Result<std::unique_ptr<device::Endpoint>> CommunicatorImpl::Creation::open_endpoint(
     const KeyAgreement& keys) {
   device::EndpointOptions endpoint_options{.rank = bootstrap_.rank(),
@@ -244,8 +245,8 @@ Result<std::unique_ptr<device::Endpoint>> CommunicatorImpl::Creation::open_endpo
   return (*chosen)->open(endpoint_options);
 }
 
-/// Exchanges public keys and peer options, then the secret and addresses, and opens this rank's
-/// endpoint in between.
+/// Runs the two exchanges of the creation: first public keys and peer options, then the secret and
+/// the addresses. Between the two it opens this rank's endpoint.
 Status CommunicatorImpl::Creation::open() {
   if (options_.subgroups == 0)
     return failure(Code::invalid_argument, "the number of subgroups is 0: use 1 or more");
@@ -253,7 +254,8 @@ Status CommunicatorImpl::Creation::open() {
   if (!keys) return keys.status();
   if (Status status = greet(*keys); !status) return status;
   auto endpoint = open_endpoint(*keys);
-  // A rank that cannot open its endpoint contributes no bytes, so that no rank waits for it.
+  // A rank that cannot open its endpoint still takes part in the exchange, with no bytes: otherwise
+  // the other ranks would wait for it until the timeout.
   Result<Bytes> own = endpoint ? keys->second((*endpoint)->address()) : endpoint.status();
   auto addresses = bootstrap_.allgather(own ? *own : Bytes(), options_.create_timeout);
   if (!own) return own.status();
@@ -341,7 +343,7 @@ void CommunicatorImpl::Creation::use_shorter_datagrams(const NarrowPath& narrow)
       narrow.text, narrow.bytes, kNarrowPathRemedy));
 }
 
-/// Arranges the warning that this rank no longer hears the multicast of another rank.
+/// Makes this rank log a warning if it no longer receives the multicast of another rank.
 void CommunicatorImpl::Creation::report_lost_multicast() {
   engine::CommunicatorContext& context = *made_.context_;
   context.receiver().membership().on_report([&context](Rank source, const Status& joined) {
@@ -380,7 +382,7 @@ Result<engine::ClockComparison> CommunicatorImpl::Creation::compare_clocks(Nanos
   if (made_.size() == 1) return comparison;
   const Status status = guarded([&] { return exchange_clocks(comparison, timeout); });
   if (status.ok()) return comparison;
-  // The exchange writes to `comparison`, so it must end before this function returns.
+  // A failed exchange may still write to `comparison`, so it is ended before this function returns.
   end_operations(*made_.context_, status);
   return status;
 }

@@ -26,8 +26,8 @@ Result<std::string> wanted_multicast(const CommunicatorOptions& options);
 /// for a number that is not from 1 to 255.
 Result<std::uint32_t> multicast_hops(const CommunicatorOptions& options);
 
-/// The largest number of connections: from the option, else from TUTTI_MAX_CONNECTIONS, else 0.
-/// Fails for a text that is no number, and for 1.
+/// The largest number of connections: from the option, else from TUTTI_MAX_CONNECTIONS, else 0 for
+/// no limit. Fails if the text is not a number, and for 1, which is too few.
 Result<std::uint32_t> max_connections(const CommunicatorOptions& options);
 
 /// The traffic classes of datagrams: from the option, else from TUTTI_TRAFFIC_CLASS. Fails for a
@@ -37,12 +37,12 @@ Result<device::ip::TrafficClasses> traffic_classes(const CommunicatorOptions& op
 /// True if the option or TUTTI_REQUIRE_MULTICAST makes a network without multicast an error.
 bool requires_multicast(const CommunicatorOptions& options);
 
-/// True if options or environment need a network device, because they name an interface, an IP
-/// version, receive threads or UC.
+/// True if only a network device can satisfy the options and the environment, because they ask for
+/// an interface, an IP version, receive workers or multicast by UC.
 bool wants_network(const CommunicatorOptions& options, std::uint32_t receive_workers,
                    const std::string& multicast);
 
-/// The ranks whose `identity` equals that of rank `me`, in rank order.
+/// The ranks whose field `identity` has the same value as that of rank `me`, in rank order.
 std::vector<Rank> ranks_sharing(const std::vector<PeerOptions>& greetings, Rank me,
                                 std::string PeerOptions::*identity);
 

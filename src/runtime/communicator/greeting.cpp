@@ -15,7 +15,7 @@ namespace tutti::runtime {
 
 namespace {
 
-// The digit is the version of the format.
+// The bytes with which peer options begin. The digit at the end is the version of the format.
 constexpr std::string_view kFormat = "tuttopt3";
 
 /// An identity of the host's boot and of the network namespace. Two processes with equal identities
@@ -41,8 +41,8 @@ std::string processors_identity() {
   return identity;
 }
 
-/// Calls `visit` with the name of each number or switch that must be equal on all ranks, and with a
-/// pointer to it. Texts that must be equal are fields of PeerOptions.
+/// Calls `visit` for each numeric or boolean option that must be equal on all ranks, with the name
+/// of the option and a pointer to its member. Texts that must be equal are fields of PeerOptions.
 template <typename Visit>
 void for_each_agreed_option(const Visit& visit) {
   visit("subgroups", &CommunicatorOptions::subgroups);
@@ -78,7 +78,7 @@ void for_each_field(Options& one, const Visit& visit) {
   for_each_agreed_option([&](const char* name, auto option) { visit(name, one.options.*option); });
 }
 
-/// Appends fields: a number or switch as 64 bits, a text as its length in 32 bits and its bytes.
+/// Appends fields: a number or a boolean as 64 bits, a text as its length in 32 bits and its bytes.
 struct FieldWriter {
   Bytes& to;
 
@@ -121,7 +121,8 @@ class FieldReader {
   }
 
  private:
-  /// Takes the next `count` bytes; none if an earlier field was damaged or fewer bytes are left.
+  /// Returns the next `count` bytes and moves past them. Returns no bytes if fewer are left, or if
+  /// an earlier field was damaged.
   std::span<const std::byte> take(const char* name, std::size_t count) {
     if (damaged_ == nullptr && count > rest_.size()) damaged_ = name;
     if (damaged_ != nullptr) return {};

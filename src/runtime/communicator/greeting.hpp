@@ -27,7 +27,7 @@ struct PeerOptions {
   bool network_wanted = false;   ///< true: at least one option needs a network device
   std::uint32_t process = 0;
   std::uint16_t communicator = 0;  ///< number of the communicator; only rank 0's is used
-  /// The options as given, of which those that must be equal on all ranks are sent.
+  /// The options as given by the caller. Only those that must be equal on all ranks are sent.
   CommunicatorOptions options;
   bool aggregators = false;           ///< true: the options name aggregators
   std::string algorithms;             ///< algorithm rules of the environment

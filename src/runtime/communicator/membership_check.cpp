@@ -21,18 +21,19 @@ namespace tutti::runtime {
 namespace {
 
 constexpr Nanoseconds kProbeInterval{5'000'000};
-/// Time within which a switch forwards to a rank that has joined the group, if it ever does.
+/// Time after which a switch forwards the group's datagrams to a rank that has joined the group. A
+/// switch that does not forward by then never does.
 constexpr Nanoseconds kPatience{5'000'000'000};
 
 /// Time for which a rank waits for long probes after short probes have passed every path. A long
 /// probe that has not arrived by then is too long for its path.
 constexpr Nanoseconds kSizePatience{300'000'000};
-/// Number of attempts from one attempt with long probes to the next: in the first check, and in the
-/// second check, which finds the size that passes.
+/// Every N-th attempt also sends long probes: N is kLongSpacing in the first check, and
+/// kSizeSpacing in the second check, which finds the longest size that passes.
 constexpr std::uint32_t kLongSpacing = 16;
 constexpr std::uint32_t kSizeSpacing = 4;
 
-/// The message of one rank to all others.
+/// The result of the check at one rank, which the rank sends to all others.
 struct Report {
   std::uint32_t heard_all = 0;      ///< 1 if every rank was heard by multicast
   std::uint32_t unheard = 0;        ///< the first rank that was not heard; meaningless if heard_all
@@ -95,10 +96,10 @@ class MembershipCheck {
   std::vector<std::uint32_t> sizes_;  ///< sizes of probes, descending
   std::vector<Rank> partners_;
   protocol::Membership membership_;
-  Instant heard_all_at_ = kNever;  ///< time at which a probe had passed every path
+  Instant heard_all_at_ = kNever;  ///< time since which a probe has passed every path
   Report own_;
   std::vector<Report> reports_;
-  std::unique_ptr<engine::Operation> exchange_;  ///< Allgather of the reports, until it starts
+  std::unique_ptr<engine::Operation> exchange_;  ///< Allgather of the reports; null once started
   std::shared_ptr<engine::Completion> exchanged_;
   std::uint32_t attempt_ = 0;
 };
@@ -119,8 +120,9 @@ Status MembershipCheck::prepare_exchange() {
   return {};
 }
 
-/// Long probes are rare, because many would put more bytes on the links than a short job does. The
-/// sockets of all ranks are open before the first probe, so the first long probe mostly arrives.
+/// Only few attempts send long probes, because many long probes would be more traffic than a short
+/// job has itself. A few suffice: the sockets of all ranks are already open, so even the first long
+/// probe usually arrives.
 Status MembershipCheck::send_probes() {
   const std::uint32_t spacing = sizes_.size() > 1 ? kSizeSpacing : kLongSpacing;
   const bool sends_long = sizes_.front() > 0 && attempt_ % spacing == 0;
@@ -192,8 +194,8 @@ std::optional<NarrowPath> MembershipCheck::narrow_path() const {
   std::optional<NarrowPath> narrowest;
   for (std::uint32_t r = 0; r < reports_.size(); ++r) {
     const Report& one = reports_[r];
-    // If a path passes none of the sizes, the job fails at its first long frame, with an error that
-    // names the ranks.
+    // If a path passes none of the sizes, the shortest size is taken. The job then fails at its
+    // first long frame, with an error that names the ranks.
     const std::uint32_t bytes = std::max(one.narrow_bytes, sizes_.back());
     if (one.narrow == 0 || (narrowest && narrowest->bytes <= bytes)) continue;
     const auto passes =
@@ -206,7 +208,7 @@ std::optional<NarrowPath> MembershipCheck::narrow_path() const {
   return narrowest;
 }
 
-/// The first gap in the reports; empty if there is none.
+/// The first multicast gap that the reports show; empty if there is none.
 MulticastGap MembershipCheck::gap() const {
   const auto deaf = std::find_if(reports_.begin(), reports_.end(),
                                  [](const Report& one) { return one.heard_all == 0; });
@@ -248,7 +250,8 @@ Result<MembershipFindings> run_check(engine::CommunicatorContext& context, Check
                                      Nanoseconds timeout) {
   MembershipCheck check(context, *request.names, request.multicast, std::move(request.sizes));
   auto findings = guarded([&] { return check.run(timeout); });
-  // The exchange of the reports writes to `check`, so it must end before this function returns.
+  // After an error, the exchange of the reports may still write to `check`, so it is ended before
+  // this function returns.
   if (!findings) end_operations(context, findings.status());
   return findings;
 }
@@ -262,8 +265,8 @@ Result<MembershipFindings> check_membership(engine::CommunicatorContext& context
   const std::vector<std::uint32_t> sizes = context.endpoint().probe_sizes();
   auto findings = run_check(context, {&names, multicast, {sizes.front()}}, timeout);
   if (!findings || !findings->narrow) return findings;
-  // The findings of the first check are the same on all ranks, so all ranks take part in the second
-  // check, which finds the size.
+  // The second check finds the longest size that passes. All ranks take part in it, because the
+  // findings of the first check are the same on all ranks.
   auto sized = run_check(context, {&names, multicast, sizes}, timeout);
   if (!sized) return sized.status();
   findings->narrow = std::move(sized->narrow);

@@ -24,15 +24,16 @@ inline constexpr const char* kNarrowPathRemedy =
     "Give the switch ports between the hosts at least the MTU of the hosts, or lower that of the "
     "hosts (ip link set DEVICE mtu BYTES)";
 
-/// Two ranks between which multicast does not arrive, in one direction.
+/// A pair of ranks of which one does not receive the multicast of the other.
 struct MulticastGap {
-  std::string text;         ///< clause that names the ranks; empty: there is no gap
-  std::vector<Rank> ranks;  ///< rank that does not hear, then the rank that it does not hear
+  std::string text;         ///< text for messages that names the ranks; empty: no gap
+  std::vector<Rank> ranks;  ///< the rank that does not receive, then the rank that multicasts
 };
 
-/// The narrowest path of those that do not pass datagrams of full length.
+/// The path that passes only the shortest datagrams, of all paths that do not pass datagrams of
+/// full length.
 struct NarrowPath {
-  std::string text;         ///< clause that names the ranks and the sizes
+  std::string text;         ///< text for messages, with the ranks and the size
   std::uint32_t bytes = 0;  ///< the longest of the endpoint's `probe_sizes` that passes all paths
 };
 

@@ -1,5 +1,5 @@
-// The object behind a prepared collective: the run that its route has prepared, and copies of the
-// arrays and the name in the call.
+// The object behind a prepared collective. It holds the run that the route has prepared, and copies
+// of the arrays and of the algorithm name that the call refers to.
 #pragma once
 
 #include <cstdint>

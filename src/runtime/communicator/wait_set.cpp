@@ -7,8 +7,8 @@
 namespace tutti::runtime {
 namespace {
 
-/// First and longest time for which a thread polls one engine before it polls the next. The time
-/// doubles while no call ends.
+/// Time for which a thread polls one engine before it turns to the next engine: at first, and at
+/// most. The time doubles as long as no call ends.
 constexpr Nanoseconds kFirstTurn{500'000};
 constexpr Nanoseconds kLongestTurn{8'000'000};
 

@@ -19,7 +19,7 @@ class WaitSet {
   WaitSet(const WaitSet&) = delete;
   WaitSet& operator=(const WaitSet&) = delete;
 
-  /// Waits until a request is done (true) or the deadline has passed.
+  /// Waits until one of the requests is done (true) or the deadline has passed (false).
   bool wait(Instant deadline);
 
  private:

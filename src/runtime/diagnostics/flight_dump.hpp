@@ -28,8 +28,9 @@ std::string flight_path(const std::string& directory, Rank rank, std::uint16_t c
 Status write_flight_dump(const std::string& directory, const engine::CommunicatorContext& context,
                          std::uint16_t communicator, std::string_view reason);
 
-/// Also dumps this communicator when the process receives SIGUSR1. If the program has installed a
-/// handler of its own, this handler stays: then only failures cause dumps, and the Status says so.
+/// Makes the process also write a dump of this communicator when it receives SIGUSR1. If the
+/// program has its own handler for SIGUSR1, that handler stays, and the returned error says that
+/// only failures cause dumps.
 Status dump_on_signal(std::weak_ptr<CommunicatorImpl> communicator);
 
 }  // namespace tutti::runtime

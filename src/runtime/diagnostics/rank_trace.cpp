@@ -37,7 +37,8 @@ Result<std::string> trace_directory() {
   const char* named = ::secure_getenv(kVariable);
   const std::string directory = named == nullptr ? "" : named;
   if (directory.empty()) return directory;
-  // A trial file is created, because permissions do not show whether a file can be created.
+  // Creates and removes a trial file, because the directory's permissions alone do not show whether
+  // a file can be created in it.
   static std::atomic<std::uint32_t> trials{0};
   const std::string trial = fmt::format("{}/.trace-{}-{}", directory, ::getpid(), ++trials);
   const auto file = device::create_private_file(trial);

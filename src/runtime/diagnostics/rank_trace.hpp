@@ -40,17 +40,17 @@ struct TraceOwner {
 
 class RankTrace {
  public:
-  /// `comparison` is the result of the clock exchange with rank 0 (empty at rank 0), `own_identity`
-  /// identifies this rank's clock. If this rank and rank 0 read the same clock, offset and error
-  /// are 0.
+  /// `comparison` is the result of the clock exchange with rank 0 and is empty at rank 0;
+  /// `own_identity` identifies this rank's clock. If this rank reads the same clock as rank 0, the
+  /// clock offset and its error are taken as 0.
   RankTrace(TraceOwner owner, const engine::ClockComparison& comparison,
             std::uint64_t own_identity);
 
   /// The log of collectives and their tasks.
   observe::TraceLog& tasks() { return tasks_; }
-  /// The log of the threads that own the engine, one at a time.
+  /// The log of the engine's owner; the threads that own the engine in turn share this log.
   observe::TraceLog& engine_owner() { return engine_owner_; }
-  /// Makes a further log, for a receive worker. Any thread may call it.
+  /// Makes the log of one more receive worker. Any thread may call this function.
   observe::TraceLog& add_worker();
 
   std::string path() const;

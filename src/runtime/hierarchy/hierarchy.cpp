@@ -35,7 +35,7 @@ Result<std::shared_ptr<Hierarchy>> Hierarchy::create(
   std::shared_ptr<Hierarchy> made(
       new Hierarchy(layout, groups, by_choice, bootstrap.rank(), std::move(progress)));
   const Status mine = made->open(bootstrap, options, number, key);
-  // Either all ranks have this route or none does.
+  // The ranks exchange their results, because either all of them have this route or none does.
   auto ends =
       bootstrap.allgather(bytes_of(mine.ok() ? "" : mine.message()), options.create_timeout);
   if (!ends) return ends.status();
@@ -74,8 +74,8 @@ Status Hierarchy::open(Bootstrap& bootstrap, const CommunicatorOptions& options,
     return status.ok() ? rest : status;
   };
   const std::uint32_t place = layout_.place_of(rank_);
-  // All ranks take part twice, each within a subset: first the ranks of each host, then the ranks
-  // of equal local rank.
+  // All ranks take part in two creations, each rank within its own subset: first the ranks of the
+  // same host, then the ranks with the same local rank.
   const Status within =
       join(layout_.ranks_of_host(layout_.host_of(rank_)), kSharedMemory, number, host_);
   const Status between =
@@ -136,7 +136,8 @@ CallRoute::Outcome Hierarchy::start(const CollectiveCall& call) {
     first = jobs_.size() == 1;
   }
   if (first) run(job);
-  // If the caller does not wait, the progress thread must begin the later stages.
+  // A caller that does not wait cannot begin the later stages, so the progress thread is woken to
+  // begin them.
   if (!call.options.will_wait) progress_->wake();
   return job->completion;
 }
@@ -144,7 +145,7 @@ CallRoute::Outcome Hierarchy::start(const CollectiveCall& call) {
 std::size_t Hierarchy::Job::ready() const {
   constexpr std::size_t kNone = HierarchyStage::kNone;
   if (!status.ok()) return kNone;
-  std::optional<HierarchySide> held;  // side with a waiting stage, for which its later stages wait
+  std::optional<HierarchySide> held;  // side whose next stage cannot begin yet
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const Stage& stage = stages[i];
     if (stage.begun || stage.plan.side == held) continue;
@@ -171,12 +172,13 @@ void Hierarchy::advance(const std::shared_ptr<Job>& job, std::unique_lock<std::m
   job->advancing = false;
   if (!job->over()) return;
   lock.unlock();
-  // A thread that does not own the engine gets here if the stage that it began has ended at once.
+  // finish() needs the engine. This thread may not own it, because a stage that it began may have
+  // ended at once.
   progress_->with_engine([&] { finish(job); });
 }
 
-/// Begins a stage. If this throws an exception, nothing was submitted, and the stage fails with
-/// that error.
+/// Begins a stage. If `begin` throws an exception, it has submitted nothing, and the stage ends
+/// with that error.
 void Hierarchy::begin_contained(const std::shared_ptr<Job>& job, std::size_t stage) {
   try {
     begin(job, stage);
@@ -281,8 +283,8 @@ Rank Hierarchy::culprit_of(CommunicatorImpl& failed) const {
                                 : layout_.rank_at(lost, layout_.place_of(rank_));
 }
 
-// Only the host of a lost rank notices the loss, so the other hosts are told which rank of the job
-// it is.
+// The ranks on other hosts may not notice the loss of a rank. This rank therefore aborts both side
+// communicators with the job's number of the lost rank, so that all of them learn of it.
 void Hierarchy::give_up(Rank culprit, const std::string& reason) {
   for (const auto& side : {host_, across_}) {
     if (side) side->context().failures().abort_for(culprit, reason);

@@ -33,18 +33,18 @@ class Progress;
 
 class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hierarchy> {
  public:
-  /// Creates the side communicators, which take numbers() communicator numbers, beginning with
-  /// `number`. Every rank must call it, and it fails on all ranks or on none. `by_choice` lets the
-  /// route also serve calls that name no algorithm. `key` is a key that only the ranks of the job
-  /// have.
+  /// Creates the side communicators. They use the communicator numbers from `number` to `number` +
+  /// numbers() - 1. Every rank must call this function, and it fails on all ranks or on none. With
+  /// `by_choice` the route also serves calls that name no algorithm. Only the ranks of the job have
+  /// `key`.
   static Result<std::shared_ptr<Hierarchy>> create(Bootstrap& bootstrap,
                                                    const CommunicatorOptions& options,
                                                    const HostLayout& layout, bool groups,
                                                    bool by_choice,
                                                    std::shared_ptr<Progress> progress,
                                                    std::uint16_t number, const crypto::Secret& key);
-  /// The number of communicator numbers that the side communicators take: one for all hosts, and
-  /// one for each local rank that has an across communicator.
+  /// How many communicator numbers the side communicators need: one that the communicators of all
+  /// hosts share, and one for each communicator across the hosts.
   static std::uint32_t numbers(const HostLayout& layout, bool groups) {
     return 1 + (groups ? layout.ranks_per_host : 1);
   }
@@ -79,7 +79,8 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
     std::vector<Stage> stages;
     std::size_t begun = 0;
     std::size_t ended = 0;
-    /// True: a thread is beginning stages; a second thread would change their order.
+    /// True while a thread begins stages. A second thread must not do so at the same time, because
+    /// the stages could then begin in the wrong order.
     bool advancing = false;
     /// Status of the first stage that failed; no stage begins after a failure.
     Status status;
@@ -108,7 +109,7 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   void begin(const std::shared_ptr<Job>& job, std::size_t stage);
   void begin_contained(const std::shared_ptr<Job>& job, std::size_t stage);
   void on_stage_end(const std::shared_ptr<Job>& job, std::size_t stage, const Status& status);
-  /// Ends a call and runs the next one. Owner of the engine only.
+  /// Ends a call and runs the next call. Only the owner of the engine may call this function.
   void finish(const std::shared_ptr<Job>& job);
   Rank culprit_of(CommunicatorImpl& failed) const;
   void give_up(Rank culprit, const std::string& reason);
@@ -119,7 +120,8 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   Rank rank_;
   std::shared_ptr<Progress> progress_;
   std::shared_ptr<CommunicatorImpl> host_;
-  /// Across communicator; null at a rank that is not a leader.
+  /// Side communicator with ranks of the other hosts. Without groups, null at a rank that is not a
+  /// leader.
   std::shared_ptr<CommunicatorImpl> across_;
   mutable std::mutex mutex_;               ///< guards jobs_ and failed_
   std::deque<std::shared_ptr<Job>> jobs_;  ///< calls under way; the first one runs

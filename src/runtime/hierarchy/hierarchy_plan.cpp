@@ -24,12 +24,12 @@ constexpr std::size_t kMaxSegments = 16;
 constexpr std::size_t kFineSegmentBytes = 64 * 1024;
 // An Allgather is cut into segments if all blocks of a host together have at least this size.
 constexpr std::size_t kLongRegionBytes = 1024 * 1024;
-// An Allgather uses groups, if these are enabled, for blocks of at least this size.
+// Smallest block for which an Allgather uses groups (HierarchyShape::groups), if they are enabled.
 constexpr std::size_t kLongBlockBytes = 64 * 1024;
 
-// Longest message for which hosts of two ranks use the hierarchy. The hierarchy keeps only one of
-// the two ranks off the network, and for longer messages its extra copy costs more time than that
-// saves.
+// Longest message for which the hierarchy is used if every host has two ranks. The hierarchy then
+// spares the network only one rank a host, and for longer messages the extra copy within the host
+// takes more time than this saves.
 constexpr std::size_t kMaxOfPairsBytes = 2 * 1024 * 1024;
 
 struct Segment {
@@ -106,8 +106,8 @@ Stages Planner::barrier() const {
   return one_after_the_other({within, stage(Side::across, Collective::barrier), within});
 }
 
-/// The Broadcast's plan: within the root's host, then from its leader to the other leaders, then
-/// within their hosts.
+/// The plan of a Broadcast: first within the root's host, then from the leader of this host to the
+/// other leaders, and last within the other hosts.
 Stages Planner::broadcast() const {
   const std::uint32_t roots_host = layout_.host_of(call_.root);
   const bool has_it = here_ == roots_host;
@@ -123,7 +123,8 @@ Stages Planner::broadcast() const {
     if (!leads()) {
       stages.push_back(std::move(within));
     } else if (call_.root == rank_) {
-      // The network takes longest, so a root that is a leader sends to the other hosts first.
+      // The network is slower than shared memory, so a root that is a leader sends to the other
+      // hosts first and then within its host.
       stages.insert(stages.end(), {between, within});
     } else if (has_it) {
       between.after = stages.size();
@@ -159,8 +160,8 @@ Stages Planner::allgather() const {
   return one_after_the_other({gather_at_leader(), across, share(call_.receive)});
 }
 
-/// A stage that exchanges the same `segment` of `blocks` blocks: those of the ranks `first`,
-/// `first`+`step`, `first`+2`step`, and so on.
+/// A stage that exchanges the same `segment` of several blocks. These are `blocks` blocks,
+/// beginning with that of rank `first`, each `step` ranks after the one before.
 HierarchyStage Planner::exchange(Side side, std::uint32_t blocks, Rank first, std::uint32_t step,
                                  const Segment& segment) const {
   HierarchyStage made = stage(side, Collective::allgatherv);

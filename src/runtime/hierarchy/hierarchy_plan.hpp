@@ -22,12 +22,12 @@
 
 namespace tutti::runtime {
 
-/// The way in which ranks of several hosts are joined, as CommunicatorOptions::hierarchy gives it.
+/// The form of the hierarchy, as CommunicatorOptions::hierarchy gives it.
 struct HierarchyShape {
   bool flat = false;  ///< true: no hierarchy and no side communicators
-  /// Number of leaders of a host; each leads an equal part of its ranks.
+  /// Number of leaders of a host. Each leader leads an equal part of the host's ranks.
   std::uint32_t leaders_per_host = 1;
-  bool groups = false;  ///< true: every rank exchanges long Allgather blocks itself
+  bool groups = false;  ///< true: each rank exchanges its own long Allgather blocks
 
   static Result<HierarchyShape> parse(std::string_view text);
   /// The shape as the text that `parse` reads.
@@ -46,8 +46,8 @@ struct HierarchyStage {
   static constexpr std::size_t kNone = SIZE_MAX;
 
   HierarchySide side = HierarchySide::host;
-  CollectiveCall call{};               ///< the call; the next two fields hold its sizes and offsets
-  std::vector<std::uint64_t> sizes{};  ///< sizes of an Allgatherv in bytes, else empty
+  CollectiveCall call{};                 ///< the call; `sizes` and `offsets` replace its own
+  std::vector<std::uint64_t> sizes{};    ///< sizes of an Allgatherv in bytes, else empty
   std::vector<std::uint64_t> offsets{};  ///< offsets of an Allgatherv in bytes, else empty
   /// Number of the stage that must end before this one begins; kNone: none.
   std::size_t after = kNone;

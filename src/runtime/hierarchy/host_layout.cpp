@@ -14,7 +14,8 @@ HostLayout HostLayout::of(const std::vector<PeerOptions>& greetings) {
   for (std::size_t r = 0; r < greetings.size(); ++r) {
     const std::size_t first = r / length * length;
     if (!same_host(first, r)) return {};
-    // Ranks of one host that are not consecutive must not count as two hosts.
+    // Two runs of ranks on the same host must not count as two hosts, so there is then no
+    // hierarchy.
     for (std::size_t other = first + length; other < greetings.size(); other += length) {
       if (greetings[first].network == greetings[other].network) return {};
     }

@@ -16,13 +16,14 @@ struct HostLayout {
   std::uint32_t ranks_per_host = 1;
   std::uint32_t parts = 1;  ///< number of parts into which each real host is divided
 
-  /// The layout of the ranks that sent these greetings. It is one host of one rank if the ranks of
-  /// a host are not consecutive, differ in number, or cannot share memory.
+  /// The layout of the ranks that sent these greetings. If the ranks of a host are not consecutive,
+  /// if hosts have different numbers of ranks, or if the ranks of a host cannot share memory, the
+  /// result is a layout of one host with one rank, which means that there is no hierarchy.
   static HostLayout of(const std::vector<PeerOptions>& greetings);
 
   bool hierarchical() const { return hosts > 1 && ranks_per_host > 1; }
-  /// The layout with each host divided into `into` parts, which count as hosts. It is one host of
-  /// one rank if a part would have fewer than two ranks.
+  /// The layout with each host divided into `into` parts, which count as hosts. If a part would
+  /// have fewer than two ranks, the result is a layout of one host with one rank (no hierarchy).
   HostLayout divided(std::uint32_t into) const;
 
   std::uint32_t ranks() const { return hosts * ranks_per_host; }

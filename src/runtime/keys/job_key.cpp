@@ -20,7 +20,7 @@ constexpr const char* kHowToGiveAKey =
     "name a key file, made by `tutti key new FILE`, in TUTTI_JOB_KEY_FILE at all ranks, or start "
     "the job by `tutti run`";
 
-/// Whether TUTTI_REQUIRE_KEY asks for a key.
+/// True if TUTTI_REQUIRE_KEY demands that the job has a key.
 Result<bool> key_required(const Environment& environment) {
   const auto text = environment("TUTTI_REQUIRE_KEY");
   if (!text || *text == "0") return false;

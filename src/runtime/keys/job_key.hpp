@@ -12,17 +12,18 @@
 
 namespace tutti::runtime {
 
-/// The variable by which `tutti run` gives the ranks of a job a key.
+/// The environment variable through which `tutti run` passes the job key to the ranks.
 inline constexpr const char* kJobKeyVariable = "TUTTI_JOB_KEY";
 
-/// Finds the job key before the bootstrap is made: the first of the option job_key, the file
-/// TUTTI_JOB_KEY_FILE, and TUTTI_JOB_KEY. Empty if none of them is given.
+/// Finds the job key before there is a bootstrap. The key comes from the first of these that is
+/// given: the option job_key, the file that TUTTI_JOB_KEY_FILE names, TUTTI_JOB_KEY. Empty if none
+/// is given.
 Result<std::optional<crypto::Secret>> find_given_key(const std::optional<JobKey>& option,
                                                      const Environment& environment);
 
-/// Finds the job key: the first of the option job_key, the file TUTTI_JOB_KEY_FILE, the key of the
-/// bootstrap, and TUTTI_JOB_KEY. If there is none, the result is empty, or an error if
-/// TUTTI_REQUIRE_KEY asks for a key and the job has several ranks.
+/// Finds the job key. It comes from the first of these that is given: the option job_key, the file
+/// that TUTTI_JOB_KEY_FILE names, the bootstrap, TUTTI_JOB_KEY. If none is given, the result is
+/// empty, or an error if TUTTI_REQUIRE_KEY demands a key and the job has several ranks.
 Result<std::optional<crypto::Secret>> find_job_key(const CommunicatorOptions& options,
                                                    const Bootstrap& bootstrap,
                                                    const Environment& environment);

@@ -48,8 +48,8 @@ class KeyAgreement {
   Status public_bytes(std::string_view label, std::span<std::byte> out) const;
   /// This rank's contribution to the second exchange. At rank 0 it draws the secret.
   Result<Bytes> second(std::span<const std::byte> address);
-  /// Takes rank 0's contribution to the second exchange and returns the secret; `contribution` is
-  /// then the address of rank 0.
+  /// Takes rank 0's contribution to the second exchange and returns the secret. Removes the sealed
+  /// secrets from `contribution`, so that only the address of rank 0 remains.
   Result<crypto::Secret> take_second(Bytes& contribution);
 
  private:

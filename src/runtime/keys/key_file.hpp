@@ -11,7 +11,7 @@
 
 namespace tutti::runtime {
 
-/// The remedy of an error about different keys.
+/// Text for errors: the remedy if ranks have different keys.
 inline constexpr const char* kGiveSameKey =
     "give all ranks the same key file (TUTTI_JOB_KEY_FILE) or the same job_key";
 

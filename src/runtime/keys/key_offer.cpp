@@ -17,7 +17,7 @@ constexpr std::size_t kKeyOffset = 20;
 
 void put_text(Bytes& bytes, std::string_view text) { put(bytes, std::as_bytes(std::span(text))); }
 
-/// Appends all of an offer but its proof.
+/// Appends all fields of an offer except its proof.
 void append_claims(Bytes& bytes, const KeyOffer& offer) {
   put_text(bytes, kMagic);
   put_u32(bytes, offer.rank);

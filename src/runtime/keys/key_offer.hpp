@@ -24,7 +24,7 @@ struct KeyOffer {
   std::uint32_t size = 0;
   bool keyed = false;  ///< whether the rank has a job key
   crypto::PublicKey public_key{};
-  Proof proof{};  ///< zeros without a job key
+  Proof proof{};  ///< proof that the rank has the job key; all zeros if it has none
 };
 
 /// Appends an offer to `bytes`.
@@ -33,7 +33,8 @@ void append(Bytes& bytes, const KeyOffer& offer);
 /// Decodes the offer with which `bytes` begins.
 Result<KeyOffer> decode_key_offer(std::span<const std::byte> bytes);
 
-/// The proof for the other fields of `offer`: a pseudorandom function of them under the job key.
+/// Computes the proof of an offer: a pseudorandom function, keyed by the job key, of the offer's
+/// other fields.
 Result<KeyOffer::Proof> prove(const KeyOffer& offer, const crypto::Secret& job_key);
 
 }  // namespace tutti::runtime

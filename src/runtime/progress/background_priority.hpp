@@ -17,13 +17,13 @@ class BackgroundPriority {
   BackgroundPriority(const PriorityRequest& request, double share)
       : request_(request), budget_(share, kMaxAtOnce) {}
 
-  /// The thread calls this when it starts. It asks only for a nice value that the user demanded,
-  /// because library threads above normal priority slow blocking collectives down
+  /// Sets the priority with which the thread starts. Asks the kernel only for a nice value that the
+  /// user demanded, because library threads above normal priority slow blocking collectives down
   /// (docs/decisions/017).
   Result<GrantedPriority> start();
-  /// The thread calls this when the application computes during a collective. The first call asks
-  /// for the whole requested priority and returns true if the priority may have changed; later
-  /// calls do nothing.
+  /// Raises the priority; the thread calls this when the application computes during a collective.
+  /// The first call asks for the whole requested priority and returns true if the priority may have
+  /// changed; later calls do nothing.
   bool raise() { return !raised_ && raise_once(); }
   bool may_be_realtime() const { return may_be_realtime_; }
   /// Turns real-time priority on or off according to the budget. Returns true if the budget has
@@ -41,7 +41,7 @@ class BackgroundPriority {
   std::uint64_t counter() const;
 
  private:
-  /// Longest time that the thread works at real-time priority without a pause.
+  /// Longest time for which the thread works at real-time priority without sleeping in between.
   static constexpr Nanoseconds kMaxAtOnce{5'000'000};
 
   bool raise_once();

@@ -24,8 +24,8 @@ namespace {
 // poll the engine.
 constexpr Nanoseconds kParkMin{1'000'000};
 constexpr Nanoseconds kParkMax{50'000'000};
-// Interval at which the parked thread checks whether work of the engine is due. Waking the thread
-// in each collective would cost the collective more time.
+// Interval at which the parked thread checks whether work of the engine is due. If each collective
+// woke the thread instead, this would cost the collective more time.
 constexpr Nanoseconds kParkPollInterval{4'000'000};
 // Longest time for which the progress thread waits until an application thread ends an inline step.
 constexpr std::chrono::milliseconds kInlineStepWait{10};
@@ -96,7 +96,8 @@ void BackgroundThread::on_watch_disarmed() {
 
 void BackgroundThread::before_application_leaves() {
   if (!left_asleep_) return;
-  // The progress thread still sleeps. The timer wakes it later, so that it checks the engine again.
+  // The progress thread sleeps and does not watch the engine any more. The timer wakes it, so that
+  // it checks later whether the engine needs an owner.
   const itimerspec once{.it_interval = {}, .it_value = {0, kParkMin.count()}};
   (void)::timerfd_settime(timer_.get(), 0, &once, nullptr);
 }
@@ -106,8 +107,8 @@ void BackgroundThread::on_application_leaves(Instant due) {
   if (std::exchange(left_asleep_, false)) rounds_left_asleep_ = application_rounds_;
 }
 
-/// Adds the engine's descriptor to the events that wake this thread, or removes it. It makes a
-/// system call only for a change, because a system call before each sleep would cost too much time.
+/// Makes this thread wake on events of the engine's descriptor (`on`), or no longer wake on them. A
+/// system call is made only for a change, because one before each sleep would cost too much time.
 void BackgroundThread::watch_engine(bool on) {
   if (std::exchange(watches_engine_, on) == on) return;
   epoll_event event{.events = on ? std::uint32_t{EPOLLIN} : 0,
@@ -117,14 +118,15 @@ void BackgroundThread::watch_engine(bool on) {
 
 // ---- parking ------------------------------------------------------------------------------------
 
-/// Sleeps until this thread may take the free engine (true) or must end (false). The pauses between
-/// its checks grow while application threads poll the engine. A pause ends at once on a wake-up,
-/// and within kParkPollInterval once work is due.
+/// Sleeps until this thread may take the free engine (true) or must end (false). It sleeps longer
+/// and longer while application threads poll the engine, but takes a free engine at once after a
+/// call of wake(), and within kParkPollInterval if work is due.
 bool BackgroundThread::park(EngineOwnership::Lock& lock) {
   auto pause = kParkMin;
   std::uint64_t seen = application_rounds_;
-  // The first pause is skipped if no application thread has polled since the thread that took the
-  // engine from this sleeping thread released it.
+  // An application thread may have taken and released the engine while this thread slept in
+  // watch(). If no application thread has polled the engine since that release, the first sleep is
+  // skipped.
   const bool slept = std::exchange(rounds_left_asleep_, kNone) == seen;
   Instant until = now() + (slept ? Nanoseconds(0) : pause);
   while (!stop_) {
@@ -152,7 +154,7 @@ void BackgroundThread::run() {
     lock.unlock();
     const Instant due = own_contained();
     lock.lock();
-    // An application thread took the engine while this thread slept in watch().
+    // While this thread slept in watch(), an application thread may have taken the engine.
     if (ownership_.owner() != Owner::background) continue;
     ownership_.set_owned_by_caller(false);
     due_ = due;
@@ -174,9 +176,9 @@ Instant BackgroundThread::own_contained() {
   return now();
 }
 
-/// Polls until an application thread wants or has taken the engine. If this thread took the engine
-/// only for due work, it polls until this work is done. Returns the time at which the engine must
-/// be polled again.
+/// Polls until an application thread wants the engine or has taken it, or until the due work is
+/// done if this thread took the engine only for that. Returns the time at which the engine must be
+/// polled again.
 Instant BackgroundThread::own() {
   enforce_budget(false);
   observe::BusyTrace busy(log_, observe::TraceKind::owner, "owner: progress thread");
@@ -194,8 +196,8 @@ Instant BackgroundThread::own() {
     {
       const EngineOwnership::Lock lock = ownership_.lock();
       if (stop_) return kNever;
-      // After due work the thread releases the engine at once. Otherwise an application that calls
-      // often would find the engine owned by this thread.
+      // If this thread took the engine only for due work, it now releases the engine. Otherwise an
+      // application that calls often would find the engine owned by this thread each time.
       if (brief_ && !wake_requested_)
         return std::max(engine_.next_deadline(), now() + kParkPollInterval);
       brief_ = wake_requested_ = false;
@@ -232,7 +234,8 @@ bool BackgroundThread::watch() {
   }
   {
     EngineOwnership::Lock lock = ownership_.lock();
-    // An application thread runs an inline step, which ends soon.
+    // The engine may be owned by an application thread that runs an inline step. Such a step is
+    // short, so this thread waits for its end.
     while (ownership_.state() == EngineState{Owner::application, Watch::armed}) {
       ownership_.await_change(lock, kInlineStepWait,
                               [this] { return ownership_.owner() == Owner::none; });

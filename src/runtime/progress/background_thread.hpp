@@ -50,8 +50,8 @@ class BackgroundThread {
 
   // Functions for an application thread that owns the engine or is about to take it.
 
-  /// Counts a poll of the engine by an application thread, after which the parked thread may check
-  /// less often. The caller must hold the lock.
+  /// Counts a poll of the engine by an application thread; while this count grows, the parked
+  /// thread checks less often. The caller must hold the lock.
   void count_application_round() { ++application_rounds_; }
   /// Records that an application thread has taken the engine while this thread slept with the watch
   /// armed. This thread continues to sleep.
@@ -91,12 +91,12 @@ class BackgroundThread {
   std::condition_variable parked_;
   bool stop_ = false;
   bool wake_requested_ = false;
-  bool brief_ = false;    ///< true: own the engine only until due work is done
-  Instant due_ = kNever;  ///< time by which the engine must be polled again, set by its last owner
+  bool brief_ = false;    ///< true: this thread releases the engine when due work is done
+  Instant due_ = kNever;  ///< time by which the engine must be polled again
   std::uint64_t application_rounds_ = 0;
   static constexpr std::uint64_t kNone = UINT64_MAX;
-  /// Value of application_rounds_ when an application thread released the engine while this thread
-  /// slept.
+  /// Value of application_rounds_ at the time when an application thread last released an engine
+  /// that it had taken while this thread slept.
   std::uint64_t rounds_left_asleep_ = kNone;
 
   std::atomic<bool> application_computes_{false};  ///< true: a nonblocking collective has begun

@@ -108,7 +108,7 @@ class EngineOwnership {
   /// Changes the state by an event; throws std::bad_optional_access if the event is illegal in this
   /// state.
   void apply(EngineEvent event) { state_ = transition(state_, event).value(); }
-  /// Calls `notify_owner` to make the owner release the engine, and waits until it has done so.
+  /// Calls `notify_owner`, which makes the owner release the engine, and waits for the release.
   template <typename Notify>
   void await_release(Lock& lock, Notify&& notify_owner) {
     wanted_.fetch_add(1);
@@ -117,8 +117,8 @@ class EngineOwnership {
     } while (!changed_.wait_for(lock, kMaxWait, [this] { return state_.owner == Owner::none; }));
     wanted_.fetch_sub(1);
   }
-  /// Waits until `condition` is true, but at most for `time`; tests it after each change of the
-  /// owner and each completion.
+  /// Waits until `condition` is true, but at most for `time`. Tests the condition after each change
+  /// of the owner and after each completion.
   template <typename Rep, typename Period, typename Condition>
   void await_change(Lock& lock, std::chrono::duration<Rep, Period> time, Condition&& condition) {
     waiters_.fetch_add(1);
@@ -144,7 +144,8 @@ class EngineOwnership {
   bool owned_by_caller() const {
     return owner_thread_.load(std::memory_order_relaxed) == std::this_thread::get_id();
   }
-  /// A thread may own several engines: a completion callback of one engine may use another engine.
+  /// Records whether the calling thread owns this engine. The record is kept for each engine,
+  /// because a thread may own several: a completion callback of one engine may use another engine.
   void set_owned_by_caller(bool owned) {
     owner_thread_.store(owned ? std::this_thread::get_id() : std::thread::id(),
                         std::memory_order_relaxed);

@@ -51,7 +51,8 @@ Status EnginePoller::add(engine::CommunicatorContext& context) {
 }
 
 void EnginePoller::remove(engine::CommunicatorContext& context) {
-  // No new call to the communicator comes, and awaken_changed() removes it from `submitted_to_`.
+  // awaken_changed() clears `submitted_to_`, which may point to this communicator. No later call
+  // can set it again, because the communicator gets no more calls.
   awaken(context);
   awaken_changed();
   const int fd = context.endpoint().wait_descriptor();
@@ -105,8 +106,9 @@ void EnginePoller::awaken_reported(const Events& events, int count) {
 /// cleared, because another thread may want the engine.
 void EnginePoller::awaken_all_due(Instant now) {
   awaken_changed();
-  // Needed even if no communicator is dormant: `dormant_deadline_` may be the deadline of a
-  // communicator that has awakened since, and once passed would keep the owner from sleeping.
+  // Recomputes `dormant_deadline_`, even if no communicator is dormant: it may be the deadline of a
+  // communicator that is awake again, and after it has passed it would keep the owner from
+  // sleeping.
   awaken_due(now);
   if (awake_.size() == contexts_.size()) return;
   Events events;
@@ -121,7 +123,8 @@ bool EnginePoller::retire_idle() {
     if (one->busy() || one->failures().noted() || one->receiver().has_workers()) return false;
     dormant_deadline_ = std::min(dormant_deadline_, one->next_deadline());
     one->operations().dormant() = true;
-    // on_submission() did nothing for a call that was submitted while the communicator was awake.
+    // A call may have been submitted since the test above. As the communicator was still awake,
+    // on_submission() then did nothing, so it is repeated.
     if (one->busy()) on_submission(*one);
     return true;
   });
@@ -152,7 +155,8 @@ bool EnginePoller::poll_all() {
 bool EnginePoller::poll_busy() {
   constexpr std::uint32_t kRoundsOfIdle = 16;
   const std::uint32_t round = rounds_++;
-  // Before the first round after a sleep, block() has awakened the communicators with events.
+  // The first round after a sleep need not call poll_all: block() has already awakened the
+  // communicators for which events arrived.
   if (round != 0 && round % kRoundsOfIdle == 0) return poll_all();
   awaken_changed();
   return poll_if(now(), [&](const auto& one) { return round == 0 || one.busy(); });
@@ -208,8 +212,8 @@ bool EnginePoller::prepare_wait(Instant& deadline) {
     }
     sendable_watched_ = true;
   }
-  // The flag is set before the workers' results are checked, so a worker with a later result wakes
-  // this thread.
+  // `asleep_` is set before the check for results of receive workers, so that a worker with a
+  // result after the check wakes this thread.
   if (workers) asleep_.store(true, std::memory_order_seq_cst);
   bool news = workers && has_news();
   for (auto* context : awake_) news |= !context->endpoint().prepare_wait();

@@ -54,7 +54,7 @@ class EnginePoller {
     const engine::CommunicatorContext* const other = submitted_to_.exchange(&context);
     if (other != nullptr && other != &context) on_change();
   }
-  /// Declares that calls or failures of dormant communicators may be due. Any thread.
+  /// Declares that a dormant communicator may have a new call or a new failure. Any thread.
   void on_change() { changed_.store(true, std::memory_order_seq_cst); }
   /// Runs one step of one communicator and returns true if the step did some work. An exception in
   /// the step fails the communicator.
@@ -72,7 +72,7 @@ class EnginePoller {
 
   /// The time at which some communicator must be polled even if nothing arrives.
   Instant next_deadline();
-  /// True if an operation asks that all ranks which share a core begin at the same time.
+  /// True if an operation asks that all ranks on the same core begin at the same time.
   bool begins_together() const;
   /// True if all running operations are slot exchanges.
   bool only_slot_exchanges() const;
@@ -90,10 +90,10 @@ class EnginePoller {
   void notify_owner();
   /// Wakes a sleeping owner because receive workers have results for it. Any thread.
   void notify_sleeping_owner();
-  /// Clears a notification that arrived while no thread slept.
+  /// Clears a notification of notify_owner() that arrived while no thread slept.
   void clear_notification();
-  /// A descriptor for another epoll set: it is readable when a communicator has something to do.
-  /// Any thread.
+  /// A descriptor that another epoll set can contain; it is readable when a communicator has
+  /// something to do. Any thread.
   int descriptor() const { return epoll_.get(); }
 
  private:
@@ -122,7 +122,7 @@ class EnginePoller {
   /// A dormant communicator that has a new call. If several communicators have new calls,
   /// `changed_` is set, too, because the pointer holds only one of them.
   std::atomic<engine::CommunicatorContext*> submitted_to_{nullptr};
-  std::atomic<bool> changed_{false};  ///< any dormant communicator may have a call or a failure
+  std::atomic<bool> changed_{false};  ///< true: dormant communicators may have calls or failures
   std::uint32_t rounds_ = 0;          ///< rounds of `poll_busy` since the owner slept
   bool sendable_watched_ = false;
 };

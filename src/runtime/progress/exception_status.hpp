@@ -1,5 +1,6 @@
-// Turns an exception into a Status: no exception crosses the public interface or ends a thread of
-// the library. No thread is cancelled while it runs code of the library.
+// Functions that turn an exception into a Status, so that no exception crosses the public interface
+// or ends a thread of the library. While they run code of the library, they also prevent the
+// cancellation of the thread (pthread_cancel).
 #pragma once
 
 #include <cxxabi.h>
@@ -13,8 +14,8 @@
 
 namespace tutti::runtime {
 
-/// The Status of the exception being handled; only a catch block may call this. The end of a thread
-/// by pthread_exit is not an error and is rethrown.
+/// The Status of the exception being handled; only a catch block may call this function. The
+/// exception by which pthread_exit ends a thread is not an error and is rethrown.
 inline Status status_of_exception() {
   try {
     throw;
@@ -41,8 +42,8 @@ auto guarded(Work&& work) -> decltype(work()) {
   }
 }
 
-/// Runs `work` for a caller that takes no status; an exception is logged, and the result is then
-/// empty.
+/// Runs `work` for a caller that cannot take a Status. An exception is logged, and the result is
+/// then a default value.
 template <typename Work>
 auto logged(Work&& work) -> decltype(work()) {
   const device::Uncancelled uncancelled;

@@ -13,8 +13,8 @@ namespace tutti::runtime {
 
 namespace {
 
-// Longest time for which a thread that has handed over the engine waits until another thread takes
-// it.
+// A thread that has released the engine for another thread waits until that thread takes it, but no
+// longer than this time.
 constexpr std::chrono::milliseconds kHandoverWait{10};
 
 bool is_done(const engine::Completion& completion) {
@@ -180,7 +180,8 @@ void Progress::submit(engine::CommunicatorContext& context,
   }
   if (operation) hand_over(context, std::move(operation));
   if (will_wait) return;
-  // This thread sends the first data, because the progress thread must wake first.
+  // This thread sends the first data itself, because the progress thread would first have to wake
+  // up.
   poll_quietly();
   if (yields_.yields_after_start()) ::sched_yield();
 }
@@ -191,7 +192,7 @@ void Progress::submit(engine::CommunicatorContext& context,
   context.tagged().submit(std::move(call));
   engine_.on_submission(context);
   if (will_wait) return;
-  // An eager send is done after one poll, so that the progress thread need not wake for it.
+  // Polls once, which completes an eager send: then the progress thread need not wake for it.
   if (!callbacks_.load(std::memory_order_relaxed)) poll();
   if (!is_done(*completion)) wake();
 }

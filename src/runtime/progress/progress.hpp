@@ -45,7 +45,8 @@ class Progress {
 
   /// A number for a new communicator; no other communicator with this engine has it.
   std::uint16_t next_number() { return ++last_number_; }
-  /// Declares a number used, because a peer has proposed it.
+  /// Marks a communicator number that a peer has proposed as used, so that next_number() does not
+  /// return it.
   void use_number(std::uint16_t number) {
     std::uint16_t last = last_number_;
     while (last < number && !last_number_.compare_exchange_weak(last, number)) {
@@ -64,7 +65,8 @@ class Progress {
   /// Starts a send or receive, or cancels a receive.
   void submit(engine::CommunicatorContext& context, std::unique_ptr<engine::TaggedCall> call,
               bool will_wait);
-  /// Starts an operation from a completion callback; a slot exchange begins within this call.
+  /// Starts an operation from within a completion callback. If the operation is a slot exchange, it
+  /// begins before this function returns.
   void go_on(engine::CommunicatorContext& context, std::unique_ptr<engine::Operation> operation);
   /// Wakes the progress thread, because the application computes and does not poll.
   void wake() { background_.wake(); }
@@ -73,8 +75,8 @@ class Progress {
   bool wait(const engine::Completion& completion, Instant deadline);
   /// Polls once, if the engine is free.
   void poll();
-  /// Polls once, if the engine is free and no callback can run; otherwise only wakes the progress
-  /// thread. The caller may hold a lock that a callback takes.
+  /// Polls once if the engine is free and no completion callback can run; otherwise only wakes the
+  /// progress thread. The reason is that the caller may hold a lock that a callback also takes.
   void poll_quietly();
   /// Declares that from now on completions may run callbacks of the application.
   void expect_callbacks() { callbacks_.store(true, std::memory_order_relaxed); }

@@ -7,16 +7,16 @@
 
 namespace tutti::runtime {
 
-/// A budget for work at real-time priority. It grows by a share of the time, up to a limit, and
-/// shrinks while the thread works; once it is zero, real-time priority stays off until the budget
-/// reaches half of the limit. Used by one thread.
+/// A budget of time for work at real-time priority, used by one thread. It grows by a share of the
+/// elapsed time, up to a limit, and shrinks while the thread works. Once it is zero, real-time
+/// priority stays off until it has grown to half of the limit.
 class RealtimeBudget {
  public:
   /// The budget grows by `share` (0 to 1) times the elapsed time, up to `most`.
   RealtimeBudget(double share, Nanoseconds most) : share_(share), most_(most), left_(most) {}
 
-  /// Records whether the thread has worked or slept since the last call; returns true if it may
-  /// have real-time priority from now on. The first call starts the clock.
+  /// Records whether the thread has worked (else slept) since the last call. Returns true if the
+  /// thread may have real-time priority from now on. The first call starts the measurement.
   bool pass(Instant now, bool worked) {
     const Nanoseconds passed = seen_ == kNever ? Nanoseconds(0) : now - seen_;
     seen_ = now;

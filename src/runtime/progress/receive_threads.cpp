@@ -61,7 +61,7 @@ ReceiveThread::~ReceiveThread() {
 Status ReceiveThread::attach(engine::ReceiveWorker& worker) {
   std::unique_lock lock(mutex_);
   wanted_ = workers_;
-  wanted_.push_back(&worker);  // precedes the epoll calls, after which nothing may throw
+  wanted_.push_back(&worker);  // may throw, so it precedes the epoll calls
   int error = 0;
   worker.for_each_descriptor([&](int one) {
     epoll_event event{.events = EPOLLIN, .data = {.fd = one}};
@@ -84,7 +84,7 @@ void ReceiveThread::detach(engine::ReceiveWorker& worker) {
   {
     std::unique_lock lock(mutex_);
     if (std::find(workers_.begin(), workers_.end(), &worker) == workers_.end()) return;
-    // Since attach(), `wanted_` has room for all workers but one, so that nothing throws.
+    // attach() has reserved enough room in `wanted_`, so that nothing here throws.
     wanted_.clear();
     std::copy_if(workers_.begin(), workers_.end(), std::back_inserter(wanted_),
                  [&worker](const engine::ReceiveWorker* one) { return one != &worker; });
@@ -107,7 +107,7 @@ void ReceiveThread::apply(std::unique_lock<std::mutex>& lock) {
 bool ReceiveThread::take_changes() {
   const std::lock_guard lock(mutex_);
   changed_.store(false, std::memory_order_seq_cst);
-  workers_.swap(wanted_);  // swapped, because an assignment could throw
+  workers_.swap(wanted_);  // no assignment, because it could throw
   current_ = true;
   applied_.notify_all();
   return !stop_;
@@ -140,8 +140,8 @@ void ReceiveThread::run() {
 }
 
 void ReceiveThread::wait() {
-  // The flag is set before `changed_` is read, so a thread that makes a later change wakes this
-  // thread.
+  // `asleep_` is set before `changed_` is read, so that a thread that changes the workers after
+  // this read wakes this thread.
   asleep_.store(true, std::memory_order_seq_cst);
   bool due = changed_.load(std::memory_order_seq_cst);
   Instant deadline = kNever;

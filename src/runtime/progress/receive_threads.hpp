@@ -27,7 +27,7 @@ class ReceiveThread {
   ReceiveThread(const ReceiveThread&) = delete;
   ReceiveThread& operator=(const ReceiveThread&) = delete;
 
-  /// Makes the thread poll this worker, too, from now on.
+  /// Adds a worker to those that the thread polls.
   Status attach(engine::ReceiveWorker& worker);
   /// Stops polling a worker and returns once the thread no longer uses it. Does nothing if this
   /// thread does not poll the worker.
@@ -81,7 +81,7 @@ class ReceiveThreads {
   RankTrace* trace_;
   PriorityRequest priority_request_;
   std::vector<std::unique_ptr<ReceiveThread>> threads_;
-  std::size_t next_ = 0;  ///< thread of the next team's first worker, in round-robin order
+  std::size_t next_ = 0;  ///< index of the thread that gets the next team's first worker
 };
 
 }  // namespace tutti::runtime

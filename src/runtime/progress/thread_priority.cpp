@@ -41,8 +41,8 @@ struct SchedulingAttributes {
 };
 
 constexpr std::uint64_t kShortestSliceNs = 100'000;  // shortest slice that the kernel accepts
-// Threads do not inherit the priority, because a thread that a completion callback starts belongs
-// to the application.
+// New threads do not inherit the priority, because a completion callback may start a thread, which
+// then belongs to the application.
 constexpr std::uint64_t kNotForChildren = 1;  // the kernel's SCHED_FLAG_RESET_ON_FORK
 
 /// Asks the kernel for these attributes; returns 0, or the errno of the refusal.
@@ -60,8 +60,8 @@ SchedulingAttributes round_robin() {
           .priority = static_cast<std::uint32_t>(::sched_get_priority_min(SCHED_RR))};
 }
 
-/// Logs once per process that threads run at real-time priority, which users do not expect of a
-/// library.
+/// Logs that threads run at real-time priority, because users do not expect this of a library. Does
+/// so only once in a process.
 void announce_realtime() {
   static std::atomic_flag announced;
   if (announced.test_and_set()) return;
@@ -98,7 +98,7 @@ Result<GrantedPriority> apply_priority(const PriorityRequest& precedence) {
   (void)::prctl(PR_SET_TIMERSLACK, 1UL, 0, 0, 0);
   const int inherited = own_nice();
   const int policy = ::sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
-  // If the application chose another scheduling policy, it stays.
+  // A scheduling policy that the application has chosen is kept.
   if (policy != SCHED_OTHER) return GrantedPriority{.nice = inherited};
   const int wanted = precedence.nice.value_or(inherited);
   if (const int refused = ask_for(fair(wanted)); refused != 0) {

@@ -23,9 +23,9 @@ struct GrantedPriority {
   bool realtime = false;  ///< true: the thread has real-time priority
 };
 
-/// The priority for the library's own threads: the nice value TUTTI_PROGRESS_NICE, else a priority
-/// above computing threads, unless the process was started with a nice value. Fails if the variable
-/// is not a nice value.
+/// The priority for the library's own threads. If TUTTI_PROGRESS_NICE is set, this is its nice
+/// value; else it is a priority above that of computing threads, unless the process was started
+/// with a nice value. Fails if the variable is not a nice value.
 Result<PriorityRequest> progress_priority();
 
 /// Asks the scheduler, for the calling thread, for exact timers, short slices, a nice value and

@@ -15,11 +15,12 @@ namespace tutti::runtime {
 struct CoreTimes {
   /// Time for which a thread polls an idle network before it sleeps.
   Nanoseconds spin{};
-  /// Time of work before a yield, for a thread that has slept during this wait.
+  /// Time for which a waiting thread works before it yields, if it has already slept during this
+  /// wait.
   Nanoseconds yield_after = Nanoseconds::max();
-  /// Time of work before the first yield, unless operations ask to begin together: then the thread
-  /// yields after any work. At the start of a collective every rank of a core has data to send, and
-  /// the slowest start delays all ranks.
+  /// Time of work before the first yield. If an operation asks that all ranks of a core begin
+  /// together, the thread yields after any work instead: at the start of a collective every rank of
+  /// a core has data to send, and the slowest start delays all ranks.
   Nanoseconds first_yield_after = Nanoseconds::max();
   /// Share of the time, 0 to 1, that the thread may spend at real-time priority.
   double realtime_share = 0;
@@ -45,12 +46,14 @@ class YieldPolicy {
   bool yields_after_start() { return predictor_.begun(); }
   void on_wait() { predictor_.waits(); }
 
-  /// Time for which a thread polls for the peers of a slot exchange; it yields after each poll.
+  /// Time for which a thread polls in a slot exchange until the peers have published their blocks;
+  /// the thread yields after each poll.
   static constexpr Nanoseconds kInlineSpin{200'000};
 
  private:
-  /// Longest polling without work for a thread that has slept. The thread waits for a slow rank,
-  /// which may need the core on which the thread spins.
+  /// Longest time of polling without work after the thread has slept once in this wait. A thread
+  /// that had to sleep waits for a slow rank, and this rank may need the core on which the thread
+  /// polls.
   static constexpr Nanoseconds kSpinAfterSleep{5'000};
 
   CoreTimes times_;

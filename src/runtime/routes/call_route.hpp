@@ -51,8 +51,9 @@ class CallRoute {
   virtual Status status() const = 0;
   /// Whether a call of this route is under way. Owner of the engine only.
   virtual bool busy() const = 0;
-  /// Closes the side communicators of the route, until `deadline` at most; a second call does
-  /// nothing. No call may be under way. Returns the first error.
+  /// Closes the side communicators of the route and returns the first error; waits for the peers
+  /// until `deadline` at most. No collective may be under way. A second call of this function does
+  /// nothing.
   virtual Status close(Instant deadline) = 0;
 };
 

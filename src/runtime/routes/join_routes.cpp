@@ -11,9 +11,9 @@ namespace tutti::runtime {
 
 namespace {
 
-// Each communicator has a number of its own, so that no rank takes a datagram for that of another
-// communicator. Duplicates count from 1, side communicators of hosts from 0x4000, those of
-// aggregators from 0x8000.
+// Each communicator has a different number, so that no rank mistakes a datagram for one of another
+// communicator. Duplicates are numbered from 1 on, side communicators of a hierarchy from 0x4000,
+// and those of aggregators from 0x8000.
 constexpr std::uint32_t kFirstHostNumber = 0x4000;
 constexpr std::uint32_t kLastHostNumber = 0x7fff;
 constexpr std::uint32_t kFirstAggregatorNumber = 0x8000;

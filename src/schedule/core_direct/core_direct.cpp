@@ -16,7 +16,7 @@ namespace {
 /// The queue entries that replace one task of the original list.
 struct Place {
   QueueIndex queue = kNoIndex;
-  /// Number of entries in the queue up to and including the task's last one.
+  /// Number of entries from the start of the queue to the task's last entry, inclusive.
   std::uint32_t last_entry = 0;
 };
 
@@ -85,8 +85,8 @@ class Lowering {
   std::vector<bool> early_;  ///< by task: true if the host can carry it out before any message
   std::map<Rank, Ends> to_;
   std::map<Rank, Ends> from_peer_;
-  /// For each send task, the number of CTS messages from its peer that must have arrived: its own
-  /// and all before it.
+  /// For each send task, the number of CTS messages that must have arrived from the peer before the
+  /// send: the task's own CTS and all earlier ones.
   std::map<TaskIndex, std::uint32_t> cts_awaited_;
   QueueIndex management_ = 0;
   QueueIndex prologue_ = kNoIndex;
@@ -117,8 +117,8 @@ Status Lowering::check() const {
   return {};
 }
 
-/// True if the host can run a copy or reduction before any message: the task depends only on copies
-/// and reductions for which this holds, too.
+/// True if the task is a copy or reduction that the host can run before any message. It then
+/// depends only on other such tasks.
 bool Lowering::is_unexpected(TaskIndex t) const {
   const TaskKind kind = from_.tasks()[t].kind;
   if (kind != TaskKind::copy && kind != TaskKind::reduce) return false;
@@ -227,8 +227,9 @@ void Lowering::post(TaskIndex t) {
   places_[t] = {queue, add(task, queue)};
 }
 
-/// Sorts tasks by round. Within a round receives precede sends, because a peer may wait for this
-/// rank's CTS before it sends its own CTS.
+/// Sorts tasks in the order of their release: by round, and within a round receives before sends.
+/// The release of a receive sends this rank's CTS, for which a peer may wait before it sends its
+/// own.
 std::vector<TaskIndex> Lowering::in_order_of_release() const {
   std::vector<TaskIndex> order(from_.tasks().size());
   std::iota(order.begin(), order.end(), 0u);
@@ -241,7 +242,7 @@ std::vector<TaskIndex> Lowering::in_order_of_release() const {
   return order;
 }
 
-/// Releases the receives at the head of each held queue that have no dependencies.
+/// Releases, in each held queue, the receives before the first receive that has dependencies.
 void Lowering::release_first_receives() {
   std::map<QueueIndex, bool> stopped;
   for (TaskIndex t = 0; t < from_.tasks().size(); ++t) {

@@ -19,7 +19,7 @@ enum class Fault : std::uint8_t {
   queue,    ///< waits or enables whose counts do not fit their queue
   deadlock,
   race,         ///< conflicting accesses to the same bytes without an order between them
-  early,        ///< a one-sided access or multicast that may reach a peer outside its call
+  early,        ///< a one-sided access outside the peer's call, or a multicast before its receives
   unwritten,    ///< a read of bytes that no task has written
   combination,  ///< a reduction that combines different blocks or counts a contribution twice
   result,       ///< final content that differs from the result of the collective
@@ -38,11 +38,11 @@ struct Finding {
 };
 
 struct ValidateOptions {
-  bool in_place = false;  ///< true: validates the call in place (shape.hpp, Alias)
+  bool in_place = false;  ///< true: validates the in-place form of the call (Alias in shape.hpp)
   bool receives_first =
       false;  ///< true: all receivers must post before a multicast [Khalilov24] 3.3
-  /// True: the proof must also hold for blocks of different sizes, so each block must end at its
-  /// own position.
+  /// True: the blocks may differ in size. The proof then requires that no task puts a block into
+  /// the place of another block, even temporarily.
   bool varying = false;
   std::size_t most_findings = 8;
 };

@@ -6,17 +6,19 @@
 //   - no rank waits forever;
 //   - no task touches bytes that another may be writing at that time;
 //   - no task reads bytes that are not there yet;
-//   - every rank ends with the blocks, or the reductions with each contribution once, that the
-//     collective promises;
-//   - one-sided accesses and multicasts reach a rank only while its call is under way.
+//   - every rank ends with the result of the collective, and each reduction contains each
+//     contribution exactly once;
+//   - one-sided accesses reach a rank only during its call and, with `receives_first`, multicasts
+//     only after the receives are posted.
 //
 // One run suffices: a task that may be issued remains issuable, so either every order of events
 // runs to the end or every order stops at the same tasks. In this run a send completes only after
 // its receive is posted, as under the strictest protocol.
 //
-// The orders between events that hold in every run form a graph (event_graph.hpp). If the graph
+// A graph contains each order of two events that holds in every run (event_graph.hpp). If the graph
 // orders all conflicting accesses, every run moves the same values, and one symbolic run shows
-// them. Parts of blocks are compared as fractions (buffer_slice.hpp), so sizes do not matter.
+// which values these are. Parts of blocks are compared as fractions (buffer_slice.hpp), so sizes do
+// not matter.
 #pragma once
 
 #include <cstdint>
@@ -37,8 +39,8 @@ struct Validation {
   /// Number of rounds: the highest round number of a message, plus one.
   std::uint32_t rounds = 0;
   /// Length of the longest chain of messages in which each message depends on the previous one; CTS
-  /// messages do not count. It is less than `rounds` if the last round forwards nothing that
-  /// arrived in the round before.
+  /// messages do not count. It can be less than `rounds`, because a message need not depend on a
+  /// message of the round before.
   std::uint32_t longest_chain = 0;
   /// For reductions: true if the result is the fold in rank order, which operators that do not
   /// commute need.

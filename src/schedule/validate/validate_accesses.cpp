@@ -106,8 +106,8 @@ class AccessCheck {
     unsettled_.push_back({earlier, later});
   }
 
-  /// Checks the pairs of accesses that the tasks of their own rank do not order: messages through
-  /// other ranks may order them.
+  /// Checks the pairs of accesses whose order does not follow from the tasks of one rank alone:
+  /// messages through other ranks may order the two accesses.
   void check_over_all_ranks() {
     if (unsettled_.empty()) return;
     std::vector<std::pair<Event, Event>> pairs;
@@ -149,8 +149,8 @@ class AccessCheck {
   std::vector<std::pair<GlobalTask, GlobalTask>> reported_;
 };
 
-/// Checks that each one-sided access and multicast happens after the begin and before the end of
-/// the peer's call.
+/// Checks that each one-sided access happens after the begin and before the end of the peer's call
+/// and, with `receives_first`, that each multicast is sent after its receives are posted.
 void check_times(const AllRanks& all, const EventGraph& graph, const Matching& matching,
                  const ValidateOptions& options, Findings& findings) {
   std::vector<std::pair<Event, Event>> pairs;

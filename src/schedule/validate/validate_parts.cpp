@@ -26,7 +26,8 @@ void Findings::add_at(Fault fault, std::uint32_t rank, const std::string& text) 
 }
 
 Grid::Grid(const AllRanks& all) : borders_{{0, 1}, {1, 1}} {
-  BufferSlice last;  // the last slice with parts; the next task often repeats it
+  // The last slice of partial blocks; if the next task repeats it, nothing is added.
+  BufferSlice last;
   for (GlobalTask t = 0; t < all.task_count(); ++t) {
     for (const BufferSlice* slice : {&all.task(t).source, &all.task(t).target}) {
       if (slice->whole_blocks() || (slice->parts == last.parts && *slice == last)) continue;

@@ -184,8 +184,8 @@ class ProgramCheck {
 
 namespace {
 
-/// Limits the memory of the validator, which needs some bytes for each cell and has cell numbers of
-/// 32 bits.
+/// Limit of the blocks of all ranks together. It limits the memory of the validator, which needs
+/// some bytes for each cell, and the cell numbers, which have 32 bits.
 constexpr std::uint64_t kMaxBlocks = std::uint64_t{1} << 26;
 
 void check_size(const AllRanks& all, Findings& findings) {

@@ -70,8 +70,9 @@ class ValueRun {
     varying_ = varying;
     give_contributions();
     for (std::uint32_t r = 0; r < all_.ranks() && varying; ++r) note_promises(r);
-    // A receive without dependencies is issued when its call begins, not at its issue event in this
-    // order; the difference has no effect, because a receive reads no memory.
+    // In this order, a receive without dependencies may be issued later than at the begin of its
+    // call, when it is really issued. The difference has no effect, because a receive reads no
+    // memory.
     for (Event event : graph_.order()) {
       if (findings_.full()) return;
       if (event >= 2 * all_.task_count()) continue;

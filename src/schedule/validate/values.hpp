@@ -54,7 +54,7 @@ class Values {
   std::uint32_t blocks_;
   std::uint32_t words_;
   std::vector<Fold> folds_;  ///< by value
-  /// For each value `words_` words: bit set of the contributing ranks.
+  /// For each value, the contributing ranks as a bit set of `words_` words.
   std::vector<std::uint64_t> sets_;
   std::unordered_map<std::uint64_t, ValueId> combined_;
 };

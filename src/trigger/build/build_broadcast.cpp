@@ -1,7 +1,7 @@
 // Broadcast over a double binary tree: each half of the data goes down a separate tree, by RDMA
-// writes on a separate port. A child first sends its parent the address for the data, which is
-// swapped into the parent's descriptor. The address proves that the child is ready, so no write
-// arrives early.
+// writes on a separate port. A child first sends its parent the address at which it wants the data.
+// The parent's descriptor uses this address as the target of the write, so no write arrives before
+// the child is ready.
 #include "trigger/build/builder_parts.hpp"
 #include "trigger/build/double_tree.hpp"
 
@@ -43,7 +43,8 @@ class HalfBroadcast {
       forward_to(child, first ? &node : nullptr);
       first = false;
     }
-    // A leaf of the tree ends with its data packet, in which the parent has set the end flag.
+    // At a leaf of the tree, the data packet ends the collective, because the parent has set the
+    // end flag in this packet.
     if (first) builder_.wait(node_at(node.parent), kDataStep);
     if (!first) builder_.end();
     return builder_.finish();

@@ -7,8 +7,9 @@
 // rank of a pair takes part only through the upper one.
 //
 // In a Reduce, ranks could begin the next call before the root has read their packets, and reuse
-// the keys of these packets. The root therefore ends the call with triggers down the same tree. In
-// an Allreduce no rank has the result before every rank has contributed.
+// the keys of these packets. The root therefore ends the call with triggers down the same tree. An
+// Allreduce needs no such triggers, because no rank has the result before every rank has
+// contributed.
 #include <bit>
 
 #include "base/error.hpp"
@@ -150,8 +151,8 @@ class Halving {
   std::uint32_t gatherer() const {
     return number_of(gives_to_neighbour(call_.root) ? call_.root + 1 : call_.root);
   }
-  /// The lowest step in which the rank with this number receives blocks in the gather; in the step
-  /// below it sends its own blocks.
+  /// The gather counts its steps down. The rank with this number receives blocks in the steps down
+  /// to the returned one and sends its own blocks in the step below; the gatherer (0) sends none.
   std::uint32_t lowest_gather(std::uint32_t number) const {
     return static_cast<std::uint32_t>(std::bit_width(number ^ gatherer()));
   }
@@ -195,7 +196,7 @@ class Halving {
   std::uint32_t ranks_;
   /// Number of doubling steps: the integer part of log2 of the number of ranks.
   std::uint32_t doublings_;
-  std::uint32_t surplus_;  ///< number of ranks above the largest power of two
+  std::uint32_t surplus_;  ///< number of ranks beyond the largest power of two up to `ranks_`
   std::uint32_t element_bytes_;
   SequenceBuilder builder_;
 };

@@ -1,9 +1,9 @@
 // Two binary trees over the same nodes, such that no node is an inner node of both. Each tree can
 // then carry half of a Broadcast at full bandwidth ([Xu25] 1.2).
 //
-// In the first tree the positions 1 to n are in order, so odd positions are leaves. The second tree
-// is the first one mirrored if n is even and shifted by one if n is odd, so its inner nodes have
-// odd positions.
+// An in-order traversal of the first tree visits the positions 1 to n in sequence, so odd positions
+// are leaves. The second tree has the same form with mirrored positions if n is even, or with
+// positions shifted by one if n is odd, so its inner nodes have odd positions.
 #pragma once
 
 #include <array>

@@ -200,8 +200,8 @@ class Lowering {
     builder_.name(self_, slot);
   }
 
-  // Operands before the target are folded by one descriptor each, beginning with the nearest;
-  // operands after it share descriptors.
+  // With Side::before, each operand gets a descriptor of its own, and the operand nearest to the
+  // target comes first. With Side::after, up to kMaxChildren operands share a descriptor.
   void emit_wait_keys(TaskIndex t) {
     const Task& task = schedule_.tasks()[t];
     const Extent& target = filled_[t].target;

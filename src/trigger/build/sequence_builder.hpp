@@ -22,7 +22,8 @@ class SequenceBuilder {
   Descriptor& send(NodeId to, std::uint32_t step, Address from, std::uint32_t size_bytes);
   /// Appends a descriptor that sends a trigger without data.
   Descriptor& signal(NodeId to, std::uint32_t step);
-  /// Appends a descriptor that sends an address, to which the receiver's RDMA write then goes.
+  /// Appends a descriptor that sends `address` to node `to`, so that this node can write there by
+  /// RDMA.
   Descriptor& send_address(NodeId to, std::uint32_t step, Address address);
   /// Appends a descriptor that waits for a packet and stores its data.
   Descriptor& receive(NodeId from, std::uint32_t step, Address into, std::uint32_t size_bytes);
@@ -32,7 +33,7 @@ class SequenceBuilder {
   /// calls add, and stores the result at `into`.
   Descriptor& reduce(reduction::Operation operation, reduction::ElementType type, Address from,
                      Address into, std::uint32_t size_bytes, std::uint8_t local_position);
-  /// Adds a packet to the list that the last descriptor names.
+  /// Adds a packet to those that the last appended descriptor names.
   SequenceBuilder& name(NodeId from, std::uint32_t step);
   /// Appends the descriptor that ends the collective at this node.
   Descriptor& end();

@@ -13,7 +13,7 @@ struct FigureSection {
   std::string title;     ///< heading of the section, which names figure and subject
   std::string source;    ///< result that the paper reports, as plain text
   std::string ours;      ///< result of this program, as plain text
-  std::string why;       ///< reason why the two results differ, as plain text
+  std::string why;       ///< reason why `source` and `ours` differ, as plain text
   std::string pictures;  ///< charts and tables as HTML, from draw_chart() and draw_table()
   std::string command;   ///< shell command that prints the values of the figure
 };

@@ -21,7 +21,8 @@ struct ProbeArrival {
   std::uint32_t bytes = 0;  ///< size of the probe's datagram in bytes
 };
 
-/// A frame to this rank of a reliable connection that has arrived through a group.
+/// A frame of a reliable connection that is addressed to this rank and has arrived through a
+/// multicast group.
 struct FrameArrival {
   Rank source = kNoRank;
   std::vector<std::byte> frame;

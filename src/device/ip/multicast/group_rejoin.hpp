@@ -15,8 +15,9 @@ using QueuePairs = std::vector<IpMulticastQueuePair*>;
 
 class GroupRejoin {
  public:
-  /// Leaves the groups. Joins them again at once or, if other ranks of this host are in them
-  /// (`shared_host`), leaves that to `attempt` at `deadline`.
+  /// Leaves the groups and, if no other rank of this host uses them, joins them again at once. If
+  /// `shared_host` is true, other ranks of this host use them, and `attempt` joins them at
+  /// `deadline`.
   Status begin(Instant now, const QueuePairs& pairs, bool shared_host);
   /// Joins the groups; must be called at `deadline`. A failed attempt sets a new deadline.
   Status attempt(Instant now, const QueuePairs& pairs);

@@ -24,8 +24,8 @@ class MessageAssembly {
     dropped,    ///< fragment of a voided or refused message
   };
 
-  /// Judges a fragment whose encoded header is at `header`. The caller may place the fragment's
-  /// bytes only after the verdict `begins` or `continues`, and must then call `advance`.
+  /// Classifies the fragment whose encoded header is at `header`. The caller may place the
+  /// fragment's bytes only after the verdict `begins` or `continues`, and must then call `advance`.
   Verdict admit(const std::byte* header, const wire::UcFragment& fragment) {
     const bool same = state_ != State::none && message_bytes_ == fragment.message_bytes &&
                       std::memcmp(header_.data(), header, wire::kHeaderBytes) == 0;

@@ -40,7 +40,7 @@ struct GroupSettings {
   std::shared_ptr<EgressPriority> egress{};  ///< egress priority at the interface; null: none
 };
 
-/// A multicast group on one interface, as a membership names it.
+/// A multicast group and the interface on which this rank joins it.
 struct GroupOnInterface {
   SocketAddress group;
   std::uint32_t interface_index = 0;
@@ -112,7 +112,8 @@ class IpMulticastQueuePair : public MulticastQueuePair {
     SingleWriterCounter rejected_foreign;
     SingleWriterCounter rejected_integrity;
     SingleWriterCounter rejected_replayed;
-    SingleWriterCounter arrivals_dropped;  ///< probes and frames that the owner took too late
+    /// Probes and frames dropped, because earlier ones still waited for the owner.
+    SingleWriterCounter arrivals_dropped;
     SingleWriterCounter calls;
   };
 
@@ -185,12 +186,13 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   Descriptor receive_;
   Descriptor send_;
   DatagramSender sender_;
-  EgressGate gate_;  ///< gate of the socket send_
+  EgressGate gate_;  ///< egress gate of the socket send_
   GroupArrivals<ProbeArrival> probes_;
   GroupArrivals<FrameArrival> frames_;
   std::uint64_t receive_buffer_bytes_ = 0;
   std::uint16_t unicast_port_ = 0;
-  /// Addresses of the ranks, whose ports do not matter; null before `set_members`.
+  /// The address of each rank; the ports in these addresses are not used. Null before
+  /// `set_members`.
   std::shared_ptr<const std::vector<SocketAddress>> members_;
   /// Unicast addresses, indexed by rank; empty for a rank that has none.
   std::vector<std::optional<SocketAddress>> unicast_addresses_;

@@ -112,7 +112,8 @@ std::size_t UcQueuePair::poll(std::span<ReceivedChunk> chunks) {
   return batch.filled;
 }
 
-/// Receives the first waiting message; false if no message waits or if the next poll must take it.
+/// Receives the first waiting message. Returns false if no message waits or if the message does not
+/// belong to this batch, so that the next poll must receive it.
 bool UcQueuePair::receive(Batch& batch) {
   ++received().calls;
   const auto waiting = look(receive_descriptor());
@@ -141,9 +142,10 @@ bool UcQueuePair::receive_in_place(const WaitingMessage& waiting, Batch& batch) 
   return true;
 }
 
-/// Lays out a receive directly to `at`, and returns how many waiting datagrams belong to the
-/// message of `first` if no fragment is missing. Returns 0 if a direct receive saves nothing: most
-/// of the waiting datagrams belong to another message, or only one of many fragments is waiting.
+/// Prepares `vectors_` so that one receive writes the payloads of the waiting datagrams directly to
+/// `at`. Returns how many of these datagrams belong to the message of `first` if no fragment is
+/// missing, or 0 if a direct receive saves nothing: most of the datagrams belong to another
+/// message, or only one of many fragments is waiting.
 std::size_t UcQueuePair::foresee(const WaitingMessage& waiting, const wire::UcFragment& first,
                                  std::byte* at) {
   const std::size_t left = first.message_bytes - first.offset;
@@ -156,8 +158,8 @@ std::size_t UcQueuePair::foresee(const WaitingMessage& waiting, const wire::UcFr
     vectors_[2 * i] = {headers_[i].data(), wire::kFragmentHeaderBytes};
     vectors_[2 * i + 1] = {at + i * step, std::min(step, left - i * step)};
   }
-  // Bytes after the expected ones go to `aside_`, at the offset that they would have if all bytes
-  // had been received there.
+  // Bytes after the expected ones go to `aside_`. Their offset there is the number of bytes
+  // received before them, as if the whole receive had gone to `aside_`.
   const std::size_t before =
       (count - 1) * stride + wire::kFragmentHeaderBytes + vectors_[2 * count - 1].iov_len;
   vectors_[2 * count] = {aside_.get() + before, kAsideBytes - before};
@@ -185,9 +187,8 @@ void UcQueuePair::check_foreseen(const WaitingMessage& waiting, const wire::UcFr
   aside_sender_ = waiting.sender;
 }
 
-/// Moves the datagrams that did not match the layout, those from index `from` on, to `aside_`. Each
-/// gets the offset that it would have if all had been received there; `take_aside` then handles
-/// them.
+/// Moves to `aside_` the datagrams from index `from` on, which did not match the layout. Each gets
+/// the same offset as if the whole receive had gone to `aside_`; `take_aside` then handles them.
 void UcQueuePair::put_aside(std::size_t from, std::size_t foreseen, std::size_t stride,
                             std::size_t received_bytes) {
   for (std::size_t i = from; i < foreseen; ++i) {

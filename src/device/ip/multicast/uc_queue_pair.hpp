@@ -54,7 +54,7 @@ class UcQueuePair final : public IpMulticastQueuePair {
     std::byte* at = nullptr;     ///< destination of the message, decided in poll `asked_in`
     std::uint64_t asked_in = 0;  ///< number of the poll that last asked the resolver
     bool staged = false;
-    /// Index of the staging used for this source rank's messages; valid only while the staging's
+    /// Index of the staging area for this source rank's messages; valid only while the area's
     /// `owner` is this source rank.
     std::size_t staging = 0;
   };
@@ -118,7 +118,8 @@ class UcQueuePair final : public IpMulticastQueuePair {
   std::size_t aside_datagram_ = 0;
   std::span<const std::byte> held_{};
   SocketAddress aside_sender_;
-  /// Source address of the datagram that `next_aside` returned last, which `held_` may refer to.
+  /// Source address of the datagram that `next_aside` returned last; `held_` may still refer to
+  /// this datagram.
   const SocketAddress* sender_ = &aside_sender_;
 
   std::array<std::array<std::byte, wire::kFragmentHeaderBytes>, kMaxFragments> headers_{};

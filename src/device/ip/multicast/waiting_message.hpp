@@ -30,7 +30,7 @@ struct WaitingMessage {
 /// Peeks at the first waiting message of a socket; returns nothing if no message waits.
 std::optional<WaitingMessage> look(int fd);
 /// Receives into `pieces` the message that `look` has found. Returns the message's length in bytes,
-/// or 0 if the message is gone.
+/// or 0 if no message waits any more.
 std::size_t receive_scattered(int fd, std::span<iovec> pieces);
 
 }  // namespace tutti::device::ip

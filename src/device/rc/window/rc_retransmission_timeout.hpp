@@ -13,7 +13,7 @@ class RetransmissionTimeout {
  public:
   struct Limits {
     Nanoseconds min{};
-    Nanoseconds first_max{};  ///< upper limit of the first timeout in a row
+    Nanoseconds first_max{};  ///< upper limit of the first of several consecutive timeouts
     Nanoseconds max{};
   };
 

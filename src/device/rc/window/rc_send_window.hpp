@@ -1,9 +1,10 @@
 // The unacknowledged frames of one direction, in flight or lost, and the limit of those in flight.
 //
-// Loss is judged by order of transmission, as RACK and QUIC do (RFC 8985, RFC 9002): a frame is
-// lost if one sent three transmissions later has arrived, or if any later one has arrived and 1.25
-// round trips have passed. If no later frame arrives, the first missing frame is retransmitted
-// after the retransmission timeout, which doubles until an ACK arrives (RFC 6298).
+// Loss is detected by the order of transmission, as in RACK and QUIC (RFC 8985, RFC 9002): a frame
+// is lost if a frame that was sent three transmissions later has arrived, or if any frame that was
+// sent later has arrived and 1.25 round trips have passed. If no later frame arrives, the first
+// missing frame is retransmitted after the retransmission timeout, which doubles until an ACK
+// arrives (RFC 6298).
 #pragma once
 
 #include <algorithm>
@@ -153,7 +154,7 @@ class SendWindow {
   List lost_;
 
   std::uint64_t transmissions_ = 0;
-  /// Number of the transmission from which on the path counts as lossless.
+  /// Number of the first transmission at which the path counts as lossless again after a loss.
   std::uint64_t lossy_until_ = 0;
   std::uint64_t latest_arrived_ = 0;  ///< number of the latest transmission that arrived; 0: none
   Instant last_progress_{INT64_MIN};  ///< time of the last new acknowledgement or timeout
@@ -163,8 +164,8 @@ template <typename Callback>
 bool SendWindow::acknowledge(Instant now, const RcFrame& frame, Callback&& acknowledged_frame) {
   const std::uint32_t sent = next_ - oldest_;
   const std::uint32_t cumulative = frame.acknowledged - oldest_;
-  // An ACK that arrives after a later ACK has an old cumulative number, but its words may report
-  // new arrivals.
+  // An ACK that a newer ACK has overtaken contains an old cumulative number, but its words may
+  // report new arrivals.
   const bool stale = static_cast<std::int32_t>(cumulative) < 0;
   if (!stale && cumulative > sent) return false;
   const std::uint32_t oldest = oldest_;

@@ -54,7 +54,8 @@ Result<std::optional<LauncherRank>> launcher_place(const Environment& environmen
   if (!place.ok() || *place) return place;
   place = read_place(environment, "PMI_RANK", "PMI_SIZE");
   if (!place.ok() || *place) return place;
-  // Slurm sets SLURM_PROCID in a batch script, too, which is one process whatever SLURM_NTASKS is.
+  // Slurm also sets SLURM_PROCID in a batch script, but a batch script is only one process, even if
+  // SLURM_NTASKS is larger. Only a step started by srun has SLURM_STEP_ID.
   if (!environment("SLURM_STEP_ID")) return std::optional<LauncherRank>();
   return read_place(environment, "SLURM_PROCID", "SLURM_NTASKS");
 }

@@ -140,7 +140,8 @@ class Session {
     info.value.data.integer = timeout_s;
   }
 
-  /// Without the timeout, PMIx waits until the other process publishes the key.
+  /// Gets the value that the process of `rank` published under `key`. Without a timeout, PMIx would
+  /// wait forever for a process that never publishes the key.
   Result<Value> get(pmix_rank_t rank, const char* key, int timeout_s) {
     pmix_info_t info{};
     set_timeout(info, timeout_s);

@@ -7,8 +7,8 @@
 namespace tutti::runtime {
 namespace {
 
-// The range lies above the ports of registered services and below the ports that Linux gives to
-// outgoing connections.
+// The port of a job lies above most ports of registered services and below the ports that Linux
+// gives to outgoing connections.
 constexpr std::uint64_t kFirstPort = 20000;
 constexpr std::uint64_t kPorts = 12000;
 

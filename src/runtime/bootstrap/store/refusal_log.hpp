@@ -1,5 +1,5 @@
-// The log of the connections that a door has refused. Their number is counted, and the lines are
-// limited, so that strangers cannot fill the log.
+// The log of the connections that a door has refused. It counts all refused connections but writes
+// only a few lines a second, so that strangers cannot fill the log.
 #pragma once
 
 #include <atomic>
@@ -30,7 +30,7 @@ class RefusalLog {
   std::string door_;
   std::function<void(const std::string&)> write_;
   Deadline second_begin_ = Deadline::min();
-  std::uint32_t lines_ = 0;  ///< lines of this second
+  std::uint32_t lines_ = 0;  ///< number of lines written in the present second
   std::uint64_t suppressed_ = 0;
   std::atomic<std::uint64_t> refused_{0};
 };

@@ -78,8 +78,8 @@ Result<Socket> listen_everywhere(const Endpoint& endpoint) {
   auto socket = bind_and_listen(endpoint, AF_INET6, reinterpret_cast<const sockaddr*>(&any6),
                                 sizeof any6, true);
   if (socket.ok()) return socket;
-  // The host may lack IPv6, so IPv4 is tried next. After any other failure this second attempt
-  // fails, too.
+  // The host may lack IPv6, so IPv4 is tried next. If binding failed for another reason, such as a
+  // port in use, the attempt by IPv4 fails for the same reason.
   sockaddr_in any4{};
   any4.sin_family = AF_INET;
   any4.sin_port = htons(endpoint.port);
@@ -87,8 +87,8 @@ Result<Socket> listen_everywhere(const Endpoint& endpoint) {
                          false);
 }
 
-/// True if the socket is connected to itself: while it connects to a free local port, the kernel
-/// may choose this port as the socket's own.
+/// True if the socket is connected to itself. This happens if nothing listens at a local port and
+/// the kernel chooses this same port as the source port of the connection.
 bool connected_to_itself(int fd) {
   sockaddr_storage local{};
   sockaddr_storage remote{};

@@ -69,8 +69,8 @@ std::string peer_of(const Socket& socket);
 std::string neighbourhood_of(const Socket& socket);
 
 /// A listener whose connections a poll loop accepts. If the process has no descriptor or memory for
-/// another connection, the listener pauses, because the waiting connection would end every poll at
-/// once.
+/// another connection, the loop leaves out the listener for a short time (a pause): otherwise
+/// poll() would report the same waiting connection again and again.
 class Listener {
  public:
   Listener() = default;
@@ -80,7 +80,8 @@ class Listener {
   int poll_fd(Deadline now) const { return now < again_ ? -1 : socket_.fd(); }
   /// The end of the present pause; Deadline::max() if there is none.
   Deadline pause_end(Deadline now) const { return now < again_ ? again_ : Deadline::max(); }
-  /// Accepts one connection; the result is not open if there is none, or if a pause begins.
+  /// Accepts one connection. If no connection waits, or if a pause begins, the returned socket is
+  /// not open.
   Socket accept();
 
  private:
@@ -88,8 +89,8 @@ class Listener {
   Deadline again_ = Deadline::min();
 };
 
-/// Connects to an endpoint and tries each of its addresses once. The error is that of the last
-/// address.
+/// Connects to an endpoint and tries each of its addresses once. If all attempts fail, returns the
+/// error of the last address.
 Result<Socket> connect_once(const Endpoint& endpoint, Deadline deadline);
 
 /// Waits for poll `events` on a socket; false if the deadline passes first.

@@ -14,8 +14,8 @@
 namespace tutti::runtime {
 namespace {
 
-/// Extra time after the deadline in which the store, which alone knows the missing ranks, can
-/// report them.
+/// Time for which a rank waits for the store's report after its own deadline. Only the store knows
+/// which ranks are missing.
 constexpr auto kAnswerTime = std::chrono::seconds(2);
 constexpr auto kLongestTry = std::chrono::seconds(5);
 constexpr auto kFirstPause = std::chrono::milliseconds(5);
@@ -147,8 +147,8 @@ std::size_t max_answer_bytes(std::uint32_t size) {
   return std::max<std::size_t>(8192, 4 + std::size_t{4} * size + kMaxExchangeBytes);
 }
 
-/// The setback of a hello that no frame answered. If the connection was closed or timed out, the
-/// store may have just ended, so another attempt may succeed.
+/// The setback if no frame answered the hello. If the connection was closed or timed out, the store
+/// of an earlier job may have just ended, so another attempt may succeed.
 Setback setback_of(const StoreOptions& options, const StoreConnection& connection,
                    const Status& why) {
   if (why.code() == Code::peer_failed || why.code() == Code::timeout) return {false, why};
@@ -190,7 +190,8 @@ std::optional<StoreConnection> try_to_join(const StoreOptions& options,
   const Hello hello{index(options.rank), options.size, to_ms(options.timeout),
                     to_ms(deadline - SteadyClock::now()),
                     owner ? options.server->owner_token() : options.token};
-  // If the send fails, the receive fails, too, with the reason that the store gave, if any.
+  // An error of the send is ignored: the receive then fails as well, and its error has the reason
+  // that the store gave, if any.
   [[maybe_unused]] const Status sent = connection.send(encode(hello), deadline);
   auto frame = connection.receive(deadline + kAnswerTime);
   if (!frame.ok()) {

@@ -75,8 +75,8 @@ Result<Gather> decode_gather(std::span<const std::byte> payload);
 /// `size` contributions.
 Result<std::vector<Bytes>> decode_result(std::span<const std::byte> payload, std::uint32_t exchange,
                                          std::uint32_t size);
-/// Decodes the Status of a `failed` frame of a job of `size` ranks; never ok. Ranks at fault that
-/// the job does not have are dropped.
+/// Decodes the Status of a `failed` frame; the result is an error in any case. A rank at fault that
+/// is not below `size`, the number of ranks of the job, is dropped.
 Status decode_failed(std::span<const std::byte> payload, std::uint32_t size);
 
 /// Cuts a byte stream into frames. Its memory is at most the limit of one frame plus the bytes of
@@ -84,7 +84,7 @@ Status decode_failed(std::span<const std::byte> payload, std::uint32_t size);
 class FrameDecoder {
  public:
   explicit FrameDecoder(std::size_t max_payload_bytes) : max_payload_bytes_(max_payload_bytes) {}
-  /// Sets the limit for frames whose header has not been read yet.
+  /// Sets the largest payload of the frames whose header has not been read yet.
   void set_max_payload_bytes(std::size_t bytes) { max_payload_bytes_ = bytes; }
   void append(std::span<const std::byte> bytes);
   /// Returns the next whole frame, or nothing if more bytes are needed. If the bytes follow another

@@ -115,7 +115,7 @@ class BootstrapServer::Loop {
   /// Polls the sockets once, at most until `latest`. If `wakes` is true, a call of `stop` also ends
   /// the poll.
   void poll_once(Deadline latest, bool wakes);
-  /// As poll_once; an exception fails the job of the store.
+  /// Does the same as poll_once, but turns an exception into a failure of the store's job.
   void poll_contained(Deadline latest, bool wakes);
   void give_up(const Status& why) noexcept;
   Deadline next_deadline(Deadline now) const;
@@ -167,13 +167,13 @@ void BootstrapServer::Loop::poll_contained(Deadline latest, bool wakes) {
   } catch (...) {
     give_up(status_of_exception());
   }
-  // If memory stays short, the thread tries again after a pause.
+  // The exception may be a lack of memory, so the thread pauses before it polls again.
   pollfd pause{wake_.fd(), POLLIN, 0};
   (void)::poll(&pause, wakes ? 1 : 0, kPauseMs);
 }
 
-/// Tells every rank why the job of the store fails; a rank for which memory is lacking is
-/// disconnected.
+/// Sends every rank the reason why the store's job fails. If there is no memory to do so for a
+/// rank, closes its connection.
 void BootstrapServer::Loop::give_up(const Status& why) noexcept {
   std::shared_ptr<const Bytes> frame;
   try {
@@ -206,12 +206,13 @@ Deadline BootstrapServer::Loop::next_deadline(Deadline now) const {
 }
 
 void BootstrapServer::Loop::poll_once(Deadline latest, bool wakes) {
-  sweep();  // an exception may have left connections that have ended
+  sweep();  // removes ended connections that an exception in the last round left in the list
   const Deadline now = SteadyClock::now();
   std::vector<pollfd> entries;
   entries.reserve(connections_.size() + 2);
-  // While the server stops, its wake-up descriptor stays readable, so polling it would spin the
-  // loop. The caller decides by `wakes`: a second read of `stopping_` here could miss a stop.
+  // While the server stops, its wake-up descriptor stays readable and would end every poll at once,
+  // so it is then left out. The caller decides this by `wakes`, because a stop could come between
+  // the caller's read of `stopping_` and a second read here.
   entries.push_back({wakes ? wake_.fd() : -1, POLLIN, 0});
   entries.push_back({listener_.poll_fd(now), POLLIN, 0});
   for (const auto& connection : connections_) {
@@ -275,8 +276,8 @@ void BootstrapServer::Loop::refuse(Connection& connection, const std::string& wh
   connection.broken = true;
 }
 
-/// Refuses a stranger whose bytes are no hello. If only the rank or only the store has a key, the
-/// store tells the rank so.
+/// Refuses a stranger whose bytes are not a hello. If the reason is that only one of rank and store
+/// has a key, the store sends this reason to the rank.
 void BootstrapServer::Loop::turn_away(Connection& connection, const Status& why) {
   const auto first = connection.stream.first_byte();
   if (!door_key_ && first == crypto::kTlsFirstByte) {
@@ -307,7 +308,7 @@ void BootstrapServer::Loop::close_door() {
 void BootstrapServer::Loop::receive(Connection& connection) {
   std::array<std::byte, 65536> buffer;
   if (connection.closing) connection.broken = true;
-  // TLS may hold bytes after the socket has become unreadable, so the loop takes all bytes.
+  // The loop takes all bytes, because TLS may hold decrypted bytes that poll() does not report.
   while (!connection.closing && !connection.broken) {
     const auto got = connection.stream.receive_some(buffer);
     if (got.ok() && !*got) return;
@@ -331,7 +332,8 @@ void BootstrapServer::Loop::take_frames(Connection& connection) {
   while (!connection.closing && !connection.broken) {
     auto frame = connection.decoder.take();
     if (!frame.ok()) {
-      // If a frame cannot be decoded, a member gets the error.
+      // The bytes are not a valid frame. If the peer has joined the job, it gets the error; else it
+      // is refused as a stranger.
       if (!connection.rank) return turn_away(connection, frame.status());
       return connection.dismiss(encode_failed(frame.status()));
     }

@@ -57,8 +57,7 @@ Rendezvous::Verdict Rendezvous::hello(const Hello& hello, const std::string& fro
   if (!status.ok()) return {Admission::refused, std::move(status)};
   if (members_.empty()) members_.resize(hello.size);
   Member& member = members_[hello.rank];
-  // The rank has left the present job and joins its next job before rank 0 has left the present
-  // job.
+  // The rank has left this job and already joins its next job, while rank 0 still serves this job.
   if (member.presence == Presence::left) return {Admission::busy, {}};
   if (failure_) return {Admission::refused, *failure_};
   if (member.presence == Presence::present) {

@@ -36,8 +36,8 @@ class Rendezvous {
              std::optional<std::uint32_t> size, std::size_t max_exchange_bytes = kMaxExchangeBytes);
 
   /// Handles the hello of a rank, which then waits until all ranks have joined. If two processes
-  /// claim one rank, the job fails, since one of them may be a stranger; the error has both
-  /// addresses `from`.
+  /// claim one rank, the job fails, since one of them may be a stranger; the error names the
+  /// addresses of both. `from` is the address that sent the hello.
   Verdict hello(const Hello& hello, const std::string& from, Deadline now);
   /// Handles the contribution of a rank that has joined. Fails if the rank broke the protocol or
   /// the job has failed; the caller then sends the failure to the rank and closes the connection.

@@ -23,7 +23,8 @@ Strangers::Number Strangers::arrive(const std::string& neighbourhood) {
 }
 
 std::optional<Strangers::Number> Strangers::surplus() const {
-  // Of neighbourhoods with equally many strangers, the neighbourhood with the oldest one is chosen.
+  // If several neighbourhoods have the most strangers, the one that contains the oldest stranger is
+  // chosen.
   const auto busiest = std::max_element(by_neighbourhood_.begin(), by_neighbourhood_.end(),
                                         [](const auto& a, const auto& b) {
                                           if (a.second.size() != b.second.size())

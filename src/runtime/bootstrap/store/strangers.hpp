@@ -18,11 +18,11 @@ class Strangers {
 
   struct Limits {
     std::size_t total = 0;
-    std::size_t per_neighbourhood = 0;  ///< limit of strangers with the same neighbourhood_of
+    std::size_t per_neighbourhood = 0;  ///< limit of strangers from one neighbourhood
   };
-  /// At most `most` strangers and half of the descriptors that this process may have, so that the
-  /// other half is left to the application; at most three quarters of them may be from one
-  /// neighbourhood.
+  /// The limit of all strangers is `most`, but no more than half of the descriptors that this
+  /// process may have, so that the application keeps the other half. The limit for one
+  /// neighbourhood is three quarters of this number.
   static Limits limits(std::size_t most);
 
   explicit Strangers(Limits limits) : limits_(limits) {}

@@ -89,16 +89,17 @@ Result<std::optional<std::size_t>> Stream::receive_raw(std::span<std::byte> into
   }
 }
 
-/// Gives TLS the bytes that have arrived; the result is that of receive_raw.
+/// Receives bytes from the socket and hands them to TLS; returns the result of receive_raw.
 Result<std::optional<std::size_t>> Stream::receive_encrypted() {
   std::array<std::byte, kReceiveBytes> bytes;
   const auto got = receive_raw(bytes);
   if (!got || got->value_or(0) == 0) return got;
   const Status fed = tls_->feed(std::span(bytes).first(**got));
-  // After an error, these bytes are the TLS alert for the peer.
+  // If TLS rejected the bytes, its output is the alert that tells the peer so.
   const Bytes answer = tls_->take_output();
   encrypted_.insert(encrypted_.end(), answer.begin(), answer.end());
-  // If the sending fails, the next receive tells the reason, which may be the peer's alert.
+  // An error of flush() is ignored, because the next receive fails, too, with a better reason: it
+  // may be the peer's TLS alert.
   [[maybe_unused]] const Status sent = flush();
   if (!fed.ok()) return fed;
   return got;

@@ -19,8 +19,8 @@ namespace tutti::runtime {
 inline constexpr std::string_view kStoreDoor = "tutti store door 1";
 inline constexpr std::string_view kAggregatorDoor = "tutti aggregator door 1";
 
-/// One end of a connection. The socket does not block; the calls with a deadline wait for it. The
-/// errors of TLS are those of crypto::TlsSession. One thread at a time may use a stream.
+/// One end of a connection. The socket is nonblocking; only the functions with a deadline wait.
+/// Errors of TLS are those of crypto::TlsSession. One thread at a time may use a stream.
 class Stream {
  public:
   using Role = crypto::TlsSession::Role;
@@ -43,13 +43,14 @@ class Stream {
   bool owes_bytes() const { return !encrypted_.empty(); }
   /// Sends encrypted bytes that wait, as many as the socket takes.
   Status flush();
-  /// Receives bytes: their number, 0 at the end of the stream, nothing if none are there yet.
+  /// Receives the bytes that have arrived and returns their number: 0 at the end of the stream,
+  /// nothing if no byte has arrived.
   Result<std::optional<std::size_t>> receive_some(std::span<std::byte> into);
 
   /// Sends all bytes. Fails with Code::timeout at the deadline, and with Code::peer_failed if the
   /// peer has closed the connection.
   Status send_all(std::span<const std::byte> bytes, Deadline deadline);
-  /// Waits for bytes: their number, or 0 at the end of the stream.
+  /// Waits until bytes arrive, receives them and returns their number: 0 at the end of the stream.
   Result<std::size_t> receive_some(std::span<std::byte> into, Deadline deadline);
 
  private:
