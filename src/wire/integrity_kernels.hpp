@@ -38,7 +38,7 @@ inline constexpr std::size_t kNhGroupBytes = 32;
 /// Size in bytes of an NH block, the input that one NH key covers.
 inline constexpr std::size_t kNhBlockBytes = 1024;
 inline constexpr std::size_t kNhBlockGroups = kNhBlockBytes / kNhGroupBytes;
-/// Size in bytes of the NH key, which the second stream uses shifted by one unit.
+/// Size in bytes of the NH key. The second of the two hashes uses the key from its byte 16 on.
 inline constexpr std::size_t kNhKeyBytes = kNhBlockBytes + 16;
 
 /// The NH key, with the units of even and of odd index in separate arrays, so that one vector load

@@ -169,7 +169,7 @@ TEST_F(TriggerUnitTest, SwapLocalDataForwardsTheReceivedData) {
   EXPECT_EQ(packets[0].second, floats({2, 3})) << "the data of the packet named last is forwarded";
 }
 
-TEST_F(TriggerUnitTest, DescriptorWithoutASwapSendsItsOwnData) {
+TEST_F(TriggerUnitTest, Descriptor_afterAPacketWithoutSwapFlags_sendsItsOwnData) {
   auto sequence = builder();
   Descriptor& d = sequence.signal(kRight, 2);
   d.data_bytes = 1;

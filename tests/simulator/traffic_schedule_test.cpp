@@ -1,4 +1,5 @@
-// Tests the engine's own schedules on the fabric, compared with the plans that the oracle confirms.
+// Runs the engine's own schedules on the fabric. The bytes on the links must equal those of the
+// message plans, which other tests compare with the oracle.
 #include <gtest/gtest.h>
 
 #include <array>

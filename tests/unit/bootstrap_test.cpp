@@ -140,7 +140,7 @@ TEST(BootstrapStore, TimeoutNamesTheRanksThatDidNotJoin) {
   }
 }
 
-TEST(BootstrapStore, RankWithAShortTimeout_failsAlone_andOthersNameTheMissingRank) {
+TEST(BootstrapStore, RankThatTimesOutEarly_doesNotEndTheWaitOfOtherRanks) {
   const std::uint16_t port = free_port();
   const auto problems = on_ranks(3, [&](std::uint32_t rank) {
     return connect_store(store_options(port, rank, 4, rank == 1 ? kShort : kPatience)).status();

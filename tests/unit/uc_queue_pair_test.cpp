@@ -578,7 +578,7 @@ TEST_F(Uc, RandomTrafficLeavesCountedChunksUnchanged) {
   EXPECT_GT(counted, 300u) << "the test needs many valid messages";
 }
 
-TEST(MessageAssembly, FirstFragment_isAdmittedAgainUntilItIsPlaced) {
+TEST(MessageAssembly, FirstFragment_isAdmittedAgain_ifItsFirstCopyWasNotPlaced) {
   using enum MessageAssembly::Verdict;
   wire::UcFragment fragment{
       .message = {.kind = wire::PacketKind::message, .psn = 1}, .bytes = 10, .message_bytes = 25};

@@ -16,7 +16,8 @@ constexpr std::uint32_t kMillion = 1'000'000;
 // namespace.
 /// Mark of a datagram that was duplicated or delayed and passes without a further impairment.
 constexpr int kTreated = 0x77;
-/// Mark of a delayed datagram on the detour, which is delivered at the end of the detour.
+/// Firewall mark of a datagram that goes through the detour, the interface pair that delays
+/// datagrams. A datagram with this mark is delivered at the end of the detour.
 constexpr int kLate = 0x76;
 /// Mark of a filler: a copy that precedes a delayed datagram on the detour, only to delay it. The
 /// filler is dropped at the end of the detour.

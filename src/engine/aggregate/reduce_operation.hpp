@@ -80,7 +80,7 @@ class InNetworkWindow {
   std::uint32_t ranks_;
   WindowConfig terms_;
   ZeroedBytes memory_;   ///< by rank: the call record and the window slots
-  ZeroedBytes results_;  ///< result cells; there are as many as window slots of one rank
+  ZeroedBytes results_;  ///< cells for results, as many as a rank has window slots
   std::vector<bool> busy_;
   std::vector<device::MemoryKey> keys_;
 };
@@ -134,7 +134,8 @@ class ReduceOperation final : public Operation {
   std::uint32_t posted_ = 0;  ///< number of results sent but not yet acknowledged
   Instant now_{};
   bool refused_ = false;
-  bool full_ = false;  ///< true: the fold waits for free result cells
+  /// True if the fold waits, because each cell of `results_` holds a result that is still being sent.
+  bool full_ = false;
   bool over_ = false;
 };
 
