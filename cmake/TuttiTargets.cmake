@@ -106,9 +106,8 @@ add_custom_target(single_threaded_tests)
 
 # tutti_test(NAME SOURCES ... [LABELS label] [TIMEOUT seconds] [PROCESSORS number] [FILTER tests]
 # [SINGLE_THREADED]): one GoogleTest binary linked with all of Tutti. Without a label its tests carry the
-# name of their folder.
-# FILTER, and HOST_FILTER on the host device, select tests in GoogleTest's syntax. With ThreadSanitizer
-# only target `single_threaded_tests` builds a SINGLE_THREADED test.
+# name of their folder. FILTER, and HOST_FILTER on the host device, select tests in GoogleTest's syntax.
+# With ThreadSanitizer only target `single_threaded_tests` builds a SINGLE_THREADED test.
 function(tutti_test name)
   cmake_parse_arguments(arg "ALSO_ON_HOST_DEVICE;ALSO_BY_UC;SINGLE_THREADED" "TIMEOUT;PROCESSORS;FILTER;HOST_FILTER" "SOURCES;LABELS;LINKS" ${ARGN})
   if(NOT arg_TIMEOUT)
@@ -132,17 +131,16 @@ function(tutti_test name)
   # A test that hangs prints its stacks before it is ended.
   math(EXPR hang_seconds "${arg_TIMEOUT} - 20")
   set(environment "TUTTI_TEST_HANG_SECONDS=${hang_seconds}")
+  set(properties TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS} LABELS "${arg_LABELS}")
   gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_FILTER "${arg_FILTER}"
-    PROPERTIES TIMEOUT ${arg_TIMEOUT} PROCESSORS ${arg_PROCESSORS} LABELS "${arg_LABELS}"
-    ENVIRONMENT "TUTTI_DEVICE=ip;${environment}")
+    PROPERTIES ${properties} ENVIRONMENT "TUTTI_DEVICE=ip;${environment}")
   if(arg_ALSO_ON_HOST_DEVICE)
     gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX host_device.
       TEST_LIST ${name}_host_tests TEST_FILTER "${arg_HOST_FILTER}"
-      PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}" ENVIRONMENT "TUTTI_DEVICE=host;${environment}")
+      PROPERTIES ${properties} ENVIRONMENT "TUTTI_DEVICE=host;${environment}")
   endif()
   if(arg_ALSO_BY_UC)
     gtest_discover_tests(${name} DISCOVERY_MODE PRE_TEST TEST_PREFIX uc. TEST_LIST ${name}_uc_tests
-      PROPERTIES TIMEOUT ${arg_TIMEOUT} LABELS "${arg_LABELS}"
-      ENVIRONMENT "TUTTI_DEVICE=ip;TUTTI_MULTICAST=uc;${environment}")
+      PROPERTIES ${properties} ENVIRONMENT "TUTTI_DEVICE=ip;TUTTI_MULTICAST=uc;${environment}")
   endif()
 endfunction()

@@ -6,6 +6,7 @@
 #
 # fuzz.sh --corpus: rewrites tests/fuzz/corpus with the library's encoders.
 # fuzz.sh --compiler: prints the clang in use; fails if there is none with libFuzzer.
+# fuzz.sh --build TARGET ...: builds targets of preset fuzz, which may be tests.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -32,14 +33,12 @@ if ! compiler=$(find_clang); then
 fi
 case "${1:-}" in
   --compiler) echo "$compiler"; exit 0 ;;
-  --corpus) shift ;;
+  --build | --corpus) ;;
   *)
     if ! [[ "${1:-}" =~ ^[1-9][0-9]*$ ]]; then
-      echo "usage: $0 SECONDS [NAME ...] | --corpus | --compiler" >&2
+      echo "usage: $0 SECONDS [NAME ...] | --corpus | --compiler | --build TARGET ..." >&2
       exit 2
     fi
-    seconds=$1
-    shift
     ;;
 esac
 
@@ -47,23 +46,32 @@ launcher=()
 if command -v ccache > /dev/null; then
   launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_C_COMPILER_LAUNCHER=ccache)
 fi
-# build TARGET: builds the target under a lock, because several runs of fuzz.sh may be concurrent.
+# build TARGET ...: builds targets under a lock, because several runs of fuzz.sh may be concurrent.
 build() {
   (
     flock 9
     cmake --preset fuzz -DCMAKE_C_COMPILER="${compiler/clang++/clang}" -DCMAKE_CXX_COMPILER="$compiler" \
       "${launcher[@]}" > /dev/null
-    cmake --build --preset fuzz --target "$1" -j "${TUTTI_BUILD_JOBS:-$(nproc)}"
+    cmake --build --preset fuzz --target "$@" -j "${TUTTI_BUILD_JOBS:-$(nproc)}"
   ) 9> build/fuzz.lock
 }
 mkdir -p build/crashes
 programs=build/fuzz/tests/fuzz
-if [ -z "${seconds:-}" ]; then
-  build make_corpus
-  rm -rf tests/fuzz/corpus
-  exec "$programs/make_corpus" tests/fuzz/corpus
-fi
+action=$1
+shift
+case "$action" in
+  --build)
+    build "$@"
+    exit
+    ;;
+  --corpus)
+    build make_corpus
+    rm -rf tests/fuzz/corpus
+    exec "$programs/make_corpus" tests/fuzz/corpus
+    ;;
+esac
 
+seconds=$action
 build fuzzers
 if [ $# = 0 ]; then
   for source in tests/fuzz/*_fuzz.cpp; do set -- "$@" "$(basename "$source" .cpp)"; done

@@ -54,14 +54,15 @@ runs=0
 
 # build PRESET [targets ...]: builds the targets, or everything, and notes the time.
 build() {
-  local preset=$1 begun=$SECONDS compilers=()
+  local preset=$1 begun=$SECONDS
   shift
-  if [ "$preset" = fuzz ]; then
-    compilers=(-DCMAKE_C_COMPILER="${clang/clang++/clang}" -DCMAKE_CXX_COMPILER="$clang")
-  fi
   echo "==== $preset: build"
-  cmake --preset "$preset" "${launcher[@]}" "${compilers[@]}" > /dev/null
-  cmake --build --preset "$preset" -j "$jobs" ${1:+--target} "$@"
+  if [ "$preset" = fuzz ]; then
+    TUTTI_BUILD_JOBS=$jobs tools/fuzz.sh --build "$@"
+  else
+    cmake --preset "$preset" "${launcher[@]}" > /dev/null
+    cmake --build --preset "$preset" -j "$jobs" ${1:+--target} "$@"
+  fi
   summaries+=("$preset: built in $((SECONDS - begun)) s")
 }
 

@@ -31,6 +31,7 @@
 #include <string_view>
 #include <vector>
 
+#include "sanitized.hpp"
 #include "tutti/communicator.hpp"
 
 namespace {
@@ -100,9 +101,7 @@ void gather(tutti::Communicator& communicator, int call) {
 /// what it shares with its parent: sockets, epoll, timers and events. Builds with a sanitizer have
 /// no filter, because the sanitizer makes such calls itself.
 void confine() {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return;
-#endif
+  if (tutti::test::kSanitized) return;
 #if defined(__x86_64__)
   constexpr std::uint32_t kArchitecture = AUDIT_ARCH_X86_64;
 #else

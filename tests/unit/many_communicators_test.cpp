@@ -36,7 +36,7 @@ constexpr long kMaxForeignGroups = 50;
 int wanted_count() {
   const char* text = std::getenv("TUTTI_TEST_COMMUNICATORS");
   if (text != nullptr) return std::atoi(text);
-  return kSanitized ? 60 : 400;
+  return kSanitized ? 100 : 400;
 }
 
 /// Entries of a folder of /proc/self.

@@ -397,9 +397,7 @@ void ScheduleOperation::on_data(Instant now, Rank from, std::uint32_t slot,
   }
   const auto arrival = call_.schedule->arrival_of(from, slot);
   if (!arrival || space_->arrivals[*arrival].arrived) {
-    reject(from, slot,
-           "a message that this rank does not expect: call the same collective with the same sizes "
-           "and algorithm on all ranks");
+    reject(from, slot, "a message that this rank does not expect");
     return;
   }
   accept(*arrival, payload);
@@ -410,9 +408,7 @@ void ScheduleOperation::accept(std::size_t arrival, std::span<const std::byte> p
   const schedule::FilledTask& filled = space_->filled[match.task];
   if (filled.transfer != Transfer::eager || payload.size() != filled.target.size_bytes) {
     reject(rank_of(match.peer), match.slot,
-           fmt::format("{} bytes where {} are expected: call with the same sizes, types and "
-                       "algorithm on all ranks",
-                       payload.size(), filled.target.size_bytes));
+           fmt::format("{} bytes where {} are expected", payload.size(), filled.target.size_bytes));
     return;
   }
   ArrivalState& state = space_->arrivals[arrival];
@@ -445,10 +441,7 @@ void ScheduleOperation::on_clear_to_send(Instant now, Rank from, std::uint32_t s
   const auto clear = protocol::decode_clear_to_send(payload);
   if (!task || !clear || space_->filled[*task].transfer != Transfer::rendezvous ||
       space_->departures[*task].clear) {
-    reject(
-        from, slot,
-        "a clear-to-send that matches no message of this rank: call with the same sizes, types and "
-        "algorithm on all ranks");
+    reject(from, slot, "a clear-to-send that matches no message of this rank");
     return;
   }
   DepartureState& departure = space_->departures[*task];
@@ -462,9 +455,7 @@ void ScheduleOperation::on_immediate(Instant, Rank from, std::uint32_t slot) {
       arrival && space_->arrivals[*arrival].posted && !space_->arrivals[*arrival].arrived &&
       space_->filled[call_.schedule->arrivals()[*arrival].task].transfer == Transfer::rendezvous;
   if (!expected) {
-    reject(from, slot,
-           "data for which this rank has sent no clear-to-send: call the same collective with the "
-           "same sizes and algorithm on all ranks");
+    reject(from, slot, "data for which this rank has sent no clear-to-send");
     return;
   }
   arrived(*arrival);
@@ -473,7 +464,9 @@ void ScheduleOperation::on_immediate(Instant, Rank from, std::uint32_t slot) {
 void ScheduleOperation::reject(Rank from, std::uint32_t slot, const std::string& what) {
   ++context().counters().messages_rejected;
   context().failures().fail(context().failures().misfit(
-      from, Code::invalid_argument, "wrong message from {} in match slot {}: {}",
+      from, Code::invalid_argument,
+      "wrong message from {} in match slot {}: {}: call the same collective with the same sizes, "
+      "types and algorithm on all ranks",
       context().names().of(from), slot, what));
 }
 

@@ -96,9 +96,8 @@ Status close_context(engine::CommunicatorContext& context, Instant deadline) {
     // A call that is still under way is aborted, because without this rank it may never end at a
     // peer.
     if (context.busy()) {
-      context.failures().abort(fmt::format(
-          "{} has closed its communicator while a call was under way: complete all calls first",
-          context.names().of(context.rank())));
+      context.failures().abort(
+          "it closed its communicator while a call was under way: complete all calls first");
     } else {
       context.slots().announce_close(now(), context.operations().next_epoch());
     }
