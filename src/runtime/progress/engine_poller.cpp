@@ -15,6 +15,10 @@ namespace tutti::runtime {
 
 namespace {
 
+/// An owner that does not sleep asks the kernel for events of dormant communicators this often. The
+/// answer costs a system call, which is longer than a round of polling.
+constexpr Nanoseconds kEventInterval = std::chrono::microseconds(50);
+
 bool has_submissions(engine::CommunicatorContext& context) {
   return context.operations().has_submissions() || context.tagged().has_submissions();
 }
@@ -110,7 +114,8 @@ void EnginePoller::awaken_all_due(Instant now) {
   // communicator that is awake again, and after it has passed it would keep the owner from
   // sleeping.
   awaken_due(now);
-  if (awake_.size() == contexts_.size()) return;
+  if (awake_.size() == contexts_.size() || now < events_due_) return;
+  events_due_ = now + kEventInterval;
   Events events;
   awaken_reported(events, device::wait_events(epoll_.get(), events, timespec{}));
 }

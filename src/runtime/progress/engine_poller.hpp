@@ -119,6 +119,7 @@ class EnginePoller {
   std::vector<engine::CommunicatorContext*> awake_;     ///< communicators that are not dormant
   Instant dormant_deadline_ = kNever;  ///< the earliest deadline of a dormant communicator
   Instant all_due_{};                  ///< time at which all dormant communicators are awakened
+  Instant events_due_{};               ///< time of the next check for events while not asleep
   /// A dormant communicator that has a new call. If several communicators have new calls,
   /// `changed_` is set, too, because the pointer holds only one of them.
   std::atomic<engine::CommunicatorContext*> submitted_to_{nullptr};
