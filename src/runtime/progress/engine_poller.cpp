@@ -43,6 +43,7 @@ Status EnginePoller::add(engine::CommunicatorContext& context) {
   // epoll set, nor when a communicator is awakened.
   contexts_.reserve(contexts_.size() + 1);
   awake_.reserve(contexts_.size() + 1);
+  dormant_.reserve(contexts_.size() + 1);
   const int fd = context.endpoint().wait_descriptor();
   epoll_event event{.events = EPOLLIN, .data = {.ptr = &context}};
   if (fd >= 0 && ::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, fd, &event) != 0) {
@@ -69,22 +70,25 @@ void EnginePoller::remove(engine::CommunicatorContext& context) {
 
 void EnginePoller::awaken(engine::CommunicatorContext& context) {
   if (!context.operations().dormant()) return;
-  context.operations().dormant() = false;
-  awake_.push_back(&context);
+  awaken_if([&](const Dormant& one) { return one.context == &context; });
 }
 
 template <typename Condition>
 void EnginePoller::awaken_if(const Condition& condition) {
-  for (engine::CommunicatorContext* context : contexts_) {
-    if (context->operations().dormant() && condition(*context)) awaken(*context);
-  }
+  std::erase_if(dormant_, [&](const Dormant& one) {
+    if (!condition(one)) return false;
+    one.context->operations().dormant() = false;
+    awake_.push_back(one.context);
+    return true;
+  });
 }
 
 void EnginePoller::awaken_changed() {
   if (submitted_to_.load(std::memory_order_relaxed) != nullptr)
     awaken(*submitted_to_.exchange(nullptr));
   if (!changed_.load(std::memory_order_relaxed) || !changed_.exchange(false)) return;
-  awaken_if([](const auto& one) { return one.busy() || one.failures().noted(); });
+  awaken_if(
+      [](const Dormant& one) { return one.context->busy() || one.context->failures().noted(); });
 }
 
 void EnginePoller::awaken_due(Instant now) {
@@ -92,10 +96,9 @@ void EnginePoller::awaken_due(Instant now) {
   if (all) all_due_ = now + longest_dormancy_;
   if (!all && now < dormant_deadline_) return;
   dormant_deadline_ = kNever;
-  awaken_if([&](const auto& one) {
-    const Instant due = one.next_deadline();
-    if (!all && due > now) dormant_deadline_ = std::min(dormant_deadline_, due);
-    return all || due <= now;
+  awaken_if([&](const Dormant& one) {
+    if (!all && one.due > now) dormant_deadline_ = std::min(dormant_deadline_, one.due);
+    return all || one.due <= now;
   });
 }
 
@@ -126,7 +129,8 @@ bool EnginePoller::retire_idle() {
   std::erase_if(awake_, [&](engine::CommunicatorContext* one) {
     called |= has_submissions(*one);
     if (one->busy() || one->failures().noted() || one->receiver().has_workers()) return false;
-    dormant_deadline_ = std::min(dormant_deadline_, one->next_deadline());
+    dormant_.push_back({one, one->next_deadline()});
+    dormant_deadline_ = std::min(dormant_deadline_, dormant_.back().due);
     one->operations().dormant() = true;
     // A call may have been submitted since the test above. As the communicator was still awake,
     // on_submission() then did nothing, so it is repeated.

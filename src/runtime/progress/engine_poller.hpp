@@ -98,6 +98,11 @@ class EnginePoller {
 
  private:
   using Events = std::array<epoll_event, 16>;
+  /// A dormant communicator. Its deadline cannot change, because it is not polled.
+  struct Dormant {
+    engine::CommunicatorContext* context;
+    Instant due;
+  };
 
   template <typename Condition>
   void awaken_if(const Condition& condition);
@@ -117,6 +122,7 @@ class EnginePoller {
   std::atomic<bool> asleep_{false};
   std::vector<engine::CommunicatorContext*> contexts_;  ///< all communicators, dormant or awake
   std::vector<engine::CommunicatorContext*> awake_;     ///< communicators that are not dormant
+  std::vector<Dormant> dormant_;                        ///< all other communicators
   Instant dormant_deadline_ = kNever;  ///< the earliest deadline of a dormant communicator
   Instant all_due_{};                  ///< time at which all dormant communicators are awakened
   Instant events_due_{};               ///< time of the next check for events while not asleep
