@@ -22,6 +22,9 @@ std::uint32_t ConnectionSet::connection(Rank peer) {
   connections_.emplace_back(peer);
   port_->add_queue();
   peers_.insert(at, {peer, number});
+  EndpointCounters& counters = nic_->counters;
+  counters.connections_made = counters.connections_open = counters.connections_high_water =
+      connections_.size();
   return number;
 }
 
@@ -103,6 +106,10 @@ void ConnectionSet::on_packet(const NicPacket& packet) {
   } else {
     process(packet);
     wake_for_completion();
+    // A host that waits for a counter polls its memory. Instead of each poll, the simulation wakes
+    // the host when an atomic may have changed a counter.
+    if (packet.kind == NicPacketKind::atomic_request)
+      port_->wake(port_->now() + nic_->settings.receive_latency, false);
   }
 }
 

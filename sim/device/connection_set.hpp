@@ -36,6 +36,7 @@ class ConnectionSet final : public Connections {
     return nic_->regions.add(memory);
   }
   void deregister_memory(MemoryKey key) override { nic_->regions.remove(key); }
+  void use_matcher(MessageMatcher* matcher) override { nic_->matcher = matcher; }
   std::size_t max_message_bytes() const override { return nic_->settings.chunk_bytes; }
 
   void on_packet(const NicPacket& packet) override;

@@ -29,6 +29,7 @@ class Connections {
   virtual Instant next_deadline() const = 0;
   virtual Result<MemoryKey> register_memory(std::span<std::byte> memory) = 0;
   virtual void deregister_memory(MemoryKey key) = 0;
+  virtual void use_matcher(MessageMatcher* matcher) = 0;
   virtual std::size_t max_message_bytes() const = 0;
 
   /// Receives a packet and takes over the packet's reference to its payload.

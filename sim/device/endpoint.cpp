@@ -25,7 +25,7 @@ SimEndpoint::SimEndpoint(const NicPort& port, PayloadStore& payloads,
            .payloads = &payloads} {
   using enum Capability;
   for (const Capability one :
-       {multicast_ud, reliable_send, write, write_immediate, read, masked_atomics}) {
+       {multicast_ud, reliable_send, write, write_immediate, read, masked_atomics, tag_matching}) {
     capabilities_.bits |= static_cast<std::uint32_t>(one);
   }
   if (settings.big_endian_atomics)
@@ -121,25 +121,24 @@ bool SimEndpoint::sends_from(std::span<const std::byte> memory) const {
 bool SimEndpoint::transmit(std::uint32_t queue) {
   if (port_.dead()) return false;
   const auto pairs = static_cast<std::uint32_t>(groups_.size());
-  const bool more =
-      queue < pairs ? transmit_multicast(queue) : connections_->transmit(queue - pairs);
+  bool more = false;
+  if (queue >= pairs) {
+    more = connections_->transmit(queue - pairs);
+  } else if (groups_[queue]->has_output()) {
+    SimMulticastQueuePair& pair = *groups_[queue];
+    const MulticastBurst burst = pair.next_burst(nic_.settings.burst_packets);
+    const wire::Header header{
+        .kind = burst.count == 0 ? wire::PacketKind::probe : wire::PacketKind::chunk,
+        .subgroup = static_cast<std::uint8_t>(queue),
+        .communicator = wire_communicator_,
+        .source = rank_,
+        .epoch = burst.epoch,
+        .psn = burst.first_psn};
+    pair.departs(burst.data.size(), tutti::sim::to_instant(port_.multicast(header, burst)));
+    more = pair.has_output();
+  }
   if (!more) port_.drained(queue);
   return more;
-}
-
-bool SimEndpoint::transmit_multicast(std::uint32_t subgroup) {
-  SimMulticastQueuePair& pair = *groups_[subgroup];
-  if (!pair.has_output()) return false;
-  const MulticastBurst burst = pair.next_burst(nic_.settings.burst_packets);
-  const wire::Header header{
-      .kind = burst.count == 0 ? wire::PacketKind::probe : wire::PacketKind::chunk,
-      .subgroup = static_cast<std::uint8_t>(subgroup),
-      .communicator = wire_communicator_,
-      .source = rank_,
-      .epoch = burst.epoch,
-      .psn = burst.first_psn};
-  pair.departs(burst.data.size(), tutti::sim::to_instant(port_.multicast(header, burst)));
-  return pair.has_output();
 }
 
 // ---- arrivals -----------------------------------------------------------------------------------

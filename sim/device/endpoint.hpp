@@ -47,6 +47,7 @@ class SimEndpoint final : public Endpoint {
     return connections_->register_memory(memory);
   }
   void deregister_memory(MemoryKey key) override { connections_->deregister_memory(key); }
+  void use_matcher(MessageMatcher* matcher) override { connections_->use_matcher(matcher); }
   std::size_t max_message_bytes() const override { return connections_->max_message_bytes(); }
   Status post(Instant now, const WorkRequest& request) override;
   std::size_t poll(Instant now, std::span<Completion> completions) override {
@@ -97,7 +98,6 @@ class SimEndpoint final : public Endpoint {
   void kill();
 
  private:
-  bool transmit_multicast(std::uint32_t subgroup);
   /// Whether chunks of this queue pair may wake the host. Entries of a slot exchange may do so only
   /// while this rank takes part in a slot exchange.
   bool may_wake(std::uint32_t subgroup) const {

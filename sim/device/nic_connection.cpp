@@ -9,49 +9,20 @@
 
 namespace tutti::device::sim {
 
-Status check(const NicSettings& settings) {
-  if (settings.chunk_bytes < 32 || settings.chunk_bytes > (1u << 30)) {
-    return failure(Code::invalid_argument,
-                   "a simulated NIC cannot have packets of {} bytes: use 32 bytes to 1 GiB",
-                   settings.chunk_bytes);
-  }
-  if (settings.staging_chunks == 0 || settings.send_queue_chunks == 0 ||
-      settings.max_send_batch == 0 || settings.burst_packets == 0 || settings.window_packets == 0 ||
-      settings.acknowledge_every == 0) {
-    return failure(Code::invalid_argument,
-                   "a simulated NIC has a setting of 0: set staging_chunks, send_queue_chunks, "
-                   "max_send_batch, burst_packets, window_packets and acknowledge_every to 1 or "
-                   "more");
-  }
-  if (settings.retransmit_timeout.count() <= 0 ||
-      settings.retransmit_timeout_max < settings.retransmit_timeout) {
-    return failure(Code::invalid_argument,
-                   "retransmission timeouts of {} to {} ns are invalid: the first must be above 0 "
-                   "and the second not shorter than the first",
-                   settings.retransmit_timeout.count(), settings.retransmit_timeout_max.count());
-  }
-  if (settings.big_endian_atomics && settings.connections != ConnectionKind::nic) {
-    return failure(
-        Code::invalid_argument,
-        "connections by software have no big-endian atomics: use connections by the NIC, or "
-        "unset big_endian_atomics");
-  }
-  if (settings.connections == ConnectionKind::nic) {
-    if (!settings.slot_exchange) return {};
-    return failure(Code::invalid_argument,
-                   "connections by the NIC have no slot exchange: use connections by software");
-  }
-  if (settings.send_queue_frames < 2 || settings.receive_queue_frames == 0 ||
-      settings.receive_batch_frames == 0 || !settings.carry_bytes) {
-    return failure(Code::invalid_argument,
-                   "connections by software cannot run with send_queue_frames {}, "
-                   "receive_queue_frames {}, receive_batch_frames {} and carry_bytes {}: use 2 "
-                   "or more send_queue_frames, 1 or more of the others, and carry_bytes true",
-                   settings.send_queue_frames, settings.receive_queue_frames,
-                   settings.receive_batch_frames, settings.carry_bytes);
-  }
-  return {};
+namespace {
+
+/// Stores a message that the matcher takes; false if the matcher does not take it.
+bool store_matched(NicShared& nic, Rank peer, Instant now, Payload& message) {
+  if (nic.matcher == nullptr) return false;
+  const auto place = nic.matcher->match(peer, message.bytes(), message.bytes().size());
+  if (!place) return false;
+  place->store(0, message.bytes());
+  nic.completions.push({.opcode = Opcode::matched, .peer = peer, .work_id = place->token},
+                       now + nic.settings.receive_latency);
+  return true;
 }
+
+}  // namespace
 
 std::uint64_t placement_check(const std::byte* at, std::uint64_t bytes) {
   const auto first = reinterpret_cast<std::uintptr_t>(at);
@@ -393,6 +364,7 @@ void NicConnection::run_unexpected(NicShared& nic, Instant now) {
 void NicConnection::accept(NicShared& nic, Instant now, const NicPacket& packet) {
   switch (packet.kind) {
     case NicPacketKind::send:
+      if (store_matched(nic, peer_, now, *packet.payload)) break;
       nic.completions.push({.opcode = Opcode::receive, .peer = peer_},
                            now + nic.settings.receive_latency, packet.payload);
       return;  // the completion queue now owns the reference to the payload

@@ -9,10 +9,10 @@
 #include <vector>
 
 #include "device/device.hpp"
+#include "device/rc/memory_table.hpp"
 #include "sim/device/completion_ring.hpp"
 #include "sim/device/nic_packet.hpp"
 #include "sim/device/nic_settings.hpp"
-#include "sim/device/region_table.hpp"
 #include "sim/device/ring_queue.hpp"
 
 namespace tutti::device::sim {
@@ -27,8 +27,9 @@ struct NicShared {
   /// Whether the caller accepts old values in big-endian order.
   bool accept_big_endian_atomics = false;
   PayloadStore* payloads = nullptr;
+  MessageMatcher* matcher = nullptr;           ///< matches messages in the NIC; null: none
   SimMulticastQueuePair* multicast = nullptr;  ///< queue pair of the first subgroup
-  RegionTable regions{};
+  rc::MemoryTable regions{rc::MemoryTable::Keys::counted};
   CompletionRing completions{};
   EndpointCounters counters{};
   Instant joined{};  ///< time at which the endpoint has joined its multicast groups last

@@ -45,6 +45,7 @@ class SoftwareConnections final : public Connections, private rc::FrameSocket {
     return channels_.memory().add(memory);
   }
   void deregister_memory(MemoryKey key) override { channels_.memory().remove(key); }
+  void use_matcher(MessageMatcher* matcher) override { completions_.use_matcher(matcher); }
   std::size_t max_message_bytes() const override { return channels_.config().max_message_bytes; }
 
   void on_packet(const NicPacket& packet) override;

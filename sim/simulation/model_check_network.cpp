@@ -7,7 +7,7 @@
 
 #include "base/error.hpp"
 #include "base/random.hpp"
-#include "sim/device/region_table.hpp"
+#include "device/rc/memory_table.hpp"
 #include "wire/header.hpp"
 
 namespace tutti::simulation {
@@ -111,7 +111,7 @@ class ChoiceEndpoint final : public device::Endpoint, private device::MulticastQ
   void arrive(const Completion& completion, ModelCheckNetwork::Bytes bytes) {
     completions_.push_back({completion, std::move(bytes)});
   }
-  const device::sim::RegionTable& regions() const { return regions_; }
+  const device::rc::MemoryTable& regions() const { return regions_; }
 
  private:
   struct Arrived {
@@ -122,7 +122,7 @@ class ChoiceEndpoint final : public device::Endpoint, private device::MulticastQ
   ModelCheckNetwork* network_;
   Rank rank_;
   device::Capabilities capabilities_;
-  device::sim::RegionTable regions_;
+  device::rc::MemoryTable regions_{device::rc::MemoryTable::Keys::counted};
   std::deque<Arrived> completions_;
   std::deque<ModelCheckNetwork::Bytes> lent_messages_;
   std::vector<ModelCheckNetwork::Chunk> chunks_;

@@ -8,10 +8,13 @@
 // No function blocks or reads a clock: the caller passes `now`.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -38,7 +41,7 @@ enum class Capability : std::uint32_t {
   big_endian_atomics = 1u << 7,  ///< the old values of atomics arrive big-endian [OFED-AT]
   shared_connections = 1u << 8,  ///< XRC [OFED-AT]
   dynamic_connections = 1u << 9,  ///< dynamically connected transport [OFED-AT]
-  tag_matching = 1u << 10,        ///< tag matching with rendezvous offload [OFED-AT]
+  tag_matching = 1u << 10,        ///< messages are matched when they arrive [OFED-AT]
   wait_enable = 1u << 11,         ///< queues with wait and enable entries ([Inozemtsev12] 3)
   /// The network never drops packets for lack of buffers, so no credits are used.
   lossless = 1u << 12,
@@ -165,6 +168,34 @@ class MulticastQueuePair {
   virtual Status post_probe(std::uint32_t attempt, std::uint32_t bytes) = 0;
 };
 
+/// The destination of a message that a MessageMatcher has taken.
+struct MessagePlace {
+  std::uint64_t token = 0;  ///< number chosen by the matcher, returned in the completion
+  std::size_t skip = 0;     ///< number of bytes at the begin of the message that are not stored
+  /// Memory for the bytes that follow; bytes for which it is too short are dropped.
+  std::span<std::byte> memory{};
+
+  /// Stores the part of the message that begins at `offset`.
+  void store(std::uint64_t offset, std::span<const std::byte> part) const {
+    const std::uint64_t first = std::max<std::uint64_t>(offset, skip);
+    const std::uint64_t last = std::min<std::uint64_t>(offset + part.size(), skip + memory.size());
+    if (first >= last) return;
+    std::memcpy(memory.data() + (first - skip), part.data() + (first - offset), last - first);
+  }
+};
+
+/// Matches messages with the program's receives when they begin to arrive, so that the device
+/// stores their bytes at their destination (tag matching, [OFED-AT]).
+class MessageMatcher {
+ public:
+  virtual ~MessageMatcher() = default;
+  /// Takes a message, or returns nothing if the device is to deliver it by a `receive`. Called once
+  /// for each message, in the order of arrival. `first` is the first part of the message, and
+  /// `bytes` the length of the whole message.
+  virtual std::optional<MessagePlace> match(Rank source, std::span<const std::byte> first,
+                                            std::size_t bytes) = 0;
+};
+
 /// The key by which peers may read or write a memory region.
 struct MemoryKey {
   std::uint64_t key = 0;
@@ -178,6 +209,8 @@ enum class Opcode : std::uint8_t {
   compare_swap,     ///< masked compare-and-swap of a word of the peer
   fetch_add,        ///< masked fetch-and-add to a word of the peer
   receive,          ///< completion only: a message or an immediate arrived
+  /// Completion only: a message that the matcher has taken has arrived; its work_id is the token.
+  matched,
   /// Completion only: a probe from `peer` arrived. Its immediate is the subgroup, or kUnicast.
   probe,
   failure,  ///< completion only: the connection to `peer` is lost permanently
@@ -322,6 +355,10 @@ class Endpoint {
   /// Allows peers to read and write the memory until deregister_memory().
   virtual Result<MemoryKey> register_memory(std::span<std::byte> memory) = 0;
   virtual void deregister_memory(MemoryKey key) = 0;
+
+  /// Sets the matcher of messages, which must outlive the endpoint's last poll. A device without
+  /// Capability::tag_matching ignores it and delivers each message by a `receive`.
+  virtual void use_matcher(MessageMatcher* /*matcher*/) {}
 
   virtual std::size_t max_message_bytes() const = 0;
   /// Posts work to a peer. The returned Status reports work refused at once (bad rank, message too

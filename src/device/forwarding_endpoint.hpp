@@ -35,6 +35,7 @@ class ForwardingEndpoint : public Endpoint {
     return inner_->register_memory(memory);
   }
   void deregister_memory(MemoryKey key) override { inner_->deregister_memory(key); }
+  void use_matcher(MessageMatcher* matcher) override { inner_->use_matcher(matcher); }
   std::size_t max_message_bytes() const override { return inner_->max_message_bytes(); }
   Status post(Instant now, const WorkRequest& request) override {
     return inner_->post(now, request);

@@ -63,6 +63,7 @@ constexpr std::array kCounters = {
     Named{"tagged_sent_rendezvous", &Counters::tagged_sent_rendezvous},
     Named{"tagged_expected", &Counters::tagged_expected},
     Named{"tagged_unexpected", &Counters::tagged_unexpected},
+    Named{"tagged_bytes_copied", &Counters::tagged_bytes_copied},
     Named{"copies_overlapped", &Counters::copies_overlapped},
     Named{"bytes_reduced", &Counters::bytes_reduced},
     Named{"in_network_calls", &Counters::in_network_calls},

@@ -72,6 +72,9 @@ struct Counters {
   std::uint64_t tagged_sent_rendezvous = 0;  ///< tagged messages that the receiver READs
   std::uint64_t tagged_expected = 0;  ///< tagged messages whose receive was posted before they came
   std::uint64_t tagged_unexpected = 0;  ///< tagged messages that came before their receive
+  /// Bytes of tagged messages copied by the engine: to a send buffer, or from the store of
+  /// unexpected messages.
+  std::uint64_t tagged_bytes_copied = 0;
   std::uint64_t copies_overlapped = 0;  ///< long copies made in slices during transfers
   std::uint64_t bytes_reduced = 0;
   std::uint64_t in_network_calls = 0;  ///< collectives reduced by an aggregator

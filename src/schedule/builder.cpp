@@ -88,6 +88,12 @@ TaskRef Builder::signal(Rank to) {
   return add(task);
 }
 
+TaskRef Builder::count(Rank at) {
+  const TaskRef task = signal(at);
+  program_.tasks[task.at()].counted = true;
+  return task;
+}
+
 TaskRef Builder::write(Rank at, const BufferSlice& source, const BufferSlice& target) {
   Task task;
   task.kind = TaskKind::write;
@@ -150,6 +156,12 @@ TaskRef Builder::wait_keys(const std::vector<Rank>& sources, const BufferSlice& 
   task.key_count = static_cast<std::uint32_t>(sources.size());
   for (Rank source : sources) program_.keys.push_back({source, next_slot(receive_slots_, source)});
   return add(task);
+}
+
+TaskRef Builder::wait_counted(const std::vector<Rank>& sources) {
+  const TaskRef task = wait_keys(sources, BufferSlice(), Side::none);
+  program_.tasks[task.at()].counted = true;
+  return task;
 }
 
 TaskRef Builder::wait(std::uint16_t completions, std::uint32_t count) {

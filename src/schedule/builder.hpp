@@ -74,6 +74,8 @@ class Builder {
   TaskRef send_keyed(Rank to, const BufferSlice& source);
   TaskRef signal(Rank to);
   TaskRef recv_signal(Rank from) { return recv(from, BufferSlice()); }
+  /// Adds 1 to a counter of rank `at`, on which a `wait_counted` task of that rank waits.
+  TaskRef count(Rank at);
   TaskRef write(Rank at, const BufferSlice& source, const BufferSlice& target);
   TaskRef read(Rank at, const BufferSlice& source, const BufferSlice& target);
   TaskRef multicast(const BufferSlice& source, const BufferSlice& target, std::uint16_t group = 0);
@@ -82,6 +84,8 @@ class Builder {
   TaskRef reduce(const BufferSlice& source, const BufferSlice& target, Side side = Side::after);
   /// Folds the next message of each rank in `sources` into `target`, in the order of `sources`.
   TaskRef wait_keys(const std::vector<Rank>& sources, const BufferSlice& target, Side side);
+  /// Waits until each rank of `sources` has added to the counter of this rank.
+  TaskRef wait_counted(const std::vector<Rank>& sources);
   TaskRef wait(std::uint16_t completions, std::uint32_t count);
   TaskRef enable(QueueIndex queue, std::uint32_t count);
   /// Adds a task of any kind. The caller must have set its match slot.

@@ -164,6 +164,7 @@ Status read_keys(Line& line, Task& task, Program& program) {
     program.keys.push_back(key);
   }
   task.key_count = static_cast<std::uint32_t>(program.keys.size()) - task.first_key;
+  task.counted = line.take_if("counted");
   read_side(line, task);
   if (Status status = line.expect("into"); !status) return status;
   return read_slice(line, task.target);
@@ -174,7 +175,10 @@ Status read_message(Line& line, Task& task) {
   if (Status status = line.expect(receives ? "from" : "to"); !status) return status;
   if (Status status = read_rank(line, task.peer); !status) return status;
   if (Status status = read_field(line, "slot", task.slot); !status) return status;
-  if (task.kind == TaskKind::signal) return {};
+  if (task.kind == TaskKind::signal) {
+    task.counted = line.take_if("counted");
+    return {};
+  }
   task.keyed = task.kind == TaskKind::send && line.take_if("keyed");
   if (Status status = line.expect(receives ? "into" : "from"); !status) return status;
   return read_slice(line, receives ? task.target : task.source);

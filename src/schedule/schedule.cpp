@@ -128,6 +128,9 @@ Status Schedule::check_task(TaskIndex at) const {
     return wrong(fmt::format("queue {} does not exist: declare it first", task.queue));
   if (task.kind == TaskKind::enable && task.object >= program_.queues.size())
     return wrong(fmt::format("enables queue {}, which does not exist: declare it", task.object));
+  const bool may_count = task.kind == TaskKind::signal || task.kind == TaskKind::wait_keys;
+  if (task.counted && (!may_count || !task.target.empty()))
+    return wrong("is counted: count only signals, and waits for keys without a target");
   const auto fits = [](std::uint64_t first, std::uint64_t count, std::size_t size) {
     return first + count <= size;
   };

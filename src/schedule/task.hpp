@@ -107,6 +107,9 @@ struct Task {
   /// True for a send whose message needs no posted receive: the message waits at the receiver under
   /// the key (source, slot).
   bool keyed = false;
+  /// True for a signal that is an addition to a counter of `peer`, made by an atomic, and for the
+  /// wait_keys task without data that waits for the additions of the named ranks ([OFED-AT]).
+  bool counted = false;
   QueueIndex queue = 0;
   /// Index of the completion queue of a wait, of the queue of an enable, or of the group of a
   /// multicast or collect.

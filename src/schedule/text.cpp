@@ -56,8 +56,8 @@ std::string action_text(const Schedule& schedule, TaskIndex at) {
     case TaskKind::wait:
       return fmt::format("wait completions {} count {}", task.object, task.count);
     case TaskKind::wait_keys:
-      return fmt::format("wait_keys{}{} into {}", keys_text(schedule, at), side_text(task.side),
-                         target);
+      return fmt::format("wait_keys{}{}{} into {}", keys_text(schedule, at),
+                         task.counted ? " counted" : "", side_text(task.side), target);
     case TaskKind::enable:
       return fmt::format("enable queue {} count {}", task.object, task.count);
     case TaskKind::reduce:
@@ -65,7 +65,7 @@ std::string action_text(const Schedule& schedule, TaskIndex at) {
     case TaskKind::copy:
       return fmt::format("copy {} -> {}", source, target);
     case TaskKind::signal:
-      return fmt::format("signal to {} slot {}", peer, task.slot);
+      return fmt::format("signal to {} slot {}{}", peer, task.slot, task.counted ? " counted" : "");
   }
   return "?";
 }

@@ -353,7 +353,7 @@ TEST(Registry, UnknownAlgorithmName_isRefused_andTheKnownOnesAreListed) {
   const auto missing = collectives::find_algorithm(Collective::barrier, "tree");
   ASSERT_FALSE(missing.ok());
   EXPECT_EQ(missing.status().message(),
-            "barrier has no algorithm 'tree': choose one of dissemination, linear, "
+            "barrier has no algorithm 'tree': choose one of counter, dissemination, linear, "
             "recursive_doubling");
 }
 

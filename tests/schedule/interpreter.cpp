@@ -153,7 +153,7 @@ bool Interpreter::may_complete(std::uint32_t rank, TaskIndex t) {
     case TaskKind::send:
     case TaskKind::signal: {
       const bool posted = messages_[{rank, index(task.peer), task.slot}].posted;
-      return !state.tasks[t].rendezvous || task.keyed || posted;
+      return !state.tasks[t].rendezvous || task.keyed || task.counted || posted;
     }
     case TaskKind::recv:
       return has_arrived({task.peer, task.slot}, rank);

@@ -1,12 +1,12 @@
-// Tests atomics over the devices `ip` and `host`: ranks with a thread each add to one word, some of
-// their frames are lost or repeated, and no addition is lost or counted twice.
+// Tests atomics over the devices `ip` and `host`: ranks with a thread each change words of rank 0,
+// some of their frames are lost or repeated, and no atomic is lost or executed twice.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
-#include <cstring>
+#include <cstdio>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "bitwise_atomics.hpp"
 #include "device/atomics.hpp"
 #include "device/host/host_device.hpp"
 #include "device/ip/ip_device.hpp"
@@ -69,43 +70,77 @@ class DeviceAtomics : public testing::TestWithParam<const char*> {
       ASSERT_TRUE(one->connect(addresses).ok());
       ASSERT_TRUE(one->capabilities().has(Capability::masked_atomics));
     }
-    key_ = *endpoints_[0]->register_memory(std::as_writable_bytes(std::span(&word_, 1)));
+    key_ = *endpoints_[0]->register_memory(std::as_writable_bytes(std::span(words_)));
   }
 
-  /// Adds 1 to a 16-bit field of the word, many times, and returns the old values in order.
-  std::vector<std::uint64_t> add(std::uint32_t rank) {
+  /// An atomic that `run` posts to one of the words of rank 0.
+  struct Drawn {
+    Opcode opcode = Opcode::fetch_add;
+    std::uint32_t word = 0;
+    AtomicOperands operands{};
+  };
+
+  /// Posts `count` atomics that `draw` returns, with kOpen under way at most. Calls `answered` with
+  /// the number and the old value of each.
+  template <typename Draw, typename Answered>
+  void run(std::uint32_t rank, std::uint64_t count, const Draw& draw, const Answered& answered) {
     Endpoint& mine = *endpoints_[rank];
     std::array<std::array<std::byte, kAtomicBytes>, kOpen> old;
-    std::vector<std::uint64_t> answers;
-    std::uint64_t posted = 0;
     std::array<Completion, kOpen> done;
-    while (answers.size() < kAdds) {
-      for (; posted < kAdds && posted - answers.size() < kOpen; ++posted) {
-        WorkRequest request{.opcode = Opcode::fetch_add,
+    std::uint64_t posted = 0;
+    std::uint64_t completed = 0;
+    while (completed < count) {
+      for (; posted < count && posted - completed < kOpen; ++posted) {
+        const Drawn drawn = draw();
+        WorkRequest request{.opcode = drawn.opcode,
                             .peer = Rank{0},
                             .work_id = posted,
                             .local = old[posted % kOpen],
-                            .remote_key = key_};
-        request.atomic = AtomicOperands::fetch_add(std::uint64_t{1} << 16 * (rank % 2), kFields);
+                            .remote_key = key_,
+                            .remote_offset = kAtomicBytes * drawn.word};
+        request.atomic = drawn.operands;
         EXPECT_TRUE(mine.post(runtime::now(), request).ok());
       }
-      const std::size_t count = mine.poll(runtime::now(), done);
-      for (const Completion& one : std::span(done).first(count)) {
-        if (one.opcode != Opcode::fetch_add) continue;
+      const std::size_t polled = mine.poll(runtime::now(), done);
+      for (const Completion& one : std::span(done).first(polled)) {
+        if (!is_atomic(one.opcode)) continue;
         EXPECT_EQ(one.code, Code::ok);
-        answers.push_back(old_value(mine.capabilities(), old[one.work_id % kOpen]));
+        EXPECT_EQ(one.work_id, completed) << "atomics to one peer complete in the order posted";
+        answered(one.work_id, old_value(mine.capabilities(), old[one.work_id % kOpen]));
+        ++completed;
       }
-      if (count == 0) std::this_thread::yield();
+      if (polled == 0) std::this_thread::yield();
     }
     while (!mine.quiet()) mine.poll(runtime::now(), done);
     ended_.fetch_add(1);
-    return answers;
+  }
+
+  /// Runs `of_rank` for each other rank in a thread of its own, while rank 0 serves the atomics.
+  /// Calls `meanwhile` in each round of rank 0.
+  template <typename OfRank, typename Meanwhile>
+  void serve(const OfRank& of_rank, const Meanwhile& meanwhile) {
+    std::vector<std::thread> threads;
+    for (std::uint32_t r = 1; r < kRanks; ++r) threads.emplace_back([&, r] { of_rank(r); });
+    std::array<Completion, kOpen> done;
+    while (ended_.load() < kRanks - 1) {
+      endpoints_[0]->poll(runtime::now(), done);
+      meanwhile();
+      std::this_thread::yield();
+    }
+    for (std::thread& one : threads) one.join();
+  }
+
+  /// Checks that the faults of the test have met its frames.
+  void expect_faults() const {
+    if (GetParam() == std::string("host")) return;  // a device without datagrams
+    EXPECT_GT(endpoints_[1]->counters().reliable_frames_resent, 0u);
+    EXPECT_GT(endpoints_[0]->counters().reliable_frames_duplicate, 0u);
   }
 
   static constexpr std::uint64_t kFields = 0x8000'8000'8000'8000;
 
   std::vector<std::unique_ptr<Endpoint>> endpoints_;
-  alignas(8) std::uint64_t word_ = 0;
+  std::array<std::uint64_t, kRanks> words_{};
   MemoryKey key_;
   std::atomic<std::uint32_t> ended_{0};
 };
@@ -115,22 +150,24 @@ INSTANTIATE_TEST_SUITE_P(DeviceAtomics, DeviceAtomics, testing::Values("ip", "ho
 
 TEST_P(DeviceAtomics, ConcurrentAdditionsOfAllRanks_areCountedOnceEach) {
   std::vector<std::vector<std::uint64_t>> answers(kRanks);
-  std::vector<std::thread> threads;
-  for (std::uint32_t r = 1; r < kRanks; ++r) threads.emplace_back([&, r] { answers[r] = add(r); });
-  // Rank 0 serves the others, and adds to a field of its own.
-  std::array<Completion, kOpen> done;
+  const auto add_one_to = [](std::uint32_t field) {
+    return AtomicOperands::fetch_add(std::uint64_t{1} << 16 * field, kFields);
+  };
   std::uint64_t own = 0;
-  while (ended_.load() < kRanks - 1) {
-    endpoints_[0]->poll(runtime::now(), done);
-    (void)execute(AtomicKind::fetch_add, std::as_writable_bytes(std::span(&word_, 1)),
-                  AtomicOperands::fetch_add(std::uint64_t{1} << 32, kFields));
-    ++own;
-    std::this_thread::yield();
-  }
-  for (std::thread& one : threads) one.join();
-  EXPECT_EQ(word_ & 0xffff, kAdds) << "rank 2 adds to this field";
-  EXPECT_EQ(word_ >> 16 & 0xffff, 2 * kAdds) << "ranks 1 and 3 add to this field";
-  EXPECT_EQ(word_ >> 32 & 0xffff, own & 0xffff);
+  serve(
+      [&](std::uint32_t r) {
+        run(
+            r, kAdds, [&] { return Drawn{.operands = add_one_to(r % 2)}; },
+            [&](std::uint64_t, std::uint64_t old) { answers[r].push_back(old); });
+      },
+      [&] {  // rank 0 adds to a field of its own
+        (void)execute(AtomicKind::fetch_add, std::as_writable_bytes(std::span(words_).first(1)),
+                      add_one_to(2));
+        ++own;
+      });
+  EXPECT_EQ(words_[0] & 0xffff, kAdds) << "rank 2 adds to this field";
+  EXPECT_EQ(words_[0] >> 16 & 0xffff, 2 * kAdds) << "ranks 1 and 3 add to this field";
+  EXPECT_EQ(words_[0] >> 32 & 0xffff, own & 0xffff);
   EXPECT_EQ(endpoints_[0]->counters().atomics_served, 3 * kAdds);
   // Every value that the counter had before an addition must be the answer to exactly one addition.
   std::vector<std::uint64_t> shared;
@@ -141,10 +178,69 @@ TEST_P(DeviceAtomics, ConcurrentAdditionsOfAllRanks_areCountedOnceEach) {
   std::vector<std::uint64_t> all(2 * kAdds);
   std::iota(all.begin(), all.end(), 0);
   EXPECT_EQ(shared, all);
-  if (GetParam() == std::string("ip")) {
-    EXPECT_GT(endpoints_[1]->counters().reliable_frames_resent, 0u);
-    EXPECT_GT(endpoints_[0]->counters().reliable_frames_duplicate, 0u);
+  expect_faults();
+}
+
+TEST_P(DeviceAtomics, RandomAtomics_giveTheResultsOfTheBitwiseReference) {
+  const std::uint64_t each = test::cases_wanted("TUTTI_TEST_DEVICE_ATOMICS", 6'000) / (kRanks - 1);
+  std::array<std::uint64_t, kRanks> meant{};
+  std::atomic<std::uint64_t> wrong{0};
+  serve(
+      [&](std::uint32_t r) {
+        Random random(r);
+        std::array<std::uint64_t, kOpen> expected{};
+        std::uint64_t drawn = 0;
+        run(
+            r, each,
+            [&] {
+              const Opcode opcode = random.below(2) == 0 ? Opcode::compare_swap : Opcode::fetch_add;
+              const auto operands = test::draw_operands(meant[r], [&] { return random.next(); });
+              expected[drawn++ % kOpen] = meant[r];
+              meant[r] = test::value_by_bits(atomic_kind(opcode), meant[r], operands);
+              return Drawn{opcode, r, operands};
+            },
+            [&](std::uint64_t number, std::uint64_t old) {
+              if (old != expected[number % kOpen]) wrong.fetch_add(1);
+            });
+      },
+      [] {});
+  EXPECT_EQ(words_, meant);
+  EXPECT_EQ(wrong.load(), 0u) << "old values";
+  EXPECT_EQ(endpoints_[0]->counters().atomics_served, (kRanks - 1) * each);
+  expect_faults();
+  std::printf("[ figures  ] %s: %llu random atomics give the results of the pseudocode\n",
+              GetParam(), static_cast<unsigned long long>((kRanks - 1) * each));
+}
+
+TEST_P(DeviceAtomics, WordsThatCannotBeReached_areRefused) {
+  std::uint64_t of_rank_2 = 0;
+  const MemoryKey foreign =
+      *endpoints_[2]->register_memory(std::as_writable_bytes(std::span(&of_rank_2, 1)));
+  std::array<std::byte, kAtomicBytes> old{};
+  WorkRequest request{.opcode = Opcode::fetch_add, .peer = Rank{0}, .local = old};
+  request.atomic = AtomicOperands::fetch_add(1);
+  const auto post = [&](MemoryKey key, std::uint64_t offset) {
+    request.remote_key = key;
+    request.remote_offset = offset;
+    return endpoints_[1]->post(runtime::now(), request).code();
+  };
+  EXPECT_EQ(post(key_, 4), Code::invalid_argument) << "unaligned";
+  EXPECT_EQ(post(foreign, 0), Code::ok) << "refused by rank 0";
+  EXPECT_EQ(post(MemoryKey{key_.key + 1}, 0), Code::ok) << "refused by rank 0";
+  EXPECT_EQ(post(key_, sizeof words_), Code::ok) << "refused by rank 0";
+  std::vector<Code> codes;
+  std::array<Completion, kOpen> done;
+  while (codes.size() < 3) {
+    endpoints_[0]->poll(runtime::now(), done);
+    const std::size_t count = endpoints_[1]->poll(runtime::now(), done);
+    for (const Completion& one : std::span(done).first(count)) {
+      if (is_atomic(one.opcode)) codes.push_back(one.code);
+    }
   }
+  EXPECT_EQ(codes, std::vector<Code>(3, Code::invalid_argument));
+  EXPECT_EQ(words_, (std::array<std::uint64_t, kRanks>{}));
+  EXPECT_EQ(of_rank_2, 0u);
+  EXPECT_EQ(endpoints_[0]->counters().atomics_served, 0u);
 }
 
 }  // namespace

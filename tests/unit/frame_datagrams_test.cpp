@@ -74,6 +74,13 @@ TEST_P(FrameDatagramsTest, DatagramFromAnotherHost_isForeign_andItsCounterStaysU
   EXPECT_TRUE(receiver_.decode(bytes, kAnyHost, counters_));
 }
 
+TEST_P(FrameDatagramsTest, DatagramOfAnotherVersion_isForeign) {
+  Bytes bytes = datagram_of(sender_, rank_of(1), frame_of(data_));
+  bytes[0] ^= std::byte{0x10};  // the upper half of the first byte is the version
+  EXPECT_FALSE(receiver_.decode(bytes, kAnyHost, counters_));
+  EXPECT_EQ(counters_.rejected_foreign, 1u);
+}
+
 TEST_P(FrameDatagramsTest, DatagramThatIsRepeated_isRejected) {
   const Bytes bytes = datagram_of(sender_, rank_of(1), frame_of(data_));
   EXPECT_TRUE(receiver_.decode(bytes, kAnyHost, counters_));

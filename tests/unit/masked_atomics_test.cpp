@@ -4,54 +4,22 @@
 #include <gtest/gtest.h>
 
 #include <array>
-#include <cstring>
+#include <cstdio>
 #include <thread>
 #include <vector>
 
 #include "base/random.hpp"
+#include "bitwise_atomics.hpp"
 
 namespace tutti {
 namespace {
-
-struct Answered {
-  std::uint64_t old_value;
-  std::uint64_t value;
-};
-
-/// The pseudocode of [OFED-AT] bit by bit. In the pseudocode the answer is the sum and the word
-/// keeps its value; here the answer is the old value, as in every atomic, and the word becomes the
-/// sum.
-Answered fetch_add_by_bits(std::uint64_t va, const AtomicOperands& operands, unsigned bits = 64) {
-  std::uint64_t sum = 0;
-  unsigned carry = 0;
-  for (unsigned i = 0; i < bits; ++i) {
-    const std::uint64_t position = std::uint64_t{1} << i;
-    const unsigned added =
-        carry + ((va & position) != 0 ? 1 : 0) + ((operands.compare_add & position) != 0 ? 1 : 0);
-    if ((added & 1) != 0) sum |= position;
-    carry = (added & 2) != 0 && (operands.compare_mask & position) == 0 ? 1 : 0;
-  }
-  return {va, sum};
-}
-
-Answered compare_swap_by_bits(std::uint64_t va, const AtomicOperands& operands) {
-  std::uint64_t value = 0;
-  bool equal = true;
-  for (unsigned i = 0; i < 64; ++i) {
-    const std::uint64_t position = std::uint64_t{1} << i;
-    const bool differs = ((va ^ operands.compare_add) & position) != 0;
-    equal = equal && !(differs && (operands.compare_mask & position) != 0);
-    value |= ((operands.swap_mask & position) != 0 ? operands.swap : va) & position;
-  }
-  return {va, equal ? value : va};
-}
 
 TEST(MaskedAtomics, FetchAdd_withEveryByteAddendAndBoundary_isTheBitwiseSum) {
   for (std::uint64_t boundaries = 0; boundaries < 256; ++boundaries) {
     for (std::uint64_t a = 0; a < 256; ++a) {
       for (std::uint64_t b = 0; b < 256; ++b) {
         const AtomicOperands operands = AtomicOperands::fetch_add(b, boundaries);
-        ASSERT_EQ(masked_fetch_add(a, operands), fetch_add_by_bits(a, operands, 9).value)
+        ASSERT_EQ(masked_fetch_add(a, operands), test::fetch_add_by_bits(a, operands, 9))
             << a << " + " << b << ", boundaries " << boundaries;
       }
     }
@@ -59,16 +27,16 @@ TEST(MaskedAtomics, FetchAdd_withEveryByteAddendAndBoundary_isTheBitwiseSum) {
 }
 
 TEST(MaskedAtomics, RandomOperands_giveTheResultsOfTheBitwiseReference) {
+  const std::uint64_t cases = test::cases_wanted("TUTTI_TEST_ATOMIC_CASES", 200'000);
   Random random(11);
-  for (int i = 0; i < 200'000; ++i) {
+  for (std::uint64_t i = 0; i < cases; ++i) {
     const std::uint64_t old = random.next();
-    // Sparse masks make equal comparisons and long fields likely.
-    const AtomicOperands operands{random.below(3) == 0 ? old : random.next(), random.next(),
-                                  random.next() & random.next() & random.next() & random.next(),
-                                  random.next() & random.next()};
-    ASSERT_EQ(masked_fetch_add(old, operands), fetch_add_by_bits(old, operands).value);
-    ASSERT_EQ(masked_compare_swap(old, operands), compare_swap_by_bits(old, operands).value);
+    const AtomicOperands operands = test::draw_operands(old, [&] { return random.next(); });
+    ASSERT_EQ(masked_fetch_add(old, operands), test::fetch_add_by_bits(old, operands));
+    ASSERT_EQ(masked_compare_swap(old, operands), test::compare_swap_by_bits(old, operands));
   }
+  std::printf("[ figures  ] %llu random cases of each operation equal the pseudocode\n",
+              static_cast<unsigned long long>(cases));
 }
 
 TEST(MaskedAtomics, FullMasks_arePlainAtomics) {
@@ -88,21 +56,47 @@ TEST(MaskedAtomics, MemoryThatIsNoAlignedWord_isRefused) {
   EXPECT_EQ(execute(AtomicKind::fetch_add, bytes.subspan(8, 8), one), 1u);
 }
 
-TEST(MaskedAtomics, ThreadsThatAddToFieldsOfOneWord_loseNothing) {
-  constexpr int kThreads = 8;
-  constexpr std::uint64_t kAdds = 200;
-  constexpr std::uint64_t kTops = 0x8080'8080'8080'8080;
-  std::uint64_t word = 0;
+constexpr std::uint64_t kThreads = 64;
+
+template <typename Work>
+void run_threads(const Work& work) {
   std::vector<std::thread> threads;
-  for (int t = 0; t < kThreads; ++t) {
-    threads.emplace_back([&word, t] {
-      const auto add = AtomicOperands::fetch_add(std::uint64_t{1} << 8 * t, kTops);
-      for (std::uint64_t i = 0; i < kAdds; ++i)
-        (void)execute(AtomicKind::fetch_add, std::as_writable_bytes(std::span(&word, 1)), add);
-    });
-  }
+  for (std::uint64_t t = 0; t < kThreads; ++t) threads.emplace_back([&work, t] { work(t); });
   for (std::thread& one : threads) one.join();
-  EXPECT_EQ(word, kAdds * 0x0101'0101'0101'0101);
+}
+
+TEST(MaskedAtomics, ThreadsThatAddToFieldsOfOneWord_loseNothing) {
+  constexpr std::uint64_t kAdds = 1'000;
+  constexpr std::uint64_t kTops = 0x8000'8000'8000'8000;
+  std::uint64_t word = 0;
+  run_threads([&word](std::uint64_t t) {
+    const auto add = AtomicOperands::fetch_add(std::uint64_t{1} << 16 * (t % 4), kTops);
+    for (std::uint64_t i = 0; i < kAdds; ++i)
+      (void)execute(AtomicKind::fetch_add, std::as_writable_bytes(std::span(&word, 1)), add);
+  });
+  EXPECT_EQ(word, kThreads / 4 * kAdds * 0x0001'0001'0001'0001);
+}
+
+TEST(MaskedAtomics, ThreadsThatTakeABitByCompareSwap_excludeEachOther) {
+  constexpr std::uint64_t kTurns = 50;
+  constexpr std::uint64_t kBit = std::uint64_t{1} << 40;
+  constexpr std::uint64_t kOthers = 0x1234'0000'0000'5678;
+  const AtomicOperands take{
+      .compare_add = 0, .swap = kBit, .compare_mask = kBit, .swap_mask = kBit};
+  const AtomicOperands release{.compare_add = kBit, .compare_mask = kBit, .swap_mask = kBit};
+  std::uint64_t word = kOthers;
+  std::uint64_t turns = 0;  // only the thread that has the bit changes it
+  run_threads([&](std::uint64_t) {
+    const std::span<std::byte> memory = std::as_writable_bytes(std::span(&word, 1));
+    for (std::uint64_t i = 0; i < kTurns; ++i) {
+      while ((*execute(AtomicKind::compare_swap, memory, take) & kBit) != 0)
+        std::this_thread::yield();
+      ++turns;
+      EXPECT_EQ(execute(AtomicKind::compare_swap, memory, release), kOthers | kBit);
+    }
+  });
+  EXPECT_EQ(turns, kThreads * kTurns);
+  EXPECT_EQ(word, kOthers);
 }
 
 }  // namespace

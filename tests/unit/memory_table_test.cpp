@@ -45,6 +45,22 @@ TEST(MemoryTable, keysOfOneSlot_differInAboutHalfOfTheirRandomBits) {
   }
 }
 
+TEST(MemoryTable, countedKeys_areThoseOfEachTable_andNoneIsUsedAgain) {
+  std::array<std::byte, 8> memory{};
+  MemoryTable one(MemoryTable::Keys::counted);
+  MemoryTable other(MemoryTable::Keys::counted);
+  std::set<std::uint64_t> keys;
+  for (int i = 0; i < 100; ++i) {
+    const MemoryKey key = one.add(memory).value();
+    EXPECT_EQ(other.add(memory).value().key, key.key);
+    keys.insert(key.key);
+    if (i % 3 == 0) continue;
+    one.remove(key);
+    other.remove(key);
+  }
+  EXPECT_EQ(keys.size(), 100u);
+}
+
 TEST(MemoryTable, neighbourOfAValidKey_isRefused) {
   std::array<std::byte, 64> memory{};
   MemoryTable table;

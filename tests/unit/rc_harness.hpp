@@ -6,6 +6,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <span>
 #include <vector>
@@ -60,8 +61,13 @@ struct End : CompletionSink {
   MemoryTable memory;
   std::unique_ptr<RcChannel> channel;
   std::vector<Recorded> completions;
+  MessageMatcher* matcher = nullptr;
   Instant now{0};
 
+  std::optional<MessagePlace> match(Rank source, std::span<const std::byte> first,
+                                    std::size_t bytes) override {
+    return matcher == nullptr ? std::nullopt : matcher->match(source, first, bytes);
+  }
   void push(const Completion& completion) override {
     completions.push_back(
         {completion, {completion.payload.begin(), completion.payload.end()}, now});

@@ -232,6 +232,21 @@ TEST(RcUndelivered, PeerStoppedForLessThanTheTimeout_isNotReported) {
   EXPECT_EQ(target, data);
 }
 
+// The path loses even messages that are copied when they are posted, but not the shortest.
+TEST(RcUndelivered, CopiedMessageThatDoesNotArrive_afterAbandon_delaysNoShorterOne) {
+  Pair pair(8, {}, config_of());
+  pair.filter = [](std::size_t, const Bytes& bytes) { return bytes.size() <= 200; };
+  Bytes message = random_bytes(pair.random(), kInlineSendBytes);
+  Bytes notice = random_bytes(pair.random(), 40);
+  ASSERT_TRUE(pair.post(0, send_of(message)).ok());
+  EXPECT_EQ(failure_at(pair, 0).code, Code::peer_failed);
+  ASSERT_TRUE(pair.post(0, send_of(notice)).ok());
+  pair.channel(0).abandon();
+  ASSERT_TRUE(pair.run_until_quiet());
+  ASSERT_EQ(pair[1].of(Opcode::receive).size(), 1u);
+  EXPECT_EQ(pair[1].of(Opcode::receive)[0].payload, notice);
+}
+
 TEST(RcUndelivered, LongFramesThatPassAgainInTime_areNotReported) {
   Pair pair(6, {}, config_of());
   pair.filter = drop_long_frames();

@@ -93,6 +93,55 @@ TEST(TaggedMessages, LongSend_isDoneOnlyOnceAReceiveHasGotIt) {
   });
 }
 
+// The receiver READs the message, so that neither application thread has to call the library.
+TEST(TaggedMessages, LongMessageBetweenSleepingThreads_arrives) {
+  on_ranks(2, patient(), [](Communicator& communicator) {
+    const bool sends = communicator.rank() == kZero;
+    const Bytes wanted = pattern(kLongBytes, 4);
+    Bytes buffer = sends ? wanted : Bytes(kLongBytes);
+    std::atomic<bool> done{false};
+    Request request =
+        begun(sends ? communicator.send(buffer, kOne, 5) : communicator.receive(buffer, kZero, 5));
+    const Status set = communicator.on_completion(request, [&](const Status& status) {
+      EXPECT_TRUE(status.ok()) << status.to_string();
+      done = true;
+      done.notify_all();
+    });
+    ASSERT_TRUE(set.ok()) << set.to_string();
+    done.wait(false);  // the thread sleeps outside the library
+    EXPECT_EQ(buffer, wanted);
+    const Counters counters = counters_of(communicator);
+    EXPECT_EQ(counters.at("tagged_sent_rendezvous"), sends ? 1u : 0u);
+    leave(communicator);
+  });
+}
+
+TEST(TaggedMessages, CopiesOfAnEagerMessage_areOneAtTheSender_andOneIfTheReceiveComesLate) {
+  constexpr std::size_t kBytes = 10'000;  // several frames
+  on_ranks(2, patient(), [&](Communicator& communicator) {
+    Bytes buffer = communicator.rank() == kZero ? pattern(kBytes, 6) : Bytes(kBytes);
+    for (const bool in_time : {true, false}) {
+      const Counters before = counters_of(communicator);
+      Request receive;
+      if (communicator.rank() == kOne && in_time)
+        receive = begun(communicator.receive(buffer, kZero, 5));
+      leave(communicator);
+      if (communicator.rank() == kZero) finish(communicator.send(buffer, kOne, 5));
+      const char* const came = in_time ? "tagged_expected" : "tagged_unexpected";
+      while (communicator.rank() == kOne && grown(before, counters_of(communicator), came) == 0)
+        ASSERT_TRUE(communicator.status().ok());  // status() polls the engine
+      if (communicator.rank() == kOne && !in_time)
+        receive = begun(communicator.receive(buffer, kZero, 5));
+      if (communicator.rank() == kOne) received(receive);
+      EXPECT_EQ(buffer, pattern(kBytes, 6));
+      const bool copies = communicator.rank() == kZero || !in_time;
+      EXPECT_EQ(grown(before, counters_of(communicator), "tagged_bytes_copied"),
+                copies ? kBytes : 0);
+      leave(communicator);
+    }
+  });
+}
+
 TEST(TaggedMessages, MessagesOfOneSource_areReceivedInTheOrderSent_whateverTheirLength) {
   constexpr std::uint32_t kMessages = 200;
   const auto length = [](std::uint32_t i) { return i % 7 == 3 ? kLongBytes + i : 8 + 40 * i; };

@@ -65,7 +65,7 @@ HostEndpoint::HostEndpoint(const EndpointOptions& options, const SegmentShape& s
       channels_(options.rank, options.size) {
   using enum Capability;
   for (const Capability one : {multicast_ud, reliable_send, write, write_immediate, read,
-                               masked_atomics, backpressure, every_chunk_arrives}) {
+                               masked_atomics, tag_matching, backpressure, every_chunk_arrives}) {
     capabilities_.bits |= static_cast<std::uint32_t>(one);
   }
   capabilities_.immediate_bits = 64;

@@ -32,6 +32,7 @@ class HostEndpoint final : public Endpoint, private rc::FrameSocket {
     return channels_.memory().add(memory);
   }
   void deregister_memory(MemoryKey key) override { channels_.memory().remove(key); }
+  void use_matcher(MessageMatcher* matcher) override { completions_.use_matcher(matcher); }
   std::size_t max_message_bytes() const override { return channels_.config().max_message_bytes; }
   Status post(Instant now, const WorkRequest& request) override;
   std::size_t poll(Instant now, std::span<Completion> completions) override;

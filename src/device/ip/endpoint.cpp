@@ -53,6 +53,22 @@ std::uint32_t reliable_window_bytes(std::uint64_t receive_buffer_bytes, std::uin
       std::clamp(receive_buffer_bytes / 2 / std::max(ranks, 1u), kMinBytes, kMaxBytes));
 }
 
+/// Opens the socket of the reliable connections and binds it to a free port of the interface, whose
+/// address then has this port.
+Result<Descriptor> open_unicast(const IpOptions& ip, Interface& interface, ConnectionGate& gate) {
+  auto socket = open_udp(ip.family);
+  if (!socket) return socket.status();
+  if (Status status = gate.open(socket->get(), ip.family, ip.traffic); !status) return status;
+  (void)set_option(socket->get(), SOL_SOCKET, SO_SNDBUF, 1 << 20, "SO_SNDBUF");
+  enable_receive_offload(socket->get());
+  if (::bind(socket->get(), interface.address.get(), interface.address.length()) != 0)
+    return system_failure(errno, "binding to {}", interface.address.to_string());
+  socklen_t length = interface.address.length();
+  if (::getsockname(socket->get(), interface.address.get(), &length) != 0)
+    return system_failure(errno, "reading the port of the unicast socket");
+  return std::move(*socket);
+}
+
 /// Replaces the scope ids of the peers' addresses, which are valid on one host only, by the scope
 /// id of this rank's interface.
 void take_scope_of(const SocketAddress& interface, std::vector<SocketAddress>& peers) {
@@ -111,7 +127,7 @@ IpEndpoint::IpEndpoint(const IpOptions& ip, const EndpointOptions& options,
       gate_(EgressPriority::of(interface_.index)) {
   using enum Capability;
   for (const Capability one : {multicast_ud, multicast_uc, reliable_send, write, write_immediate,
-                               read, masked_atomics, dynamic_connections}) {
+                               read, masked_atomics, dynamic_connections, tag_matching}) {
     capabilities_.bits |= static_cast<std::uint32_t>(one);
   }
   capabilities_.immediate_bits = 64;
@@ -127,7 +143,13 @@ IpEndpoint::IpEndpoint(const IpOptions& ip, const EndpointOptions& options,
 Status IpEndpoint::open_sockets() {
   epoll_ = Descriptor(::epoll_create1(EPOLL_CLOEXEC));
   if (!epoll_.valid()) return system_failure(errno, "creating an epoll descriptor");
-  if (Status status = open_unicast(); !status) return status;
+  auto unicast = open_unicast(ip_, interface_, gate_);
+  if (!unicast) return unicast.status();
+  unicast_ = std::move(*unicast);
+  unicast_buffer_bytes_ = enlarge_receive_buffer(unicast_.get(), 8 << 20);
+  epoll_event event{.events = EPOLLIN, .data = {}};
+  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, unicast_.get(), &event) != 0)
+    return system_failure(errno, "watching the unicast socket");
   const auto subgroups = static_cast<int>(options_.subgroups);
   const GroupSettings settings{.rank = options_.rank,
                                .size = options_.size,
@@ -182,28 +204,6 @@ Status IpEndpoint::use_receive_workers(bool on) {
     if (::epoll_ctl(epoll_.get(), operation, groups_[s]->receive_descriptor(), &event) != 0) {
       return system_failure(errno, "watching a multicast socket");
     }
-  }
-  return {};
-}
-
-Status IpEndpoint::open_unicast() {
-  auto socket = open_udp(ip_.family);
-  if (!socket) return socket.status();
-  unicast_ = std::move(*socket);
-  if (Status status = gate_.open(unicast_.get(), ip_.family, ip_.traffic); !status) return status;
-  unicast_buffer_bytes_ = enlarge_receive_buffer(unicast_.get(), 8 << 20);
-  (void)set_option(unicast_.get(), SOL_SOCKET, SO_SNDBUF, 1 << 20, "SO_SNDBUF");
-  enable_receive_offload(unicast_.get());
-  if (::bind(unicast_.get(), interface_.address.get(), interface_.address.length()) != 0) {
-    return system_failure(errno, "binding to {}", interface_.address.to_string());
-  }
-  socklen_t length = interface_.address.length();
-  if (::getsockname(unicast_.get(), interface_.address.get(), &length) != 0) {
-    return system_failure(errno, "reading the port of the unicast socket");
-  }
-  epoll_event event{.events = EPOLLIN, .data = {}};
-  if (::epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, unicast_.get(), &event) != 0) {
-    return system_failure(errno, "watching the unicast socket");
   }
   return {};
 }

@@ -43,6 +43,7 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
     return channels_.memory().add(memory);
   }
   void deregister_memory(MemoryKey key) override { channels_.memory().remove(key); }
+  void use_matcher(MessageMatcher* matcher) override { completions_.use_matcher(matcher); }
   std::size_t max_message_bytes() const override { return channels_.config().max_message_bytes; }
   Status post(Instant now, const WorkRequest& request) override;
   std::size_t poll(Instant now, std::span<Completion> completions) override;
@@ -69,7 +70,6 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
              std::uint32_t incarnation, bool offload);
 
   Status open_sockets();
-  Status open_unicast();
   Status open_slot_exchange(const GroupSettings& settings);
   bool receive(Instant now) override;
   bool send(Instant now, Rank rank, rc::RcChannel& rc) override;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -15,12 +16,22 @@ class CompletionSink {
  public:
   virtual ~CompletionSink() = default;
   virtual void push(const Completion& completion) = 0;
+  /// As MessageMatcher::match.
+  virtual std::optional<MessagePlace> match(Rank /*source*/, std::span<const std::byte> /*first*/,
+                                            std::size_t /*bytes*/) {
+    return std::nullopt;
+  }
 };
 
 /// Completions in order of arrival, with copies of the messages that they deliver.
 class CompletionQueue final : public CompletionSink {
  public:
   void push(const Completion& completion) override;
+  std::optional<MessagePlace> match(Rank source, std::span<const std::byte> first,
+                                    std::size_t bytes) override {
+    return matcher_ == nullptr ? std::nullopt : matcher_->match(source, first, bytes);
+  }
+  void use_matcher(MessageMatcher* matcher) { matcher_ = matcher; }
   /// Moves as many completions as fit to `out`; their payloads stay valid until the next `push`.
   std::size_t take(std::span<Completion> out);
   bool empty() const { return taken_ == entries_.size(); }
@@ -35,6 +46,7 @@ class CompletionQueue final : public CompletionSink {
   std::vector<Entry> entries_;
   std::vector<std::byte> bytes_;
   std::size_t taken_ = 0;
+  MessageMatcher* matcher_ = nullptr;
 };
 
 }  // namespace tutti::device::rc

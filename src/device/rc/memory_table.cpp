@@ -6,14 +6,20 @@
 namespace tutti::device::rc {
 
 Result<std::uint64_t> MemoryTable::draw_key(std::uint32_t slot) {
+  constexpr std::size_t kDrawnAtOnce = 64;
+  if (keys_ == Keys::counted) return ++registrations_ << kSlotBits | slot;
   std::uint64_t key = kNoKey;
   while (key >> kSlotBits == 0) {
-    if (random_left_ == 0) {
-      if (Status status = crypto::fill_random(std::as_writable_bytes(std::span(random_))); !status)
+    if (random_.empty()) {
+      random_.resize(kDrawnAtOnce);
+      if (Status status = crypto::fill_random(std::as_writable_bytes(std::span(random_)));
+          !status) {
+        random_.clear();
         return status;
-      random_left_ = random_.size();
+      }
     }
-    key = random_[--random_left_];
+    key = random_.back();
+    random_.pop_back();
   }
   return key >> kSlotBits << kSlotBits | slot;
 }

@@ -1,7 +1,6 @@
 // The memory regions of one endpoint, which its peers may read and write by key.
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -13,10 +12,16 @@
 
 namespace tutti::device::rc {
 
-/// Registered regions. The low 24 bits of a key are the region's index and the others are random,
-/// so that a peer can neither guess a key nor use a removed one. Used by one thread.
+/// Registered regions. The low 24 bits of a key are the region's index; the others are random, so
+/// that a peer can neither guess a key nor use a removed one. Used by one thread.
 class MemoryTable {
  public:
+  /// How the upper bits of a key are chosen. A simulated device counts registrations instead, so
+  /// that each run has the same keys.
+  enum class Keys : std::uint8_t { random, counted };
+
+  explicit MemoryTable(Keys keys = Keys::random) : keys_(keys) {}
+
   /// Registers memory, which the caller keeps alive. Fails with resource_exhausted if 2^24 regions
   /// are registered, and with system if the system gives no random bytes.
   Result<MemoryKey> add(std::span<std::byte> memory);
@@ -53,12 +58,13 @@ class MemoryTable {
   }
   Result<std::uint64_t> draw_key(std::uint32_t slot);
 
+  Keys keys_;
   std::vector<Region> regions_;
   std::uint32_t first_free_ = kNoSlot;
   std::size_t size_ = 0;
+  std::uint64_t registrations_ = 0;
   /// Random words for the next keys, drawn for many registrations at once.
-  std::array<std::uint64_t, 64> random_{};
-  std::size_t random_left_ = 0;
+  std::vector<std::uint64_t> random_;
 };
 
 }  // namespace tutti::device::rc

@@ -8,6 +8,10 @@
 namespace tutti::device::rc {
 namespace {
 
+/// Size in bytes of the notice of a failure, and so of the longest SEND that always remains after
+/// `abandon`.
+constexpr std::size_t kNoticeBytes = 16;
+
 SendWindowLimits window_limits(const RcConfig& config, const RcPosition& begin) {
   SendWindowLimits limits;
   limits.initial_sequence = begin.next_sent;
@@ -85,7 +89,11 @@ void RcChannel::limit_frames(std::uint32_t bytes) {
 }
 
 void RcChannel::abandon() {
-  works_.abandon(receiver_.ack());
+  // A long message that does not arrive would delay those behind it, such as the notice of a
+  // failure. A short one is no longer than such a notice, which must be sent even if all is lost.
+  const bool is_long = undelivered_ && oldest_frame_bytes_ > kRcSendHeaderBytes + kNoticeBytes;
+  works_.abandon(receiver_.ack(), is_long ? oldest_frame_bytes_ - kRcSendHeaderBytes : SIZE_MAX);
+  receiver_.release_place();
   // A path test is not sent any more: if it never arrived, it would delay the messages behind it,
   // such as the notice of a failure.
   path_test_wanted_ = false;

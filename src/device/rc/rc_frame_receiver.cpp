@@ -81,7 +81,7 @@ bool FrameReceiver::accept_next(const RcFrame& frame, CompletionSink& sink) {
       return true;
     case RcKind::empty:
       // After a part of a message, an empty frame is no ping: the sender has abandoned the rest.
-      message_.clear();
+      drop_message();
       return true;
     case RcKind::ack:
       return true;
@@ -133,7 +133,7 @@ void FrameReceiver::run_early(CompletionSink& sink) {
     const Early& next = early(window_.expected());
     if (next.kind == RcKind::write || next.kind == RcKind::write_immediate)
       finish_write(next.kind, next.write, next.placed_bytes, sink);
-    if (next.kind == RcKind::empty) message_.clear();
+    if (next.kind == RcKind::empty) drop_message();
     if (next.kept != nullptr) {
       const std::optional<RcFrame> frame = decode_rc({next.kept, next.kept_bytes});
       if (next.kind == RcKind::send) deliver_message(*frame, sink);
@@ -213,25 +213,40 @@ void FrameReceiver::deliver_immediate(std::uint32_t operation, std::uint64_t imm
 }
 
 void FrameReceiver::deliver_message(const RcFrame& frame, CompletionSink& sink) {
-  const bool continues = frame.offset == 0 || frame.offset == message_.size();
-  if (!continues || frame.message_bytes > config_.max_message_bytes) {
+  if (frame.offset == 0) drop_message();
+  const bool begins = message_arrived_ == 0;
+  if (begins) message_bytes_ = frame.message_bytes;
+  if (frame.offset != message_arrived_ || frame.message_bytes != message_bytes_ ||
+      message_bytes_ > config_.max_message_bytes) {
     ++counters_.rejected_malformed;
-    message_.clear();
+    drop_message();
     return;
   }
-  std::span<const std::byte> message = frame.payload;
-  if (message.size() != frame.message_bytes) {
-    if (frame.offset == 0) message_.clear();
-    message_.insert(message_.end(), message.begin(), message.end());
-    if (message_.size() != frame.message_bytes) return;
-    message = message_;
+  if (begins) message_place_ = sink.match(peer_, frame.payload, message_bytes_);
+  message_arrived_ += static_cast<std::uint32_t>(frame.payload.size());
+  const bool whole = message_arrived_ == message_bytes_;
+  if (message_place_) {
+    message_place_->store(frame.offset, frame.payload);
+  } else if (!begins || !whole) {
+    message_.insert(message_.end(), frame.payload.begin(), frame.payload.end());
   }
+  if (!whole) return;
   ack_.send_at_once();
   Completion completion;
-  completion.opcode = Opcode::receive;
   completion.peer = peer_;
-  completion.payload = message;
+  completion.opcode = message_place_ ? Opcode::matched : Opcode::receive;
+  if (message_place_) {
+    completion.work_id = message_place_->token;
+  } else {
+    completion.payload = begins ? frame.payload : std::span<const std::byte>(message_);
+  }
   sink.push(completion);
+  drop_message();
+}
+
+void FrameReceiver::drop_message() {
+  message_arrived_ = 0;
+  message_place_.reset();
   message_.clear();
 }
 

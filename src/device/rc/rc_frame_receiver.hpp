@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -48,8 +49,12 @@ class FrameReceiver {
   const DelayedAck& ack() const { return ack_; }
   /// True if the next frame depends on no earlier one.
   bool between_operations() const {
-    return !window_.gap() && message_.empty() && open_write_bytes_ == 0 && !refusing_ &&
+    return !window_.gap() && message_arrived_ == 0 && open_write_bytes_ == 0 && !refusing_ &&
            !refused_any_;
+  }
+  /// Gives up the memory to which a message of several frames is stored; its rest is dropped.
+  void release_place() {
+    if (message_place_) message_place_->memory = {};
   }
   /// True if the newest arrival was a retransmission.
   bool newest_was_resent() const { return newest_was_resent_; }
@@ -86,6 +91,7 @@ class FrameReceiver {
   void finish_write(RcKind kind, const WritePart& part, std::uint64_t bytes, CompletionSink& sink);
   void deliver_immediate(std::uint32_t operation, std::uint64_t immediate, CompletionSink& sink);
   void deliver_message(const RcFrame& frame, CompletionSink& sink);
+  void drop_message();
 
   Rank peer_;
   const RcConfig& config_;
@@ -97,7 +103,11 @@ class FrameReceiver {
   ReceiveWindow window_;
   std::vector<Early> early_;  ///< early frames by sequence number, allocated with the first one
   BufferPool early_buffers_;
-  std::vector<std::byte> message_;  ///< arrived part of a message of several frames
+  // The message of which some frames have arrived: the bytes that arrived, and where they are.
+  std::uint32_t message_arrived_ = 0;
+  std::uint32_t message_bytes_ = 0;
+  std::optional<MessagePlace> message_place_;  ///< place of a message that the matcher has taken
+  std::vector<std::byte> message_;             ///< bytes of any other message
   /// Number of the operation of the last executed WRITE frame, and the number of bytes that this
   /// operation still lacks.
   std::uint32_t open_write_ = 0;

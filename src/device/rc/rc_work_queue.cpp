@@ -137,7 +137,11 @@ void WorkQueue::cut_atomic(FrameRecord& record) {
 
 void WorkQueue::fill(const FrameRecord& record, RcFrame& out, OutgoingFrame& frame) const {
   if (record.kind == RcKind::read_request) {
-    out.count = record.ranges;
+    bool wanted = false;
+    for (std::uint32_t i = 0; i < record.ranges; ++i)
+      wanted |= work(record.operation + i).code == Code::ok;
+    if (!wanted) out.kind = RcKind::empty;
+    out.count = wanted ? record.ranges : std::uint16_t{0};
     return;
   }
   const Work& source = work(record.operation);
@@ -263,10 +267,12 @@ void WorkQueue::fail(Code code, CompletionSink& sink, Blame blame) {
   open_reads_ = 0;
 }
 
-void WorkQueue::abandon(DelayedAck& ack) {
+void WorkQueue::abandon(DelayedAck& ack, std::size_t undelivered_bytes) {
   for (std::uint32_t operation = first_; operation != end_; ++operation) {
     Work& one = work(operation);
-    if (one.inline_copy == nullptr && !one.request.local.empty()) abandon(one, ack);
+    const std::size_t bytes = one.request.local.size();
+    const bool sends = one.inline_copy != nullptr && bytes < undelivered_bytes;
+    if (!sends && bytes > 0) abandon(one, ack);
   }
 }
 

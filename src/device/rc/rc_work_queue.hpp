@@ -75,8 +75,9 @@ class WorkQueue {
   }
   /// Completes all work with `code`, except that refused work keeps the code of its refusal.
   void fail(Code code, CompletionSink& sink, Blame blame);
-  /// Releases the posters' memory, as RcChannel::abandon does.
-  void abandon(DelayedAck& ack);
+  /// Releases the posters' memory, as RcChannel::abandon does. SENDs that were copied are still
+  /// sent, except those of `undelivered_bytes` or more.
+  void abandon(DelayedAck& ack, std::size_t undelivered_bytes);
 
  private:
   /// A posted request and its progress.

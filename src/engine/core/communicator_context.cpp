@@ -65,7 +65,9 @@ CommunicatorContext::CommunicatorContext(Rank rank, std::uint32_t size, const Se
       closing_(size, retention_, slots_, peers_),
       router_(names_, operations_, failures_, messages_, tagged_, retention_, slots_, counters_),
       receiver_(size, *endpoint_, operations_, failures_, counters_, settings_.window_bytes,
-                [this](Instant now) { begin_operations(now); }) {}
+                [this](Instant now) { begin_operations(now); }) {
+  endpoint_->use_matcher(&router_);
+}
 
 void CommunicatorContext::limit_datagrams(std::uint32_t bytes) {
   endpoint_->limit_datagrams(bytes);

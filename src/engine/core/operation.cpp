@@ -48,6 +48,14 @@ void Operation::on_data(Instant, Rank from, std::uint32_t slot, std::span<const 
   rejections_->reject_data(*this, from, slot);
 }
 
+std::optional<std::span<std::byte>> Operation::place_of(Rank, std::uint32_t, std::size_t) {
+  return std::nullopt;
+}
+
+void Operation::on_placed(Instant now, Rank from, std::uint32_t slot) {
+  on_data(now, from, slot, {});
+}
+
 void Operation::on_immediate(Instant now, Rank from, std::uint32_t slot) {
   on_data(now, from, slot, {});
 }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -122,6 +123,12 @@ class Operation {
   /// Handles a message that carries data of a schedule; `payload` is valid only during the call.
   virtual void on_data(Instant now, Rank from, std::uint32_t slot,
                        std::span<const std::byte> payload);
+  /// Returns the destination of a data message that begins to arrive; nothing if the message must
+  /// be delivered by `on_data`. The memory must stay valid until `on_placed`, or until a failure.
+  virtual std::optional<std::span<std::byte>> place_of(Rank from, std::uint32_t slot,
+                                                       std::size_t payload_bytes);
+  /// Handles the arrival of a data message at its destination.
+  virtual void on_placed(Instant now, Rank from, std::uint32_t slot);
   /// Handles an immediate: a peer has written data of this operation to memory of this rank whose
   /// key it had received.
   virtual void on_immediate(Instant now, Rank from, std::uint32_t slot);

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/circular.hpp"
+#include "engine/core/counter_words.hpp"
 #include "engine/core/operation.hpp"
 #include "engine/core/submission_queue.hpp"
 #include "observe/counters.hpp"
@@ -81,6 +82,8 @@ class OperationQueue {
   Missing missing_of(const Completion& completion) const;
   /// Moves out the active collective with index `position`.
   std::unique_ptr<Operation> take(std::size_t position);
+  /// The counters that the collectives of this communicator share.
+  CounterWords& counter_words() { return counter_words_; }
   /// Tells the application that a collective has ended.
   void complete(Operation& operation, const Status& status);
   /// Ends all collectives because of a failure. An active collective ends with its entry of
@@ -115,6 +118,7 @@ class OperationQueue {
 
  private:
   observe::Counters& counters_;
+  CounterWords counter_words_;
   SubmissionQueue<Operation> submitted_;
   std::deque<std::unique_ptr<Operation>> queued_;
   std::vector<std::unique_ptr<Operation>> active_;

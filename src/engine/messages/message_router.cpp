@@ -15,6 +15,18 @@ constexpr std::size_t kMaxUnexpectedMessages = 1 << 16;
 // Limit on stored data of later collectives. Ranks that call the same collectives never reach it.
 constexpr std::uint64_t kMaxUnexpectedBytes = 2 * BarrierPolicy::kMaxUnexpectedBytes;
 
+// The token of a matched data message has bit 63 set, which is clear in those of tagged messages;
+// a match slot of data has 31 bits.
+constexpr std::uint64_t kDataToken = std::uint64_t{1} << 63;
+
+std::uint64_t data_token(std::uint32_t epoch, std::uint32_t slot) {
+  return kDataToken | std::uint64_t{slot} << 32 | epoch;
+}
+std::uint32_t epoch_of(std::uint64_t token) { return static_cast<std::uint32_t>(token); }
+std::uint32_t slot_of(std::uint64_t token) {
+  return static_cast<std::uint32_t>((token & ~kDataToken) >> 32);
+}
+
 }  // namespace
 
 bool MessageRouter::take(Instant now, std::span<const device::Completion> completions) {
@@ -26,6 +38,9 @@ void MessageRouter::on_completion(Instant now, const device::Completion& complet
   switch (completion.opcode) {
     case device::Opcode::receive:
       on_arrival(now, completion);
+      return;
+    case device::Opcode::matched:
+      on_matched(now, completion.peer, completion.work_id);
       return;
     case device::Opcode::send:
       messages_.on_sent(completion.work_id);
@@ -50,6 +65,28 @@ void MessageRouter::on_completion(Instant now, const device::Completion& complet
         operation->on_completion(now, completion);
       }
   }
+}
+
+std::optional<device::MessagePlace> MessageRouter::match(Rank source,
+                                                         std::span<const std::byte> first,
+                                                         std::size_t bytes) {
+  if (protocol::is_tagged_message(first)) return tagged_.match(source, first, bytes);
+  if (!protocol::is_data_message(first)) return std::nullopt;
+  const auto head = protocol::decode_data(first);
+  Operation* const operation = head ? operations_.find(head->epoch) : nullptr;
+  if (operation == nullptr) return std::nullopt;
+  const auto place = operation->place_of(source, head->slot, bytes - protocol::kDataHeaderBytes);
+  if (!place) return std::nullopt;
+  ++counters_.messages_received;
+  return device::MessagePlace{.token = data_token(head->epoch, head->slot),
+                              .skip = protocol::kDataHeaderBytes,
+                              .memory = *place};
+}
+
+void MessageRouter::on_matched(Instant now, Rank from, std::uint64_t token) {
+  if ((token & kDataToken) == 0) return tagged_.on_matched(now, token);
+  if (Operation* const operation = operations_.find(epoch_of(token)))
+    operation->on_placed(now, from, slot_of(token));
 }
 
 // A completion without payload is an immediate: its data was written to memory that this rank has

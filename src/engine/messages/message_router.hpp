@@ -1,10 +1,12 @@
 // Hands the messages, data, probes and completions that the endpoint reports to the operation, or
-// to the part of the context, that they concern. Stores messages of collectives that this rank has
-// not begun, and rejects all other messages.
+// to the part of the context, that they concern. Tells the device where to store messages that a
+// receive awaits. Stores messages of collectives that this rank has not begun, and rejects all
+// other messages.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <utility>
 #include <vector>
@@ -25,7 +27,7 @@
 
 namespace tutti::engine {
 
-class MessageRouter final : public RejectionSink {
+class MessageRouter final : public RejectionSink, public device::MessageMatcher {
  public:
   /// A membership probe that has arrived.
   struct Probe {
@@ -47,6 +49,8 @@ class MessageRouter final : public RejectionSink {
         slots_(slots),
         counters_(counters) {}
 
+  std::optional<device::MessagePlace> match(Rank source, std::span<const std::byte> first,
+                                            std::size_t bytes) override;
   /// Handles completions; returns false if there are none.
   bool take(Instant now, std::span<const device::Completion> completions);
   /// Delivers messages that arrived before their collective began here.
@@ -74,6 +78,7 @@ class MessageRouter final : public RejectionSink {
 
   void on_completion(Instant now, const device::Completion& completion);
   void on_arrival(Instant now, const device::Completion& completion);
+  void on_matched(Instant now, Rank from, std::uint64_t token);
   void on_message(Instant now, Rank from, std::span<const std::byte> bytes);
   void on_data(Instant now, Rank from, std::span<const std::byte> bytes);
   void on_immediate(Instant now, Rank from, std::uint64_t immediate);

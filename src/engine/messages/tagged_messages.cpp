@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cstring>
 #include <utility>
 
 #include "base/error.hpp"
@@ -65,11 +64,14 @@ void TaggedMessages::begin_send(Instant now, std::unique_ptr<TaggedCall>& call) 
   const Number number = keep(call);
   ++counters_.tagged_sent_rendezvous;
   if (send.peer == me_) {
-    Message message{.kind = TaggedKind::ready,
-                    .envelope = {me_, send.tag},
-                    .bytes = send.buffer.size(),
-                    .number = number};
-    return on_arrival(now, message);
+    const std::uint64_t token = next_message_++;
+    Message& message = arriving_[token];
+    message.kind = TaggedKind::ready;
+    message.envelope = {me_, send.tag};
+    message.bytes = send.buffer.size();
+    message.number = number;
+    find_receive(token, message);
+    return on_matched(now, token);
   }
   if (!send.buffer.empty()) {
     const auto key = endpoint_.register_memory(send.buffer);
@@ -97,6 +99,7 @@ bool TaggedMessages::send_eagerly(Instant now, const TaggedCall& send) {
   messages_.send_parts(now, send.peer, std::span(header).first(length), send.buffer, send.priority);
   room.used += room_of(bytes);
   ++counters_.tagged_sent_eager;
+  counters_.tagged_bytes_copied += bytes;
   return true;
 }
 
@@ -105,8 +108,12 @@ void TaggedMessages::begin_receive(Instant now, std::unique_ptr<TaggedCall>& cal
   const Number number = keep(call);
   const auto message = matcher_.post(number, {receive.peer, receive.tag, receive.tag_mask});
   if (!message) return receive.peer == kNoRank ? peers_.watch_all() : peers_.watch(receive.peer);
+  const auto arriving = arriving_.find(*message);
+  if (arriving != arriving_.end()) {
+    arriving->second.receive = number;  // on_matched() delivers it once it has arrived completely
+    return;
+  }
   const Message found = std::move(unexpected_.extract(*message).mapped());
-  if (found.kind == TaggedKind::eager) rooms_[found.envelope.source].stored -= room_of(found.bytes);
   deliver(now, number, found);
 }
 
@@ -126,53 +133,86 @@ void TaggedMessages::send_header(Instant now, Rank to, const protocol::TaggedMes
   messages_.send_parts(now, to, std::span(bytes).first(length), {});
 }
 
-void TaggedMessages::on_message(Instant now, Rank from, std::span<const std::byte> bytes) {
+std::optional<device::MessagePlace> TaggedMessages::match(Rank source,
+                                                          std::span<const std::byte> first,
+                                                          std::size_t bytes) {
+  const auto head = protocol::decode_tagged(first);
+  if (!head || failed_) return std::nullopt;
+  const bool eager = head->kind == TaggedKind::eager;
+  if (!eager && head->kind != TaggedKind::ready) return std::nullopt;
   ++counters_.messages_received;
-  const auto decoded = protocol::decode_tagged(bytes);
-  if (!decoded) {
-    ++counters_.messages_rejected;
+  const std::uint64_t token = next_message_++;
+  Message& message = arriving_[token];
+  message.kind = head->kind;
+  message.envelope = {source, head->tag};
+  message.bytes = eager ? bytes - protocol::kEagerHeaderBytes : head->length_bytes;
+  message.key = head->key;
+  message.number = head->number;
+  find_receive(token, message);
+  return device::MessagePlace{
+      .token = token, .skip = protocol::kEagerHeaderBytes, .memory = memory_of(message)};
+}
+
+/// Gives a message the receive that fits it, or a place in the store of unexpected messages.
+void TaggedMessages::find_receive(std::uint64_t token, Message& message) {
+  const auto receive = matcher_.arrive(token, message.envelope);
+  if (!receive) {
+    ++counters_.tagged_unexpected;
+    return store(message);
+  }
+  ++counters_.tagged_expected;
+  message.receive = static_cast<Number>(*receive);
+  const bool fits = message.bytes <= calls_.at(*message.receive).call->buffer.size();
+  if (message.kind == TaggedKind::eager && fits) message.payload = Payload::in_buffer;
+}
+
+/// Makes room for an unexpected message in the store, or fails the communicator if that exceeds a
+/// limit.
+void TaggedMessages::store(Message& message) {
+  const Rank from = message.envelope.source;
+  std::uint64_t& stored = rooms_[from].stored;
+  const bool eager = message.kind == TaggedKind::eager;
+  const std::uint64_t room = eager ? room_of(message.bytes) : 0;
+  if (stored + room > kRoomBytes || matcher_.kept_messages() > kMaxUnexpected) {
+    failures_.fail(failures_.misfit(
+        from, Code::peer_failed,
+        "{} sent tagged messages that this rank does not receive, and the limit of {} bytes or {} "
+        "messages is exceeded: post a receive for each message",
+        names_.of(from), kRoomBytes, kMaxUnexpected));
     return;
   }
-  if (decoded->kind == TaggedKind::pulled) return on_pulled(from, decoded->number);
-  if (decoded->kind == TaggedKind::credit) return on_credit(from, decoded->number);
-  const bool eager = decoded->kind == TaggedKind::eager;
-  Message message{.kind = decoded->kind,
-                  .envelope = {from, decoded->tag},
-                  .bytes = eager ? decoded->payload.size() : decoded->length_bytes,
-                  .key = decoded->key,
-                  .number = decoded->number,
-                  .payload = decoded->payload};
-  on_arrival(now, message);
+  if (!eager) return;
+  message.stored.resize(message.bytes);
+  message.payload = Payload::in_store;
+  stored += room;
 }
 
-void TaggedMessages::on_arrival(Instant now, Message& message) {
-  const auto receive = matcher_.arrive(next_message_, message.envelope);
-  if (receive) {
-    ++counters_.tagged_expected;
-    return deliver(now, static_cast<Number>(*receive), message);
-  }
-  ++counters_.tagged_unexpected;
-  if (store(message)) return;
-  const Rank from = message.envelope.source;
-  failures_.fail(failures_.misfit(
-      from, Code::peer_failed,
-      "{} sent tagged messages that this rank does not receive, and the limit of {} bytes or {} "
-      "messages is exceeded: post a receive for each message",
-      names_.of(from), kRoomBytes, kMaxUnexpected));
+std::span<std::byte> TaggedMessages::memory_of(Message& message) {
+  if (message.payload == Payload::in_store) return message.stored;
+  if (message.payload == Payload::absent) return {};
+  return calls_.at(*message.receive).call->buffer.first(message.bytes);
 }
 
-/// Stores an unexpected message; false if that exceeds a limit.
-bool TaggedMessages::store(Message& message) {
-  if (message.kind == TaggedKind::eager) {
-    std::uint64_t& stored = rooms_[message.envelope.source].stored;
-    if (stored + room_of(message.bytes) > kRoomBytes) return false;
-    message.stored.assign(message.payload.begin(), message.payload.end());
-    stored += room_of(message.bytes);
+void TaggedMessages::on_matched(Instant now, std::uint64_t token) {
+  const auto found = arriving_.find(token);
+  if (found == arriving_.end()) return;  // the communicator has failed meanwhile
+  Message message = std::move(found->second);
+  arriving_.erase(found);
+  if (message.receive) return deliver(now, *message.receive, message);
+  unexpected_[token] = std::move(message);
+}
+
+void TaggedMessages::on_message(Instant now, Rank from, std::span<const std::byte> bytes) {
+  if (const auto place = match(from, bytes, bytes.size())) {
+    place->store(0, bytes);
+    counters_.tagged_bytes_copied += place->memory.size();
+    return on_matched(now, place->token);
   }
-  Message& kept = unexpected_[next_message_++];
-  kept = std::move(message);
-  kept.payload = kept.stored;
-  return unexpected_.size() <= kMaxUnexpected;
+  ++counters_.messages_received;
+  const auto decoded = protocol::decode_tagged(bytes);
+  if (decoded && decoded->kind == TaggedKind::pulled) return on_pulled(from, decoded->number);
+  if (decoded && decoded->kind == TaggedKind::credit) return on_credit(from, decoded->number);
+  ++counters_.messages_rejected;
 }
 
 void TaggedMessages::on_pulled(Rank from, Number number) {
@@ -197,6 +237,8 @@ void TaggedMessages::deliver(Instant now, Number receive, const Message& message
   Call& into = calls_.at(receive);
   const TaggedCall& call = *into.call;
   call.completion->message = {message.envelope.source, message.envelope.tag, message.bytes};
+  const bool stored = message.payload == Payload::in_store;
+  if (stored) rooms_[message.envelope.source].stored -= room_of(message.bytes);
   if (message.bytes > call.buffer.size()) {
     finish_message(now, message);
     return end(receive,
@@ -212,9 +254,12 @@ void TaggedMessages::deliver(Instant now, Number receive, const Message& message
     peers_.watch(message.envelope.source);
     return read(now, receive);
   }
-  std::span<const std::byte> payload = message.payload;
-  if (own) payload = calls_.at(message.number).call->buffer;
-  if (message.bytes > 0) std::memcpy(call.buffer.data(), payload.data(), message.bytes);
+  if (own || stored) {
+    const std::span<const std::byte> payload =
+        own ? std::span<const std::byte>(calls_.at(message.number).call->buffer) : message.stored;
+    std::copy(payload.begin(), payload.end(), call.buffer.begin());
+    counters_.tagged_bytes_copied += message.bytes;
+  }
   finish_message(now, message);
   end(receive, {});
 }
@@ -292,6 +337,8 @@ void TaggedMessages::release_memory() {
 }
 
 void TaggedMessages::fail_all(const Status& failed) {
+  failed_ = true;
+  arriving_.clear();
   while (!calls_.empty()) {
     const auto first = calls_.begin();
     end(first->first, failed_call(*first->second.call, failed));

@@ -1,16 +1,18 @@
 // The tagged messages of one communicator at one rank: sends and receives of the application, which
 // need no order among the collectives.
 //
-// A short message is sent eagerly with its data; one copy waits at the receiver if no receive is
-// posted. The receiver READs a longer message from the sender's memory once a receive is posted, so
-// that the sender's application is not needed. Each rank has a limited room for eager messages at
-// each other rank. If no room is left, the receiver READs a short message, too. So the store of
-// unexpected messages is bounded, and no message waits for another one.
+// A short message is sent eagerly with its data, which the receiving device stores in the buffer of
+// the receive that fits; without such a receive one copy waits at the receiver. The receiver READs a
+// longer message from the sender's memory once a receive is posted, so that the sender's
+// application is not needed. Each rank has a limited room for eager messages at each other rank. If
+// no room is left, the receiver READs a short message, too. So the store of unexpected messages is
+// bounded, and no message waits for another one.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -69,7 +71,13 @@ class TaggedMessages {
   /// Begins the submitted calls, and posts READs that the device refused before; returns true if a
   /// call began.
   bool poll(Instant now);
-  /// Handles a message for which `protocol::is_tagged_message` holds.
+  /// Takes a message that begins to arrive, as MessageMatcher::match; its token is below 2^63.
+  std::optional<device::MessagePlace> match(Rank source, std::span<const std::byte> first,
+                                            std::size_t bytes);
+  /// Handles the arrival of a whole message, which `match` has given this token.
+  void on_matched(Instant now, std::uint64_t token);
+  /// Handles a message for which `protocol::is_tagged_message` holds, and which no device has
+  /// matched.
   void on_message(Instant now, Rank from, std::span<const std::byte> bytes);
   /// Whether a completion with this work id is for `on_read`.
   static bool owns(std::uint64_t work_id) { return (work_id & kWorkBit) != 0; }
@@ -97,15 +105,22 @@ class TaggedMessages {
     device::MemoryKey key{};
     Number message = 0;  ///< number that the sender gave to the message that this receive READs
   };
-  /// A message that has arrived at this rank, or was announced to it.
+  /// The place of the bytes of a message at this rank.
+  enum class Payload : std::uint8_t {
+    absent,  ///< at its source, or dropped because the receive's buffer is too short
+    in_buffer,
+    in_store,
+  };
+  /// A message that arrives or has arrived at this rank, or was announced to it.
   struct Message {
     protocol::TaggedKind kind = protocol::TaggedKind::eager;
     protocol::TagMatcher::Envelope envelope{};
     std::uint64_t bytes = 0;
-    std::uint64_t key = 0;                 ///< key of the message's memory at its source
-    Number number = 0;                     ///< number of the message at its source
-    std::span<const std::byte> payload{};  ///< payload of an eager message
-    std::vector<std::byte> stored{};       ///< copy of the payload of an unexpected message
+    std::uint64_t key = 0;            ///< key of the message's memory at its source
+    Number number = 0;                ///< number of the message at its source
+    std::optional<Number> receive{};  ///< the receive that gets the message
+    Payload payload = Payload::absent;
+    std::vector<std::byte> stored{};  ///< payload of an unexpected eager message
   };
   /// The room for eager messages between this rank and one peer, in bytes.
   struct Room {
@@ -122,10 +137,11 @@ class TaggedMessages {
   Number keep(std::unique_ptr<TaggedCall>& call);
   void send_header(Instant now, Rank to, const protocol::TaggedMessage& header);
 
-  void on_arrival(Instant now, Message& message);
+  void find_receive(std::uint64_t token, Message& message);
+  std::span<std::byte> memory_of(Message& message);
   void on_pulled(Rank from, Number number);
   void on_credit(Rank from, std::uint32_t bytes);
-  bool store(Message& message);
+  void store(Message& message);
   void deliver(Instant now, Number receive, const Message& message);
   void read(Instant now, Number receive);
   void finish_message(Instant now, const Message& message);
@@ -145,11 +161,13 @@ class TaggedMessages {
   SubmissionQueue<TaggedCall> submitted_;
   protocol::TagMatcher matcher_;
   std::unordered_map<Number, Call> calls_;
-  std::unordered_map<std::uint64_t, Message> unexpected_;  ///< messages by number in the matcher
+  std::unordered_map<std::uint64_t, Message> arriving_;    ///< matched, not completely arrived
+  std::unordered_map<std::uint64_t, Message> unexpected_;  ///< arrived, without a receive
   std::unordered_map<Rank, Room> rooms_;
   std::vector<Number> reads_to_post_;  ///< receives whose READ the device has refused so far
   Number next_number_ = 0;
-  std::uint64_t next_message_ = 0;
+  std::uint64_t next_message_ = 0;  ///< token of the next message, its number in the matcher
+  bool failed_ = false;             ///< the calls have ended with an error; no message is matched
   std::uint64_t calls_ended_ = 0;
 };
 

@@ -109,7 +109,8 @@ ScheduleOperation::ScheduleOperation(ScheduleCall call, std::shared_ptr<Workspac
     : Operation(call.description),
       call_(std::move(call)),
       pool_(std::move(pool)),
-      space_(pool_->take()) {}
+      space_(pool_->take()),
+      memory_(call_.send, call_.receive, *space_) {}
 
 ScheduleOperation::~ScheduleOperation() { pool_->give_back(std::move(space_)); }
 
@@ -169,6 +170,7 @@ void ScheduleOperation::start(Instant now, bool barrier) {
 void ScheduleOperation::begin_tasks(Instant now) {
   begun_ = true;
   context().recorder().enter(epoch(), observe::Phase::data, now);
+  counters_.begin(context(), *call_.schedule, epoch(), priority());
   trace_.start(context().trace(), epoch(), *call_.schedule, space_->filled);
   prepare_contribution();
   run(now);
@@ -186,10 +188,15 @@ void ScheduleOperation::run(Instant now) {
   for (std::size_t left = space_->unsent.size(); left > 0; --left) {
     const TaskIndex task = space_->unsent.front();
     space_->unsent.erase(space_->unsent.begin());
-    write_to_peer(now, task);
+    transfer(now, task);
   }
   TaskIndex task = 0;
-  while (space_->board.next(task)) issue(now, task);
+  while (true) {
+    while (space_->board.next(task)) issue(now, task);
+    const auto counted = counters_.take_complete();
+    if (!counted) break;
+    complete(*counted);
+  }
   completion()->chunks_present.store(space_->board.completed(), std::memory_order_relaxed);
   if (!space_->board.done() || finished_) return;
   finish_reduction();
@@ -202,14 +209,16 @@ void ScheduleOperation::issue(Instant now, TaskIndex at) {
   trace_.issued(at);
   switch (task.kind) {
     case TaskKind::send:
-    case TaskKind::signal:
       send(now, at);
+      return;
+    case TaskKind::signal:
+      task.counted ? transfer(now, at) : send(now, at);
       return;
     case TaskKind::recv:
       receive(now, at, *call_.schedule->arrival_of(task.peer, task.slot));
       return;
     case TaskKind::wait_keys:
-      wait_keys(now, at);
+      task.counted ? counters_.begin_wait(now, at) : wait_keys(now, at);
       return;
     case TaskKind::copy:
       copy(at);
@@ -288,11 +297,18 @@ void ScheduleOperation::send(Instant now, TaskIndex at) {
     return;
   }
   space_->departures[at].issued = true;
-  if (space_->departures[at].clear) write_to_peer(now, at);
+  if (space_->departures[at].clear) transfer(now, at);
 }
 
-void ScheduleOperation::write_to_peer(Instant now, TaskIndex at) {
+/// Begins the WRITE of a message for which the peer has sent a clear-to-send, or an addition to a
+/// counter.
+void ScheduleOperation::transfer(Instant now, TaskIndex at) {
   const Task& task = call_.schedule->tasks()[at];
+  if (task.counted) {
+    space_->departures[at].issued = true;
+    if (!counters_.add(now, at, space_->departures[at].old_value)) space_->unsent.push_back(at);
+    return;
+  }
   const protocol::ClearToSend& clear = *space_->departures[at].clear;
   const Status posted =
       context().endpoint().post(now, {.opcode = device::Opcode::write_immediate,
@@ -309,14 +325,18 @@ void ScheduleOperation::write_to_peer(Instant now, TaskIndex at) {
 }
 
 void ScheduleOperation::on_completion(Instant, const device::Completion& completion) {
+  const auto task = static_cast<TaskIndex>(completion.work_id);
+  const bool adds = completion.opcode == device::Opcode::fetch_add;
   if (completion.code != Code::ok) {
-    context().failures().fail(failure_of(context().names().in_job({completion.peer}),
-                                         completion.code,
-                                         "the WRITE to {} failed: see the error of that rank",
-                                         context().names().of(completion.peer)));
+    context().failures().fail(failure_of(
+        context().names().in_job({completion.peer}), completion.code,
+        "the {} {} failed: see the error of that rank",
+        adds ? "addition to a counter of" : "WRITE to", context().names().of(completion.peer)));
     return;
   }
-  complete(static_cast<TaskIndex>(completion.work_id));
+  if (adds && !counters_.accept_old_value(completion.peer, space_->departures[task].old_value))
+    return;
+  complete(task);
 }
 
 // ---- Receiving ----------------------------------------------------------------------------------
@@ -332,7 +352,7 @@ void ScheduleOperation::receive(Instant now, TaskIndex at, std::size_t arrival) 
     complete(at);
     return;
   }
-  const Result<device::MemoryKey> key = key_of(filled.target.buffer);
+  const Result<device::MemoryKey> key = memory_.key_of(filled.target.buffer, context().endpoint());
   if (!key) {
     context().failures().fail(key.status());
     return;
@@ -403,6 +423,30 @@ void ScheduleOperation::on_data(Instant now, Rank from, std::uint32_t slot,
   accept(*arrival, payload);
 }
 
+/// A message whose receive task was issued needs no copy: the device stores it in the target.
+std::optional<std::span<std::byte>> ScheduleOperation::place_of(Rank from, std::uint32_t slot,
+                                                                std::size_t payload_bytes) {
+  const auto arrival = call_.schedule->arrival_of(from, slot);
+  if (!begun_ || !arrival) return std::nullopt;
+  const ArrivalState& state = space_->arrivals[*arrival];
+  const TaskIndex task = call_.schedule->arrivals()[*arrival].task;
+  const schedule::FilledTask& filled = space_->filled[task];
+  const bool awaited =
+      state.posted && !state.arrived && call_.schedule->tasks()[task].kind == TaskKind::recv &&
+      filled.transfer == Transfer::eager && filled.target.size_bytes == payload_bytes;
+  if (!awaited) return std::nullopt;
+  return place(filled.target);
+}
+
+void ScheduleOperation::on_placed(Instant, Rank from, std::uint32_t slot) {
+  const auto arrival = call_.schedule->arrival_of(from, slot);
+  if (!arrival || space_->arrivals[*arrival].arrived) {
+    reject(from, slot, "a message that this rank does not expect");
+    return;
+  }
+  arrived(*arrival);
+}
+
 void ScheduleOperation::accept(std::size_t arrival, std::span<const std::byte> payload) {
   const Match& match = call_.schedule->arrivals()[arrival];
   const schedule::FilledTask& filled = space_->filled[match.task];
@@ -439,14 +483,16 @@ void ScheduleOperation::on_clear_to_send(Instant now, Rank from, std::uint32_t s
                                          std::span<const std::byte> payload) {
   const auto task = call_.schedule->sender_of(from, slot);
   const auto clear = protocol::decode_clear_to_send(payload);
-  if (!task || !clear || space_->filled[*task].transfer != Transfer::rendezvous ||
-      space_->departures[*task].clear) {
+  const bool counted = task && call_.schedule->tasks()[*task].counted;
+  const bool waits = task && (counted || space_->filled[*task].transfer == Transfer::rendezvous);
+  if (!waits || !clear || space_->departures[*task].clear) {
     reject(from, slot, "a clear-to-send that matches no message of this rank");
     return;
   }
   DepartureState& departure = space_->departures[*task];
   departure.clear = *clear;
-  if (departure.issued) write_to_peer(now, *task);
+  if (counted) context().operations().counter_words().learn(from, {clear->key});
+  if (departure.issued) transfer(now, *task);
 }
 
 void ScheduleOperation::on_immediate(Instant, Rank from, std::uint32_t slot) {
@@ -497,7 +543,7 @@ void ScheduleOperation::prepare_contribution() {
   const bool in_place = !alias_.name.empty();
   const bool shares = !in_place && !call_.send.empty() && call_.send.data() == call_.receive.data();
   if (!scales && !shares) return;
-  const std::span<std::byte> own = memory(in_place ? alias_.storage.buffer : Buffer::send);
+  const std::span<std::byte> own = memory_.of(in_place ? alias_.storage.buffer : Buffer::send);
   if (!in_place) space_->contribution.resize(own.size());
   std::byte* const target = in_place ? own.data() : space_->contribution.data();
   if (scales) {
@@ -506,7 +552,7 @@ void ScheduleOperation::prepare_contribution() {
   } else {
     std::copy(own.begin(), own.end(), target);
   }
-  contributes_copy_ = !in_place;
+  if (!in_place) memory_.use_contribution();
 }
 
 void ScheduleOperation::finish_reduction() {
@@ -515,47 +561,7 @@ void ScheduleOperation::finish_reduction() {
                    context().size());
 }
 
-// ---- Memory -------------------------------------------------------------------------------------
-
-std::span<std::byte> ScheduleOperation::memory(Buffer buffer) {
-  switch (buffer) {
-    case Buffer::send:
-      if (contributes_copy_) return space_->contribution;
-      // A task writes to the send buffer only in a call in place. The send buffer is then the
-      // caller's receive buffer, which is writable.
-      return {const_cast<std::byte*>(call_.send.data()), call_.send.size()};
-    case Buffer::receive:
-      return call_.receive;
-    case Buffer::scratch:
-      return space_->scratch;
-    case Buffer::none:
-      break;
-  }
-  return {};
-}
-
-std::span<std::byte> ScheduleOperation::place(const Extent& extent) {
-  return memory(extent.buffer).subspan(extent.offset_bytes, extent.size_bytes);
-}
-
-Result<device::MemoryKey> ScheduleOperation::key_of(Buffer buffer) {
-  std::optional<device::MemoryKey>& key = space_->keys[static_cast<std::size_t>(buffer)];
-  if (!key) {
-    auto registered = context().endpoint().register_memory(memory(buffer));
-    if (!registered) return registered.status();
-    key = *registered;
-  }
-  return *key;
-}
-
-void ScheduleOperation::finish() {
-  const auto let_go = [&](std::optional<device::MemoryKey>& key) {
-    if (key) context().endpoint().deregister_memory(*key);
-    key.reset();
-  };
-  for (auto& key : space_->keys) let_go(key);
-  for (auto& key : space_->keyed_keys) let_go(key);
-}
+void ScheduleOperation::finish() { memory_.deregister(context().endpoint()); }
 
 // ---- Observation --------------------------------------------------------------------------------
 

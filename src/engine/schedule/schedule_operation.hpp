@@ -16,6 +16,8 @@
 #include <vector>
 
 #include "engine/core/operation.hpp"
+#include "engine/schedule/call_memory.hpp"
+#include "engine/schedule/counter_steps.hpp"
 #include "engine/schedule/paced_copy.hpp"
 #include "engine/schedule/schedule_trace.hpp"
 #include "engine/schedule/schedule_workspace.hpp"
@@ -53,6 +55,9 @@ class ScheduleOperation final : public Operation {
   void on_message(Instant now, Rank from, const protocol::Message& message) override;
   void on_data(Instant now, Rank from, std::uint32_t slot,
                std::span<const std::byte> payload) override;
+  std::optional<std::span<std::byte>> place_of(Rank from, std::uint32_t slot,
+                                               std::size_t payload_bytes) override;
+  void on_placed(Instant now, Rank from, std::uint32_t slot) override;
   void on_immediate(Instant now, Rank from, std::uint32_t slot) override;
   void on_completion(Instant now, const device::Completion& completion) override;
   bool poll(Instant now) override;
@@ -81,7 +86,7 @@ class ScheduleOperation final : public Operation {
   void complete(TaskIndex task);
 
   void send(Instant now, TaskIndex task);
-  void write_to_peer(Instant now, TaskIndex task);
+  void transfer(Instant now, TaskIndex task);
   void receive(Instant now, TaskIndex task, std::size_t arrival);
   void wait_keys(Instant now, TaskIndex task);
   void fold_arrived_keys(TaskIndex task);
@@ -94,14 +99,13 @@ class ScheduleOperation final : public Operation {
   void prepare_contribution();
   void finish_reduction();
 
-  std::span<std::byte> memory(schedule::Buffer buffer);
-  std::span<std::byte> place(const schedule::Extent& extent);
-  Result<device::MemoryKey> key_of(schedule::Buffer buffer);
+  std::span<std::byte> place(const schedule::Extent& extent) { return memory_.at(extent); }
   void reject(Rank from, std::uint32_t slot, const std::string& what);
 
   ScheduleCall call_;
   std::shared_ptr<WorkspacePool> pool_;
   std::unique_ptr<ScheduleWorkspace> space_;
+  CallMemory memory_;
   std::optional<reduction::Reducer> reducer_;
   /// Memory that the send and receive buffers share if the call is in place.
   schedule::Alias alias_;
@@ -111,9 +115,9 @@ class ScheduleOperation final : public Operation {
   protocol::Outbox outbox_;
   PacedCopy copy_;  ///< the paced copy in progress, which is the first of the workspace's copies
   ScheduleTrace trace_;
+  CounterSteps counters_;
   std::uint64_t unexpected_bytes_ = 0;
   bool confirms_ = false;
-  bool contributes_copy_ = false;
   bool begun_ = false;
   bool finished_ = false;
 };

@@ -25,10 +25,11 @@ struct ArrivalState {
   std::vector<std::byte> unexpected;
 };
 
-/// The state of a message that the schedule sends by rendezvous.
+/// The state of a message that the schedule sends by rendezvous, or of an addition to a counter.
 struct DepartureState {
   bool issued = false;
   std::optional<protocol::ClearToSend> clear;
+  std::array<std::byte, sizeof(std::uint64_t)> old_value{};  ///< the answer to the addition
 };
 
 struct ScheduleWorkspace {

@@ -234,7 +234,8 @@ Result<std::unique_ptr<device::Endpoint>> CommunicatorImpl::Creation::open_endpo
                                            .subgroups = options_.subgroups,
                                            .group_seed = {},
                                            .local_ranks = {},
-                                           .peer_timeout = options_.peer_timeout};
+                                           .peer_timeout = options_.peer_timeout,
+                                           .accept_big_endian_atomics = true};
   if (Status status = keys.public_bytes("tutti groups 1", endpoint_options.group_seed); !status)
     return status;
   auto chosen =

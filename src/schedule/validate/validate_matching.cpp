@@ -112,6 +112,11 @@ class MessageMatch {
                     fmt::format("receives {} but {} sends {}: make the extents equal",
                                 to_string(received.target), all_.describe(sender.task),
                                 to_string(sent.source)));
+    if (sent.counted != received.counted)
+      findings_.add(Fault::message, sender.task,
+                    fmt::format("{} counted, but {} {}: change one of the two",
+                                sent.counted ? "is" : "is not", all_.describe(receiver.task),
+                                received.counted ? "waits for a counter" : "receives a message"));
     const bool by_key = received.kind == TaskKind::wait_keys;
     if (sent.kind == TaskKind::send && sent.keyed != by_key)
       findings_.add(Fault::message, sender.task,

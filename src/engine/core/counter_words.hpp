@@ -1,0 +1,76 @@
+// The counters of one communicator at this rank, which other ranks raise by atomics [OFED-AT], and
+// the keys of the counters of other ranks.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <span>
+
+#include "device/device.hpp"
+#include "tutti/status.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::engine {
+
+class CounterWords {
+ public:
+  CounterWords() = default;
+  CounterWords(const CounterWords&) = delete;
+  CounterWords& operator=(const CounterWords&) = delete;
+  ~CounterWords() {
+    if (key_) endpoint_->deregister_memory(*key_);
+  }
+
+  /// Offset of a collective's word in the memory of the counters.
+  static std::uint64_t offset_of(std::uint32_t epoch) {
+    return epoch % kWords * sizeof(std::uint64_t);
+  }
+  /// The key by which peers add to the counters. The first call registers the counters at
+  /// `endpoint`, which must outlive this object.
+  Result<device::MemoryKey> key(device::Endpoint& endpoint) {
+    if (!key_) {
+      auto registered = endpoint.register_memory(std::as_writable_bytes(std::span(words_)));
+      if (!registered) return registered.status();
+      key_ = *registered;
+      endpoint_ = &endpoint;
+    }
+    return *key_;
+  }
+  /// Returns true once for each rank: the rank must then be told the key.
+  bool tell(Rank rank) { return told_.insert(rank).second; }
+
+  std::uint64_t count(std::uint32_t epoch) { return word(epoch).load(std::memory_order_acquire); }
+  /// Removes the additions of a collective, so that a later one can use its word.
+  void subtract(std::uint32_t epoch, std::uint64_t additions) {
+    word(epoch).fetch_sub(additions, std::memory_order_acq_rel);
+  }
+
+  /// The key of the counters of another rank, if that rank has told it.
+  std::optional<device::MemoryKey> key_of(Rank rank) const {
+    const auto found = keys_.find(rank);
+    return found == keys_.end() ? std::nullopt : std::optional(found->second);
+  }
+  void learn(Rank rank, device::MemoryKey key) { keys_[rank] = key; }
+
+ private:
+  /// Number of words. Collectives that share a word are never under way at the same time, because
+  /// a rank begins one only after it has finished the one before.
+  static constexpr std::uint32_t kWords = 64;
+
+  std::atomic_ref<std::uint64_t> word(std::uint32_t epoch) {
+    return std::atomic_ref<std::uint64_t>(words_[epoch % kWords]);
+  }
+
+  device::Endpoint* endpoint_ = nullptr;
+  std::array<std::uint64_t, kWords> words_{};
+  std::optional<device::MemoryKey> key_;
+  std::set<Rank> told_;
+  std::map<Rank, device::MemoryKey> keys_;
+};
+
+}  // namespace tutti::engine

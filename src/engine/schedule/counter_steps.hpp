@@ -1,0 +1,46 @@
+// The tasks of one call that use counters: additions to the counter of a peer by an atomic, and the
+// wait for the additions of other ranks. A peer that waits tells its key by a clear-to-send once in
+// the life of a communicator.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+
+#include "schedule/schedule.hpp"
+#include "tutti/priority.hpp"
+#include "tutti/units.hpp"
+
+namespace tutti::engine {
+
+class CommunicatorContext;
+
+class CounterSteps {
+ public:
+  using OldValue = std::array<std::byte, sizeof(std::uint64_t)>;
+
+  /// Called before any other function. The context and the schedule must outlive the call.
+  void begin(CommunicatorContext& context, const schedule::Schedule& schedule, std::uint32_t epoch,
+             Priority priority);
+  /// Adds 1 to the counter of the task's peer, if that peer has told its key. `old_value` gets the
+  /// answer. Returns false if the send queue is full.
+  bool add(Instant now, schedule::TaskIndex task, OldValue& old_value);
+  /// Checks the answer to an addition; fails the communicator if the counter counts more than the
+  /// ranks, because its word was then changed or read wrongly.
+  bool accept_old_value(Rank peer, const OldValue& old_value);
+  /// Begins to wait until each rank that the task names has added to this rank's counter.
+  void begin_wait(Instant now, schedule::TaskIndex task);
+  /// The waiting task, once its counter has all additions; the wait is then over.
+  std::optional<schedule::TaskIndex> take_complete();
+
+ private:
+  CommunicatorContext* context_ = nullptr;
+  const schedule::Schedule* schedule_ = nullptr;
+  std::uint32_t epoch_ = 0;
+  Priority priority_ = Priority::normal;
+  std::optional<schedule::TaskIndex> waiting_;
+};
+
+}  // namespace tutti::engine

@@ -1,0 +1,61 @@
+// The pseudocode of the masked atomics, bit by bit [OFED-AT]: the reference of their tests.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+
+#include "base/masked_atomics.hpp"
+
+namespace tutti::test {
+
+/// The sum of a fetch-and-add. The pseudocode answers with this sum and leaves the word as it was;
+/// here the answer is the old value, as of every atomic, and the word becomes the sum.
+inline std::uint64_t fetch_add_by_bits(std::uint64_t va, const AtomicOperands& operands,
+                                       unsigned bits = 64) {
+  std::uint64_t sum = 0;
+  unsigned carry = 0;
+  for (unsigned i = 0; i < bits; ++i) {
+    const std::uint64_t position = std::uint64_t{1} << i;
+    const unsigned added =
+        carry + ((va & position) != 0 ? 1 : 0) + ((operands.compare_add & position) != 0 ? 1 : 0);
+    if ((added & 1) != 0) sum |= position;
+    carry = (added & 2) != 0 && (operands.compare_mask & position) == 0 ? 1 : 0;
+  }
+  return sum;
+}
+
+inline std::uint64_t compare_swap_by_bits(std::uint64_t va, const AtomicOperands& operands) {
+  std::uint64_t value = 0;
+  bool equal = true;
+  for (unsigned i = 0; i < 64; ++i) {
+    const std::uint64_t position = std::uint64_t{1} << i;
+    const bool differs = ((va ^ operands.compare_add) & position) != 0;
+    equal = equal && !(differs && (operands.compare_mask & position) != 0);
+    value |= ((operands.swap_mask & position) != 0 ? operands.swap : va) & position;
+  }
+  return equal ? value : va;
+}
+
+inline std::uint64_t value_by_bits(AtomicKind kind, std::uint64_t va,
+                                   const AtomicOperands& operands) {
+  return kind == AtomicKind::compare_swap ? compare_swap_by_bits(va, operands)
+                                          : fetch_add_by_bits(va, operands);
+}
+
+/// Operands for a word with the value `old`. Sparse masks make equal comparisons and long fields
+/// likely. `next` returns 64 random bits.
+template <typename Next>
+AtomicOperands draw_operands(std::uint64_t old, Next&& next) {
+  const std::uint64_t compare_add = next() % 3 == 0 ? old : next();
+  const std::uint64_t swap = next();
+  const std::uint64_t sparse = next() & next() & next() & next();
+  return {compare_add, swap, sparse, next() & next()};
+}
+
+/// The number of random cases that a test compares: that of an environment variable, or `usual`.
+inline std::uint64_t cases_wanted(const char* variable, std::uint64_t usual) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? usual : std::strtoull(text, nullptr, 10);
+}
+
+}  // namespace tutti::test
