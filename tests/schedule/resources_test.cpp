@@ -112,8 +112,9 @@ TEST(Rounds, TreesAndBarriersTakeTheExpectedRounds) {
     EXPECT_EQ(rounds_of({Collective::allreduce, "recursive_doubling", ranks, {}, {}, {}}),
               low + folds);
     EXPECT_EQ(rounds_of({Collective::reduce_scatter, "halving", ranks, {}, {}, {}}), low + folds);
-    EXPECT_EQ(rounds_of({Collective::allreduce, "rabenseifner", ranks, {}, {}, {}}),
-              2 * low + folds);
+    for (const Collective collective : {Collective::allreduce, Collective::reduce}) {
+      EXPECT_EQ(rounds_of({collective, "rabenseifner", ranks, {}, {}, {}}), 2 * low + folds);
+    }
   }
   // A chain passes S segments along P ranks in P - 2 + S rounds. No segment waits for the segment
   // before it.
@@ -172,6 +173,24 @@ TEST(Bytes, RingAndRabenseifnerAllreduce_sendTheFewestBytes) {
   }
 }
 
+// In the halving each rank sends and receives all parts but one; in the gather the root receives
+// them, and each other rank sends what it has once.
+TEST(Bytes, RabenseifnerReduce_sendsAndReceivesLessThanTwoBlocks) {
+  constexpr std::uint64_t kWhole = 64 * 8;
+  const auto use_of_rank = [](std::uint32_t rank) {
+    const Result<Schedule> schedule =
+        collectives::build({Collective::reduce, "rabenseifner", 8, rank_of(rank), rank_of(5), {}});
+    return *measure(*schedule, Shape::uniform(kWhole, 8));
+  };
+  for (std::uint32_t rank = 0; rank < 8; ++rank) {
+    EXPECT_EQ(use_of_rank(rank).bytes_reduced, kWhole * 7 / 8) << rank;
+    EXPECT_LT(use_of_rank(rank).bytes_received, 2 * kWhole) << rank;
+    EXPECT_LT(use_of_rank(rank).bytes_sent, 2 * kWhole) << rank;
+  }
+  EXPECT_EQ(use_of_rank(5).bytes_received, 2 * kWhole * 7 / 8);
+  EXPECT_EQ(use_of_rank(5).bytes_sent, kWhole * 7 / 8);
+}
+
 TEST(Bytes, ScatterAllgatherBroadcastSendsTheMessageOnce) {
   for (std::uint32_t r = 1; r < 8; ++r)
     EXPECT_EQ(use_of({Collective::broadcast, "scatter_allgather", 8, {}, {}, {}}, r).bytes_received,
@@ -200,6 +219,7 @@ TEST(RankOrder, OrderedReductionAlgorithms_keepTheRankOrder) {
     EXPECT_TRUE(ordered(Collective::allreduce, "rabenseifner", ranks, 0));
     EXPECT_TRUE(ordered(Collective::reduce, "binomial", ranks, 0));
     EXPECT_TRUE(ordered(Collective::reduce, "binomial_ordered", ranks, ranks / 2));
+    EXPECT_TRUE(ordered(Collective::reduce, "rabenseifner", ranks, ranks / 2));
     EXPECT_TRUE(ordered(Collective::reduce, "linear_keyed", ranks, ranks - 1));
     if (ranks < 3) continue;
     EXPECT_FALSE(ordered(Collective::allreduce, "ring", ranks, 0));

@@ -1,0 +1,55 @@
+// Rabenseifner's Reduce ([Xu25] 1.2): a Reduce-Scatter by vector halving, then a binomial Gather of
+// the parts to the root along the reverse path. No rank sends or receives more than two blocks,
+// whereas the root of a tree receives log2 P blocks from P ranks. Folding (folding.hpp) extends the
+// algorithm to any P.
+#include "collectives/algorithms.hpp"
+#include "collectives/vector_halving.hpp"
+
+namespace tutti::collectives {
+
+namespace {
+
+/// The number of the actor that gathers the result: the root, or the actor of the root's pair.
+std::uint32_t gathering_actor(std::uint32_t root, std::uint32_t ranks) {
+  const Folding of_root(root, ranks);
+  return of_root.folded() ? Folding(root + 1, ranks).actor() : of_root.actor();
+}
+
+void reduce_rabenseifner(Builder& b) {
+  const Folding folding(b.me(), b.ranks());
+  const std::uint32_t root = index(b.purpose().root);
+  if (folding.folded()) {
+    b.send(folding.pair_partner(), b.send_block());
+    if (b.is_root()) b.recv(folding.pair_partner(), b.receive_block());
+    return;
+  }
+  const schedule::BufferSlice sum = b.is_root() ? b.receive_block() : b.scratch();
+  auto [mine, round] = write_vector_halving(b, folding, sum, b.scratch());
+  // Gather: in each round half of the actors that still have parts send theirs and are finished.
+  const std::uint32_t distance = folding.actor() ^ gathering_actor(root, b.ranks());
+  for (std::uint32_t width = folding.actors() / 2; width > 0; width /= 2) {
+    const Rank partner = folding.rank(folding.actor() ^ width);
+    b.round(round++);
+    if ((distance & width) != 0) {
+      b.send(partner, mine.of(sum));
+      return;
+    }
+    b.recv(partner, mine.neighbour().of(sum));
+    mine = mine.whole();
+  }
+  if (!b.is_root()) b.round(round).send(rank_of(root), sum);
+}
+
+}  // namespace
+
+AlgorithmEntries reduce_rabenseifner_entries() {
+  static constexpr AlgorithmEntry kEntries[] = {
+      {.collective = Collective::reduce,
+       .name = "rabenseifner",
+       .summary = "2 log2 P rounds, at most two blocks sent by a rank, in rank order",
+       .write = reduce_rabenseifner},
+  };
+  return kEntries;
+}
+
+}  // namespace tutti::collectives
