@@ -90,6 +90,7 @@ Bytes wanted_bytes(const CollectiveSpec& spec, std::uint32_t ranks, Rank rank, c
     return Bytes(begin, begin + static_cast<std::ptrdiff_t>(spec.bytes));
   };
   const bool at_root = spec.root == rank;
+  if (spec.kind == CollectiveKind::messages) return block(all, (index(rank) + ranks - 1) % ranks);
   if (spec.kind == CollectiveKind::gather) return at_root ? all : Bytes();
   if (spec.kind == CollectiveKind::scatter) return block(all, index(rank));
   if (spec.kind == CollectiveKind::alltoall) {
@@ -113,7 +114,9 @@ schedule::TemplateKey template_of(const CollectiveSpec& spec, std::uint32_t rank
                             .rank = rank,
                             .root = Rank{0},
                             .parameters = {}};
-  if (spec.kind == CollectiveKind::ring_allgather) {
+  if (spec.kind == CollectiveKind::counter_barrier) {
+    key.algorithm = "counter";
+  } else if (spec.kind == CollectiveKind::ring_allgather) {
     key.collective = Collective::allgather;
     key.algorithm = "ring";
   } else if (spec.kind == CollectiveKind::chain_broadcast) {
@@ -160,9 +163,10 @@ constexpr std::uint64_t kEagerLimitBytes = 64;
 
 const char* to_string(CollectiveKind kind) {
   static constexpr const char* kNames[] = {
-      "allgather", "broadcast",      "ring-allgather", "chain-broadcast", "barrier",
-      "gather",    "scatter",        "alltoall",       "reduce",          "reduce-scatter",
-      "allreduce", "slot-allgather", "slot-broadcast", "slot-barrier"};
+      "allgather", "broadcast",       "ring-allgather", "chain-broadcast",
+      "barrier",   "counter-barrier", "gather",         "scatter",
+      "alltoall",  "reduce",          "reduce-scatter", "allreduce",
+      "messages",  "slot-allgather",  "slot-broadcast", "slot-barrier"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
@@ -196,7 +200,7 @@ std::unique_ptr<engine::Operation> make_operation(const CollectiveSpec& spec, st
       .description = {tutti::to_string(key.collective), key.algorithm.data(),
                       is_rooted(spec.kind) ? spec.root : kNoRank, result.size()},
       .schedule = find_template(key),
-      .shape = schedule::Shape::uniform(spec.kind == CollectiveKind::barrier ? 0 : spec.bytes,
+      .shape = schedule::Shape::uniform(is_barrier(spec.kind) ? 0 : spec.bytes,
                                         reduces(spec.kind) ? 8 : 1),
       .send = own,
       .receive = result,
@@ -246,12 +250,30 @@ std::unique_ptr<engine::Operation> CollectiveRun::operation() {
   std::span<std::byte> all = result_.empty() ? std::span<std::byte>{} : result();
   std::span<std::byte> own;
   if (is_gather(spec_->kind)) {
-    own = spec_->in_place ? all.subspan(index(rank_) * spec_->bytes, spec_->bytes)
-                          : std::span(own_).subspan(kGuardBytes, spec_->bytes);
+    own = spec_->in_place ? all.subspan(index(rank_) * spec_->bytes, spec_->bytes) : this->own();
   } else if (!own_.empty()) {
-    own = std::span(own_).subspan(kGuardBytes, own_.size() - 2 * kGuardBytes);
+    own = this->own();
   }
   return make_operation(*spec_, ranks_, rank_, own, all);
+}
+
+std::array<std::unique_ptr<engine::TaggedCall>, 2> CollectiveRun::messages(std::uint64_t tag) {
+  using Kind = engine::TaggedCall::Kind;
+  const Rank left = rank_of((index(rank_) + ranks_ - 1) % ranks_);
+  const Rank right = rank_of((index(rank_) + 1) % ranks_);
+  // Even ranks receive by tag from any rank. Odd ranks receive whatever their left neighbour sends,
+  // so that a message that overtakes another one is placed wrongly.
+  const bool by_tag = index(rank_) % 2 == 0;
+  std::array<std::unique_ptr<engine::TaggedCall>, 2> calls{
+      std::make_unique<engine::TaggedCall>(engine::TaggedCall{.kind = Kind::receive,
+                                                              .peer = by_tag ? kNoRank : left,
+                                                              .tag = tag,
+                                                              .tag_mask = by_tag ? UINT64_MAX : 0,
+                                                              .buffer = result()}),
+      std::make_unique<engine::TaggedCall>(
+          engine::TaggedCall{.kind = Kind::send, .peer = right, .tag = tag, .buffer = own()})};
+  for (auto& call : calls) call->completion = std::make_shared<engine::Completion>();
+  return calls;
 }
 
 Status CollectiveRun::finish(bool succeeded) {

@@ -2,6 +2,7 @@
 // content of each byte depends on its position, and checks at the end find wrong bytes.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "engine/core/operation.hpp"
+#include "engine/messages/tagged_messages.hpp"
 #include "sim/simulation/config.hpp"
 #include "tutti/status.hpp"
 #include "tutti/units.hpp"
@@ -40,6 +42,9 @@ class CollectiveRun {
   CollectiveRun(const CollectiveSpec& spec, std::uint32_t ranks, Rank rank, const Bytes& expected);
 
   std::unique_ptr<engine::Operation> operation();
+  /// The receive and the send of this rank, if the kind is `messages`. `tag` differs between the
+  /// runs of a rank.
+  std::array<std::unique_ptr<engine::TaggedCall>, 2> messages(std::uint64_t tag);
   /// The bytes that this rank sends.
   std::span<const std::byte> sent() const {
     return own_.empty() ? std::span<const std::byte>(result_) : std::span<const std::byte>(own_);
@@ -60,6 +65,9 @@ class CollectiveRun {
   /// The bytes that this rank must receive.
   const Bytes& wanted() const { return differs_by_rank(spec_->kind) ? wanted_ : *expected_; }
   std::span<std::byte> result() { return std::span(result_).subspan(kGuardBytes, result_bytes_); }
+  std::span<std::byte> own() {
+    return std::span(own_).subspan(kGuardBytes, own_.size() - 2 * kGuardBytes);
+  }
 
   const CollectiveSpec* spec_;
   const Bytes* expected_;

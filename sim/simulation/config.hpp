@@ -29,6 +29,7 @@ enum class CollectiveKind : std::uint8_t {
   ring_allgather,  ///< point-to-point Allgather in a ring
   chain_broadcast,
   barrier,
+  counter_barrier,  ///< Barrier by atomics
   // Point-to-point collectives, by the algorithms binomial, pairwise and ring.
   gather,
   scatter,
@@ -36,6 +37,7 @@ enum class CollectiveKind : std::uint8_t {
   reduce,  ///< reduce, reduce_scatter and allreduce compute sums of 64-bit words
   reduce_scatter,
   allreduce,
+  messages,  ///< no collective: each rank sends a tagged message to its right neighbour
   // Collectives by the slot exchange between hosts.
   slot_allgather,
   slot_broadcast,
@@ -43,13 +45,14 @@ enum class CollectiveKind : std::uint8_t {
 };
 constexpr bool uses_slots(CollectiveKind kind) { return kind >= CollectiveKind::slot_allgather; }
 constexpr bool is_barrier(CollectiveKind kind) {
-  return kind == CollectiveKind::barrier || kind == CollectiveKind::slot_barrier;
+  return kind == CollectiveKind::barrier || kind == CollectiveKind::counter_barrier ||
+         kind == CollectiveKind::slot_barrier;
 }
 /// Whether the result of a collective must be computed for each rank from what all ranks send,
 /// because not every rank receives all sent blocks unchanged. Such collectives need simulations
 /// that carry bytes.
 constexpr bool differs_by_rank(CollectiveKind kind) {
-  return kind >= CollectiveKind::gather && kind <= CollectiveKind::allreduce;
+  return kind >= CollectiveKind::gather && kind <= CollectiveKind::messages;
 }
 constexpr bool reduces(CollectiveKind kind) {
   return kind >= CollectiveKind::reduce && kind <= CollectiveKind::allreduce;
@@ -88,6 +91,7 @@ struct CommunicatorSpec {
   engine::Settings engine{};
   device::sim::NicSettings nic{};
   Nanoseconds peer_timeout{3'000'000'000};
+  std::uint32_t max_connections = 0;  ///< EndpointOptions::max_connections; software only
   device::fault::FaultPlan faults{};  ///< faults that are injected into the communicator
   /// Frame tap that replaces the tap of `faults`; may be null.
   std::shared_ptr<device::FrameTap> tap{};

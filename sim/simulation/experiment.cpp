@@ -119,6 +119,11 @@ Result<ExperimentReport> run_experiment(const ExperimentSpec& spec) {
     report.times.push_back(last - first);
   }
   sum_phases(simulation, spec, report);
+  for (std::uint32_t r = 0; r < spec.ranks; ++r) {
+    const std::uint64_t held = simulation.endpoint(0, rank_of(r)).counters().connections_high_water;
+    report.mean_connections += static_cast<double>(held) / spec.ranks;
+    report.max_connections = std::max(report.max_connections, held);
+  }
   for (std::size_t c = 0; c < sim::kLinkClasses; ++c) {
     report.classes[c] = simulation.network().fabric().class_total(static_cast<sim::LinkClass>(c));
   }

@@ -61,6 +61,8 @@ struct ExperimentReport {
   std::uint64_t links = 0;
   sim::FabricCounters fabric{};
   std::uint64_t bytes_fetched = 0;
+  double mean_connections = 0;  ///< reliable connections held at a time, averaged over the ranks
+  std::uint64_t max_connections = 0;  ///< the same of the rank that held most
   std::uint64_t events = 0;
   std::uint64_t polls = 0;
   std::uint64_t digest = 0;

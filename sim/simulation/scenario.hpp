@@ -73,6 +73,8 @@ struct ScenarioCommunicator {
   Nanoseconds patience{3'000'000};
   Nanoseconds linger{200'000};
   Nanoseconds peer_timeout{200'000'000};
+  std::uint32_t max_connections = 0;  ///< 0: no limit
+  bool big_endian = false;            ///< NicSettings::big_endian_atomics
   std::uint32_t submitted_ahead = 1;
   Nanoseconds skew{0};
   Nanoseconds compute{0};

@@ -117,6 +117,8 @@ CommunicatorSpec ScenarioWorld::make_communicator(const ScenarioCommunicator& fr
   const std::uint64_t posted = std::uint64_t{from.staging_chunks} * from.chunk_bytes;
   to.engine.window_bytes = from.window_bytes == 0 ? posted : std::min(from.window_bytes, posted);
   to.peer_timeout = from.peer_timeout;
+  to.max_connections = from.max_connections;
+  to.nic.big_endian_atomics = from.big_endian;
   to.faults = from.faults;
   taps_.push_back(std::make_shared<ScriptedTap>(from));
   to.tap = taps_.back();

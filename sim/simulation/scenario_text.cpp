@@ -139,6 +139,8 @@ void visit_fields(Visit&& field, ScenarioCommunicator*) {
   field("patience", &C::patience);
   field("linger", &C::linger);
   field("peer-timeout", &C::peer_timeout);
+  field("max-connections", &C::max_connections);
+  field("big-endian", &C::big_endian);
   field("ahead", &C::submitted_ahead);
   field("skew", &C::skew);
   field("compute", &C::compute);
@@ -241,13 +243,6 @@ bool parse_place_word(std::string_view name, std::string_view value, TopologySpe
   return false;
 }
 
-constexpr std::array kKinds{
-    CollectiveKind::allgather,       CollectiveKind::broadcast,    CollectiveKind::ring_allgather,
-    CollectiveKind::chain_broadcast, CollectiveKind::barrier,      CollectiveKind::slot_allgather,
-    CollectiveKind::slot_broadcast,  CollectiveKind::slot_barrier, CollectiveKind::gather,
-    CollectiveKind::scatter,         CollectiveKind::alltoall,     CollectiveKind::reduce,
-    CollectiveKind::reduce_scatter,  CollectiveKind::allreduce};
-
 std::string print_collective(const CollectiveSpec& one) {
   std::string text = to_string(one.kind);
   if (is_barrier(one.kind)) return text;
@@ -260,7 +255,9 @@ std::string print_collective(const CollectiveSpec& one) {
 bool parse_collective(std::string_view word, CollectiveSpec& one) {
   const Words parts = split(word, ":");
   bool known = false;
-  for (const CollectiveKind kind : kKinds) {
+  constexpr auto kKinds = static_cast<unsigned>(CollectiveKind::slot_barrier) + 1;
+  for (unsigned k = 0; k < kKinds; ++k) {
+    const auto kind = static_cast<CollectiveKind>(k);
     if (parts.empty() || parts[0] != to_string(kind)) continue;
     one.kind = kind;
     known = true;

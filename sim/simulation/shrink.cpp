@@ -351,6 +351,8 @@ class Shrinker {
     reset(&C::reorder_delay);
     reset(&C::alpha);
     reset(&C::patience);
+    reset(&C::max_connections);
+    reset(&C::big_endian);
     reset(&C::submitted_ahead);
     reset(&C::skew);
     reset(&C::compute);

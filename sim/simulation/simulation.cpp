@@ -180,6 +180,8 @@ Status Simulation::open_member(std::uint32_t number, Rank rank) {
   options.communicator = static_cast<std::uint16_t>(number);
   options.subgroups = spec.subgroups;
   options.peer_timeout = spec.peer_timeout;
+  options.accept_big_endian_atomics = true;
+  options.max_connections = spec.max_connections;
   auto endpoint = shared_[number].device->open(options);
   if (!endpoint) return endpoint.status();
   const std::uint64_t secret = draw(config_.seed, kSecret, number);
@@ -413,9 +415,12 @@ void Simulation::submit_one(Member& member, std::uint32_t number) {
   const CollectiveSpec& what = spec.collectives[number];
   const auto ranks = static_cast<std::uint32_t>(spec.hosts.size());
   Shared& shared = shared_[member.communicator];
+  member.ends[number].submitted = true;
+  member.ends[number].submitted_at = now();
   std::unique_ptr<engine::Operation> operation;
   if (spec.nic.carry_bytes) {
     member.runs.emplace_back(what, ranks, member.rank, shared.expected[number]);
+    if (what.kind == CollectiveKind::messages) return submit_messages(member, number);
     operation = member.runs.back().operation();
   } else {
     const std::span<std::byte> all(shared.absent[number].get(), result_bytes(what, ranks));
@@ -425,13 +430,28 @@ void Simulation::submit_one(Member& member, std::uint32_t number) {
         gathers ? all.subspan(index(member.rank) * what.bytes, what.bytes) : std::span<std::byte>{};
     operation = make_operation(what, ranks, member.rank, own, all);
   }
-  member.ends[number].submitted = true;
-  member.ends[number].submitted_at = now();
   const auto at = static_cast<std::uint32_t>(&member - members_.data());
   operation->completion()->callback = [this, at, number](const Status& status) {
     on_end(at, number, status);
   };
   member.context->operations().submit(std::move(operation));
+}
+
+/// Submits the receive and the send of a rank; the later of the two ends counts as their end.
+void Simulation::submit_messages(Member& member, std::uint32_t number) {
+  struct Open {
+    unsigned calls = 2;
+    Status status;  ///< the first error
+  };
+  const auto open = std::make_shared<Open>();
+  const auto at = static_cast<std::uint32_t>(&member - members_.data());
+  for (auto& call : member.runs.back().messages(number)) {
+    call->completion->callback = [this, at, number, open](const Status& status) {
+      if (open->status.ok()) open->status = status;
+      if (--open->calls == 0) on_end(at, number, open->status);
+    };
+    member.context->tagged().submit(std::move(call));
+  }
 }
 
 void Simulation::on_end(std::uint32_t at, std::uint32_t number, const Status& status) {

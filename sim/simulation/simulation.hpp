@@ -150,6 +150,7 @@ class Simulation final : public device::sim::HostWaker {
   void schedule_wake(std::uint32_t host, Instant at);
   void submit(std::uint32_t member);
   void submit_one(Member& member, std::uint32_t number);
+  void submit_messages(Member& member, std::uint32_t number);
   void on_end(std::uint32_t member, std::uint32_t collective, const Status& status);
   void kill(sim::HostId host);
   void begin_trace();

@@ -24,7 +24,10 @@ using device::sim::ConnectionKind;
 class Drawer {
  public:
   Drawer(std::uint64_t seed, const SwarmOptions& options)
-      : random_(mix(seed)), software_seed_(draw(seed, kSoftware)), options_(options) {}
+      : random_(mix(seed)),
+        software_seed_(draw(seed, kSoftware)),
+        wide_seed_(draw(seed, kWide)),
+        options_(options) {}
 
   Scenario scenario(std::uint64_t seed) {
     Scenario one;
@@ -33,17 +36,22 @@ class Drawer {
     const std::uint32_t communicators = chance(6) ? 2 : 1;
     for (std::uint32_t c = 0; c < communicators; ++c) communicator(one, c);
     network_faults(one);
-    // The draws for connections by software use a random stream of their own, so that they do not
-    // depend on the other draws.
+    // The draws for connections by software, and those that widen a scenario, use random streams of
+    // their own, so that they do not depend on the other draws.
     random_ = Random(software_seed_);
     if (options_.connections ? *options_.connections == ConnectionKind::software : chance(4)) {
       software(one);
     }
+    random_ = Random(wide_seed_);
+    for (ScenarioCommunicator& each : one.communicators)
+      each.big_endian = chance(2) && one.connections == ConnectionKind::nic;
+    if (chance(3)) widen(one);
     return one;
   }
 
  private:
   static constexpr std::uint64_t kSoftware = 0x736f'6674;
+  static constexpr std::uint64_t kWide = 0x7769'6465;
 
   bool chance(std::uint64_t one_in) { return random_.below(one_in) == 0; }
   std::uint32_t from_to(std::uint32_t first, std::uint32_t last) {
@@ -211,6 +219,34 @@ class Drawer {
     }
   }
 
+  // ---- what most scenarios lack ----
+
+  /// Replaces some collectives by those between pairs of ranks and by tagged messages, and limits
+  /// the connections of some communicators.
+  void widen(Scenario& one) {
+    for (ScenarioCommunicator& each : one.communicators) {
+      if (each.ranks < 2) continue;
+      for (CollectiveSpec& what : each.collectives) {
+        if (chance(2)) what = point_to_point(each);
+      }
+      if (one.connections == ConnectionKind::software && chance(3))
+        each.max_connections = from_to(4, 8);
+    }
+  }
+
+  CollectiveSpec point_to_point(const ScenarioCommunicator& communicator) {
+    using enum CollectiveKind;
+    CollectiveSpec one;
+    one.kind = one_of(std::array{gather, scatter, alltoall, reduce, reduce_scatter, allreduce,
+                                 messages, counter_barrier});
+    if (is_barrier(one.kind)) return one;
+    const std::uint32_t most = communicator.ranks > 16 ? 2 : 6;
+    // Reductions are of words of 8 bytes.
+    one.bytes = random_.below(std::uint64_t{communicator.chunk_bytes} * most + 1) / 8 * 8;
+    if (is_rooted(one.kind)) one.root = rank_of(from_to(0, communicator.ranks - 1));
+    return one;
+  }
+
   // ---- connections by software ----
 
   void software(Scenario& one) {
@@ -351,6 +387,7 @@ class Drawer {
 
   Random random_;
   std::uint64_t software_seed_;
+  std::uint64_t wide_seed_;
   SwarmOptions options_;
   Nanoseconds peer_timeout_{};
   std::uint32_t ranks_ = 2;
@@ -366,7 +403,9 @@ SwarmFeatures& SwarmFeatures::operator+=(const SwarmFeatures& other) {
   for (const auto member :
        {&SwarmFeatures::software, &SwarmFeatures::slots, &SwarmFeatures::stops,
         &SwarmFeatures::deaths, &SwarmFeatures::flaps, &SwarmFeatures::one_way,
-        &SwarmFeatures::black_holes, &SwarmFeatures::replays, &SwarmFeatures::strangers}) {
+        &SwarmFeatures::black_holes, &SwarmFeatures::replays, &SwarmFeatures::strangers,
+        &SwarmFeatures::point_to_point, &SwarmFeatures::messages, &SwarmFeatures::atomics,
+        &SwarmFeatures::big_endian, &SwarmFeatures::few_connections}) {
     this->*member += other.*member;
   }
   return *this;
@@ -379,19 +418,33 @@ SwarmFeatures features_of(const Scenario& scenario) {
   const auto one_way = [](const Outage& one) { return one.one_way; };
   const auto whole = [](const device::sim::PathFault& one) { return one.above_bytes == 0; };
   const auto once = [](const device::sim::Replay& one) { return one.every.count() == 0; };
-  const auto uses_slot_exchange = [](const ScenarioCommunicator& one) {
-    return std::any_of(one.collectives.begin(), one.collectives.end(),
-                       [](const CollectiveSpec& what) { return uses_slots(what.kind); });
+  const auto runs = [&](const auto& is_of_kind) {
+    return any(scenario.communicators, [&](const ScenarioCommunicator& one) {
+      return std::any_of(one.collectives.begin(), one.collectives.end(),
+                         [&](const CollectiveSpec& what) { return is_of_kind(what.kind); });
+    });
   };
+  const auto is_message = [](CollectiveKind kind) { return kind == CollectiveKind::messages; };
+  const auto between_pairs = [&](CollectiveKind kind) {
+    return differs_by_rank(kind) && !is_message(kind);
+  };
+  const auto counts = [](CollectiveKind kind) { return kind == CollectiveKind::counter_barrier; };
+  const auto big_endian = [](const ScenarioCommunicator& one) { return one.big_endian; };
+  const auto limited = [](const ScenarioCommunicator& one) { return one.max_connections > 0; };
   return {.software = scenario.connections == ConnectionKind::software,
-          .slots = any(scenario.communicators, uses_slot_exchange),
+          .slots = runs(uses_slots),
           .stops = !scenario.pauses.empty(),
           .deaths = !scenario.deaths.empty(),
           .flaps = !scenario.outages.empty(),
           .one_way = any(scenario.outages, one_way) | any(scenario.path_faults, whole),
           .black_holes = any(scenario.path_faults, std::not_fn(whole)),
           .replays = any(scenario.replays, once),
-          .strangers = any(scenario.replays, std::not_fn(once))};
+          .strangers = any(scenario.replays, std::not_fn(once)),
+          .point_to_point = runs(between_pairs),
+          .messages = runs(is_message),
+          .atomics = runs(counts),
+          .big_endian = any(scenario.communicators, big_endian),
+          .few_connections = any(scenario.communicators, limited)};
 }
 
 namespace {

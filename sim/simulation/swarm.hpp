@@ -35,6 +35,12 @@ struct SwarmFeatures {
   std::uint64_t black_holes = 0;  ///< paths that lose long packets only
   std::uint64_t replays = 0;      ///< recorded packets that arrive once more
   std::uint64_t strangers = 0;    ///< strangers that send recorded or forged packets for ever
+  /// Gather, Scatter, Alltoall and reductions
+  std::uint64_t point_to_point = 0;
+  std::uint64_t messages = 0;         ///< tagged messages
+  std::uint64_t atomics = 0;          ///< Barriers by atomics
+  std::uint64_t big_endian = 0;       ///< NICs that answer atomics big-endian
+  std::uint64_t few_connections = 0;  ///< reliable connections that close when others need room
 
   SwarmFeatures& operator+=(const SwarmFeatures& other);
 };

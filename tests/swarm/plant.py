@@ -3,11 +3,12 @@
 
     plant.py SOURCE_ROOT BUG.txt OUTPUT.cpp
 
-BUG.txt: lines "# why", "file PATH", "expects PATTERN", perhaps "seed N" and "within PATH", then the lines to replace
+BUG.txt: lines "# why", "file PATH", "expects PATTERN", perhaps "seed N", "within PATH" and "test PATH", then the lines to replace
 ("- ...") and their replacement ("+ ..."), without indentation. A bug
 in a header is compiled within a source; the header is written to a folder with OUTPUT's name. The search begins with the named seed,
 or with 1; a bug that few scenarios show names one of them. The message of the violated invariant contains the
-pattern, in which * matches anything; a bug caught by another invariant fails its test. If the
+pattern, in which * matches anything; a bug caught by another invariant fails its test. A bug that the swarm does not meet, or meets too seldom,
+names a source of unit tests instead, of which the expected one must fail. If the
 lines are not in the file exactly once, the output is a program that reports it when the test runs, and
 everything else still builds.
 """
@@ -18,7 +19,7 @@ from pathlib import Path
 
 
 def read_bug(path):
-    bug = {"file": None, "expects": None, "seed": "1", "within": None, "-": [], "+": []}
+    bug = {"file": None, "expects": None, "seed": "1", "within": None, "test": None, "-": [], "+": []}
     for line in Path(path).read_text().splitlines():
         if line.startswith("file "):
             bug["file"] = line[5:].strip()
@@ -28,10 +29,12 @@ def read_bug(path):
             bug["seed"] = line[5:].strip()
         elif line.startswith("within "):
             bug["within"] = line[7:].strip()
+        elif line.startswith("test "):
+            bug["test"] = line[5:].strip()
         elif line[:2] in ("- ", "+ "):
             bug[line[0]].append(line[2:])
         elif line.strip() and not line.startswith("#"):
-            sys.exit(f"{path}: \"{line}\" begins with none of #, file, within, expects, seed, -, +")
+            sys.exit(f"{path}: \"{line}\" begins with none of #, file, within, test, expects, seed, -, +")
     if not bug["file"] or not bug["expects"] or not bug["-"]:
         sys.exit(f"{path}: lacks its file, what it expects, or the lines to replace")
     return bug

@@ -75,6 +75,7 @@ nlohmann::json to_json(const ExperimentSpec& spec, const ExperimentReport& repor
             {"handshake", report.phases.handshake_ns / 1e3}}},
           {"link_classes", classes_json(report.classes)},
           {"bytes_fetched", report.bytes_fetched},
+          {"connections", {{"mean", report.mean_connections}, {"max", report.max_connections}}},
           {"per_packet", spec.per_packet},
           {"packet_hops", report.fabric.hops},
           {"events", report.events},
@@ -122,10 +123,12 @@ void print_text(const ExperimentSpec& spec, const ExperimentReport& report, doub
   fmt::print("  {:<10} {:>14} {:>20} {:>20}\n", "all", sum.packets, sum.payload_bytes,
              sum.wire_bytes);
   fmt::print(
-      "\n  fetched    {} bytes\n  simulated  {} packet hops, {} events in {:.2f} s of one "
-      "core: {:.2f} M hops/s\n  digest     {:016x}\n",
-      report.bytes_fetched, report.fabric.hops, report.events, seconds,
-      static_cast<double>(report.fabric.hops) / seconds / 1e6, report.digest);
+      "\n  fetched    {} bytes\n  held       {:.1f} connections a rank, at most {}\n"
+      "  simulated  {} packet hops, {} events in {:.2f} s of one core: {:.2f} M hops/s\n"
+      "  digest     {:016x}\n",
+      report.bytes_fetched, report.mean_connections, report.max_connections, report.fabric.hops,
+      report.events, seconds, static_cast<double>(report.fabric.hops) / seconds / 1e6,
+      report.digest);
 }
 
 Status run(SimRunOptions& options) {
