@@ -25,10 +25,10 @@ def in_namespace(lab, host):
 class Aggregator:
     """`tutti aggregator` on host `a<number>` of the lab, at its own port of the switch."""
 
-    def __init__(self, lab, number, options):
+    def __init__(self, lab, number, options, program):
         self.address = f"10.77.0.{251 + number}:{PORT}"
         os.environ.setdefault("TUTTI_AGGREGATOR_KEY", secrets.token_hex(16))
-        command = [*in_namespace(lab, f"a{number}"), common.TUTTI, "aggregator", "--listen", self.address,
+        command = [*in_namespace(lab, f"a{number}"), program, "aggregator", "--listen", self.address,
                    "--interface", "eth0", *options]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         output = self.process.stdout.readline()
@@ -43,8 +43,8 @@ class Aggregator:
 
 
 @contextlib.contextmanager
-def aggregator(lab, number=0, *options):
-    started = Aggregator(lab, number, options)
+def aggregator(lab, number=0, *options, program=common.TUTTI):
+    started = Aggregator(lab, number, options, program)
     try:
         yield started
     finally:

@@ -14,12 +14,14 @@ def tutti_of(build):
     return os.path.join(build, "apps", "tutti", "tutti")
 
 
-def speed(verdict, where, lab, old, options, sizes=(M,), least=0.95, most=1.05):
-    """Adds the bars that Allgather and Broadcast take `least` to `most` of the time of the program
-    `old`, as medians of alternating starts, with an A/A row as a figure."""
-    for operation in ("allgather", "broadcast"):
-        rows = compare(lab, f"earlier-{operation}", operation, list(sizes), options, peers="",
-                       others=[("tutti/old", "", old), ("tutti/again", "")])
+def speed(verdict, where, lab, old, options, sizes=(M,), least=0.95, most=1.05, operations=("allgather", "broadcast"), flags="",
+          old_flags=None, **placement):
+    """Adds the bars that the operations take `least` to `most` of the time of the program `old`, as medians of alternating
+    starts, with an A/A row as a figure. `flags` are the options of both programs, unless `old_flags` are given; `placement`
+    goes to compare()."""
+    for operation in operations:
+        rows = compare(lab, f"earlier-{operation}", operation, list(sizes), options, peers="", tutti=flags,
+                       others=[("tutti/old", flags if old_flags is None else old_flags, old), ("tutti/again", flags)], **placement)
         report_failures(verdict, f"{where}, {operation}:", rows)
         for size in sizes:
             ours, theirs, again = rows.tutti(size), rows.of(OLD, size), rows.of(AGAIN, size)

@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string_view>
 
@@ -26,6 +27,10 @@ constexpr std::int64_t kLongestLeadNs = 100'000'000;
 constexpr std::size_t kLargestSize = std::size_t{1} << 30;
 constexpr int kAttemptsPerIteration = 3;
 constexpr int kCallsPerLoop = 100;
+/// Bytes of all messages of a stream, as far as the bounds of their number permit.
+constexpr std::size_t kStreamBytes = std::size_t{4} << 20;
+constexpr std::size_t kFewestInStream = 2;
+constexpr std::size_t kMostInStream = 64;
 constexpr std::int64_t kWorkCalibrationNs = 100'000'000;
 
 /// Synchronises with the orchestrator compare.py: sends a line and waits for the answer. Before it
@@ -78,12 +83,14 @@ enum class Operation {
   loop_barrier,
   loop_broadcast,
   loop_allgather,
+  loop_ping_pong,
+  loop_stream,
   overlap_broadcast,
   overlap_allgather,
   overlap_allreduce
 };
 
-constexpr std::array<std::pair<std::string_view, Operation>, 13> kOperations = {
+constexpr std::array<std::pair<std::string_view, Operation>, 15> kOperations = {
     {{"none", Operation::none},
      {"barrier", Operation::barrier},
      {"broadcast", Operation::broadcast},
@@ -94,6 +101,8 @@ constexpr std::array<std::pair<std::string_view, Operation>, 13> kOperations = {
      {"loop_barrier", Operation::loop_barrier},
      {"loop_broadcast", Operation::loop_broadcast},
      {"loop_allgather", Operation::loop_allgather},
+     {"loop_ping_pong", Operation::loop_ping_pong},
+     {"loop_stream", Operation::loop_stream},
      {"overlap_broadcast", Operation::overlap_broadcast},
      {"overlap_allgather", Operation::overlap_allgather},
      {"overlap_allreduce", Operation::overlap_allreduce}}};
@@ -111,15 +120,20 @@ Operation parse_operation(std::string_view name) {
 
 bool overlaps(Operation operation) { return operation >= Operation::overlap_broadcast; }
 bool loops(Operation operation) {
-  return operation >= Operation::loop_barrier && operation <= Operation::loop_allgather;
+  return operation >= Operation::loop_barrier && operation <= Operation::loop_stream;
+}
+bool sends_messages(Operation operation) {
+  return operation == Operation::loop_ping_pong || operation == Operation::loop_stream;
 }
 
-/// The collectives of which an operation consists; none for a barrier.
+/// The collectives of which an operation consists; none for a barrier and for messages.
 std::vector<Work::Kind> parts_of(Operation operation) {
   switch (operation) {
     case Operation::none:
     case Operation::barrier:
     case Operation::loop_barrier:
+    case Operation::loop_ping_pong:
+    case Operation::loop_stream:
       return {};
     case Operation::broadcast:
     case Operation::loop_broadcast:
@@ -140,7 +154,9 @@ std::vector<Work::Kind> parts_of(Operation operation) {
   return {};
 }
 
-bool has_size(Operation operation) { return !parts_of(operation).empty(); }
+bool has_size(Operation operation) {
+  return sends_messages(operation) || !parts_of(operation).empty();
+}
 
 /// One collective with its buffers, which every repetition fills and checks.
 class Part {
@@ -190,6 +206,59 @@ class Part {
   std::vector<std::byte> output_;
 };
 
+/// Messages between rank 0 and the last rank, with their buffers. Other ranks do nothing.
+class Messages {
+ public:
+  Messages(Contender& contender, Operation operation, std::size_t bytes)
+      : contender_(contender),
+        streams_(operation == Operation::loop_stream),
+        first_(contender.rank() == 0),
+        last_(contender.ranks() > 1 && contender.rank() == contender.ranks() - 1),
+        bytes_(bytes),
+        count_(streams_ ? std::clamp(kStreamBytes / bytes, kFewestInStream, kMostInStream) : 1) {
+    if (!first_ && !last_) return;
+    input_.resize(bytes);
+    output_.resize(bytes * count_);
+  }
+
+  void fill(std::uint64_t repetition) {
+    fill_pattern(input_.data(), input_.size(), contender_.rank(), repetition);
+  }
+
+  void run() {
+    const int messages = static_cast<int>(count_);
+    const std::size_t answer = streams_ ? 1 : bytes_;
+    if (first_) {
+      contender_.send(input_.data(), bytes_, messages, contender_.ranks() - 1);
+      contender_.receive(output_.data(), answer, 1, contender_.ranks() - 1);
+    } else if (last_) {
+      contender_.receive(output_.data(), bytes_, messages, 0);
+      contender_.send(input_.data(), answer, 1, 0);
+    }
+  }
+
+  std::int64_t count_wrong(std::uint64_t repetition) const {
+    if (first_) {
+      const std::size_t answer = streams_ ? 1 : bytes_;
+      return bench::count_wrong(output_.data(), answer, contender_.ranks() - 1, repetition);
+    }
+    std::int64_t wrong = 0;
+    for (std::size_t at = 0; at < output_.size(); at += bytes_)
+      wrong += bench::count_wrong(output_.data() + at, bytes_, 0, repetition);
+    return wrong;
+  }
+
+ private:
+  Contender& contender_;
+  bool streams_;
+  bool first_;
+  bool last_;
+  std::size_t bytes_;
+  std::size_t count_;
+  std::vector<std::byte> input_;
+  std::vector<std::byte> output_;
+};
+
 struct Attempt {
   bool late = false;         ///< whether a rank learnt the common start too late
   std::int64_t time_ns = 0;  ///< time until the last rank has finished, in ns; set on rank 0 only
@@ -204,6 +273,7 @@ class Measurement {
   Measurement(Contender& contender, Operation operation, std::size_t bytes)
       : contender_(contender), operation_(operation) {
     for (const Work::Kind kind : parts_of(operation)) parts_.emplace_back(contender, kind, bytes);
+    if (sends_messages(operation)) messages_.emplace(contender, operation, bytes);
   }
 
   Attempt repeat(std::int64_t start_ns) {
@@ -232,6 +302,7 @@ class Measurement {
 
   void prepare() {
     for (Part& part : parts_) part.fill(repetition_ + 1);
+    if (messages_) messages_->fill(repetition_ + 1);
   }
 
   /// Makes each repetition do `rounds` rounds of do_work between start and wait. If `only` is true,
@@ -247,8 +318,8 @@ class Measurement {
     return now_ns() - start_ns;
   }
 
-  /// The mean time of a call over many calls, in ns. Unless the call is a Barrier, an untimed
-  /// barrier follows each call, so that ranks that finish early do not run ahead.
+  /// The mean time of a call over many calls, in ns. An untimed barrier follows each collective
+  /// other than a Barrier, so that ranks that finish early do not run ahead.
   std::int64_t run_loop() {
     std::int64_t total_ns = 0;
     for (int call = 0; call < kCallsPerLoop; ++call) {
@@ -261,6 +332,7 @@ class Measurement {
   void run() {
     if (operation_ == Operation::barrier || operation_ == Operation::loop_barrier)
       contender_.barrier();
+    if (messages_) messages_->run();
     if (parts_.empty()) return;
     if (operation_ != Operation::pair && !overlaps(operation_)) {
       run_blocking(parts_.front().work());
@@ -299,6 +371,7 @@ class Measurement {
     if (only_work_) return 0;
     std::int64_t wrong = 0;
     for (const Part& part : parts_) wrong += part.count_wrong(repetition_);
+    if (messages_) wrong += messages_->count_wrong(repetition_);
     return wrong;
   }
 
@@ -309,6 +382,7 @@ class Measurement {
   std::int64_t work_ns_ = 0;  ///< time of do_work on this rank in the last repetition, in ns
   bool only_work_ = false;
   std::vector<Part> parts_;
+  std::optional<Messages> messages_;
 };
 
 std::int64_t median(std::vector<std::int64_t> values) {
@@ -515,6 +589,10 @@ void Contender::allreduce(const std::byte*, std::byte*, std::size_t) { lacks("an
 void Contender::start(const Work&, int) { lacks("nonblocking collectives"); }
 
 void Contender::finish() { lacks("nonblocking collectives"); }
+
+void Contender::send(const std::byte*, std::size_t, int, int) { lacks("messages"); }
+
+void Contender::receive(std::byte*, std::size_t, int, int) { lacks("messages"); }
 
 Options parse_options(int argc, char** argv, std::vector<std::string>& rest) {
   Options options;

@@ -43,6 +43,11 @@ class Contender {
   virtual void start(const Work& work, int lane);
   /// Waits for the end of all collectives that start() has started.
   virtual void finish();
+  /// Sends the `bytes` bytes at `data` to rank `to`, `count` times at once.
+  virtual void send(const std::byte* data, std::size_t bytes, int count, int to);
+  /// Receives `count` messages of `bytes` bytes from rank `from` at once; stores them one behind
+  /// the other at `data`.
+  virtual void receive(std::byte* data, std::size_t bytes, int count, int from);
   /// Returns the values of all ranks, in rank order, on rank 0, and an empty list on other ranks.
   /// This call is never part of a measurement.
   virtual std::vector<std::int64_t> gather(std::int64_t value) = 0;
@@ -58,7 +63,9 @@ struct Options {
   /// Names of the operations to measure; operation_names() lists all. `pair` starts an allgather
   /// and a reduce_scatter at the same time. An operation with the prefix `loop_` reports the mean
   /// time over many calls in sequence. An operation with the prefix `overlap_` starts the
-  /// collective, does work that takes as long as the collective alone, and then waits.
+  /// collective, does work that takes as long as the collective alone, and then waits. In
+  /// `loop_ping_pong` rank 0 and the last rank send each other a message; in `loop_stream` rank 0
+  /// sends the last rank many messages at once, and the last one answers with a short message.
   std::vector<std::string> operations = {"none", "broadcast", "allgather"};
   std::vector<std::size_t> sizes = {
       65536};  ///< size of the vector (broadcast) or of each rank's block (allgather), in bytes

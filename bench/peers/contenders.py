@@ -28,8 +28,8 @@ def _mpich_chain(segment):
 
 LOOPBACK_ONLY = ("shared-memory",)
 OPERATIONS = ("barrier", "broadcast", "allgather", "reduce_scatter", "allreduce", "pair", "loop_barrier", "loop_broadcast",
-              "loop_allgather", "overlap_broadcast", "overlap_allgather", "overlap_allreduce")
-GLOO_OPERATIONS = tuple(one for one in OPERATIONS if one not in ("reduce_scatter", "pair"))
+              "loop_allgather", "loop_ping_pong", "loop_stream", "overlap_broadcast", "overlap_allgather", "overlap_allreduce")
+GLOO_OPERATIONS = tuple(one for one in OPERATIONS if one not in ("reduce_scatter", "pair", "loop_ping_pong", "loop_stream"))
 
 # Variants by peer library, each with the operations it applies to and the extra arguments of the launcher. A variant
 # changes the algorithm only; a peer's "best" is its fastest variant for an operation and size, "default" included.

@@ -79,6 +79,31 @@ class MpiContender final : public Contender {
     requests_.clear();
   }
 
+  void send(const std::byte* data, std::size_t bytes, int count, int to) override {
+    const int length = static_cast<int>(bytes);
+    if (count == 1) {
+      MPI_Send(data, length, MPI_BYTE, to, kTag, MPI_COMM_WORLD);
+      return;
+    }
+    requests_.resize(static_cast<std::size_t>(count));
+    for (MPI_Request& request : requests_)
+      MPI_Isend(data, length, MPI_BYTE, to, kTag, MPI_COMM_WORLD, &request);
+    finish();
+  }
+  void receive(std::byte* data, std::size_t bytes, int count, int from) override {
+    const int length = static_cast<int>(bytes);
+    if (count == 1) {
+      MPI_Recv(data, length, MPI_BYTE, from, kTag, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+      return;
+    }
+    requests_.resize(static_cast<std::size_t>(count));
+    for (MPI_Request& request : requests_) {
+      MPI_Irecv(data, length, MPI_BYTE, from, kTag, MPI_COMM_WORLD, &request);
+      data += bytes;
+    }
+    finish();
+  }
+
   std::vector<std::int64_t> gather(std::int64_t value) override {
     std::vector<std::int64_t> values(rank_ == 0 ? static_cast<std::size_t>(ranks_) : 0);
     MPI_Gather(&value, 1, MPI_INT64_T, values.data(), 1, MPI_INT64_T, 0, MPI_COMM_WORLD);
@@ -90,6 +115,8 @@ class MpiContender final : public Contender {
   }
 
  private:
+  static constexpr int kTag = 1;
+
   static int floats(std::size_t bytes) { return static_cast<int>(bytes / sizeof(float)); }
 
   int rank_ = 0;

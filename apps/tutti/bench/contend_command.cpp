@@ -67,13 +67,24 @@ class TuttiContender final : public bench::Contender {
       must(duplicate.status());
       second_.emplace(std::move(*duplicate));
     }
-    auto request = (lane == 0 ? session_.communicator() : *second_).start(call_of(work, false));
-    must(request.status());
-    requests_.push_back(std::move(*request));
+    keep((lane == 0 ? session_.communicator() : *second_).start(call_of(work, false)));
   }
   void finish() override {
     for (Request& request : requests_) must(request.wait());
     requests_.clear();
+  }
+
+  void send(const std::byte* data, std::size_t bytes, int count, int to) override {
+    for (int i = 0; i < count; ++i)
+      keep(session_.communicator().send({data, bytes}, to_rank(to), kTag, {.will_wait = true}));
+    finish();
+  }
+  void receive(std::byte* data, std::size_t bytes, int count, int from) override {
+    for (int i = 0; i < count; ++i, data += bytes) {
+      keep(
+          session_.communicator().receive({data, bytes}, to_rank(from), kTag, {.will_wait = true}));
+    }
+    finish();
   }
 
   std::vector<std::int64_t> gather(std::int64_t value) override {
@@ -107,6 +118,13 @@ class TuttiContender final : public bench::Contender {
     return call;
   }
 
+  static constexpr std::uint64_t kTag = 1;
+
+  static Rank to_rank(int rank) { return rank_of(static_cast<std::uint32_t>(rank)); }
+  void keep(Result<Request> request) {
+    must(request.status());
+    requests_.push_back(std::move(*request));
+  }
   static void wait(Result<Request> request) {
     must(request.status());
     must(request->wait());

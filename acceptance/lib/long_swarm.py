@@ -1,0 +1,54 @@
+"""Long runs of the swarm, in pieces that are kept if a run is interrupted, and its planted bugs."""
+
+import os
+import re
+
+import common
+
+PIECE = 20_000
+PIECE_TIMEOUT_S = 3600
+PLANTED = os.path.join(common.ROOT, "tests", "swarm", "planted")
+
+
+def run_piece(verdict, first, last, *options):
+    with common.machine():
+        status, output, errors = common.output_of([common.TUTTI, "sim", "swarm", *options, "--no-shrink",
+                                                   "--seeds", f"{first}..{last}"], timeout=PIECE_TIMEOUT_S)
+    if status != 0:
+        print(output + errors)
+    done = re.search(r"^(\d+) seeds,.*digest (\w+)$", output, re.M)
+    drawn = re.search(r"^drawn: .*$", output, re.M)
+    failed = re.search(r"^seed \d+ fails: .*$", output, re.M)
+    seeds = int(done.group(1)) if done else 0
+    verdict.bar(f"seeds {first} to {last}: {failed.group(0)[:300] if failed else 'no seed fails'}",
+                status == 0 and seeds == last - first + 1, seeds, f"exactly {last - first + 1}", "seeds")
+    verdict.figure(f"seeds {first} to {last}: digest {done.group(2) if done else 'none'}; {seeds} run; "
+                   f"{drawn.group(0) if drawn else 'no counts'}")
+
+
+def run_seeds(verdict, seeds, features, min_drawn, *options):
+    """Bars that the seeds 1 to `seeds` run without a failure, and that at least `min_drawn` of them draw each feature."""
+    for first in range(1, seeds + 1, PIECE):
+        last = first + PIECE - 1
+        verdict.part(f"seeds {first} to {last}", lambda first=first, last=last: run_piece(verdict, first, last, *options))
+    for feature in features:
+        verdict.at_least(f"seeds that draw {feature}", total_of(verdict, rf"\b(\d+) {feature}\b"), min_drawn, "seeds")
+    verdict.at_least("datagrams of strangers, each refused", total_of(verdict, r"(\d+) datagrams of strangers refused"), 1)
+    verdict.equal("seeds run without a failure", total_of(verdict, r"; (\d+) run;"), seeds, "seeds")
+
+
+def run_planted(verdict, bugs):
+    common.build(*[f"planted_{bug}" for bug in bugs])
+    for bug in bugs:
+        status, output, _ = common.output_of([os.path.join(common.BUILD, "tests", "swarm", f"planted_{bug}")], timeout=1200)
+        verdict.bar(f"{bug}: {output.splitlines()[0][:150] if output else 'no output'}", status == 0 and "caught by seed" in output)
+
+
+def planted_bugs():
+    """The names of all bugs that the swarm must catch."""
+    return sorted(name[:-4] for name in os.listdir(PLANTED) if name.endswith(".txt"))
+
+
+def total_of(verdict, pattern):
+    """The sum of a number over the figures of all pieces."""
+    return sum(int(match.group(1)) for text in verdict.figures for match in [re.search(pattern, text)] if match)
