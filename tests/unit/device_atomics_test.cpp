@@ -182,7 +182,8 @@ TEST_P(DeviceAtomics, ConcurrentAdditionsOfAllRanks_areCountedOnceEach) {
 }
 
 TEST_P(DeviceAtomics, RandomAtomics_giveTheResultsOfTheBitwiseReference) {
-  const std::uint64_t each = test::cases_wanted("TUTTI_TEST_DEVICE_ATOMICS", 6'000) / (kRanks - 1);
+  const std::uint64_t cases = test::cases_wanted("TUTTI_TEST_DEVICE_ATOMICS", 6'000);
+  const std::uint64_t each = (cases + kRanks - 2) / (kRanks - 1);
   std::array<std::uint64_t, kRanks> meant{};
   std::atomic<std::uint64_t> wrong{0};
   serve(
