@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <cstdlib>
 
 #include "base/masked_atomics.hpp"
 
@@ -50,12 +49,6 @@ AtomicOperands draw_operands(std::uint64_t old, Next&& next) {
   const std::uint64_t swap = next();
   const std::uint64_t sparse = next() & next() & next() & next();
   return {compare_add, swap, sparse, next() & next()};
-}
-
-/// The number of random cases that a test compares: that of an environment variable, or `usual`.
-inline std::uint64_t cases_wanted(const char* variable, std::uint64_t usual) {
-  const char* const text = std::getenv(variable);
-  return text == nullptr ? usual : std::strtoull(text, nullptr, 10);
 }
 
 }  // namespace tutti::test

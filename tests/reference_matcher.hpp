@@ -3,7 +3,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <cstdlib>
 #include <list>
 #include <optional>
 #include <utility>
@@ -11,12 +10,6 @@
 #include "protocol/matching/tag_matcher.hpp"
 
 namespace tutti::test {
-
-/// The number of calls that a test compares: that of an environment variable, or `usual`.
-inline std::uint64_t calls_wanted(const char* variable, std::uint64_t usual) {
-  const char* const text = std::getenv(variable);
-  return text == nullptr ? usual : std::strtoull(text, nullptr, 10);
-}
 
 /// Searches one list of receives and one list of messages, oldest first.
 class ReferenceMatcher {

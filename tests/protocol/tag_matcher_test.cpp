@@ -7,6 +7,7 @@
 #include <optional>
 
 #include "base/random.hpp"
+#include "count_wanted.hpp"
 #include "reference_matcher.hpp"
 
 namespace tutti::protocol {
@@ -65,7 +66,7 @@ TEST(TagMatcher, CancelledReceive_getsNoMessage) {
 }
 
 TEST(TagMatcher, RandomCalls_getTheAnswersOfAReferenceMatcher) {
-  const std::uint64_t calls = test::calls_wanted("TUTTI_TEST_TAG_CALLS", 200'000);
+  const std::uint64_t calls = test::count_wanted("TUTTI_TEST_TAG_CALLS", 200'000);
   TagMatcher matcher;
   test::ReferenceMatcher reference;
   std::uint64_t matched = 0;

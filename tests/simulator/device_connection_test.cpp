@@ -9,6 +9,7 @@
 
 #include "base/random.hpp"
 #include "bitwise_atomics.hpp"
+#include "count_wanted.hpp"
 #include "device/atomics.hpp"
 #include "sim/device/nic_connection.hpp"
 
@@ -348,7 +349,7 @@ void run_random_atomics(std::uint64_t seed, const Network& network) {
 }
 
 TEST_P(AnyNetwork, AtomicsAreExecutedOnceAndInOrder) {
-  const std::uint64_t cases = test::cases_wanted("TUTTI_TEST_DEVICE_ATOMICS", 2'000);
+  const std::uint64_t cases = test::count_wanted("TUTTI_TEST_DEVICE_ATOMICS", 2'000);
   for (std::uint64_t seed = 0; seed < cases / 100; ++seed)
     ASSERT_NO_FATAL_FAILURE(run_random_atomics(seed, GetParam()));
   std::printf("[ figures  ] sim: %llu random atomics give the results of the pseudocode\n",

@@ -5,21 +5,18 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
 
+#include "count_wanted.hpp"
 #include "sim/simulation/experiment.hpp"
 
 namespace tutti::simulation {
 namespace {
 
 /// Number of seeds; TUTTI_SWARM_SEEDS=10000 sets more for a long run.
-std::uint64_t seeds() {
-  const char* text = std::getenv("TUTTI_SWARM_SEEDS");
-  return text == nullptr ? 500 : std::strtoull(text, nullptr, 10);
-}
+std::uint64_t seeds() { return test::count_wanted("TUTTI_SWARM_SEEDS", 500); }
 
 /// The text of a failure: the command that repeats it, and the shrunk scenario.
 std::string explain(const SwarmSummary& summary, const SwarmOptions& options) {

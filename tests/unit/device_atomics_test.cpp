@@ -15,6 +15,7 @@
 
 #include "base/random.hpp"
 #include "bitwise_atomics.hpp"
+#include "count_wanted.hpp"
 #include "device/atomics.hpp"
 #include "device/host/host_device.hpp"
 #include "device/ip/ip_device.hpp"
@@ -182,7 +183,7 @@ TEST_P(DeviceAtomics, ConcurrentAdditionsOfAllRanks_areCountedOnceEach) {
 }
 
 TEST_P(DeviceAtomics, RandomAtomics_giveTheResultsOfTheBitwiseReference) {
-  const std::uint64_t cases = test::cases_wanted("TUTTI_TEST_DEVICE_ATOMICS", 6'000);
+  const std::uint64_t cases = test::count_wanted("TUTTI_TEST_DEVICE_ATOMICS", 6'000);
   const std::uint64_t each = (cases + kRanks - 2) / (kRanks - 1);
   std::array<std::uint64_t, kRanks> meant{};
   std::atomic<std::uint64_t> wrong{0};

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "communicator_ranks.hpp"
+#include "count_wanted.hpp"
 #include "sanitized.hpp"
 
 namespace tutti {
@@ -34,9 +34,7 @@ constexpr double kMaxGrowthKib = 1;
 constexpr long kMaxForeignGroups = 50;
 
 int wanted_count() {
-  const char* text = std::getenv("TUTTI_TEST_COMMUNICATORS");
-  if (text != nullptr) return std::atoi(text);
-  return kSanitized ? 100 : 400;
+  return static_cast<int>(test::count_wanted("TUTTI_TEST_COMMUNICATORS", kSanitized ? 100 : 400));
 }
 
 /// Entries of a folder of /proc/self.

@@ -10,6 +10,7 @@
 
 #include "base/random.hpp"
 #include "bitwise_atomics.hpp"
+#include "count_wanted.hpp"
 
 namespace tutti {
 namespace {
@@ -27,7 +28,7 @@ TEST(MaskedAtomics, FetchAdd_withEveryByteAddendAndBoundary_isTheBitwiseSum) {
 }
 
 TEST(MaskedAtomics, RandomOperands_giveTheResultsOfTheBitwiseReference) {
-  const std::uint64_t cases = test::cases_wanted("TUTTI_TEST_ATOMIC_CASES", 200'000);
+  const std::uint64_t cases = test::count_wanted("TUTTI_TEST_ATOMIC_CASES", 200'000);
   Random random(11);
   for (std::uint64_t i = 0; i < cases; ++i) {
     const std::uint64_t old = random.next();

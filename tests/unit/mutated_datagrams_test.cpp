@@ -10,7 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
 #include <cstring>
 #include <deque>
 #include <map>
@@ -19,6 +18,7 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "count_wanted.hpp"
 #include "device/ip/multicast/group.hpp"
 #include "device/ip/multicast/uc_queue_pair.hpp"
 #include "device/ip/multicast/ud_queue_pair.hpp"
@@ -44,8 +44,7 @@ constexpr std::uint64_t kUnchangedOneOf = 25;
 
 /// Number of datagrams that the test delivers, over all lanes.
 std::uint64_t datagrams_wanted() {
-  const char* const text = std::getenv("TUTTI_TEST_MUTATED_DATAGRAMS");
-  return text == nullptr ? 200'000 : std::strtoull(text, nullptr, 10);
+  return test::count_wanted("TUTTI_TEST_MUTATED_DATAGRAMS", 200'000);
 }
 
 /// One message of the kernel: datagrams of `segment_bytes` bytes each.

@@ -11,6 +11,7 @@
 
 #include "base/random.hpp"
 #include "communicator_ranks.hpp"
+#include "count_wanted.hpp"
 #include "reference_matcher.hpp"
 
 namespace tutti {
@@ -148,7 +149,7 @@ void wait_for_messages(const Communicator& communicator, std::uint64_t sent) {
 }
 
 TEST(RandomMessages, Receives_getTheMessagesOfAReferenceMatcher) {
-  const std::uint64_t calls = calls_wanted("TUTTI_TEST_MESSAGE_CALLS", 20'000);
+  const std::uint64_t calls = count_wanted("TUTTI_TEST_MESSAGE_CALLS", 20'000);
   const std::uint64_t rounds = calls / (2 * kPerRound);
   on_ranks(2, patient(), [&](Communicator& communicator) {
     Receiver receiver(communicator);

@@ -81,14 +81,10 @@ TEST(RcAtomics, Atomics_overLinksWithFaults_areExecutedOnceAndInOrder) {
   std::uint64_t resent = 0;
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE(seed);
-    LinkOptions options;
-    options.loss = seed % 3 == 0 ? 0 : 0.25;
-    options.duplication = seed % 2 == 0 ? 0.3 : 0;
-    options.jitter = microseconds(seed % 4 == 0 ? 200 : 0);
     RcConfig config;
     const std::uint32_t first = 0xffff'ffff - static_cast<std::uint32_t>(seed) * 40;
     config.unexpected_buffers = seed % 5 == 0 ? 3 : 256;
-    Pair pair(seed, options, config, {first, first, 0});
+    Pair pair(seed, faults_of(seed, 0.25), config, {first, first, 0});
     Atomics there(pair, 0, 400);  // more atomics than may be under way at once
     Atomics back(pair, 1, 400);
     ASSERT_TRUE(pair.run_until_quiet());

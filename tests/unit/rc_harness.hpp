@@ -1,6 +1,7 @@
 // Two reliable channels and a lossy link between them, in virtual time, reproducible by seed.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -47,6 +48,15 @@ struct LinkOptions {
   Nanoseconds jitter{0};
   double bytes_per_nanosecond = 1.25;  ///< rate of the link, 10 Gbit/s
 };
+
+/// The faults of the link of one seed, so that a few seeds cover each fault alone and together.
+inline LinkOptions faults_of(std::uint64_t seed, double loss) {
+  LinkOptions options;
+  options.loss = seed % 3 == 0 ? 0 : loss;
+  options.duplication = seed % 2 == 0 ? 0.3 : 0;
+  options.jitter = std::chrono::microseconds(seed % 4 == 0 ? 200 : 0);
+  return options;
+}
 
 /// A completion that owns its payload.
 struct Recorded {

@@ -37,11 +37,7 @@ TEST(RcMatching, Messages_overLinksWithFaults_areStoredOrDeliveredInOrder) {
   constexpr int kMessages = 300;
   for (std::uint64_t seed = 1; seed <= 12; ++seed) {
     SCOPED_TRACE(seed);
-    LinkOptions options;
-    options.loss = seed % 3 == 0 ? 0 : 0.2;
-    options.duplication = seed % 2 == 0 ? 0.3 : 0;
-    options.jitter = microseconds(seed % 4 == 0 ? 200 : 0);
-    Pair pair(seed, options);
+    Pair pair(seed, faults_of(seed, 0.2));
     Matcher matcher;
     pair[1].matcher = &matcher;
     std::vector<Bytes> sent;

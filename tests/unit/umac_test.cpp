@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <random>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "count_wanted.hpp"
 #include "umac_reference.hpp"
 
 namespace tutti::wire {
@@ -136,13 +136,9 @@ class Messages {
   std::mt19937_64 random_{20};
 };
 
-std::uint64_t messages_wanted() {
-  const char* const text = std::getenv("TUTTI_TEST_UMAC_MESSAGES");
-  return text == nullptr ? 10'000 : std::strtoull(text, nullptr, 10);
-}
-
 TEST(Umac, TagsOfRandomMessages_equalThoseOfThePseudocode) {
   constexpr std::uint64_t kMessagesPerKey = 500;
+  const std::uint64_t messages = test::count_wanted("TUTTI_TEST_UMAC_MESSAGES", 10'000);
   const std::vector<IntegrityKernels> all = kernels_here();
   Messages draw;
   std::shared_ptr<const UmacKey> key;
@@ -150,7 +146,7 @@ TEST(Umac, TagsOfRandomMessages_equalThoseOfThePseudocode) {
   std::vector<std::byte> copy(9100);
   std::uint64_t compared = 0;
   std::uint64_t bytes = 0;
-  for (std::uint64_t i = 0; i < messages_wanted(); ++i) {
+  for (std::uint64_t i = 0; i < messages; ++i) {
     if (i % kMessagesPerKey == 0) {
       const String umac_key = draw.string(16);
       reference = test::umac::Keys(umac_key);
@@ -179,7 +175,7 @@ TEST(Umac, TagsOfRandomMessages_equalThoseOfThePseudocode) {
   std::printf(
       "[ figures  ] %llu tags of %llu random messages, %llu bytes in all, by %zu implementations "
       "equal those of the pseudocode\n",
-      static_cast<unsigned long long>(compared), static_cast<unsigned long long>(messages_wanted()),
+      static_cast<unsigned long long>(compared), static_cast<unsigned long long>(messages),
       static_cast<unsigned long long>(bytes), all.size());
 }
 

@@ -1,0 +1,15 @@
+// The size of a random test: an environment variable sets more for a long run, or fewer.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+
+namespace tutti::test {
+
+/// The number in an environment variable, or `usual` if the variable is not set.
+inline std::uint64_t count_wanted(const char* variable, std::uint64_t usual) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? usual : std::strtoull(text, nullptr, 10);
+}
+
+}  // namespace tutti::test
