@@ -58,8 +58,8 @@ class CounterWords {
   void learn(Rank rank, device::MemoryKey key) { keys_[rank] = key; }
 
  private:
-  /// Number of words. Collectives that share a word are never under way at the same time, because
-  /// a rank begins one only after it has finished the one before.
+  /// Number of words. Collectives that share a word are not under way at the same time: the rank
+  /// that waits for additions lets the others go on only after it has subtracted them.
   static constexpr std::uint32_t kWords = 64;
 
   std::atomic_ref<std::uint64_t> word(std::uint32_t epoch) {
