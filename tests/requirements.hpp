@@ -8,8 +8,9 @@
 namespace tutti::test {
 
 /// Capabilities that a test may need, as TUTTI_REQUIRE and tests/requirements.py name them.
-inline constexpr std::array<std::string_view, 10> kCapabilities = {
-    "lab", "netadmin", "root", "ipv6", "priority", "nicelimit", "timens", "cores", "mpi", "pmix"};
+inline constexpr std::array<std::string_view, 11> kCapabilities = {
+    "lab",    "netadmin", "root", "ipv6", "priority",  "nicelimit",
+    "timens", "cores",    "mpi",  "pmix", "peermemory"};
 
 /// Marks the running test as skipped for lack of a capability, or as failed if TUTTI_REQUIRE lists
 /// it. Use it in a return statement: `return skip_without("lab", reason);`.

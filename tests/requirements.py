@@ -15,6 +15,7 @@ CAPABILITIES = {
     "nicelimit": "a limit on nice values for processes without CAP_SYS_NICE",
     "timens": "time namespaces",
     "cores": "two cores",
+    "peermemory": "reading the memory of other processes of the user (process_vm_readv)",
     "mpi": "MPICH's launcher (PMI-1)",
     "pmix": "Open MPI's launcher (PMIx)",
     "fuzz": "clang with libFuzzer",

@@ -45,7 +45,7 @@ enum class Capability : std::uint32_t {
   wait_enable = 1u << 11,         ///< queues with wait and enable entries ([Inozemtsev12] 3)
   /// The network never drops packets for lack of buffers, so no credits are used.
   lossless = 1u << 12,
-  /// The send queue becomes full because receivers are slow, not because the link is.
+  /// The send queue fills only because receivers are slow; the link itself never fills it.
   backpressure = 1u << 13,
   every_chunk_arrives = 1u << 14,  ///< a chunk accepted for multicast is never lost or damaged
 };
@@ -220,8 +220,9 @@ enum class Opcode : std::uint8_t {
 inline constexpr std::uint64_t kUnicast = UINT64_MAX;
 
 /// A work request for the reliable connection to one peer; a connection executes its requests in
-/// order. An atomic is executed once, even if its frames are retransmitted. Its target is a word of
-/// 8 bytes at a multiple of 8 in the peer's memory.
+/// order, but a READ may be executed and complete before earlier SENDs. An atomic is executed once,
+/// even if its frames are retransmitted. Its target is a word of 8 bytes at a multiple of 8 in the
+/// peer's memory.
 struct WorkRequest {
   Opcode opcode = Opcode::send;
   Rank peer = kNoRank;
@@ -253,8 +254,8 @@ struct Completion {
   std::uint64_t work_id = 0;
   std::uint64_t immediate = 0;
   std::span<const std::byte> payload{};  ///< message of a `receive`, valid until the next poll
-  /// If the code is Code::peer_failed because long packets do not pass between this rank and
-  /// `peer`, the length of such packets in bytes. 0 if the peer is silent.
+  /// Length in bytes of the long packets that are lost between this rank and `peer`, if the code is
+  /// Code::peer_failed for this reason; 0 if the peer is silent.
   std::uint32_t undelivered_bytes = 0;
   std::uint32_t probe_bytes = 0;  ///< size in bytes of the datagram of a `probe`
   /// The rank at fault, if the code is Code::peer_failed because the peer is silent.
@@ -285,6 +286,8 @@ struct EndpointCounters {
   /// Number of posts with chunks that were held back for data of a higher egress priority.
   std::uint64_t multicast_posts_held_back = 0;
   std::uint64_t read_bytes_served = 0;
+  /// Bytes that this rank copied from the memory of peers without their help.
+  std::uint64_t read_bytes_direct = 0;
   std::uint64_t atomics_served = 0;    ///< atomics of peers that were executed here
   std::uint64_t connections_open = 0;  ///< reliable connections held now; not cumulative
   std::uint64_t connections_made = 0;
@@ -375,7 +378,7 @@ class Endpoint {
   /// been silent for the endpoint's peer timeout.
   virtual void watch(Rank peer, bool on) = 0;
   /// Sends a watched peer a frame of full length, which reveals a path that loses long packets
-  /// (`Completion::undelivered_bytes`). Does nothing on a device without such paths.
+  /// (`Completion::undelivered_bytes`). Has no effect on a device that never loses long packets.
   virtual void test_path(Rank /*peer*/) {}
 
   /// The sizes in bytes of the datagrams with which the membership check tests the paths,

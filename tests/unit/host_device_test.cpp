@@ -2,6 +2,7 @@
 // process that send, write, read, multicast, apply backpressure, sleep and wake.
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -13,7 +14,10 @@
 #include "device/host/host_device.hpp"
 #include "device/host/multicast_queue_pair.hpp"
 #include "device/host/segment.hpp"
+#include "device/host/shared_regions.hpp"
 #include "device/host/shared_ring.hpp"
+#include "requirements.hpp"
+#include "unit/peer_memory.hpp"
 
 namespace tutti::device::host {
 namespace {
@@ -136,9 +140,12 @@ TEST(ChunkRing, WriteCounterFarBeyondTheRing_isRejected) {
 class Host : public testing::Test {
  protected:
   void open(std::uint32_t ranks, std::uint32_t subgroups = 1) {
+    make(ranks, subgroups);
+    connect();
+  }
+  void make(std::uint32_t ranks, std::uint32_t subgroups = 1) {
     std::vector<Rank> local;
     for (std::uint32_t r = 0; r < ranks; ++r) local.push_back(rank_of(r));
-    std::vector<Bytes> addresses;
     for (std::uint32_t r = 0; r < ranks; ++r) {
       auto endpoint = HostDevice().open({.rank = rank_of(r),
                                          .size = ranks,
@@ -148,14 +155,26 @@ class Host : public testing::Test {
                                          .local_ranks = local,
                                          .peer_timeout = kPeerTimeout});
       ASSERT_TRUE(endpoint.ok()) << endpoint.status().to_string();
-      addresses.push_back((*endpoint)->address());
+      addresses_.push_back((*endpoint)->address());
       ranks_.push_back(std::move(*endpoint));
     }
+    arrived_.resize(ranks);
+  }
+  /// Hides the memory of a rank from the other ranks, as if the system forbade reading it.
+  void hide_memory(std::uint32_t rank) {
+    const auto address = SegmentAddress::decode(addresses_[rank]);
+    ASSERT_TRUE(address.ok());
+    void* const head = ::mmap(nullptr, sizeof(SegmentHead), PROT_READ | PROT_WRITE, MAP_SHARED,
+                              address->memory, 0);
+    ASSERT_NE(head, MAP_FAILED);
+    static_cast<SegmentHead*>(head)->token_address = 0;
+    ::munmap(head, sizeof(SegmentHead));
+  }
+  void connect() {
     for (auto& one : ranks_) {
-      const Status status = one->connect(addresses);
+      const Status status = one->connect(addresses_);
       ASSERT_TRUE(status.ok()) << status.to_string();
     }
-    arrived_.resize(ranks);
   }
 
   Endpoint& at(std::uint32_t rank) { return *ranks_[rank]; }
@@ -178,6 +197,15 @@ class Host : public testing::Test {
     }
   }
 
+  /// Posts a READ by rank 0 from a region of rank 1.
+  Status post_read(MemoryKey key, std::span<std::byte> to, std::uint64_t offset = 0) {
+    return at(0).post(now_, {.opcode = Opcode::read,
+                             .peer = rank_of(1),
+                             .local = to,
+                             .remote_key = key,
+                             .remote_offset = offset});
+  }
+
   std::size_t poll(std::uint32_t rank) {
     std::array<Completion, 16> completions;
     const std::size_t count = at(rank).poll(now_, completions);
@@ -189,6 +217,7 @@ class Host : public testing::Test {
   }
 
   std::vector<std::unique_ptr<Endpoint>> ranks_;
+  std::vector<Bytes> addresses_;
   std::vector<std::vector<Arrival>> arrived_;
   Instant now_{1'000'000'000};
 };
@@ -209,7 +238,7 @@ TEST_F(Host, MessagesArriveInOrder) {
     ASSERT_EQ(one.payload, sent[i]);
     i += 2;
   }
-  // The messages are more than the ring holds, and none may be lost.
+  // The messages exceed the capacity of the ring, and none may be lost.
   EXPECT_EQ(at(0).counters().reliable_frames_resent, 0u);
 }
 
@@ -252,6 +281,120 @@ TEST_F(Host, WritesAndReadsReachRegisteredMemoryOnly) {
                   .ok());
   settle();
   EXPECT_NE(arrived_[0].back().completion.code, Code::ok);
+}
+
+TEST_F(Host, Read_isCopiedByTheReader_withoutThePeer) {
+  if (!test::reads_processes())
+    return test::skip_without("peermemory", "process_vm_readv is refused");
+  open(2);
+  Bytes source = pattern(3 << 20, 9);
+  Bytes back(2 << 20);
+  const MemoryKey key = at(1).register_memory(source).value();
+  ASSERT_TRUE(post_read(key, back, 1000).ok());
+  EXPECT_FALSE(at(0).prepare_wait()) << "a rank must not sleep while it has bytes to copy";
+  for (int i = 0; i < 10 && arrived_[0].empty(); ++i) poll(0);
+  ASSERT_EQ(arrived_[0].size(), 1u);
+  EXPECT_EQ(arrived_[0][0].completion.opcode, Opcode::read);
+  EXPECT_EQ(arrived_[0][0].completion.code, Code::ok);
+  EXPECT_EQ(0, std::memcmp(back.data(), &source[1000], back.size()));
+  EXPECT_EQ(at(0).counters().read_bytes_direct, back.size());
+  EXPECT_EQ(at(0).counters().reliable_frames_sent, 0u);
+}
+
+TEST_F(Host, ReadBehindAWrite_seesTheWrittenBytes) {
+  if (!test::reads_processes())
+    return test::skip_without("peermemory", "process_vm_readv is refused");
+  open(2);
+  Bytes region(1 << 20);
+  Bytes source = pattern(1 << 20, 9);
+  Bytes back(1 << 20);
+  const MemoryKey key = at(1).register_memory(region).value();
+  ASSERT_TRUE(at(0)
+                  .post(now_, {.opcode = Opcode::write,
+                               .peer = rank_of(1),
+                               .local = source,
+                               .remote_key = key,
+                               .signaled = false})
+                  .ok());
+  ASSERT_TRUE(post_read(key, back).ok());
+  settle();
+  EXPECT_EQ(back, source);
+  EXPECT_EQ(at(0).counters().read_bytes_direct, 0u);
+  EXPECT_EQ(at(1).counters().read_bytes_served, back.size());
+  ASSERT_TRUE(post_read(key, back).ok());
+  settle();
+  EXPECT_EQ(at(0).counters().read_bytes_direct, back.size()) << "the WRITE is completed now";
+}
+
+TEST_F(Host, ReadOfARegionDeregisteredMeanwhile_isRefused) {
+  open(2);
+  Bytes source = pattern(1000, 9);
+  Bytes back(1000);
+  const MemoryKey key = at(1).register_memory(source).value();
+  ASSERT_TRUE(post_read(key, back).ok());
+  at(1).deregister_memory(key);
+  settle();
+  ASSERT_EQ(arrived_[0].size(), 1u);
+  EXPECT_NE(arrived_[0][0].completion.code, Code::ok);
+  EXPECT_EQ(at(0).counters().read_bytes_direct, 0u);
+}
+
+TEST_F(Host, ReadBeyondItsRegion_isRefused) {
+  open(2);
+  Bytes source = pattern(1000, 9);
+  Bytes back(1000);
+  const MemoryKey key = at(1).register_memory(source).value();
+  ASSERT_TRUE(post_read(key, back, 1).ok());
+  ASSERT_TRUE(post_read(key, back, UINT64_MAX).ok());
+  settle();
+  ASSERT_EQ(arrived_[0].size(), 2u);
+  for (const Arrival& one : arrived_[0]) EXPECT_NE(one.completion.code, Code::ok);
+  EXPECT_EQ(at(0).counters().read_bytes_direct, 0u);
+}
+
+TEST_F(Host, ReadsOfMoreRegionsThanArePublished_areServedByThePeer) {
+  if (!test::reads_processes())
+    return test::skip_without("peermemory", "process_vm_readv is refused");
+  open(2);
+  constexpr std::size_t kMore = 44;
+  constexpr std::size_t kRegions = SharedRegions::kRegions + kMore;
+  constexpr std::size_t kBytes = 500;
+  Bytes source = pattern(kRegions * kBytes, 9);
+  Bytes back(source.size());
+  for (std::size_t i = 0; i < kRegions; ++i) {
+    const auto key = at(1).register_memory(std::span(source).subspan(i * kBytes, kBytes));
+    ASSERT_TRUE(key.ok());
+    ASSERT_TRUE(post_read(*key, std::span(back).subspan(i * kBytes, kBytes)).ok());
+  }
+  settle();
+  EXPECT_EQ(back, source);
+  EXPECT_EQ(at(0).counters().read_bytes_direct, SharedRegions::kRegions * kBytes);
+  EXPECT_EQ(at(1).counters().read_bytes_served, kMore * kBytes);
+}
+
+TEST_F(Host, Read_ifTheOwnersMemoryIsNotReadable_isServedByThePeer) {
+  make(2);
+  hide_memory(1);
+  connect();
+  Bytes source = pattern(100'000, 9);
+  Bytes back(source.size());
+  const MemoryKey key = at(1).register_memory(source).value();
+  ASSERT_TRUE(post_read(key, back).ok());
+  settle();
+  EXPECT_EQ(back, source);
+  EXPECT_EQ(at(0).counters().read_bytes_direct, 0u);
+  EXPECT_EQ(at(1).counters().read_bytes_served, back.size());
+}
+
+TEST_F(Host, AbandonedRead_hasNoFurtherEffect) {
+  open(2);
+  Bytes source = pattern(1000, 9);
+  Bytes back(1000);
+  const MemoryKey key = at(1).register_memory(source).value();
+  ASSERT_TRUE(post_read(key, back).ok());
+  at(0).abandon();
+  settle();
+  EXPECT_EQ(back, Bytes(1000));
 }
 
 TEST_F(Host, Multicast_underBackpressure_reachesEveryRankOnce) {
@@ -320,7 +463,7 @@ TEST_F(Host, OnlySleepingRanksAreWoken) {
   ASSERT_TRUE(at(0).post(now_, {.peer = rank_of(1), .local = message}).ok());
   poll(0);
   EXPECT_FALSE(rings(at(1), 0));
-  // A rank does not sleep while a message that has arrived waits for its poll.
+  // A rank must not sleep while an arrived message waits for the rank's poll.
   EXPECT_FALSE(at(1).prepare_wait());
   poll(1);
   EXPECT_EQ(arrived_[1].size(), 1u);
@@ -422,7 +565,7 @@ TEST_F(Host, SenderWithAFullRing_wakesNoReader) {
   EXPECT_EQ(*refused, 0u);
   EXPECT_FALSE(rings(at(1), 0));
   EXPECT_EQ(at(0).counters().send_calls, 0u);
-  // Room made by the slow rank justifies a poll, and data sent into this room justifies a wake-up.
+  // Room made by the slow rank lets the sender post again; the new data must wake the reader.
   ASSERT_EQ(at(2).multicast(0).poll(received), *accepted);
   at(2).multicast(0).release();
   ASSERT_GT(at(0).multicast(0).post(run).value(), 0u);

@@ -1,6 +1,6 @@
-// Tests what a rank checks before it maps the shared memory of a peer and uses the peer's bell. The
-// peer sends the numbers of two file descriptors, for the memory and for the bell. Either number
-// may belong to some other file.
+// Tests what a rank checks before it maps the shared memory of a peer and uses the peer's bell, the
+// pipe that wakes the peer. The peer sends the numbers of the two file descriptors, and either
+// number may belong to some other file.
 #include "device/host/segment.hpp"
 
 #include <fcntl.h>
@@ -11,6 +11,9 @@
 
 #include <array>
 #include <string>
+
+#include "requirements.hpp"
+#include "unit/peer_memory.hpp"
 
 namespace tutti::device::host {
 namespace {
@@ -40,6 +43,23 @@ class HostSegment : public testing::Test {
 
 TEST_F(HostSegment, OwnersSegment_isOpened) { EXPECT_EQ(refusal(own_.address()), "opened"); }
 
+TEST_F(HostSegment, ReadOfTheOwnersMemory_isRefused_ifTheTokenThereIsNotTheOwners) {
+  if (!test::reads_processes())
+    return test::skip_without("peermemory", "process_vm_readv is refused");
+  const auto opened = Segment::open(own_.address(), kShape);
+  ASSERT_TRUE(opened.ok()) << opened.status().to_string();
+  EXPECT_TRUE(opened->readable());
+  const std::array<std::byte, 3> source{std::byte{1}, std::byte{2}, std::byte{3}};
+  std::array<std::byte, 3> read{};
+  EXPECT_TRUE(opened->read_owner(reinterpret_cast<std::uintptr_t>(source.data()), read));
+  EXPECT_EQ(read, source);
+  EXPECT_FALSE(opened->read_owner(8, read)) << "no memory is mapped there";
+  const std::uint64_t other_token = own_.head().token + 1;
+  own_.head().token_address = reinterpret_cast<std::uintptr_t>(&other_token);
+  EXPECT_FALSE(opened->read_owner(reinterpret_cast<std::uintptr_t>(source.data()), read))
+      << "this may be another process with the same number";
+}
+
 TEST_F(HostSegment, SizeOfTheMemory_cannotBeChanged) {
   const int file = own_.address().memory;
   EXPECT_NE(::ftruncate(file, 0), 0);
@@ -64,7 +84,7 @@ TEST_F(HostSegment, SealedMemoryOfAnotherSize_isRefused) {
   EXPECT_NE(refusal(larger->address()).find("bytes instead of"), std::string::npos);
 }
 
-TEST_F(HostSegment, DescriptorThatIsNoMemory_isRefused) {
+TEST_F(HostSegment, FileDescriptorThatIsNoSharedMemory_isRefused) {
   SegmentAddress address = own_.address();
   const Descriptor null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   const Descriptor folder(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));

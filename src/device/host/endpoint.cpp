@@ -62,7 +62,8 @@ HostEndpoint::HostEndpoint(const EndpointOptions& options, const SegmentShape& s
       segments_(options.size),
       slot_exchange_(options.rank, segments_),
       peers_(options.size),
-      channels_(options.rank, options.size) {
+      channels_(options.rank, options.size),
+      reads_(segments_, channels_) {
   using enum Capability;
   for (const Capability one : {multicast_ud, reliable_send, write, write_immediate, read,
                                masked_atomics, tag_matching, backpressure, every_chunk_arrives}) {
@@ -109,15 +110,34 @@ Status HostEndpoint::connect(std::span<const std::vector<std::byte>> addresses) 
   return {};
 }
 
+HostEndpoint::~HostEndpoint() { own().regions().withdraw_all(); }
+
+Result<MemoryKey> HostEndpoint::register_memory(std::span<std::byte> memory) {
+  auto key = channels_.memory().add(memory);
+  if (key) own().regions().publish(*key, memory);
+  return key;
+}
+
+void HostEndpoint::deregister_memory(MemoryKey key) {
+  own().regions().withdraw(key);
+  channels_.memory().remove(key);
+}
+
+void HostEndpoint::abandon() {
+  reads_.abandon();
+  channels_.abandon();
+}
+
 Status HostEndpoint::post(Instant now, const WorkRequest& request) {
   now_ = now;
-  return channels_.post(now, request);
+  return reads_.take(request) ? Status() : channels_.post(now, request);
 }
 
 std::size_t HostEndpoint::poll(Instant now, std::span<Completion> completions) {
   now_ = now;
   rise();
   channels_.poll(now, *this, completions_);
+  reads_.poll(now, completions_);
   collect_probes();
   return completions_.take(completions);
 }
@@ -198,7 +218,7 @@ void HostEndpoint::collect_probes() {
 bool HostEndpoint::anything_to_poll() const {
   const bool chunks =
       std::any_of(groups_.begin(), groups_.end(), [](const auto& one) { return one->pending(); });
-  if (chunks || !completions_.empty() || slot_exchange_.pending()) return true;
+  if (chunks || !completions_.empty() || !reads_.empty() || slot_exchange_.pending()) return true;
   for (std::uint32_t r = 0; r < peers_.size(); ++r) {
     if (rank_of(r) != options_.rank && !peers_[r].in.empty() && !peers_[r].in.broken()) return true;
   }
@@ -220,6 +240,7 @@ bool HostEndpoint::prepare_wait() {
 }
 
 Instant HostEndpoint::next_deadline() const {
+  if (!reads_.empty()) return now_;
   // Nothing is lost in shared memory, so a timer is needed only while this rank waits for a peer. A
   // delayed ACK needs no timer: no rank waits for it, and the next poll sends it.
   Instant deadline = kNever;
@@ -235,6 +256,7 @@ EndpointCounters HostEndpoint::counters() const {
   sum.send_calls += slot_exchange_.wakes();
   for (const auto& group : groups_) group->add_to(sum);
   channels_.add_to(sum);
+  sum.read_bytes_direct += reads_.bytes_read();
   return sum;
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "device/device.hpp"
+#include "device/host/direct_reads.hpp"
 #include "device/host/multicast_queue_pair.hpp"
 #include "device/host/segment.hpp"
 #include "device/host/slot_exchange.hpp"
@@ -18,6 +19,7 @@ namespace tutti::device::host {
 class HostEndpoint final : public Endpoint, private rc::FrameSocket {
  public:
   static Result<std::unique_ptr<Endpoint>> open(const EndpointOptions& options);
+  ~HostEndpoint() override;
 
   const Capabilities& capabilities() const override { return capabilities_; }
   std::string description() const override;
@@ -28,17 +30,15 @@ class HostEndpoint final : public Endpoint, private rc::FrameSocket {
   }
   MulticastQueuePair& multicast(std::uint32_t subgroup) override { return *groups_[subgroup]; }
   SlotExchange* slot_exchange() override { return &slot_exchange_; }
-  Result<MemoryKey> register_memory(std::span<std::byte> memory) override {
-    return channels_.memory().add(memory);
-  }
-  void deregister_memory(MemoryKey key) override { channels_.memory().remove(key); }
+  Result<MemoryKey> register_memory(std::span<std::byte> memory) override;
+  void deregister_memory(MemoryKey key) override;
   void use_matcher(MessageMatcher* matcher) override { completions_.use_matcher(matcher); }
   std::size_t max_message_bytes() const override { return channels_.config().max_message_bytes; }
   Status post(Instant now, const WorkRequest& request) override;
   std::size_t poll(Instant now, std::span<Completion> completions) override;
   void watch(Rank peer, bool on) override { channels_.watch(now_, peer, on); }
-  void abandon() override { channels_.abandon(); }
-  bool quiet() const override { return channels_.quiet(); }
+  void abandon() override;
+  bool quiet() const override { return channels_.quiet() && reads_.empty(); }
   Instant next_deadline() const override;
   int wait_descriptor() const override { return own().bell_descriptor(); }
   bool prepare_wait() override;
@@ -70,6 +70,7 @@ class HostEndpoint final : public Endpoint, private rc::FrameSocket {
   HostSlotExchange slot_exchange_;
   std::vector<Peer> peers_;
   rc::ChannelSet channels_;
+  DirectReads reads_;
   rc::CompletionQueue completions_;
   Instant now_{};
   bool slept_ = false;  ///< true: this rank has prepared to sleep since the last poll

@@ -37,8 +37,8 @@ Result<std::uint32_t> HostMulticastQueuePair::post(const ChunkRun& run) {
   std::uint32_t accepted = 0;
   for (std::size_t at = 0; at < run.data.size(); at += run.chunk_bytes) {
     if (!has_room()) {
-      // The flag is set before the room is checked again, so a reader that makes room later wakes
-      // this rank.
+      // This rank asks to be woken before it checks the room again, so a reader that makes room
+      // after the check wakes this rank.
       own().head().wants_room.store(1, std::memory_order_seq_cst);
       if (!has_room()) {
         ++counters_.send_queue_full;
@@ -80,7 +80,7 @@ std::size_t HostMulticastQueuePair::poll(std::span<ReceivedChunk> chunks) {
     filled += poll_source(source, chunks.subspan(filled));
     if (filled == chunks.size()) break;
   }
-  // If only probes arrived, the caller has no chunks to release, so their slots are released here.
+  // If only probes arrived, the caller has no chunks to release, so the probes are released here.
   if (filled == 0) release();
   return filled;
 }

@@ -13,14 +13,15 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "device/posix/process_memory.hpp"
 
 namespace tutti::device::host {
 
 namespace {
 
-constexpr std::uint64_t kMagic = 0x3174'736f'6874'7574;  // "tuthost1"
-// A frame ring fits into a core's cache. With at most kFewRanks ranks it is also large enough for a
-// rendezvous window.
+constexpr std::uint64_t kMagic = 0x3274'736f'6874'7574;  // "tuthost2" in ASCII
+// A frame ring fits into a core's cache. With at most kFewRanks ranks, it also has room for the
+// frames in flight of a rendezvous.
 constexpr std::size_t kFrameCapacityBytes = 256 * 1024;
 constexpr std::size_t kFrameCapacityOfManyBytes = 64 * 1024;
 constexpr std::uint32_t kFewRanks = 16;
@@ -83,7 +84,9 @@ std::size_t SegmentShape::slots_offset() const {
          subgroups * chunk_ring().bytes();
 }
 
-std::size_t SegmentShape::bytes() const { return slots_offset() + SlotShare::bytes(); }
+std::size_t SegmentShape::regions_offset() const { return slots_offset() + SlotShare::bytes(); }
+
+std::size_t SegmentShape::bytes() const { return regions_offset() + SharedRegions::bytes(); }
 
 std::vector<std::byte> SegmentAddress::encode() const {
   // The padding is not copied, because memory that was never written must not leave the process.
@@ -107,6 +110,9 @@ Result<SegmentAddress> SegmentAddress::decode(std::span<const std::byte> bytes) 
 Segment& Segment::operator=(Segment&& other) noexcept {
   std::swap(shape_, other.shape_);
   std::swap(memory_, other.memory_);
+  std::swap(token_, other.token_);
+  std::swap(process_, other.process_);
+  std::swap(readable_, other.readable_);
   std::swap(file_, other.file_);
   std::swap(bell_out_, other.bell_out_);
   std::swap(bell_in_, other.bell_in_);
@@ -147,6 +153,7 @@ Result<Segment> Segment::create(const SegmentShape& shape) {
     return system_failure(errno, "examining the pipe that wakes this rank");
   }
   head.bell = bell_info.st_ino;
+  head.token_address = reinterpret_cast<std::uintptr_t>(&head.token);
   head.magic = kMagic;
   return segment;
 }
@@ -195,7 +202,18 @@ Result<Segment> Segment::open(const SegmentAddress& address, const SegmentShape&
                    address.bell, address.process);
   }
   segment.bell_in_ = std::move(*bell);
+  segment.token_ = address.token;
+  segment.process_ = address.process;
+  segment.readable_ = segment.read_owner(segment.head().token_address, {});
   return segment;
+}
+
+bool Segment::read_owner(std::uint64_t address, std::span<std::byte> to) const {
+  // The token shows whether the process is still the owner. The owner may have ended, and its
+  // number may belong to another process.
+  std::uint64_t token = 0;
+  const RemoteCopy token_copy{head().token_address, std::as_writable_bytes(std::span(&token, 1))};
+  return read_process(process_, token_copy, {address, to}) && token == token_;
 }
 
 SegmentAddress Segment::address() const {
@@ -218,6 +236,10 @@ ChunkRing Segment::chunks(std::uint32_t subgroup) const {
 
 SlotShare Segment::slot_exchange() const {
   return SlotShare(memory_.subspan(shape_.slots_offset(), SlotShare::bytes()));
+}
+
+SharedRegions Segment::regions() const {
+  return SharedRegions(memory_.subspan(shape_.regions_offset(), SharedRegions::bytes()));
 }
 
 bool Segment::wake(bool acknowledgement_only) const {

@@ -8,6 +8,7 @@
 #include <span>
 #include <vector>
 
+#include "device/host/shared_regions.hpp"
 #include "device/host/shared_ring.hpp"
 #include "device/host/shared_slots.hpp"
 #include "device/posix/descriptor.hpp"
@@ -23,8 +24,8 @@ enum class Sleep : std::uint32_t {
   for_acknowledgements = 2,  ///< asleep; woken by every event, ACKs included
 };
 
-/// Numbers of ranks and subgroups. Together with the constants they determine the layout of every
-/// segment.
+/// Numbers of ranks and subgroups. Segments with equal numbers have the same layout, because all
+/// other sizes are constants.
 struct SegmentShape {
   std::uint32_t ranks = 0;
   std::uint32_t subgroups = 0;
@@ -33,13 +34,15 @@ struct SegmentShape {
   std::size_t frame_capacity_bytes() const;
   ChunkRingShape chunk_ring() const;
   std::size_t slots_offset() const;
+  std::size_t regions_offset() const;
   std::size_t bytes() const;
 };
 
 struct SegmentHead {
   std::uint64_t magic = 0;
-  std::uint64_t token = 0;  ///< random value that identifies this segment
-  std::uint64_t bell = 0;   ///< inode of the pipe that wakes the owner
+  std::uint64_t token = 0;          ///< random value that identifies this segment
+  std::uint64_t bell = 0;           ///< inode of the pipe that wakes the owner
+  std::uint64_t token_address = 0;  ///< address of `token` in the owner's address space
   alignas(kCacheLineBytes) std::atomic<std::uint32_t> sleep;
   /// 1 while the rank sleeps and waits for entries of a slot exchange.
   std::atomic<std::uint32_t> with_inline_engine;
@@ -78,6 +81,13 @@ class Segment {
   std::span<std::byte> frames_from(Rank from) const;
   ChunkRing chunks(std::uint32_t subgroup) const;
   SlotShare slot_exchange() const;
+  SharedRegions regions() const;
+
+  /// True if the system lets this process read the memory of the segment's owner.
+  bool readable() const { return readable_; }
+  /// Copies memory of the owner's process that begins at `address`. Returns false if the system
+  /// refuses, or if another process has the owner's number now; `to` may then be changed.
+  bool read_owner(std::uint64_t address, std::span<std::byte> to) const;
 
   /// Wakes the owner if the owner is asleep and this kind of event may wake it; returns true if the
   /// owner was woken. Must be called after the event's data is published.
@@ -93,6 +103,9 @@ class Segment {
 
   SegmentShape shape_;
   std::span<std::byte> memory_;
+  std::uint64_t token_ = 0;
+  std::int32_t process_ = 0;  ///< number of the owner's process
+  bool readable_ = false;
   Descriptor file_;
   Descriptor bell_out_;  ///< read end of the bell's pipe, which only the owner has
   Descriptor bell_in_;   ///< write end of the bell's pipe

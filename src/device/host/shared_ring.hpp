@@ -148,8 +148,8 @@ struct ChunkHead {
   std::uint32_t probe = 0;  ///< 1 for a membership probe, which has no payload; else 0
 };
 
-/// The layout of a chunk ring: a count of chunks written, a count of chunks read for each rank, and
-/// the slots.
+/// The layout of a chunk ring: the number of chunks written, for each rank the number of chunks
+/// that it has read, and the slots.
 struct ChunkRingShape {
   std::uint32_t ranks = 0;
   std::uint32_t slots = 0;

@@ -8,8 +8,8 @@
 namespace tutti::device::rc {
 namespace {
 
-/// Size in bytes of the notice of a failure, and so of the longest SEND that always remains after
-/// `abandon`.
+/// Size in bytes of the message that notifies a peer of a failure. `abandon` never drops a SEND of
+/// at most this size.
 constexpr std::size_t kNoticeBytes = 16;
 
 SendWindowLimits window_limits(const RcConfig& config, const RcPosition& begin) {
@@ -89,13 +89,13 @@ void RcChannel::limit_frames(std::uint32_t bytes) {
 }
 
 void RcChannel::abandon() {
-  // A long message that does not arrive would delay those behind it, such as the notice of a
-  // failure. A short one is no longer than such a notice, which must be sent even if all is lost.
+  // On a path that loses long frames, a long message would delay the messages behind it, such as
+  // the notice of a failure. A message as short as this notice is always sent.
   const bool is_long = undelivered_ && oldest_frame_bytes_ > kRcSendHeaderBytes + kNoticeBytes;
   works_.abandon(receiver_.ack(), is_long ? oldest_frame_bytes_ - kRcSendHeaderBytes : SIZE_MAX);
   receiver_.release_place();
-  // A path test is not sent any more: if it never arrived, it would delay the messages behind it,
-  // such as the notice of a failure.
+  // The path test, a frame of full length, is cancelled: if it were lost, it would delay the
+  // messages behind it, such as the notice of a failure.
   path_test_wanted_ = false;
   padding_.clear();
 }
@@ -134,6 +134,7 @@ Backlog RcChannel::backlog() const {
   backlog.frames_wait = works_.uncut() || !responses_.empty() || send_.any_lost();
   backlog.answers = !responses_.empty();
   backlog.has_work = !works_.empty();
+  backlog.stores = works_.stores();
   const bool ready = works_.may_cut() || !responses_.empty() || send_.any_lost();
   backlog.window_closed = ready && !send_.may_resend() && !send_.may_send_new();
   return backlog;
@@ -226,7 +227,7 @@ void RcChannel::take_back(const OutgoingFrame& frame) {
   } else if (send_.take_back(frame.sequence)) {
     counters_.frames_resent -= send_.resent(frame.sequence) ? 1 : 0;
   } else {
-    return;  // already taken back
+    return;  // frame already taken back
   }
   --counters_.frames_sent;
   counters_.bytes_sent -= frame.payload.size();

@@ -41,8 +41,8 @@
 
 namespace tutti::device::rc {
 
-/// Limit of a connection's frames in flight: the greater of `least_frames` and the frames now in
-/// flight plus `more_bytes`.
+/// Limit of a connection's frames in flight: the frames now in flight plus `more_bytes`, but at
+/// least `least_frames`.
 struct Allowance {
   std::uint32_t least_frames = 4;
   std::uint64_t more_bytes = 0;
@@ -56,6 +56,7 @@ struct Backlog {
   bool frames_wait = false;    ///< frames, new or lost, remain to be sent
   bool answers = false;        ///< answers to requests of the peer remain to be sent
   bool has_work = false;       ///< work of this side is not completed
+  bool stores = false;         ///< a WRITE or atomic of this side is not completed
   bool window_closed = false;  ///< frames are ready, but the window is full
 };
 
@@ -90,12 +91,12 @@ class RcChannel {
   /// Time at which on_timer has something to do, or next_frame has a delayed ACK to send.
   Instant next_deadline() const;
 
-  /// Limits the frames in flight until the next call; an empty value sets no limit.
+  /// Limits the frames in flight until this function is called again; an empty value sets no limit.
   void hold_back(const std::optional<Allowance>& allowance);
   Backlog backlog() const;
-  /// While on, the channel pings a silent peer, and fails if nothing is heard for peer_timeout
-  /// after a ping. While off, the channel does so only while something on this side waits for the
-  /// peer.
+  /// If `on`, the channel pings the peer while it is silent, and fails if the peer is silent for
+  /// peer_timeout after a ping. Otherwise the channel does this only while something on this side
+  /// waits for the peer.
   ///
   /// If the peer answers, but has not acknowledged the oldest frame for peer_timeout and many
   /// retransmissions, a `failure` completion with `undelivered_bytes` reports this once. The
@@ -120,9 +121,9 @@ class RcChannel {
   /// Makes the channel send a question to the peer; the question does not start the peer timeout.
   void question() { ask_wanted_ = true; }
   const PeerTimeout& silence() const { return peer_timeout_; }
-  /// True if the peer has not answered several retransmissions in a row, for longer than frames
-  /// stay in the queues of a network. False once a failure is reported: signs of life of a rank
-  /// that has given up would make the peer wait for ever.
+  /// True if a sign of life should be multicast: the peer has answered none of several
+  /// retransmissions, for longer than a network delays frames. False once a failure is reported,
+  /// because signs of life of a rank that has given up would make the peer wait for ever.
   bool unanswered(Instant now) const {
     return !failed_ && !undelivered_ && send_.timeouts_in_a_row() >= kAskAfterTimeouts &&
            now - send_.oldest_since() >= config_.peer_timeout / kUnansweredPart;
@@ -131,8 +132,8 @@ class RcChannel {
   /// True if the channel may be closed: it has failed, or nothing is queued, unacknowledged or
   /// being answered, and no ACK is owed.
   bool quiet() const;
-  /// The position from which another channel can continue later; nothing unless this channel is
-  /// quiet and no operation of the peer is incomplete.
+  /// The position from which another channel can continue later, if this channel is quiet and all
+  /// operations of the peer are complete; otherwise nothing.
   std::optional<RcPosition> resting_position() const;
   /// True if this side needs an ACK of the peer: frames remain to be sent, or the poster may wait
   /// for a WRITE, READ or atomic to complete.
@@ -145,8 +146,8 @@ class RcChannel {
   /// silent peer.
   static constexpr std::uint32_t kAskAfterTimeouts = 3;
   static constexpr int kUnansweredPart = 20;
-  /// Largest frame in bytes that is sent twice as a tail probe. Sending a frame twice saves a
-  /// hundredth of a timeout on average; for a longer frame it would take more time than that.
+  /// Largest frame in bytes that is sent twice as a tail probe. The second transmission saves a
+  /// hundredth of a timeout on average; a longer frame would take more time than that to send.
   static constexpr std::size_t kRepeatedTailBytes = 2048;
 
   bool has_new_frame() const;

@@ -39,13 +39,14 @@ Status WorkQueue::push(const WorkRequest& request) {
   added.request = request;
   if (is_answered(request.opcode)) added.answer_bytes = request.local.size();
   if (is_send && !request.local.empty() && request.local.size() <= kInlineSendBytes) {
-    // Never null: the pool has a buffer for each request.
+    // The buffer is never null, because the pool has one for each request.
     added.inline_copy = inline_buffers_.take();
     std::memcpy(added.inline_copy, request.local.data(), request.local.size());
     added.request.local = {added.inline_copy, request.local.size()};
   }
   work(end_++) = added;  // an exception before this line leaves the queue unchanged
   awaited_ += awaited(request) ? 1 : 0;
+  stores_ += stores(request) ? 1 : 0;
   ++uncut_of(request);
   return {};
 }
@@ -241,6 +242,7 @@ void WorkQueue::complete_head(Code code, CompletionSink& sink, Blame blame) {
   if (done.inline_copy != nullptr) inline_buffers_.give_back(done.inline_copy);
   const WorkRequest& request = done.request;
   awaited_ -= awaited(request) ? 1 : 0;
+  stores_ -= stores(request) ? 1 : 0;
   if (code == Code::ok && !request.signaled && !is_answered(request.opcode)) return;
   Completion completion;
   completion.opcode = request.opcode;

@@ -40,6 +40,8 @@ class WorkQueue {
   bool empty() const { return first_ == end_; }
   /// True if the poster may wait for a WRITE, READ or atomic to complete.
   bool awaited() const { return awaited_ > 0; }
+  /// True if a WRITE or atomic is not completed.
+  bool stores() const { return stores_ > 0; }
 
   /// True if some work is not completely cut into frames.
   bool uncut() const { return next_ != end_; }
@@ -61,7 +63,7 @@ class WorkQueue {
   /// Encodes the ranges of a read_request behind its header.
   void add_ranges(const FrameRecord& record, OutgoingFrame& frame) const;
 
-  /// Records that the peer has acknowledged a frame of this work.
+  /// Records that the peer has acknowledged a frame of the work `operation`.
   void on_acknowledged(std::uint32_t operation) { --work(operation).frames; }
   /// Places the data of a read_response or atomic_answer. Makes an ACK due if the answer is
   /// complete.
@@ -98,6 +100,9 @@ class WorkQueue {
   }
   Work* open_work(std::uint32_t operation);
   static bool awaited(const WorkRequest& request);
+  static bool stores(const WorkRequest& request) {
+    return request.opcode != Opcode::send && request.opcode != Opcode::read;
+  }
   void grow();
 
   void cut_data(Work& cut, FrameRecord& record);
@@ -128,6 +133,7 @@ class WorkQueue {
   std::uint32_t end_;
   std::uint32_t open_reads_ = 0;  ///< READs and atomics requested and not answered
   std::uint32_t awaited_ = 0;
+  std::uint32_t stores_ = 0;              ///< WRITEs and atomics that are not completed
   std::array<std::uint32_t, 3> uncut_{};  ///< number of requests not completely cut, by priority
   BufferPool inline_buffers_;
 };

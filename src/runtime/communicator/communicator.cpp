@@ -76,7 +76,7 @@ engine::Missing missing_of(const runtime::RequestState& request) {
   return missing;
 }
 
-/// The ranks of the job whose data is missing for any of the calls.
+/// The ranks, as numbered in the job, whose data is missing for any of the calls.
 std::vector<Rank> missing_ranks(std::span<const runtime::RequestState* const> requests) {
   std::set<Rank> ranks;
   for (const runtime::RequestState* one : requests) ranks.merge(missing_of(*one).ranks);
@@ -451,6 +451,7 @@ std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() cons
                 {"device_reliable_rounds_held_back", device.reliable_rounds_held_back},
                 {"device_multicast_posts_held_back", device.multicast_posts_held_back},
                 {"device_read_bytes_served", device.read_bytes_served},
+                {"device_read_bytes_direct", device.read_bytes_direct},
                 {"device_atomics_served", device.atomics_served},
                 {"device_connections_open", device.connections_open},
                 {"device_connections_made", device.connections_made},

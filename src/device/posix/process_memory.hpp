@@ -1,0 +1,23 @@
+// Reading the memory of other processes of the same user.
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+namespace tutti::device {
+
+/// A range of the address space of another process, and the memory that gets its bytes.
+struct RemoteCopy {
+  std::uint64_t from = 0;
+  std::span<std::byte> to{};
+};
+
+/// Copies both ranges by one system call, so that they come from the same process even if process
+/// numbers are used again. Returns false if the system refuses or a range is not readable; the
+/// memory may then be changed.
+bool read_process(pid_t process, const RemoteCopy& first, const RemoteCopy& second);
+
+}  // namespace tutti::device
