@@ -103,6 +103,7 @@ bool CommunicatorContext::poll(Instant now) {
     peers_.test_paths(now, operations_.progress() + tagged_.progress());
   const bool awaited_messages = tagged_.waiting();
   bool worked = tagged_.busy() && tagged_.poll(now);
+  (void)messages_.take_posted();  // the next poll of the device sends what was posted so far
   worked |= router_.take(now, std::span(completions_).first(endpoint_->poll(now, completions_)));
   messages_.post_deferred(now);
   if (slots_.any_closed()) {
@@ -110,7 +111,16 @@ bool CommunicatorContext::poll(Instant now) {
     if (!closed) failures_.fail_because(closed);
   }
   worked |= receiver_.poll(now);
-  worked |= poll_operations(now);
+  bool posted = poll_operations(now);
+  worked |= posted;
+  posted |= messages_.take_posted();
+  // Work posted in this round is sent at once: the next round may be late if the call that this
+  // rank awaits has ended. The first poll may lead to answers, which the second poll sends.
+  for (int polls = 0; polls < 2 && posted && !failures_.noted(); ++polls) {
+    worked |=
+        router_.take(now, std::span(completions_).first(endpoint_->poll_posted(now, completions_)));
+    posted = messages_.take_posted();
+  }
   if (awaited_messages && !awaits_peers()) peers_.unwatch_all();
   if (!failures_.noted()) {
     closing_.poll(now);
@@ -171,7 +181,8 @@ void CommunicatorContext::begin(Instant now, std::unique_ptr<Operation> begun) {
 void CommunicatorContext::start(Instant now, std::uint32_t epoch, Operation& operation) {
   const Description& what = operation.description();
   recorder_.begin(epoch, what.operation, what.algorithm, what.root, what.bytes, now);
-  // A slot exchange is not watched here: it watches its peers itself if it takes long.
+  // For a slot exchange the neighbours are not watched here: the operation watches its peers itself
+  // if it takes long.
   if (!operation.meets()) peers_.watch_neighbours();
   if (auto* priorities = endpoint_->priorities()) priorities->add(operation.priority());
   const bool votes = operation.prepare(*this);
@@ -192,9 +203,6 @@ bool CommunicatorContext::poll_operations(Instant now) {
     worked = true;
   }
   begin_operations(now);
-  // The work that the operations have just posted is sent at once, and not only in the next round.
-  if (worked && !failures_.noted())
-    router_.take(now, std::span(completions_).first(endpoint_->poll_posted(now, completions_)));
   return worked;
 }
 

@@ -59,6 +59,7 @@ bool MessageSender::post(Instant now, const Message& message) {
                                              .signaled = !copied,
                                              .priority = message.priority});
   if (posted.code() == Code::resource_exhausted) return false;
+  posted_ = true;
   if (copied || !posted.ok()) buffers_.give_back(message.buffer);
   return true;
 }

@@ -1,5 +1,6 @@
-// Sends messages to other ranks over the reliable connections. A full send queue defers a message,
-// and later ones to the same rank queue behind it, so that none is lost and their order is kept.
+// Sends messages to other ranks over the reliable connections. If the send queue is full, a message
+// is deferred, and later messages to the same rank wait behind it. So no message is lost, and
+// messages to one rank keep their order.
 #pragma once
 
 #include <cstddef>
@@ -7,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <span>
+#include <utility>
 
 #include "device/device.hpp"
 #include "engine/messages/message_buffers.hpp"
@@ -25,7 +27,8 @@ class MessageSender {
 
   /// Sends the messages of an outbox, and empties it.
   void send(Instant now, protocol::Outbox& outbox, Priority priority = Priority::normal);
-  /// Sends a schedule's data eagerly: it is copied, and leaves as soon as the device takes it.
+  /// Sends a schedule's data eagerly: the data is copied now, and sent as soon as the device
+  /// accepts it.
   void send_data(Instant now, Rank to, std::uint32_t epoch, std::uint32_t slot,
                  std::span<const std::byte> payload, Priority priority = Priority::normal);
   /// Copies and sends a message of two parts, together at most `max_message_bytes` of the endpoint.
@@ -40,6 +43,9 @@ class MessageSender {
   void on_sent(std::uint64_t work_id) {
     if (work_id != kCopied) buffers_.give_back(work_id);
   }
+  /// Returns true if a message was posted since the last call, so that the device must be polled to
+  /// send it.
+  bool take_posted() { return std::exchange(posted_, false); }
   bool has_deferred() const { return !deferred_.empty(); }
   void post_deferred(Instant now);
   /// Drops the deferred messages after a failure. The failure notices must not wait behind data
@@ -63,6 +69,7 @@ class MessageSender {
   device::Endpoint& endpoint_;
   observe::Counters& counters_;
   MessageBuffers buffers_;
+  bool posted_ = false;
   /// Messages refused by a full send queue, by destination. A rank that takes no more messages must
   /// not hold up the messages to other ranks.
   std::map<Rank, std::deque<Message>> deferred_;
