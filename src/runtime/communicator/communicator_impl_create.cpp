@@ -32,7 +32,7 @@ namespace tutti::runtime {
 
 namespace {
 
-constexpr CoreTimes kOwnCore{.spin = Nanoseconds(100'000)};
+constexpr CoreTimes kOwnCore{.spin = Nanoseconds(100'000), .yield_interval = Nanoseconds(10'000)};
 // Polling and yield times for a host with more ranks than cores. Without a yield, the first rank of
 // a core would send its whole block before the other ranks begin.
 constexpr CoreTimes kSharedCore{.spin = Nanoseconds(20'000),
@@ -216,7 +216,8 @@ Status CommunicatorImpl::Creation::greet(KeyAgreement& keys) {
   }
   if (Status status = check_agreement(made_.greetings_); !status) return status;
   if (Status status = check_traces(made_.greetings_); !status) return status;
-  // Each rank proposes a number that it has not used yet, so no rank has used the highest of them.
+  // Each rank proposes a number above all that it has used, so no rank has used the highest
+  // proposed number.
   for (const PeerOptions& one : made_.greetings_)
     made_.number_ = std::max(made_.number_, one.communicator);
   std::array<std::byte, 4> name{};
@@ -255,8 +256,8 @@ Status CommunicatorImpl::Creation::open() {
   if (!keys) return keys.status();
   if (Status status = greet(*keys); !status) return status;
   auto endpoint = open_endpoint(*keys);
-  // A rank that cannot open its endpoint still takes part in the exchange, with no bytes: otherwise
-  // the other ranks would wait for it until the timeout.
+  // A rank that cannot open its endpoint still takes part in the exchange and contributes no bytes:
+  // otherwise the other ranks would wait for it until the timeout.
   Result<Bytes> own = endpoint ? keys->second((*endpoint)->address()) : endpoint.status();
   auto addresses = bootstrap_.allgather(own ? *own : Bytes(), options_.create_timeout);
   if (!own) return own.status();
@@ -383,7 +384,8 @@ Result<engine::ClockComparison> CommunicatorImpl::Creation::compare_clocks(Nanos
   if (made_.size() == 1) return comparison;
   const Status status = guarded([&] { return exchange_clocks(comparison, timeout); });
   if (status.ok()) return comparison;
-  // A failed exchange may still write to `comparison`, so it is ended before this function returns.
+  // A failed exchange may still write to `comparison`, so the exchange is ended before this
+  // function returns.
   end_operations(*made_.context_, status);
   return status;
 }

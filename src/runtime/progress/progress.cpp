@@ -98,8 +98,8 @@ void Progress::acquire() {
   take(lock);
 }
 
-/// Takes the free engine and unlocks. If the progress thread sleeps on the network, it need not
-/// wake, because this thread now handles what arrives.
+/// Takes the free engine and releases the lock. If the progress thread sleeps on the network, it
+/// need not wake, because this thread now handles what arrives.
 void Progress::take(EngineOwnership::Lock& lock) {
   const bool watched = ownership_.state().watch == Watch::armed;
   ownership_.apply(EngineEvent::application_takes);
@@ -159,7 +159,7 @@ bool Progress::with_inline_engine(engine::CommunicatorContext& context, Step&& s
   return true;
 }
 
-// ---- starting -----------------------------------------------------------------------------------
+// ---- starting operations ------------------------------------------------------------------------
 
 void Progress::hand_over(engine::CommunicatorContext& context,
                          std::unique_ptr<engine::Operation> operation) {
@@ -206,13 +206,14 @@ void Progress::go_on(engine::CommunicatorContext& context,
   if (operation) hand_over(context, std::move(operation));
 }
 
-// ---- waiting ------------------------------------------------------------------------------------
+// ---- waiting for completions --------------------------------------------------------------------
 
 /// Polls a slot exchange for at most kInlineSpin, and only while the engine has nothing else to do.
 /// Returns true if the collective is complete.
 bool Progress::spin_inline(const engine::Completion& completion, Instant deadline) {
-  const Instant end = std::min(deadline, now() + YieldPolicy::kInlineSpin);
-  for (Instant at = now(); at < end; at = now()) {
+  Instant turn_since = now();
+  const Instant end = std::min(deadline, turn_since + YieldPolicy::kInlineSpin);
+  for (Instant at = turn_since; at < end; at = now()) {
     engine::CommunicatorContext* const context = completion.inline_poll_context;
     if (context == nullptr) break;
     bool goes_on = false;
@@ -220,7 +221,9 @@ bool Progress::spin_inline(const engine::Completion& completion, Instant deadlin
     if (is_done(completion) || !with_inline_engine(*context, step) || is_done(completion) ||
         !goes_on)
       break;
+    if (at - turn_since < yields_.yield_interval()) continue;
     ::sched_yield();
+    turn_since = now();
   }
   return is_done(completion);
 }
@@ -288,6 +291,7 @@ void Progress::own_until(const engine::Completion& completion, Instant deadline)
       if (at - turn_since < yields_.yield_after(slept, engine_)) continue;
     }
     if (at - idle_since < yields_.spin(slept, engine_)) {
+      if (at - turn_since < yields_.yield_interval()) continue;
       ::sched_yield();
       turn_since = now();
     } else {

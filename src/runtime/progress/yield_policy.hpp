@@ -22,6 +22,9 @@ struct CoreTimes {
   /// together, the thread yields after any work instead: at the start of a collective every rank of
   /// a core has data to send, and the slowest start delays all ranks.
   Nanoseconds first_yield_after = Nanoseconds::max();
+  /// Time of polling without work between two yields. A yield is a system call, which lasts as long
+  /// as several polls and delays what arrives meanwhile.
+  Nanoseconds yield_interval{};
   /// Share of the time, 0 to 1, that the thread may spend at real-time priority.
   double realtime_share = 0;
 };
@@ -36,6 +39,8 @@ class YieldPolicy {
     if (slept) return times_.yield_after;
     return engine.begins_together() ? Nanoseconds(0) : times_.first_yield_after;
   }
+  /// Time of polling without work after which a waiting thread yields. Any thread.
+  Nanoseconds yield_interval() const { return times_.yield_interval; }
   /// Time of polling without work after which a waiting thread sleeps. Owner of the engine only.
   Nanoseconds spin(bool slept, const EnginePoller& engine) const {
     if (engine.only_slot_exchanges()) return kInlineSpin;
@@ -46,8 +51,7 @@ class YieldPolicy {
   bool yields_after_start() { return predictor_.begun(); }
   void on_wait() { predictor_.waits(); }
 
-  /// Time for which a thread polls in a slot exchange until the peers have published their blocks;
-  /// the thread yields after each poll.
+  /// Time for which a thread polls in a slot exchange until the peers have published their blocks.
   static constexpr Nanoseconds kInlineSpin{200'000};
 
  private:
