@@ -19,9 +19,11 @@ constexpr std::uint32_t kFewRanks = 16;
 constexpr std::uint64_t kSlotExchangeBytes = 64 * 1024;
 constexpr std::uint64_t kEntryBytes = 16 * 1024;
 constexpr std::uint64_t kLongBytes = 64 * 1024;
+constexpr std::uint64_t kHalvedBytes = 256 * 1024;
 constexpr std::string_view kOneDatagram = "short: each sender multicasts once, in one round";
 constexpr std::string_view kOneSlotExchange =
     "short: each rank writes once, into a slot that all others read";
+constexpr std::string_view kOrderedRounds = "log2 P rounds, folded in rank order";
 constexpr std::string_view kOneRing = "written once, into a ring that all others read";
 constexpr std::string_view kAutomatic = "automatic";
 constexpr std::string_view kDevices[] = {"ip", "host"};
@@ -223,17 +225,16 @@ ChoiceTable ChoiceTable::defaults() {
       rule(Collective::scatter, kAny, "linear", "long messages: no byte is sent twice"),
       rule(Collective::alltoall, 256, "bruck", "short messages: log2 P rounds, packed"),
       rule(Collective::alltoall, kAny, "pairwise", "one sender per receiver at a time"),
-      rule(Collective::reduce, 256 * 1024, "binomial_ordered",
-           "log2 P rounds, folded in rank order"),
+      rule(Collective::reduce, kHalvedBytes, "binomial_ordered", kOrderedRounds),
       on("ip", kAnyRanks,
          rule(Collective::reduce, kAny, "rabenseifner",
               "long messages: no rank sends or receives more than two blocks, in rank order")),
-      rule(Collective::reduce, kAny, "binomial_ordered", "log2 P rounds, folded in rank order"),
+      rule(Collective::reduce, kAny, "binomial_ordered", kOrderedRounds),
       rule(Collective::reduce_scatter, kSmallBytes, "halving", "short messages: log2 P rounds"),
       rule(Collective::reduce_scatter, kAny, "ring", "long messages: each link is used evenly"),
       rule(Collective::allreduce, kSmallBytes, "recursive_doubling",
            "short messages: log2 P rounds, folded in rank order"),
-      rule(Collective::allreduce, 256 * 1024, "rabenseifner",
+      rule(Collective::allreduce, kHalvedBytes, "rabenseifner",
            "2 log2 P rounds, fewest bytes, folded in rank order"),
       rule(Collective::allreduce, kAny, "ring", "fewest bytes, each link is used evenly"),
       rule(Collective::gatherv, kAny, "linear", "blocks of any sizes: no byte is sent twice"),

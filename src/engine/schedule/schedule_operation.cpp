@@ -60,7 +60,7 @@ std::uint64_t unexpected_bound(const schedule::Schedule& schedule, const schedul
     bytes = 0;
     for (const std::uint64_t size : blocks.sizes_bytes) bytes += size;
   } else if (varies(purpose.collective)) {
-    bytes = UINT64_MAX;  // each rank knows other sizes, so all use the largest bound
+    bytes = UINT64_MAX;  // the ranks know different sizes, so all use the largest bound
   } else if (purpose.collective == schedule::Collective::gather ||
              purpose.collective == schedule::Collective::scatter) {
     bytes *= purpose.ranks;
@@ -224,7 +224,7 @@ void ScheduleOperation::issue(Instant now, TaskIndex at) {
       copy(at);
       return;
     case TaskKind::reduce:
-      reduce(task, place(filled.source), place(filled.target));
+      reduce(task, memory_.at(filled.source), memory_.at(filled.target));
       complete(at);
       return;
     default:
@@ -235,27 +235,27 @@ void ScheduleOperation::issue(Instant now, TaskIndex at) {
 }
 
 void ScheduleOperation::copy(TaskIndex at) {
-  const std::span<const std::byte> source = place(space_->filled[at].source);
+  const std::span<const std::byte> source = memory_.at(space_->filled[at].source);
   if (may_take_long(at)) {
     space_->copies.push_back(at);
     ++context().counters().copies_overlapped;
     return;
   }
   if (!source.empty())
-    std::memmove(place(space_->filled[at].target).data(), source.data(), source.size());
+    std::memmove(memory_.at(space_->filled[at].target).data(), source.data(), source.size());
   complete(at);
 }
 
 /// True if a task is a long copy for which no other task waits.
 bool ScheduleOperation::may_take_long(TaskIndex at) {
-  const std::span<const std::byte> source = place(space_->filled[at].source);
+  const std::span<const std::byte> source = memory_.at(space_->filled[at].source);
   if (source.size() <= PacedCopy::kSliceBytes) return false;
   const schedule::Schedule& schedule = *call_.schedule;
   const schedule::Queue& queue = schedule.queues()[schedule.tasks()[at].queue];
   if (!schedule.dependents(at).empty() || queue.kind != schedule::QueueKind::free ||
       queue.completions != schedule::kNoIndex)
     return false;
-  const std::byte* const target = place(space_->filled[at].target).data();
+  const std::byte* const target = memory_.at(space_->filled[at].target).data();
   return target + source.size() <= source.data() || source.data() + source.size() <= target;
 }
 
@@ -263,7 +263,7 @@ bool ScheduleOperation::copy_on(Instant now) {
   std::vector<TaskIndex>& copies = space_->copies;
   if (copies.empty()) return false;
   const schedule::FilledTask& filled = space_->filled[copies.front()];
-  if (!copy_.pending()) copy_.begin(place(filled.source), place(filled.target));
+  if (!copy_.pending()) copy_.begin(memory_.at(filled.source), memory_.at(filled.target));
   const bool other_work = space_->board.completed() + copies.size() < space_->board.total();
   const bool copied = copy_.go_on(now, other_work);
   if (!copy_.pending()) {
@@ -291,7 +291,7 @@ void ScheduleOperation::send(Instant now, TaskIndex at) {
   const schedule::FilledTask& filled = space_->filled[at];
   if (filled.transfer == Transfer::eager) {
     ++context().counters().messages_eager;
-    context().messages().send_data(now, task.peer, epoch(), task.slot, place(filled.source),
+    context().messages().send_data(now, task.peer, epoch(), task.slot, memory_.at(filled.source),
                                    priority());
     complete(at);
     return;
@@ -314,7 +314,7 @@ void ScheduleOperation::transfer(Instant now, TaskIndex at) {
       context().endpoint().post(now, {.opcode = device::Opcode::write_immediate,
                                       .peer = task.peer,
                                       .work_id = std::uint64_t{epoch()} << 32 | at,
-                                      .local = place(space_->filled[at].source),
+                                      .local = memory_.at(space_->filled[at].source),
                                       .remote_key = {clear.key},
                                       .remote_offset = clear.offset,
                                       .immediate = std::uint64_t{epoch()} << 32 | task.slot,
@@ -348,7 +348,8 @@ void ScheduleOperation::receive(Instant now, TaskIndex at, std::size_t arrival) 
   if (filled.transfer == Transfer::eager) {
     if (!state.arrived) return;
     if (!state.unexpected.empty())
-      std::memcpy(place(filled.target).data(), state.unexpected.data(), state.unexpected.size());
+      std::memcpy(memory_.at(filled.target).data(), state.unexpected.data(),
+                  state.unexpected.size());
     complete(at);
     return;
   }
@@ -395,7 +396,7 @@ void ScheduleOperation::fold_arrived_keys(TaskIndex at) {
     if (!space_->arrivals[arrival].arrived) return;
     const bool eager = filled.transfer == Transfer::eager;
     reduce(task, eager ? space_->arrivals[arrival].unexpected : space_->keyed[arrival],
-           place(filled.target));
+           memory_.at(filled.target));
     ++folded;
   }
   complete(at);
@@ -415,12 +416,16 @@ void ScheduleOperation::on_data(Instant now, Rank from, std::uint32_t slot,
     on_clear_to_send(now, from, slot & ~schedule::kCtsSlots, payload);
     return;
   }
+  if (const auto arrival = awaited_arrival(from, slot)) accept(*arrival, payload);
+}
+
+/// Returns the index of a message in Schedule::arrivals(). If this rank does not expect the
+/// message, returns nothing and fails the communicator.
+std::optional<std::size_t> ScheduleOperation::awaited_arrival(Rank from, std::uint32_t slot) {
   const auto arrival = call_.schedule->arrival_of(from, slot);
-  if (!arrival || space_->arrivals[*arrival].arrived) {
-    reject(from, slot, "a message that this rank does not expect");
-    return;
-  }
-  accept(*arrival, payload);
+  if (arrival && !space_->arrivals[*arrival].arrived) return arrival;
+  reject(from, slot, "a message that this rank does not expect");
+  return std::nullopt;
 }
 
 /// A message whose receive task was issued needs no copy: the device stores it in the target.
@@ -435,16 +440,11 @@ std::optional<std::span<std::byte>> ScheduleOperation::place_of(Rank from, std::
       state.posted && !state.arrived && call_.schedule->tasks()[task].kind == TaskKind::recv &&
       filled.transfer == Transfer::eager && filled.target.size_bytes == payload_bytes;
   if (!awaited) return std::nullopt;
-  return place(filled.target);
+  return memory_.at(filled.target);
 }
 
 void ScheduleOperation::on_placed(Instant, Rank from, std::uint32_t slot) {
-  const auto arrival = call_.schedule->arrival_of(from, slot);
-  if (!arrival || space_->arrivals[*arrival].arrived) {
-    reject(from, slot, "a message that this rank does not expect");
-    return;
-  }
-  arrived(*arrival);
+  if (const auto arrival = awaited_arrival(from, slot)) arrived(*arrival);
 }
 
 void ScheduleOperation::accept(std::size_t arrival, std::span<const std::byte> payload) {
@@ -461,7 +461,7 @@ void ScheduleOperation::accept(std::size_t arrival, std::span<const std::byte> p
   if (!to_its_place) {
     state.unexpected.assign(payload.begin(), payload.end());
   } else if (!payload.empty()) {
-    std::memcpy(place(filled.target).data(), payload.data(), payload.size());
+    std::memcpy(memory_.at(filled.target).data(), payload.data(), payload.size());
   }
   arrived(arrival);
 }
@@ -557,7 +557,7 @@ void ScheduleOperation::prepare_contribution() {
 
 void ScheduleOperation::finish_reduction() {
   if (!reducer_ || result_.size_bytes == 0) return;
-  reducer_->finish(place(result_).data(), result_.size_bytes / element_bytes(reducer_->type()),
+  reducer_->finish(memory_.at(result_).data(), result_.size_bytes / element_bytes(reducer_->type()),
                    context().size());
 }
 

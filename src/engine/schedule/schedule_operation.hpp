@@ -92,6 +92,7 @@ class ScheduleOperation final : public Operation {
   void fold_arrived_keys(TaskIndex task);
   void on_clear_to_send(Instant now, Rank from, std::uint32_t slot,
                         std::span<const std::byte> payload);
+  std::optional<std::size_t> awaited_arrival(Rank from, std::uint32_t slot);
   void accept(std::size_t arrival, std::span<const std::byte> payload);
   void arrived(std::size_t arrival);
   void reduce(const schedule::Task& task, std::span<const std::byte> source,
@@ -99,7 +100,6 @@ class ScheduleOperation final : public Operation {
   void prepare_contribution();
   void finish_reduction();
 
-  std::span<std::byte> place(const schedule::Extent& extent) { return memory_.at(extent); }
   void reject(Rank from, std::uint32_t slot, const std::string& what);
 
   ScheduleCall call_;
