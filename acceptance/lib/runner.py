@@ -36,7 +36,8 @@ def parse_arguments(arguments):
     parser.add_argument("--timeout-hours", type=float, default=6, help="limit of one program (default: %(default)s)")
     parser.add_argument("--list", action="store_true", help="print the programs and their state on this commit")
     parser.add_argument("--report", action="store_true",
-                        help="write the tables from the results on this commit and run nothing")
+                        help="write the tables from the results on this commit, and the recorded results of other commits for "
+                             "programs without one, and run nothing")
     parser.add_argument("--tables", action="store_true", help=f"write the tables again from {JSON_IN_TREE}")
     parser.add_argument("--check", action="store_true",
                         help=f"fail if a table differs from what {JSON_IN_TREE} and the docstrings give")
@@ -72,12 +73,8 @@ class Run:
     def take_recorded(self):
         """Takes the results on this commit that the tree records and this machine lacks, so that a
         run can continue on another machine."""
-        path = os.path.join(self.root, JSON_IN_TREE)
-        stored = common.read_json(path) if os.path.exists(path) else {"commit": None}
-        if stored["commit"] != self.commit:
-            return
-        for name, record in stored["programs"].items():
-            if record is not None and not os.path.exists(self.path(name, ".json")):
+        for name, record in recorded(self.root).items():
+            if record["commit"] == self.commit and not os.path.exists(self.path(name, ".json")):
                 write_json(self.path(name, ".json"), record)
 
     def path(self, program, suffix):
@@ -145,45 +142,56 @@ def write_json(path, content):
     os.replace(path + ".part", path)
 
 
-def texts(root, records, commit):
+def texts(root, records):
     """{file: text between its markers}. README.md keeps its text until there are results for it."""
     index = {"acceptance/README.md": results.index(root, records)}
-    headlines = results.headlines(records, commit)
+    headlines = results.headlines(records)
     return {**index, "README.md": headlines} if headlines else index
 
 
-def write_tables(root, records, commit):
+def write_tables(root, records):
     """Writes all files and tables of the tree that are generated from results."""
-    if commit:
-        write_json(os.path.join(root, JSON_IN_TREE), {"commit": commit, "programs": records})
+    known = {name: record for name, record in records.items() if record is not None}
+    if known:
+        write_json(os.path.join(root, JSON_IN_TREE), {"programs": known})
         with open(os.path.join(root, REPORT_IN_TREE), "w", encoding="utf-8") as file:
-            file.write(results.report(records, commit))
-    for name, text in texts(root, records, commit).items():
+            file.write(results.report(records))
+    for name, text in texts(root, records).items():
         if not results.fill(os.path.join(root, name), text):
             print(f"{name} has no {results.BEGIN} ... {results.END}: not filled")
 
 
-def recorded(root, names):
-    """(commit, records) of the results in the tree; no records before the first run."""
+def recorded(root):
+    """{program: its latest result}, of any commit, as the tree records them."""
     path = os.path.join(root, JSON_IN_TREE)
-    if not os.path.exists(path):
-        return "", {name: None for name in names}
-    stored = common.read_json(path)
-    return stored["commit"], {name: stored["programs"].get(name) for name in names}
+    stored = common.read_json(path)["programs"] if os.path.exists(path) else {}
+    return {name: record for name, record in stored.items() if record is not None}
 
 
-def check(root, names):
+def with_recorded(root, records):
+    """A record for every program of the tree, the latest of `records` and the recorded ones; None if there is none. One
+    that has no verdict and no parts replaces no other."""
+    stored = recorded(root)
+
+    def latest(name):
+        found = [record for record in (records.get(name), stored.get(name)) if record]
+        return max(found, key=lambda record: (results.was_run(record) or bool(record.get("parts")), record["date"]), default=None)
+
+    return {name: latest(name) for name in results.programs(root)}
+
+
+def check(root):
     """The files with tables that differ from what results and docstrings give."""
-    commit, records = recorded(root, names)
+    records = with_recorded(root, {})
     wrong = []
-    for name, text in texts(root, records, commit).items():
+    for name, text in texts(root, records).items():
         with open(os.path.join(root, name), encoding="utf-8") as file:
             content = file.read()
         if results.BEGIN in content and f"{results.BEGIN}\n\n{text}\n\n{results.END}" not in content:
             wrong.append(name)
-    if commit:
+    if any(records.values()):
         with open(os.path.join(root, REPORT_IN_TREE), encoding="utf-8") as file:
-            if file.read() != results.report(records, commit):
+            if file.read() != results.report(records):
                 wrong.append(REPORT_IN_TREE)
     return wrong
 
@@ -224,13 +232,12 @@ def execute_all(run, chosen, options):
 def main(root, arguments):
     options = parse_arguments(arguments)
     if options.check:
-        wrong = check(root, results.programs(root))
+        wrong = check(root)
         for name in wrong:
             print(f"{name} differs from results and docstrings: run acceptance/run --tables")
         return 1 if wrong else 0
     if options.tables:
-        commit, records = recorded(root, results.programs(root))
-        write_tables(root, records, commit)
+        write_tables(root, with_recorded(root, {}))
         return 0
     run = Run(root, commit_of(root, options))
     with only_runner(root) if not options.list else contextlib.nullcontext():
@@ -247,10 +254,9 @@ def main(root, arguments):
             return 0
         report_path = os.path.join(run.folder, "acceptance.md")
         with open(report_path, "w", encoding="utf-8") as file:
-            file.write(results.report(records, run.commit))
+            file.write(results.report(records))
         if options.report or not options.programs:
-            # An older commit may lack programs of this tree, which then count as not run.
-            write_tables(root, {name: records.get(name) for name in results.programs(root)}, run.commit)
+            write_tables(root, with_recorded(root, records))
             report_path = os.path.join(root, REPORT_IN_TREE)
-    print(f"{results.summary({name: records[name] for name in chosen}, run.commit)}\nAll bars: {report_path}")
+    print(f"{results.summary({name: records[name] for name in chosen})}\nAll bars: {report_path}")
     return 0 if all(results.was_run(records[name]) for name in chosen) else 1

@@ -213,6 +213,20 @@ class Runner(Repository):
         self.assertIn("1 of 2 programs run", self.read("docs/results/acceptance.md"))
         self.assertEqual(self.read("README.md"), f"before\n{results.BEGIN}\n{results.END}\nafter\n")  # has no figures yet
 
+    def test_program_not_run_on_a_newer_commit_keeps_its_result_with_the_older_commit(self):
+        self.program("one/holds", HOLDS)
+        self.program("two/holds", HOLDS)
+        old = self.commit()
+        self.assertEqual(self.run_acceptance().returncode, 0)
+        self.program("two/holds", MISSES)
+        new = self.commit()
+        self.run_acceptance("two")
+        self.run_acceptance("--report")
+        report = self.read("docs/results/acceptance.md")
+        self.assertIn(f"Acceptance at {old[:12]}, {new[:12]}: 2 of 2 programs run, 1 of 3 bars held.", report)
+        self.assertIn(f"At {old[:12]}: one/holds.\nAt {new[:12]}: two/holds.\n", report)
+        self.assertEqual(self.run_acceptance("--check").returncode, 0)
+
     def test_unknown_name_lists_the_programs(self):
         self.program("one/holds", HOLDS)
         self.commit()
