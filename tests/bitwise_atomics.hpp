@@ -1,4 +1,4 @@
-// The pseudocode of the masked atomics, bit by bit [OFED-AT]: the reference of their tests.
+// Masked atomics computed bit by bit by the pseudocode of [OFED-AT], as a reference for tests.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace tutti::test {
 
-/// The sum of a fetch-and-add. The pseudocode answers with this sum and leaves the word as it was;
-/// here the answer is the old value, as of every atomic, and the word becomes the sum.
+/// Returns the sum of a fetch-and-add. The pseudocode answers with this sum and does not change the
+/// word; in Tutti, the answer is the old value and the word becomes the sum.
 inline std::uint64_t fetch_add_by_bits(std::uint64_t va, const AtomicOperands& operands,
                                        unsigned bits = 64) {
   std::uint64_t sum = 0;

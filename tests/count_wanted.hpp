@@ -1,4 +1,4 @@
-// The size of a random test: an environment variable sets more for a long run, or fewer.
+// The size of a random test, which an environment variable can raise for a long run, or lower.
 #pragma once
 
 #include <cstdint>

@@ -20,8 +20,8 @@ inline void change_field(Bytes& bytes, Random& random) {
   struct Field {
     std::size_t at, size;
   };
-  // The header's kind and version, subgroup, communicator, source, epoch, PSN, counter and tag;
-  // then the two words behind the header.
+  // Offset and size of the kind and version, subgroup, communicator, source, epoch, PSN, counter
+  // and tag in the header, then of the two words behind the header.
   constexpr Field kFields[] = {{0, 1},  {1, 1},  {2, 2},  {4, 4},  {8, 4},
                                {12, 4}, {16, 8}, {24, 8}, {32, 4}, {36, 4}};
   const Field field = kFields[random.below(std::size(kFields))];
@@ -56,7 +56,7 @@ inline Bytes change(const Bytes& one, const Bytes& other, Random& random) {
     case 3:
       bytes.resize(random.below(bytes.size()));
       break;
-    case 4:  // longer by zeros, which hashes pad with, or by other bytes
+    case 4:  // longer by zeros, with which hashes pad their input, or by other bytes
       bytes.resize(bytes.size() + 1 + random.below(64),
                    static_cast<std::byte>(random.below(2) * random.next()));
       break;

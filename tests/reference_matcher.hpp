@@ -1,4 +1,4 @@
-// The rules of tag matching as a plain search: the reference of their tests.
+// Tag matching by a plain search, as a reference for tests of the matcher.
 #pragma once
 
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Says whether this build has a sanitizer, which slows calls, keeps freed memory and makes system
-// calls.
+// Tells whether this build has a sanitizer. A sanitizer slows calls, keeps freed memory and makes
+// system calls.
 #pragma once
 
 namespace tutti::test {

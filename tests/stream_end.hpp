@@ -1,4 +1,4 @@
-// The end of a connection, as a stranger at a door sees it.
+// Detects, on the side of a stranger, that a door has ended the connection.
 #pragma once
 
 #include <array>

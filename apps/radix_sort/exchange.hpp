@@ -46,7 +46,7 @@ class Exchange {
   std::string algorithm_;
   std::vector<std::byte> send_;
   std::vector<std::byte> receive_;
-  /// Offset and size, in bytes, of the keys for or from one rank in the buffer.
+  /// Offset and size, in bytes, of the keys for one rank in `parts`, or from one in `arrived`.
   struct Part {
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;

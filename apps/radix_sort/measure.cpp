@@ -86,7 +86,7 @@ class Measurement {
     row_.passes = sorter_->passes();
     const int all = options_->warmup + options_->iterations;
     for (int i = 0; i < all; ++i) {
-      // The variant that runs first alternates, so that neither profits from the order.
+      // The two variants take turns to run first, so that neither variant profits from the order.
       const bool turned = i % 2 == 1;
       for (const Variant variant : {turned ? Variant::overlapped : Variant::blocking,
                                     turned ? Variant::blocking : Variant::overlapped}) {

@@ -20,7 +20,7 @@ struct Timings {
   /// Duration of each phase in each sort, averaged over the ranks, in ns.
   std::array<std::vector<std::int64_t>, kPhases> phases_ns;
 
-  /// For each pass, the shortest time of any rank in the Allgather; summed over the passes of a
+  /// Shortest time that any rank spent in the Allgather of a pass, summed over the passes of each
   /// sort, in ns. This time contains no wait for late ranks, so overlap can hide all of it.
   std::vector<std::int64_t> least_allgather_ns;
 

@@ -23,8 +23,8 @@ namespace {
 
 constexpr Nanoseconds kExchangeTimeout = std::chrono::seconds(60);
 
-/// The error text if no collective has an algorithm of this name, otherwise "". A later call checks
-/// that its own collective has the algorithm.
+/// The error text if no collective has an algorithm of this name, otherwise "". The later call of a
+/// collective checks whether that collective has the algorithm.
 std::string check_algorithm(const std::string& name) {
   std::set<std::string> known{"automatic", "ring", "hierarchical", "in_network", "in_network_ring"};
   for (const auto& entry : collectives::algorithms()) known.emplace(entry.name);

@@ -27,7 +27,7 @@ constexpr std::int64_t kLongestLeadNs = 100'000'000;
 constexpr std::size_t kLargestSize = std::size_t{1} << 30;
 constexpr int kAttemptsPerIteration = 3;
 constexpr int kCallsPerLoop = 100;
-/// Bytes of all messages of a stream, as far as the bounds of their number permit.
+/// Bytes of all messages of a stream together. Limits on the number of messages have precedence.
 constexpr std::size_t kStreamBytes = std::size_t{4} << 20;
 constexpr std::size_t kFewestInStream = 2;
 constexpr std::size_t kMostInStream = 64;
@@ -288,8 +288,8 @@ class Measurement {
       const auto work_ns = contender_.gather(work_ns_);
       if (!work_ns.empty()) attempt.work_ns = *std::max_element(work_ns.begin(), work_ns.end());
     }
-    // The check waits until all ranks have finished the collective, because it would take the core
-    // from a rank that still runs.
+    // The check waits until all ranks have finished the collective, because a check would take the
+    // core from a rank that still runs the collective.
     contender_.barrier();
     attempt.wrong_bytes = check();
     if (contender_.rank() != 0) return attempt;
@@ -399,8 +399,8 @@ struct Samples {
   std::int64_t wrong_bytes = 0;  ///< number of wrong bytes that this rank received
 };
 
-/// Runs repetitions until `wanted` of them had a common start of all ranks, or until too many were
-/// late. Rank 0 decides; it shares a start time of 0 to end the loop.
+/// Runs repetitions until `wanted` of them had a common start of all ranks, or until too many had
+/// a late start. Rank 0 decides; it shares a start time of 0 to end the loop.
 Samples sample(Measurement& measurement, Contender& contender, int wanted, std::int64_t& lead_ns) {
   Samples samples;
   while (true) {

@@ -43,10 +43,10 @@ class Contender {
   virtual void start(const Work& work, int lane);
   /// Waits for the end of all collectives that start() has started.
   virtual void finish();
-  /// Sends the `bytes` bytes at `data` to rank `to`, `count` times at once.
+  /// Sends the `bytes` bytes at `data` to rank `to`, `count` times without a wait in between.
   virtual void send(const std::byte* data, std::size_t bytes, int count, int to);
-  /// Receives `count` messages of `bytes` bytes from rank `from` at once; stores them one behind
-  /// the other at `data`.
+  /// Receives `count` messages of `bytes` bytes from rank `from`, all posted at the same time;
+  /// stores them one behind the other at `data`.
   virtual void receive(std::byte* data, std::size_t bytes, int count, int from);
   /// Returns the values of all ranks, in rank order, on rank 0, and an empty list on other ranks.
   /// This call is never part of a measurement.
@@ -65,7 +65,7 @@ struct Options {
   /// time over many calls in sequence. An operation with the prefix `overlap_` starts the
   /// collective, does work that takes as long as the collective alone, and then waits. In
   /// `loop_ping_pong` rank 0 and the last rank send each other a message; in `loop_stream` rank 0
-  /// sends the last rank many messages at once, and the last one answers with a short message.
+  /// sends the last rank many messages at once, and the last rank answers with a short message.
   std::vector<std::string> operations = {"none", "broadcast", "allgather"};
   std::vector<std::size_t> sizes = {
       65536};  ///< size of the vector (broadcast) or of each rank's block (allgather), in bytes

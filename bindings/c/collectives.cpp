@@ -56,7 +56,7 @@ struct Arguments {
                       buffer.block_bytes * buffer.blocks};
     return *this;
   }
-  /// Takes the sizes and offsets of the blocks of one buffer; false if an array is NULL.
+  /// Reads the sizes and offsets of the blocks of one buffer; false if an array is NULL.
   bool received_blocks(const uint64_t* sizes, const uint64_t* offsets, const Communicator& of) {
     return blocks("", sizes, offsets, of, call.sizes_bytes, call.offsets_bytes);
   }

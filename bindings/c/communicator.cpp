@@ -67,8 +67,8 @@ Status create(const tutti_comm_options_t* given, tutti_comm_t** comm, Make&& mak
   return {};
 }
 
-/// As create(), but for a communicator to which this rank may not belong. If the rank does not
-/// belong to it, *part is set to NULL.
+/// As create(), but for a communicator that may exclude this rank. If this rank is excluded, *part
+/// is set to NULL.
 template <typename Make>
 Status create_part(const tutti_comm_options_t* given, tutti_comm_t** part, Make&& make) {
   auto options = to_options(given);

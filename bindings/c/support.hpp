@@ -40,7 +40,7 @@ tutti_status_t guarded(Work&& work) noexcept {
 Status null_argument(const char* function, const char* argument);
 
 /// Reads an option structure of a caller that was compiled with any version of tutti.h. Fields that
-/// the caller's version lacks are 0. Error: the caller sets a field that this version does not
+/// the caller's version lacks are 0. Fails if the caller sets a field that this version does not
 /// know.
 template <typename T>
 Result<T> read_structure(const T* given, const char* name) {

@@ -50,7 +50,8 @@ WorkPointer TuttiBackend::recvAnysource(Tensors& tensors, int tag) {
 }
 
 void TuttiBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_for_all) {
-  // In this call a timeout of 0 fails at once. In other calls it selects the timeout of the group.
+  // In monitoredBarrier a timeout of 0 fails at once. In other calls it selects the timeout of the
+  // group.
   if (options.timeout.count() == 0)
     std::rethrow_exception(backend_error(
         c10::str("Rank ", group_->rank,

@@ -25,8 +25,8 @@ class CompletionPool {
   void complete(std::shared_ptr<Operation> operation);
   /// Ends the operation with a timeout unless it is done by the deadline.
   void watch(std::weak_ptr<Operation> operation, Clock::time_point deadline);
-  /// While a Guest exists, its thread, which is not in the pool, counts as a thread that runs
-  /// callbacks. stop() waits for such threads.
+  /// While a Guest exists, stop() waits for its thread, which is not in the pool, as for a thread
+  /// that runs callbacks.
   class Guest {
    public:
     Guest();

@@ -38,7 +38,7 @@ struct Plan {
   std::function<void(tutti_comm_t*)> steps;
   std::vector<at::Tensor> results;
 
-  /// "allreduce number 7"
+  /// Name in errors: "allreduce number 7".
   std::string what() const;
   bool is_message() const { return !calls.empty() && calls.front().is_message(); }
   bool is_empty() const { return calls.empty() && !steps; }
@@ -92,7 +92,7 @@ class Operation : public std::enable_shared_from_this<Operation> {
   void arm();
   bool is_marked_done();
   void finish_if_ended();
-  /// Gives the future its value once the operation is done. The caller holds no lock, because the
+  /// Sets the value of the future once the operation is done. The caller holds no lock, because the
   /// callbacks of the future run here.
   void settle();
   /// Ends the operation when all its requests have ended. The caller holds using_, or there are no

@@ -18,7 +18,7 @@ struct Reduction {
   std::uint32_t operation = TUTTI_SUM;
   std::array<std::byte, 8> factor{};    ///< factor of TUTTI_PREMULTIPLIED_SUM, as one element
   double factor_value = 1;              ///< value of `factor`
-  at::ScalarType element = at::kFloat;  ///< element type of torch that `type` stands for
+  at::ScalarType element = at::kFloat;  ///< torch's element type, which is mapped to `type`
 
   tutti_reduction_t view() const {
     return {sizeof(tutti_reduction_t), type, operation, factor.data()};

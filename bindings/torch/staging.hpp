@@ -1,4 +1,5 @@
-// Gives libtutti contiguous memory for tensors: the memory of the tensor itself, or of a copy.
+// Provides libtutti with contiguous memory for tensors: the memory of the tensor itself, or of a
+// copy.
 #pragma once
 
 #include <ATen/ATen.h>

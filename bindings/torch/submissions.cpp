@@ -54,8 +54,8 @@ void Submissions::add_worker() {
   // The thread is detached, because it may still wait for other ranks when the group is destroyed.
   std::thread([self = shared_from_this()]() mutable {
     const CompletionPool::Guest guest;
-    // The reference `self` is released before `guest` is destroyed, because the release may free
-    // tensors of Python.
+    // `self` is released while `guest` still exists: the release may free tensors of Python, and
+    // CompletionPool::stop() must wait for this.
     std::exchange(self, nullptr)->work();
   }).detach();
 }

@@ -62,7 +62,7 @@ class Submissions : public std::enable_shared_from_this<Submissions> {
   c10::intrusive_ptr<c10d::Store> store_;
   /// Guards the fields below, and the order of calls of libtutti.
   std::mutex mutex_;
-  /// Exchange of the communicator's creation while this is under way; otherwise null.
+  /// Exchange of the communicator's creation while the creation is under way; otherwise null.
   std::shared_ptr<StoreExchange> exchange_;
   std::shared_ptr<Communicator> communicator_;
   std::deque<std::shared_ptr<Operation>> queue_;

@@ -235,9 +235,9 @@ class TUTTI_EXPORT Communicator {
   Result<Request> allreduce(std::span<const std::byte> own, std::span<std::byte> result,
                             const Reduction& reduction, const CollectiveOptions& options = {});
 
-  // Forms with blocks of different sizes. Rank r's block has sizes_bytes[r] bytes and begins at
-  // byte offsets_bytes[r] of the buffer that holds all blocks. The arrays have size() entries and
-  // are read only during the call. All ranks must agree on the size of each block.
+  // Collectives with blocks of different sizes. Rank r's block has sizes_bytes[r] bytes and begins
+  // at byte offsets_bytes[r] of the buffer that holds all blocks. The arrays have size() entries
+  // and are read only during the call. All ranks must agree on the size of each block.
 
   /// Gather with blocks of different sizes. Ranks other than the root pass empty arrays.
   Result<Request> gatherv(std::span<const std::byte> own, std::span<std::byte> all,
@@ -260,8 +260,8 @@ class TUTTI_EXPORT Communicator {
                             std::span<const std::uint64_t> offsets_bytes,
                             const CollectiveOptions& options = {});
   /// Reduce-Scatter with blocks of different sizes; the arrays describe `all` and must be equal on
-  /// all ranks. Each block is folded in an order that depends on its rank only. In place, `own` is
-  /// this rank's block of `all`.
+  /// all ranks. The order in which a block is folded depends only on the rank that receives it. In
+  /// place, `own` is this rank's block of `all`.
   Result<Request> reduce_scatterv(std::span<const std::byte> all,
                                   std::span<const std::uint64_t> sizes_bytes,
                                   std::span<const std::uint64_t> offsets_bytes,

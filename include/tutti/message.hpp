@@ -20,7 +20,7 @@ struct MessageOptions {
   /// asleep.
   bool will_wait = false;
   /// Priority of the data that this rank sends. A long message has normal priority instead, because
-  /// the receiver reads it.
+  /// the receiver fetches it by READ.
   Priority priority = Priority::normal;
 };
 

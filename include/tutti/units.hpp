@@ -38,7 +38,7 @@ struct Instant {
   }
 };
 
-/// An instant later than all others, which stands for "no deadline".
+/// An instant later than all others, which means "no deadline".
 inline constexpr Instant kNever{INT64_MAX};
 
 }  // namespace tutti

@@ -15,8 +15,8 @@
 
 namespace tutti::device::sim {
 
-/// Creates connections on demand; all of them share one timer. The queues of the connections have
-/// the numbers from `first_queue` on in the NIC port.
+/// Creates connections on demand; all of them share one timer. In the NIC port, the queues of the
+/// connections have consecutive numbers from `first_queue` on.
 class ConnectionSet final : public Connections {
  public:
   /// `port` and `nic` must outlive this object. `tap`, the hook for faults of frames, may be null.
@@ -24,8 +24,8 @@ class ConnectionSet final : public Connections {
                 std::uint32_t first_queue, std::shared_ptr<FrameTap> tap);
 
   Status post(Instant now, const WorkRequest& request) override;
-  /// If the host's worker serves the connections, this processes the packets that have arrived and
-  /// the timers that are due.
+  /// If the host's worker serves the connections, poll() also processes the packets that have
+  /// arrived and the timers that are due.
   std::size_t poll(Instant now, std::span<Completion> completions) override;
   void watch(Rank peer, bool on) override;
   bool quiet() const override;

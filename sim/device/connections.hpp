@@ -1,5 +1,6 @@
-// The reliable connections of a simulated endpoint, as the endpoint uses them. NicSettings says
-// whether the NIC runs them (ConnectionSet) or the software of the host (SoftwareConnections).
+// The reliable connections of a simulated endpoint, as the endpoint uses them. Depending on
+// NicSettings, the NIC runs the connections (ConnectionSet) or the software of the host does
+// (SoftwareConnections).
 #pragma once
 
 #include <cstddef>
@@ -40,7 +41,8 @@ class Connections {
   /// queue has more to send.
   virtual bool transmit(std::uint32_t at) = 0;
   virtual void on_timer() {}
-  /// The instant from which the host can see the first completion or packet; kNever without one.
+  /// The instant from which the host can see the first completion or packet; kNever if there is
+  /// neither.
   virtual Instant next_visible() const = 0;
   virtual void add_to(EndpointCounters&) const {}
   /// Releases all payloads.

@@ -29,7 +29,7 @@ class SimEndpoint final : public Endpoint {
   const Capabilities& capabilities() const override { return capabilities_; }
   std::vector<std::byte> address() const override;
   /// Checks that all peers have the same chunk size and number of staging chunks as this endpoint.
-  /// A simulation whose NICs all have the same settings need not call it.
+  /// A simulation whose NICs all have the same settings need not call connect().
   Status connect(std::span<const std::vector<std::byte>> addresses) override;
   Status use_secret(std::span<const std::byte> secret) override {
     return connections_->use_secret(secret);
@@ -79,7 +79,7 @@ class SimEndpoint final : public Endpoint {
   Instant next_completion() const { return connections_->next_visible(); }
   Instant next_chunk() const;
 
-  /// Whether a multicast that is queued in the NIC has still to read from this memory.
+  /// Whether a multicast that is queued in the NIC has still to read from `memory`.
   bool sends_from(std::span<const std::byte> memory) const;
 
   /// Sends up to one burst of a queue and returns whether the queue has more to send. Queue numbers

@@ -19,7 +19,7 @@ struct GroupFault {
   Kind kind = Kind::expired;
   tutti::sim::HostId host{};
   Instant at{};
-  Nanoseconds length{0};  ///< 0: for ever
+  Nanoseconds length{0};  ///< duration of the fault; 0: for ever
 
   friend bool operator==(const GroupFault&, const GroupFault&) = default;
 };

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::uint32_t kWords = 8;
 
-/// Computes a tag over header and payload, which stands for the CRC that hardware would check.
+/// Computes a tag over header and payload, in place of the CRC that hardware would check.
 std::uint64_t tag_of(const std::byte* header, std::span<const std::byte> payload) {
   std::uint64_t state[3];
   static_assert(sizeof state == wire::kTagOffset);
@@ -137,7 +137,7 @@ std::size_t SimMulticastQueuePair::poll(std::span<ReceivedChunk> chunks) {
       chunk.payload = staged.payload->bytes().subspan(wire::kHeaderBytes);
     } else {
       chunk.header = nullptr;
-      // If bytes are not carried, any non-null address can stand for the payload.
+      // If bytes are not carried, any non-null address serves as the address of the payload.
       chunk.payload = {reinterpret_cast<const std::byte*>(this), staged.size_bytes};
     }
   }
@@ -158,8 +158,8 @@ bool SimMulticastQueuePair::copy_and_verify(const ReceivedChunk& chunk, std::byt
       nic_->placed_check += placement_check(destination, chunk.payload.size());
     }
   } else {
-    // Copies the bytes to their destination before it verifies them, as a real receiver that copies
-    // does.
+    // Copies the bytes to their destination first and then verifies them, as a real receiver with
+    // staging does.
     if (destination != nullptr && !chunk.payload.empty()) {
       std::memcpy(destination, chunk.payload.data(), chunk.payload.size());
     }

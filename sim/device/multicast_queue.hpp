@@ -34,8 +34,8 @@ struct MulticastBurst {
   std::span<const std::byte> data;
 };
 
-/// Allocates a payload that holds the header, the bytes and a tag over both, with one reference for
-/// each of `references` receivers.
+/// Allocates a payload that contains the header, the bytes and a tag over both, with one reference
+/// for each of `references` receivers.
 Payload* make_chunk(PayloadStore& payloads, const wire::Header& header,
                     std::span<const std::byte> bytes, std::uint32_t references);
 
@@ -59,7 +59,7 @@ class SimMulticastQueuePair final : public MulticastQueuePair {
 
   // Whether the NIC has a packet of this queue to send.
   bool has_output() const { return !sends_.empty(); }
-  /// Whether a queued send has still to read from this memory.
+  /// Whether a queued send has still to read from `memory`.
   bool sends_from(std::span<const std::byte> memory) const;
   /// Takes the next burst, of at most `limit` packets, from the send queue.
   MulticastBurst next_burst(std::uint32_t limit);

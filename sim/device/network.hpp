@@ -83,9 +83,9 @@ class SimNetwork final : public tutti::sim::Sink, private HostPorts {
     RingQueue<Turn> turns;
   };
   struct Communicator {
-    std::vector<tutti::sim::HostId> hosts;  ///< by rank
+    std::vector<tutti::sim::HostId> hosts;  ///< host of each rank, indexed by rank
     std::vector<std::uint32_t> rank_at;     ///< rank on each host; kNone on a host without a rank
-    std::vector<SimEndpoint*> endpoint_at;  ///< by host
+    std::vector<SimEndpoint*> endpoint_at;  ///< endpoint on each host, indexed by host
     std::vector<tutti::sim::GroupId> groups;
   };
   struct GroupOwner {
@@ -129,8 +129,8 @@ class SimNetwork final : public tutti::sim::Sink, private HostPorts {
   NicPacketPool packets_;
   std::vector<Port> ports_;
   std::vector<Communicator> communicators_;
-  std::vector<GroupOwner> groups_;       ///< by GroupId
-  std::vector<SimEndpoint*> endpoints_;  ///< by number
+  std::vector<GroupOwner> groups_;       ///< owner of each multicast group, indexed by GroupId
+  std::vector<SimEndpoint*> endpoints_;  ///< all endpoints, indexed by number
   tutti::sim::Sink* drop_observer_ = nullptr;
   PathFaults path_faults_;
   GroupFaults group_faults_;

@@ -11,7 +11,7 @@ namespace tutti::device::sim {
 
 namespace {
 
-/// Stores a message that the matcher takes; false if the matcher does not take it.
+/// Offers a message to the matcher and stores it in the matched receive; false if none matches.
 bool store_matched(NicShared& nic, Rank peer, Instant now, Payload& message) {
   if (nic.matcher == nullptr) return false;
   const auto place = nic.matcher->match(peer, message.bytes(), message.bytes().size());
@@ -297,7 +297,7 @@ void NicConnection::on_packet(NicShared& nic, Instant now, const NicPacket& pack
 
 void NicConnection::on_acknowledged(NicShared& nic, Instant now, const NicPacket& packet) {
   const std::uint32_t count = packet.acknowledged - first_flight_;
-  if (count > flights_.size()) return;  // outdated
+  if (count > flights_.size()) return;  // the ACK is outdated
   for (std::uint32_t i = 0; i < count; ++i) {
     const Flight& flight = flights_[i];
     if (flight.lost) --lost_;

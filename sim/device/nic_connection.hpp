@@ -2,7 +2,7 @@
 // cumulative and selective; a gap or a timeout causes retransmission.
 //
 // Work requests are executed and completed in the order posted. The class uses no fabric and no
-// clock: it takes packets and instants, and returns packets and completions.
+// clock: it receives packets and instants, and returns packets and completions.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class SimMulticastQueuePair;
 struct NicShared {
   NicSettings settings{};
   Nanoseconds peer_timeout{};
-  /// Whether the caller accepts old values in big-endian order.
+  /// Whether the user of the endpoint accepts old values of atomics in big-endian order.
   bool accept_big_endian_atomics = false;
   PayloadStore* payloads = nullptr;
   MessageMatcher* matcher = nullptr;           ///< matches messages in the NIC; null: none
@@ -32,7 +32,7 @@ struct NicShared {
   rc::MemoryTable regions{rc::MemoryTable::Keys::counted};
   CompletionRing completions{};
   EndpointCounters counters{};
-  Instant joined{};  ///< time at which the endpoint has joined its multicast groups last
+  Instant joined{};  ///< time at which the endpoint last joined its multicast groups
   /// Number of packets that the reliable connections have sent, acknowledgements included.
   std::uint64_t transmissions = 0;
   /// Number of packets sent that carry only an acknowledgement.
@@ -93,7 +93,7 @@ class NicConnection {
   };
   /// A response that is owed to the peer.
   struct Response {
-    NicPacketKind kind = NicPacketKind::read_response;  ///< or atomic_answer, refusal
+    NicPacketKind kind = NicPacketKind::read_response;  ///< read_response, atomic_answer, refusal
     std::uint32_t operation = 0;
     std::uint64_t key = 0;
     std::uint64_t offset = 0;
@@ -105,7 +105,7 @@ class NicConnection {
   struct Flight {
     NicPacketKind kind = NicPacketKind::send;
     bool last = false;
-    bool arrived = false;  ///< acknowledged selectively
+    bool arrived = false;  ///< whether a selective acknowledgement has confirmed the packet
     bool lost = false;
     std::uint8_t resent = 0;
     std::uint32_t operation = 0;
@@ -160,7 +160,7 @@ class NicConnection {
 
   RingQueue<Work> works_;
   std::uint32_t first_work_ = 0;  ///< operation number of works_[0]
-  /// Number of works_ at the front that are entirely cut into packets.
+  /// Number of work requests at the front of works_ that are entirely cut into packets.
   std::uint32_t cut_works_ = 0;
   /// Bytes of the next work request that are already cut into packets.
   std::uint64_t cut_bytes_ = 0;

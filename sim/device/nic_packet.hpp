@@ -18,10 +18,10 @@ enum class NicPacketKind : std::uint8_t {
   atomic_request,
   atomic_answer,  ///< answer to an atomic_request; `argument` is the old value
   refusal,        ///< refuses work of the peer because of a wrong key, range or alignment
-  /// Has no content but its acknowledgement; other kinds, except datagram, also acknowledge.
+  /// Carries only an acknowledgement. Packets of all other kinds except datagram carry one as well.
   acknowledgement,
   ping,      ///< asks the peer for an answer as a sign of life
-  datagram,  ///< frame of a connection by software; the payload is the whole datagram
+  datagram,  ///< frame of a connection that software runs; the payload is the whole datagram
 };
 
 struct NicPacket {

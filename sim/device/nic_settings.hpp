@@ -45,10 +45,10 @@ struct NicSettings {
   /// Whether the host's worker serves the connections of the NIC. If so, a host whose worker is
   /// stopped acknowledges nothing.
   bool host_serviced = false;
-  /// Whether the endpoint has a slot exchange, like that of the `ip` device between hosts. It has a
-  /// multicast group of its own and needs connections by software.
+  /// Whether the endpoint has a slot exchange, like that of the `ip` device between hosts. The slot
+  /// exchange has a multicast group of its own and needs ConnectionKind::software.
   bool slot_exchange = false;
-  // The next four settings apply only to connections by software.
+  // The next four settings apply only to connections that the host's software runs.
   /// Size of the Ethernet framing (38), IPv4 (20) and UDP (8) around a datagram, in bytes.
   std::uint32_t datagram_header_bytes = 66;
   /// Largest number of datagrams in the host's send queue and in its receive queue.

@@ -20,7 +20,7 @@ struct PathFault {
   tutti::sim::HostId from{};
   tutti::sim::HostId to{};
   Instant at{};
-  Nanoseconds length{0};  ///< 0: for ever
+  Nanoseconds length{0};  ///< duration of the fault; 0: for ever
   std::uint32_t above_bytes = 0;
 
   friend bool operator==(const PathFault&, const PathFault&) = default;
@@ -29,23 +29,23 @@ struct PathFault {
 /// The change that a stranger makes to a recorded datagram before sending it.
 enum class Forgery : std::uint8_t {
   none,        ///< a copy, from the address of the host that sent the original
-  bit,         ///< one bit of the datagram is inverted, chosen anew each time
+  bit,         ///< one bit of the datagram, chosen anew each time, is inverted
   counter,     ///< the counter of the header is higher, as if the datagram were new
   address,     ///< the datagram comes from the stranger's own address
   reflection,  ///< the datagram goes back to the host that sent the original
 };
 
-/// A packet that a stranger records and sends again. The first repetition comes a time `after`
-/// later than the original arrives; further ones follow for ever at intervals of `every` (0: none
-/// follow). The original is packet `number`, counted from 0, of those that arrive from host `from`
-/// at host `to`.
+/// A packet that a stranger records and sends again. The original is packet `number`, counted from
+/// 0, of those that arrive from host `from` at host `to`. The first repetition follows the arrival
+/// of the original by the time `after`; further ones follow for ever at intervals of `every` (0:
+/// none follow).
 struct Replay {
   tutti::sim::HostId from{};
   tutti::sim::HostId to{};
   std::uint32_t number = 0;
   Nanoseconds after{0};
   Nanoseconds every{0};
-  Forgery forgery = Forgery::none;  ///< changes datagrams only
+  Forgery forgery = Forgery::none;  ///< change to each repetition, if the packet is a datagram
 
   friend bool operator==(const Replay&, const Replay&) = default;
 };
@@ -57,7 +57,7 @@ class PathFaults {
   /// Whether a packet of this size that `from` sent and that reaches `to` at `now` vanishes.
   bool loses(tutti::sim::HostId from, tutti::sim::HostId to, std::uint32_t wire_bytes,
              Instant now) const;
-  /// Counts an arrival, and returns the replay of this packet; null if there is none.
+  /// Counts the arrival of a packet, and returns the packet's replay; null if there is none.
   const Replay* recorded(tutti::sim::HostId from, tutti::sim::HostId to);
 
  private:

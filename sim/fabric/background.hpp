@@ -13,9 +13,10 @@ struct BackgroundSettings {
   std::uint64_t seed = 1;
   /// Number of streams. No two send from the same host if there are enough hosts.
   std::uint32_t streams = 0;
-  double load = 0.1;  ///< mean load of a host's link by one stream, 0 to 1 of the link's rate
+  /// Mean share of the rate of a host's link that one stream uses, from 0 to 1.
+  double load = 0.1;
   std::uint32_t packet_bytes = 4122;
-  /// Mean number of packets of a burst. The number of each burst is drawn from 1 to twice the mean.
+  /// Mean number of packets in a burst. The size of each burst is drawn from 1 to twice this mean.
   std::uint32_t burst_packets = 16;
 };
 

@@ -10,17 +10,17 @@ namespace tutti::sim {
 /// The kind of an event, which determines its handler. Of the events of one instant, those of lower
 /// kinds come first.
 enum class EventKind : std::uint8_t {
-  fabric_arrival = 0,       ///< Fabric: a packet or train reaches the end of a link (the target)
+  fabric_arrival = 0,       ///< Fabric: a packet or train reaches the end of a link; target: link
   fabric_leaf_arrival = 1,  ///< Fabric: a packet or train reaches several hosts of a leaf at once
-  /// Fabric: credits may have returned to the port of a link (the target) that had too few.
+  /// Fabric: credits may have returned to a port that had too few; target: the link of the port.
   fabric_credit = 2,
-  background = 3,  ///< BackgroundTraffic: the next burst of a stream (the target) begins
+  background = 3,  ///< BackgroundTraffic: the next burst of a stream begins; target: the stream
   traffic = 4,     ///< TrafficRun: a message has been processed, or a packet has left its host
   user = 16,       ///< first kind that users of the fabric may define
 };
 
-/// Events are ordered by (time, key, argument). Two events with equal time and key must also have
-/// equal arguments, unless their order does not matter to the handler.
+/// Events are ordered by (time, key, argument). Two events with equal time and key may have
+/// different arguments only if their handler accepts them in either order.
 struct Event {
   Picoseconds time;
   /// Value of event_key(): kind, target, and a detail that distinguishes events of one instant.

@@ -9,8 +9,8 @@ namespace {
 constexpr unsigned kFirstWidthShift = 13;
 constexpr unsigned kWidestShift = 40;
 constexpr std::uint64_t kNoBucket = ~std::uint64_t{0};
-/// Bounds within which the bucket width should hold the number of distinct event times in a bucket.
-/// Smaller numbers cause long scans of the bitmap, larger numbers cause long sorting.
+/// Bounds for the mean number of distinct event times in a bucket; the bucket width is adapted to
+/// them. Smaller numbers cause long scans of the bitmap, larger numbers cause long sorting.
 constexpr std::uint64_t kFewPerBucket = 3;
 constexpr std::uint64_t kManyPerBucket = 10;
 /// Largest number of events that are shifted to insert an event into the open bucket; if more would

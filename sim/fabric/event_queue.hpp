@@ -1,8 +1,8 @@
 // The pending events of a simulation in one total order, independent of the order of pushes.
 //
-// An event wheel holds the near future in narrow buckets, which are sorted only when their turn
-// comes. Later events wait unsorted in coarse wheels; each bucket of a coarse wheel is as wide as
-// the whole wheel below, into which its events move when their time is near.
+// An event wheel stores the events of the near future in narrow buckets, which are sorted only when
+// their turn comes. Later events wait unsorted in coarse wheels. Each bucket of a coarse wheel is
+// as wide as the whole wheel below, into which the bucket's events move when their time is near.
 //
 // The width of buckets adapts to the pending events, which changes the speed but never the order.
 #pragma once

@@ -2,7 +2,7 @@
 //
 // The state of a port is the instant until which it is busy, and its counters. When a packet
 // arrives, its departure is computed at once, and the next event is its arrival at the far end of
-// the link. The time for which a port is still busy gives the length of its queue; only a port
+// the link. The time for which a port is still busy determines the length of its queue; only a port
 // without credits stores packets.
 #pragma once
 
@@ -68,8 +68,8 @@ class Fabric {
   /// Inverts the loss draw of one packet on one link: a packet that would pass is lost, and a
   /// packet that would be lost passes.
   void toggle_loss(LinkId link, std::uint64_t identity);
-  /// Takes a link down or up. A link that is down loses its packets; if other links are equally
-  /// short, routing uses them.
+  /// Takes a link down or up. A link that is down loses its packets; routing avoids the link if
+  /// other links lie on equally short paths.
   void set_link(LinkId link, bool up);
   /// Prevents a port from starting a further packet before `until`.
   void pause(LinkId link, Picoseconds until);

@@ -87,8 +87,8 @@ enum class DropReason : std::uint8_t {
 class Sink {
  public:
   virtual ~Sink() = default;
-  /// Reports an arrival at `arrival.time`. The later packets of a train follow at the times that
-  /// `arrival` gives.
+  /// Reports an arrival at `arrival.time`. The later packets of a train follow at intervals of
+  /// `arrival.spacing`.
   virtual void arrived(const Arrival& arrival, HostId at, const Packet& packet) = 0;
   /// Reports one arrival at several hosts of a leaf: at host `first` + i for every set bit i of
   /// `hosts`. A sink may override this function to handle the hosts faster.
@@ -176,10 +176,10 @@ struct FabricCounters {
   std::uint64_t dropped = 0;
   std::uint64_t in_flight = 0;  ///< number of packet copies that are on links or in switches now
   std::uint64_t blocked = 0;    ///< number of packet copies that had to wait for credits
-  /// Number of packets that reached a port at which a train was still arriving. If it is 0, trains
-  /// give the same results as single packets.
+  /// Number of packets that reached a port at which a train was still arriving. If it is 0, a run
+  /// with trains has the same results as a run with single packets.
   std::uint64_t train_conflicts = 0;
-  std::uint64_t leaf_events = 0;  ///< number of events that stand for arrivals at several hosts
+  std::uint64_t leaf_events = 0;  ///< number of events that each represent several hosts' arrivals
   /// Number of contributions that were added to a switch's sum but did not complete it.
   std::uint64_t absorbed = 0;
   /// Largest number of incomplete sums at one time, over all switches.

@@ -32,7 +32,7 @@ struct Picoseconds {
   constexpr Picoseconds& operator+=(Picoseconds other) { return *this = *this + other; }
 };
 
-/// A time later than every instant, which stands for "not known yet" or "no deadline".
+/// A time later than every instant, which means "not known yet" or "no deadline".
 inline constexpr Picoseconds kForever{INT64_MAX};
 
 constexpr Picoseconds picoseconds(std::int64_t count) { return {count}; }

@@ -50,7 +50,7 @@ enum class LinkClass : std::uint8_t {
   side,  ///< link between switches of one level, such as a global link of a dragonfly+
 };
 inline constexpr std::size_t kLinkClasses = 15;
-/// "host_up", "up1", ...
+/// The name of a link class, such as "host_up" or "up1".
 const char* to_string(LinkClass link_class);
 constexpr LinkClass up_class(std::uint32_t level) { return static_cast<LinkClass>(2 * level); }
 constexpr LinkClass down_class(std::uint32_t level) {
@@ -83,7 +83,7 @@ struct FatTreeShape {
   std::vector<std::uint32_t> up;
   /// Number of parallel links by level; empty: 1 at every level.
   std::vector<std::uint32_t> parallel;
-  std::uint32_t hosts = 0;  ///< number of hosts, which fill the leaves in order; 0: all positions
+  std::uint32_t hosts = 0;  ///< number of hosts, which fill the leaves in order; 0: all leaves full
   LinkSpec host_link{};
   LinkSpec trunk{};
 };
@@ -155,7 +155,7 @@ class Topology {
     return static_cast<SwitchId>(hosts_per_leaf_ != 0 ? index(host) / hosts_per_leaf_
                                                       : links_[index(host)].to);
   }
-  /// The first host of a leaf. Leaf number leaves(), one past the last leaf, gives hosts().
+  /// The first host of a leaf. For number leaves(), one past the last leaf, returns hosts().
   HostId first_host(SwitchId leaf) const { return static_cast<HostId>(first_hosts_[index(leaf)]); }
   std::uint32_t host_count(SwitchId leaf) const {
     return first_hosts_[index(leaf) + 1] - first_hosts_[index(leaf)];
@@ -170,8 +170,8 @@ class Topology {
   /// The link in the other direction of the same cable.
   LinkId reverse(LinkId link) const { return reverse_[index(link)]; }
 
-  /// The links from a switch that lead towards a host. At the host's leaf this is the one link down
-  /// to the host.
+  /// The links from a switch that lead towards a host. At the host's leaf, the result is only the
+  /// link down to the host.
   NextLinks next(SwitchId at, HostId destination) const {
     return computed_ ? next_in_tree(at, destination) : next_in_table(at, destination);
   }
@@ -212,8 +212,8 @@ class Topology {
   std::uint32_t hosts_ = 0;
   std::uint32_t leaves_ = 0;
   std::uint32_t levels_ = 1;
-  /// Number of hosts per leaf; a host's number divided by it gives the number of the host's leaf.
-  /// If 0, the leaf is looked up.
+  /// Number of hosts per leaf, by which a host's number is divided to find the host's leaf. If 0,
+  /// the leaf is looked up in a table.
   std::uint32_t hosts_per_leaf_ = 0;
   bool computed_ = false;
   std::vector<Link> links_;
@@ -231,7 +231,7 @@ class Topology {
   std::uint32_t groups_ = 0;
   std::uint32_t regions_ = 0;
   std::uint32_t leaves_per_group_ = 0;
-  std::vector<std::uint32_t> group_of_;  ///< by switch
+  std::vector<std::uint32_t> group_of_;  ///< group of each switch, indexed by switch
   std::vector<std::uint32_t> first_routes_;
   std::vector<LinkId> routes_;
 };

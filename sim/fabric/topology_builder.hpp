@@ -29,8 +29,8 @@ class TopologyBuilder {
   /// Finishes a fat tree, whose routes are computed from the numbers in Topology::Level.
   Topology finish_tree(const FatTreeShape& shape);
   /// Finishes a topology that routes by tables: each switch has the routes to every leaf of its own
-  /// group and to every group. `group_of` holds the group of each switch; leaves are numbered group
-  /// by group. Error: a leaf cannot be reached.
+  /// group and to every group. `group_of` contains the group of each switch; leaves are numbered
+  /// group by group. Error: a leaf cannot be reached.
   Result<Topology> finish_tables(std::vector<std::uint32_t> group_of, std::uint32_t groups);
 
  private:

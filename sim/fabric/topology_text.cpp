@@ -121,7 +121,7 @@ class Parser {
  private:
   struct Switch {
     std::uint32_t hosts = 0;
-    std::uint32_t level = 0;  ///< level of the switch; 0 if the text gives none
+    std::uint32_t level = 0;  ///< level of the switch; 0 if the text states none
     std::uint32_t number = 0;
   };
   struct Cable {

@@ -8,7 +8,7 @@ namespace tutti::device::fault {
 
 namespace {
 
-// Number of chunks at which recent_ is full, so that it becomes older_.
+// Number of chunks at which the table recent_ is full and replaces the table older_.
 constexpr std::size_t kGeneration = 1 << 18;
 // Constant that makes the draws for the details of a fault independent of the draws that decide on
 // the fault.

@@ -24,7 +24,7 @@ struct Unit {
   std::string_view name;
   std::int64_t nanoseconds;
 };
-// "ms" stands before "s", because a text that ends in "ms" also ends in "s".
+// "ms" precedes "s" in the list, because a text that ends in "ms" also ends in "s".
 constexpr std::array<Unit, 4> kUnits = {Unit{"ns", 1}, Unit{"us", 1'000}, Unit{"ms", 1'000'000},
                                         Unit{"s", 1'000'000'000}};
 

@@ -34,7 +34,7 @@ std::size_t first_other(std::span<const std::byte> bytes, std::byte value) {
   return static_cast<std::size_t>(at - bytes.begin());
 }
 
-/// The collective and the algorithm that run a kind for which differs_by_rank() is true.
+/// The collective and algorithm that carry out a kind for which differs_by_rank() is true.
 std::pair<Collective, const char*> planned(CollectiveKind kind) {
   switch (kind) {
     case CollectiveKind::gather:

@@ -10,7 +10,7 @@
 
 namespace tutti::simulation {
 
-/// The effect of all faults together on what other hosts see of one host.
+/// The state of one host as other hosts see it, under all faults of the configuration together.
 enum class HostFate : std::uint8_t {
   sound,    ///< no error may name the host
   stopped,  ///< the host's pauses and outages together are longer than the peer timeout

@@ -34,8 +34,8 @@ struct ExperimentSpec {
   std::uint32_t loss_ppm = 0;
   /// Whether the data is carried and checked; if false, bytes are only counted.
   bool carry_bytes = false;
-  /// Whether each arrival of a packet at a host is a separate event. If not, one event may stand
-  /// for a train of packets, or for the same packet at several hosts.
+  /// Whether each arrival of a packet at a host is a separate event. If not, one event may
+  /// represent a train of packets, or the same packet at several hosts.
   bool per_packet = false;
   /// Background traffic, whose seed is drawn from `seed`. With 0 streams there is none.
   sim::BackgroundSettings background{};
@@ -62,7 +62,7 @@ struct ExperimentReport {
   sim::FabricCounters fabric{};
   std::uint64_t bytes_fetched = 0;
   double mean_connections = 0;  ///< reliable connections held at a time, averaged over the ranks
-  std::uint64_t max_connections = 0;  ///< the same of the rank that held most
+  std::uint64_t max_connections = 0;  ///< most reliable connections that any rank held at a time
   std::uint64_t events = 0;
   std::uint64_t polls = 0;
   std::uint64_t digest = 0;

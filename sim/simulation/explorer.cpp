@@ -87,8 +87,8 @@ class Execution {
     }
     return true;
   }
-  /// A hash of the state. The state follows from the packets delivered to each rank, so these are
-  /// hashed.
+  /// A hash of the state. The packets delivered to each rank determine the state, so the hash
+  /// covers these packets.
   std::uint64_t state() const {
     std::uint64_t state = 0;
     for (const History& one : histories_) {
@@ -237,7 +237,8 @@ class Explorer {
     if (Status status = execution.check_end(); !status) fail(status, path);
   }
 
-  /// The index of a choice that delivers a repeated chunk, which has no effect; 0 if there is none.
+  /// The index of a choice that delivers a repeated chunk, which has no effect. If no choice does,
+  /// the index of the first choice.
   static std::uint16_t first_choice(const Execution& execution) {
     const auto choices = execution.choices();
     const auto found = std::find_if(choices.begin(), choices.end(), [&](const auto& choice) {

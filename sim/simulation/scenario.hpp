@@ -45,7 +45,7 @@ struct TopologySpec {
   /// a switch (radix).
   std::uint32_t hosts = 8;
   /// Number of leaf switches (two_levels) or number of hosts (radix). The hosts of a radix topology
-  /// fill the leaves in order; 0 stands for a host at every position.
+  /// fill the leaves in order; 0 means a host at every position.
   std::uint32_t leaves = 0;
   std::uint32_t spines = 1;  ///< number of spine switches (two_levels) or of levels (radix)
   std::uint64_t bits_per_second = 56'000'000'000;

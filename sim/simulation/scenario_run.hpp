@@ -62,7 +62,7 @@ class ScenarioWorld {
   std::unique_ptr<Simulation> world_;
 };
 
-/// Sets up and runs a scenario; if the setup fails, the verdict gives the reason.
+/// Sets up and runs a scenario; if the setup fails, the verdict contains the reason.
 ScenarioResult run_scenario(const Scenario& scenario);
 
 }  // namespace tutti::simulation

@@ -437,7 +437,7 @@ void Simulation::submit_one(Member& member, std::uint32_t number) {
   member.context->operations().submit(std::move(operation));
 }
 
-/// Submits the receive and the send of a rank; the later of the two ends counts as their end.
+/// Submits the receive and the send of a rank. Both count as ended when the later one ends.
 void Simulation::submit_messages(Member& member, std::uint32_t number) {
   struct Open {
     unsigned calls = 2;

@@ -36,8 +36,8 @@ class Drawer {
     const std::uint32_t communicators = chance(6) ? 2 : 1;
     for (std::uint32_t c = 0; c < communicators; ++c) communicator(one, c);
     network_faults(one);
-    // The draws for connections by software, and those that widen a scenario, use random streams of
-    // their own, so that they do not depend on the other draws.
+    // The draws of software() and those of widen() use random streams of their own, so that they do
+    // not depend on the other draws.
     random_ = Random(software_seed_);
     if (options_.connections ? *options_.connections == ConnectionKind::software : chance(4)) {
       software(one);
@@ -219,10 +219,10 @@ class Drawer {
     }
   }
 
-  // ---- what most scenarios lack ----
+  // ---- features that most scenarios lack ----
 
-  /// Replaces some collectives by those between pairs of ranks and by tagged messages, and limits
-  /// the connections of some communicators.
+  /// Replaces some collectives by ones that use connections only, no multicast, or by tagged
+  /// messages, and limits the number of connections of some communicators.
   void widen(Scenario& one) {
     for (ScenarioCommunicator& each : one.communicators) {
       if (each.ranks < 2) continue;
@@ -241,13 +241,13 @@ class Drawer {
                                  messages, counter_barrier});
     if (is_barrier(one.kind)) return one;
     const std::uint32_t most = communicator.ranks > 16 ? 2 : 6;
-    // Reductions are of words of 8 bytes.
+    // Reductions need a multiple of 8 bytes, the size of a word.
     one.bytes = random_.below(std::uint64_t{communicator.chunk_bytes} * most + 1) / 8 * 8;
     if (is_rooted(one.kind)) one.root = rank_of(from_to(0, communicator.ranks - 1));
     return one;
   }
 
-  // ---- connections by software ----
+  // ---- connections that the hosts' software runs ----
 
   void software(Scenario& one) {
     one.connections = ConnectionKind::software;
@@ -261,8 +261,8 @@ class Drawer {
       each.alpha = std::max(each.alpha, Nanoseconds(5'000'000));
     }
     if (chance(3)) {
-      // A slot exchange needs queues that hold a whole entry of each rank, as the queues of sockets
-      // do.
+      // A slot exchange needs queues with room for a whole entry of each rank. The queues of
+      // sockets have this room.
       one.send_queue_chunks = Scenario().send_queue_chunks;
       for (ScenarioCommunicator& each : one.communicators) slot_exchanges(each);
     }
@@ -311,7 +311,7 @@ class Drawer {
     }
   }
 
-  /// Draws a host from those that the first communicator has if its ranks are packed.
+  /// Draws one of the hosts that the first communicator uses if its ranks are packed.
   sim::HostId some_host(const Scenario& one) {
     return sim::HostId{from_to(0, std::min(ranks_, hosts_of(one)) - 1)};
   }

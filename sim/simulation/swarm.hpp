@@ -15,8 +15,8 @@ namespace tutti::simulation {
 struct SwarmOptions {
   std::uint32_t ranks = 0;  ///< number of ranks; 0: drawn, mostly 2 to 16
   bool deaths = true;
-  /// Kind of all connections; unset: drawn. With `nic`, every seed gives the same scenario as
-  /// before connections by software existed.
+  /// Kind of all connections; unset: drawn for each scenario. With `nic`, features that need
+  /// connections by the hosts' software are not drawn.
   std::optional<device::sim::ConnectionKind> connections{};
 };
 
@@ -26,7 +26,7 @@ Scenario draw_scenario(std::uint64_t seed, const SwarmOptions& options = {});
 
 /// Number of scenarios that have each feature.
 struct SwarmFeatures {
-  std::uint64_t software = 0;  ///< connections by software
+  std::uint64_t software = 0;  ///< connections that the hosts' software runs
   std::uint64_t slots = 0;     ///< slot exchanges
   std::uint64_t stops = 0;     ///< pauses of hosts' workers
   std::uint64_t deaths = 0;
@@ -64,8 +64,8 @@ struct SwarmSummary {
 };
 
 /// Runs the scenarios of the seeds `first` to `last` on `jobs` threads, and stops at the first seed
-/// that fails. The calling thread calls `progress` as reports are summed up; the summary does not
-/// depend on `jobs`.
+/// that fails. The calling thread calls `progress` with the summary so far after each batch of
+/// seeds. The final summary does not depend on `jobs`.
 SwarmSummary run_swarm(std::uint64_t first, std::uint64_t last, const SwarmOptions& options = {},
                        const std::function<void(const SwarmSummary&)>& progress = {},
                        unsigned jobs = 1);

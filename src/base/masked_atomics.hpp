@@ -3,8 +3,9 @@
 // A compare-and-swap compares only the bits of its compare mask and replaces only the bits of its
 // swap mask. A fetch-and-add treats the word as fields: each set bit of its boundaries is the most
 // significant bit of a field, and no carry leaves a field. A compare-and-swap with full masks and a
-// fetch-and-add without boundaries are the plain atomics of InfiniBand. Both return the old value,
-// whereas the pseudocode of [OFED-AT] returns the sum of a fetch-and-add and stores nothing.
+// fetch-and-add without boundaries are the plain atomics of InfiniBand. Both operations return the
+// old value, whereas the pseudocode of [OFED-AT] returns the sum of a fetch-and-add and stores
+// nothing.
 #pragma once
 
 #include <atomic>

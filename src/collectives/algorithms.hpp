@@ -1,6 +1,6 @@
 // An algorithm as the registry lists it. Each file of this folder that is named COLLECTIVE_NAME.cpp
-// holds one algorithm and defines COLLECTIVE_NAME_entries(), which returns its entries; the build
-// makes the list of these functions from the names of the files.
+// contains one algorithm and defines COLLECTIVE_NAME_entries(), which returns the algorithm's
+// entries; the build makes the list of these functions from the names of the files.
 #pragma once
 
 #include <cstdint>

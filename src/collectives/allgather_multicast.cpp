@@ -1,8 +1,8 @@
 // Multicast Allgather and Allgatherv ([Khalilov24] 4.1): every rank multicasts its block once and
 // collects the blocks of the others. The ranks form chains; a rank that has sent its block
 // activates the next rank in its chain. The parameter `ready` adds a barrier before the first
-// datagram. With the parameter `handshake`, a rank keeps its buffers until its right neighbour is
-// complete ([Khalilov24] 3.3).
+// datagram. With the parameter `handshake`, a rank keeps its buffers until its right neighbour has
+// all blocks ([Khalilov24] 3.3).
 #include "collectives/algorithms.hpp"
 #include "collectives/barriers.hpp"
 #include "protocol/sequencer.hpp"

@@ -1,9 +1,9 @@
 // Recursive doubling Allgather: log2 P rounds of pairwise exchange if the number P of ranks is a
 // power of two.
 //
-// For other P, let n be the largest power of two below P. Each rank r with r >= n first gives its
+// For other P, let n be the largest power of two below P. Each rank r with r >= n first sends its
 // block to rank r - n. Rank r - n passes that block on in a second message of each round, and in
-// the end sends the whole result to rank r. This takes two more rounds.
+// the end sends the whole result to rank r. The algorithm then takes two more rounds.
 #include <algorithm>
 #include <bit>
 
@@ -14,7 +14,7 @@ namespace tutti::collectives {
 namespace {
 
 /// Calls `move` for the blocks of the `width` ranks from `first` on, and for the blocks that higher
-/// ranks have given to these ranks.
+/// ranks have sent to these ranks.
 template <typename Move>
 void for_group(Builder& b, std::uint32_t first, std::uint32_t width, const Move& move) {
   const std::uint32_t power = std::bit_floor(b.ranks());

@@ -96,9 +96,9 @@ class ChoiceTable {
   /// True if at least one preference applies to any number of ranks, any number of hosts and any
   /// device.
   bool prefers_anywhere() const;
-  /// An empty text if there are no preferences, or if at least one allows the ranks, hosts and
-  /// device of `situation`; otherwise a text that names the ranks, hosts and devices to which the
-  /// preferences are limited.
+  /// Returns an empty text if at least one preference allows the ranks, hosts and device of
+  /// `situation`, or if there are no preferences. Otherwise returns a text that names the ranks,
+  /// hosts and devices to which the preferences are limited.
   std::string misplaced(const Situation& situation) const;
 
   const std::vector<ChoiceRule>& rules() const { return rules_; }

@@ -1,7 +1,7 @@
 // Folding adapts algorithms that need a power of two to any number of ranks. Of 2^n + x ranks, the
-// first 2x form pairs of neighbours: the even rank gives its data to the odd one, which takes part
-// for both and returns the result. The ranks that take part are the actors. The ranks of a pair are
-// consecutive, so a fold in the order of the actors is in rank order.
+// first 2x form pairs of neighbours: the even rank sends its data to the odd one, which takes part
+// for both and sends the result back. The ranks that take part are the actors. The ranks of a pair
+// are consecutive, so a fold in the order of the actors is in rank order.
 #pragma once
 
 #include <bit>
@@ -17,7 +17,7 @@ class Folding {
       : me_(me), actors_(std::bit_floor(ranks)), extra_(ranks - actors_) {}
 
   std::uint32_t actors() const { return actors_; }
-  /// The first round in which actors exchange: 1 if other ranks first give their data to actors,
+  /// The first round in which actors exchange: 1 if other ranks first send their data to actors,
   /// else 0.
   std::uint32_t first_round() const { return extra_ > 0 ? 1 : 0; }
   /// True if this rank belongs to a pair, of which only one rank is an actor.
@@ -31,8 +31,8 @@ class Folding {
   Rank rank(std::uint32_t number) const {
     return rank_of(number < extra_ ? 2 * number + 1 : number + extra_);
   }
-  /// The lower rank of the pair that actor `number` belongs to; if it belongs to no pair, its own
-  /// rank. For `number` = actors(), the number of ranks.
+  /// The lower rank of the pair that actor `number` belongs to; if the actor belongs to no pair,
+  /// its own rank. If `number` is actors(), one past the last actor, returns the number of ranks.
   std::uint32_t first_rank(std::uint32_t number) const {
     return number < extra_ ? 2 * number : number + extra_;
   }

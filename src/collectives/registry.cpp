@@ -67,8 +67,8 @@ std::string known_algorithms(Collective collective) {
 }
 
 Result<const AlgorithmEntry*> find_algorithm(Collective collective, std::string_view name) {
-  // For Broadcast, the name "ring" stands for "chain": a Broadcast along the ring does not return
-  // to the root.
+  // For Broadcast, the name "ring" means "chain", because a Broadcast along the ring does not
+  // return to the root.
   if (collective == Collective::broadcast && name == "ring") name = "chain";
   for (const AlgorithmEntry& entry : algorithms_of(collective)) {
     if (entry.name == name) return &entry;

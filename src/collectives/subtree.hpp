@@ -1,5 +1,5 @@
 // The blocks of a subtree in Gather and Scatter, which belong to consecutive ranks counted from the
-// root. Blocks that wrap around the end of the root's buffer take two messages.
+// root. Blocks that wrap around the end of the root's buffer need two messages.
 #pragma once
 
 #include <cstdint>

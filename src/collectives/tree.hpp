@@ -1,5 +1,5 @@
 // A node of a Broadcast tree: it receives each piece from its parent and sends it to its children.
-// Broadcast trees differ only in these links.
+// Broadcast trees differ only in the parents and children of their nodes.
 #pragma once
 
 #include <cstdint>

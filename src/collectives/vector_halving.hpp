@@ -10,7 +10,7 @@
 
 namespace tutti::collectives {
 
-/// A part of a block that has `pieces` equal parts.
+/// Part number `at` of a block that is divided into `pieces` equal parts.
 struct BlockPart {
   std::uint32_t at = 0;
   std::uint32_t pieces = 1;
@@ -20,7 +20,7 @@ struct BlockPart {
   }
   BlockPart lower_half() const { return {2 * at, 2 * pieces}; }
   BlockPart upper_half() const { return {2 * at + 1, 2 * pieces}; }
-  /// The part that contains this part and its neighbour, from which halving made the two.
+  /// The part whose two halves are this part and its neighbour.
   BlockPart whole() const { return {at / 2, pieces / 2}; }
   /// The other half of `whole`.
   BlockPart neighbour() const { return {at ^ 1u, pieces}; }
@@ -32,8 +32,9 @@ struct Halved {
   std::uint32_t round = 0;
 };
 
-/// Writes the tasks of an actor, which folds the send block into its part of `sum`. `incoming` is a
-/// scratch block.
+/// Writes the tasks of an actor, a rank that takes part in the exchange (folding.hpp). When these
+/// tasks have run, the actor's part of `sum` contains the fold of all ranks. `incoming` is a scratch
+/// block for received data.
 inline Halved write_vector_halving(schedule::Builder& b, const Folding& folding,
                                    const schedule::BufferSlice& sum,
                                    const schedule::BufferSlice& incoming) {

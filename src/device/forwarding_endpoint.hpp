@@ -1,6 +1,6 @@
-// Base class of endpoint decorators, which override the calls that they change. It forwards all
-// calls except those for path probes and `slot_exchange`, whose transfers would bypass the
-// decorator.
+// Base class of endpoint decorators. The base class forwards calls, and a decorator overrides the
+// calls that it changes. Path probes and `slot_exchange` are not forwarded, because their transfers
+// would bypass the decorator.
 #pragma once
 
 #include <memory>

@@ -124,8 +124,8 @@ class SlotExchange {
     (void)missed;
     return false;
   }
-  /// This rank's entry of an exchange as the bytes that `restore` takes; empty if this rank's slots
-  /// do not yet, or no longer, contain the entry.
+  /// This rank's entry of an exchange as the bytes that `restore` reads at another rank; empty if
+  /// this rank's slots do not yet, or no longer, contain the entry.
   virtual std::span<const std::byte> entry(std::uint32_t missed) const {
     (void)missed;
     return {};

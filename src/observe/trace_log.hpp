@@ -1,5 +1,5 @@
-// The spans of a rank that is being traced, in rings of fixed size that drop the oldest spans. At
-// the end they are exported to a trace.
+// The spans of a rank that is being traced, in rings of fixed size that drop the oldest spans. When
+// tracing ends, the spans are exported to a trace.
 #pragma once
 
 #include <cstddef>

@@ -3,7 +3,7 @@
 // The PSN of a chunk is its index in the whole receive buffer ([Khalilov24] 3.2); the PSNs of a
 // block are consecutive. Subgroups take contiguous slices of a block ([Khalilov24] 4.3). A block
 // longer than a segment repeats this pattern segment by segment, so that a credit window always
-// holds chunks of every subgroup.
+// contains chunks of every subgroup.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +44,7 @@ class BlockLayout {
   std::uint32_t subgroups() const { return subgroups_; }
   std::uint32_t chunk_count() const { return blocks_.empty() ? 0 : blocks_.back().psns.last; }
 
-  /// Index of the block that holds a PSN (psn < chunk_count()).
+  /// Index of the block to which a PSN belongs (psn < chunk_count()).
   std::uint32_t block_of(std::uint32_t psn) const;
   /// Offset of a chunk in the receive buffer, in bytes.
   std::uint64_t offset_of(const Block& block, std::uint32_t psn) const {
@@ -60,8 +60,8 @@ class BlockLayout {
   }
   /// Number of chunks in a segment, which has one slice for each subgroup.
   std::uint32_t segment_chunks() const { return segment_chunks_; }
-  /// Number of consecutive chunks that one subgroup carries. It is a multiple of 64, so that the
-  /// receive workers of two subgroups never share a word of the chunk map.
+  /// Number of consecutive chunks of a segment that one subgroup carries. It is a multiple of 64,
+  /// so that the receive workers of two subgroups never share a word of the chunk map.
   std::uint32_t slice_chunks() const { return slice_chunks_; }
 
  private:

@@ -36,9 +36,8 @@ std::uint32_t ChunkMap::mark_run(std::uint32_t block_index, Range psns) {
     fresh += bits_.set_word_atomic({at, stop});
     at = stop;
   }
-  // This store is sequentially consistent. The owner stores its count and then reads the counts of
-  // the receive workers, and a worker does the reverse, so at least one of the threads sees that
-  // the map is complete.
+  // Sequentially consistent: the owner and a worker each store their own count and then read the
+  // other's. So at least one of the threads sees that the map is complete.
   marked_by_owner_.store(marked_by_owner_.load(std::memory_order_relaxed) + fresh,
                          std::memory_order_seq_cst);
   return fresh;

@@ -2,7 +2,8 @@
 // the number of set bits; a duplicate changes nothing.
 //
 // Each block's bits begin at a new word, and a subgroup's slice is a whole number of words. So
-// receive workers of different subgroups never write the same word, count or horizon.
+// receive workers of different subgroups never write the same word, count or horizon (end of the
+// arrived PSNs).
 //
 // One thread marks the arrivals of a subgroup; the owner of the engine also marks the chunks that
 // it has READ or that are its own (`mark_run`). If these are two threads, arrivals are marked by
@@ -95,7 +96,7 @@ class ChunkMap {
   /// By block: index of the block's first bit minus the block's first PSN, modulo 2^32.
   std::vector<std::uint32_t> bit_offsets_;
   /// Number of entries in a subgroup's row of horizons_, padded to whole cache lines so that no two
-  /// subgroups share one.
+  /// subgroups share a cache line.
   std::size_t horizon_stride_ = 0;
   std::unique_ptr<std::atomic<std::uint32_t>[]> horizons_;
   std::unique_ptr<Progress[]> progress_;

@@ -1,8 +1,8 @@
 // Bounds the offset between two clocks from requests and answers (Cristian's algorithm).
 //
-// An answer carries the other clock's reading at some moment between request and answer, so the
-// offset lies between (answer - received) and (answer - sent). Every exchange narrows the bounds; a
-// request and its answer may take different times.
+// An answer carries the time of the other clock at some moment after `sent` and before `received`,
+// so the offset lies between (answer - received) and (answer - sent). Every exchange may narrow
+// these bounds. They hold even if the request and the answer take different times.
 #pragma once
 
 #include <cstdint>

@@ -68,8 +68,8 @@ std::uint32_t CreditWindow::subtree_children(Rank grantor) const {
 }
 
 // A missing chunk counts as consumed only if its loss is proven. A chunk that was declared lost
-// after a cutoff may not have been sent yet, and credit for it would exceed the window. The tail
-// probe of a sender that waits for credit proves such a loss.
+// after a cutoff may not have been sent yet, and credit for it would exceed the window. If the
+// chunk was sent, the tail probe of its waiting sender proves the loss.
 void CreditWindow::advance_cursor(Chain& chain, const FetchRing& fetch) const {
   const BlockLayout& layout = map_->layout();
   while (chain.cursor < chain.psns.last) {

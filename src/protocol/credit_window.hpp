@@ -3,9 +3,9 @@
 //
 // The chunks of one chain of senders are one stream, which is cut into credit batches. A limited
 // number of batches may be in flight. A rank has consumed a batch when each of its chunks has
-// arrived or is proven lost. Reports of consumed batches travel up a binomial tree to the grantor,
-// which is the first sender that waits for this credit. The grantor passes the grant to the other
-// senders that wait for it. A stream that fits into the window needs no credit.
+// arrived or is proven lost. Reports of a consumed batch travel up a binomial tree to the grantor:
+// the sender of the first chunk that the new credit permits. The grantor passes the grant to the
+// other senders of permitted chunks. A stream that fits into the window needs no credit.
 #pragma once
 
 #include <cstdint>
@@ -25,15 +25,16 @@ class CreditWindow {
   CreditWindow(Rank me, std::uint32_t size, std::uint32_t epoch, const ChunkMap& map,
                std::uint32_t chains, std::uint64_t window_chunks, std::uint32_t batches_in_flight);
 
-  /// True if the stream of some chain is longer than the window, so that its senders need credit.
+  /// True if the stream of some chain is longer than its share of the window, so that the senders
+  /// need credit.
   bool needed() const { return needed_; }
   /// The PSN below which the root of the block may send with its present credit.
   std::uint32_t limit(std::uint32_t block_index) const;
-  /// Counts the batches that this rank has consumed. Once this rank's whole subtree has consumed a
-  /// batch, puts a report to the parent into `outbox`.
+  /// Counts the batches that this rank has consumed. Once all ranks below this rank in the tree of
+  /// reports have consumed a batch as well, puts a report to the parent into `outbox`.
   void consume(const FetchRing& fetch, Outbox& outbox);
-  /// Handle a child's report (`on_credit`) and a grantor's grant (`on_grant`); false if the
-  /// message is invalid.
+  /// `on_credit` handles the report of a child, `on_grant` the grant of a grantor. Both return
+  /// false if the message is invalid.
   bool on_credit(Rank from, std::uint64_t argument, Outbox& outbox);
   bool on_grant(Rank from, std::uint64_t argument);
 

@@ -48,7 +48,8 @@ class Cutoff {
   Instant last_progress() const { return last_progress_; }
 
   Instant deadline() const;
-  /// True if the timer has expired; each expiry starts the timer anew with the silence timeout.
+  /// True if the timer has expired. A call that returns true restarts the timer with the silence
+  /// timeout.
   bool expired(Instant now);
   Nanoseconds silence_timeout() const { return silence_timeout_; }
 

@@ -98,9 +98,9 @@ Rank FetchRing::next_target(const Ask& ask) const {
                                                 : left_of(ask.target);
 }
 
-/// The silence after which the rank that is asked now is skipped. If two rounds up to the root
-/// found no rank that had the chunks, the root probably has not begun and stores the requests, so
-/// the patience doubles with each round.
+/// The silence after which the rank that is asked now is skipped. After two unsuccessful rounds up
+/// to the root, the patience doubles with each round: the root probably has not begun the
+/// collective, and will answer the requests once it begins.
 Nanoseconds FetchRing::patience_of(const Ask& ask) const {
   constexpr std::uint32_t kMaxRounds = 11;
   return settings_.patience * (std::int64_t{1} << (std::clamp(ask.rounds, 1u, kMaxRounds) - 1));
@@ -264,7 +264,8 @@ bool FetchRing::on_request(Rank from, const Message& message, std::uint64_t key,
 }
 
 // If this rank answered "pending" and later finds that it has lost the range, too, it sends "lost".
-// Otherwise the order of detection would decide whether a loss counts as shared.
+// Otherwise the requester would not learn that two ranks lost the range, and would not ask the root
+// to retransmit.
 void FetchRing::correct_deferred(Outbox& outbox) {
   std::vector<Deferred> corrected;
   for (const Deferred& waiting : std::exchange(deferred_, {})) {
@@ -297,7 +298,8 @@ Range FetchRing::lost_or_late(Range psns) const {
 Range FetchRing::first_unavailable(std::uint32_t block_index, Range psns) const {
   Range missing = map_->first_missing(block_index, psns);
   if (missing.empty()) missing = {psns.last, psns.last};
-  // Withheld chunks are marked as present, so the withheld and the missing range never overlap.
+  // Withheld chunks (not multicast yet) are marked as present, so the withheld and the missing
+  // range never overlap.
   const Range held{std::max(withheld_.first, psns.first), std::min(withheld_.last, psns.last)};
   return !held.empty() && held.first < missing.first ? held : missing;
 }

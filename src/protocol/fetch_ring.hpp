@@ -35,8 +35,8 @@ struct ReadOrder {
 struct FetchCounters {
   std::uint64_t ranges_asked = 0;
   std::uint64_t chunks_lost = 0;    ///< chunks declared lost at this rank
-  std::uint64_t ranges_served = 0;  ///< ranges requested of this rank and answered "ready"
-  /// Ranges requested of this rank and answered "pending" or "lost".
+  std::uint64_t ranges_served = 0;  ///< requests to this rank that it answered with "ready"
+  /// Requests to this rank that it answered with "pending" or "lost".
   std::uint64_t ranges_deferred = 0;
   std::uint64_t retransmit_requests_sent = 0;
   /// Number of times that a silent or finished neighbour was skipped.
@@ -51,7 +51,7 @@ class FetchRing {
  public:
   struct Settings {
     Nanoseconds patience{100'000'000};  ///< silence after which a responder is skipped
-    /// Time for which a range that was multicast again is not repeated.
+    /// Longest time after a range was multicast again in which requests for it are ignored.
     Nanoseconds linger{5'000'000};
   };
 
@@ -67,11 +67,12 @@ class FetchRing {
   void enquire(const LostRun& run);
   /// Sends new requests, and asks the next rank if the rank that was asked is silent.
   void poll(Instant now, Outbox& outbox);
-  /// Handles the answer of the rank that was asked. False if it names ranges outside the
+  /// Handles the answer of the rank that was asked. False if the answer names ranges outside the
   /// collective.
   bool on_answer(Instant now, Rank from, const Message& message, Outbox& outbox,
                  std::vector<ReadOrder>& reads);
-  /// Handles the end of a READ. After a successful one the caller has already marked the chunks.
+  /// Handles the end of a READ. The caller must already have marked the chunks of a successful
+  /// READ.
   void on_read_end(const ReadOrder& order, bool success, std::uint64_t bytes);
   /// True if no requested chunk is still missing.
   bool idle() const { return asks_.empty(); }
@@ -85,8 +86,8 @@ class FetchRing {
 
   // Functions for the responder, the rank that is asked.
 
-  /// Sets the PSNs of the chunks of this rank's own block that it has not multicast yet. Requests
-  /// for these chunks are answered "pending", because sending a chunk twice would waste bandwidth.
+  /// Sets the part of this rank's own block that has not been multicast yet. Requests for chunks in
+  /// this part are answered "pending", because sending a chunk twice would waste bandwidth.
   void withhold(Range psns) { withheld_ = psns; }
   /// Handles a request of rank `from`; `key` is the memory key of this rank's buffer. False if a
   /// range is out of bounds.

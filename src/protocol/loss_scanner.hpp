@@ -1,6 +1,6 @@
-// Finds lost chunks while others still arrive. A stream is the chunks of one root through one
-// subgroup. A missing chunk is lost if it lies below the highest PSN that its stream had reached
-// one tick ago; the tick is thus the reordering allowance.
+// Finds lost chunks while other chunks still arrive. A stream consists of the chunks of one root
+// through one subgroup. A missing chunk is lost if it lies below the highest PSN that its stream
+// had reached one tick ago, so the time between two ticks is the reordering allowance.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
 // The membership check: a path is used only once a probe has passed it. A switch begins to forward
-// to a host some time after the host joins a group. A probe proves that the switch forwards, which
-// a fixed delay would not; probes as long as the longest datagrams prove that these pass, too.
+// to a host some time after the host joins a group. A probe proves that the switch forwards; a
+// fixed delay would prove nothing. Probes of full length prove that the longest datagrams pass,
+// too.
 #pragma once
 
 #include <algorithm>
@@ -45,9 +46,9 @@ class Membership {
     }
   }
 
-  /// True if a probe has passed every path.
+  /// True if at least one probe has arrived on every path.
   bool heard_all() const { return heard_ == count(); }
-  /// True if a probe of full length has passed every path.
+  /// True if at least one probe of full length has arrived on every path.
   bool complete() const { return full_ == count(); }
   /// The ranks whose probe has not arrived on every subgroup.
   std::vector<Rank> missing() const {
@@ -60,8 +61,8 @@ class Membership {
     }
     return ranks;
   }
-  /// The path that passes only the shortest datagrams, among those that a probe has passed; nothing
-  /// if all of them pass full length.
+  /// Among the paths that a probe has passed, the one with the lowest limit on the length of
+  /// datagrams; nothing if all these paths pass full length.
   std::optional<Narrow> narrowest() const {
     std::optional<Narrow> narrow;
     for (std::size_t i = 0; i < paths_.size(); ++i) {

@@ -20,12 +20,12 @@ class MembershipWatch {
   enum class Verdict : std::uint8_t {
     none,
     rejoin,            ///< join the groups again
-    rejoin_and_report  ///< join the groups again, and report that this did not help before
+    rejoin_and_report  ///< join the groups again, and report that an earlier rejoin did not help
   };
 
-  /// This rank joins its groups again if no chunk of one sender came by multicast in this many
-  /// consecutive collectives, in which that rank sent at least this many chunks. Random loss does
-  /// not reach both thresholds, even at a loss of 30 %.
+  /// This rank joins its groups again if no chunk of one sender came by multicast in at least
+  /// kMissedCollectives consecutive collectives, in which that sender sent at least kMissedChunks
+  /// chunks in total. Random loss does not reach both thresholds, even at a loss of 30 %.
   static constexpr std::uint32_t kMissedCollectives = 3;
   static constexpr std::uint32_t kMissedChunks = 16;
   /// Time within which a switch forwards to a rank that has joined a group, if it forwards at all.
@@ -35,11 +35,13 @@ class MembershipWatch {
 
   explicit MembershipWatch(std::uint32_t size) : size_(size) {}
 
-  /// True if a source was missed in its last collective, or if this rank has joined again and not
-  /// heard the suspect since. If false, calls of `heard` have no effect.
+  /// True if the last collective of some source brought none of its chunks by multicast, or if no
+  /// chunk of the suspect has come since this rank joined its groups again. If false, calls of
+  /// `heard` have no effect.
   bool suspects() const { return suspected_ > 0 || state_ != State::member; }
-  /// True if multicast is probably lost: a source was missed several times in a row, or this rank
-  /// has joined again and not heard the suspect since.
+  /// True if multicast is probably lost: several consecutive collectives brought no chunk of some
+  /// source by multicast, or no chunk of the suspect has come since this rank joined its groups
+  /// again.
   bool lost() const { return doubted_ > 0 || state_ != State::member; }
   /// Records that a chunk of this source came by multicast.
   void heard(Rank source) {
@@ -62,7 +64,8 @@ class MembershipWatch {
     if (one.collectives == kMissedCollectives) ++doubted_;
     one.chunks += std::min(chunks, kMissedChunks);
   }
-  /// Decides what to do; called after the sources of a collective are recorded.
+  /// Decides whether to join the groups again; called after the sources of a collective are
+  /// recorded.
   Verdict judge(Instant now) {
     if (suspected_ == 0 || now < next_rejoin_) return Verdict::none;
     const Rank source = ripe();
@@ -81,7 +84,7 @@ class MembershipWatch {
     said_ = true;
     return Verdict::rejoin_and_report;
   }
-  /// The sender whose multicast did not arrive, which caused the last verdict; kNoRank: none.
+  /// The sender whose missing multicast caused the last verdict; kNoRank: none.
   Rank suspect() const { return suspect_; }
 
  private:
@@ -97,7 +100,7 @@ class MembershipWatch {
     std::uint32_t chunks = 0;
   };
 
-  /// The first source that was missed often enough to join again; kNoRank: none.
+  /// The first source whose multicast was missing often enough for a rejoin; kNoRank: none.
   Rank ripe() const {
     const auto found = std::find_if(missed_.begin(), missed_.end(), [](const Missed& one) {
       return one.collectives >= kMissedCollectives && one.chunks >= kMissedChunks;
@@ -110,9 +113,11 @@ class MembershipWatch {
   State state_ = State::member;
   bool said_ = false;  ///< true: the report was made, which happens at most once
   Rank suspect_ = kNoRank;
-  std::uint32_t suspected_ = 0;  ///< number of sources missed in their last collective
-  std::uint32_t doubted_ = 0;    ///< number of sources missed kMissedCollectives times in a row
-  std::vector<Missed> missed_;   ///< by rank; empty until a source is missed
+  /// Number of sources of which no chunk came by multicast in their last collective.
+  std::uint32_t suspected_ = 0;
+  /// Number of sources of which no chunk came in kMissedCollectives consecutive collectives.
+  std::uint32_t doubted_ = 0;
+  std::vector<Missed> missed_;  ///< by rank; empty until the first call of `missed`
   Instant next_rejoin_{};
   Nanoseconds interval_ = kJoinTime;
 };

@@ -1,6 +1,6 @@
 // The pace of a sender: the earliest time of its next batch. With a pace, all senders of an
-// Allgather can send at once, each at its share of the link rate. If they took turns, the downlink
-// of the rank whose turn it is would idle.
+// Allgather can send at the same time, each at its share of the link rate. If the ranks took turns,
+// the downlink of the sending rank would idle.
 #pragma once
 
 #include <algorithm>

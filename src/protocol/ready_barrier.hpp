@@ -25,7 +25,7 @@ class ReadyBarrier {
   /// Handles a barrier message: its argument has the round and the rate vote. False if rank `from`
   /// sends no message in this round.
   bool on_message(Rank from, std::uint64_t argument, Outbox& outbox);
-  /// The ranks whose messages this rank needs.
+  /// The ranks from which this rank needs barrier messages.
   std::vector<Rank> senders() const;
   bool started() const { return started_; }
   bool done() const { return done_; }

@@ -1,12 +1,12 @@
-// Decides whether the senders of an Allgather take turns or send at once, and at which rate. All
-// ranks decide alike, because the decision depends only on the number of the collective and on rate
-// votes that the ready barrier carries.
+// Decides whether the senders of an Allgather take turns or all send at the same time, and at which
+// rate. All ranks decide alike, because the decision depends only on the number of the collective
+// and on rate votes that the ready barrier carries.
 //
 // Taking turns is safe on any network, and measures the link rate because one rank sends at a time.
 // But a rank's downlink idles during its own turn, and each turn needs an activation.
 //
-// Sending at once avoids both costs. If the link and not the host is the bottleneck, each sender is
-// paced to its share of the link rate, so that switch queues do not overflow.
+// Sending at the same time avoids both costs. If the link and not the host is the bottleneck, each
+// sender is paced to its share of the link rate, so that switch queues do not overflow.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,8 @@ struct RateVote {
 
   std::uint32_t rate_kib = kNoRate;  ///< arrival rate in KiB/s; kNoRate: not measured
   bool link_bound = false;           ///< a send queue was full, so the link is the bottleneck
-  bool lossy = false;                ///< many chunks were lost: sending at once overruns a queue
+  /// True: many chunks were lost, so a queue overflows if all ranks send at the same time.
+  bool lossy = false;
 
   RateVote combined(const RateVote& other) const {
     return {std::min(rate_kib, other.rate_kib), link_bound || other.link_bound,
@@ -38,8 +39,9 @@ struct RateVote {
 };
 
 /// The new estimate of the link rate after a paced Allgather, whose data arrived at `measured`
-/// bytes per second for `time`. A higher measurement is adopted at once. A lower one may come from
-/// a busy host, so it lowers the estimate only slowly unless chunks were lost.
+/// bytes per second for `time`. A measurement above the planned rate becomes the estimate. A lower
+/// measurement may come from a busy host, so it lowers the estimate only slowly unless chunks were
+/// lost.
 constexpr std::uint64_t learned_rate(std::uint64_t planned, std::uint64_t measured,
                                      Nanoseconds time, bool lost) {
   constexpr std::int64_t kHostNoiseNs = 1'000'000;
@@ -60,7 +62,8 @@ class SendSchedule {
     std::uint64_t bytes_per_second = 0;  ///< rate of all senders together; 0: not limited
   };
 
-  /// Collectives of up to this many bytes are always sent at once: a switch's buffer holds them.
+  /// Size in bytes of the largest Allgather in which all ranks always send at the same time: a
+  /// switch's buffer has room for all of its data.
   static constexpr std::uint64_t kSmallBytes = 128 * 1024;
 
   /// Counts the next Allgather, of `bytes` bytes in total, and returns its plan.
@@ -70,8 +73,8 @@ class SendSchedule {
     if (count_ == 1 || count_ % kCalibrationPeriod == kCalibrationPeriod - 1) return {};
     return plan_;
   }
-  /// True if the Allgather counted last carries a rate vote. The first Allgathers often do, later
-  /// ones rarely.
+  /// True if the Allgather that `next` counted last carries a rate vote. The first Allgathers often
+  /// carry one, later ones rarely.
   bool votes(std::uint64_t bytes) const {
     if (bytes <= kSmallBytes || count_ < 2) return false;
     if (count_ <= kEveryCall) return true;

@@ -23,8 +23,8 @@ struct BfloatSum {
   using Words = Register<std::uint16_t, Isa::kBytes>;
   using Reals = Register<float, Isa::kBytes>;
   static constexpr std::size_t kStep = Isa::kBytes;
-  /// Number of registers that a block takes of each operand. It depends on the register size,
-  /// because the processor has 32 registers of 64 bytes but only 16 of 32 bytes.
+  /// Number of registers of each operand in one block. It depends on the register size, because the
+  /// processor has 32 registers of 64 bytes but only 16 of 32 bytes.
   static constexpr std::size_t kUnroll = Isa::kBytes == 64 ? 4 : 2;
   static constexpr std::size_t kBlockBytes = kUnroll * kStep;
 

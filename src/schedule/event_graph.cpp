@@ -309,9 +309,9 @@ void EventGraph::add_proofs_of_waits() {
   }
 }
 
-/// Adds the orders that waits on `queue` prove. A wait for n completions cannot end before task t
-/// completes, if fewer than n other tasks of the queue can complete before both t and the end of
-/// the wait.
+/// Adds the orders that follow from waits on `queue`. Task t must complete before a wait for n
+/// completions ends, if fewer than n other tasks of the queue can complete before both t and the
+/// end of the wait.
 bool EventGraph::prove(const CountedQueue& queue) {
   const std::vector<GlobalTask>& tasks = queue.reporting;
   std::vector<std::pair<Event, Event>> pairs;

@@ -115,7 +115,7 @@ class EventGraph::Local {
   const EventGraph& graph_;
   std::uint32_t rank_;
   std::uint32_t words_;
-  /// By event: bit set of the tasks that are complete before the event.
+  /// For each event, the bit set of the tasks that are complete before the event.
   std::vector<std::uint64_t> rows_;
 };
 

@@ -38,8 +38,8 @@ Result<Extent> resolve_varying(const BufferSlice& slice, const BlockSizes& block
   return extent;
 }
 
-/// The slice in which the bytes of `slice` lie. In an in-place call this may be a slice of the
-/// other buffer.
+/// The slice in which the bytes of `slice` lie. In an in-place call, the result may be a slice of
+/// the caller's other buffer.
 BufferSlice storage_of(const BufferSlice& slice, const Alias& alias) {
   if (alias.name.empty() || !contains(alias.name, slice)) return slice;
   BufferSlice result = slice;

@@ -9,8 +9,8 @@
 // triple once, so matching never depends on timing. A multicast chunk carries its position in the
 // receive buffer and needs no match slot.
 //
-// Protocol. A schedule does not say which messages are eager and which use rendezvous
-// ([Inozemtsev12] 4.1): filling it with a shape decides this by size. The validator proves both
+// Protocol. A schedule does not determine which messages are eager and which use rendezvous
+// ([Inozemtsev12] 4.1); the message sizes of a shape determine this. The validator proves both
 // cases: it assumes that a send completes only after its receive is posted (rendezvous), but it
 // never concludes from a completed send that the receive is posted (eager).
 #pragma once
@@ -103,12 +103,12 @@ struct Key {
 /// One step of a schedule. Fields that a kind does not use keep their defaults.
 struct Task {
   TaskKind kind = TaskKind::copy;
-  Side side = Side::after;  ///< operand position of the new data of a reduce or wait_keys
+  Side side = Side::after;  ///< position of the new operand of a reduce or wait_keys
   /// True for a send whose message needs no posted receive: the message waits at the receiver under
   /// the key (source, slot).
   bool keyed = false;
-  /// True for a signal that is an addition to a counter of `peer`, made by an atomic, and for the
-  /// wait_keys task without data that waits for the additions of the named ranks ([OFED-AT]).
+  /// True for a signal that adds to a counter of `peer` by an atomic ([OFED-AT]). Also true for the
+  /// wait_keys task without data that waits for such additions by the named ranks.
   bool counted = false;
   QueueIndex queue = 0;
   /// Index of the completion queue of a wait, of the queue of an enable, or of the group of a

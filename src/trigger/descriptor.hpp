@@ -4,7 +4,7 @@
 // descriptor names packets and waits until the unit has read them in the order named. It then
 //   1. takes from packets its data (SwapLocalData, or SwapRemoteData of a packet), its destination
 //      port (SwapLocalVP) or its remote address (SwapRemoteAddr of a packet); if several packets
-//      give the same one of these values, the unit uses that of the packet named last,
+//      supply the same field, the unit uses the value of the packet named last,
 //   2. with ReduceFlag, folds the data of the packets and its own data,
 //   3. stores the result in memory, if it has a store address,
 //   4. sends the result to `destination`. Instead, the collective ends here and the host is
@@ -115,8 +115,8 @@ inline constexpr std::size_t kMaxDescriptorWords = 5 + kMaxChildren + kMaxMiniBy
 void encode(const Descriptor& descriptor, std::vector<std::uint64_t>& out);
 
 /// Decodes one descriptor from the front of `words` and removes its words. Fails with
-/// invalid_argument, and names the field, for missing words, set reserved bits, or a count,
-/// operation, type or size out of range.
+/// invalid_argument, and names the field, if words are missing, if reserved bits are not zero, or if
+/// a count, operation, type or size is out of range.
 Result<Descriptor> decode_descriptor(std::span<const std::uint64_t>& words);
 
 /// Checks that a unit can run these descriptors as one sequence: only the first is a head and only

@@ -1,13 +1,13 @@
 // The buffer in which packets wait for the descriptor that names them [Xu25] 1.3.
 //
 // A hash table with open addressing, in which a look-up reads at most 32 slots. Nine tenths of the
-// slots are the home area, where a key has two windows of eight slots and takes the emptier window.
+// slots are the home area, where a key has two windows of eight slots and uses the emptier window.
 // If both are full, the key uses a window of sixteen slots in the last tenth, the reserve. Freeing
 // a slot moves no other packet, so payloads keep their addresses.
 //
 // A read of a missing packet is parked: it reserves a slot for the packet or, if no slot is free,
-// the landing place of its reader. A full buffer therefore pushes back early packets, but always
-// accepts a packet for which a reader waits.
+// the landing place of its reader, which has room for one packet. A full buffer therefore pushes
+// back early packets, but always accepts a packet for which a reader waits.
 //
 // Only the constructor allocates memory.
 #pragma once

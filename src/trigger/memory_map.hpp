@@ -26,7 +26,7 @@ class MemoryMap {
   Result<Address> add(JobId job, std::span<std::byte> memory);
   /// Removes all regions of a job.
   void remove(JobId job);
-  /// Finds the bytes at an address; returns nothing unless all these bytes belong to the job.
+  /// Finds the bytes at an address, if all of them belong to the job; otherwise returns nothing.
   std::optional<std::span<std::byte>> find(JobId job, Address address,
                                            std::uint64_t size_bytes) const;
 

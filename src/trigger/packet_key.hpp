@@ -21,7 +21,7 @@ inline constexpr std::uint32_t kSequenceIds = 1u << kSequenceBits;
 /// Identifies a job, whose packets, ports and memory regions all carry this id. An id may be reused
 /// once the job has ended at every node.
 enum class JobId : std::uint8_t {};
-/// A node of the network, which stands for one rank of a communicator.
+/// A node of the network; it runs one rank of a communicator.
 enum class NodeId : std::uint32_t {};
 /// A virtual port: one stream of descriptors and packets between a host and its units.
 enum class Port : std::uint16_t {};

@@ -146,7 +146,8 @@ class PulsedCredits {
 
   explicit PulsedCredits(const Settings& settings);
   std::uint64_t pulses_of(const RequestState& request) const;
-  /// Number of pairs of a credit and a counter that no admitted request owns and no pulse uses.
+  /// Number of free pairs of a credit and a counter: no admitted request owns them, and no pulse
+  /// uses them.
   std::uint32_t spare() const;
   /// True if a request that has pulses in flight may take a further credit.
   bool may_take_more() const;

@@ -40,7 +40,8 @@ enum class PacketKind : std::uint8_t {
   probe = 3,
   /// UC fragment, a datagram of a UC message; wire/uc_fragment.hpp has the rest of its header.
   message = 4,
-  /// Padded probe to one peer, in the stream of the reliable frames to this peer.
+  /// Padded probe to one peer; its counter belongs to the stream of the reliable frames to this
+  /// peer.
   path_probe = 5,
   /// Frame of a reliable connection that is meant for one peer but sent by multicast to a subgroup;
   /// its counter belongs to the stream of that subgroup.

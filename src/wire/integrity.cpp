@@ -15,7 +15,7 @@ namespace tutti::wire {
 namespace {
 
 // Bit that is set only in the stream numbers of reliable frames and path probes. The other bits of
-// such a number are the destination rank.
+// these numbers are the destination rank.
 constexpr std::uint32_t kReliableStream = 0x8000'0000;
 static_assert(kMaxRanks <= kReliableStream);
 

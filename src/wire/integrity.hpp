@@ -78,7 +78,7 @@ class Integrity {
  private:
   Integrity(const IntegrityKernels* kernels, std::shared_ptr<const UmacKey> key);
 
-  const IntegrityKernels* kernels_;     // static, never null
+  const IntegrityKernels* kernels_;     // a static table, never null
   std::shared_ptr<const UmacKey> key_;  // null for CRC
 };
 

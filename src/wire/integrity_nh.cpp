@@ -219,7 +219,7 @@ TUTTI_VECTOR(TUTTI_AVX512) Block total512(const Sums<512>& of) {
   return words256(_mm256_add_epi64(half512<0>(sum), half512<1>(sum)));
 }
 
-// Adds four groups: `one` holds the first two, `two` the last two.
+// Adds four groups: `one` contains the first two, `two` the last two.
 TUTTI_VECTOR(TUTTI_AVX512)
 void add_groups512(Sums<512>& to, __m512i one, __m512i two, __m512i even, __m512i odd,
                    __m512i shifted) {

@@ -17,7 +17,7 @@ class ReplayWindow {
   /// array is not counted, because a word is cleared as a whole when its first counter arrives.
   static constexpr std::uint64_t kSize = (kWords - 1) * kWordBits;
 
-  /// True if take() has not recorded this counter and the counter is not too old for the window.
+  /// True if the counter is new: take() has not recorded it, and it is not older than the window.
   /// Otherwise the datagram must be dropped.
   bool fresh(std::uint64_t counter) const {
     if (counter > greatest_) return true;

@@ -47,7 +47,7 @@ class TagKeys {
 
   std::shared_ptr<const crypto::Secret> secret_;  ///< null if the integrity words are CRC-32C
   std::uint16_t communicator_ = 0;
-  std::uint64_t generation_ = 0;  ///< generation of `latest_`
+  std::uint64_t generation_ = 0;  ///< key generation of `latest_`
   Integrity latest_ = Integrity::crc();
   /// The keys of all other generations used so far. They are kept, because the streams of a
   /// communicator reach a generation at different times.

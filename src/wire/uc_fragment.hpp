@@ -40,9 +40,9 @@ struct UcFragment {
 /// Writes the header of a fragment, 40 bytes; the first 32 are the header of the message.
 void encode(const UcFragment& fragment, std::byte* out);
 
-/// Decodes the header of a fragment with `payload_bytes` bytes of payload, of which `header` need
-/// not contain any. Returns nothing if the datagram is not a fragment, has no payload, or does not
-/// lie within a message of allowed size.
+/// Decodes the header of a fragment with `payload_bytes` bytes of payload; `header` may end before
+/// the payload. Returns nothing if the datagram is not a fragment, has no payload, or does not lie
+/// within a message of allowed size.
 std::optional<UcFragment> decode_fragment(std::span<const std::byte> header,
                                           std::size_t payload_bytes);
 

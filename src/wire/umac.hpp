@@ -49,9 +49,9 @@ struct PadChoice {
   Block block;
   bool second_half = false;
 
-  /// The choice for a nonce of 16 bytes.
+  /// Chooses block and half for a nonce of 16 bytes.
   static PadChoice of(Block nonce);
-  /// The choice for a nonce of 1 to 16 bytes.
+  /// Chooses block and half for a nonce of 1 to 16 bytes.
   static PadChoice of(std::span<const std::byte> nonce);
 };
 
@@ -59,8 +59,8 @@ struct PadChoice {
 std::uint64_t umac64(const IntegrityKernels& kernels, const UmacKey& key, const PadChoice& pad,
                      const UmacMessage& message);
 
-/// Like `umac64`, and copies `first` to `destination`; the two must not overlap, and `rest` must be
-/// empty.
+/// Does the same as `umac64`, and also copies `first` to `destination`; the two must not overlap,
+/// and `rest` must be empty.
 std::uint64_t umac64_copy(const IntegrityKernels& kernels, const UmacKey& key, const PadChoice& pad,
                           std::byte* destination, const UmacMessage& message);
 

@@ -3,9 +3,9 @@
 // carries out every step.
 //
 // A process runs the descriptors of its rank in order. For each descriptor it waits for messages,
-// adds their data (T_Compute) and builds a descriptor to send (L_CPU), whose message crosses the
-// sender's bus, the network and the receiver's bus. The receiver sees data that was transferred to
-// memory only after a further L_Poll (formula (1)).
+// adds their data (T_Compute) and builds a descriptor to send (L_CPU). The message that is sent
+// crosses the sender's bus, the network and the receiver's bus. The receiver sees data that was
+// transferred to memory only after a further L_Poll (formula (1)).
 //
 // Only time is simulated here; trigger_network.hpp also computes the results.
 #pragma once

@@ -19,11 +19,11 @@ struct OffloadLatency {
   /// L_I/O, the time of one crossing of PCIe to an FPGA. Assumed: half of a read's round trip of
   /// 0.9 us.
   sim::Picoseconds bus = sim::nanoseconds(450);
-  /// L_network, the time through both FPGAs, the cables and a switch. Calibrated so that Reduce of
-  /// 256 B with 1 job gives 1.46 in formula (2).
+  /// L_network, the time through both FPGAs, the cables and a switch. Calibrated so that formula
+  /// (2) yields a speedup of 1.46 for Reduce of 256 B with 1 job.
   sim::Picoseconds network = sim::nanoseconds(2390);
-  /// L_Poll, the time until the host's process sees the data. Calibrated so that Broadcast of 256 B
-  /// with 1 job gives 2.11 in formula (1).
+  /// L_Poll, the time until the host's process sees the data. Calibrated so that formula (1) yields
+  /// a speedup of 2.11 for Broadcast of 256 B with 1 job.
   sim::Picoseconds poll = sim::nanoseconds(7750);
   /// Rate that determines T_nic_startup, from the interface to the port: four lanes ([Xu25] 2.1) of
   /// 25 Gbit/s (assumed).
@@ -32,7 +32,7 @@ struct OffloadLatency {
   /// port. Assumed: the rate at which an FPGA's DMA reads over PCIe 3.0 x16.
   std::uint64_t memory_bits_per_second = 80'000'000'000;
   /// Rate that determines T_Compute: how fast a host adds doubles that have just arrived.
-  /// Calibrated so that Reduce of 1 MiB with 1 job gives 2.42 in formula (2).
+  /// Calibrated so that formula (2) yields a speedup of 2.42 for Reduce of 1 MiB with 1 job.
   std::uint64_t compute_bits_per_second = 80'000'000'000;
 
   /// L_CPU + 2 L_I/O + L_network: the time of a message from host to host, apart from its length.

@@ -12,8 +12,8 @@ constexpr std::uint32_t kUnits = 8;
 constexpr std::uint32_t kBufferBytes = 512 * 1024;
 constexpr std::uint32_t kSlotBytes = 1024;
 constexpr std::uint32_t kMaxJobs = 32;
-// A credit batch takes 80 slots. The hash buffers without their reserve have room for kPulses
-// batches; one job may have kWindow batches, about 1 MiB, in flight.
+// A credit batch occupies 80 slots. The slots of the hash buffers outside the reserve have room for
+// kPulses batches. One job may have kWindow batches, about 1 MiB, in flight.
 constexpr std::uint32_t kPulses = 46;
 constexpr std::uint32_t kWindow = 13;
 

@@ -27,9 +27,9 @@ namespace {
 constexpr EventKind kTurn = EventKind{16};
 constexpr EventKind kUnits = EventKind{17};  // event: a node's trigger units process arrivals
 constexpr EventKind kLink = EventKind{18};   // event: a node's link is free
-// Event: a packet (the argument) is ready for the link.
+// Event: a packet is ready for the link; argument: number of the packet.
 constexpr EventKind kSend = EventKind{19};
-// Event: a packet (the argument) has reached its destination.
+// Event: a packet has reached its destination; argument: number of the packet.
 constexpr EventKind kArrive = EventKind{20};
 // Event: the packets that a node pushed back are delivered again.
 constexpr EventKind kRetry = EventKind{21};

@@ -36,7 +36,7 @@ struct TriggerNetworkSpec {
   /// `retry`, and packets that were pushed back are delivered again after `retry`.
   sim::Picoseconds tick = sim::nanoseconds(100);
   sim::Picoseconds retry = sim::microseconds(2);
-  /// Each process starts at a random instant within this time, which stands for clock offsets and
+  /// Each process starts at a random instant within this time, which models clock offsets and
   /// noise.
   sim::Picoseconds start_spread = sim::microseconds(1);
   std::uint64_t seed = 1;
@@ -45,16 +45,16 @@ struct TriggerNetworkSpec {
 struct TriggerNetworkReport {
   sim::Picoseconds time;  ///< time from the common start until the last process ends [Xu25] 2.2
   sim::Picoseconds root_time;  ///< time from the common start until the last call at rank 0 ends
-  // The next fields give the use of the hash buffers at rank 0's node, over all units, in percent
-  // of the slots without the reserve. A slot in use holds a waiting packet or is reserved for the
-  // packet of a parked read.
+  // The next fields describe the use of the hash buffers at rank 0's node, over all units. They are
+  // percentages of the slots outside the reserve. A slot in use contains a waiting packet or is
+  // reserved for the packet of a parked read.
   double mean_used_percent = 0;  ///< mean share of slots in use over `time`, in percent
   double peak_used_percent = 0;
   double mean_waiting_percent = 0;  ///< mean share of slots that hold waiting packets, in percent
   // The next fields are figures over all nodes.
-  /// Largest number of packets in one unit's buffer, in percent of its slots without the reserve.
+  /// Largest number of packets in one unit's buffer, in percent of its slots outside the reserve.
   double most_full_percent = 0;
-  /// Capacity of one unit in percent of its slots without the reserve. The capacity is all slots
+  /// Capacity of one unit in percent of its slots outside the reserve. The capacity is all slots
   /// plus one landing place per sequence.
   double allowed_percent = 0;
   std::uint64_t packets = 0;      ///< number of accepted packets

@@ -57,8 +57,8 @@ struct ListSpec {
   std::uint64_t block_bytes = 0;
   std::vector<std::uint32_t> members;  ///< rank in the network for each rank of the schedules
   ListCosts costs{};
-  /// Whether an interface's eager buffer holds one block, so that a message of n blocks is sent as
-  /// n messages [Inozemtsev12] 4.1. The paper does not print the size of its buffers.
+  /// Whether an interface's eager buffer has room for only one block, so that a message of n blocks
+  /// is sent as n messages [Inozemtsev12] 4.1. The paper does not print the size of its buffers.
   bool buffer_per_block = false;
 };
 
@@ -73,7 +73,7 @@ struct ListCounts {
 class ListRun {
  public:
   /// Prepares the schedules. Error: the algorithm cannot be built, has no lowered form, or has
-  /// messages above the eager limit, which this study does not lower.
+  /// messages above the eager limit; this study lowers eager messages only.
   static Result<std::unique_ptr<ListRun>> create(sim::EventQueue& queue, MessageNetwork& network,
                                                  RankWaker& waker, ListSpec spec);
 

@@ -10,9 +10,9 @@ using sim::Picoseconds;
 
 namespace {
 
-// Event: a message (the target) has reached its sender's interface.
+// Event: a message has reached its sender's interface; target: the message.
 constexpr EventKind kPosted = EventKind{16};
-// Event: a packet (argument: its cookie) has left a host (the target).
+// Event: a packet has left a host; target: the host, argument: the packet's cookie.
 constexpr EventKind kLeft = EventKind{17};
 // Event: a message between ranks of one host has passed the interface.
 constexpr EventKind kPassed = EventKind{18};
@@ -143,7 +143,8 @@ void MessageNetwork::deliver(std::uint32_t at, Picoseconds when) {
   sink_.delivered(message, when);
 }
 
-/// Frees a record once its message has left and arrived. With short cables either may come first.
+/// Frees a message's record once the message has left and arrived. With short cables, the arrival
+/// may be handled first.
 void MessageNetwork::release(std::uint32_t at) {
   if (messages_[at].has_left && messages_[at].to_arrive == 0) free_.push_back(at);
 }

@@ -51,7 +51,7 @@ class MessageNetwork final : public sim::Sink {
   MessageNetwork(sim::EventQueue& queue, const sim::Topology& topology,
                  const MessageNetworkSettings& settings, MessageSink& sink);
 
-  /// Gives a message to its sender's interface at the instant `at`, which is now or later.
+  /// Hands a message to its sender's interface at the instant `at`, which is now or later.
   void send(sim::Picoseconds at, const NetworkMessage& message);
   /// Handles an event; returns false if the event is of another kind.
   bool handle(const sim::Event& event);

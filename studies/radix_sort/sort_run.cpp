@@ -14,7 +14,7 @@ using sim::Picoseconds;
 
 namespace {
 
-constexpr EventKind kStep = EventKind{24};  // event: a rank (the target) continues
+constexpr EventKind kStep = EventKind{24};  // event: a rank continues; target: the rank
 constexpr std::uint64_t kBytesOfCount = 4;
 
 /// The stage of a rank within a pass of the sort.

@@ -41,7 +41,8 @@ struct SortSpec {
   std::string algorithm = "standard_exchange";
   std::uint32_t ports = 1;
   ListCosts costs{};
-  bool buffer_per_block = false;  ///< whether an eager buffer holds one block, see ListSpec
+  /// Whether an eager buffer has room for only one block; see ListSpec.
+  bool buffer_per_block = false;
   /// Number of keys that a host orders between two polls of the Allgather, as in apps/radix_sort.
   std::uint64_t slice_keys = 32768;
   /// Rate of a link: four lanes at quad data rate, as in [Inozemtsev12].

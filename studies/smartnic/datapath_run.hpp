@@ -2,10 +2,10 @@
 // hardware thread runs the engine's receive worker with chunk map and staging on real bytes; only
 // time is modelled.
 //
-// A client sends chunks at link rate to one connection per thread, in turn, but at most a window of
-// chunks ahead of the posted receives. Threads handle one completion at a time. They compete for
-// the issue slot and the memory path of their core and for the interface's doorbells; all other
-// latencies overlap.
+// A client sends chunks at link rate. It serves the connections in turn, one connection per thread,
+// and never has more than a window of chunks outstanding on a connection. Threads handle one
+// completion at a time. They compete for the issue slot and the memory path of their core and for
+// the interface's doorbells; all other latencies overlap.
 //
 // With staging (UD), the interface copies a chunk over the bus and then posts the staging slot
 // again. Without staging (UC), a chunk arrives at its destination.
@@ -68,7 +68,7 @@ Result<DatapathReport> run_datapath(const DatapathSpec& spec);
 double link_bytes_per_second(const DatapathSpec& spec);
 
 /// The smallest number of threads, among powers of two, with which an operation of
-/// `spec.buffer_bytes` reaches the part `share` (0 to 1) of its rate on a busy link; 0 if there is
+/// `spec.buffer_bytes` reaches at least `share` (0 to 1) of its rate on a busy link; 0 if there is
 /// none.
 Result<std::uint32_t> threads_for_link(DatapathSpec spec, double share);
 

@@ -73,8 +73,8 @@ Picoseconds NicModel::fetched(Picoseconds posted, std::uint64_t bytes) {
   if (!settings_.inline_descriptor) {
     ready += settings_.latency * 2 + speed_.time_of(settings_.descriptor_bytes);
   }
-  // The interface requests reads at once and gets the answers in order, so only the data of the
-  // answers occupies the bus.
+  // The interface sends its read requests at once and receives the answers in order, so only the
+  // data of the answers occupies the bus.
   const Picoseconds data = std::max(ready + settings_.latency * 2, reads_free_);
   reads_free_ = data + speed_.time_of(bytes);
   return reads_free_;

@@ -3,7 +3,7 @@
 // and interface.
 //
 // The model is pure arithmetic on virtual time; other files run the code of a datapath kernel. The
-// figures are those of [Khalilov24] 6.3 and fig. 5, and each constant says whether it is calibrated
+// figures are those of [Khalilov24] 6.3 and fig. 5, unless a comment marks a constant as calibrated
 // or assumed.
 #pragma once
 
@@ -62,8 +62,8 @@ class DatapathModel {
   double completions_per_second(std::uint32_t threads) const;
   /// The time from one completion to the next of a thread, while `threads` threads are busy.
   Picoseconds time_per_completion(std::uint32_t threads) const;
-  /// The payload rate if each completion stands for `bytes` bytes: those of a chunk, or of a UC
-  /// message of many packets.
+  /// The payload rate if each completion covers `bytes` bytes: those of a chunk, or of a UC message
+  /// of many packets.
   double bytes_per_second(std::uint32_t threads, std::uint64_t bytes) const {
     return completions_per_second(threads) * static_cast<double>(bytes);
   }

@@ -31,9 +31,9 @@ class MessagePlan {
   explicit MessagePlan(std::uint32_t ranks) : ranks_(ranks), first_needs_(1) {}
 
   /// Adds a message. Its sender sends the message after it has received all messages of `needs`,
-  /// which must have been added before. Only messages to that sender alone can be needs, not
-  /// multicasts or contributions. Messages that become ready at the same time are sent in the order
-  /// in which they were added.
+  /// which must have been added before. `needs` may contain only messages addressed to that sender
+  /// alone, no multicasts or contributions. Messages that become ready at the same time are sent in
+  /// the order in which they were added.
   MessageIndex add(const Message& message, std::span<const MessageIndex> needs = {});
 
   std::uint32_t ranks() const { return ranks_; }
@@ -103,8 +103,8 @@ MessagePlan plan_offloaded_together(std::uint32_t ranks, std::uint64_t bytes);
 
 /// Counts the link uses of a plan, in units of `block_bytes`, as the script by the authors of
 /// [Khalilov24] does, on a tree with 16 hosts per leaf switch and two leaf switches per pod. The
-/// script differs from real routes: it counts every message to a lower rank as one between hosts of
-/// a leaf switch, and it lets a multicast descend again into the pod from which it came.
+/// script differs from real routes: it counts every message to a lower rank as if both hosts had
+/// the same leaf switch, and it lets a multicast descend again into the pod from which it came.
 std::uint64_t paper_link_units(const MessagePlan& plan, std::uint64_t block_bytes);
 
 }  // namespace tutti::sim

@@ -1,5 +1,5 @@
-// Converts the engine's schedules to message plans, so that the link traffic and time of exactly
-// those task lists can be computed.
+// Converts the engine's schedules to message plans, so that the link traffic and time of the
+// schedules can be computed.
 #pragma once
 
 #include <cstdint>

@@ -49,7 +49,7 @@ struct TrafficReport {
   std::vector<sim::Picoseconds> times;
   /// Time until each rank has finished the first iteration, indexed by rank.
   std::vector<sim::Picoseconds> finish;
-  // The next two fields hold the traffic of the first iteration.
+  // The next two fields contain the traffic of the first iteration.
   std::array<sim::TrafficCount, sim::kLinkClasses> classes{};
   /// Traffic of the first iteration by each sim::CountingRule.
   std::array<sim::TrafficCount, kCountingRules> rules{};

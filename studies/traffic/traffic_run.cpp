@@ -11,8 +11,8 @@ namespace {
 /// Event detail for "a packet or train has left a rank's host".
 constexpr std::uint32_t kLeft = 1;
 /// Number of packets at the end of a multicast that are sent singly instead of in a train. The
-/// activation that follows is short and may overtake them, so the ports must then be in the state
-/// that single packets cause.
+/// activation that follows is short and may overtake these packets, so the ports must be in the
+/// same state as without trains.
 constexpr std::uint64_t kTrainTail = 4;
 
 std::uint32_t packets_of(std::uint64_t bytes, std::uint32_t mtu_bytes) {

@@ -11,7 +11,7 @@
 
 namespace {
 
-using namespace tutti;           // NOLINT: a program of its own
+using namespace tutti;           // NOLINT: no other file includes this one
 using namespace tutti::runtime;  // NOLINT
 
 constexpr std::uint32_t kRanks = 5;

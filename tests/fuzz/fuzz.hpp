@@ -14,7 +14,7 @@ inline void require(bool holds) {
   if (!holds) std::abort();
 }
 
-/// A fuzzer's input, which is read from front to back; reads beyond its end give zeros.
+/// A fuzzer's input, which is read from front to back; reads beyond its end return 0.
 class Input {
  public:
   explicit Input(std::span<const std::byte> bytes) : bytes_(bytes) {}

@@ -1,5 +1,5 @@
 // Fuzzes the structures of the key agreement: offers, and sealed secrets as another rank receives
-// them. Bytes that no rank sent never give a secret.
+// them. A rank must refuse every secret that no rank sent.
 #include "runtime/keys/key_agreement.hpp"
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace {
 
-using namespace tutti;           // NOLINT: a program of its own
+using namespace tutti;           // NOLINT: no other file includes this one
 using namespace tutti::runtime;  // NOLINT
 using fuzz::require;
 
@@ -26,8 +26,8 @@ void check_offer(std::span<const std::byte> bytes) {
           std::equal(again.begin(), again.end(), bytes.begin()));
 }
 
-/// Rank 1 runs the agreement with a hostile rank 0: the input gives the last bytes of rank 0's
-/// offer and all bytes of its sealed secret.
+/// Rank 1 runs the agreement with a hostile rank 0: the input supplies the last bytes of rank
+/// 0's offer and all bytes of its sealed secret.
 void check_agreement(std::span<const std::byte> bytes) {
   static const crypto::Secret key;
   for (const crypto::Secret* job_key : {static_cast<const crypto::Secret*>(nullptr), &key}) {

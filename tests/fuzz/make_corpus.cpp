@@ -34,7 +34,7 @@
 
 namespace {
 
-using namespace tutti;  // NOLINT: a program of its own
+using namespace tutti;  // NOLINT: no other file includes this one
 using Bytes = std::vector<std::byte>;
 
 /// Nesting depth that would overflow the stack of a recursive decoder.
@@ -95,7 +95,7 @@ void add_addresses(Corpus& corpus) {
   // derives the lengths of valid frames from this input.
   corpus.add("shared_memory_fuzz", "frame",
              join(std::array<std::uint64_t, 3>{16, 5, 0x0504030201}));
-  // The count of written bytes exceeds the size of the ring, and the first record is a skip.
+  // The count of written bytes exceeds the size of the ring, and the first record is a skip record.
   corpus.add("shared_memory_fuzz", "forged_count",
              join(std::array<std::uint64_t, 2>{std::uint64_t{1} << 63, host::kSkip}));
 }

@@ -12,7 +12,7 @@
 
 namespace {
 
-using namespace tutti;              // NOLINT: a program of its own
+using namespace tutti;              // NOLINT: no other file includes this one
 using namespace tutti::device;      // NOLINT
 using namespace tutti::device::rc;  // NOLINT
 
@@ -78,7 +78,7 @@ struct Target {
 };
 
 /// Cuts the input into frames, each preceded by its length in two bytes, writes valid incarnations
-/// into the frames, and gives them to the channel.
+/// into the frames, and passes the frames to the channel.
 void feed(std::span<const std::byte> input) {
   Target target;
   Sink sink;

@@ -13,7 +13,7 @@
 
 namespace {
 
-using namespace tutti;  // NOLINT: a program of its own
+using namespace tutti;  // NOLINT: no other file includes this one
 using fuzz::Input;
 using fuzz::require;
 

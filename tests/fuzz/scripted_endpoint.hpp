@@ -1,4 +1,4 @@
-// An endpoint without a network: the fuzz target says which messages arrive.
+// An endpoint without a network: the fuzz target chooses the messages that arrive.
 #pragma once
 
 #include <deque>

@@ -8,7 +8,7 @@
 #include "fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace tutti::protocol;  // NOLINT: a program of its own
+  using namespace tutti::protocol;  // NOLINT: no other file includes this one
   using tutti::fuzz::require;
   const auto bytes = std::as_bytes(std::span(data, size));
   const auto message = decode_tagged(bytes);

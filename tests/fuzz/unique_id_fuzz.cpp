@@ -8,7 +8,7 @@
 
 namespace {
 
-using namespace tutti::runtime;  // NOLINT: a program of its own
+using namespace tutti::runtime;  // NOLINT: no other file includes this one
 using tutti::fuzz::require;
 
 void check(std::string_view text) {

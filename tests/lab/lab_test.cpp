@@ -511,7 +511,7 @@ TEST(Lab, ProgramsOfAHost_runOnlyOnTheCoresOfTheHost) {
   }
 }
 
-TEST(Lab, LabsOfOneMachineAreIsolated) {
+TEST(Lab, LabsOnOneMachine_areIsolatedFromEachOther) {
   if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   const Lab one = must_create(small_lab(2));
   const Lab other = must_create(small_lab(2));
@@ -732,7 +732,7 @@ int run_as_plain_user(int told) {
   return recorded(name) ? tell("still recorded") : 0;
 }
 
-TEST(Runner, PlainUserCanRunRanks) {
+TEST(Runner, UserWithoutRootPrivileges_canRunRanks) {
   if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   if (geteuid() != 0)
     return test::skip_without("root",

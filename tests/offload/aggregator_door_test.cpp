@@ -93,7 +93,7 @@ TEST_F(AggregatorDoor, NameOfAJob_isEscapedInTheLog) {
   EXPECT_EQ(line.find("job h:1\\x0ajob forged has left\\x1b[2J is dropped"), 0u) << line;
 }
 
-TEST_F(AggregatorDoor, ConnectionWithoutTlsOrWithACutHello_isRefused_andCounted) {
+TEST_F(AggregatorDoor, ConnectionWithoutTlsOrWithATruncatedHello_isRefused_andCounted) {
   start();
   Stream plain = visit();
   EXPECT_TRUE(plain.send_all(Bytes(3000, std::byte{0x5a}), deadline_after(kPatience)).ok());

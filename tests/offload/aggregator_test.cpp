@@ -96,20 +96,20 @@ TEST_F(Aggregator, WrongKey_isReportedInTheErrorAtEveryRank) {
   EXPECT_EQ(service->jobs(), 0u);
 }
 
-TEST_F(Aggregator, MissingKeyIsAnErrorWithTheRemedy) {
+TEST_F(Aggregator, MissingKey_isReportedByAnErrorThatNamesTheRemedy) {
   ::unsetenv("TUTTI_AGGREGATOR_KEY");
   const Status status = how_joining_fails(2, "127.0.0.1:7600");
   EXPECT_TRUE(names(status, "TUTTI_AGGREGATOR_KEY_FILE")) << status.to_string();
 }
 
-TEST_F(Aggregator, AbsentAggregatorIsNamedWithTheRemedy) {
+TEST_F(Aggregator, AbsentAggregator_isNamedInTheError_withTheRemedy) {
   const std::string address = silent_address();
   const Status status = how_joining_fails(3, address);
   EXPECT_TRUE(names(status, "aggregator " + address)) << status.to_string();
   EXPECT_TRUE(names(status, "tutti aggregator --listen")) << status.to_string();
 }
 
-TEST_F(Aggregator, AbsentAggregator_withFallback_isReplaced_andTheReasonIsShown) {
+TEST_F(Aggregator, AbsentAggregator_withFallback_disablesAggregation_andTheReasonIsShown) {
   const auto present = start_service();
   const std::string absent = silent_address();
   CommunicatorOptions wanted = patient();
@@ -126,7 +126,7 @@ TEST_F(Aggregator, AbsentAggregator_withFallback_isReplaced_andTheReasonIsShown)
   EXPECT_TRUE(empties(*present)) << "the job must leave the aggregator that is present";
 }
 
-TEST_F(Aggregator, FullAggregatorRefusesUntilAJobLeaves) {
+TEST_F(Aggregator, AggregatorAtItsJobLimit_refusesFurtherJobs_untilAJobLeaves) {
   const auto service = start_service(kSmall, nullptr, 1);
   on_joined_ranks(2, patient(), {address_of(*service)}, [&](Member& member) {
     check_sum(member);
@@ -185,7 +185,7 @@ TEST_F(Aggregator, RestartedAggregatorServesNewCommunicators) {
   EXPECT_EQ(counters_of(*service)["in_network_calls"], 1u);
 }
 
-TEST_F(Aggregator, AggregatorsAreReadFromTheEnvironment) {
+TEST_F(Aggregator, AggregatorAddresses_areReadFromTheEnvironment_ifNoneAreGiven) {
   ::setenv("TUTTI_AGGREGATORS", "10.0.0.1:7600,,10.0.0.2:7600", 1);
   ::setenv("TUTTI_AGGREGATOR_FALLBACK", "1", 1);
   const CommunicatorOptions options = with_aggregators_of_environment({});
@@ -213,8 +213,8 @@ TEST_F(Aggregator, AggregatorThatEndsDuringACall_isNamedInTheErrorAtEveryRank) {
     if (member.rank < 2) {
       outcome = member.aggregation->allreduce(data, data, {.will_wait = false});
     }
-    // The aggregator is ended only when all three ranks have come here, because it must serve
-    // check_sum() until the last of them has finished it.
+    // The aggregator may end only after all three ranks have reached this point, because it must
+    // serve check_sum() until the last rank has finished that call.
     under_way.arrive_and_wait();
     if (member.rank < 2) {
       const Status status = member.finish(outcome);
@@ -287,14 +287,15 @@ TEST_F(Aggregator, DifferentReductionAtOneRank_failsAtEveryRank_withTheReason) {
     const std::lock_guard lock(mutex);
     said.insert(status.message());
   });
-  // Rank 1 calls another reduction than ranks 0 and 2, and the error of at least one rank says so.
+  // Rank 1 calls another reduction than ranks 0 and 2, and the error of at least one rank must name
+  // the mismatch.
   EXPECT_TRUE(std::any_of(said.begin(), said.end(), [](const std::string& one) {
     return one.find("called a different reduction") != std::string::npos;
   })) << testing::PrintToString(said);
   ASSERT_TRUE(empties(*service));
 }
 
-TEST_F(Aggregator, AlgorithmRequestedByName_isServedByTheAggregator) {
+TEST_F(Aggregator, InNetworkAlgorithmRequestedByName_isServedByTheAggregator) {
   const auto service = start_service();
   on_joined_ranks(2, patient(), {address_of(*service)}, [&](Member& member) {
     std::vector<std::int32_t> ones(2000, 1);
@@ -392,8 +393,8 @@ TEST_F(Aggregator, RankThatWritesWithoutCreditIsRefusedAndNamed) {
       ASSERT_TRUE(state.ok()) << state.status().to_string();
       engine::CommunicatorContext& context = (*state)->context();
       const auto progress = (*state)->progress();
-      // Rank 0 blocks its engine until the test ends. Otherwise it would tell rank 1 that the
-      // aggregator has failed, and this message might overtake the refusal.
+      // Rank 0 blocks its engine until the test ends. Otherwise rank 0 would tell rank 1 that the
+      // aggregator has failed, perhaps before the refusal by the aggregator reaches rank 1.
       if (rank == 0) {
         progress->with_engine([&] { over.arrive_and_wait(); });
         return;

@@ -61,7 +61,7 @@ TEST(HashBuffer, PacketStaysUntilItIsReleased) {
   EXPECT_EQ(buffer.counters().occupied_high_water, 1u);
 }
 
-TEST(HashBuffer, SecondPacketOfOneKeyIsPushedBack) {
+TEST(HashBuffer, SecondPacketWithTheSameKey_isPushedBack) {
   HashBuffer buffer = small();
   EXPECT_EQ(buffer.write(key_of(1, 2), 0, payload_of(1)), HashBuffer::Wrote::stored);
   EXPECT_EQ(buffer.write(key_of(1, 2), 0, payload_of(2)), HashBuffer::Wrote::taken);
@@ -76,7 +76,7 @@ TEST(HashBuffer, OversizedPacketIsRefused) {
             HashBuffer::Wrote::too_long);
 }
 
-TEST(HashBuffer, ParkedRead_isWokenByItsPacket_andOtherReadersContinue) {
+TEST(HashBuffer, ParkedRead_isWokenOnlyByThePacketThatItAwaits) {
   HashBuffer buffer = small();
   EXPECT_EQ(buffer.park(key_of(1, 2), 3), HashBuffer::Parked::parked);
   EXPECT_EQ(buffer.park(key_of(1, 2), 1), HashBuffer::Parked::contested);
@@ -130,7 +130,7 @@ TEST(HashBuffer, Buffer_storesItsNominalCapacity_beforeItPushesBack) {
 }
 
 TEST(HashBuffer, PacketsWithTheKeysOfRealJobs_fitIntoTheBuffer) {
-  // The keys are those of 32 jobs with 16 children and one step: consecutive keys instead of random
+  // The packets have the keys of 32 jobs with 16 children each: consecutive keys instead of random
   // ones.
   HashBuffer buffer({.slots = 640, .slot_bytes = 1, .readers = 1});
   for (std::uint32_t job = 0; job < 32; ++job) {
@@ -141,11 +141,11 @@ TEST(HashBuffer, PacketsWithTheKeysOfRealJobs_fitIntoTheBuffer) {
   }
 }
 
-TEST(HashBuffer, PacketOfAParkedRead_isStoredInAFullBuffer) {
+TEST(HashBuffer, PacketAwaitedByAParkedRead_isStoredEvenIfTheBufferIsFull) {
   HashBuffer buffer({.slots = 20, .slot_bytes = 8, .readers = 2});
   std::uint32_t node = 0;
-  // All slots are filled. Packets whose own windows are full are pushed back, so more packets are
-  // tried than there are slots.
+  // A key may use only the slots of its windows, so some packets are pushed back before the buffer
+  // is full. More packets are therefore tried than there are slots.
   for (; buffer.counters().occupied < buffer.slots(); ++node) {
     static_cast<void>(buffer.write(key_of(1, node), 0, payload_of(node)));
   }

@@ -17,7 +17,7 @@
 namespace tutti::engine {
 namespace {
 
-TEST(InNetworkPlan, SegmentsOfABlockHaveOneLength) {
+TEST(InNetworkPlan, SegmentsOfABlock_haveNearlyEqualLengths) {
   for (const std::uint64_t elements : {250'000ull, 262'144ull, 1'000'003ull}) {
     const WindowConfig terms;
     const InNetworkPlan plan({.elements = elements}, 8, terms);
@@ -30,7 +30,7 @@ TEST(InNetworkPlan, SegmentsOfABlockHaveOneLength) {
 
 // The length of a segmented send includes the header of each datagram. The test uses the longest
 // kind of header.
-TEST(InNetworkPlan, DatagramsOfASegment_fitIntoOneSegmentedSend) {
+TEST(InNetworkPlan, DatagramsOfASegment_fitIntoOneSendWithSegmentationOffload) {
   const std::size_t segment = WindowConfig{}.segment_bytes;
   for (std::uint32_t mtu = 1400; mtu <= 9216; mtu += 4) {
     const std::size_t chunk = device::ip::chunk_bytes_for_mtu(mtu, AF_INET);

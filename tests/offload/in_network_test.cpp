@@ -150,7 +150,7 @@ class InNetworkRing : public InNetwork {};
 INSTANTIATE_TEST_SUITE_P(Ranks, InNetworkRing, testing::Values(2u, 3u, 4u, 5u, 7u, 8u),
                          [](const auto& one) { return "P" + std::to_string(one.param); });
 
-TEST_P(InNetworkRing, ReduceScatterInRingOrder_hasTheBitsOfARing_andSendsNoOwnBlock) {
+TEST_P(InNetworkRing, ReduceScatterInRingOrder_hasTheBitsOfARing_andNoRankSendsItsOwnBlock) {
   const auto service = start_service();
   const std::size_t count = 9001;
   on_joined_ranks(GetParam(), patient(), {address_of(*service)}, [&](Member& member) {
@@ -194,7 +194,7 @@ TEST_P(InNetwork, ReductionOfAnyCountIsRightWithAnyNumberOfAggregators) {
   }
 }
 
-TEST_P(InNetwork, Results_withNetworkFaults_areThoseWithoutFaults) {
+TEST_P(InNetwork, Results_withNetworkFaults_equalThoseWithoutFaults) {
   for (const char* faults :
        {"seed=3; drop receiver chunk rate=3%; drop sender reliable rate=2%",
         "seed=4; reorder receiver chunk rate=10% distance=5; duplicate sender reliable rate=10%",

@@ -301,7 +301,7 @@ TEST(OffloadCollectives, JobThatTimesOutDoesNotAffectOtherJobs) {
     EXPECT_NE(status.message().find("job 1 node"), std::string::npos) << status.message();
   }
   for (std::uint32_t rank = 0; rank < 4; ++rank) network.bank(rank).close_job(victim.job());
-  // The units that the victim's collective used can serve another job.
+  // The trigger units that the victim's collective used can serve another job.
   JobRun next(network, {.kind = CollectiveKind::allreduce, .elements = 100, .job = 4});
   next.start();
   EXPECT_TRUE(network.run());

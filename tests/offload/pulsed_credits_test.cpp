@@ -64,7 +64,7 @@ TEST(PulsedCredits, CapacityNotDivisibleIntoBatches_isNeverExceeded) {
   EXPECT_EQ(credits.outstanding_elements(), 9u);
 }
 
-TEST(PulsedCredits, NextCreditBatch_waitsForTheOldestOneInFlight) {
+TEST(PulsedCredits, NextCreditBatch_waitsForTheOldestBatchInFlight) {
   PulsedCredits credits = make(8, 4);
   const auto request = credits.open(100);
   PulsedCredits::Pulse pulse;
@@ -170,7 +170,7 @@ struct Model {
   std::uint32_t buffer_elements = 0;
 };
 
-/// The state of the contribution of one node to one element, on its way to another node.
+/// How far one node's contribution to one element has come on its way to another node.
 enum class Fate : std::uint8_t { unsent, in_network, buffered, consumed };
 
 /// A model in which every node takes part in every job and sends each contribution to every node. A
@@ -422,7 +422,7 @@ TEST(PulsedCreditsModel, ReductionsWithTooFewCredits_endWithAnError_insteadOfHan
   EXPECT_GT(explorer.failed_ends(), 0u);
 }
 
-TEST(PulsedCreditsModel, ReductionsWithTooFewCounters_endWithAnError_insteadOfHanging) {
+TEST(PulsedCreditsModel, ReductionsWithTooFewCounters_completeOrFail_insteadOfHanging) {
   for (const std::uint32_t counters : {1u, 2u}) {
     // There are two reductions and one credit. Two nodes that begin with different reductions would
     // wait for each other.

@@ -156,7 +156,7 @@ TEST(Reducer, Combine_equalsFoldingTheOperandsOneByOne) {
     for (const std::string_view implementation : Reducer::implementations()) {
       const Reducer tested = reducer.with_implementation(implementation).value();
       for (const std::size_t operand_count : {2u, 3u, 5u, 9u, 17u}) {
-        // The last case has more operands than one fold takes and more elements than a block.
+        // The last case has more operands than one fold combines and more elements than one block.
         const std::size_t long_count = 33'000 / element_bytes(reducer.type()) + 7;
         for (const std::size_t count :
              {std::size_t{1}, std::size_t{15}, std::size_t{257}, std::size_t{1031}, long_count}) {
@@ -185,7 +185,7 @@ TEST(Reducer, Combine_equalsFoldingTheOperandsOneByOne) {
   }
 }
 
-TEST(Reducer, SingleOperand_isCopied_andNoOperandLeavesTheResultUnchanged) {
+TEST(Reducer, SingleOperand_isCopied_andAnEmptyListLeavesTheResultUnchanged) {
   const Reducer sum = Reducer::create(Operation::sum, ElementType::float32).value();
   const Bytes signalling = bytes_of<std::uint32_t>({0xff80'0001, 0x8000'0000});
   Bytes dst(8);

@@ -88,7 +88,7 @@ class TriggerUnitTest : public testing::Test {
   UnitBank bank_{settings()};
 };
 
-TEST_F(TriggerUnitTest, DescriptorFiresWhenAllNamedPacketsHaveArrivedInAnyOrder) {
+TEST_F(TriggerUnitTest, Descriptor_firesOnceAllPacketsThatItNamesHaveArrived_inAnyOrder) {
   std::vector<int> order = {0, 1, 2};
   do {
     auto sequence = builder();
@@ -154,7 +154,7 @@ TEST_F(TriggerUnitTest, DescriptorsOfASequence_fireInOrder) {
   EXPECT_TRUE(completed().ok());
 }
 
-TEST_F(TriggerUnitTest, SwapLocalDataForwardsTheReceivedData) {
+TEST_F(TriggerUnitTest, DescriptorWithSwapLocalData_forwardsTheDataOfThePacketNamedLast) {
   auto sequence = builder();
   Descriptor& d = sequence.signal(kRight, 2);
   d.swap_local_data = true;
@@ -182,7 +182,7 @@ TEST_F(TriggerUnitTest, Descriptor_afterAPacketWithoutSwapFlags_sendsItsOwnData)
   EXPECT_EQ(packets[0].second, std::vector{std::byte{9}});
 }
 
-TEST_F(TriggerUnitTest, SwapRemoteDataReplacesTheDataOfTheDescriptor) {
+TEST_F(TriggerUnitTest, PacketWithSwapDataFlag_replacesTheDataThatTheDescriptorSends) {
   auto sequence = builder();
   sequence.signal(kRight, 2);
   sequence.name(kLeft, 0);
@@ -201,7 +201,7 @@ TEST_F(TriggerUnitTest, SwapRemoteDataReplacesTheDataOfTheDescriptor) {
   EXPECT_TRUE(sent().at(0).first.swap_data);
 }
 
-TEST_F(TriggerUnitTest, SwapLocalPort_sendsTheAnswerToTheSourcePortOfThePacket) {
+TEST_F(TriggerUnitTest, DescriptorWithSwapLocalPort_answersToTheSourcePortOfThePacket) {
   for (const bool swap : {false, true}) {
     auto sequence = builder();
     Descriptor& d = sequence.signal(kRight, 2);
@@ -216,7 +216,7 @@ TEST_F(TriggerUnitTest, SwapLocalPort_sendsTheAnswerToTheSourcePortOfThePacket) 
   }
 }
 
-TEST_F(TriggerUnitTest, SwapRemoteAddrSetsTheTargetOfAnRdmaDescriptor) {
+TEST_F(TriggerUnitTest, PacketWithSwapAddressFlag_setsTheTargetAddressOfAnRdmaDescriptor) {
   std::vector<std::byte> data = floats({1, 2, 3});
   const Address from = bank_.add_memory(kJob, data).value();
   const auto wanted = static_cast<Address>(0x1234);
@@ -351,7 +351,7 @@ TEST_F(TriggerUnitTest, DescriptorIsHeldBack_whileTheOutboxIsFull) {
   }
 }
 
-TEST_F(TriggerUnitTest, PacketsAreFoldedInOrder_andThenFreeTheirSlots) {
+TEST_F(TriggerUnitTest, PacketsAreFoldedInTheOrderOfTheDescriptor_andThenFreeTheirSlots) {
   std::vector<std::byte> own = floats({1});
   std::vector<std::byte> result(4);
   auto sequence = builder();

@@ -197,7 +197,7 @@ class UnitNetwork {
   bool deliver(const Packet& packet) {
     for (std::uint32_t rank = 0; rank < ranks(); ++rank) {
       if (nodes_[rank] != packet.header.destination) continue;
-      // The header passes through its encoded words, as on a wire.
+      // The header is encoded into words and decoded again, as on a wire.
       std::array<std::uint64_t, kMaxPacketHeaderWords> words{};
       const std::size_t count = encode(packet.header, words);
       const auto header = decode_packet_header(std::span(words).first(count));

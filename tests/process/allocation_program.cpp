@@ -177,7 +177,7 @@ tutti::Status live(const tutti::UniqueId& id, tutti::Rank rank,
   if (tutti::Status status = call_all(*communicator, buffers, kLongBytes); !status) return status;
   auto duplicate = communicator->duplicate(options);
   if (!duplicate) {
-    // The original communicator may have made the failed allocation after its last call had ended.
+    // The allocation may have failed in the original communicator, after its last call had ended.
     const tutti::Status original = communicator->status();
     return original.ok() ? duplicate.status() : original;
   }

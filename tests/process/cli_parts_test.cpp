@@ -89,7 +89,8 @@ HostFacts healthy() {
   return facts;
 }
 
-/// The only finding about these facts; the test fails if there is none or more than one.
+/// The only finding about a host with these facts; the test fails if there is none or more than
+/// one.
 Finding only_finding(const HostFacts& facts) {
   const auto findings = find_faults(facts);
   EXPECT_EQ(findings.size(), 1u);
@@ -240,7 +241,7 @@ TEST(Plan, SmallReceiveWindow_shortensUcMessages) {
   EXPECT_EQ(plan_multicast(input)->datagrams_per_block, 10u * 11);
 }
 
-TEST(Plan, MoreChunksThanPsnsAreRefused) {
+TEST(Plan, CallWithMoreChunksThanPsns_isRefused) {
   const auto plan = plan_multicast(plan_input(Operation::allgather, 1'000'000, 1 << 30));
   EXPECT_EQ(plan.status().code(), Code::invalid_argument);
 }

@@ -285,8 +285,8 @@ class Interrupted : public Failure, public testing::WithParamInterface<Interrupt
   }
 };
 
-// An unplugged rank is away for longer than these times, because the kernel handles changes of link
-// state only once a second (linkwatch), and later on a busy host.
+// An unplugged rank is away for longer than the listed times, because the kernel handles changes of
+// link state only once a second (linkwatch), or later on a busy host.
 INSTANTIATE_TEST_SUITE_P(
     Failure, Interrupted,
     testing::Values(Interruption{Interruption::Kind::stopped, milliseconds(1000), "multicast"},

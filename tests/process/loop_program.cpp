@@ -136,7 +136,7 @@ bool read_arguments(int argc, char** argv, Plan& plan) {
   for (int i = 4; i < argc; ++i) {
     if (!read_option(argv[i], plan)) return false;
   }
-  // A prepared Broadcast has one root.
+  // A prepared Broadcast keeps the same root.
   return plan.prepared == 0 || plan.collective != Collective::broadcast || plan.root != UINT64_MAX;
 }
 
@@ -153,7 +153,7 @@ std::byte contribution(std::uint64_t rank, std::uint64_t call) {
   return static_cast<std::byte>((rank * 31 + call * 7) % 255 + 1);
 }
 
-/// The buffers that all calls use, and the values that belong in them.
+/// The buffers that all calls use, and the values that they must contain.
 class Buffers {
  public:
   Buffers(const Plan& plan, std::uint64_t me, std::uint64_t ranks)
@@ -301,8 +301,8 @@ class Loop {
   }
 
  private:
-  /// Stops this process, or sleeps in place of a computation, if the plan says so for the present
-  /// call.
+  /// Stops this process, or sleeps in place of a computation, if the arguments ask for it before
+  /// the present call.
   void pause() {
     const tutti::test::ExemptFromFailure program;
     if (number_ == kWarmCalls) {
@@ -376,7 +376,7 @@ class Loop {
   std::uint64_t number_ = 0;  ///< number of the present call
   Clock::time_point running_since_ = Clock::now();
   Clock::time_point begun_;                        ///< begin of the present call
-  std::vector<std::array<double, 2>> long_calls_;  ///< begin and end, in seconds
+  std::vector<std::array<double, 2>> long_calls_;  ///< begin and end of each, in seconds
 };
 
 }  // namespace

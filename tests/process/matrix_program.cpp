@@ -37,8 +37,8 @@ constexpr int kWrong = 1;
 constexpr int kUsage = 2;
 constexpr Nanoseconds kPatience = std::chrono::seconds(60);
 
-/// Fills in the bytes that `rank` contributes to collective number `seed`, which differ at every
-/// offset.
+/// Fills in the bytes that `rank` contributes to collective number `seed`: a random stream, so that
+/// misplaced bytes are detected.
 void fill(std::span<std::byte> bytes, std::uint64_t seed, std::uint32_t rank) {
   const std::uint64_t stream = seed * 1024 + rank;
   for (std::size_t i = 0; i < bytes.size(); i += 8) {

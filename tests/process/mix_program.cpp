@@ -75,8 +75,8 @@ class Mix {
           Collective::reduce, Collective::allgatherv, Collective::gatherv, Collective::scatterv,
           Collective::alltoallv, Collective::reduce_scatterv}) {
       for (const std::size_t length : lengths) {
-        // In the other collectives a rank's buffer holds a block for each rank. Their blocks are
-        // shorter, so that the longest calls do not take most of the time.
+        // Except in a Broadcast, Allreduce or Reduce, a rank's buffer contains a block for each
+        // rank. These blocks are shorter, so that the longest calls do not take most of the time.
         const bool whole = one == Collective::broadcast || one == Collective::allreduce ||
                            one == Collective::reduce;
         const std::size_t words = whole ? length : std::max<std::size_t>(length / ranks_, 1);

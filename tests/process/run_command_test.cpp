@@ -109,7 +109,7 @@ TEST(RunCommand, RanksThatIgnoreSigtermAreKilled) {
   EXPECT_EQ(job.run(), 1);
 }
 
-TEST(RunCommand, OtherRanks_afterAFailure_haveTimeToFinish) {
+TEST(RunCommand, OtherRanks_afterOneRankFails_haveTimeToFinish) {
   Job job = Job::shell(2, "test $RANK = 0 && exit 1; sleep 0.3; echo done");
   EXPECT_EQ(job.run(), 1);
   EXPECT_EQ(job.out.text(), "[1] done\n");
@@ -226,8 +226,8 @@ TEST(LinePrefixer, LinesAreReturnedOnlyWhenComplete) {
   EXPECT_EQ(std::count(broken.begin(), broken.end(), '\n'), 3);
 }
 
-/// Runs the probe under another launcher and expects the description of that bootstrap from each
-/// rank.
+/// Runs the probe under another launcher and expects that each rank prints the description of the
+/// bootstrap for this launcher.
 void expect_probe_by(const std::string& launcher, const std::string& method) {
   // The test itself may run under a launcher. The variables of that launcher are unset, because
   // with them the tested launcher would act as one of its ranks.
@@ -249,12 +249,12 @@ bool present(const char* program) {
   return std::system((std::string("command -v ") + program + " >/dev/null 2>&1").c_str()) == 0;
 }
 
-TEST(Launchers, MpichUsesPmi) {
+TEST(Launchers, RanksStartedByMpich_bootstrapByPmi) {
   if (!present("mpirun.mpich")) return tutti::test::skip_without("mpi", "no mpirun.mpich");
   expect_probe_by("mpirun.mpich -n 4", "pmi:// (PMI-1)");
 }
 
-TEST(Launchers, OpenMpiUsesPmix) {
+TEST(Launchers, RanksStartedByOpenMpi_bootstrapByPmix) {
   if (!present("mpirun.openmpi")) return tutti::test::skip_without("pmix", "no mpirun.openmpi");
   expect_probe_by("mpirun.openmpi -n 4 --allow-run-as-root --oversubscribe", "pmix://");
 }

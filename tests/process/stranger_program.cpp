@@ -41,10 +41,10 @@ using tutti::test::Bytes;
 using Clock = std::chrono::steady_clock;
 
 constexpr int kFailed = 3;
-constexpr std::size_t kStock = 512;  // number of kept datagrams: those seen last
+constexpr std::size_t kStock = 512;  // number of recent datagrams that are kept
 constexpr std::size_t kBatch = 64;
 constexpr int kBufferBytes = 1 << 24;
-constexpr std::uint8_t kOwnTtl = 77;            // marks what this program sends
+constexpr std::uint8_t kOwnTtl = 77;            // marks the packets of this program
 constexpr std::size_t kMaxPayloadBytes = 1472;  // UDP payload at an MTU of 1500 bytes
 
 volatile std::sig_atomic_t g_end_requested = 0;
@@ -70,12 +70,12 @@ struct Packet {
   Bytes payload;
 };
 
-/// The datagrams that were seen last.
+/// The most recent datagrams.
 class Stock {
  public:
   explicit Stock(int fd) : fd_(fd) {}
 
-  /// Takes datagrams that have arrived; looks at no more than `most` packets.
+  /// Stores datagrams that have arrived; reads at most `most` packets.
   void refresh(int most, tutti::Random& random) {
     for (int i = 0; i < most; ++i) {
       const ssize_t size = ::recv(fd_, room_.data(), room_.size(), MSG_DONTWAIT);

@@ -79,7 +79,7 @@ TEST(ChunkMap, MissingRuns_withinAndAcrossBitmapWords_areFound) {
   EXPECT_NE(std::find(runs.begin(), runs.end(), Range{119, 200}), runs.end());
 }
 
-TEST(ChunkMap, Horizon_ofEachBlockAndSubgroup_followsItsFurthestArrival) {
+TEST(ChunkMap, FurthestMulticastArrival_isKnownForEachBlockAndSubgroup) {
   // Layout in which each subgroup has a slice of 128 chunks.
   const BlockLayout layout = layout_of(2, 256, 2);
   ChunkMap map(layout);

@@ -101,7 +101,7 @@ class Stream {
     const auto pick = [&](const std::vector<std::uint32_t>& from) {
       return from[pump_.random().below(from.size())];
     };
-    // Senders run before receivers, so that a credit too many would overfill a receive queue.
+    // Senders run before receivers, so that one credit too many would overfill a receive queue.
     if (pump_.random().chance_ppm(false_cutoff_ppm_)) {
       declare_all(static_cast<std::uint32_t>(pump_.random().below(size_)));
     } else if (!senders.empty() && pump_.random().chance_ppm(600'000)) {
@@ -220,7 +220,7 @@ TEST(CreditWindow, ReceiveQueues_neverExceedTheWindow_andAllChunksArrive) {
   }
 }
 
-TEST(CreditWindow, Window_isNotExceeded_inManyRandomOrders) {
+TEST(CreditWindow, Window_isNotExceeded_inManyRandomOrdersOfSendsAndReceives) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     for (const std::uint32_t window : {16u, 24u, 40u}) {
       const auto chains = static_cast<std::uint32_t>(1 + seed % 4);

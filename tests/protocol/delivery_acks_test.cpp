@@ -57,7 +57,7 @@ TEST(DeliveryAcks, CollectiveBegunByAllRanks_acknowledgesAllEarlierBlocks) {
   acks.schedule(Instant{0}, rank_of(1), 6);
   acks.begun_by_all(7);
   EXPECT_EQ(acks.due(), kNever);
-  // An older collective, which ends later, must not withdraw this acknowledgement.
+  // An older collective that ends later must not withdraw the ACK of a newer collective.
   acks.begun_by_all(3);
   EXPECT_TRUE(acks.all_but(kMe, 6));
 }

@@ -229,12 +229,12 @@ TEST_F(FetchRingTest, RequestForABlockWithoutArrivals_isForwarded_andKeepsItsEnq
     EXPECT_EQ(passed_on.message.argument, enquiry);
     EXPECT_EQ(node_.ring.enquired(psns.first), enquiry == 1);
   }
-  // The first request is an enquiry, whose chunks count as lost only once a READ has brought them.
-  // The two lost chunks are therefore those of the second request.
+  // The first request is an enquiry: its chunks may not have been sent yet, so they count as lost
+  // only after a READ has brought them. The two lost chunks are those of the second request.
   EXPECT_EQ(node_.ring.counters().chunks_lost, 2u);
 }
 
-TEST_F(FetchRingTest, PendingAnswerRestartsThePatience) {
+TEST_F(FetchRingTest, PendingAnswer_restartsTheTimeAfterWhichTheNeighbourIsSkipped) {
   const FetchRing::Settings settings;
   node_.ring.lost({0, {0, 1}});
   poll(now_);
@@ -375,7 +375,7 @@ TEST_F(FetchRingTest, RequestedRanges_missingAtTheAskedRank_areAnsweredWhenTheyA
   EXPECT_FALSE(node_.ring.has_deferred());
 }
 
-TEST_F(FetchRingTest, RequestForOwnUnsentChunks_isAnsweredPending) {
+TEST_F(FetchRingTest, RequestForChunksThatThisRootHasNotSentYet_isAnsweredPending) {
   node_.ring.withhold({25, 30});
   node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{23, 27}}), 1, outbox_);
   ASSERT_EQ(outbox_.items().size(), 2u);
@@ -394,7 +394,7 @@ TEST_F(FetchRingTest, RequestForOwnUnsentChunks_isAnsweredPending) {
   EXPECT_EQ(ranges(sent().message), (Ranges{{25, 27}}));
 }
 
-TEST_F(FetchRingTest, RequestForOwnUnsentChunks_isNotCountedAsALossAtTheirRoot) {
+TEST_F(FetchRingTest, RequestForChunksThatThisRootHasNotSentYet_isNotCountedAsALoss) {
   node_.ring.withhold({20, 30});
   node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{20, 30}}), 1, outbox_);
   EXPECT_EQ(sent().message.kind, MessageKind::fetch_pending);

@@ -65,7 +65,7 @@ TEST(Membership, ShortProbe_provesThePath_butNotForLongerDatagrams) {
   EXPECT_FALSE(membership.narrowest());
 }
 
-TEST(Membership, RankWithoutProbes_isMissing_andNotReportedAsTheNarrowestPath) {
+TEST(Membership, RankWithoutProbes_isMissing_andNotReportedAsAPathOfShortDatagrams) {
   Membership membership(rank_of(0), 3, 1, {}, 1460);
   membership.on_probe(rank_of(1), 0, 1000);
   ASSERT_TRUE(membership.narrowest());
@@ -73,7 +73,7 @@ TEST(Membership, RankWithoutProbes_isMissing_andNotReportedAsTheNarrowestPath) {
   EXPECT_EQ(membership.missing(), (std::vector<Rank>{rank_of(2)}));
 }
 
-TEST(Membership, UnicastProbeOfARankThatIsNoPartner_isIgnored) {
+TEST(Membership, UnicastProbe_ofARankWhoseUnicastPathIsNotTested_isIgnored) {
   Membership membership(rank_of(0), 4, 0, {rank_of(1)}, 100);
   membership.on_unicast_probe(rank_of(2), 100);
   EXPECT_FALSE(membership.heard_all());

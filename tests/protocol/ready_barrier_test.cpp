@@ -83,7 +83,7 @@ TEST(ReadyBarrier, AllRanksAreDoneOnceTheLastHasStarted) {
   }
 }
 
-TEST(ReadyBarrier, Barrier_takesOneMessagePerRankAndRound_andTwoPerFoldedRank) {
+TEST(ReadyBarrier, Barrier_takesOneMessagePerRankAndRound_andTwoPerSurplusRank) {
   for (std::uint32_t size = 1; size <= 40; ++size) {
     Ranks ranks(size, size);
     ranks.run();
@@ -195,8 +195,7 @@ TEST(ReadyBarrier, ImpossibleMessagesAreRefused) {
   EXPECT_FALSE(zero.on_message(rank_of(2), 0, outbox));  // wrong sender: round 0 is with rank 1
   EXPECT_FALSE(zero.on_message(rank_of(1), 1, outbox));  // wrong sender: round 1 is with rank 2
   EXPECT_FALSE(zero.on_message(rank_of(1), 2, outbox));  // wrong round: there are two rounds
-  // Wrong sender: of the ranks beyond the power of two, rank 4 is the partner of rank 0, not rank
-  // 5.
+  // Wrong sender: the partner of rank 0 beyond the power of two is rank 4, not rank 5.
   EXPECT_FALSE(zero.on_message(rank_of(5), 32, outbox));
   // Wrong message: only a rank beyond the power of two receives number 33, its release.
   EXPECT_FALSE(zero.on_message(rank_of(4), 33, outbox));

@@ -30,7 +30,7 @@ void run(const std::string& faults) {
 
 TEST(Endurance, SmallCollectivesBackToBackComplete) { run(""); }
 
-TEST(Endurance, SmallCollectivesBackToBackWithFaultsComplete) {
+TEST(Endurance, SmallCollectivesBackToBack_withFaults_complete) {
   run("seed=3; drop receiver chunk rate=0.5%; drop sender chunk rate=0.5%;"
       "duplicate receiver chunk rate=2% by=1ms; reorder receiver chunk rate=2%;"
       "corrupt receiver chunk rate=0.2%; drop sender reliable rate=0.2%");

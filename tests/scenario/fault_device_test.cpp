@@ -144,7 +144,7 @@ TEST(FaultDecision, Rule_appliesOnlyIfAllItsConditionsHold) {
   EXPECT_FALSE(with([](Subject& s) { s.occurrence = 2; }));
 }
 
-TEST(OccurrenceCounter, CopiesOfAChunk_areCounted_untilTheChunkIsOld) {
+TEST(OccurrenceCounter, CopiesOfAChunk_areStillCounted_afterManyNewerChunks) {
   OccurrenceCounter counter;
   EXPECT_EQ(counter.of(1, 2, rank_of(3)), 0u);
   counter.count(1, 2, rank_of(3));
@@ -306,7 +306,7 @@ TEST_F(FaultQueuePairTest, SenderRuleDropsProbes) {
   EXPECT_EQ(injected().probes_dropped, 2u);
 }
 
-TEST_F(FaultQueuePairTest, ReceiverRuleDropsOnlyAtItsRanks) {
+TEST_F(FaultQueuePairTest, ReceiverRule_dropsChunksOnlyAtTheRanksThatItNames) {
   decorate("drop receiver chunk psn=2-3 ranks=1; drop receiver chunk psn=4 ranks=2");
   for (std::uint32_t psn = 0; psn < 6; ++psn) inner_.arrive(psn);
   EXPECT_EQ(poll(), (Psns{0, 1, 4, 5}));
@@ -356,7 +356,7 @@ TEST_F(FaultQueuePairTest, ReorderedChunk_arrivesAfterEnoughLaterChunks_orAfterI
   EXPECT_TRUE(damaged_.empty());
 }
 
-TEST_F(FaultQueuePairTest, ReceiverRuleDuplicatesAChunkLater) {
+TEST_F(FaultQueuePairTest, ReceiverRule_deliversTheDuplicateOfAChunkAfterTheDelay) {
   decorate("duplicate receiver chunk psn=1 by=500us");
   inner_.arrive(1);
   EXPECT_EQ(poll(), (Psns{1}));

@@ -80,8 +80,8 @@ class Member {
   std::uint32_t rank() const { return index(communicator_->rank()); }
   std::uint32_t size() const { return communicator_->size(); }
 
-  /// Runs a collective and checks every byte of the result; false, with a failed expectation, after
-  /// an error.
+  /// Runs a collective and checks every byte of the result. After an error it records a failed
+  /// expectation and returns false.
   bool allgather(std::size_t block_bytes, std::uint64_t seed);
   /// Runs an Allgatherv with blocks of `sizes_bytes` by rank, and gaps between them that must stay
   /// unchanged.

@@ -210,7 +210,7 @@ TEST_F(LateAnswer, UnansweredReadKeepsTheCollectiveOpen) {
   EXPECT_EQ(read_[2], 1u);
 }
 
-TEST_F(LateAnswer, RanksThatHaveLeftTheCollective_answerExpired) {
+TEST_F(LateAnswer, RanksThatHaveLeftTheCollective_answerFetchRequestsWithExpired) {
   std::atomic<bool> past[2]{};
   run([&](Story& story) {
     if (story.rank() == kReader) {

@@ -135,7 +135,7 @@ TEST(NoMulticast, Collectives_ifTheNetworkDropsAllMulticast_usePointToPointMessa
   EXPECT_GT(outcome.of("messages_rendezvous"), 0u);
 }
 
-TEST(NoMulticast, RankThatDoesNotHearAnother_movesAllRanksToPointToPoint) {
+TEST(NoMulticast, RankThatHearsNoMulticastFromOneRank_movesAllRanksToPointToPoint) {
   const JobSpec spec{.size = kRanks, .faults = kOnePairIsDeaf, .options = impatient()};
   const Outcome outcome = run_job(spec, [](Member& member) {
     expect_right_allgather(member.communicator(), 100'000);
@@ -150,7 +150,7 @@ TEST(NoMulticast, RankThatDoesNotHearAnother_movesAllRanksToPointToPoint) {
 TEST(NoMulticast, DuplicateOfACommunicatorWithoutMulticast_doesNotTestMulticastAgain) {
   const JobSpec spec{.size = kRanks, .faults = kNothingPasses, .options = impatient()};
   run_job(spec, [&spec](Member& member) {
-    // The duplicate's device delivers multicast, so a second check would have succeeded.
+    // The duplicate's device delivers multicast, so a second membership check would succeed.
     CommunicatorOptions options = spec.options;
     options.device_name = "ip";
     auto duplicate = member.communicator().duplicate(options);

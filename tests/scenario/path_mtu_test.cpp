@@ -86,7 +86,7 @@ TEST(PathMtu, MulticastAllgather_whoseChunksAllGetLost_failsAndNamesTheRank) {
   expect_all_name_the_rank_behind(allgather_over_the_link(Algorithm::multicast, kWholeChunks));
 }
 
-TEST(PathMtu, MulticastAllgather_whoseLostChunksAreFetched_failsAndNamesTheRank) {
+TEST(PathMtu, MulticastAllgather_whoseFetchesGetLostToo_failsAndNamesTheRank) {
   expect_all_name_the_rank_behind(allgather_over_the_link(Algorithm::multicast, kShortLastChunk));
 }
 

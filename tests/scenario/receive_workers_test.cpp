@@ -96,7 +96,7 @@ TEST_P(Workers, JobWithoutLoss_causesNoRecovery) {
   }
 }
 
-TEST_P(Workers, BroadcastsOfRetainedBlocksAreRepaired) {
+TEST_P(Workers, LossInBroadcastsOfRetainedBlocks_isRecovered) {
   constexpr std::uint32_t kCount = 24;
   JobSpec spec = job(4, "drop receiver chunk rate=3%; drop sender chunk rate=2%");
   spec.options.retain_bytes = 20 * kChunk;
@@ -132,7 +132,7 @@ TEST_P(Workers, LossWhileSendersNeedCredits_isRecovered) {
   EXPECT_GT(outcome.of("credit_stalls"), 0u);
 }
 
-TEST_P(Workers, BroadcastsFromEveryRootAreRecovered) {
+TEST_P(Workers, LossInBroadcastsFromEveryRoot_isRecovered) {
   const JobSpec spec = job(4, "drop receiver chunk rate=5%; drop sender chunk rate=2%");
   const Outcome outcome = run(spec, [&](Member& member) {
     for (std::uint32_t root = 0; root < 4; ++root) {
@@ -143,7 +143,7 @@ TEST_P(Workers, BroadcastsFromEveryRootAreRecovered) {
   expect_thrifty(outcome);
 }
 
-TEST_P(Workers, LastChunkOfEveryBlockIsRecovered) {
+TEST_P(Workers, LossOfTheLastChunkOfEveryBlock_isRecovered) {
   // No later chunk reveals the loss. It is found when the cutoff fires or a neighbour ends the
   // collective.
   const JobSpec spec = job(3,
@@ -186,7 +186,7 @@ TEST_P(Workers, DamagedChunks_areReplaced) {
   }
 }
 
-TEST_P(Workers, ChunksThatArriveDuringTheirReadAreCountedOnce) {
+TEST_P(Workers, ChunksThatArriveWhileAReadFetchesThem_areCountedOnce) {
   // Half of the requested chunks are only late, so they arrive, some of them damaged, while a READ
   // for them is under way.
   const JobSpec spec = job(3,

@@ -77,7 +77,7 @@ TEST(Recovery, JobWithoutLoss_causesNoRecovery) {
   }
 }
 
-/// One fault rule for every chunk of every block, each in a collective of its own.
+/// Fault rules for successive collectives, one rule for each, in the order of add().
 struct Cases {
   std::string faults;
   std::uint32_t count = 0;
@@ -218,7 +218,7 @@ INSTANTIATE_TEST_SUITE_P(
         Named{"EverythingBeforeTheNetwork", "drop sender chunk occurrences=1"}),
     [](const auto& one) { return std::string(one.param.name); });
 
-TEST(Recovery, ChunksLostAtEveryReceiver_areReadFromRankToRank) {
+TEST(Recovery, ChunksWhoseMulticastsAreAllLost_areReadFromRankToRank) {
   // Every multicast of these chunks is lost, retransmitted ones included, so the chunks can arrive
   // only by READs.
   const Outcome outcome = allgathers(job(4, "drop sender chunk psn=1-3 source=0"), 5 * kChunk, 2);
@@ -254,7 +254,7 @@ INSTANTIATE_TEST_SUITE_P(Recovery, Rate,
                            return name;
                          });
 
-TEST(Recovery, LossIsRecoveredWithAnySubgroupsAndChains) {
+TEST(Recovery, LossIsRecovered_forSeveralNumbersOfSubgroupsAndChains) {
   for (const std::uint32_t subgroups : {2u, 3u}) {
     for (const std::uint32_t chains : {0u, 2u}) {
       JobSpec spec = job(4, "drop receiver chunk rate=3%; drop sender chunk rate=1%");
@@ -352,7 +352,7 @@ TEST_P(FrameLoss, LostFramesOfConnections_doNotRaiseTheCostOfChunkRecovery) {
                          GetParam()));
   spec.options.always_barrier = true;
   const Outcome outcome = allgathers(spec, 50 * kChunk, 10);
-  // Losses that are found late cause tail probes, but are recovered at the same cost.
+  // Lost frames may cause more tail probes, but must not increase the bytes that recovery moves.
   expect_recovered(outcome, 10 * received_by_all(3, 50 * kChunk));
   EXPECT_GT(outcome.injected.frames_dropped, 0u);
   EXPECT_GT(outcome.of("device_reliable_frames_resent"), 0u);
@@ -367,7 +367,7 @@ TEST_P(FrameLoss, LostFramesOfConnections_doNotRaiseTheCostOfChunkRecovery) {
 INSTANTIATE_TEST_SUITE_P(Percent, FrameLoss, testing::Values(1, 10, 30),
                          [](const auto& one) { return fmt::format("{}", one.param); });
 
-TEST(Closing, FinishedRankMayLeaveDespiteLostFrames) {
+TEST(Closing, RankThatLeavesAfterItsLastCall_failsNoOtherRank_despiteLostFrames) {
   for (int seed = 0; seed < 4; ++seed) {
     JobSpec spec = job(3, fmt::format("seed={}; drop sender reliable rate=20%", seed));
     spec.close_together = false;

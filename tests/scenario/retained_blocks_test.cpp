@@ -90,14 +90,14 @@ TEST(RetainedBlocks, ChunkLostAtOneReceiverIsReadFromTheRootsCopy) {
   EXPECT_LE(2 * outcome.recovered_bytes(), 3 * outcome.lost_bytes()) << outcome.describe();
 }
 
-TEST(RetainedBlocks, ChunkLostAtEveryReceiverIsReadByEach) {
+TEST(RetainedBlocks, ChunkLostAtEveryReceiver_isReadByEachReceiver) {
   const Outcome outcome = broadcasts(job(4, "drop sender chunk psn=2-3"), kBytes, 8);
   expect_by_copies(outcome, 8, kChunks);
   EXPECT_GE(outcome.of("chunks_fetched"), 8u * 3 * 2);
   EXPECT_LE(2 * outcome.recovered_bytes(), 3 * outcome.lost_bytes()) << outcome.describe();
 }
 
-TEST(RetainedBlocks, BlockWithoutArrivalsIsRequested) {
+TEST(RetainedBlocks, BlockOfWhichNoChunkArrives_isReadFromTheRoot) {
   for (const std::size_t bytes : {std::size_t{1}, kBytes}) {
     const std::uint64_t chunks = (bytes + kChunk - 1) / kChunk;
     const Outcome outcome = broadcasts(job(4, "drop sender chunk"), bytes, 12);
@@ -157,7 +157,7 @@ TEST(RetainedBlocks, FastRoot_isStoppedByAReadyBarrier_whenTheWindowIsFull) {
 }
 
 /// Tests the answer to a request that arrives before the root has sent.
-TEST(RetainedBlocks, RequestBeforeTheRootHasSent_isAnsweredPending) {
+TEST(RetainedBlocks, RequestThatArrivesBeforeTheRootHasSent_isAnsweredWithPending) {
   std::barrier<> asked(3);
   const Outcome outcome = run_job(job(3, ""), [&](Member& member) {
     const Bytes expected = pattern(kBytes, 5);
@@ -295,7 +295,7 @@ class HeldEndpoint final : public device::ForwardingEndpoint {
 };
 
 /// The root receives all delivery ACKs before it learns that its last chunk has left.
-TEST(RetainedBlocks, RootWithAllAcks_closes_evenIfItsChunksCountAsUnsent) {
+TEST(RetainedBlocks, RootThatGetsAllAcksBeforeItsChunksCountAsSent_closes) {
   JobSpec spec = job(3, "");
   spec.close_together = false;
   std::atomic<int> receipts = 2;  // number of delivery ACKs that the root still expects
@@ -314,8 +314,8 @@ TEST(RetainedBlocks, RootWithAllAcks_closes_evenIfItsChunksCountAsUnsent) {
   EXPECT_EQ(receipts, 0) << "all delivery ACKs must arrive while the queues are held";
 }
 
-/// A root that lost its retained copy breaks the protocol. A receiver must neither ask it forever
-/// nor ask another rank.
+/// A root that lost its retained copy breaks the protocol. A receiver must stop asking this root,
+/// must ask no other rank, and must end with an error.
 TEST(RetainedBlocks, RootThatLostItsRetainedCopy_isNamedInTheError) {
   JobSpec spec = job(3, "drop receiver chunk psn=2 ranks=1");
   spec.options.retain_bytes = kBytes;
@@ -334,7 +334,7 @@ TEST(RetainedBlocks, RootThatLostItsRetainedCopy_isNamedInTheError) {
     const Bytes expected = pattern(kBytes, 5);
     Bytes buffer = member.rank() == 0 ? expected : Bytes(kBytes);
     auto request = member.communicator().broadcast(buffer, rank_of(0), {Algorithm::multicast});
-    // Rank 1 may have failed before the call of rank 2.
+    // The call of rank 2 is refused if rank 1 has failed before it.
     if (member.rank() == 2 && !request.ok()) return;
     ASSERT_TRUE(request.ok()) << request.status().to_string();
     const Status status = request->wait_for(std::chrono::seconds(100));

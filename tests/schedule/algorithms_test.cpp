@@ -105,7 +105,7 @@ TEST(MulticastAllgather, RanksOfAChain_sendOneAfterTheOther) {
 }
 
 // With the handshake, no rank ends before its right neighbour has all data.
-TEST(MulticastBroadcast, RankWithTheHandshake_waitsUntilItsRightNeighbourIsDone) {
+TEST(MulticastBroadcast, ScheduleWithHandshake_makesEachRankWaitForItsRightNeighbour) {
   Purpose purpose{Collective::broadcast, "multicast", 5, {}, rank_of(2), {}};
   purpose.parameters.handshake = true;
   for (const Schedule& schedule : schedules_for(purpose)) {

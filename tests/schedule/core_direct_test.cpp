@@ -138,7 +138,8 @@ Schedule with_one_completion_queue(const Schedule& schedule) {
   return *Schedule::make(std::move(program));
 }
 
-// A wait for all completions of a shared queue proves each of them; a wait for fewer proves none.
+// A wait for all completions of a shared queue proves each of them; a wait for fewer proves no
+// particular one.
 TEST(CoreDirect, SharedQueueIsValidIfAllItsSourcesAreAwaited) {
   const auto lowered = lower_all({Collective::gather, "linear", 5, {}, {}, {}}, Transfer::eager);
   ASSERT_TRUE(lowered.ok());

@@ -1,5 +1,5 @@
 // Tests reductions of floats by task lists over sockets. A float sum depends on its association, so
-// equal bits prove that every message was folded where the schedule says.
+// equal bits prove that every message was folded at the step that the schedule prescribes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -50,7 +50,7 @@ Floats folded(const std::vector<std::uint32_t>& ranks, std::size_t count) {
   return sum;
 }
 
-/// One reduction, with the bits that the reference interpreter gives every rank.
+/// One reduction, with the bits that the reference interpreter computes for every rank.
 struct Case {
   const collectives::AlgorithmEntry* entry = nullptr;
   std::size_t count = 0;  ///< number of elements of a block
@@ -139,7 +139,7 @@ TEST_P(FloatReductions, ReductionsOverSockets_equalTheInterpretedScheduleBitForB
   });
 }
 
-TEST(FloatReductionData, TestData_foldedInReverseOrder_hasOtherBits) {
+TEST(FloatReductionData, TestData_foldedInReverseOrder_givesDifferentBits) {
   EXPECT_NE(folded({0, 1, 2}, 1'003), folded({2, 1, 0}, 1'003));
 }
 

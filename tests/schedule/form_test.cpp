@@ -68,12 +68,12 @@ TEST(Parts, PartsCoverABlockAndDifferByAtMostOneElement) {
 
 // The validator compares fractions of a block instead of bytes. This is right only if equal
 // fractions, such as 1/2 and 5/10, have the same border in bytes.
-TEST(Parts, EqualFractionsHaveEqualBorders) {
+TEST(Parts, EqualFractionsOfABlock_endAtTheSameElement) {
   for (std::uint64_t elements = 0; elements < 200; ++elements) {
     for (std::uint64_t k = 1; k <= 12; ++k) {
       for (std::uint64_t i = 0; i <= k; ++i) {
         EXPECT_EQ(part_border(elements, i, k), part_border(elements, 5 * i, 5 * k));
-        // Of two fractions of a block, the larger one never has the smaller border.
+        // A larger fraction of a block never has a smaller border.
         if (3 * i <= 2 * k) {
           EXPECT_LE(part_border(elements, i, k), part_border(elements, 2, 3));
         }
@@ -237,7 +237,7 @@ TEST(Fill, MessagesUpToTheEagerLimit_areEager_andLongerOnesRendezvous) {
   EXPECT_EQ(filled[1].transfer, Transfer::rendezvous);
 }
 
-TEST(Fill, BlocksOfDifferentSizesHaveTheirOffsets) {
+TEST(Fill, BlocksOfDifferentSizes_haveTheOffsetsOfTheShape) {
   const std::uint64_t sizes[] = {5, 0, 7};
   const std::uint64_t offsets[] = {0, 9, 20};
   const Shape shape = Shape::varying({7, {}, {}}, {0, sizes, offsets});
@@ -279,7 +279,7 @@ TEST(Fill, UnsuitableShapesAreRefused) {
   EXPECT_FALSE(fill(alltoall, in_place, own).ok());
 }
 
-TEST(TemplateCache, EachKey_isBuiltOnce_andTheLeastRecentlyUsedIsEvicted) {
+TEST(TemplateCache, TemplateOfEachKey_isBuiltOnce_andTheLeastRecentlyUsedIsEvicted) {
   TemplateCache cache(2, build);
   const TemplateKey ring{Collective::allgather, "ring", 8, rank_of(3), rank_of(0), {}};
   TemplateKey other_root{Collective::broadcast, "binomial", 8, rank_of(3), rank_of(1), {}};
@@ -290,7 +290,7 @@ TEST(TemplateCache, EachKey_isBuiltOnce_andTheLeastRecentlyUsedIsEvicted) {
   ASSERT_TRUE(cache.get(other_root).ok());
   other_root.root = rank_of(2);
   ASSERT_TRUE(cache.get(ring).ok());
-  // This entry evicts the schedule for root 1, not the ring.
+  // The entry for root 2 evicts that for root 1, not that of the ring.
   ASSERT_TRUE(cache.get(other_root).ok());
   EXPECT_EQ(cache.size(), 2u);
   EXPECT_EQ(cache.builds(), 3u);
@@ -311,7 +311,7 @@ TEST(TemplateCache, LookupAllocatesNothing) {
   EXPECT_EQ((*found)->ranks(), 16u);
 }
 
-TEST(TemplateCache, FailedBuildIsReturnedAndNotCached) {
+TEST(TemplateCache, ErrorOfAFailedBuild_isReturned_andNotCached) {
   TemplateCache cache(2, build);
   const auto missing = cache.get({Collective::allgather, "telepathy", 8, rank_of(0), {}, {}});
   ASSERT_FALSE(missing.ok());
@@ -377,7 +377,7 @@ TEST(Registry, RankCountThatAnAlgorithmCannotServe_isNamedInTheError) {
             std::string::npos);
 }
 
-TEST(Registry, AlgorithmsAreGroupedAndHaveUniqueNames) {
+TEST(Registry, AlgorithmsOfEachCollective_areListed_andHaveUniqueNames) {
   for (std::uint32_t c = 0; c < kCollectives; ++c) {
     const auto entries = collectives::algorithms_of(static_cast<Collective>(c));
     EXPECT_FALSE(entries.empty()) << to_string(static_cast<Collective>(c));

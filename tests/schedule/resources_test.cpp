@@ -49,7 +49,7 @@ std::uint32_t rounds_of(const Purpose& purpose) {
   return validation.rounds;
 }
 
-TEST(QueuePairs, CountsEqualThoseOfThePaperForItsCluster) {
+TEST(QueuePairs, CountsForTheClusterOfThePaper_equalThePublishedCounts) {
   // [Inozemtsev12] counts for 128 ranks: "Bruck 2 x 3 log2 128 = 42, Standard Exchange 3 log2 128 =
   // 21, Ring 2 x 3 = 6".
   EXPECT_EQ(use_of(allgather("bruck", 128)).queue_pairs, 42u);
@@ -135,7 +135,7 @@ TEST(Rounds, LongestChainOfMessages_forPowersOfTwo_hasOneMessagePerRound) {
   }
 }
 
-TEST(Bytes, AllgatherSendsAsMuchAsItReceives) {
+TEST(Bytes, RankOfAnAllgather_sendsAsMuchAsItReceives_orOneBlockByMulticast) {
   for (const char* algorithm : {"ring", "bruck", "standard_exchange", "linear",
                                 "neighbour_exchange", "recursive_doubling"}) {
     const RankUse use = use_of(allgather(algorithm, 16), 5);
@@ -173,8 +173,8 @@ TEST(Bytes, RingAndRabenseifnerAllreduce_sendTheFewestBytes) {
   }
 }
 
-// In the halving each rank sends and receives all parts but one; in the gather the root receives
-// them, and each other rank sends what it has once.
+// In the halving, each rank sends and receives all parts but one. In the gather, the root receives
+// all parts but one, and each other rank sends once what it has gathered.
 TEST(Bytes, RabenseifnerReduce_sendsAndReceivesLessThanTwoBlocks) {
   constexpr std::uint64_t kWhole = 64 * 8;
   const auto use_of_rank = [](std::uint32_t rank) {
@@ -191,13 +191,13 @@ TEST(Bytes, RabenseifnerReduce_sendsAndReceivesLessThanTwoBlocks) {
   EXPECT_EQ(use_of_rank(5).bytes_sent, kWhole * 7 / 8);
 }
 
-TEST(Bytes, ScatterAllgatherBroadcastSendsTheMessageOnce) {
+TEST(Bytes, NonRootOfAScatterAllgatherBroadcast_receivesTheMessageOnce) {
   for (std::uint32_t r = 1; r < 8; ++r)
     EXPECT_EQ(use_of({Collective::broadcast, "scatter_allgather", 8, {}, {}, {}}, r).bytes_received,
               kBlock);
 }
 
-TEST(DoubleTree, Rank_sendsNoMoreBytesThanItReceives) {
+TEST(DoubleTree, NonRoot_sendsNoMoreBytesThanItReceives) {
   for (std::uint32_t ranks : {8u, 16u, 31u, 64u}) {
     for (std::uint32_t r = 1; r < ranks; ++r) {
       const RankUse use = use_of({Collective::broadcast, "double_tree", ranks, {}, {}, {}}, r);

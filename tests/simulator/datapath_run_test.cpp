@@ -41,7 +41,7 @@ TEST(DatapathRun, ThroughputsOfTableOneAreMatchedWithinTwoPercent) {
   EXPECT_NEAR(run({.staging = true, .threads = 1}).bytes_per_second / 1e9, 5.2, 5.2 * 0.02);
 }
 
-TEST(DatapathRun, ThreadsOfOneCoreMatchTheAnalyticModel) {
+TEST(DatapathRun, ThroughputForEachNumberOfThreads_matchesTheAnalyticModel) {
   for (const bool staging : {false, true}) {
     const sim::DatapathModel model({}, work_of({.staging = staging}));
     for (const std::uint32_t threads : {2u, 8u, 16u, 64u}) {

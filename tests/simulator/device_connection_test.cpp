@@ -206,7 +206,7 @@ TEST(NicConnection, WorkForAPeerThatDoesNotAnswerFails) {
   EXPECT_EQ(pair[0].next_deadline(pair.nic(0)), kNever);
 }
 
-TEST(NicConnection, WatchedPeerIsLostOnlyWhenItIsSilent) {
+TEST(NicConnection, WatchedPeer_isReportedLost_onlyWhenItIsSilent) {
   Pair pair(6);
   pair[0].watch(pair.nic(0), pair.now(), true);
   for (int i = 0; i < 120'000; ++i) pair.step();

@@ -135,7 +135,7 @@ TEST(EventQueue, OrderDoesNotDependOnTheOrderOfPushes) {
   EXPECT_EQ(digests[0], digests[2]);
 }
 
-TEST(EventQueue, Digest_isEqualForEqualEvents_andDiffersForOthers) {
+TEST(EventQueue, Digest_isEqualForEqualEvents_andDiffersForDifferentEvents) {
   const auto digest = [](std::int64_t time, std::uint32_t target) {
     EventQueue queue;
     queue.push({picoseconds(5), event_key(EventKind::user, 1), 0});
@@ -169,7 +169,7 @@ TEST(EventQueue, EmptyQueueHasNoNextTime) {
   EXPECT_FALSE(queue.pop(event));
 }
 
-TEST(SimulatedTime, Forever_convertsToNever_andBack) {
+TEST(SimulatedTime, ForeverInSimulatedTime_convertsToTheInstantNever_andBack) {
   EXPECT_EQ(from_instant(kNever), kForever);
   EXPECT_EQ(to_instant(kForever), kNever);
   EXPECT_EQ(to_instant(picoseconds(1999)), Instant{1});

@@ -132,7 +132,7 @@ FabricSettings any_settings(Random& random) {
   return settings;
 }
 
-TEST(FabricExact, EventsSharedByTheHostsOfALeaf_changeNoTimeAndNoCounter) {
+TEST(FabricExact, SharingEventsAmongHostsOfALeafSwitch_changesNoTimeAndNoCounter) {
   std::uint64_t shared_events = 0;
   for (std::uint64_t seed = 0; seed < 150; ++seed) {
     Random random(seed);
@@ -151,7 +151,7 @@ TEST(FabricExact, EventsSharedByTheHostsOfALeaf_changeNoTimeAndNoCounter) {
   EXPECT_GT(shared_events, 10'000u) << "the test needs runs with shared leaf events";
 }
 
-TEST(FabricExact, PacketTrainsWithoutConflicts_equalSinglePackets) {
+TEST(FabricExact, PacketTrainsWithoutConflicts_giveTheResultsOfSinglePackets) {
   int equal_runs = 0;
   int conflicts = 0;
   for (std::uint64_t seed = 0; seed < 300; ++seed) {
@@ -260,7 +260,7 @@ TEST(FabricExact, EveryCopyOfAPacket_isDeliveredDroppedOrUnderWay) {
 /// Compares the times of equal packets along a chain of switches with a recurrence. A packet starts
 /// on a link when three conditions hold: it has arrived, the link is free, and the packet that is
 /// `room` packets ahead of it has left the next switch.
-TEST(FabricExact, PacketTimesUnderCredits_followTheRecurrence) {
+TEST(FabricExact, PacketTimesWithLinkCredits_equalThoseOfAReferenceRecurrence) {
   for (std::uint64_t seed = 0; seed < 60; ++seed) {
     Random random(seed);
     const std::uint64_t rates[] = {100, 25, 50, 200, 40};

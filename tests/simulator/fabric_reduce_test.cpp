@@ -137,7 +137,7 @@ Picoseconds time_of(const char* name, std::uint32_t ranks, std::uint64_t bytes,
   return run.finish_time();
 }
 
-TEST(FabricReduce, ReductionWithAnAllgatherTakesHalfTheTimeOfTwoRings) {
+TEST(FabricReduce, InNetworkReductionWithAllgather_hasTheTheoreticalSpeedupOverTwoRings) {
   for (const std::uint32_t ranks : {2u, 5u, 8u, 32u, 64u}) {
     const std::uint64_t bytes = 4096 * (2048 / ranks);
     const TrafficSettings settings{.trains = true, .posted_ahead = 4};

@@ -52,7 +52,7 @@ TEST(Fabric, TimeOfAPacket_isTheSumOfItsHops) {
   EXPECT_EQ(bench.fabric.class_total(LinkClass::up1).packets, 1u);
 }
 
-TEST(Fabric, CutThrough_paysThePacketTimeOnlyOnce) {
+TEST(Fabric, CutThroughForwarding_addsThePacketTimeOnlyOncePerPath) {
   const Topology topology = tree(2, 2, 1);
   FabricSettings settings;
   settings.forwarding = Forwarding::cut_through;
@@ -100,7 +100,7 @@ TEST(Fabric, Ports_sendInOrderOfArrival_andCountTheirQueuedBytes) {
   }
 }
 
-TEST(Fabric, FullQueueDropsTheTailInLossyModeOnly) {
+TEST(Fabric, FullQueue_dropsArrivingPackets_inLossyModeOnly) {
   const Topology topology = tree(4, 1, 1);
   for (const bool drops : {true, false}) {
     FabricSettings settings = lossy(2000);
@@ -299,7 +299,7 @@ TEST(Fabric, MulticastTree_hasTheChosenTopSwitch) {
   }
 }
 
-TEST(Fabric, ImpossibleGroupsAreRefused) {
+TEST(Fabric, ImpossibleMulticastGroupsAreRefused) {
   const Topology topology = tree(2, 2, 1);
   Bench bench(topology);
   const auto error = [&](std::vector<HostId> members) {

@@ -1,4 +1,4 @@
-// Tests the NIC model: after calibration it must give table I of [Khalilov24], and predict the
+// Tests the NIC model: after calibration it must reproduce table I of [Khalilov24] and predict the
 // other results of that paper.
 #include "studies/smartnic/nic_model.hpp"
 
@@ -30,7 +30,7 @@ TEST(NicModel, CalibratedThroughputIsWithinTwoPercentOfTableOne) {
   };
   EXPECT_NEAR(as_printed(uc()), 11.9, 11.9 * 0.02);
   EXPECT_NEAR(as_printed(ud()), 5.2, 5.2 * 0.02);
-  // Instructions divided by cycles must give the instructions per cycle that the table prints.
+  // Instructions divided by cycles must equal the instructions per cycle that the table prints.
   EXPECT_NEAR(kUnreliableConnected.instructions / kUnreliableConnected.printed_cycles, 0.11, 0.005);
   EXPECT_NEAR(kUnreliableDatagram.instructions / kUnreliableDatagram.printed_cycles, 0.10, 0.005);
   EXPECT_EQ(uc().time_per_completion(1).count / 1000, 332);
@@ -49,7 +49,7 @@ TEST(NicModel, CycleCountsPrintedInThePaper_doNotYieldTheThroughputOfTableOne) {
   EXPECT_NEAR(DatapathModel({}, printed).bytes_per_second(1, kChunk) / kGiB, 6.33, 0.01);
 }
 
-TEST(NicModel, PredictsTheThreadsThatReachLinkRate) {
+TEST(NicModel, PredictedThreadsForLinkRate_areFourWithUcAndEightToSixteenWithUd) {
   EXPECT_EQ(uc().threads_for(kLink, kChunk), 4u);
   // Two threads are too slow even if each is as fast as a single thread, without contention for the
   // core.
@@ -59,7 +59,7 @@ TEST(NicModel, PredictsTheThreadsThatReachLinkRate) {
   EXPECT_LE(threads, 16u);
 }
 
-TEST(NicModel, PredictsTheChunkRateOf1600GbitPerSecondAt128Threads) {
+TEST(NicModel, PredictsThat128ThreadsReachTheChunkRateOf1600GbitPerSecond) {
   const double chunks_per_second = 1.6e12 / 8 / kChunk;
   EXPECT_GT(uc().completions_per_second(128), chunks_per_second);
   EXPECT_GT(ud().completions_per_second(128), chunks_per_second);
@@ -134,7 +134,7 @@ TEST(NicModel, Bus_addsItsLatency_andLimitsTheRate) {
 
 /// Sends a stream of chunks at link rate to the workers in turn. The backlog must stay bounded if
 /// the model predicts that the threads keep up, and must grow otherwise.
-TEST(NicModel, SimulatedWorkersKeepUpExactlyAsTheModelPredicts) {
+TEST(NicModel, SimulatedWorkersKeepUpWithTheLink_exactlyIfTheModelPredictsIt) {
   for (const DatapathModel* model : {&uc(), &ud()}) {
     const std::uint32_t enough = model->threads_for(kLink, kChunk);
     for (const std::uint32_t threads : {enough / 2, enough}) {

@@ -63,7 +63,7 @@ TEST(SoftwareConnections, EveryKindOfCollective_withoutLoss_resendsNothing) {
   EXPECT_EQ(run.counters.reliable_frames_duplicate, 0u);
 }
 
-TEST(SoftwareConnections, FramesThatTheTapRepeats_haveNoEffect) {
+TEST(SoftwareConnections, FramesRepeatedByTheFrameTap_haveNoEffect) {
   const Outcome run(
       "seed=5 connections=software topology=single:3\n"
       "communicator ranks=3 chunk=128\n"
@@ -147,8 +147,8 @@ TEST(SoftwareConnections, FramesOfADeadRank_repeatedByAStranger_doNotKeepTheRank
 }
 
 // Link 0 leads from rank 0 to the switch, link 4 back. If rank 0 hears no rank but all ranks hear
-// it, its accusation of another rank must not suffice.
-TEST(SoftwareConnections, RankThatIsCutOffInOneDirection_isNamedByAll) {
+// rank 0, the other ranks must not believe rank 0 when it accuses another rank.
+TEST(SoftwareConnections, RankThatIsCutOffInOneDirection_isNamedByAllRanks) {
   for (const char* link : {"0", "4"}) {
     const Outcome run(std::string("seed=8 connections=software topology=single:4\n"
                                   "communicator ranks=4 chunk=256 peer-timeout=1s\n"
@@ -169,7 +169,7 @@ TEST(SoftwareConnections, SlotExchanges_onANetworkThatLosesPackets_complete) {
   EXPECT_GT(run.entries_requested, 0u) << "a lost entry must be asked for";
 }
 
-TEST(SoftwareConnections, SlotExchange_rankStoppedForLongerThanThePeerTimeout_namesTheRank) {
+TEST(SoftwareConnections, RankStoppedBeyondThePeerTimeout_inASlotExchange_isNamedInTheError) {
   const Outcome run(
       "seed=10 connections=software topology=single:4\n"
       "communicator ranks=4 chunk=256 peer-timeout=1s\n"

@@ -108,7 +108,7 @@ TEST(SortRun, KeysThatBelongToAnotherRank_areAllMoved) {
 
 // The network interface works while the host computes. A rank that computes before it waits
 // therefore never loses time, and saves at most the time of its own work in each pass.
-TEST(SortRun, Overlap_byTheNetworkInterface_neverCostsTime) {
+TEST(SortRun, AllgatherByTheNetworkInterface_overlappedWithWork_neverCostsTime) {
   for (const bool hierarchical : {false, true}) {
     for (const std::uint32_t radix : kRadices) {
       SortSpec spec = small(radix, ListRunner::nic, false);

@@ -103,7 +103,7 @@ TEST(Trace, TracingChangesNoResult) {
   EXPECT_EQ(with->times[0].count(), without->times[0].count());
 }
 
-TEST(Trace, TraceOfAPlanShowsContributions) {
+TEST(Trace, TraceOfAnInNetworkReduceScatter_showsTheContributions) {
   observe::Trace trace;
   TrafficSpec spec;
   spec.algorithm = "reduce_scatter_in_network";
@@ -119,7 +119,7 @@ TEST(Trace, TraceOfAPlanShowsContributions) {
   }
 }
 
-TEST(Trace, FullTraceReportsDroppedSpans) {
+TEST(Trace, TraceAtItsSpanLimit_countsTheSpansLeftOut) {
   observe::Trace trace(3);
   const observe::TraceTrack track{trace.add_group("a \"quoted\" group"), 0};
   trace.name_track(track, "t");

@@ -144,7 +144,7 @@ TEST(HostNetwork, TimeOfAChainOfHops_followsFormulaTwoOfThePaper) {
   EXPECT_EQ(report->messages, 4u) << "the messages are two halves, one gathered half and the end";
 }
 
-TEST(HostNetwork, JobsThatShareANodeSlowEachOther) {
+TEST(HostNetwork, JobsThatShareANode_slowEachOtherDown) {
   HostNetworkSpec spec;
   spec.bytes = 256u << 10;
   spec.jobs = 8;

@@ -1,4 +1,4 @@
-// Runs one scenario per seed: all scenarios must end, and the same seed must give the same run.
+// Runs one scenario per seed: all scenarios must end, and runs of the same seed must be equal.
 #include "sim/simulation/swarm.hpp"
 
 #include <fmt/format.h>

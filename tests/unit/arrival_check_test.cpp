@@ -1,5 +1,5 @@
 // Tests which arriving datagrams are accepted. The datagrams include forged and repeated ones, and
-// those of another generation of keys.
+// those whose counter needs an earlier or later tag key.
 #include "wire/arrival_check.hpp"
 
 #include <gtest/gtest.h>

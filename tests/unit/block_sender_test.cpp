@@ -16,7 +16,7 @@ constexpr std::uint32_t kChunk = 64;
 constexpr std::uint32_t kBlockChunks = 300;
 constexpr Instant kNow{1'000'000};
 
-/// A queue pair that takes as many chunks as it has room for.
+/// A queue pair that accepts as many chunks as it has room for.
 class Queue final : public device::MulticastQueuePair {
  public:
   std::uint32_t room = 0;
@@ -75,7 +75,7 @@ TEST_F(Sending, FullSendQueue_blocksTheSenderUntilTheNextRound) {
 
 // A send queue with room reports the room on every poll, so watching its socket for room would
 // amount to busy-polling.
-TEST_F(Sending, QueueWithRoom_whileItDrains_isNotWatchedForRoom) {
+TEST_F(Sending, DrainingSendQueueWithRoom_isPolledAfterItsDrainTime) {
   queue().room = kBlockChunks;
   round();
   ASSERT_TRUE(sender_->posted_all());
@@ -87,7 +87,7 @@ TEST_F(Sending, QueueWithRoom_whileItDrains_isNotWatchedForRoom) {
   EXPECT_FALSE(sender_->retry_after().has_value());
 }
 
-TEST_F(Sending, DrainingQueue_onASlowLink_isPolledSoon) {
+TEST_F(Sending, DrainingSendQueue_onASlowLink_isPolledWithin200Microseconds) {
   sender_->drain(Nanoseconds(1'000'000'000));
   ASSERT_TRUE(sender_->retry_after().has_value());
   EXPECT_LE(*sender_->retry_after(), Nanoseconds(200'000));

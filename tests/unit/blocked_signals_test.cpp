@@ -38,7 +38,7 @@ std::set<std::string> threads() {
 
 bool blocks(std::uint64_t mask, int signal) { return (mask >> (signal - 1) & 1) != 0; }
 
-TEST(BlockedSignals, Mask_afterAnException_isAsBefore) {
+TEST(BlockedSignals, SignalMask_afterAnException_isRestored) {
   const std::string me = std::to_string(gettid());
   const std::uint64_t before = blocked_by(me);
   try {

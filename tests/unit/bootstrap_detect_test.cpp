@@ -49,7 +49,7 @@ TEST(BootstrapDetect, ProcessWithoutALauncher_isAJobOfOneRank) {
   EXPECT_EQ((*made)->allgather(bytes_of("x"), kShort)->at(0), bytes_of("x"));
 }
 
-TEST(BootstrapDetect, VariablesOfSeveralLaunchers_selectTheFirstInTheFixedOrder) {
+TEST(BootstrapDetect, VariablesOfSeveralLaunchers_selectTheLauncherThatIsFirstInAFixedOrder) {
   const Variables env = {{"RANK", "0"}, {"WORLD_SIZE", "1"}};
   const Variables open_mpi = {{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}};
   const Variables slurm = {{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "1"}, {"SLURM_STEP_ID", "0"}};
@@ -142,7 +142,7 @@ TEST(BootstrapDetect, RanksConnectAtARequestedAddress) {
             }));
 }
 
-TEST(BootstrapDetect, KeyOfOptionOrVariable_makesTheStoreSpeakTls) {
+TEST(BootstrapDetect, JobKey_fromAnOptionOrAVariable_makesTheStoreUseTls) {
   const auto store_variables = [](std::uint32_t rank, const std::string& port) {
     return Variables{{"RANK", std::to_string(rank)},
                      {"WORLD_SIZE", "2"},
@@ -159,7 +159,7 @@ TEST(BootstrapDetect, KeyOfOptionOrVariable_makesTheStoreSpeakTls) {
               return detect(kLong, environment_of(variables),
                             rank == 0 ? std::optional(option) : std::nullopt);
             }));
-  // Without the key of rank 0, rank 1 is refused, so rank 0 does speak TLS.
+  // Rank 1 is refused without the key of rank 0, which proves that the store of rank 0 uses TLS.
   const std::string other_port = std::to_string(free_port());
   const auto messages = on_ranks(2, [&](std::uint32_t rank) {
     Variables variables = store_variables(rank, other_port);
@@ -257,7 +257,7 @@ TEST(BootstrapSlurm, FirstHostOfAListIsTheMaster) {
   }
 }
 
-TEST(BootstrapSlurm, RanksOfAStepExchange) {
+TEST(BootstrapSlurm, RanksOfASlurmStep_exchangeContributions) {
   // A job number that no other job on this machine uses at this moment.
   const std::string job = std::to_string(free_port());
   EXPECT_EQ(no_problems(3), exchange_problems(3, [&](std::uint32_t rank) {

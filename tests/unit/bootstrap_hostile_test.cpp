@@ -1,4 +1,4 @@
-// Tests the decoder, a running store and a rank with bytes that no rank sends.
+// Tests the store's decoder, a running store and a rank with bytes that no correct rank sends.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/socket.h>
@@ -84,7 +84,7 @@ TEST(BootstrapFrame, DamagedFailureMessage_decodesToAnError) {
   EXPECT_EQ(decode_failed(Bytes(), 4).code(), Code::internal);
   EXPECT_EQ(decode_failed(Bytes(1), 4).code(), Code::internal);
   EXPECT_EQ(decode_failed(Bytes(1, std::byte{200}), 4).code(), Code::internal);
-  EXPECT_EQ(decode_failed(Bytes(5, std::byte{1}), 4).code(), Code::internal);  // half a rank
+  EXPECT_EQ(decode_failed(Bytes(5, std::byte{1}), 4).code(), Code::internal);  // 3 bytes of a rank
   const Bytes frame = encode_failed(Status(Code::timeout, "rank\n3", {Rank{3}, Rank{4}}));
   const Status status = decode_failed(Bytes(frame.begin() + kFrameHeaderBytes, frame.end()), 4);
   EXPECT_EQ(status.to_string(), "timeout: rank?3");
@@ -95,7 +95,7 @@ TEST(BootstrapFrame, DamagedFailureMessage_decodesToAnError) {
 TEST(BootstrapFrame, RandomBytesAreNoValidFrame) {
   std::mt19937 random(1);
   for (int run = 0; run < 2000; ++run) {
-    // Every other run keeps the header plausible, so that decoding reaches the payload.
+    // Every second run keeps the header plausible, so that decoding reaches the payload.
     Bytes frame = encode_gather(run, 0, Bytes(random() % 64));
     const std::size_t from = run % 2 == 0 ? 0 : 8;
     for (std::size_t i = from; i < frame.size(); ++i) frame[i] = static_cast<std::byte>(random());
@@ -139,7 +139,7 @@ TEST(BootstrapRendezvous, ContributionToTheWrongExchange_endsTheJob) {
   EXPECT_TRUE(other.contribute(0, {0, 1000, {}}, now).ok());
   // The contribution of rank 1 belongs to the next exchange.
   EXPECT_EQ(other.contribute(1, {1, 1000, {}}, now).code(), Code::internal);
-  EXPECT_EQ(other.take_messages().size(), 1u);  // rank 0 gets the failure
+  EXPECT_EQ(other.take_messages().size(), 1u);  // the failure message for rank 0
 }
 
 TEST(BootstrapRendezvous, ContributionBeyondTheLimit_isRefusedBeforeTheOtherRanksContribute) {
@@ -152,7 +152,7 @@ TEST(BootstrapRendezvous, ContributionBeyondTheLimit_isRefusedBeforeTheOtherRank
   EXPECT_TRUE(job.contribute(0, {0, 1000, Bytes(10)}, now).ok());
   EXPECT_EQ(job.contribute(1, {0, 1000, Bytes(1)}, now).code(), Code::resource_exhausted);
   EXPECT_TRUE(job.failed());
-  EXPECT_EQ(job.take_messages().size(), 1u);  // rank 0 gets the failure
+  EXPECT_EQ(job.take_messages().size(), 1u);  // the failure message for rank 0
 }
 
 TEST(BootstrapRendezvous, ImpossibleRanksAndSizesAreRefused) {
@@ -209,7 +209,7 @@ TEST(BootstrapRendezvous, Hello_asRank0WithTheJobsToken_isRefused) {
   EXPECT_EQ(job.hello(hello_of(0, 2), kHere, now).admission, Rendezvous::Admission::joined);
 }
 
-TEST(BootstrapRendezvous, RankThatIsClaimedTwice_endsTheJob_beforeAndAfterItBegins) {
+TEST(BootstrapRendezvous, RankClaimedTwice_beforeOrAfterTheJobBegins_endsTheJob) {
   const Deadline now = SteadyClock::now();
   const std::string error =
       "rank 1 joined twice at here, from 127.0.0.1:7 and from 10.0.0.9:8: give every process a "
@@ -367,7 +367,7 @@ TEST_F(LiveStore, OversizedContributionIsRefusedAndDropped) {
   EXPECT_EQ(failure_in(answer_to(bytes)).code(), Code::invalid_argument);
 }
 
-TEST_F(LiveStore, Job_besideUnknownConnections_isServed) {
+TEST_F(LiveStore, Job_whileUnknownConnectionsAreOpen_isServed) {
   std::vector<Socket> silent;
   for (int i = 0; i < 50; ++i) {
     auto socket = connect_once({"127.0.0.1", server_->port()}, deadline_after(kLong));
@@ -393,7 +393,7 @@ TEST_F(LiveStore, Hello_asRank0FromOutside_doesNotEndTheJob) {
   EXPECT_EQ(no_problems(2), problems_of_the_job());
 }
 
-TEST(BootstrapRank, RankConnectedToAWebServer_reportsThatItIsNoStore) {
+TEST(BootstrapRank, RankConnectedToAWebServer_reportsThatTheServerIsNoStore) {
   const auto listener = listen_on({"127.0.0.1", 0});
   ASSERT_TRUE(listener.ok());
   const std::uint16_t port = *bound_port(*listener);

@@ -243,7 +243,7 @@ TEST(BootstrapStore, RankClaimedByTwoProcesses_endsTheJob_andTheErrorNamesBothAd
   }
 }
 
-TEST(BootstrapStore, RanksThatExpectAnotherSizeOrJob_areRefused) {
+TEST(BootstrapStore, RankWithAnotherJobSizeOrAnotherJobsToken_isRefused) {
   const std::uint16_t port = free_port();
   const auto problems = on_ranks(3, [&](std::uint32_t rank) {
     StoreOptions options = store_options(port, rank, rank == 1 ? 4 : 3, kPatience);
@@ -353,7 +353,7 @@ TEST(BootstrapFile, LeftoverOrUnknownFiles_inTheDirectory_areRefused) {
   EXPECT_TRUE(std::filesystem::exists(directory.path() + "/tutti-r.0.0"));
 }
 
-TEST(BootstrapFile, FileThatAnotherUserMayHaveMade_isRefusedWithTheRemedy) {
+TEST(BootstrapFile, FileThatAnotherUserMayHaveMade_isRefused_andTheErrorNamesTheRemedy) {
   const Directory directory;
   std::filesystem::create_directories(directory.path());
   const std::string part = directory.path() + "/tutti-r.0.0";

@@ -19,7 +19,7 @@ TEST(ByEpoch, EachEpochGetsItsItemsInOrderOfArrival) {
   EXPECT_TRUE(kept.empty());
 }
 
-TEST(ByEpoch, ItemsOfEarlierEpochs_areTaken_evenIfEpochsWrap) {
+TEST(ByEpoch, TakeBefore_returnsTheItemsOfEarlierEpochs_evenIfEpochsWrap) {
   ByEpoch<std::unique_ptr<int>> kept;
   for (const std::uint32_t epoch : {UINT32_MAX - 1, UINT32_MAX, 0u, 1u}) {
     kept.keep(epoch, std::make_unique<int>(static_cast<int>(epoch)));

@@ -79,7 +79,7 @@ class ChannelSetTest : public testing::Test {
   Side right_{1};
 };
 
-// This side was stopped for longer than the peer timeout. The answer of the peer arrived in that
+// The left end was stopped for longer than the peer timeout. The answer of its peer arrived in that
 // time, so the peer must not count as silent.
 TEST_F(ChannelSetTest, AnswerInTheReceiveQueue_isReadBeforeThePeerIsDeclaredLost) {
   post();
@@ -93,7 +93,7 @@ TEST_F(ChannelSetTest, AnswerInTheReceiveQueue_isReadBeforeThePeerIsDeclaredLost
   EXPECT_TRUE(left_.channels.quiet());
 }
 
-TEST_F(ChannelSetTest, SilenceOfThePeer_whileThisRankIsStopped_isForgivenOnce) {
+TEST_F(ChannelSetTest, SilenceOfThePeer_whileThisRankIsStopped_isNotCounted_butLaterSilenceIs) {
   post();
   left_.poll(kBegin);
   left_.poll(kBegin + kPeerTimeout * 2);
@@ -111,7 +111,7 @@ TEST_F(ChannelSetTest, FloodOfFrames_isReadInSeveralPolls) {
   EXPECT_EQ(left_.arrived.size(), 92u);
 }
 
-TEST_F(ChannelSetTest, FramesThatFindTheSendQueueFull_areSentSoon) {
+TEST_F(ChannelSetTest, FramesThatFindTheSendQueueFull_areRetriedWithinAMillisecond) {
   post();
   left_.full = true;
   left_.poll(kBegin);

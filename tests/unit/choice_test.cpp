@@ -24,7 +24,7 @@ ChoiceTable preferring(std::string_view text) {
   return table;
 }
 
-TEST(Choice, FirstFittingPreferenceDecides) {
+TEST(Choice, FirstPreferenceThatFitsTheCall_choosesTheAlgorithm) {
   const ChoiceTable table = preferring("allgather[20000]=linear,allgather[40000]=bruck:ports=3");
   EXPECT_EQ(table.choose(allgather(20'000)).algorithm, "linear");
   EXPECT_EQ(to_string(table.choose(allgather(20'001))), "bruck:ports=3");
@@ -48,7 +48,7 @@ TEST(Choice, WhenClause_limitsThePreferencesThatFollowIt) {
   EXPECT_TRUE(table.prefers_anywhere());
 }
 
-TEST(Choice, AutomaticUsesTheDefaultTable) {
+TEST(Choice, AutomaticPreference_usesTheDefaultTable) {
   const ChoiceTable table =
       preferring("when:ranks=4,allgather[20000]=automatic,allgather=ring,when,allgather=linear");
   EXPECT_EQ(table.choose(allgather(20'000)).algorithm, "multicast");

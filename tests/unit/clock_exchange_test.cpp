@@ -28,7 +28,7 @@ std::vector<std::byte> answer(std::int64_t at, std::int64_t origin) {
   return bytes;
 }
 
-/// The clock comparison at rank 1 after rank 0 has answered once, with the instants `at` and
+/// The clock comparison at rank 1 after one answer of rank 0, which contains the instants `at` and
 /// `origin`.
 ClockComparison compare(std::int64_t at, std::int64_t origin, std::uint64_t& rejected) {
   ClockComparison outcome;

@@ -369,7 +369,7 @@ TEST(Collectives, LongOwnBlockIsCopiedDuringTheTransfers) {
     EXPECT_EQ(copies("ring", 64 * 1024 + 1, false), 1u);
     EXPECT_EQ(copies("ring", 1'000'003, false), 1u);
     EXPECT_EQ(copies("ring", 1'000'003, true), 0u) << "a block in place needs no copy";
-    // A copy must end before its destination is sent.
+    // A copy must end before the data at its destination is sent.
     const std::uint64_t in_order = index(communicator.rank()) == 0 ? 1 : 2;
     EXPECT_EQ(copies("bruck", 1'000'003, false), in_order)
         << "the copies that put the blocks in order are overlapped";
@@ -437,8 +437,8 @@ TEST(Collectives, ChunksOfAQueuedCollective_arePlacedDirectly) {
   });
 }
 
-// Rank 0 sends more messages than a send queue holds to rank 1, which does not poll yet. The
-// protocol messages of the ready barrier wait behind these messages and must not be lost.
+// Rank 0 sends more messages than fit into a send queue to rank 1, which does not poll yet. The
+// protocol messages of the ready barrier wait behind them and must not be lost.
 TEST(Collectives, ProtocolMessagesBehindAFullSendQueue_areNotLost) {
   on_ranks(2, [](Communicator& communicator) {
     if (index(communicator.rank()) == 1)

@@ -140,8 +140,8 @@ void expect_late_ranks_named(const std::function<Result<Request>(Communicator&)>
     if (late) timed_out.arrive_and_wait();
     auto request = call(communicator);
     if (communicator.rank() == knows_them && request.ok()) {
-      // The wait is repeated, because its error also names the other early rank until the data of
-      // that rank has arrived.
+      // Until the data of the other early rank has arrived, the error names that rank too. The wait
+      // is therefore repeated.
       Status status = request->wait_for(milliseconds(1));
       const auto until = std::chrono::steady_clock::now() + kLong;
       while (ranks_of(status) != Numbers{1, 3} && std::chrono::steady_clock::now() < until)
@@ -228,7 +228,7 @@ TEST(CommunicatorEnd, PeerThatClosesWhileThisRankWaitsForIt_isNamedInTheError) {
   expect_closed_peer_named(true);
 }
 
-TEST(CommunicatorEnd, PeerThatClosesWithoutAwaitingTheCall_isNamedInTheError) {
+TEST(CommunicatorEnd, PeerThatClosesBeforeOrDuringTheCallOfThisRank_isNamedInTheError) {
   expect_closed_peer_named(false);
 }
 
@@ -341,7 +341,7 @@ TEST(CommunicatorEnd, Finalize_inACompletionCallback_isRefused) {
 
 // ---- the next communicator ----------------------------------------------------------------------
 
-TEST(CommunicatorEnd, FailedCommunicator_doesNotHinderANewOneOfTheSurvivors) {
+TEST(CommunicatorEnd, FailedCommunicator_doesNotHinderANewCommunicatorOfTheSurvivors) {
   auto survivors = runtime::make_local_bootstraps(2);
   std::barrier ready(3);
   on_ranks(3, patient(), [&](Communicator& communicator) {

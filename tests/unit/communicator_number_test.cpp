@@ -1,4 +1,4 @@
-// Tests that communicators of the same processes have numbers of their own.
+// Tests that communicators of the same processes have different numbers.
 #include <gtest/gtest.h>
 
 #include <memory>

@@ -167,7 +167,7 @@ TEST(Communicator, CollectivesOverIpv6DeliverTheirData) {
   });
 }
 
-TEST(Communicator, CallbackRunsOnceAtTheEnd) {
+TEST(Communicator, CompletionCallback_runsOnce_whenTheCollectiveEnds) {
   on_ranks(3, patient(), [](Communicator& communicator) {
     const std::uint32_t rank = index(communicator.rank());
     std::atomic<int> calls{0};
@@ -373,7 +373,7 @@ void eight_duplicates_from_eight_threads(const CommunicatorOptions& options) {
   for (std::thread& rank : ranks) rank.join();
 }
 
-TEST(Communicator, DuplicatesUsedByEightThreadsComplete) {
+TEST(Communicator, CollectivesOfEightThreads_eachOnItsOwnDuplicate_complete) {
   eight_duplicates_from_eight_threads(patient());
 }
 
@@ -449,7 +449,7 @@ TEST_P(Workers, WorkersReleaseTheBufferOfAnAbortedCollective) {
       }
       communicator.abort("in the middle");
     }
-    // At a rank that begins after the abort, the call fails when it is started.
+    // If a rank starts its call after the abort, the start itself fails.
     const Status end = request ? request->wait_for(kLong) : request.status();
     buffer = Bytes();
     EXPECT_NE(end.code(), Code::timeout) << end.to_string();
@@ -546,7 +546,7 @@ TEST(Communicator, DifferentOptionsAtTwoRanks_areNamedAtBoth) {
   expect_disagreement("always_barrier", [](auto& options) { options.always_barrier = true; });
 }
 
-TEST(Communicator, UdAtOneRankAndUcAtAnother_orUnknownNames_areRefused) {
+TEST(Communicator, MulticastOption_differentAtTwoRanksOrUnknown_isRefused) {
   auto bootstraps = runtime::make_local_bootstraps(2);
   std::vector<std::thread> threads;
   for (std::uint32_t rank = 0; rank < 2; ++rank) {

@@ -21,7 +21,7 @@ namespace {
 
 using namespace test;
 
-/// Two ranks that one thread uses. A collective of rank 0 ends only after the thread has called it
+/// Two ranks, called by one thread. A collective of rank 0 ends only after the thread has called it
 /// at rank 1 too.
 struct Pair {
   Pair() {
@@ -87,7 +87,8 @@ TEST(CompletionCallback, CallbackThatOwnsItsRequest_isDestroyedOnceItHasRun) {
 }
 
 TEST(CompletionCallback, CallbackThatOwnsTheLastRequest_closesTheCommunicator) {
-  // ThreadSanitizer starts a thread of its own with the first thread of the program.
+  // The program's first thread makes ThreadSanitizer start a thread too, which the count must
+  // include.
   std::thread([] {}).join();
   const std::size_t before = threads();
   {

@@ -81,8 +81,8 @@ class DeviceAtomics : public testing::TestWithParam<const char*> {
     AtomicOperands operands{};
   };
 
-  /// Posts `count` atomics that `draw` returns, with kOpen under way at most. Calls `answered` with
-  /// the number and the old value of each.
+  /// Posts `count` atomics that `draw` returns, with at most kOpen outstanding. Calls `answered`
+  /// with the number and the old value of each.
   template <typename Draw, typename Answered>
   void run(std::uint32_t rank, std::uint64_t count, const Draw& draw, const Answered& answered) {
     Endpoint& mine = *endpoints_[rank];
@@ -117,7 +117,7 @@ class DeviceAtomics : public testing::TestWithParam<const char*> {
   }
 
   /// Runs `of_rank` for each other rank in a thread of its own, while rank 0 serves the atomics.
-  /// Calls `meanwhile` in each round of rank 0.
+  /// Calls `meanwhile` after each poll of rank 0.
   template <typename OfRank, typename Meanwhile>
   void serve(const OfRank& of_rank, const Meanwhile& meanwhile) {
     std::vector<std::thread> threads;
@@ -131,9 +131,9 @@ class DeviceAtomics : public testing::TestWithParam<const char*> {
     for (std::thread& one : threads) one.join();
   }
 
-  /// Checks that the faults of the test have met its frames.
+  /// Checks that frames were in fact lost and repeated.
   void expect_faults() const {
-    if (GetParam() == std::string("host")) return;  // a device without datagrams
+    if (GetParam() == std::string("host")) return;  // no datagrams, hence no faults
     EXPECT_GT(endpoints_[1]->counters().reliable_frames_resent, 0u);
     EXPECT_GT(endpoints_[0]->counters().reliable_frames_duplicate, 0u);
   }
@@ -214,7 +214,7 @@ TEST_P(DeviceAtomics, RandomAtomics_giveTheResultsOfTheBitwiseReference) {
               GetParam(), static_cast<unsigned long long>((kRanks - 1) * each));
 }
 
-TEST_P(DeviceAtomics, WordsThatCannotBeReached_areRefused) {
+TEST_P(DeviceAtomics, Atomic_onAWordThatIsUnalignedOrNotRegistered_isRefused) {
   std::uint64_t of_rank_2 = 0;
   const MemoryKey foreign =
       *endpoints_[2]->register_memory(std::as_writable_bytes(std::span(&of_rank_2, 1)));

@@ -23,7 +23,7 @@ constexpr Nanoseconds kStep{200'000};
 
 class Network;
 
-/// A rank: its connections, and what has completed and arrived.
+/// A rank with its connections, its completed operations and its arrived messages.
 struct Side final : FrameSocket, CompletionSink {
   Side(Network& all, Rank rank, std::uint32_t ranks, ConnectionLimits limits)
       : network(all), me(rank), channels(rank, ranks) {
@@ -218,7 +218,7 @@ TEST(DynamicConnections, IdleConnections_areClosed_andReopenedWhenTheyAreUsedAga
   EXPECT_EQ(network[0].counters().rejected_foreign, 0u);
 }
 
-TEST(DynamicConnections, WorkBeyondTheLimit_isRefusedUntilWorkCompletes) {
+TEST(DynamicConnections, WorkForOneMorePeer_atTheConnectionLimit_isRefusedUntilWorkCompletes) {
   Network network(6, {.most = 4});
   Bytes message(10'000, std::byte{1});
   const auto post = [&](std::uint32_t to) {
@@ -271,7 +271,7 @@ TEST(DynamicConnections, HalfReceivedOperation_keepsItsConnection) {
   EXPECT_LE(network[0].counters().connections_high_water, 2u);
 }
 
-TEST(DynamicConnections, WatchedPeersBeyondTheLimit_areNoticedWhenTheyDie) {
+TEST(DynamicConnections, DeathOfAWatchedPeer_beyondTheConnectionLimit_isReportedAtEveryRank) {
   Network network(20, {.most = 4});
   for (std::uint32_t r = 0; r < 20; ++r) {
     for (std::uint32_t peer = 0; peer < 20; ++peer) {

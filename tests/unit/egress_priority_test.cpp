@@ -139,7 +139,7 @@ TEST_F(TwoEndpoints, TransferHeldBackForMulticast_stillCompletes) {
   EXPECT_GT(rounds_held_back(), 0u);
 }
 
-TEST_F(TwoEndpoints, LowerPriority_whileAHigherOneArrives_sendsOneFramePerMillisecond) {
+TEST_F(TwoEndpoints, Transfer_whileDataOfHigherPriorityArrives_sendsOneFramePerMillisecond) {
   PrioritiesInUse& priorities = *endpoints_[0]->priorities();
   priorities.on_arrival(Priority::high, now_);
   for (int i = 0; i < 50; ++i) poll(0);

@@ -49,7 +49,7 @@ constexpr std::array kArrows{
 TEST(EngineOwnership, Transition_ofEveryStateAndEvent_isThatOfTheStateDiagram) {
   for (const Owner owner : {Owner::none, Owner::application, Owner::background}) {
     for (const Watch watch : {Watch::off, Watch::armed, Watch::disarmed}) {
-      if (owner == Owner::background && watch != Watch::off) continue;  // does not exist
+      if (owner == Owner::background && watch != Watch::off) continue;  // impossible state
       for (int e = 0; e <= static_cast<int>(EngineEvent::watch_ends); ++e) {
         const EngineState from{owner, watch};
         const auto event = static_cast<EngineEvent>(e);

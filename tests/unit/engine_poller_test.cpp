@@ -83,7 +83,7 @@ class EnginePollerOf : public testing::Test {
     contexts_[which]->operations().submit(std::make_unique<EndlessOperation>());
     engine_.on_submission(*contexts_[which]);
   }
-  /// Sleeps but is notified before, as by another thread, so that the sleep ends at once. Then
+  /// Sleeps after a notification, as from another thread, so that the sleep ends at once. Then
   /// polls the communicators that events have awakened.
   void sleep_and_poll() {
     observe::BusyTrace busy(nullptr, observe::TraceKind::owner, "");
@@ -145,7 +145,7 @@ TEST_F(EnginePollerOf, Arrival_whileTheOwnerDoesNotSleep_isPolledAfterSomeRounds
   EXPECT_EQ(polled(), Which{3});
 }
 
-TEST_F(EnginePollerOf, MoreArrivalsThanOneWaitReports_areAllPolled) {
+TEST_F(EnginePollerOf, CommunicatorsWithArrivals_beyondWhatOneWaitReports_areAllPolled) {
   make_dormant();
   Which all;
   for (int i = 1; i < kCommunicators; ++i) {
@@ -193,7 +193,7 @@ TEST_F(EnginePollerOf, CallThatComesWhileTheOwnerPreparesToSleep_preventsTheSlee
   EXPECT_FALSE(contexts_[7]->operations().dormant());
 }
 
-TEST_F(EnginePollerOf, DeadlineOfADormantCommunicator_isThatOfTheEngine) {
+TEST_F(EnginePollerOf, Deadline_ofADormantCommunicator_becomesTheDeadlineOfTheEngine) {
   make_dormant();
   engine_.awaken(*contexts_[5]);
   const Instant due = now() + kLong;
@@ -205,7 +205,7 @@ TEST_F(EnginePollerOf, DeadlineOfADormantCommunicator_isThatOfTheEngine) {
   EXPECT_EQ(engine_.next_deadline(), due);
 }
 
-TEST_F(EnginePollerOf, DormantCommunicatorThatIsDue_isPolled) {
+TEST_F(EnginePollerOf, DormantCommunicator_afterItsDeadline_isPolled) {
   make_dormant();
   engine_.awaken(*contexts_[5]);
   endpoints_[5]->deadline = now() + std::chrono::milliseconds(20);
@@ -228,7 +228,7 @@ TEST_F(EnginePollerOf, DeadlineOfACommunicatorThatHasAwakened_doesNotKeepTheOwne
   EXPECT_TRUE(engine_.prepare_wait(next));
 }
 
-TEST_F(EnginePollerOf, FailureOfADormantCommunicator_isCarriedOutInTheNextRound) {
+TEST_F(EnginePollerOf, Abort_ofADormantCommunicator_takesEffectInTheNextRound) {
   make_dormant();
   contexts_[4]->failures().abort("test");
   engine_.on_change();

@@ -31,8 +31,9 @@ protocol::Message notice(std::uint64_t argument, std::uint32_t undelivered_bytes
   return message;
 }
 
-/// The notice in which rank `finder` reports that rank `lost` has failed, although `finder` may be
-/// at fault itself. `epoch` is protocol::kAlone, or the length of the packets that the path loses.
+/// A notice in which rank `finder` reports the failure of rank `lost`. `epoch` tells why `finder`
+/// may be at fault itself: kAlone if no rank answered `finder`, or the length of the packets that
+/// the path loses.
 protocol::Message notice_of(Rank finder, Rank lost, std::uint32_t epoch) {
   return notice(std::uint64_t{index(finder)} << 32 | index(lost), epoch);
 }
@@ -70,7 +71,7 @@ TEST_F(FailureCoordinatorTest, SilentPeer_ifThisRankHearsNoPeer_isNamedWithThisR
   EXPECT_EQ(ranks(settled(peer)), (Ranks{Rank{2}, kMe}));
 }
 
-// Rank 3, which hears no peer, accuses rank 2. Rank 2 hears this rank, so rank 3 is cut off.
+// Rank 3 hears no peer and accuses rank 2. Rank 2 hears this rank, rank 1, so rank 3 is cut off.
 TEST_F(FailureCoordinatorTest, RankAccusedByARankThatHearsNoPeer_learnsThatTheAccuserIsLost) {
   failures_.on_notice(Rank{3}, notice_of(Rank{3}, Rank{2}, protocol::kAlone));
   protocol::Outbox notices;
@@ -86,7 +87,7 @@ TEST_F(FailureCoordinatorTest, RankAccusedByARankThatHearsNoPeer_learnsThatTheAc
   EXPECT_EQ(ranks(settled(accused)), Ranks{Rank{3}});
 }
 
-TEST_F(FailureCoordinatorTest, RankThatAPeerHasGivenUpOn_isAtFault_andTellsAll) {
+TEST_F(FailureCoordinatorTest, RankThatAPeerHasGivenUp_isAtFault_andNotifiesAllOtherRanks) {
   failures_.on_peer_failure(lost_by(device::Blame::self, Rank{2}));
   protocol::Outbox notices;
   ASSERT_TRUE(failures_.settle(notices));
@@ -99,7 +100,7 @@ TEST_F(FailureCoordinatorTest, PathThatLosesLongPackets_hasBothEndsAtFault) {
   EXPECT_EQ(ranks(settled(failures_)), (Ranks{kMe, Rank{2}}));
 }
 
-/// The ranks that a coordinator tells of its failure.
+/// The ranks to which a coordinator reports the failure.
 Ranks told(FailureCoordinator& failures) {
   protocol::Outbox notices;
   const bool any = failures.settle(notices);
@@ -109,12 +110,12 @@ Ranks told(FailureCoordinator& failures) {
   return ranks;
 }
 
-TEST_F(FailureCoordinatorTest, FinderOfALostRank_tellsAllOthers) {
+TEST_F(FailureCoordinatorTest, RankThatFindsAPeerLost_notifiesAllRemainingRanks) {
   failures_.on_peer_failure(lost(Rank{2}));
   EXPECT_EQ(told(failures_), (Ranks{Rank{0}, Rank{3}}));
 }
 
-// The rank that counts as lost may be alive, if only the rank that reported it cannot reach it.
+// A rank that counts as lost may be alive: perhaps only the rank that reported it cannot reach it.
 TEST_F(FailureCoordinatorTest, NeighbourOfALostRank_onNotice_alsoNotifiesTheLostRank) {
   failures_.on_notice(Rank{3}, notice(2));
   EXPECT_EQ(told(failures_), (Ranks{Rank{0}, Rank{2}}));
@@ -180,7 +181,8 @@ TEST_F(FailureCoordinatorTest, Abort_hasThisRankAtFault) {
   EXPECT_EQ(ranks(settled(failures_)), Ranks{kMe});
 }
 
-TEST_F(FailureCoordinatorTest, FailureOfAnotherCommunicator_isReportedToThePeersWithItsRank) {
+TEST_F(FailureCoordinatorTest,
+       FailureOfAnotherCommunicator_isReportedToThePeers_withTheRankAtFault) {
   failures_.fail_because(Status(Code::peer_failed, "rank 17 is lost", {Rank{17}}));
   protocol::Outbox notices;
   ASSERT_TRUE(failures_.settle(notices));

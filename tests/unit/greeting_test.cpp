@@ -53,8 +53,8 @@ TEST(PeerOptions, NumberOutsideTheRangeOfItsField_isRefused) {
   ASSERT_TRUE(runtime::PeerOptions::decode(valid).ok());
   const std::size_t first = after(valid, greeting.multicast);
   constexpr std::size_t kNumberBytes = 8;
-  // Each entry names a field and the byte that makes its number too large: network_wanted is 0 or
-  // 1, process has 32 bits, and communicator has 16.
+  // Each entry names a field and the offset of a byte that makes the field too large:
+  // network_wanted is 0 or 1, process has 32 bits, and communicator has 16.
   const std::pair<const char*, std::size_t> excess[] = {
       {"network_wanted", 1}, {"process", kNumberBytes + 4}, {"communicator", 2 * kNumberBytes + 2}};
   for (const auto& [name, offset] : excess) {
@@ -108,7 +108,7 @@ TEST(AggregationPlan, NumberOutsideTheRangeOfItsField_isRefused) {
   }
 }
 
-TEST(AggregationPlan, SealedPlan_opensOnlyUnchanged_withItsKey) {
+TEST(AggregationPlan, SealedPlan_opensWithItsKey_butNotWithAnotherKeyOrTruncated) {
   runtime::AggregationPlan plan;
   plan.sides.push_back({.address = "10.0.0.1:7600", .unique_id = "the unique id", .terms = {}});
   const auto key = crypto::Secret::random();

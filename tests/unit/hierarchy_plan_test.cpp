@@ -102,8 +102,8 @@ class Job {
     return made;
   }
 
-  /// The first stage of a rank on `side` that has not ended; kNone if that stage must wait for
-  /// another one.
+  /// A rank's first stage on `side` that has not ended; kNone if that stage must wait for another
+  /// stage.
   static std::size_t next(const Member& member, HierarchySide side) {
     for (std::size_t i = 0; i < member.stages.size(); ++i) {
       const HierarchyStage& stage = member.stages[i];
@@ -114,8 +114,8 @@ class Job {
     return HierarchyStage::kNone;
   }
 
-  /// Carries out one stage at `ranks` once all of these ranks have reached it; false if one has
-  /// not.
+  /// Carries out one stage at all of `ranks`; false if one of these ranks has not reached the stage
+  /// yet.
   bool carry_out(const std::vector<std::uint32_t>& ranks, HierarchySide side) {
     std::vector<const HierarchyStage*> stages;
     std::vector<std::size_t> at;
@@ -227,7 +227,7 @@ INSTANTIATE_TEST_SUITE_P(Layouts, HierarchyPlan,
                                               one.param.groups ? "Groups" : "");
                          });
 
-TEST(HierarchyPlanWays, LongBlocks_areSentByOneLeaderPerHost_orWithGroupsByEveryRank) {
+TEST(HierarchyPlanWays, LongBlocks_areSentByOneLeaderPerHost_butByEveryRankIfGroupsAreEnabled) {
   const HostLayout layout{2, 4};
   // A block has three segments, and the blocks of a host have ten together.
   constexpr std::size_t kBlock = 600'000;
@@ -241,7 +241,7 @@ TEST(HierarchyPlanWays, LongBlocks_areSentByOneLeaderPerHost_orWithGroupsByEvery
   EXPECT_EQ(is_short.calls(HierarchySide::across, Collective::allgather), 2u);
 }
 
-TEST(HierarchyPlanWays, BroadcastOfAtMostOneSegment_isCutIntoParts) {
+TEST(HierarchyPlanWays, LongBroadcast_isCutIntoSegments_whoseLengthGrowsBeyond256KiB) {
   const auto shared = [](std::size_t bytes) {
     const Job job({2, 4}, false, Collective::broadcast, bytes, 0);
     return job.calls(HierarchySide::host, Collective::broadcast) / 8;

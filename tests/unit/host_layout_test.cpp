@@ -6,7 +6,7 @@
 namespace tutti::runtime {
 namespace {
 
-/// The hosts of the ranks, from a text with one character per rank that stands for the rank's host.
+/// The hosts of the ranks, from a text with one character per rank that names the rank's host.
 std::vector<PeerOptions> ranks_on(const std::string& hosts) {
   std::vector<PeerOptions> greetings;
   for (const char host : hosts) {
@@ -27,7 +27,7 @@ TEST(HostLayout, HostsWithEqualNumbersOfConsecutiveRanks_areRecognised) {
   EXPECT_EQ(layout.place_of(Rank{5}), 2u);
 }
 
-TEST(HostLayout, OneHost_unequalHosts_orInterleavedRanks_formNoHierarchy) {
+TEST(HostLayout, OneHostOrUnequalHostsOrInterleavedRanks_formNoHierarchy) {
   for (const char* hosts :
        {"a", "aaaa", "abcd", "aabbb", "abab", "aabbaa", "aab", "abb", "aabbab"}) {
     EXPECT_FALSE(HostLayout::of(ranks_on(hosts)).hierarchical()) << hosts;

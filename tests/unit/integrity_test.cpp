@@ -131,7 +131,7 @@ TEST(IntegrityKeyed, Tag_equalsThatOfTheRfcsPseudocode) {
   }
 }
 
-// Sums of words with only zero bits or only one bits are the most likely to reveal a lost carry.
+// Words whose bits are all 0 or all 1 are the most likely to reveal a lost carry in a sum.
 TEST(IntegrityKeyed, TagOfExtremePayloads_equalsThatOfThePseudocode) {
   const Bytes secret = random_bytes(32, 41);
   const Integrity integrity = Integrity::keyed(secret, 0).value();
@@ -322,7 +322,7 @@ TEST_P(IntegrityOfKind, CopyWithIntegrityWord_atEveryMisalignment_isExact) {
   }
 }
 
-TEST_P(IntegrityOfKind, PayloadInTwoParts_hasTheWordOfTheWhole) {
+TEST_P(IntegrityOfKind, PayloadInTwoParts_hasTheIntegrityWordOfTheWholePayload) {
   const Bytes payload = random_bytes(3000, 23);
   const Header header = header_of(24);
   for (const Integrity& each : all_implementations(integrity())) {
@@ -351,8 +351,8 @@ TEST_P(IntegrityOfKind, EveryFlippedBit_changesTheIntegrityWord) {
         words.insert(each.tag(header.data(), payload));
         byte ^= std::byte{1} << (bit % 8);
       }
-      // All words must differ from the original and from each other; at this size CRC-32C detects
-      // two flipped bits.
+      // Each integrity word must differ from the original and from all others: at this size,
+      // CRC-32C detects any two flipped bits.
       EXPECT_EQ(words.size(), bits + 1) << each.implementation() << " at " << size;
     }
   }
@@ -424,7 +424,7 @@ TEST(IntegrityCrc, CrcWord_fitsInThirtyTwoBits) {
 
 // A copy may outlive its original, and threads may share one object. The test has more threads than
 // a key has contexts of libcrypto.
-TEST(IntegrityKeyed, CopiesAreUsableFromManyThreads) {
+TEST(IntegrityKeyed, CopiesOfAnIntegrityObject_areUsableFromManyThreads) {
   auto original = std::make_unique<Integrity>(keyed_with(17));
   const Header header = header_of(18);
   const Bytes payload = random_bytes(900, 19);

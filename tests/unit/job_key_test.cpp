@@ -87,7 +87,7 @@ TEST_F(Keys, MissingKey_whereAKeyIsRequired_isRefused) {
   EXPECT_NE(found({{"TUTTI_REQUIRE_KEY", "yes"}}).find("is neither 0 nor 1"), std::string::npos);
 }
 
-TEST(KeylessJob, SeveralCreationsInOneProcess_writeOneWarning) {
+TEST(KeylessJob, SeveralCommunicators_inOneProcess_writeOneWarning) {
   testing::internal::CaptureStderr();
   for (int time = 0; time < 2; ++time) {
     auto bootstraps = make_local_bootstraps(2);

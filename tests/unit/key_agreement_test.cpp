@@ -56,7 +56,7 @@ class Agreement {
   }
 
   /// Carries out both exchanges and returns each rank's secret. `change_first` and `change_second`
-  /// may change the bytes that rank `victim` receives in them.
+  /// may change the bytes that rank `victim` receives in the first and in the second exchange.
   std::vector<Result<Secret>> run(std::size_t victim = 0, const Change& change_first = nothing,
                                   const Change& change_second = nothing) {
     const Contributions all = first();
@@ -328,8 +328,8 @@ std::string base64_of(std::span<const std::byte> bytes) {
   return text;
 }
 
-/// Whether `haystack` has the bytes of a key, raw, in hexadecimal of either case, or in base64 at
-/// any of the three positions of a byte in a group.
+/// Whether `haystack` contains the key raw, in hexadecimal of either case, or in base64 at any of
+/// its three alignments.
 bool contains(const Bytes& haystack, std::span<const std::byte> key) {
   const std::string_view text(reinterpret_cast<const char*>(haystack.data()), haystack.size());
   const std::string hex = to_hex(key);
@@ -394,14 +394,14 @@ void expect_no_secret_in_exchanges(const std::optional<JobKey>& job_key) {
   }
 }
 
-TEST(KeyAgreement, CaptureOfACreation_containsNoSecret) {
+TEST(KeyAgreement, CapturedExchanges_ofACommunicatorCreation_containNoSecret) {
   expect_no_secret_in_exchanges({});
   JobKey key;
   std::fill(key.bytes.begin(), key.bytes.end(), std::byte{0xa7});
   expect_no_secret_in_exchanges(key);
 }
 
-TEST(KeyAgreement, SearchInACapture_findsEachFormOfAKey) {
+TEST(KeyAgreement, SearchInCapturedBytes_findsAKeyInRawHexAndBase64Form) {
   const Bytes key = test::pattern(32, 5);
   const auto hides = [&](std::string_view text) {
     const auto bytes = std::as_bytes(std::span(text));

@@ -1,4 +1,4 @@
-// The log serves threads and destructors of static objects until the process has ended.
+// Tests that destructors of static objects can log until the process has ended.
 #include "observe/log.hpp"
 
 #include <gtest/gtest.h>

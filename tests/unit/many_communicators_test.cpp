@@ -80,7 +80,8 @@ Census settled(const Census& expected) {
 
 /// Expects that `once`, which creates and destroys `each` communicators, leaves nothing behind.
 void expect_nothing_kept(int each, const std::function<void()>& once) {
-  // With an arena for each thread, the order of the threads decides how much memory stays resident.
+  // Limits malloc to one arena: with one per thread, the order of the threads decides how much
+  // memory stays resident.
   ::mallopt(M_ARENA_MAX, 1);
   for (int i = 0; i < kWarm; i += each) once();
   const Census before;

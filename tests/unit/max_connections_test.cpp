@@ -52,7 +52,7 @@ void gather_by(Communicator& communicator, const char* algorithm) {
   }
 }
 
-/// Sends each other rank a message and receives one from each, all at once.
+/// Sends a message to every other rank and receives one from each, all at the same time.
 void converse(Communicator& communicator, std::size_t bytes) {
   const std::uint32_t me = index(communicator.rank());
   std::vector<Bytes> sent(kRanks), got(kRanks, Bytes(bytes));
@@ -75,7 +75,7 @@ class MaxConnections : public testing::TestWithParam<const char*> {};
 INSTANTIATE_TEST_SUITE_P(MaxConnections, MaxConnections, testing::Values("ud", "none"),
                          [](const auto& one) { return std::string(one.param); });
 
-TEST_P(MaxConnections, CollectivesAndMessages_holdTheLimit) {
+TEST_P(MaxConnections, CollectivesAndMessages_complete_withinTheLimitOfConnections) {
   on_ranks(kRanks, limited(GetParam()), [](Communicator& communicator) {
     for (const std::size_t bytes : {std::size_t{9}, std::size_t{3'000}, std::size_t{60'000}})
       exchange(communicator, bytes);
@@ -99,7 +99,7 @@ TEST(MaxConnectionsOption, Connections_withoutALimit_areNeverClosed) {
   });
 }
 
-TEST(MaxConnectionsOption, Option_precedesTheVariableAndNoLimitIsTheDefault) {
+TEST(MaxConnectionsOption, Option_precedesTheVariable_andTheDefaultIsNoLimit) {
   CommunicatorOptions options;
   EXPECT_EQ(runtime::max_connections(options).value(), 0u);
   ::setenv("TUTTI_MAX_CONNECTIONS", "8", 1);

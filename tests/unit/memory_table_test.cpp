@@ -1,4 +1,5 @@
-// Memory keys: a key is valid from its registration to its removal only, and cannot be guessed.
+// Tests memory keys: a key is valid only between its registration and its removal, and cannot be
+// guessed.
 #include "device/rc/memory_table.hpp"
 
 #include <gtest/gtest.h>
@@ -45,7 +46,7 @@ TEST(MemoryTable, keysOfOneSlot_differInAboutHalfOfTheirRandomBits) {
   }
 }
 
-TEST(MemoryTable, countedKeys_areThoseOfEachTable_andNoneIsUsedAgain) {
+TEST(MemoryTable, countedKeys_areTheSameInEachTable_andNeverRepeat) {
   std::array<std::byte, 8> memory{};
   MemoryTable one(MemoryTable::Keys::counted);
   MemoryTable other(MemoryTable::Keys::counted);
@@ -61,7 +62,7 @@ TEST(MemoryTable, countedKeys_areThoseOfEachTable_andNoneIsUsedAgain) {
   EXPECT_EQ(keys.size(), 100u);
 }
 
-TEST(MemoryTable, neighbourOfAValidKey_isRefused) {
+TEST(MemoryTable, validKeyWithOneBitFlipped_isRefused) {
   std::array<std::byte, 64> memory{};
   MemoryTable table;
   const MemoryKey key = table.add(memory).value();

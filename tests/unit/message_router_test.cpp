@@ -1,4 +1,4 @@
-// Tests the limits on messages of collectives that this rank has not called.
+// Tests the limits on unexpected messages: those of collectives that this rank has not begun.
 #include "engine/messages/message_router.hpp"
 
 #include <gtest/gtest.h>

@@ -54,7 +54,7 @@ class MessageSenderTest : public testing::Test {
   MessageSender sender_{queues_, counters_};
 };
 
-TEST_F(MessageSenderTest, FullQueueToOneRank_holdsUpNoOther) {
+TEST_F(MessageSenderTest, FullSendQueueToOneRank_doesNotDelayMessagesToOtherRanks) {
   queues_.full = {rank_of(0)};
   send(0, 1);
   send(1, 2);

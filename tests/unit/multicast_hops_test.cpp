@@ -53,7 +53,7 @@ TEST(MulticastHops, SeveralHops_useSiteLocalGroups) {
   EXPECT_EQ(hops_of_socket(7), 7);
 }
 
-TEST(MulticastHops, Option_precedesTheVariableAndOneIsTheDefault) {
+TEST(MulticastHops, Option_precedesTheVariable_andTheDefaultIsOneHop) {
   CommunicatorOptions options;
   EXPECT_EQ(runtime::multicast_hops(options).value(), 1u);
   ::setenv("TUTTI_MULTICAST_HOPS", "3", 1);

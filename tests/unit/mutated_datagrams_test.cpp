@@ -42,15 +42,15 @@ constexpr std::uint32_t kSlotSubgroup = 1;
 /// datagrams, about nine of ten deliveries of a round are changed.
 constexpr std::uint64_t kUnchangedOneOf = 25;
 
-/// Number of datagrams that the test delivers, over all lanes.
+/// Number of datagrams that the test delivers, over all receive paths (lanes).
 std::uint64_t datagrams_wanted() {
   return test::count_wanted("TUTTI_TEST_MUTATED_DATAGRAMS", 200'000);
 }
 
-/// One message of the kernel: datagrams of `segment_bytes` bytes each.
+/// One message as recvmsg returns it: joined datagrams of `segment_bytes` bytes each.
 struct Message {
   Bytes bytes;
-  std::size_t segment_bytes = 0;  ///< 0: one datagram
+  std::size_t segment_bytes = 0;  ///< 0: a single datagram
 };
 
 /// The network behind the replaced system calls.
@@ -66,7 +66,7 @@ void append(Bytes& bytes, const iovec& piece) {
   bytes.insert(bytes.end(), from, from + piece.iov_len);
 }
 
-/// Records the datagrams of a message, which a control record may cut into segments.
+/// Records the datagrams of a sent message. A control record may divide the message into segments.
 ssize_t record(const msghdr& header) {
   Bytes bytes;
   for (std::size_t i = 0; i < header.msg_iovlen; ++i) append(bytes, header.msg_iov[i]);
@@ -160,7 +160,7 @@ wire::TagKeys keys() {
   return *wire::TagKeys::keyed(pattern(32, random), kCommunicator);
 }
 
-/// Counts of the datagrams of a lane so far.
+/// Counts of the datagrams of one receive path so far.
 struct Tally {
   std::uint64_t recorded = 0;   ///< valid datagrams that were made
   std::uint64_t delivered = 0;  ///< datagrams handed to the receiver
@@ -180,8 +180,8 @@ class Lane {
   virtual const char* name() const = 0;
 };
 
-/// A lane whose unit is a datagram. It delivers unchanged datagrams of this round and of the round
-/// before, and changed datagrams of this round.
+/// A lane that accepts datagrams one by one. It delivers unchanged datagrams of this round and of
+/// the round before, and changed datagrams of this round.
 class DatagramLane : public Lane {
  public:
   void round(Random& random, std::uint32_t count) override {
@@ -454,9 +454,9 @@ class FragmentLane final : public Lane, private PlacementResolver {
     Tally tally = tally_;
     EndpointCounters counters;
     receiver_->add_to(counters);
-    // The receiver refused all fragments that it received and that belong to no accepted message,
-    // and other datagrams before that. `refused_by` also counts whole messages, which are
-    // subtracted because their fragments count already.
+    // The refused datagrams are the received fragments of messages that were not accepted, and
+    // those that were dropped before they counted as received. `refused_by` also counts refused
+    // messages as a whole; they are subtracted because their fragments already count.
     tally.refused = counters.uc_segments_received - tally_.accepted + refused_by(*receiver_) -
                     refused_messages_;
     return tally;

@@ -1,4 +1,4 @@
-// Tests a copy in slices, which takes a quarter of the time if there is other work, and otherwise
+// Tests a copy in slices, which gets a quarter of the time while there is other work, and otherwise
 // runs at full speed.
 #include "engine/schedule/paced_copy.hpp"
 
@@ -28,8 +28,8 @@ class PacedCopyOf : public testing::Test {
     target_.assign(bytes, std::byte{0});
     copy_.begin(source_, target_);
   }
-  /// True if exactly the first `bytes` are copied and the rest of the target is still zero. The
-  /// copied data has no slice of zeros.
+  /// True if exactly the first `bytes` are copied and the rest of the target is zero. Every copied
+  /// slice has bytes other than zero, so that it is visible.
   bool has_come(std::size_t bytes) const {
     const auto end = static_cast<std::ptrdiff_t>(bytes);
     return std::equal(source_.begin(), source_.begin() + end, target_.begin()) &&

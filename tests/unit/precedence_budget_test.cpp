@@ -44,8 +44,8 @@ TEST_F(Budget, ContinuousWorkExhaustsTheBudget) {
   }
   // While the thread works, a quarter of the elapsed time is added to the budget again.
   EXPECT_GE(worked + kStep, kMost * 4 / 3);
-  // The budget is available again once half of its limit is saved. Saving takes four times as long
-  // as the time saved.
+  // The budget can be used again once half of its limit is saved. A thread that sleeps saves a
+  // quarter of the elapsed time.
   Nanoseconds slept{0};
   while (!sleep(kStep)) {
     slept += kStep;

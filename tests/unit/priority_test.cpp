@@ -32,7 +32,7 @@ struct Gather {
   CollectiveCall call;
 };
 
-TEST(CallPriority, HighCallThatOneRankStartsLate_holdsUpNoLowerCall) {
+TEST(CallPriority, HighPriorityCall_startedLateByOneRank_doesNotDelayALowPriorityCall) {
   for (const Algorithm algorithm : {Algorithm::multicast, Algorithm::ring}) {
     on_ranks(2, patient(), [&](Communicator& first) {
       auto second = first.duplicate();

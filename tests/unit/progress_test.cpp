@@ -155,8 +155,8 @@ class EngineThatThrows : public testing::Test {
 
   runtime::Progress& progress() { return *first_->progress(); }
 
-  /// Expects that the operation failed with the reason, that later calls fail at once, and that the
-  /// other communicator still works.
+  /// Expects that the operation failed for lack of memory, that later calls fail at once, and that
+  /// the other communicator still works.
   void expect_failed(const engine::Completion& completion) {
     ASSERT_TRUE(completion.done.load());
     EXPECT_EQ(completion.status.code(), Code::resource_exhausted);

@@ -1,5 +1,5 @@
-// Tests sends and receives with random tags, masks, sources, lengths and cancellations: each receive
-// must get the message that a reference matcher predicts. Rank 1 sends, rank 0 receives.
+// Tests sends and receives with random tags, masks, sources, lengths and cancellations: each
+// receive must get the message that a reference matcher predicts. Rank 1 sends, rank 0 receives.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -54,7 +54,8 @@ class Receiver {
                                                {.tag_mask = pattern.mask}));
     expect(number, reference_.post(number, pattern));
   }
-  /// Cancels a receive that was posted lately. If it has no message yet, it must end at once.
+  /// Cancels a recently posted receive. If no message has matched it yet, the receive must end at
+  /// once.
   void cancel_one(Random& random) {
     const Number number = next_ - std::min(next_, random.below(kPerRound));
     const auto found = receives_.find(number);
@@ -77,7 +78,7 @@ class Receiver {
       at = at->second.message ? receives_.erase(at) : std::next(at);
     }
   }
-  /// Receives all messages that wait, and cancels all receives that wait.
+  /// Receives all unexpected messages, and cancels all receives without a message.
   void drain() {
     while (reference_.kept_messages() > 0) post({.mask = 0}, kLongBytes);
     check();
@@ -181,7 +182,7 @@ TEST(RandomMessages, Receives_getTheMessagesOfAReferenceMatcher) {
     for (auto& [bytes, request] : sends) EXPECT_TRUE(request.wait_for(kLong).ok());
     finish(communicator.barrier());
     if (communicator.rank() == kSender) {
-      // Short messages that find no room at the receiver are announced, as long ones are.
+      // A short message for which the receiver has no room goes by rendezvous, as a long one does.
       EXPECT_GT(counters_of(communicator).at("tagged_sent_rendezvous"), long_messages);
       return;
     }

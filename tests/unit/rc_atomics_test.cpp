@@ -96,7 +96,7 @@ TEST(RcAtomics, Atomics_overLinksWithFaults_areExecutedOnceAndInOrder) {
   EXPECT_GT(resent, 0u);
 }
 
-TEST(RcAtomics, LostAnswer_isRepeatedWithTheFirstValue) {
+TEST(RcAtomics, LostAnswerToAnAtomic_isRepeatedWithTheValueOfTheFirstAnswer) {
   Pair pair(1);
   std::uint64_t word = 7;
   const MemoryKey key = pair[1].memory.add(std::as_writable_bytes(std::span(&word, 1))).value();
@@ -132,7 +132,7 @@ TEST(RcAtomics, AtomicAfterAWrite_seesItsData) {
   EXPECT_EQ(words.back(), 4u);
 }
 
-TEST(RcAtomics, WordsThatCannotBeReached_areRefused) {
+TEST(RcAtomics, Atomic_onAWordThatIsUnalignedOrNotRegistered_isRefused) {
   Pair pair(3);
   alignas(8) std::array<std::byte, 64> memory{};
   const MemoryKey key = pair[1].memory.add(std::span(memory).first(20)).value();

@@ -471,7 +471,7 @@ TEST(RcChannel, DelayedAck_isNoSampleOfTheRoundTripTime) {
   Bytes message(1);
   ASSERT_TRUE(pair.post(0, send_of(message)).ok());
   pair.filter = [](std::size_t from, const Bytes&) { return from == 0; };
-  pair.run_for(microseconds(1500));  // the time in which the ACK is lost
+  pair.run_for(microseconds(1500));  // the ACK is lost within this time
   pair.filter = nullptr;
   ASSERT_TRUE(pair[0].completions.empty());
   ASSERT_TRUE(pair.post(1, send_of(message)).ok());  // a message that carries the ACK much later

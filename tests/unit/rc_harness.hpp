@@ -49,7 +49,8 @@ struct LinkOptions {
   double bytes_per_nanosecond = 1.25;  ///< rate of the link, 10 Gbit/s
 };
 
-/// The faults of the link of one seed, so that a few seeds cover each fault alone and together.
+/// The link faults for a seed. A few seeds cover loss alone, duplication alone and all faults
+/// together.
 inline LinkOptions faults_of(std::uint64_t seed, double loss) {
   LinkOptions options;
   options.loss = seed % 3 == 0 ? 0 : loss;
@@ -111,7 +112,8 @@ class Pair {
   Instant now() const { return now_; }
   LinkOptions& options() { return options_; }
   std::mt19937_64& random() { return random_; }
-  /// Called for each datagram and its sender before the link handles it; false drops the datagram.
+  /// Called with the sender and the bytes of each datagram before the link carries it; false drops
+  /// the datagram.
   std::function<bool(std::size_t from, const Bytes&)> filter;
 
   Status post(std::size_t end, const WorkRequest& request) {

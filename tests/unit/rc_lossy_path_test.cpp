@@ -9,7 +9,7 @@ namespace {
 
 using namespace test;  // NOLINT: the harness is written for this
 
-/// A pair in which end 0 wrote to end 1, and a frame in the middle was lost.
+/// A pair after a write from end 0 to end 1, of which one frame in the middle was lost.
 class LossyPath : public testing::Test {
  protected:
   LossyPath() : region_(4 << 20), local_(region_.size()) {
@@ -45,7 +45,7 @@ class LossyPath : public testing::Test {
   std::uint64_t before_[2] = {};
 };
 
-TEST_F(LossyPath, LostMessageCostsNoTimeoutInEitherDirection) {
+TEST_F(LossyPath, LostMessage_inEitherDirection_isRepairedWithoutATimeout) {
   for (std::size_t from : {0, 1}) {
     bool dropped = false;
     pair.filter = [&](std::size_t, const Bytes& bytes) {

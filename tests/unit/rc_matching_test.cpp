@@ -1,5 +1,6 @@
-// Tests messages that a matcher takes: the reliable channel stores their bytes at the places that it
-// gets, whatever the network does to their frames, and reports each message once, in order.
+// Tests messages that a matcher accepts: the reliable channel stores their bytes at the places that
+// the matcher returns, whatever the network does to their frames, and reports each message once, in
+// order.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,9 +17,9 @@ using std::chrono::microseconds;
 /// Kinds of messages, in their first byte.
 constexpr std::byte kDelivered{0};
 constexpr std::byte kStored{1};
-constexpr std::byte kTooLong{2};  ///< stored to memory that has half of the length
+constexpr std::byte kTooLong{2};  ///< stored to memory of half the message's length
 
-/// Takes the messages that are not to be delivered, without their first byte.
+/// Matches messages of every kind but kDelivered; their first byte is not stored.
 class Matcher final : public MessageMatcher {
  public:
   std::optional<MessagePlace> match(Rank, std::span<const std::byte> first,
@@ -68,7 +69,7 @@ TEST(RcMatching, Messages_overLinksWithFaults_areStoredOrDeliveredInOrder) {
   }
 }
 
-TEST(RcMatching, PlaceOfAMessageThatArrives_isNotWrittenAfterAbandon) {
+TEST(RcMatching, BufferOfAPartlyReceivedMessage_afterAbandon_isNotWritten) {
   Pair pair(1);
   Matcher matcher;
   pair[1].matcher = &matcher;

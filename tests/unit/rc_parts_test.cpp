@@ -48,7 +48,7 @@ TEST(CongestionWindow, FullWindowAllowsFewRetransmissionsAfterALoss) {
   EXPECT_TRUE(window.may_resend(31));
 }
 
-TEST(CongestionWindow, LimitedWindow_limitsOnlyNewFrames) {
+TEST(CongestionWindow, LimitOfTheWindow_appliesToNewFrames_notToRetransmissions) {
   CongestionWindow window(64);
   window.limit(1);
   EXPECT_EQ(window.frames(), 1u);
@@ -102,7 +102,7 @@ TEST(WorkQueue, Priority_isTheHighestOfTheWorkNotYetCutIntoFrames) {
   EXPECT_EQ(works.priority(), Priority::normal);
 }
 
-TEST(CompletionQueue, CompletionInEveryPoll_reusesTheMemory) {
+TEST(CompletionQueue, PayloadMemory_ifEveryPollTakesOneCompletion_isReused) {
   CompletionQueue queue;
   const std::array<std::byte, 100> message{std::byte{7}};
   std::array<Completion, 4> taken;
@@ -174,7 +174,7 @@ TEST(PeerTimeout, PeerIsLost_whenAPingHasHadNoAnswerForTheTimeout) {
   EXPECT_FALSE(timeout.expired(Instant{99'999}));
 }
 
-TEST(PeerTimeout, NewWait_forgetsThePingsBeforeIt) {
+TEST(PeerTimeout, NewWait_doesNotCountEarlierPings) {
   PeerTimeout timeout(Nanoseconds(1000));
   timeout.on_asked(Instant{0});
   timeout.begin(Instant{900});

@@ -84,7 +84,7 @@ TEST(RcUndelivered, UndeliveredAnswerToARead_isReportedAtBothEnds) {
 }
 
 // The path is cut in one direction: all frames of end 0 are lost, but those of end 1 arrive.
-TEST(RcUndelivered, OneWayCut_callsForSignsOfLifeUntilItIsReported) {
+TEST(RcUndelivered, OneWayCut_requestsMulticastSignsOfLife_untilTheCutIsReported) {
   Pair pair(9, {}, config_of());
   pair.filter = [](std::size_t from, const Bytes&) { return from != 0; };
   Bytes note = random_bytes(pair.random(), 40);
@@ -107,7 +107,7 @@ TEST(RcUndelivered, OneWayCut_callsForSignsOfLifeUntilItIsReported) {
   EXPECT_FALSE(pair.channel(0).failed());
 }
 
-TEST(RcUndelivered, FramesThatWaitInAQueue_callForNoSignOfLife) {
+TEST(RcUndelivered, UnansweredRetransmissions_withinTheDelayOfAQueue_requestNoSignOfLife) {
   Pair pair(9, {}, config_of());
   pair.filter = [](std::size_t from, const Bytes&) { return from != 0; };
   Bytes note = random_bytes(pair.random(), 40);
@@ -137,8 +137,8 @@ TEST(RcUndelivered, PathTest_amongShortMessages_isReportedOnlyIfItDoesNotArrive)
   }
 }
 
-// This path loses its path test. A notice of a failure on another path, which is posted after the
-// path test, must still arrive.
+// The path loses the path test of this connection. A notice about another failure, which is posted
+// after the path test, must still arrive.
 TEST(RcUndelivered, ShortMessages_afterALostPathTestWasAbandoned_arriveAtOnce) {
   Pair pair(12, {}, config_of());
   pair.filter = drop_long_frames();
@@ -232,8 +232,8 @@ TEST(RcUndelivered, PeerStoppedForLessThanTheTimeout_isNotReported) {
   EXPECT_EQ(target, data);
 }
 
-// The path loses even messages that are copied when they are posted, but not the shortest.
-TEST(RcUndelivered, CopiedMessageThatDoesNotArrive_afterAbandon_delaysNoShorterOne) {
+// The path loses even messages short enough to be copied when posted; only the shortest pass.
+TEST(RcUndelivered, UndeliveredCopiedMessage_afterAbandon_doesNotDelayAShorterMessage) {
   Pair pair(8, {}, config_of());
   pair.filter = [](std::size_t, const Bytes& bytes) { return bytes.size() <= 200; };
   Bytes message = random_bytes(pair.random(), kInlineSendBytes);
@@ -247,7 +247,7 @@ TEST(RcUndelivered, CopiedMessageThatDoesNotArrive_afterAbandon_delaysNoShorterO
   EXPECT_EQ(pair[1].of(Opcode::receive)[0].payload, notice);
 }
 
-TEST(RcUndelivered, LongFramesThatPassAgainInTime_areNotReported) {
+TEST(RcUndelivered, LongFramesThatPassAgain_beforeThePeerTimeout_areNotReported) {
   Pair pair(6, {}, config_of());
   pair.filter = drop_long_frames();
   Bytes message = random_bytes(pair.random(), 5000);

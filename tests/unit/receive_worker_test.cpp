@@ -424,7 +424,7 @@ TEST_F(Receiving, DrainRequestDuringABatch_isAnsweredOnlyByTheNextPoll) {
 
 // A search for missing chunks must not return an empty run while a worker marks chunks. Otherwise
 // the missing chunks behind that run would count as present.
-TEST(SharedBits, ClearRun_searchedWhileAWorkerSetsBits_isNeverFoundEmpty) {
+TEST(SharedBits, SearchForAClearRun_whileAWorkerSetsBits_neverReturnsAnEmptyRun) {
   constexpr std::uint32_t kBits = 1 << 16;
   for (int round = 0; round < 20; ++round) {
     SharedBitmap bits(kBits);

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::uint64_t kSize = ReplayWindow::kSize;
 
-/// Receives an authentic datagram; true if it must not be dropped.
+/// Receives an authentic datagram with this counter; true if the datagram is accepted.
 bool receive(ReplayWindow& window, std::uint64_t counter) {
   if (!window.fresh(counter)) return false;
   window.take(counter);

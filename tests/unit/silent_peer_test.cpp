@@ -1,5 +1,5 @@
-// Tests which rank a connection blames when its peer is silent: the peer, or perhaps the rank
-// itself if it hears no other peer or no other peer hears it.
+// Tests which rank a connection blames when its peer is silent: the peer, or perhaps the
+// connection's own rank, if that rank hears no other peer or no other peer hears that rank.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -138,7 +138,7 @@ TEST(SilentPeer, OneCutPath_isBlamedOnThePeer) {
 }
 
 // Rank 0 is cut off, and its link returns for a moment.
-TEST(SilentPeer, BriefReturnOfTheLink_restartsTheSilenceOfEveryPeer) {
+TEST(SilentPeer, BriefReturnOfTheLink_restartsThePeerTimeoutOfEveryPeer) {
   Ranks ranks(4);
   const auto cut_off = [&] {
     for (const Rank other : {Rank{1}, Rank{2}, Rank{3}}) ranks.cut(other, Rank{0});

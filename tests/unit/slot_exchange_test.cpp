@@ -26,7 +26,7 @@ using std::chrono::milliseconds;
 // The number of exchanges by which a rank may be ahead of its readers.
 constexpr std::uint32_t kSlots = 8;
 
-// A length that no slot of any device holds.
+// A length that does not fit into a slot of any device.
 constexpr std::size_t kBeyondAnySlotBytes = 1024 * 1024;
 
 /// The longest block of a slot exchange.
@@ -323,7 +323,7 @@ TEST(SlotExchangeBetweenHosts, ClosedRankIsNamedInTheError) {
   EXPECT_GE(named, 1);
 }
 
-/// Between hosts a rank may have lost the entry, whereas in shared memory the entry stays readable.
+/// Between hosts a rank may have lost the root's entry; in shared memory the entry stays readable.
 TEST_P(SlotExchange, ClosingRootWaitsForRanksThatMayMissItsEntry) {
   const bool may_be_lost = GetParam() == std::string("ip");
   std::atomic<bool> gone{false};

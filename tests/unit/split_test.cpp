@@ -48,7 +48,7 @@ TEST(Split, RanksOfOneColor_formACommunicatorInOrderOfTheirKeys) {
   });
 }
 
-TEST(Split, RanksOfEqualKeys_keepTheirOrder_andRanksWithoutAColorGetNothing) {
+TEST(Split, RanksWithEqualKeys_keepTheirOrder_andNoColorGivesNoCommunicator) {
   on_ranks(5, patient(), [](Communicator& whole) {
     const std::uint32_t me = index(whole.rank());
     const auto color = me == 2 ? std::nullopt : std::optional(9u);
@@ -109,11 +109,11 @@ TEST(Split, SubsetOfASplit_hasItsOwnRanks_andErrorsNameRanksOfTheJob) {
         EXPECT_EQ(ranks_of(status), std::vector<std::uint32_t>{3}) << status.to_string();
       }
     }
-    leave(whole);  // the failure of the pair does not concern the others
+    leave(whole);  // the failure of the pair must not affect the other ranks
   });
 }
 
-TEST(Subset, ListedRanks_formACommunicatorInTheirOrder_alsoSeveralAtATime) {
+TEST(Subset, DisjointRankLists_atTheSameTime_formCommunicatorsWithRanksInListOrder) {
   on_ranks(5, patient(), [](Communicator& whole) {
     const std::uint32_t me = index(whole.rank());
     const std::vector<Rank> named =
@@ -126,7 +126,7 @@ TEST(Subset, ListedRanks_formACommunicatorInTheirOrder_alsoSeveralAtATime) {
   });
 }
 
-TEST(Subset, DifferentLists_areRefusedByNameAndLeaveTheCommunicatorUsable) {
+TEST(Subset, RanksThatListDifferentRanks_areRefused_andTheCommunicatorStaysUsable) {
   on_ranks(3, patient(), [](Communicator& whole) {
     const std::uint32_t me = index(whole.rank());
     const std::vector<Rank> named =

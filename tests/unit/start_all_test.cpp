@@ -63,7 +63,7 @@ TEST(StartAll, CallsOfAGroup_beginInTheirOrder_andComplete) {
   });
 }
 
-TEST(StartAll, GroupWithAWrongCall_startsNoCall_andTheErrorNamesTheWrongOne) {
+TEST(StartAll, GroupWithAWrongCall_startsNoCall_andTheErrorNamesTheWrongCall) {
   on_ranks(2, patient(), [](Communicator& communicator) {
     Calls calls(communicator);
     std::vector<CollectiveCall> list = calls.list();

@@ -7,7 +7,7 @@
 namespace tutti::runtime {
 namespace {
 
-TEST(OverlapPredictor, StartFollowedByAWait_predictsComputationBehindTheNextStart) {
+TEST(OverlapPredictor, SingleStartBeforeEachWait_predictsComputationAfterTheNextStart) {
   OverlapPredictor habit;
   for (int call = 0; call < 3; ++call) {
     EXPECT_TRUE(habit.begun());

@@ -1,5 +1,5 @@
 // Tests the door of a bootstrap store: jobs with a key over TLS, what a listener on the way sees,
-// and strangers that have no key, send nothing, or come in numbers.
+// and strangers that have no key, send nothing, or are very many.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -170,7 +170,7 @@ TEST(StoreDoor, RanksWithAKey_exchangeOverTls) {
   }
 }
 
-TEST(StoreDoor, LongContributions_passTls) {
+TEST(StoreDoor, LongContributions_arriveCompleteOverTls) {
   Door door(key_of(1), 3);
   const auto sizes = on_ranks(3, [&](std::uint32_t rank) -> std::size_t {
     auto bootstrap = door.join(rank, key_of(1));
@@ -198,7 +198,7 @@ TEST(StoreDoor, Eavesdropper_whereThereIsAKey_seesNeitherTokenNorContribution) {
   }
 }
 
-TEST(StoreDoor, RecordedBytesOfARank_areRefused) {
+TEST(StoreDoor, ReplayedBytesOfARank_areRefused) {
   const Key key = key_of(1);
   Door recorded(key);
   Listening way(recorded.port());
@@ -270,7 +270,7 @@ Bytes client_hello() {
   return session->take_output();
 }
 
-TEST(StoreDoor, CutHandshake_isRefused) {
+TEST(StoreDoor, TruncatedHandshake_isRefused) {
   const Bytes hello = client_hello();
   Door door(key_of(1));
   std::uint64_t refused = 0;
@@ -285,12 +285,12 @@ TEST(StoreDoor, CutHandshake_isRefused) {
   EXPECT_EQ(no_problems(2), door.problems_of_the_job(key_of(1)));
 }
 
-TEST(StoreDoor, SlowHello_isDroppedAfterItsTime) {
+TEST(StoreDoor, ConnectionWithoutACompleteHello_isDroppedAfterATimeLimit) {
   const Bytes hello = client_hello();
   Door door(key_of(1), 2, kShort);
   Stream slow = door.visit();
   Stream silent = door.visit();
-  // One byte at a time never completes the hello, whatever the speed of this machine.
+  // The last byte of the hello is never sent, so the hello stays incomplete on any machine.
   for (std::size_t i = 0; i + 1 < hello.size(); ++i) {
     if (!slow.send_all(std::span(hello).subspan(i, 1), deadline_after(kLong)).ok()) break;
   }

@@ -27,7 +27,7 @@ TEST(StrangerLimits, StrangerLimit_withFewDescriptors_isHalfOfTheDescriptors) {
   EXPECT_EQ(limits.per_neighbourhood, 75u);
 }
 
-TEST(StrangerLimits, UsualLimitOfDescriptors_admitsTheRanksOfAHostAtOnce) {
+TEST(StrangerLimits, UsualLimitOfDescriptors_admits256RanksOfAHostAtTheSameTime) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   rlimit usual = before;
@@ -38,7 +38,7 @@ TEST(StrangerLimits, UsualLimitOfDescriptors_admitsTheRanksOfAHostAtOnce) {
   EXPECT_GE(limits.per_neighbourhood, 256u);
 }
 
-TEST(Strangers, BelowTheLimits_noneIsDropped) {
+TEST(Strangers, StrangersBelowTheLimits_areNotDropped) {
   Strangers strangers({.total = 4, .per_neighbourhood = 2});
   for (const char* from : {"a", "a", "b", "b"}) {
     strangers.arrive(from);
@@ -47,7 +47,7 @@ TEST(Strangers, BelowTheLimits_noneIsDropped) {
   EXPECT_EQ(strangers.count(), 4u);
 }
 
-TEST(Strangers, AddressAboveItsLimit_losesItsOldestStrangers_andOthersLoseNone) {
+TEST(Strangers, AddressAboveItsLimit_losesItsOldestStrangers_andOtherAddressesLoseNone) {
   Strangers strangers({.total = 100, .per_neighbourhood = 3});
   const auto lone = strangers.arrive("b");
   std::vector<Strangers::Number> dropped;
@@ -86,7 +86,7 @@ TEST(Strangers, StrangerThatLeft_isNotCounted_andASecondLeaveIsIgnored) {
   EXPECT_FALSE(strangers.surplus());
 }
 
-TEST(RefusalLog, LinesOfASecondAreLimited_andTheRestIsCounted) {
+TEST(RefusalLog, LinesPerSecond_areLimited_andFurtherRefusalsAreCounted) {
   std::vector<std::string> lines;
   RefusalLog log("the door", [&](const std::string& line) { lines.push_back(line); });
   const Deadline begin = SteadyClock::now();

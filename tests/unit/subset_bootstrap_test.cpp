@@ -45,7 +45,7 @@ TEST(SubsetBootstrap, OnlyMembersExchange) {
   });
 }
 
-TEST(SubsetBootstrap, Subsets_mayExchangeDifferentlyOften) {
+TEST(SubsetBootstrap, Subsets_mayMakeDifferentNumbersOfExchanges) {
   on_whole(4, [](Bootstrap& whole, std::uint32_t r) {
     SubsetBootstrap part(whole, {rank_of(r % 2), rank_of(r % 2 + 2)});
     for (std::uint32_t i = 0; i < 1 + 3 * (r % 2); ++i) {

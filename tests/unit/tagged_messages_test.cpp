@@ -54,7 +54,7 @@ TEST(TaggedMessages, MessagesOfEverySize_arriveWholeWithTheirSourceTagAndLength)
   });
 }
 
-TEST(TaggedMessages, ShortSend_withoutAReceive_isDoneAtOnceAndWaitsAtTheReceiver) {
+TEST(TaggedMessages, ShortSend_withoutAReceive_completes_andItsMessageWaitsAtTheReceiver) {
   on_ranks(2, patient(), [](Communicator& communicator) {
     const Bytes wanted = pattern(1000, 1);
     if (communicator.rank() == kZero) finish(communicator.send(wanted, kOne, 5));
@@ -71,7 +71,7 @@ TEST(TaggedMessages, ShortSend_withoutAReceive_isDoneAtOnceAndWaitsAtTheReceiver
   });
 }
 
-TEST(TaggedMessages, LongSend_isDoneOnlyOnceAReceiveHasGotIt) {
+TEST(TaggedMessages, LongSend_completesOnlyAfterAReceiveHasTakenTheMessage) {
   on_ranks(2, patient(), [](Communicator& communicator) {
     Bytes buffer = pattern(kLongBytes, 2);
     if (communicator.rank() == kZero) {
@@ -116,7 +116,7 @@ TEST(TaggedMessages, LongMessageBetweenSleepingThreads_arrives) {
   });
 }
 
-TEST(TaggedMessages, CopiesOfAnEagerMessage_areOneAtTheSender_andOneIfTheReceiveComesLate) {
+TEST(TaggedMessages, CopiesOfAnEagerMessage_areOneAtTheSender_andOneMoreIfTheReceiveIsLate) {
   constexpr std::size_t kBytes = 10'000;  // several frames
   on_ranks(2, patient(), [&](Communicator& communicator) {
     Bytes buffer = communicator.rank() == kZero ? pattern(kBytes, 6) : Bytes(kBytes);
@@ -165,7 +165,7 @@ TEST(TaggedMessages, MessagesOfOneSource_areReceivedInTheOrderSent_whateverTheir
   });
 }
 
-// The tags are received in reverse, so that the first receive fits the last message.
+// The tags are received in reverse order, so that the first receive matches the last message.
 TEST(TaggedMessages, MoreUnexpectedMessagesThanTheReceiverHasRoomFor_allArrive) {
   constexpr std::uint32_t kMessages = 400;
   constexpr std::size_t kBytes = 1000;
@@ -275,7 +275,7 @@ TEST(TaggedMessages, CancelledReceive_endsAborted_andItsMessageGoesToTheNextRece
   });
 }
 
-TEST(TaggedMessages, WrongRanks_areRefusedByName) {
+TEST(TaggedMessages, InvalidRank_isRefused_andNamedInTheError) {
   on_ranks(2, patient(), [](Communicator& communicator) {
     Bytes buffer(8);
     const auto sent = communicator.send(buffer, rank_of(2), 0);
@@ -307,7 +307,7 @@ TEST(TaggedMessages, Abort_failsEveryCallAtEveryRank_andErrorsNameTheAbortingRan
   });
 }
 
-TEST(TaggedMessages, MessagesBesideCollectives_doNotDisturbEachOther) {
+TEST(TaggedMessages, MessagesAndCollectives_atTheSameTime_doNotDisturbEachOther) {
   constexpr std::uint32_t kRounds = 50;
   on_ranks(4, patient(), [](Communicator& communicator) {
     const std::uint32_t me = index(communicator.rank());

@@ -138,7 +138,7 @@ TEST(Tls, EndlessHandshake_isRefusedAtItsLimit) {
   EXPECT_EQ(status.code(), Code::unsupported) << status.to_string();
 }
 
-TEST(Tls, CutHandshake_leavesBothEndsWaiting) {
+TEST(Tls, TruncatedClientHello_leavesTheServerHandshaking) {
   auto client = session_of(Role::client);
   const Bytes hello = client.take_output();
   for (std::size_t size = 0; size < hello.size(); ++size) {
@@ -155,7 +155,7 @@ TEST(Tls, ChangedClientHello_neverOpensAServerSession) {
     auto client = session_of(Role::client);
     auto server = session_of(Role::server);
     Bytes hello = client.take_output();
-    // The header of the record is not authenticated.
+    // TLS does not authenticate the record header, so the test leaves it unchanged.
     hello[5 + random() % (hello.size() - 5)] ^= static_cast<std::byte>(1 + random() % 255);
     [[maybe_unused]] const Status fed = server.feed(hello);
     carry(client, server);
@@ -163,7 +163,7 @@ TEST(Tls, ChangedClientHello_neverOpensAServerSession) {
   }
 }
 
-TEST(Tls, ReplayedClient_isRefused) {
+TEST(Tls, ReplayedBytesOfAClient_areRefused) {
   auto client = session_of(Role::client);
   auto first = session_of(Role::server);
   Bytes recorded = carry(client, first);

@@ -104,7 +104,7 @@ TEST(TrafficClass, Option_precedesTheVariable) {
   ::unsetenv("TUTTI_TRAFFIC_CLASS");
 }
 
-TEST(TrafficClass, ThreeClasses_areThoseOfThePriorities) {
+TEST(TrafficClass, ListOfThreeClasses_givesTheClassesOfLowNormalAndHighPriority) {
   CommunicatorOptions options;
   options.traffic_class = "8,0,46/5";
   const auto classes = runtime::traffic_classes(options);

@@ -266,13 +266,13 @@ INSTANTIATE_TEST_SUITE_P(Arrival, UcBothWays, testing::Bool(), [](const auto& ar
   return arrival.param ? "AsOneMessage" : "OneByOne";
 });
 
-TEST_P(UcBothWays, MessageWithAllFragments_counts) {
+TEST_P(UcBothWays, MessageWithAllFragments_isAccepted) {
   send(fragments(1, 4), together());
   EXPECT_EQ(receive(), 1u);
   EXPECT_EQ(counters().uc_segments_direct, together() ? 6u : 0u);
 }
 
-TEST_P(UcBothWays, MessageWithAMissingFragment_countsOnlyWhenSentAgain) {
+TEST_P(UcBothWays, MessageWithAMissingFragment_isAcceptedOnlyWhenSentAgainComplete) {
   for (std::uint32_t psn = 0; psn < 6; ++psn) {
     send(without(fragments(1, psn), psn), together());
     send(fragments(2, psn + 10), together());
@@ -313,7 +313,7 @@ TEST_P(UcBothWays, RepeatedFragments_changeNothing) {
   EXPECT_EQ(counters().uc_messages_gapped, 0u);
 }
 
-TEST_P(UcBothWays, CountedChunkIsNeverOverwritten) {
+TEST_P(UcBothWays, AcceptedChunk_isNeverOverwritten) {
   send(fragments(1, 3), together());
   EXPECT_EQ(receive(), 1u);
   send(fragments(1, 3), together());
@@ -323,7 +323,7 @@ TEST_P(UcBothWays, CountedChunkIsNeverOverwritten) {
   expect_counted_unchanged();
 }
 
-TEST_P(UcBothWays, DamagedMessage_countsOnlyWhenItArrivesAgainIntact) {
+TEST_P(UcBothWays, DamagedMessage_isAcceptedOnlyWhenItArrivesAgainIntact) {
   for (std::uint32_t at = 0; at < 6; ++at) {
     auto all = fragments(1, at);
     all[at][wire::kFragmentHeaderBytes + at] ^= std::byte{0x10};
@@ -335,7 +335,7 @@ TEST_P(UcBothWays, DamagedMessage_countsOnlyWhenItArrivesAgainIntact) {
   }
 }
 
-TEST_P(UcBothWays, ForgedMessageBeforeTheRealOne_doesNotPreventTheRealOne) {
+TEST_P(UcBothWays, ForgedMessage_doesNotPreventAcceptanceOfTheGenuineMessage) {
   send(fragments(1, 3, pattern(kChunk, 9), true), together());
   EXPECT_EQ(receive(), 0u);
   EXPECT_EQ(counters().rejected_integrity, 1u);
@@ -381,7 +381,7 @@ TEST_P(UcBothWays, FragmentWithWrongBytes_failsTheCheckOfTheTag) {
 }
 
 TEST_P(UcBothWays, ConsecutiveMessages_allArrive) {
-  // Each message has four fragments, so that several messages can be one send.
+  // Each message has four equal fragments, so that one segmented send can carry several messages.
   std::vector<Bytes> all;
   for (std::uint32_t psn = 0; psn < 8; ++psn) {
     all = joined(all, fragments(1, psn, bytes_of(psn), false, kChunk / 4));
@@ -391,7 +391,7 @@ TEST_P(UcBothWays, ConsecutiveMessages_allArrive) {
   EXPECT_EQ(counters().uc_messages_gapped, 0u);
 }
 
-TEST_P(UcBothWays, MessageReceivedBehindAnIncompleteOne_stillCounts) {
+TEST_P(UcBothWays, MessageReceivedBehindAnIncompleteMessage_isStillAccepted) {
   const std::uint32_t step = kChunk / 4;
   for (std::uint32_t lost = 0; lost < 4; ++lost) {
     const std::uint32_t psn = 2 * lost;
@@ -455,7 +455,7 @@ TEST_F(Uc, TooManyUnexpectedMessagesDropTheOldest) {
   EXPECT_FALSE(whole.contains(1) || whole.contains(2) || whole.contains(3));
 }
 
-TEST_F(Uc, WithdrawnPlacementIsNotWritten) {
+TEST_F(Uc, Placement_withdrawnDuringAMessage_isNotWritten) {
   const auto all = fragments(1, 3);
   send({all[0], all[1]});
   EXPECT_EQ(receive(), 0u);
@@ -467,7 +467,7 @@ TEST_F(Uc, WithdrawnPlacementIsNotWritten) {
   EXPECT_EQ(counters().uc_messages_gapped, 0u);
 }
 
-TEST_F(Uc, InterleavedMessagesOfSeveralSources_allCount) {
+TEST_F(Uc, InterleavedMessagesOfSeveralSources_areAllAccepted) {
   std::vector<std::vector<Bytes>> messages;
   for (std::uint32_t source = 1; source < 9; ++source) {
     messages.push_back(fragments(source, source));
@@ -533,7 +533,7 @@ TEST_F(Uc, FragmentsWithFalseHeaders_areRejected) {
 
 // Traffic arrives in any order and in any pieces. Counted chunks must be right and stay unchanged,
 // and no byte outside the resolved placement may be written.
-TEST_F(Uc, RandomTrafficLeavesCountedChunksUnchanged) {
+TEST_F(Uc, RandomTraffic_leavesAcceptedChunksUnchanged) {
   std::uint64_t counted = 0;
   for (std::uint64_t round = 0; round < 60; ++round) {
     place_.counted.clear();

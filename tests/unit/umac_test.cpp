@@ -203,7 +203,7 @@ String block_with_value(const test::umac::Keys& keys, std::size_t stream, std::u
 
 // POLY treats words of 2^64 - 2^32 and above separately. Only one of 2^32 blocks of random messages
 // gives such a word, so this test constructs them.
-TEST(Umac, BlockValuesAtTheEndOfTheRangeOfPoly_giveTheTagOfThePseudocode) {
+TEST(Umac, Poly_ofBlockValuesNearTwoToThe64_givesTheTagOfThePseudocode) {
   Messages draw;
   const String umac_key = draw.string(16);
   const test::umac::Keys reference(umac_key);

@@ -70,7 +70,7 @@ class UnicastCut : public testing::TestWithParam<Multicast> {
     for (; now_ < end; now_ = now_ + kMillisecond) poll_all();
   }
   /// Polls all ranks, without a change of the time, until `holds` returns true. Only datagrams that
-  /// are already sent, and answers to them, can cause this.
+  /// are already sent, and answers to them, can make it true.
   template <typename Condition>
   bool happens_now(Condition&& holds) {
     const auto hang = std::chrono::steady_clock::now() + std::chrono::seconds(20);
@@ -150,7 +150,7 @@ TEST_P(UnicastCut, NewFramesWhileUnicastIsInDoubt_areNotMulticast) {
 
 // Rank 1 did not answer, so rank 0 doubts that its unicast reaches any rank. It therefore
 // acknowledges frames of rank 2 by multicast.
-TEST_P(UnicastCut, AcknowledgementsToOtherRanks_goByMulticastAtOnce) {
+TEST_P(UnicastCut, AcksToOtherRanks_whileUnicastIsInDoubt_goByMulticastAtOnce) {
   send(0, 1);
   pass(200 * kMillisecond);
   send(2, 0);

@@ -13,8 +13,8 @@
 namespace tutti::app {
 namespace {
 
-// Initial time from the agreement on a common start to this start; it doubles when a rank misses
-// the start.
+// Initial time from the ranks' agreement on a common start to the common start itself. This time
+// doubles when a rank misses the start.
 constexpr std::int64_t kFirstLeadNs = 2'000'000;
 constexpr std::int64_t kLongestLeadNs = 100'000'000;
 constexpr int kAttemptsPerIteration = 3;
@@ -119,8 +119,8 @@ Status Repetitions::add(int wanted) {
     if (!*more) return {};
     if (Status status = run_one(); !status) return status;
     if (!check) continue;
-    // The check waits until all ranks have finished the collective, because it would take the core
-    // from a rank that still runs.
+    // The check waits until all ranks have finished the collective, because a check would take the
+    // core from a rank that still runs the collective.
     if (Status status = session_.finish(); !status) return status;
     ++checked_;
     wrong_ += exercise_.count_wrong(repetition_);

@@ -125,8 +125,8 @@ void print_plan(const PlanInput& input, const Plan& plan, bool chosen) {
              plan.user_bytes, plan.state_bytes, multicast ? ", besides the receivers' window" : "");
 }
 
-/// Prints how long the links alone take. The busiest direction of a link determines this time; if
-/// ranks send one after the other, the time in which the receivers' links idle is added.
+/// Prints how long the links alone take, which is the time of the busiest direction of any link. If
+/// ranks send in turns, a link receives nothing during its rank's turn, so that turn is added.
 void print_times(const PlanInput& input, const Plan& multicast, const Plan& ring,
                  std::uint64_t bits_per_second) {
   const auto milliseconds = [&](std::uint64_t bytes) {

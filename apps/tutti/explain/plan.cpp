@@ -51,8 +51,8 @@ std::uint64_t datagrams_of(const Plan& plan, std::uint64_t block_bytes) {
          divide_up(block_bytes - whole * plan.chunk_bytes, plan.datagram_bytes);
 }
 
-/// The number of messages of a ready barrier. The first ranks, as many as the largest power of two
-/// allows, run recursive doubling; each other rank exchanges two messages with one of them.
+/// The number of messages of a ready barrier. The first 2^k ranks, with the largest possible k, run
+/// recursive doubling. Each other rank exchanges two messages with one of the first ranks.
 std::uint64_t barrier_messages(std::uint32_t ranks) {
   const std::uint64_t power = std::bit_floor(ranks);
   return power * static_cast<std::uint64_t>(std::countr_zero(power)) + 2 * (ranks - power);

@@ -42,7 +42,7 @@ Result<std::vector<Schedule>> build(const ScheduleQuestion& question,
        .parameters = collectives::suited(entry, parameters, question.ranks, question.block_bytes)});
 }
 
-/// The use of each resource by the rank that uses it most.
+/// For each resource, the largest use by any rank.
 Result<RankUse> most_used(const std::vector<Schedule>& schedules, const schedule::Shape& shape) {
   RankUse most;
   for (const Schedule& schedule : schedules) {

@@ -1,6 +1,6 @@
-// Forecasts when each task of a collective begins and ends, and draws this as an SVG. The model
-// consists of one link per host, all with the same rate and latency, and of the hosts' memory
-// bandwidth.
+// Forecasts when each task of a collective begins and ends, and draws the forecast as an SVG. In
+// the model each host has one link and one memory; all links have the same rate and latency, and
+// all memories the same bandwidth.
 #pragma once
 
 #include <cstdint>

@@ -36,8 +36,7 @@ struct Limits {
   std::uint64_t wmem_max_bytes = 0;
   /// Size of the receive buffer that Tutti requests, in bytes.
   std::uint64_t wanted_receive_buffer_bytes = 0;
-  /// Size of the receive buffer that the kernel grants, in bytes; the kernel counts its overhead as
-  /// well.
+  /// Size of the receive buffer that the kernel grants, in bytes, including the kernel's overhead.
   std::uint64_t granted_receive_buffer_bytes = 0;
   /// The three thresholds of net.ipv4.udp_mem (low, pressure, high), in pages.
   std::array<std::uint64_t, 3> udp_mem_pages{};

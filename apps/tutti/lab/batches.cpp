@@ -8,8 +8,8 @@ namespace tutti::lab {
 
 namespace {
 
-/// Length of the queue of a rate-limited port, in bytes. It stands for the buffer that a switch has
-/// for each port.
+/// Length of the queue of a rate-limited port, in bytes. The queue models the buffer that a
+/// switch has for each port.
 constexpr int kQueueBytes = 1'000'000;
 
 /// The commands that set the routes of a host. A route also selects TCP's congestion control,

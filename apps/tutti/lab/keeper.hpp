@@ -46,8 +46,8 @@ class Keeper {
 /// first.
 bool may_make_namespaces();
 
-/// The path of the network namespace `name`, seen from outside the lab. If `keeper` is 0, that is a
-/// file in /run/netns, otherwise a file in the keeper's mount namespace.
+/// The path of the network namespace `name`, seen from outside the lab. If `keeper` is 0, the path
+/// leads to a file in /run/netns, otherwise to a file in the keeper's mount namespace.
 std::string namespace_path(pid_t keeper, const std::string& name);
 
 }  // namespace tutti::lab

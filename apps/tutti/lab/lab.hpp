@@ -21,8 +21,8 @@
 
 namespace tutti::lab {
 
-/// The features of labs that this machine supports. Each Status is ok, or says what is missing and
-/// how to get it.
+/// The features of labs that this machine supports. Each Status is ok, or its text names what is
+/// missing and how to get it.
 struct LabSupport {
   Status temporary;   ///< support for temporary labs, which all other features need, too
   Status persistent;  ///< support for persistent labs, made by `tutti lab up`

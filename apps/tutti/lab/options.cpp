@@ -27,7 +27,7 @@ Status check_range(const char* option, int value, int low, int high) {
 }
 
 Status check_percent(const char* option, double percent) {
-  // The comparison is negated so that NaN gives an error, too.
+  // The comparison is negated so that NaN also causes an error.
   if (!(percent >= 0 && percent <= 100)) {
     return failure(Code::invalid_argument, "{} {} is not a percentage: use 0 to 100", option,
                    percent);

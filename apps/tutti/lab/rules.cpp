@@ -14,7 +14,7 @@ constexpr std::uint32_t kMillion = 1'000'000;
 
 // Marks of datagrams inside the switch. A datagram loses its mark when it enters a host's
 // namespace.
-/// Mark of a datagram that was duplicated or delayed and passes without a further impairment.
+/// Mark of a datagram that was already duplicated or delayed; the ports' rules let it pass.
 constexpr int kTreated = 0x77;
 /// Firewall mark of a datagram that goes through the detour, the interface pair that delays
 /// datagrams. A datagram with this mark is delivered at the end of the detour.

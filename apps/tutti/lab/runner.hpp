@@ -45,8 +45,8 @@ struct RunReport {
 
 /// Runs the program once for each rank of every host and waits for all processes. Sets RANK,
 /// WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, TUTTI_JOB_KEY (a new job
-/// key) and TUTTI_INTERFACE for them. After a failure the other ranks may run for grace_ms, then
-/// they are ended. If the calling thread ends, the kernel ends the ranks, too.
+/// key) and TUTTI_INTERFACE for each process. After a failure the other ranks may run for grace_ms;
+/// then they get SIGTERM. If the calling thread ends, the kernel ends the ranks, too.
 Result<RunReport> run_ranks(const Lab& lab, const RunOptions& options);
 
 }  // namespace tutti::lab

@@ -117,7 +117,7 @@ bool Job::streams_open() const {
 }
 
 void Job::poll_until(Clock::time_point deadline) {
-  // poll ignores entries with descriptor -1, which stand for closed streams.
+  // poll ignores entries with descriptor -1, which mark closed streams.
   std::vector<pollfd> polled{{signals_.get(), POLLIN, 0}};
   for (const Process& process : processes_) {
     for (const Stream& stream : process.streams) polled.push_back({stream.source.get(), POLLIN, 0});

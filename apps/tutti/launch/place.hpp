@@ -14,7 +14,7 @@
 namespace tutti::launch {
 
 /// The namespaces that a process enters, as descriptors that the caller owns, and the cores that it
-/// runs on. A descriptor of -1 stands for the namespace that the process is in already.
+/// runs on. A descriptor of -1 means that the process stays in its present namespace.
 struct NetNamespace {
   int user = -1;
   int mount = -1;

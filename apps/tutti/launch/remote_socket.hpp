@@ -7,8 +7,8 @@
 
 namespace tutti::launch {
 
-/// Makes a socket in the network namespace of `place`, to which it then belongs. The other
-/// arguments are those of socket().
+/// Makes a socket that belongs to the network namespace of `place`. The other arguments are those
+/// of socket().
 Result<device::Descriptor> socket_in(const NetNamespace& place, int domain, int type, int protocol);
 
 }  // namespace tutti::launch

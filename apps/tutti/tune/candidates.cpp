@@ -9,8 +9,8 @@ namespace {
 constexpr std::uint32_t kPortsTried[] = {1, 2, 3};
 constexpr std::uint32_t kRadicesTried[] = {2, 4, 8};
 
-/// The parameters with which to try an algorithm. Values that are at least the number of ranks make
-/// no difference and are left out, except for the smallest value in the list.
+/// The parameters with which to try an algorithm. Values from the number of ranks upward make no
+/// difference and are left out, but the smallest value of a list is always tried.
 std::vector<schedule::Parameters> variants(const collectives::AlgorithmEntry& entry,
                                            std::uint32_t ranks) {
   std::vector<schedule::Parameters> list;

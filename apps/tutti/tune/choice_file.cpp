@@ -10,8 +10,8 @@
 namespace tutti::app {
 namespace {
 
-/// The largest block size for which the choice for `size` applies, if `next` is the next measured
-/// size: their geometric mean.
+/// The largest block size to which the choice measured at `size` applies: the geometric mean of
+/// `size` and `next`, the next measured size.
 std::uint64_t bound_between(std::uint64_t size, std::uint64_t next) {
   const double middle =
       std::sqrt(std::max(static_cast<double>(size), 1.0) * static_cast<double>(next));

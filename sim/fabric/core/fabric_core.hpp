@@ -54,7 +54,7 @@ class FabricCore {
   };
   struct SumName {
     std::uint64_t cookie = 0;
-    std::uint64_t place = 0;  ///< number that combines the switch and the destination
+    std::uint64_t place = 0;  ///< one number for the pair of switch and destination host
 
     friend bool operator==(const SumName&, const SumName&) = default;
   };

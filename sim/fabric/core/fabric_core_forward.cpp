@@ -76,8 +76,8 @@ void FabricCore::arrive(const Event& event) {
   }
   in.left_at = in.ready;
   if (part.count > 1 && !goes_as_one(at, in, part)) {
-    // Forwards only the first packet. A further event handles the rest of the train when its first
-    // packet arrives.
+    // Forwards only the first packet of the train. A further event handles the other packets when
+    // the second one arrives.
     TrainPart rest = part;
     ++rest.first;
     --rest.count;
@@ -215,8 +215,8 @@ bool FabricCore::fits_as_one(LinkId link, const Incoming& in, const TrainPart& p
     return !from_switch || (start - in.ready + time <= room && last_depth <= room);
   }
   if (topology_.is_host_down(link)) return true;
-  // A multicast train that leaves at another rate than it arrived frees its buffer at irregular
-  // intervals, so its packets are forwarded singly.
+  // If the packets of a multicast train leave at a rate that differs from their rate of arrival,
+  // they free their buffer at irregular intervals. The packets are then forwarded singly.
   if (packet.multicast && from_switch && time != in.spacing) return false;
   const std::uint64_t bytes = std::uint64_t{packet.wire_bytes} * part.count;
   return bytes <= settings_.credit_bytes && !credits_.waits(link) &&

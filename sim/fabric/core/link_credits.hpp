@@ -52,8 +52,8 @@ class LinkCredits {
   bool waits(LinkId link) const {
     return !credits_.empty() && credits_[index(link)].first_waiter != 0;
   }
-  /// Adds the credits that have returned by `when`, as far as is known now. Returns whether a
-  /// packet of `bytes` then has room.
+  /// Adds the credits whose return by `when` is already known. Returns whether a packet of `bytes`
+  /// then has room.
   bool reclaim(LinkId link, Picoseconds when, std::uint64_t bytes);
   void take(LinkId link, std::uint64_t bytes) { credits_[index(link)].taken_bytes += bytes; }
   /// Returns credits to `link`, and wakes the link's port if packets wait there.

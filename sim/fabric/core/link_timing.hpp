@@ -52,7 +52,7 @@ class LinkTiming {
 
   const Topology& topology_;
   const Forwarding forwarding_;
-  std::vector<Kind> kinds_;  ///< by LinkSpec
+  std::vector<Kind> kinds_;  ///< timing of each kind of link, indexed by Link::spec
 };
 
 }  // namespace tutti::sim

@@ -39,7 +39,7 @@ MulticastTrees::Paths MulticastTrees::paths_from(std::uint32_t root) const {
   return paths;
 }
 
-/// Enters the member hosts into the tree and marks their leaves as needed.
+/// Enters the member hosts into the tree and marks their leaves as switches of the tree.
 Status MulticastTrees::add_members(std::span<const HostId> members, MulticastTree& tree,
                                    std::vector<bool>& needed) const {
   if (members.empty())
@@ -65,9 +65,9 @@ Status MulticastTrees::add_members(std::span<const HostId> members, MulticastTre
   return {};
 }
 
-/// Marks the switches of the tree as needed and returns the tree's top switch. The top switch is
-/// the first one from the root down that has member hosts or several branches; switches above it
-/// are left out.
+/// Marks all switches of the tree and returns the tree's top switch. The top switch is the first
+/// one from the root down that has member hosts or several branches. Switches above the top switch
+/// do not belong to the tree.
 std::uint32_t MulticastTrees::prune(const MulticastTree& tree, const Paths& paths,
                                     std::vector<bool>& needed) const {
   const std::vector<std::uint32_t>& order = paths.order;

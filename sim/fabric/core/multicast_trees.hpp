@@ -49,8 +49,8 @@ class MulticastTrees {
   /// for that leaf and for switches outside the tree.
   const std::vector<LinkId>& towards(std::uint32_t group, HostId destination);
   /// The number of contributions that a switch adds up for one packet: one from each neighbour in
-  /// the tree, except the one towards the destination, and one from each member host, except the
-  /// destination.
+  /// the tree, except the neighbour towards the destination, and one from each member host of the
+  /// switch, except the destination.
   std::uint32_t contributions_at(SwitchId at, const Packet& packet,
                                  LinkId towards_destination) const;
 
@@ -72,7 +72,7 @@ class MulticastTrees {
   const PortTable& ports_;
   const std::uint64_t seed_;
   std::vector<SwitchId> roots_;
-  std::vector<MulticastTree> trees_;  ///< by GroupId
+  std::vector<MulticastTree> trees_;  ///< tree of each group, indexed by GroupId
 };
 
 }  // namespace tutti::sim

@@ -42,7 +42,7 @@ class PortTable {
 
   /// The part of a port's state that it does not share with other ports.
   FabricPort& operator[](LinkId link) { return ports_[index(link)]; }
-  /// The port of a link, which from now on shares no state with other ports.
+  /// Ends the sharing of state between a link's port and other ports, and returns the port.
   FabricPort& alone(LinkId link) {
     if (shares(link)) leave_slice(link);
     return ports_[index(link)];
@@ -59,7 +59,7 @@ class PortTable {
   std::uint32_t slices() const { return static_cast<std::uint32_t>(slices_.size()); }
   LeafSlice& slice(std::uint32_t at) { return slices_[at]; }
   const LeafSlice& slice(std::uint32_t at) const { return slices_[at]; }
-  /// Number of the first slice of a leaf; its last slice is first_slice(leaf + 1) - 1.
+  /// Number of the first slice of a leaf. The leaf's last slice is first_slice(leaf + 1) - 1.
   std::uint32_t first_slice(std::uint32_t leaf) const { return first_slices_[leaf]; }
   std::uint32_t slice_of(HostId host) const {
     const SwitchId leaf = topology_.leaf_of(host);

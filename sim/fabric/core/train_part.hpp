@@ -26,11 +26,11 @@ struct TrainPart {
 /// The arrival of a train part at a host's port or a switch, which forwards it. Forwarding fills in
 /// the last three fields.
 struct Incoming {
-  LinkId link = kNoLink;  ///< link of the arrival; kNoLink if a host injects the part
-  Picoseconds ready;      ///< instant from which the first packet may start
-  Picoseconds spacing;    ///< time between the instants from which successive packets may start
-  Picoseconds tail;       ///< instant at which the last bit of the first packet has arrived
-  Picoseconds left_at{};  ///< result: instant at which the last bit of the last copy has left
+  LinkId link = kNoLink;       ///< link of the arrival; kNoLink if a host injects the part
+  Picoseconds ready;           ///< instant from which the first packet may start on the next link
+  Picoseconds spacing;         ///< time between the `ready` instants of successive packets
+  Picoseconds tail;            ///< instant at which the last bit of the first packet has arrived
+  Picoseconds left_at{};       ///< result: instant at which the last bit of the last copy has left
   Picoseconds left_spacing{};  ///< result: time between the departures of a train's packets
   /// Result: if a copy of the packet waits for credits, the number by which LinkCredits finds the
   /// packet's buffer space; otherwise 0.

@@ -21,7 +21,7 @@ struct AddressRecord {
   /// Random number that distinguishes this start of the endpoint from earlier ones at the same
   /// address.
   std::uint32_t incarnation = 0;
-  /// Receive window: bytes of multicast payload that the receive buffers can take.
+  /// Receive window: bytes of multicast payload for which the receive buffers have room.
   std::uint64_t receive_window_bytes = 0;
   std::uint32_t datagram_bytes = kChunkGranule;  ///< payload bytes of the largest datagram
   Multicast multicast = Multicast::ud;

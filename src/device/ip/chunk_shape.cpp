@@ -26,7 +26,7 @@ constexpr std::array<std::uint32_t, 18> kCommonMtuBytes{9000, 8000, 4470, 4352, 
                                                         1420, 1400, 1380, 1280, 1000, 600};
 
 // Number of UC messages that must fit into the receive window, because credits need several
-// messages in flight. Fewer fit only if a single fragment is longer than this share of the window.
+// messages in flight. Fewer fit only if one fragment is longer than a message's share.
 constexpr std::uint64_t kMinMessages = 8;
 
 constexpr std::uint32_t whole_granules(std::size_t bytes) {

@@ -1,8 +1,8 @@
 // Receives many datagrams with one system call.
 //
 // The kernel delivers the datagrams of one segmented send as one message (UDP_GRO), together with
-// their size. Messages are received into a few 64 KiB slots that stay in the cache, and `next`
-// iterates over the datagrams in them.
+// their size. Messages are received into a few staging slots of 64 KiB that stay in the cache, and
+// `next` returns the datagrams in these slots one by one.
 #pragma once
 
 #include <sys/socket.h>
@@ -55,7 +55,7 @@ class DatagramBatch {
   std::vector<SocketAddress> senders_;
   std::size_t filled_ = 0;
   std::size_t slot_ = 0;
-  std::size_t taken_from_ = 0;  ///< slot of the datagram that `next` returned last
+  std::size_t taken_from_ = 0;  ///< staging slot of the datagram that `next` returned last
   std::size_t offset_ = 0;
   std::size_t segment_ = 0;
   std::uint64_t calls_ = 0;

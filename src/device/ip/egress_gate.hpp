@@ -56,9 +56,9 @@ class ConnectionGate final : public EgressGate, public rc::FrameGate {
       : EgressGate(std::move(egress), false) {}
 
   std::optional<rc::Allowance> allowance(const rc::Backlog& backlog, Instant now) override;
-  /// Claims egress priority for the frames that the last poll could not send. If these frames wait
-  /// only because the window is full, the claim requires that the interface holds unsent bytes of
-  /// this socket: otherwise the frames wait for the peer, and other senders need not hold back.
+  /// Claims egress priority for the frames that the last poll could not send. Frames that only the
+  /// full window stops need a claim only while the interface has unsent bytes of this socket:
+  /// otherwise they wait for the peer, and other senders need not hold back.
   void claim_for(const rc::ChannelSet& channels) {
     const auto waiting = channels.waiting();
     const bool claims = waiting && priorities().any_below(*waiting) &&

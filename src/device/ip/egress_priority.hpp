@@ -2,10 +2,11 @@
 // call and, within one priority, multicast before reliable connections ([Khalilov24] 7). Multicast
 // goes first, because all ranks wait for the multicast of a root.
 //
-// A sender whose ready data finds no room claims its urgency, and senders of a lower urgency hold
-// back until the claim is withdrawn. Reliable connections also hold back while multicast data of a
-// higher priority arrives. A call without such data holds nothing back; but in a process that uses
-// a higher priority, connections keep the queue of the interface short for data of that priority.
+// The urgency of data is its position in this order. A sender whose ready data finds no room makes
+// a claim, and senders of a lower urgency hold back until the claim is withdrawn. Reliable
+// connections also hold back while multicast data of a higher priority arrives. If the process uses
+// a higher priority but none of its data waits or arrives, connections hold nothing back; they only
+// keep the queue of the interface short.
 #pragma once
 
 #include <array>

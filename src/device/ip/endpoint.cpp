@@ -21,8 +21,8 @@ namespace {
 // measured with 1000-byte datagrams. The rest is kernel overhead.
 constexpr double kPayloadShare = 0.4;
 
-// Limit of UC message bytes per doorbell, because the sender must poll for arrivals between two
-// doorbells.
+// Largest number of bytes of UC messages in one doorbell; the sender must poll for arrivals between
+// two doorbells.
 constexpr std::uint32_t kMessageBatchBytes = 256 * 1024;
 
 SocketAddress group_of(std::uint32_t subgroup, const EndpointOptions& options, const IpOptions& ip,
@@ -38,7 +38,7 @@ QueuePairs queue_pairs(const std::vector<std::unique_ptr<IpMulticastQueuePair>>&
 }
 
 // Time for which frames are also multicast after a peer did not answer. When a link comes back, the
-// kernel asks for the addresses of its neighbours only once a second, and unicast waits for them.
+// kernel tries address resolution only once a second, and unicast waits for the result.
 constexpr Nanoseconds kAddressResolution{1'200'000'000};
 
 bool is_uc(const IpOptions& options) { return options.multicast == Multicast::uc; }
@@ -133,7 +133,8 @@ IpEndpoint::IpEndpoint(const IpOptions& ip, const EndpointOptions& options,
   capabilities_.immediate_bits = 64;
   channels_.use_gate(gate_);
   channels_.limit_connections({.most = options.max_connections});
-  // With reserved memory `push_back` cannot fail, so every frame in the sender is also in the list.
+  // `in_batch_` lists the frames in `sender_`. With reserved memory its `push_back` cannot fail, so
+  // the list is always complete.
   in_batch_.reserve(DatagramSender::kMaxBatch);
   const ChunkShape shape = chunk_shape(ip_, interface_.mtu_bytes);
   datagram_payload_ = shape.datagram_bytes;
@@ -314,7 +315,7 @@ void IpEndpoint::probe_path(Rank peer, std::uint32_t bytes) {
                                        wire::kHeaderBytes);
   datagrams_.encode_probe(peer, padding, sender_.header_slot());
   sender_.add(wire::kHeaderBytes, padding);
-  // A probe that the send queue does not take counts as lost.
+  // A probe for which the send queue has no room counts as lost.
   (void)sender_.flush(unicast_.get(), &peers_[index(peer)]);
 }
 
@@ -336,7 +337,7 @@ Status IpEndpoint::rejoin_groups(Instant now) {
 
 std::size_t IpEndpoint::poll(Instant now, std::span<Completion> completions) {
   now_ = now;
-  // The status is ignored, because a failed attempt is repeated at the next deadline.
+  // The status is ignored, because a failed attempt to join is repeated at the next deadline.
   if (now >= rejoin_.deadline()) (void)rejoin_.attempt(now, queue_pairs(groups_, slot_pair_));
   channels_.poll(now, *this, completions_);
   return take(completions);

@@ -82,8 +82,8 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
   EndpointOptions options_;
   Interface interface_;
   Capabilities capabilities_;
-  /// Smallest datagram payload that any rank announced, in bytes: of a chunk for UD, of a fragment
-  /// for UC.
+  /// Smallest payload size of a datagram that any rank announced, in bytes: by UD that of a chunk,
+  /// by UC that of a fragment.
   std::uint32_t datagram_payload_ = 0;
   std::uint32_t incarnation_;
   Descriptor unicast_;

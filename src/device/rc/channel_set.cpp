@@ -9,8 +9,8 @@ namespace tutti::device::rc {
 
 namespace {
 
-/// Number of parts of the peer timeout. If a pause between two polls is longer than one part, this
-/// process was stopped or not scheduled.
+/// Number of equal parts of the peer timeout. A pause between two polls that is longer than one
+/// part shows that this process was stopped or not scheduled.
 constexpr int kStoppedParts = 3;
 
 constexpr Nanoseconds kSignInterval{100'000'000};
@@ -23,7 +23,7 @@ constexpr std::uint32_t kWitnesses = 3;
 /// Time after which frames that found the send queue full are tried again.
 constexpr Nanoseconds kSendRetry{200'000};
 
-/// Time after which frames that were held back are tried again, unless an ACK arrives before.
+/// Time after which frames that the gate held back are tried again, unless an ACK arrives first.
 constexpr Nanoseconds kHeldBackRetry{1'000'000};
 
 /// Time after which a ping is tried again if it needed a connection and no other connection could
@@ -54,13 +54,13 @@ RcChannel& ChannelSet::operator[](Rank rank) {
 
 // ---- limited connections ------------------------------------------------------------------------
 
-/// The channel to a peer, which is made if necessary; null if the limit leaves no room for it.
+/// Returns the channel to a peer and makes it if necessary; null if all connections are in use.
 RcChannel* ChannelSet::open(Instant now, Rank rank) {
   Peer& peer = peers_[index(rank)];
   if (!peer.channel) {
     if (limited() && !make_room()) return nullptr;
     RcChannel& made = (*this)[rank];
-    // The silence of the peer continues from the time before the connection was closed.
+    // The silence of the peer includes the time in which the connection was closed.
     if (peer.watched)
       made.watch(true,
                  std::min(now, peer.ping_at) - PeerTimeout::ping_interval(config_.peer_timeout));
@@ -230,8 +230,8 @@ void ChannelSet::question_silent(Instant now) {
   }
 }
 
-/// True if no peer has answered a question since the doubt about `silent` began. With two ranks
-/// there is no third rank to question, so the result is false and the peer is blamed.
+/// True if no peer has answered a question in the last part of the timeout of the silent peer. With
+/// two ranks there is no third rank to question, so the result is false and the peer is blamed.
 bool ChannelSet::alone(const RcChannel& silent) const {
   const Instant begin = silent.silence().doubt_begins();
   const auto answered = [&](const Peer& peer) {
@@ -276,8 +276,8 @@ bool ChannelSet::quiet() const {
 }
 
 Instant ChannelSet::next_deadline() const {
-  // No event reports that the send queue has room again, and frames that were not sent have no
-  // timer.
+  // No event reports that the send queue has room again, and unsent frames have no timer, so they
+  // are tried again after a fixed time.
   Instant deadline = send_queue_full_ ? last_poll_ + kSendRetry
                      : held_back_     ? last_poll_ + kHeldBackRetry
                                       : kNever;

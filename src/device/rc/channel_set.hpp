@@ -54,12 +54,12 @@ class ChannelSet {
     peers_[index(peer)].incarnation = incarnation;
   }
 
-  /// Limits the connections; must be called before the first connection is made. A closed
-  /// connection continues from its RcPosition at its next use, without a message to the peer.
+  /// Limits the connections; must be called before the first connection is made. At its next use a
+  /// closed connection continues from stored sequence numbers, without a message to the peer.
   void limit_connections(const ConnectionLimits& limits) { limits_ = limits; }
-  /// The channel to a peer, which is made if necessary, even beyond the limit of connections.
+  /// Returns the channel to a peer and makes it if necessary, even beyond the connection limit.
   RcChannel& operator[](Rank peer);
-  /// The channel to a peer, which must exist already.
+  /// The channel to a peer; the channel must exist already.
   const RcChannel& at(Rank peer) const { return *peers_[index(peer)].channel; }
   /// The peers that have a channel, in the order in which the channels were made.
   const std::vector<Rank>& open() const { return open_; }
@@ -83,7 +83,7 @@ class ChannelSet {
   /// Hands a frame of a peer to its channel; `bytes` begin after the wire header. If no connection
   /// to the peer can be opened, the frame is dropped, and the peer retransmits it.
   void on_frame(Instant now, Rank source, std::span<const std::byte> bytes, CompletionSink& sink);
-  /// Reports a probe of a peer, which is a sign of life too.
+  /// Reports a peer's probe to `sink`; the probe is a sign of life, too.
   void on_probe(Instant now, const Completion& probe, CompletionSink& sink);
 
   /// The following functions do the same as those of Endpoint. `post` also fails with
@@ -104,7 +104,7 @@ class ChannelSet {
 
   void on_timers(Instant now, CompletionSink& sink);
   bool alone(const RcChannel& silent) const;
-  /// Questions the next ranks after this rank, to learn whether they still receive its packets.
+  /// Questions the next few ranks, to learn whether they still receive this rank's packets.
   void question_witnesses(Instant now);
   void question_silent(Instant now);
   void transmit(Instant now, FrameSocket& socket);

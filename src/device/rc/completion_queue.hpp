@@ -16,7 +16,7 @@ class CompletionSink {
  public:
   virtual ~CompletionSink() = default;
   virtual void push(const Completion& completion) = 0;
-  /// As MessageMatcher::match.
+  /// Acts as MessageMatcher::match.
   virtual std::optional<MessagePlace> match(Rank /*source*/, std::span<const std::byte> /*first*/,
                                             std::size_t /*bytes*/) {
     return std::nullopt;

@@ -6,8 +6,8 @@ namespace tutti::device::rc {
 
 namespace {
 
-// The near part of a frame is copied directly behind the wire header: all of a short frame, or the
-// first 64 bytes of a long one. The rest is sent from the user's memory.
+// A short frame is copied as a whole behind the wire header. Of a long frame, the first 64 bytes
+// are copied, and the rest is sent from the user's memory.
 constexpr std::size_t kNearBytes = 64;
 static_assert(kRcHeaderMax <= FrameDatagrams::kShortFrameBytes &&
               kRcWriteImmediateHeaderBytes <= kNearBytes &&

@@ -12,12 +12,12 @@
 
 namespace tutti::device::rc {
 
-/// Registered regions. The low 24 bits of a key are the region's index; the others are random, so
-/// that a peer can neither guess a key nor use a removed one. Used by one thread.
+/// Registered regions. The low 24 bits of a key are the region's index; the other bits are random,
+/// so that a peer can neither guess a key nor use a removed one. Used by one thread.
 class MemoryTable {
  public:
-  /// How the upper bits of a key are chosen. A simulated device counts registrations instead, so
-  /// that each run has the same keys.
+  /// The choice of the upper bits of a key: random, or in a simulated device the number of the
+  /// registration, so that each run has the same keys.
   enum class Keys : std::uint8_t { random, counted };
 
   explicit MemoryTable(Keys keys = Keys::random) : keys_(keys) {}

@@ -31,8 +31,8 @@ struct RcConfig {
   /// application computes, and a needless retransmission costs less than a long wait for a lost
   /// last message.
   Nanoseconds rto_first_max{8'000'000};
-  /// Upper limit of all retransmission timeouts, and so of the time after which a peer is tried
-  /// again when its link comes back.
+  /// Upper limit of all retransmission timeouts. A peer whose link comes back is tried again within
+  /// this time.
   Nanoseconds rto_max{50'000'000};
   /// Delay of an ACK that was not requested: enough for two packets of 64 KiB at 1 Gbit/s. A sender
   /// that waits requests an ACK, which is sent at once.

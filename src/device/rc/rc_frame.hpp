@@ -106,7 +106,7 @@ struct RcFrame {
   bool resent = false;  ///< retransmission
   /// True if `resent` was set in the newest frame that the sender of this frame had received.
   bool answers_resent = false;
-  /// The frame answers a question, which is an ack frame that requests an ACK.
+  /// True if the frame answers a question; a question is an ack frame that requests an ACK.
   bool answers_question = false;
   bool gave_up = false;    ///< the sender has declared the receiver lost
   bool alone = false;      ///< the sender got no answer from other ranks either
@@ -126,7 +126,7 @@ struct RcFrame {
   std::uint64_t remaining = 0;
   std::uint64_t immediate = 0;  ///< immediate (write_immediate) or old value (atomic_answer)
   AtomicOperands atomic{};
-  /// Data; for ack and read_request the encoded words or ranges.
+  /// Data; in an ack the encoded words of its map, in a read_request the encoded ranges.
   std::span<const std::byte> payload;
 };
 

@@ -24,8 +24,8 @@ namespace tutti::device::rc {
 
 class FrameReceiver {
  public:
-  /// The referenced objects must outlive the receiver. `works` takes the peer's answers, and
-  /// `responses` takes its READs and atomics.
+  /// The referenced objects must outlive the receiver. `works` handles the peer's answers, and
+  /// `responses` handles the peer's READs and atomics.
   FrameReceiver(Rank peer, const RcConfig& config, std::uint32_t next_expected,
                 const MemoryTable& memory, RcCounters& counters, WorkQueue& works,
                 ResponseQueue& responses)
@@ -52,7 +52,8 @@ class FrameReceiver {
     return !window_.gap() && message_arrived_ == 0 && open_write_bytes_ == 0 && !refusing_ &&
            !refused_any_;
   }
-  /// Gives up the memory to which a message of several frames is stored; its rest is dropped.
+  /// Ends the use of the memory to which a message of several frames is being stored; the rest of
+  /// the message is dropped.
   void release_place() {
     if (message_place_) message_place_->memory = {};
   }
@@ -107,7 +108,7 @@ class FrameReceiver {
   std::uint32_t message_arrived_ = 0;
   std::uint32_t message_bytes_ = 0;
   std::optional<MessagePlace> message_place_;  ///< place of a message that the matcher has taken
-  std::vector<std::byte> message_;             ///< bytes of any other message
+  std::vector<std::byte> message_;             ///< bytes of a message without a place
   /// Number of the operation of the last executed WRITE frame, and the number of bytes that this
   /// operation still lacks.
   std::uint32_t open_write_ = 0;

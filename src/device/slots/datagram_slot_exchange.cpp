@@ -61,8 +61,8 @@ std::uint32_t DatagramSlotExchange::pieces_of(std::uint64_t block_bytes) const {
   return static_cast<std::uint32_t>(std::max<std::uint64_t>(pieces, 1));
 }
 
-/// A slot may be reused once every peer has acknowledged the exchange kSlots before the present
-/// one.
+/// True if the present exchange may use its slot: every peer has acknowledged the exchange that is
+/// kSlots earlier.
 bool DatagramSlotExchange::slot_is_free() {
   for (std::uint32_t r = 0; r < size(); ++r) {
     if (rank_of(r) != me() && number() > acked_by_[r] + kSlots) return false;
@@ -111,8 +111,8 @@ void DatagramSlotExchange::progress() {
   constexpr int kMaxLooks = 4;
   for (int look = 0; look < kMaxLooks; ++look) {
     const std::size_t count = pair_.poll(chunks_);
-    // The queue pair counts each chunk that fails this check. Old chunks are checked, too, so that
-    // every repeated or forged chunk is counted.
+    // The queue pair counts each chunk that fails verification. Old chunks are verified, too, so
+    // that every repeated or forged chunk is counted.
     for (std::size_t i = 0; i < count; ++i) {
       if (pair_.copy_and_verify(chunks_[i], nullptr) && !accept(chunks_[i])) ++rejected_;
     }
@@ -206,8 +206,8 @@ bool DatagramSlotExchange::restore(Rank from, std::span<const std::byte> bytes) 
 }
 
 void DatagramSlotExchange::on_acked(Rank rank, std::uint32_t last) {
-  // `last` may be later than the present exchange, because a rank that needs no entry of this rank
-  // may be ahead of it.
+  // `last` may be later than the present exchange: a rank that needs no entry of this rank may be
+  // ahead of this rank.
   std::uint64_t& known = acked_by_[index(rank)];
   const std::uint32_t advance = last - static_cast<std::uint32_t>(known);
   if (advance <= INT32_MAX) known += advance;

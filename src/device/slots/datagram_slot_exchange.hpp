@@ -26,7 +26,7 @@ bool decode(std::span<const std::byte> bytes, ExchangeHeader& header);
 
 class DatagramSlotExchange final : public SlotExchange {
  public:
-  /// The queue pair `pair` must carry nothing else and must outlive this object. `chunk_bytes` is
+  /// The queue pair `pair` must carry no other data and must outlive this object. `chunk_bytes` is
   /// the size of its largest chunk, equal at all ranks.
   DatagramSlotExchange(Rank me, std::uint32_t size, MulticastQueuePair& pair,
                        std::uint32_t chunk_bytes);

@@ -27,10 +27,9 @@ struct InNetworkBuffers {
   std::span<const std::byte> input{};
   std::uint64_t block_bytes = 0;
   std::uint64_t part_offset_bytes = 0;
-  /// Destination of this rank's results: in a Reduce-Scatter, the memory of the aggregator's part
-  /// of this rank's block; at the root of a Reduce, the memory of the aggregator's part of the
-  /// vector; otherwise empty. It may be the same memory as that part of `input`, but must not
-  /// overlap `input` in any other way.
+  /// Destination of this rank's results. It has the length of the part that the aggregator reduces:
+  /// of this rank's block in a Reduce-Scatter, of the vector at the root of a Reduce; otherwise it
+  /// is empty. It may be that part of `input`, but must not overlap `input` in any other way.
   std::span<std::byte> result{};
   std::array<std::byte, 8> factor{};  ///< factor of this rank for premultiplied_sum, one element
 };
@@ -80,7 +79,7 @@ class ContributeOperation final : public Operation {
   reduction::Reducer reducer_;
   InNetworkPlan plan_;
   std::array<std::byte, CallRecord::kBytes> record_{};
-  /// Memory for results while the caller's result buffer still holds the contribution.
+  /// Memory for results while the caller's result buffer still contains this rank's contribution.
   std::vector<std::byte> scratch_;
   std::span<std::byte> landing_;  ///< memory into which the aggregator writes the results
   device::MemoryKey landing_key_;

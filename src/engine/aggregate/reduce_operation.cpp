@@ -252,8 +252,8 @@ void ReduceOperation::gather_operands(std::uint32_t segment) {
 
 void ReduceOperation::fold(std::byte* to, std::uint32_t segment) const {
   const std::size_t count = plan_.elements(segment);
-  // In ring order the owner of a block adds its contribution last and then divides by the number of
-  // ranks. So the aggregator only adds up the other contributions.
+  // For an average in ring order, the owner of a block adds its contribution last and then divides
+  // by the number of ranks. So the aggregator only adds up the other contributions.
   if (call_->order == FoldOrder::ring && call_->operation == reduction::Operation::average) {
     reducer_->combine(to, operands_, count);
     return;

@@ -2,8 +2,8 @@
 // same segments; a rank announces its call by a call record.
 //
 // The vector has one block, or one for each rank. The segments are numbered in the order in which
-// they are sent: the first segments of all blocks, then the second ones, and so on, so that all
-// owners' links carry results all the time. Segment s of rank r occupies window slot (r, s modulo
+// they are sent: the first segments of all blocks, then the second ones, and so on. So the links of
+// all ranks that receive results stay busy. Segment s of rank r occupies window slot (r, s modulo
 // slots), so that a fold does not depend on the order of arrival ([Xu25] 1.2, 1.3).
 #pragma once
 
@@ -27,9 +27,9 @@ enum class InNetworkKind : std::uint8_t { allreduce, reduce_scatter, reduce };
 /// on every run, whatever the order of arrival.
 enum class FoldOrder : std::uint8_t {
   rank,  ///< rank order, from rank 0 to the last rank
-  /// From the rank after the block's owner, cyclically, to the owner. This gives the same bits as a
-  /// ring. In a Reduce-Scatter the owner of a block adds its own contribution itself and does not
-  /// send it, which saves traffic.
+  /// From the rank after the block's owner (the rank that receives its result), cyclically, to the
+  /// owner. The bits equal those of a ring algorithm. The owner adds its own contribution itself
+  /// and does not send it, which saves traffic. Valid only for a Reduce-Scatter.
   ring,
 };
 

@@ -1,5 +1,5 @@
-// The counters of one communicator at this rank, which other ranks raise by atomics [OFED-AT], and
-// the keys of the counters of other ranks.
+// The words in this rank's memory to which other ranks of a communicator add by atomic operations
+// [OFED-AT], and the memory keys of such words at the other ranks.
 #pragma once
 
 #include <array>
@@ -41,11 +41,12 @@ class CounterWords {
     }
     return *key_;
   }
-  /// Returns true once for each rank: the rank must then be told the key.
+  /// True at the first call for each rank, which must then be told the key.
   bool tell(Rank rank) { return told_.insert(rank).second; }
 
   std::uint64_t count(std::uint32_t epoch) { return word(epoch).load(std::memory_order_acquire); }
-  /// Removes the additions of a collective, so that a later one can use its word.
+  /// Subtracts the additions of a collective from its word, so that a later collective can use the
+  /// word.
   void subtract(std::uint32_t epoch, std::uint64_t additions) {
     word(epoch).fetch_sub(additions, std::memory_order_acq_rel);
   }

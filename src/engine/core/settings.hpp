@@ -34,7 +34,7 @@ struct Settings {
   std::uint64_t retain_bytes = 0;
   Nanoseconds path_test_interval{0};  ///< time without progress before a path test; 0: no test
   Nanoseconds ack_delay{1'000'000};   ///< delay of a delivery ACK after the arrival of a block
-  /// Time by which a sender activates its successor before its own last byte leaves.
+  /// Time from a sender's activation of its successor to the departure of the sender's last byte.
   Nanoseconds activation_lead{300'000};
 };
 

@@ -212,8 +212,8 @@ void SlotExchangeOperation::request_missing(Instant now) {
   request_at_ = now + request_after_;
   request_after_ = std::min(2 * request_after_, kRequestIntervalMax);
   if (slot_exchange_->slot_busy()) context().slots().request_acks(now);
-  // After the first request, the entry goes by the reliable connection, because the network may
-  // drop multicast.
+  // From the second request on, the entries come over the reliable connection, because the network
+  // may drop multicast.
   const bool reliably = requests_++ > 0 || context().receiver().membership().lost();
   context().slots().request_entries(
       now, slot_exchange_->missing(), epoch(),

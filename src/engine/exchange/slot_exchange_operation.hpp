@@ -20,8 +20,9 @@ class SlotExchangeOperation final : public Operation {
   /// True for a collective of a single round in which each rank sends the same block to all its
   /// receivers.
   static bool serves(Collective collective);
-  /// Creates the operation for a call at rank `me`. The call must have passed its checks and be of
-  /// a served collective; the endpoint must have a slot exchange for blocks of its size.
+  /// Creates the operation for a call at rank `me`. The call must have passed its checks, and
+  /// `serves` must be true for its collective. The endpoint must have a slot exchange for blocks of
+  /// the call's size.
   static std::unique_ptr<SlotExchangeOperation> create(const CollectiveCall& call, Rank me);
 
   /// True for an all-to-all exchange, which no rank leaves before every rank has entered it.

@@ -20,7 +20,7 @@ namespace tutti::engine {
 
 class SlotRecovery {
  public:
-  /// Bit of the match slot of the last part of an entry that comes by the reliable connection.
+  /// Bit of the match slot that marks the last part of an entry sent over the reliable connection.
   static constexpr std::uint32_t kLastPart = 0x8000'0000u;
 
   /// `slots` is the endpoint's slot exchange, or null if it has none. The referenced objects must
@@ -52,8 +52,8 @@ class SlotRecovery {
   /// Ranks that may miss an entry of this rank; a rank that has closed needs none.
   std::vector<Rank> unacked() const;
 
-  /// Tells the ranks that may still request entries that this rank closes and answers no more.
-  /// `next_epoch`: epoch of the first collective that this rank has not begun.
+  /// Tells the other ranks that this rank closes and answers no further requests. `next_epoch`:
+  /// epoch of the first collective that this rank has not begun.
   void announce_close(Instant now, std::uint32_t next_epoch);
   /// Whether a rank has announced that it closes.
   bool has_closed(Rank rank) const;

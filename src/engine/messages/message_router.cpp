@@ -15,8 +15,8 @@ constexpr std::size_t kMaxUnexpectedMessages = 1 << 16;
 // Limit on stored data of later collectives. Ranks that call the same collectives never reach it.
 constexpr std::uint64_t kMaxUnexpectedBytes = 2 * BarrierPolicy::kMaxUnexpectedBytes;
 
-// The token of a matched data message has bit 63 set, which is clear in those of tagged messages;
-// a match slot of data has 31 bits.
+// Bit 63 is set in the token of a matched data message and clear in the token of a tagged message.
+// The match slot in a token of data has only 31 bits.
 constexpr std::uint64_t kDataToken = std::uint64_t{1} << 63;
 
 std::uint64_t data_token(std::uint32_t epoch, std::uint32_t slot) {
@@ -55,7 +55,7 @@ void MessageRouter::on_completion(Instant now, const device::Completion& complet
       return;
     default:
       // Work for a lost peer may end with an error before the device reports the loss itself. Such
-      // an error is handled as the loss.
+      // an error is handled like the report of the loss.
       if (completion.code == Code::peer_failed) {
         failures_.on_peer_failure(completion);
       } else if (TaggedMessages::owns(completion.work_id)) {
@@ -89,8 +89,8 @@ void MessageRouter::on_matched(Instant now, Rank from, std::uint64_t token) {
     operation->on_placed(now, from, slot_of(token));
 }
 
-// A completion without payload is an immediate: its data was written to memory that this rank has
-// named.
+// A completion without payload is an immediate: its data was written to memory whose key this rank
+// had sent.
 void MessageRouter::on_arrival(Instant now, const device::Completion& completion) {
   if (completion.payload.empty()) {
     on_immediate(now, completion.peer, completion.immediate);

@@ -1,7 +1,6 @@
-// Hands the messages, data, probes and completions that the endpoint reports to the operation, or
-// to the part of the context, that they concern. Tells the device where to store messages that a
-// receive awaits. Stores messages of collectives that this rank has not begun, and rejects all
-// other messages.
+// Hands the messages, data, probes and completions of the endpoint to the operation, or the part of
+// the context, that they concern. Tells the device where to store messages that a receive awaits.
+// Stores messages of collectives that this rank has not begun, and rejects all other messages.
 #pragma once
 
 #include <cstddef>

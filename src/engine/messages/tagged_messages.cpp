@@ -13,7 +13,7 @@ using protocol::TaggedKind;
 namespace {
 
 /// Room in bytes that a rank has for its eager messages at each other rank. A message uses
-/// kEntryBytes of it and as many bytes as its payload has.
+/// kEntryBytes of the room in addition to its payload bytes.
 constexpr std::uint64_t kRoomBytes = 128 * 1024;
 constexpr std::uint64_t kEntryBytes = 64;
 /// Limit on unexpected messages. A rank that posts a receive for each message never reaches it.
@@ -87,7 +87,7 @@ void TaggedMessages::begin_send(Instant now, std::unique_ptr<TaggedCall>& call) 
                .key = calls_[number].key.key});
 }
 
-/// Sends a message with its data, if it is short and has room at the receiver.
+/// Sends a message with its data; false if the message is too long or the receiver has no room.
 bool TaggedMessages::send_eagerly(Instant now, const TaggedCall& send) {
   const std::size_t bytes = send.buffer.size();
   if (bytes > endpoint_.max_message_bytes() - protocol::kEagerHeaderBytes) return false;
@@ -110,7 +110,7 @@ void TaggedMessages::begin_receive(Instant now, std::unique_ptr<TaggedCall>& cal
   if (!message) return receive.peer == kNoRank ? peers_.watch_all() : peers_.watch(receive.peer);
   const auto arriving = arriving_.find(*message);
   if (arriving != arriving_.end()) {
-    arriving->second.receive = number;  // on_matched() delivers it once it has arrived completely
+    arriving->second.receive = number;  // on_matched() delivers the message once it is complete
     return;
   }
   const Message found = std::move(unexpected_.extract(*message).mapped());
@@ -153,7 +153,7 @@ std::optional<device::MessagePlace> TaggedMessages::match(Rank source,
       .token = token, .skip = protocol::kEagerHeaderBytes, .memory = memory_of(message)};
 }
 
-/// Gives a message the receive that fits it, or a place in the store of unexpected messages.
+/// Assigns a message to the receive that fits it, or else to the store of unexpected messages.
 void TaggedMessages::find_receive(std::uint64_t token, Message& message) {
   const auto receive = matcher_.arrive(token, message.envelope);
   if (!receive) {
@@ -232,7 +232,7 @@ void TaggedMessages::on_credit(Rank from, std::uint32_t bytes) {
   room.used -= bytes;
 }
 
-/// Gives a receive its message.
+/// Delivers a message to its posted receive.
 void TaggedMessages::deliver(Instant now, Number receive, const Message& message) {
   Call& into = calls_.at(receive);
   const TaggedCall& call = *into.call;

@@ -1,12 +1,12 @@
 // The tagged messages of one communicator at one rank: sends and receives of the application, which
-// need no order among the collectives.
+// have no fixed order relative to the collectives.
 //
 // A short message is sent eagerly with its data, which the receiving device stores in the buffer of
-// the receive that fits; without such a receive one copy waits at the receiver. The receiver READs a
-// longer message from the sender's memory once a receive is posted, so that the sender's
-// application is not needed. Each rank has a limited room for eager messages at each other rank. If
-// no room is left, the receiver READs a short message, too. So the store of unexpected messages is
-// bounded, and no message waits for another one.
+// the receive that fits; without such a receive a copy of the data waits at the receiver. The
+// receiver READs a longer message from the sender's memory once a receive is posted, so that the
+// sender's application is not needed. Each rank has a limited room for eager messages at each other
+// rank. If no room is left, the receiver READs a short message, too. So the store of unexpected
+// messages is bounded, and no message waits for another one.
 #pragma once
 
 #include <cstddef>
@@ -71,13 +71,13 @@ class TaggedMessages {
   /// Begins the submitted calls, and posts READs that the device refused before; returns true if a
   /// call began.
   bool poll(Instant now);
-  /// Takes a message that begins to arrive, as MessageMatcher::match; its token is below 2^63.
+  /// Does the work of MessageMatcher::match for a message that begins to arrive. The token of the
+  /// message is below 2^63.
   std::optional<device::MessagePlace> match(Rank source, std::span<const std::byte> first,
                                             std::size_t bytes);
-  /// Handles the arrival of a whole message, which `match` has given this token.
+  /// Handles the complete arrival of the message to which `match` has given this token.
   void on_matched(Instant now, std::uint64_t token);
-  /// Handles a message for which `protocol::is_tagged_message` holds, and which no device has
-  /// matched.
+  /// Handles a tagged message (`protocol::is_tagged_message`) that the device has not matched.
   void on_message(Instant now, Rank from, std::span<const std::byte> bytes);
   /// Whether a completion with this work id is for `on_read`.
   static bool owns(std::uint64_t work_id) { return (work_id & kWorkBit) != 0; }
@@ -166,8 +166,9 @@ class TaggedMessages {
   std::unordered_map<Rank, Room> rooms_;
   std::vector<Number> reads_to_post_;  ///< receives whose READ the device has refused so far
   Number next_number_ = 0;
-  std::uint64_t next_message_ = 0;  ///< token of the next message, its number in the matcher
-  bool failed_ = false;             ///< the calls have ended with an error; no message is matched
+  /// Token of the next message, which is also the message's number in the matcher.
+  std::uint64_t next_message_ = 0;
+  bool failed_ = false;  ///< true: the calls have ended with an error, and no message is matched
   std::uint64_t calls_ended_ = 0;
 };
 

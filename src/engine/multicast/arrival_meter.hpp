@@ -21,7 +21,7 @@ class ArrivalMeter {
       bytes_ = 0;
       return;
     }
-    // Chunks of the first batch have the same instant and thus say nothing about the rate.
+    // All chunks of the first batch have the same arrival time, so they yield no rate.
     if (now == since_) return;
     bytes_ += bytes;
     last_ = now;
@@ -38,8 +38,8 @@ class ArrivalMeter {
     std::nth_element(measured.begin(), middle, measured.end());
     return *middle;
   }
-  /// The time over which `bytes_per_second` was measured; only meaningful if ranks do not send in
-  /// turns.
+  /// The time over which `bytes_per_second` was measured; meaningful only if the ranks do not send
+  /// in turns.
   Nanoseconds measured_time() const { return last_ - since_; }
   static std::uint64_t rate(std::uint64_t bytes, Nanoseconds time) {
     if (time.count() <= 0) return 0;

@@ -55,8 +55,9 @@ bool MulticastOperation::prepare(CommunicatorContext& context) {
       !call_.lossless && !call_.gather && context.retention().covers(call_.data_bytes);
   if (!call_.gather || call_.data_bytes == 0 || context.size() < 2) return false;
   if (call_.lossless && forced == 0) {
-    // On a device on which every chunk arrives, sending at once is faster than taking turns: the
-    // ranks share no link, and a full ring blocks its sender instead of losing data.
+    // On a device on which every chunk arrives, all ranks send at the same time, which is faster
+    // than taking turns: the ranks share no link, and a full ring blocks its sender instead of
+    // losing data.
     call_.chains = context.size();
     return false;
   }
@@ -83,7 +84,7 @@ void MulticastOperation::build_layout() {
       std::max<std::uint64_t>(window / context().settings().pulses_in_flight, 1);
   call_.layout = protocol::BlockLayout(context().settings().chunk_bytes, subgroups,
                                        std::min(block_bytes, pulse));
-  // CallPlanner refuses a call with more chunks than PSNs.
+  // `add` cannot fail: CallPlanner refuses a call with more chunks than PSNs.
   if (!call_.gather) {
     (void)call_.layout.add(description().root, 0, call_.buffer.size());
     if (description().root == context().rank()) call_.own_block = 0;

@@ -83,7 +83,8 @@ class MulticastOperation final : public Operation {
   MulticastReceiver receiver_{call_, recovery_};
   std::unique_ptr<protocol::ReadyBarrier> barrier_;
   std::unique_ptr<protocol::Handshake> handshake_;
-  /// By rank: position of the rank's block; empty if the blocks are equal and in rank order.
+  /// By rank: position of the rank's block; empty if the blocks have equal sizes and are in rank
+  /// order.
   std::vector<BlockExtent> extents_;
   Instant polled_at_{};
 };

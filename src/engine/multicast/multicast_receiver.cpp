@@ -25,9 +25,9 @@ void MulticastReceiver::on_malformed(Rank source) {
   if (call_.lossless) context().failures().fail_without_slow_path(source);
 }
 
-/// Handles a chunk that does not fit the layout. If its payload is intact, its sender called with
-/// other sizes and will never send data that this rank needs. Otherwise its header is damaged or
-/// forged.
+/// Handles a chunk that does not fit the layout. If the payload is intact, the sender called with
+/// other sizes and will never send the data that this rank needs. Otherwise the header is damaged
+/// or forged.
 void MulticastReceiver::on_misfit(const device::ReceivedChunk& chunk,
                                   device::MulticastQueuePair& queue_pair) {
   on_malformed(chunk.source);
@@ -151,8 +151,8 @@ void MulticastReceiver::begin_block(std::uint32_t block_index) {
   end_blocks_before(block_index);
 }
 
-/// Records that the nearest block before this one in the chain, empty blocks apart, has been sent
-/// completely. A sender is activated only when its predecessor has sent its whole block.
+/// Records that the last non-empty block before this one in the chain has been sent completely,
+/// because a sender is activated only when its predecessor has sent its whole block.
 void MulticastReceiver::end_blocks_before(std::uint32_t block_index) {
   for (Rank before = call_.sequencer->predecessor(rank_of(block_index)); before != kNoRank;
        before = call_.sequencer->predecessor(before)) {

@@ -55,7 +55,8 @@ class MulticastReceiver {
   MulticastCall& call_;
   MulticastRecovery& recovery_;
   std::unique_ptr<ArrivalMeter> meter_;
-  /// Index of the last chunk's block. It is tried first, because most chunks arrive in order.
+  /// Index of the block of the previous chunk. This block is tried first for the next chunk,
+  /// because most chunks arrive in order.
   std::uint32_t block_hint_ = 0;
   /// With receive workers: indexes of the blocks whose last chunk has not arrived.
   std::vector<std::uint32_t> open_blocks_;

@@ -52,8 +52,8 @@ void MulticastRecovery::tick(Instant now) {
   }
   next_tick_ = now + tick_interval();
   scanner_->tick(lost_);
-  // Every block's last chunk arrived at least one tick ago, so missing chunks are no longer under
-  // way.
+  // If every block's last chunk has arrived, it arrived at least one tick ago. No missing chunk is
+  // then still under way, so a second tick reports missing chunks without a further wait.
   if (call_.arrivals.ends_seen >= call_.arrivals.ends_expected) scanner_->tick(lost_);
   declare(now);
 }
@@ -183,8 +183,8 @@ bool MulticastRecovery::answers_enquiry(const protocol::Message& message) const 
 
 void MulticastRecovery::add_answer(Instant now, Rank from, const protocol::Message& message) {
   answers_.push_back({from, message});
-  // Later answers do not prolong the wait, because repeated requests may bring answers at intervals
-  // shorter than the wait.
+  // Later answers do not prolong the wait before the READs: repeated requests may bring answers at
+  // intervals shorter than this wait, so that the wait would not end.
   if (read_at_ == kNever && answers_enquiry(message))
     read_at_ = now + context().settings().reorder_delay;
 }

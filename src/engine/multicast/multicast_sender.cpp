@@ -39,7 +39,8 @@ void MulticastSender::start() {
     place_own_up_to(block.psns.last);
     return;
   }
-  sent_all_ = false;  // also for an empty block, because its rank takes a turn, too
+  // A rank with an empty block takes a turn, too.
+  sent_all_ = false;
   call_.fetch->withhold(block.psns);
   block_ =
       std::make_unique<BlockSender>(call_.layout, call_.own_block, call_.own, call_.epoch,
@@ -133,8 +134,8 @@ std::uint64_t MulticastSender::activation_threshold_bytes() const {
 void MulticastSender::finish_sending(Instant now) {
   const std::uint64_t unsent = block_->unsent_bytes();
   // The successor is activated while a little data is still queued in this host, so that the link
-  // is busy while the activation travels. With more data left, every turn would lengthen the
-  // switch's queue.
+  // is busy while the activation travels. An earlier activation would lengthen the switch's queue
+  // in every turn.
   const std::uint64_t threshold = activation_threshold_bytes();
   if (unsent > threshold) {
     const double seconds = static_cast<double>(unsent - threshold) /

@@ -1,5 +1,5 @@
 // Records a multicast collective in the trace: the sending of this rank's block, the arrival of the
-// others, and recovery. Costs one comparison if tracing is off.
+// others, and recovery. Each call costs one comparison if tracing is off.
 #pragma once
 
 #include <cstdint>

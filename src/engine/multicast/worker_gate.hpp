@@ -43,8 +43,8 @@ class WorkerGate {
   /// hold unread chunks.
   bool unread(Instant now);
   /// Locks the chunks that `answers` offer for READ; true once no worker can place any of these
-  /// chunks. The call does not wait: when a worker ends a batch that was in progress, it wakes the
-  /// owner.
+  /// chunks. The call does not wait: a worker that ends a batch in progress wakes the owner, which
+  /// calls `lock` again.
   bool lock(const std::vector<FetchAnswer>& answers);
   /// Number of answers, from the first one on, whose chunks `lock` has locked.
   std::size_t locked_answers() const { return locked_answers_; }

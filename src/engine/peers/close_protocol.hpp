@@ -1,5 +1,5 @@
 // How a rank closes its communicator: it serves its peers until none can need a retained block or a
-// slot entry of this rank, and asks the peers whose slot ACKs are missing.
+// slot entry of this rank, and asks the peers for missing slot ACKs.
 #pragma once
 
 #include <cstdint>

@@ -96,8 +96,9 @@ Status FailureCoordinator::undelivered_status(Rank from, Rank to, std::uint32_t 
       bytes, names_.of(from), names_.of(to));
 }
 
-// The notice's epoch is stored as undelivered_bytes_. The upper half of its argument is the rank
-// that found the failure if the epoch is not 0; otherwise it is 0, or 1 + the culprit's rank.
+// The notice's epoch is stored as undelivered_bytes_. If the epoch is not 0, the upper half of the
+// notice's argument is the rank that found the failure. With epoch 0 the upper half is 0, or the
+// culprit's rank + 1.
 void FailureCoordinator::on_notice(Rank from, const protocol::Message& notice) {
   const auto lost_index = static_cast<std::uint32_t>(notice.argument);
   const auto upper = static_cast<std::uint32_t>(notice.argument >> 32);
@@ -142,15 +143,16 @@ bool FailureCoordinator::settle(protocol::Outbox& notices) {
   for (std::uint32_t r = 0; r < size_; ++r) {
     if (tells(rank_of(r))) add_notice(rank_of(r), notices);
   }
-  // The steps above may throw; then nothing is settled, and a second call settles the failure.
+  // No step from here on throws. If an earlier step throws, nothing is settled, and a second call
+  // settles the failure.
   settled_ = std::move(copy);
   over_.store(true, std::memory_order_release);
   return !notices.empty();
 }
 
 void FailureCoordinator::add_notice(Rank rank, protocol::Outbox& notices) const {
-  // A notice that reaches lost_ proves that lost_ is reachable after all. It therefore names the
-  // finder, which got no answer, as the lost rank.
+  // If this notice reaches lost_, then lost_ is alive, and the finder, which no rank answered, is
+  // the one cut off. So the notice to lost_ names the finder as the lost rank.
   if (undelivered_bytes_ == protocol::kAlone && rank == lost_) {
     return notices.send(rank, protocol::MessageKind::failed, 0, index(finder_));
   }
@@ -160,9 +162,9 @@ void FailureCoordinator::add_notice(Rank rank, protocol::Outbox& notices) const 
   notices.send(rank, protocol::MessageKind::failed, undelivered_bytes_, upper << 32 | index(lost_));
 }
 
-/// The rank that found the failure notifies all other ranks, except one that is silent. Each
-/// notified rank notifies its neighbours in turn, because a path or a connection of the finder may
-/// be lost.
+/// The rank that found the failure notifies all other ranks, except a lost rank that is silent.
+/// Each notified rank notifies its neighbours in turn, because a path or a connection of the finder
+/// may be lost.
 bool FailureCoordinator::tells(Rank rank) const {
   if (rank == me_) return false;
   if (!notify_peers_) return rank != told_by_ && rank != finder_ && neighbours(me_, rank);

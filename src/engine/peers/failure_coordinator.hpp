@@ -51,7 +51,7 @@ class FailureCoordinator {
   Status misfit(Rank peer, Code code, fmt::format_string<Args...> format, Args&&... args) const {
     return failure_of(names_.in_job({peer, me_}), code, format, std::forward<Args>(args)...);
   }
-  /// Handles a device's report that a peer is lost, or that only short packets reach it.
+  /// Handles a device's report that a peer is lost, or that only short packets reach the peer.
   void on_peer_failure(const device::Completion& completion);
   /// Handles the failure notice (MessageKind::failed) of rank `from`.
   void on_notice(Rank from, const protocol::Message& notice);
@@ -62,8 +62,8 @@ class FailureCoordinator {
   /// thread may call this function and `settled`.
   const Status& status() const;
   bool settled() const { return over_.load(std::memory_order_acquire); }
-  /// The rank of this communicator whose loss was the cause; kNoRank: none. If the cause was
-  /// outside this communicator, `culprit` is a rank of the job.
+  /// The rank of this communicator whose loss caused the failure; kNoRank if no rank was lost. If
+  /// a rank outside this communicator caused the failure, `culprit` returns its rank in the job.
   Rank lost() const { return lost_; }
   Rank culprit() const { return culprit_; }
 
@@ -72,8 +72,8 @@ class FailureCoordinator {
   bool settle(protocol::Outbox& notices);
   /// The error with which the settled failure ends a collective.
   Status status_of(Instant now, const Operation& operation) const;
-  /// Sets a function that gets the error when a failure ends every collective, before any of them
-  /// completes.
+  /// Sets a function that is called with the error when a failure ends every collective, before any
+  /// collective completes.
   void on_failure(std::function<void(const Status&)> hook) { hook_ = std::move(hook); }
   /// Calls the function of `on_failure`. An exception in it is logged, because the collectives must
   /// end anyway.

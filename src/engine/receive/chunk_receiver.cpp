@@ -71,9 +71,9 @@ bool ChunkReceiver::poll_team(Instant now) {
   return true;
 }
 
-/// Counts a round and returns true if it polls the multicast queue pairs. If no active operation
-/// uses multicast, chunks can only belong to later collectives. Then only some rounds poll, because
-/// each queue pair costs a system call.
+/// Counts a round of work and returns true if the round polls the multicast queue pairs. If no
+/// active operation uses multicast, chunks can only belong to later collectives. Then only some
+/// rounds poll, because each queue pair costs a system call.
 bool ChunkReceiver::next_round_polls() {
   constexpr std::uint32_t kRoundsWithoutPoll = 4;
   const bool poll = operations_.expects_chunks() || rounds_without_poll_ + 1 == kRoundsWithoutPoll;

@@ -1,6 +1,6 @@
-// Takes the chunks that arrive by multicast, in `poll` or by receive workers that the caller's
-// threads run. Hands them to their collective, and stores those of collectives that this rank has
-// not begun.
+// The chunk receiver takes the chunks that arrive by multicast, in `poll` or through receive
+// workers that the caller's threads run. It hands each chunk to its collective, and stores chunks
+// of collectives that this rank has not begun.
 #pragma once
 
 #include <array>
@@ -39,8 +39,8 @@ class ChunkReceiver : private device::PlacementResolver {
   /// The receive workers; null without any.
   ReceiveTeam* team() { return team_.get(); }
   bool has_workers() const { return team_ != nullptr; }
-  /// Whether the receive workers have something to report to `poll`: placed chunks, an answered
-  /// drain, a released read guard or a failure.
+  /// Whether the receive workers have something to report to `poll`: placed chunks, an answer to
+  /// `request_drain`, a released read guard or a failure.
   bool has_news() const { return team_ && team_->has_news(); }
   /// Adds the receive workers' counts to the communicator's counters.
   void fold_counts() {

@@ -21,9 +21,9 @@ class ReceiveTeam {
   /// The read guards of all workers at one moment.
   using GracePeriod = std::vector<std::uint64_t>;
 
-  /// Distributes the endpoint's queue pairs over `workers` workers, at most one for each subgroup.
-  /// `last_epoch` is the epoch of the last collective begun. `unexpected_bytes` limits, for each
-  /// queue pair, the stored chunks of later collectives.
+  /// Distributes the endpoint's queue pairs over `workers` workers; there are at most as many
+  /// workers as subgroups. `last_epoch` is the epoch of the last collective begun.
+  /// `unexpected_bytes` limits, for each queue pair, the stored chunks of later collectives.
   ReceiveTeam(device::Endpoint& endpoint, std::uint32_t workers, std::uint32_t last_epoch,
               std::uint64_t unexpected_bytes);
 
@@ -60,7 +60,8 @@ class ReceiveTeam {
   bool take_news();
   /// The reason why the thread of a worker failed the communicator; null if none did.
   const Status* failure() const;
-  /// Moves out a misfit that a worker has reported; nothing if there is none.
+  /// Moves out a reported Misfit, a chunk that does not fit this rank's call; nothing if there is
+  /// none.
   std::optional<Misfit> take_misfit();
   /// Returns the arrivals since the last call; they are valid until the next call.
   const std::vector<Arrival>& take_arrivals();

@@ -116,8 +116,8 @@ struct ReceiveBoard {
   std::function<void()> wake_owner;
 };
 
-/// True if a chunk's header fits the collective. On entry `block_index` is a guess, best the block
-/// of the previous chunk; on return it is the block of this chunk.
+/// True if a chunk's header fits the collective. On entry `block_index` is a guess, preferably the
+/// block of the previous chunk; on return `block_index` is the block of this chunk.
 inline bool plausible(const protocol::BlockLayout& layout, std::uint32_t psn, Rank source,
                       std::size_t bytes, std::uint32_t& block_index) {
   if (psn >= layout.chunk_count()) return false;

@@ -169,8 +169,8 @@ void ReceiveWorker::on_chunk(Batch& batch, Stream& stream, const device::Receive
   note(batch, stream.subgroup, b, chunk.psn, chunk.payload.size());
 }
 
-/// Reports a chunk that does not fit the layout if its payload is intact. Otherwise its header is
-/// damaged or forged.
+/// Handles a chunk that does not fit the layout. If the payload is intact, reports the chunk;
+/// otherwise the header is damaged or forged.
 void ReceiveWorker::on_misfit(Stream& stream, const device::ReceivedChunk& chunk) {
   std::vector<std::byte> aside(chunk.payload.size());
   if (stream.pair->copy_and_verify(chunk, aside.data()))
@@ -235,7 +235,7 @@ void ReceiveWorker::fail(Status reason) {
   tell(true);
 }
 
-// ---- unexpected chunks ---------------------------------------------------------------------------
+// ---- unexpected chunks --------------------------------------------------------------------------
 
 void ReceiveWorker::keep(Stream& stream, const device::ReceivedChunk& chunk) {
   bool damaged = false;

@@ -64,7 +64,8 @@ class ReceiveWorker : private device::PlacementResolver {
   const Status* failure() const {
     return failed_.load(std::memory_order_acquire) ? &failure_ : nullptr;
   }
-  /// Moves out the misfit that this worker has reported; nothing if there is none.
+  /// Moves out the reported Misfit, a chunk that does not fit this rank's call; nothing if there is
+  /// none.
   std::optional<Misfit> take_misfit();
   std::uint64_t pin() const { return pin_.load(std::memory_order_seq_cst); }
   std::uint64_t drains_polled_once() const {

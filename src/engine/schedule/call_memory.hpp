@@ -20,7 +20,7 @@ class CallMemory {
              ScheduleWorkspace& space)
       : send_(send), receive_(receive), space_(space) {}
 
-  /// Makes the workspace's contribution the send buffer.
+  /// Replaces the caller's send buffer by the contribution in the workspace.
   void use_contribution() { contributes_copy_ = true; }
   std::span<std::byte> of(schedule::Buffer buffer) const {
     switch (buffer) {

@@ -1,6 +1,7 @@
-// The tasks of one call that use counters: additions to the counter of a peer by an atomic, and the
-// wait for the additions of other ranks. A peer that waits tells its key by a clear-to-send once in
-// the life of a communicator.
+// The tasks of one call that use counters in memory: additions to the counter of a peer by an
+// atomic operation, and the wait for the additions of other ranks. A rank that waits sends the
+// memory key of its counters by a clear-to-send to each rank that adds, once in the life of a
+// communicator.
 #pragma once
 
 #include <array>
@@ -24,11 +25,11 @@ class CounterSteps {
   /// Called before any other function. The context and the schedule must outlive the call.
   void begin(CommunicatorContext& context, const schedule::Schedule& schedule, std::uint32_t epoch,
              Priority priority);
-  /// Adds 1 to the counter of the task's peer, if that peer has told its key. `old_value` gets the
-  /// answer. Returns false if the send queue is full.
+  /// Adds 1 to the counter of the task's peer, if that peer has sent its key. The counter's old
+  /// value is later stored in `old_value`. Returns false if the send queue is full.
   bool add(Instant now, schedule::TaskIndex task, OldValue& old_value);
-  /// Checks the answer to an addition; fails the communicator if the counter counts more than the
-  /// ranks, because its word was then changed or read wrongly.
+  /// Checks the answer to an addition. Fails the communicator if the old value is not below the
+  /// number of ranks, because the counter was then changed or read wrongly.
   bool accept_old_value(Rank peer, const OldValue& old_value);
   /// Begins to wait until each rank that the task names has added to this rank's counter.
   void begin_wait(Instant now, schedule::TaskIndex task);

@@ -1,4 +1,5 @@
-// Records the tasks of one run of a schedule in the trace. Costs one comparison if tracing is off.
+// Records the tasks of one run of a schedule in the trace. Each call costs one comparison if
+// tracing is off.
 #pragma once
 
 #include <cstddef>

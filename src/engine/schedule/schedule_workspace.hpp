@@ -46,14 +46,16 @@ struct ScheduleWorkspace {
   std::vector<schedule::TaskIndex> copies;
   /// By task: number of contributions that a wait_keys task has folded.
   std::vector<std::uint32_t> folded;
-  /// By index into Schedule::arrivals(): memory for a keyed message that arrives by rendezvous.
+  /// By index into Schedule::arrivals(): memory for a message of a wait_keys task that arrives by
+  /// rendezvous.
   std::vector<std::vector<std::byte>> keyed;
   std::vector<std::byte> scratch;
   /// This rank's contribution if the schedule cannot use the caller's send buffer: the contribution
   /// multiplied by the rank's factor, or a copy from the receive buffer.
   std::vector<std::byte> contribution;
   std::array<std::optional<device::MemoryKey>, schedule::kBufferKinds> keys;
-  /// By index into Schedule::arrivals(): memory key for a keyed message that arrives by rendezvous.
+  /// By index into Schedule::arrivals(): memory key for a message of a wait_keys task that arrives
+  /// by rendezvous.
   std::vector<std::optional<device::MemoryKey>> keyed_keys;
 };
 
@@ -66,7 +68,7 @@ class WorkspacePool {
     if (count_ == 0) return std::make_unique<ScheduleWorkspace>();
     return std::move(free_[--count_]);
   }
-  /// A destructor calls this, so it must not throw.
+  /// A destructor calls this function, so the function must not throw.
   virtual void give_back(std::unique_ptr<ScheduleWorkspace> space) noexcept {
     if (count_ < kKept) free_[count_++] = std::move(space);
   }

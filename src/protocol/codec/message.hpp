@@ -34,14 +34,14 @@ enum class MessageKind : std::uint8_t {
   /// Credit: every rank has consumed a credit batch. The upper half of the argument is the chain,
   /// the lower half is the batch.
   grant,
-  /// Failure notice; the lower half of the argument is the lost rank. Epoch 0 means that this rank
-  /// is silent or, if the upper half is not 0, that the cause is rank (upper half - 1) of the job.
-  /// With any other epoch the upper half is the rank that found the failure, and the epoch is
-  /// kAlone, kGaveUp, or the length of the packets that do not reach the lost rank.
+  /// Failure notice; the lower half of the argument is the lost rank. Epoch 0 means that the lost
+  /// rank is silent or, if the upper half is not 0, that the cause is rank (upper half - 1) of the
+  /// job. Any other epoch is kAlone, kGaveUp, or the length of the packets that do not reach the
+  /// lost rank; the upper half is then the rank that found the failure.
   failed,
   window,  ///< from an aggregator; argument: key of the receiver's part of the aggregator window
-  /// Credit from an aggregator. The argument is the total number of segments of the call that the
-  /// receiver may have written.
+  /// Credit from an aggregator. The argument is the number of segments that the receiver may write
+  /// in total during the call.
   credit_batch,
   /// Refusal by an aggregator, which ends the collective. The upper half of the argument is the
   /// reason, the lower half is the rank at fault.
@@ -65,7 +65,7 @@ enum class MessageKind : std::uint8_t {
 /// them when they are posted.
 inline constexpr std::size_t kMaxRanges = 28;
 
-/// Epoch of a failure notice if no rank answered the rank that found the failure, so that this rank
+/// Epoch of a failure notice if no rank answered the rank that found the failure. Then the finder
 /// itself may be cut off.
 inline constexpr std::uint32_t kAlone = UINT32_MAX;
 /// Epoch of the failure notice of a rank that has given up and names itself.

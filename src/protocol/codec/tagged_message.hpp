@@ -11,8 +11,8 @@
 //   +--------+--------------+--------------+--------------+--------------+--------------+
 //
 // All fields are little-endian. `ready` announces a message that the receiver READs from the
-// sender's memory, `pulled` says that the receiver no longer needs that memory, and `credit`
-// returns the room of eager messages.
+// sender's memory, `pulled` says that the receiver no longer needs that memory, and `credit` tells
+// how much room for eager messages is free again.
 #pragma once
 
 #include <array>

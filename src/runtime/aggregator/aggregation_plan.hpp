@@ -18,8 +18,8 @@ namespace tutti::runtime {
 /// Largest number of aggregators of a job.
 inline constexpr std::uint32_t kMaxAggregators = 64;
 
-/// The plan as ranks exchange it over the bootstrap: rank 0 first sends it, sealed, with the side
-/// communicators; later every rank sends a plan that has only its own status.
+/// The plan in the form that ranks exchange over the bootstrap. Rank 0 first sends it, encrypted,
+/// with all side communicators; later every rank sends a plan that contains only its own status.
 struct AggregationPlan {
   struct Side {
     std::string address;

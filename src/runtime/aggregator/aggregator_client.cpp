@@ -53,7 +53,7 @@ Status without_aggregator(const Status& status, std::uint32_t size) {
 
 }  // namespace
 
-// ---- joining ------------------------------------------------------------------------------------
+// ---- joining the aggregators --------------------------------------------------------------------
 
 Result<std::shared_ptr<Aggregation>> Aggregation::create(Bootstrap& bootstrap,
                                                          const CommunicatorOptions& options,
@@ -78,7 +78,8 @@ Result<std::shared_ptr<Aggregation>> Aggregation::create(Bootstrap& bootstrap,
     if (!status.ok()) break;
     status = made->join(side.address, side.unique_id, side.terms, options, number++);
   }
-  // The ranks exchange their results, because either all of them use the aggregators or none does.
+  // Each rank tells the others whether it has succeeded, because either all ranks use the
+  // aggregators or none does.
   auto ends =
       bootstrap.allgather(encode(AggregationPlan{status, false, {}}), options.create_timeout);
   if (!ends) return ends.status();

@@ -40,8 +40,9 @@ struct ReductionCall {
   DataType type = DataType::float32;
   ReduceOperation operation = ReduceOperation::sum;
   /// The fold order. If none is given, the route folds in rank order, or in an order that gives the
-  /// same bits with less traffic. FoldOrder::ring gives a Reduce-Scatter the bits of the ring
-  /// algorithm; each rank then adds its own contribution to its block itself, which saves traffic.
+  /// same bits with less traffic. FoldOrder::ring makes a Reduce-Scatter return the same bits as
+  /// the ring algorithm; to save traffic, each rank then adds its own contribution to its block
+  /// itself.
   std::optional<engine::FoldOrder> order{};
   /// For premultiplied_sum: this rank's factor, one element of the type.
   std::span<const std::byte> factor{};
@@ -53,9 +54,9 @@ struct ReductionCall {
 class Aggregation final : public CallRoute {
  public:
   /// Joins the aggregators that the options of rank 0 name; every rank must call this function. The
-  /// side communicators are served by `progress` and get consecutive numbers from `number` on. If
-  /// it fails, it fails on all ranks; with the option `aggregator_fallback` it then returns a route
-  /// that is not active instead of the error. Only the ranks of the job have `key`.
+  /// side communicators are served by `progress` and get consecutive numbers from `number` on. The
+  /// function fails on all ranks or on none; with the option `aggregator_fallback` it returns an
+  /// inactive route instead of an error. `key` is known only to the ranks of the job.
   static Result<std::shared_ptr<Aggregation>> create(Bootstrap& bootstrap,
                                                      const CommunicatorOptions& options,
                                                      std::shared_ptr<Progress> progress,

@@ -235,8 +235,8 @@ void AggregatorService::Parts::drop_surplus() {
   thread.join();
 }
 
-/// Joins the threads of connections that have ended. If `all`, first ends the other connections,
-/// too.
+/// Joins the threads of connections that have ended. If `all` is true, first ends the other
+/// connections, too.
 void AggregatorService::Parts::reap(bool all) {
   std::vector<std::unique_ptr<Visit>> over;
   {
@@ -371,7 +371,8 @@ Status AggregatorService::Parts::serve(Visit& visit, const JoinRequest& request,
   progress_->submit(state.context(), std::make_unique<engine::ReduceOperation>(window), false);
   const Status end = visit.end.wait();
   progress_->with_engine([&] {
-    // The aggregator itself may have ended the job, so it notifies the ranks at once.
+    // Code::aborted may mean that the aggregator itself ended the job, so it notifies the ranks at
+    // once.
     if (end.code() == Code::aborted) {
       state.context().failures().abort(end.message());
       state.context().poll(now());

@@ -19,10 +19,9 @@ namespace tutti::runtime {
 ///   5. OMPI_COMM_WORLD_RANK, OMPI_COMM_WORLD_SIZE with MASTER_ADDR and MASTER_PORT.
 ///   6. SLURM_PROCID, SLURM_NTASKS in a step started by srun.
 ///   7. A job of one process.
-/// A set of variables that is incomplete is an error that names the missing one. description() of
-/// the result says which bootstrap was chosen. TUTTI_BOOTSTRAP_TIMEOUT_S overrides `timeout`. A
-/// store whose address the variables determine speaks TLS if `job_key` or the environment gives a
-/// key.
+/// If a set of variables is incomplete, the error names the missing variable. description() of the
+/// result names the chosen bootstrap. TUTTI_BOOTSTRAP_TIMEOUT_S overrides `timeout`. A store whose
+/// address the variables determine speaks TLS if `job_key` or the environment contains a key.
 Result<std::unique_ptr<Bootstrap>> detect(Nanoseconds timeout = std::chrono::seconds(30),
                                           const Environment& environment = process_environment(),
                                           const std::optional<JobKey>& job_key = {});

@@ -86,7 +86,7 @@ class Exchange {
   std::vector<std::optional<Bytes>> parts_;
   std::vector<bool> left_;
   std::uint64_t exchange_ = 0;
-  GatheredParts latest_;  ///< result of the last completed exchange, which the next one replaces
+  GatheredParts latest_;  ///< result of the last completed exchange; each exchange replaces it
   Status failed_;
 };
 

@@ -16,13 +16,14 @@ CollectiveCall without_unused_buffers(CollectiveCall call);
 /// the buffer needs.
 Status check_call(const CollectiveCall& call, Rank rank, std::uint32_t size);
 
-/// Size in bytes of a block of a checked call. This is the whole message for Broadcast, Reduce and
-/// Allreduce, and the largest block for Allgatherv. For the other calls with blocks of different
-/// sizes it is 0, because the ranks know different sizes; for all others it is the number of bytes
-/// that one rank sends to another.
+/// Size in bytes of a block of a checked call: the whole message for Broadcast, Reduce and
+/// Allreduce, the largest block for Allgatherv, and otherwise the bytes that one rank sends to
+/// another. It is 0 for the other collectives with blocks of different sizes, because the ranks
+/// know different sizes.
 std::uint64_t block_bytes_of(const CollectiveCall& call, std::uint32_t size);
 
-/// True if the send and receive buffers share memory as the collective allows for a call in place.
+/// True if the send and receive buffers overlap in the way that the collective permits (a call in
+/// place).
 bool is_in_place(const CollectiveCall& call, Rank rank, std::uint64_t block_bytes);
 
 }  // namespace tutti::runtime

@@ -67,7 +67,7 @@ Result<std::string> read_choices(const std::string& path) {
   return list;
 }
 
-/// The blocks of a buffer: those that the call gives, or the whole buffer as one block.
+/// The blocks of a buffer: those that the call lists, or the whole buffer as one block.
 schedule::BlockSizes blocks_of(std::uint64_t bytes, std::span<const std::uint64_t> sizes_bytes,
                                std::span<const std::uint64_t> offsets_bytes) {
   if (sizes_bytes.empty()) return {.uniform_bytes = bytes, .sizes_bytes = {}, .offsets_bytes = {}};

@@ -20,7 +20,7 @@ namespace {
 // Longest time for which a closing rank serves peers that have not acknowledged its last messages.
 constexpr Nanoseconds kCloseLinger{2'000'000'000};
 // Longest time for which a closing rank serves peers that have not acknowledged its notices of a
-// failure: two of the longest retransmission timeouts.
+// failure: twice the longest retransmission timeout.
 constexpr Nanoseconds kFailedLinger{100'000'000};
 // Longest time for which a closing rank waits for the ACKs of its announcement of the close.
 constexpr Nanoseconds kAnnouncementLinger{50'000'000};
@@ -93,8 +93,8 @@ Status close_context(engine::CommunicatorContext& context, Instant deadline) {
   }
   linger(context, kCloseLinger, deadline);
   EnginePoller::run_contained(context, [&] {
-    // A call that is still under way is aborted, because without this rank it may never end at a
-    // peer.
+    // A call that is still under way is aborted: it may never end at a peer, because this rank
+    // takes no further part.
     if (context.busy()) {
       context.failures().abort(
           "it closed its communicator while a call was under way: complete all calls first");
@@ -104,7 +104,7 @@ Status close_context(engine::CommunicatorContext& context, Instant deadline) {
     return true;
   });
   // The wait for the ACKs of the announcement is short, because a peer that closes at the same time
-  // never sends one.
+  // sends no ACK.
   poll_context(context);
   linger(context, kAnnouncementLinger, deadline);
   return end;

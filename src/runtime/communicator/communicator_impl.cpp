@@ -150,8 +150,8 @@ Status CommunicatorImpl::status() const {
     return failure(Code::invalid_argument,
                    "rank {}: the communicator was finalized: create a new one", index(rank()));
   }
-  // The loop begins with the last route, the engine's. Its failure is the first cause, because
-  // check_usable passes the failure of any other route on to the engine.
+  // The loop begins with the engine's route, which is the last: check_usable passes a failure of
+  // any other route on to the engine, so the engine has the first failure.
   for (auto route = routes_.rbegin(); route != routes_.rend(); ++route) {
     if (Status failed = (*route)->status(); !failed) return failed;
   }

@@ -44,7 +44,7 @@ struct CommunicatorRole {
   /// Number in the job of each rank of the communicator; empty if every rank has the same number in
   /// both.
   std::vector<Rank> members{};
-  bool traced_by_wish = false;    ///< true: traced if TUTTI_TRACE is set
+  bool traced_by_wish = false;    ///< true: the communicator is traced if TUTTI_TRACE is set
   std::uint32_t first_epoch = 1;  ///< number of the first collective
   /// Key that only the ranks of the communicator have; null: none. Needed during the creation only.
   const crypto::Secret* key = nullptr;
@@ -65,8 +65,8 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   /// Ok in the process that created the communicator; an error in a child of fork(), which has only
   /// a copy of the objects and must leave the sockets and threads to its parent.
   Status check_home() const { return home_.left() ? not_at_home() : Status(); }
-  /// Closes the communicator at this rank: serves peers that still need data from it, for a few
-  /// seconds and until `deadline` at most. A second call does nothing. No call may be under way.
+  /// Closes the communicator at this rank: first serves peers that may still need its data, until
+  /// `deadline` at most. A second call does nothing. No call may be under way.
   Status close(Instant deadline);
   /// Waits for the calls under way, then closes the communicator, both within `timeout`. Calls that
   /// are not done then are aborted.
@@ -81,8 +81,8 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   const std::string& device() const { return device_; }
   /// The reason why nothing is multicast; empty: the network passes multicast.
   const std::string& no_multicast() const { return no_multicast_; }
-  /// A key that only the ranks of this communicator have, for communicators that they derive from
-  /// it.
+  /// A key that only the ranks of this communicator have, for communicators that these ranks derive
+  /// from this one.
   const crypto::Secret& child_key() const { return child_key_; }
   /// The options and identities of all ranks, by rank.
   const std::vector<PeerOptions>& peers() const { return greetings_; }
@@ -125,7 +125,7 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   /// Aborts every call, here and at the peers, with an error that names this rank. Owner of the
   /// engine only.
   void abort(const std::string& reason);
-  /// Polls every route once. Owner of the engine only.
+  /// Polls every route once. Only the owner of the engine calls this.
   void poll_routes();
 
  private:

@@ -21,8 +21,8 @@ namespace tutti::runtime {
 namespace {
 
 constexpr Nanoseconds kProbeInterval{5'000'000};
-/// Time after which a switch forwards the group's datagrams to a rank that has joined the group. A
-/// switch that does not forward by then never does.
+/// Time within which a switch begins to forward the group's datagrams to a rank that has joined the
+/// group. A switch that has not begun by then never will.
 constexpr Nanoseconds kPatience{5'000'000'000};
 
 /// Time for which a rank waits for long probes after short probes have passed every path. A long
@@ -96,7 +96,7 @@ class MembershipCheck {
   std::vector<std::uint32_t> sizes_;  ///< sizes of probes, descending
   std::vector<Rank> partners_;
   protocol::Membership membership_;
-  Instant heard_all_at_ = kNever;  ///< time since which a probe has passed every path
+  Instant heard_all_at_ = kNever;  ///< time at which probes had first passed every path
   Report own_;
   std::vector<Report> reports_;
   std::unique_ptr<engine::Operation> exchange_;  ///< Allgather of the reports; null once started
@@ -208,7 +208,7 @@ std::optional<NarrowPath> MembershipCheck::narrow_path() const {
   return narrowest;
 }
 
-/// The first multicast gap that the reports show; empty if there is none.
+/// The first pair of ranks between which multicast does not pass; empty if there is none.
 MulticastGap MembershipCheck::gap() const {
   const auto deaf = std::find_if(reports_.begin(), reports_.end(),
                                  [](const Report& one) { return one.heard_all == 0; });
@@ -250,8 +250,8 @@ Result<MembershipFindings> run_check(engine::CommunicatorContext& context, Check
                                      Nanoseconds timeout) {
   MembershipCheck check(context, *request.names, request.multicast, std::move(request.sizes));
   auto findings = guarded([&] { return check.run(timeout); });
-  // After an error, the exchange of the reports may still write to `check`, so it is ended before
-  // this function returns.
+  // After an error, the exchange of the reports may still write to `check`, so the exchange is
+  // ended before this function returns.
   if (!findings) end_operations(context, findings.status());
   return findings;
 }

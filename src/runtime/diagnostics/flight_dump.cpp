@@ -39,7 +39,7 @@ class SignalDump {
   Status watch(std::weak_ptr<CommunicatorImpl> communicator) {
     const std::lock_guard lock(mutex_);
     // A child of fork() inherits the signal handler, but not the thread that writes the dumps, so
-    // it starts a new one.
+    // the child starts a new thread.
     if (home_.left()) {
       home_ = device::HomeProcess();
       if (installed_) start_thread();

@@ -26,7 +26,7 @@ Bytes bytes_of(const std::string& text) {
 
 }  // namespace
 
-// ---- making -------------------------------------------------------------------------------------
+// ---- creating the route -------------------------------------------------------------------------
 
 Result<std::shared_ptr<Hierarchy>> Hierarchy::create(
     Bootstrap& bootstrap, const CommunicatorOptions& options, const HostLayout& layout, bool groups,
@@ -35,7 +35,8 @@ Result<std::shared_ptr<Hierarchy>> Hierarchy::create(
   std::shared_ptr<Hierarchy> made(
       new Hierarchy(layout, groups, by_choice, bootstrap.rank(), std::move(progress)));
   const Status mine = made->open(bootstrap, options, number, key);
-  // The ranks exchange their results, because either all of them have this route or none does.
+  // Each rank tells the others whether it has succeeded, because either all ranks get this route or
+  // none does.
   auto ends =
       bootstrap.allgather(bytes_of(mine.ok() ? "" : mine.message()), options.create_timeout);
   if (!ends) return ends.status();
@@ -145,7 +146,7 @@ CallRoute::Outcome Hierarchy::start(const CollectiveCall& call) {
 std::size_t Hierarchy::Job::ready() const {
   constexpr std::size_t kNone = HierarchyStage::kNone;
   if (!status.ok()) return kNone;
-  std::optional<HierarchySide> held;  // side whose next stage cannot begin yet
+  std::optional<HierarchySide> held;  // side communicator whose next stage cannot begin yet
   for (std::size_t i = 0; i < stages.size(); ++i) {
     const Stage& stage = stages[i];
     if (stage.begun || stage.plan.side == held) continue;
@@ -172,13 +173,13 @@ void Hierarchy::advance(const std::shared_ptr<Job>& job, std::unique_lock<std::m
   job->advancing = false;
   if (!job->over()) return;
   lock.unlock();
-  // finish() needs the engine. This thread may not own it, because a stage that it began may have
-  // ended at once.
+  // Only the owner of the engine may call finish(). This thread is perhaps not the owner: a stage
+  // that it began may have ended at once.
   progress_->with_engine([&] { finish(job); });
 }
 
-/// Begins a stage. If `begin` throws an exception, it has submitted nothing, and the stage ends
-/// with that error.
+/// Begins a stage. If begin() throws, it has submitted no operation, and the stage ends with the
+/// error of the exception.
 void Hierarchy::begin_contained(const std::shared_ptr<Job>& job, std::size_t stage) {
   try {
     begin(job, stage);
@@ -272,8 +273,8 @@ Status Hierarchy::close(Instant deadline) {
   return first;
 }
 
-/// The rank of the job whose loss ended the side communicator `failed`; kNoRank if the communicator
-/// failed for another reason.
+/// The rank, as numbered in the job, whose loss ended the side communicator `failed`; kNoRank if
+/// the communicator failed for another reason.
 Rank Hierarchy::culprit_of(CommunicatorImpl& failed) const {
   const engine::CommunicatorContext& context = failed.context();
   if (context.failures().culprit() != kNoRank || context.failures().lost() == kNoRank)
@@ -284,7 +285,7 @@ Rank Hierarchy::culprit_of(CommunicatorImpl& failed) const {
 }
 
 // The ranks on other hosts may not notice the loss of a rank. This rank therefore aborts both side
-// communicators with the job's number of the lost rank, so that all of them learn of it.
+// communicators with the number of the lost rank in the job, so that all ranks learn of the loss.
 void Hierarchy::give_up(Rank culprit, const std::string& reason) {
   for (const auto& side : {host_, across_}) {
     if (side) side->context().failures().abort_for(culprit, reason);

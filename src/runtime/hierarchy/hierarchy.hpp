@@ -34,9 +34,9 @@ class Progress;
 class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hierarchy> {
  public:
   /// Creates the side communicators. They use the communicator numbers from `number` to `number` +
-  /// numbers() - 1. Every rank must call this function, and it fails on all ranks or on none. With
-  /// `by_choice` the route also serves calls that name no algorithm. Only the ranks of the job have
-  /// `key`.
+  /// numbers() - 1. Every rank must call this function, and it fails on all ranks or on none. If
+  /// `by_choice` is true, the route also serves calls that name no algorithm. `key` is known only
+  /// to the ranks of the job.
   static Result<std::shared_ptr<Hierarchy>> create(Bootstrap& bootstrap,
                                                    const CommunicatorOptions& options,
                                                    const HostLayout& layout, bool groups,
@@ -79,8 +79,8 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
     std::vector<Stage> stages;
     std::size_t begun = 0;
     std::size_t ended = 0;
-    /// True while a thread begins stages. A second thread must not do so at the same time, because
-    /// the stages could then begin in the wrong order.
+    /// True while a thread begins stages. A second thread must not begin stages at the same time,
+    /// because their order could then be wrong.
     bool advancing = false;
     /// Status of the first stage that failed; no stage begins after a failure.
     Status status;

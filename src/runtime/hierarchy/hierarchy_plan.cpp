@@ -27,9 +27,9 @@ constexpr std::size_t kLongRegionBytes = 1024 * 1024;
 // Smallest block for which an Allgather uses groups (HierarchyShape::groups), if they are enabled.
 constexpr std::size_t kLongBlockBytes = 64 * 1024;
 
-// Longest message for which the hierarchy is used if every host has two ranks. The hierarchy then
-// spares the network only one rank a host, and for longer messages the extra copy within the host
-// takes more time than this saves.
+// Longest message for which the hierarchy is used if every host has two ranks. With two ranks a
+// host, the hierarchy keeps only one rank of a host off the network; for longer messages this saves
+// less time than the extra copy within the host takes.
 constexpr std::size_t kMaxOfPairsBytes = 2 * 1024 * 1024;
 
 struct Segment {
@@ -95,7 +95,7 @@ HierarchyStage Planner::stage(Side side, Collective collective) const {
   HierarchyStage made{.side = side, .call = call_};
   made.call.collective = collective;
   made.call.root = rank_of(0);
-  // The thread that polls the first stage of a call polls the later ones, too.
+  // Sets will_wait, because the thread that polls the first stage also polls the later stages.
   made.call.options = {.will_wait = true, .priority = call_.options.priority};
   return made;
 }
@@ -160,8 +160,8 @@ Stages Planner::allgather() const {
   return one_after_the_other({gather_at_leader(), across, share(call_.receive)});
 }
 
-/// A stage that exchanges the same `segment` of several blocks. These are `blocks` blocks,
-/// beginning with that of rank `first`, each `step` ranks after the one before.
+/// A stage that exchanges the same `segment` of several blocks. The `blocks` blocks are those of
+/// the ranks `first`, `first` + `step`, `first` + 2 `step` and so on.
 HierarchyStage Planner::exchange(Side side, std::uint32_t blocks, Rank first, std::uint32_t step,
                                  const Segment& segment) const {
   HierarchyStage made = stage(side, Collective::allgatherv);

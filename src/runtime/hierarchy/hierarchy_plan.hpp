@@ -22,7 +22,7 @@
 
 namespace tutti::runtime {
 
-/// The form of the hierarchy, as CommunicatorOptions::hierarchy gives it.
+/// The form of the hierarchy, as the text of CommunicatorOptions::hierarchy describes it.
 struct HierarchyShape {
   bool flat = false;  ///< true: no hierarchy and no side communicators
   /// Number of leaders of a host. Each leader leads an equal part of the host's ranks.
@@ -30,9 +30,10 @@ struct HierarchyShape {
   bool groups = false;  ///< true: each rank exchanges its own long Allgather blocks
 
   static Result<HierarchyShape> parse(std::string_view text);
-  /// The shape as the text that `parse` reads.
+  /// The hierarchy's form as text that `parse` reads.
   std::string text() const;
-  /// The shape that the options name, else that of TUTTI_HIERARCHY, else one leader a host.
+  /// The form that the options name, else the form that TUTTI_HIERARCHY names, else one leader a
+  /// host.
   static Result<HierarchyShape> wanted(const CommunicatorOptions& options);
 };
 
@@ -46,7 +47,7 @@ struct HierarchyStage {
   static constexpr std::size_t kNone = SIZE_MAX;
 
   HierarchySide side = HierarchySide::host;
-  CollectiveCall call{};                 ///< the call; `sizes` and `offsets` replace its own
+  CollectiveCall call{};                 ///< the call; `sizes` and `offsets` replace its arrays
   std::vector<std::uint64_t> sizes{};    ///< sizes of an Allgatherv in bytes, else empty
   std::vector<std::uint64_t> offsets{};  ///< offsets of an Allgatherv in bytes, else empty
   /// Number of the stage that must end before this one begins; kNone: none.
@@ -55,7 +56,7 @@ struct HierarchyStage {
 
 /// True for collectives that have a hierarchical plan: barrier, Broadcast and Allgather.
 bool goes_by_hosts(Collective collective);
-/// True if the hierarchical plan of a call is no slower than the flat call.
+/// True if the hierarchical plan of a call is at least as fast as the call without a hierarchy.
 bool better_by_hosts(const CollectiveCall& call, const HostLayout& layout);
 
 /// The stages of a call at `rank`. Each side communicator begins its stages in this order, which is

@@ -14,8 +14,8 @@ HostLayout HostLayout::of(const std::vector<PeerOptions>& greetings) {
   for (std::size_t r = 0; r < greetings.size(); ++r) {
     const std::size_t first = r / length * length;
     if (!same_host(first, r)) return {};
-    // Two runs of ranks on the same host must not count as two hosts, so there is then no
-    // hierarchy.
+    // If the ranks of one host form two runs, these must not count as two hosts, so the result is a
+    // layout without hierarchy.
     for (std::size_t other = first + length; other < greetings.size(); other += length) {
       if (greetings[first].network == greetings[other].network) return {};
     }

@@ -16,9 +16,10 @@ struct HostLayout {
   std::uint32_t ranks_per_host = 1;
   std::uint32_t parts = 1;  ///< number of parts into which each real host is divided
 
-  /// The layout of the ranks that sent these greetings. If the ranks of a host are not consecutive,
-  /// if hosts have different numbers of ranks, or if the ranks of a host cannot share memory, the
-  /// result is a layout of one host with one rank, which means that there is no hierarchy.
+  /// The layout of the ranks whose peer options `greetings` contains. If the ranks of a host are
+  /// not consecutive, if hosts have different numbers of ranks, or if the ranks of a host cannot
+  /// share memory, the result is a layout of one host with one rank, which means that there is no
+  /// hierarchy.
   static HostLayout of(const std::vector<PeerOptions>& greetings);
 
   bool hierarchical() const { return hosts > 1 && ranks_per_host > 1; }

@@ -39,16 +39,17 @@ class KeyAgreement {
 
   /// This rank's contribution to the first exchange.
   Bytes first(std::span<const std::byte> peer_options) const;
-  /// Takes all contributions to the first exchange and returns the ranks' peer options, which are
+  /// Reads all contributions to the first exchange and returns the ranks' peer options, which are
   /// parts of `contributions`. Fails if a rank has another job key, or none; the error names the
   /// rank.
   Result<std::vector<std::span<const std::byte>>> take_first(std::span<const Bytes> contributions);
   /// Fills `out` with bytes that are the same on all ranks and differ for each communicator. They
   /// are derived from the first exchange, so they reveal nothing of the secret.
   Status public_bytes(std::string_view label, std::span<std::byte> out) const;
-  /// This rank's contribution to the second exchange. At rank 0 it draws the secret.
+  /// This rank's contribution to the second exchange. At rank 0 this function also generates the
+  /// secret.
   Result<Bytes> second(std::span<const std::byte> address);
-  /// Takes rank 0's contribution to the second exchange and returns the secret. Removes the sealed
+  /// Reads rank 0's contribution to the second exchange and returns the secret. Removes the sealed
   /// secrets from `contribution`, so that only the address of rank 0 remains.
   Result<crypto::Secret> take_second(Bytes& contribution);
 

@@ -86,7 +86,7 @@ void BackgroundThread::wake() {
   }
 }
 
-// ---- taking the engine from it ------------------------------------------------------------------
+// ---- application threads that take the engine ---------------------------------------------------
 
 void BackgroundThread::on_watch_disarmed() {
   watch_engine(false);
@@ -96,8 +96,8 @@ void BackgroundThread::on_watch_disarmed() {
 
 void BackgroundThread::before_application_leaves() {
   if (!left_asleep_) return;
-  // The progress thread sleeps and does not watch the engine any more. The timer wakes it, so that
-  // it checks later whether the engine needs an owner.
+  // The progress thread sleeps, and the engine's events no longer wake it. The timer wakes it
+  // instead, so that it checks whether the engine needs an owner.
   const itimerspec once{.it_interval = {}, .it_value = {0, kParkMin.count()}};
   (void)::timerfd_settime(timer_.get(), 0, &once, nullptr);
 }
@@ -176,8 +176,8 @@ Instant BackgroundThread::own_contained() {
   return now();
 }
 
-/// Polls until an application thread wants the engine or has taken it, or until the due work is
-/// done if this thread took the engine only for that. Returns the time at which the engine must be
+/// Polls until an application thread wants the engine or has taken it, or, if this thread took the
+/// engine only for due work, until that work is done. Returns the time at which the engine must be
 /// polled again.
 Instant BackgroundThread::own() {
   enforce_budget(false);

@@ -38,10 +38,10 @@ class BackgroundThread {
 
   /// Makes the progress thread poll, because the application computes. Any thread may call it.
   void wake();
-  /// Writes the thread's priority to a counter of each communicator. Owner of the engine only.
+  /// Writes the thread's priority to a counter of each communicator. Only the owner of the engine calls this.
   void report_priority();
   /// Calls `work`, which runs code of the application, at normal priority: this code may wait for
-  /// computing threads of the application. Owner of the engine only.
+  /// computing threads of the application. Only the owner of the engine calls this.
   template <typename Work>
   void run_at_normal_priority(Work&& work) {
     if (std::this_thread::get_id() != thread_.get_id()) return work();
@@ -53,8 +53,8 @@ class BackgroundThread {
   /// Counts a poll of the engine by an application thread; while this count grows, the parked
   /// thread checks less often. The caller must hold the lock.
   void count_application_round() { ++application_rounds_; }
-  /// Records that an application thread has taken the engine while this thread slept with the watch
-  /// armed. This thread continues to sleep.
+  /// Records that an application thread has taken the engine while this thread slept on the network
+  /// (Watch::armed). This thread continues to sleep.
   void on_watch_disarmed();
   /// Sets the timer that wakes a sleeping progress thread after the application thread has released
   /// the engine. The caller must not hold the lock.
@@ -77,14 +77,14 @@ class BackgroundThread {
   BackgroundPriority priority_;  ///< priority of this thread; used by the owner of the engine
   observe::TraceLog* log_;
 
-  /// Epoll set of wake_event_, timer_ and, while the watch is armed, the engine's descriptor.
+  /// Epoll set of wake_event_, timer_ and, while watches_engine_ is true, the engine's descriptor.
   device::Descriptor watch_epoll_;
   device::Descriptor wake_event_;
-  device::Descriptor timer_;  ///< timer that wakes this thread after a watch was disarmed
+  device::Descriptor timer_;  ///< timer that wakes this thread when the engine's events do not
   /// True: watch_epoll_ includes the engine's descriptor. Only the owner of the engine uses it.
   bool watches_engine_ = false;
-  /// True: an application thread took the engine while this thread slept with the watch armed. Only
-  /// the owner of the engine uses it.
+  /// True: an application thread took the engine while this thread slept on the network
+  /// (Watch::armed). Only the owner of the engine uses it.
   bool left_asleep_ = false;
 
   // Members that the lock of `ownership_` guards.
@@ -95,8 +95,8 @@ class BackgroundThread {
   Instant due_ = kNever;  ///< time by which the engine must be polled again
   std::uint64_t application_rounds_ = 0;
   static constexpr std::uint64_t kNone = UINT64_MAX;
-  /// Value of application_rounds_ at the time when an application thread last released an engine
-  /// that it had taken while this thread slept.
+  /// Value of application_rounds_ when an application thread last released the engine after taking
+  /// it while this thread slept.
   std::uint64_t rounds_left_asleep_ = kNone;
 
   std::atomic<bool> application_computes_{false};  ///< true: a nonblocking collective has begun

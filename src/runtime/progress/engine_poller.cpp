@@ -15,8 +15,8 @@ namespace tutti::runtime {
 
 namespace {
 
-/// An owner that does not sleep asks the kernel for events of dormant communicators this often. The
-/// answer costs a system call, which is longer than a round of polling.
+/// Interval at which an owner that does not sleep asks the kernel for events of dormant
+/// communicators. Each request is a system call, which takes longer than a round of polling.
 constexpr Nanoseconds kEventInterval = std::chrono::microseconds(50);
 
 bool has_submissions(engine::CommunicatorContext& context) {
@@ -113,9 +113,8 @@ void EnginePoller::awaken_reported(const Events& events, int count) {
 /// cleared, because another thread may want the engine.
 void EnginePoller::awaken_all_due(Instant now) {
   awaken_changed();
-  // Recomputes `dormant_deadline_`, even if no communicator is dormant: it may be the deadline of a
-  // communicator that is awake again, and after it has passed it would keep the owner from
-  // sleeping.
+  // Recomputes `dormant_deadline_` even if no communicator is dormant: the old value may belong to
+  // a communicator that is awake again, and an expired value would keep the owner from sleeping.
   awaken_due(now);
   if (awake_.size() == contexts_.size() || now < events_due_) return;
   events_due_ = now + kEventInterval;
@@ -133,7 +132,7 @@ bool EnginePoller::retire_idle() {
     dormant_deadline_ = std::min(dormant_deadline_, dormant_.back().due);
     one->operations().dormant() = true;
     // A call may have been submitted since the test above. As the communicator was still awake,
-    // on_submission() then did nothing, so it is repeated.
+    // on_submission() had no effect then, so it is called again.
     if (one->busy()) on_submission(*one);
     return true;
   });

@@ -23,7 +23,7 @@
 
 namespace tutti::runtime {
 
-/// For the owner of the engine only, except for functions marked "any thread".
+/// Only the owner of the engine calls these functions, except those marked "any thread".
 class EnginePoller {
  public:
   /// Each dormant communicator is polled at intervals of `longest_dormancy`, so that a lost wake-up
@@ -83,7 +83,8 @@ class EnginePoller {
   /// Prepares all communicators to wake a sleeping owner; returns false if there is work already.
   /// Lowers `deadline` to the time at which the engine must be polled again.
   bool prepare_wait(Instant& deadline);
-  /// Undoes prepare_wait(). The next owner of the engine, which may be another thread, calls it.
+  /// Undoes prepare_wait(). The next owner of the engine, which may be another thread, calls this
+  /// function.
   void after_wait();
 
   /// Wakes the owner if it sleeps. Any thread.
@@ -98,7 +99,7 @@ class EnginePoller {
 
  private:
   using Events = std::array<epoll_event, 16>;
-  /// A dormant communicator. Its deadline cannot change, because it is not polled.
+  /// A dormant communicator. Its deadline cannot change, because no thread polls the communicator.
   struct Dormant {
     engine::CommunicatorContext* context;
     Instant due;
@@ -125,12 +126,12 @@ class EnginePoller {
   std::vector<Dormant> dormant_;                        ///< all other communicators
   Instant dormant_deadline_ = kNever;  ///< the earliest deadline of a dormant communicator
   Instant all_due_{};                  ///< time at which all dormant communicators are awakened
-  Instant events_due_{};               ///< time of the next check for events while not asleep
+  Instant events_due_{};               ///< next check for events by an owner that does not sleep
   /// A dormant communicator that has a new call. If several communicators have new calls,
   /// `changed_` is set, too, because the pointer holds only one of them.
   std::atomic<engine::CommunicatorContext*> submitted_to_{nullptr};
   std::atomic<bool> changed_{false};  ///< true: dormant communicators may have calls or failures
-  std::uint32_t rounds_ = 0;          ///< rounds of `poll_busy` since the owner slept
+  std::uint32_t rounds_ = 0;          ///< rounds of `poll_busy` since the owner last slept
   bool sendable_watched_ = false;
 };
 

@@ -42,8 +42,8 @@ auto guarded(Work&& work) -> decltype(work()) {
   }
 }
 
-/// Runs `work` for a caller that cannot take a Status. An exception is logged, and the result is
-/// then a default value.
+/// Runs `work` for a caller to which no Status can be returned. An exception is logged, and the
+/// result is then a default value.
 template <typename Work>
 auto logged(Work&& work) -> decltype(work()) {
   const device::Uncancelled uncancelled;

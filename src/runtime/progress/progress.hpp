@@ -45,8 +45,8 @@ class Progress {
 
   /// A number for a new communicator; no other communicator with this engine has it.
   std::uint16_t next_number() { return ++last_number_; }
-  /// Marks a communicator number that a peer has proposed as used, so that next_number() does not
-  /// return it.
+  /// Marks as used a communicator number that a peer has proposed; next_number() then does not
+  /// return this number.
   void use_number(std::uint16_t number) {
     std::uint16_t last = last_number_;
     while (last < number && !last_number_.compare_exchange_weak(last, number)) {

@@ -61,7 +61,7 @@ ReceiveThread::~ReceiveThread() {
 Status ReceiveThread::attach(engine::ReceiveWorker& worker) {
   std::unique_lock lock(mutex_);
   wanted_ = workers_;
-  wanted_.push_back(&worker);  // may throw, so it precedes the epoll calls
+  wanted_.push_back(&worker);  // may throw, so this line precedes the epoll calls
   int error = 0;
   worker.for_each_descriptor([&](int one) {
     epoll_event event{.events = EPOLLIN, .data = {.fd = one}};
@@ -107,7 +107,7 @@ void ReceiveThread::apply(std::unique_lock<std::mutex>& lock) {
 bool ReceiveThread::take_changes() {
   const std::lock_guard lock(mutex_);
   changed_.store(false, std::memory_order_seq_cst);
-  workers_.swap(wanted_);  // no assignment, because it could throw
+  workers_.swap(wanted_);  // swapped, because an assignment could throw
   current_ = true;
   applied_.notify_all();
   return !stop_;

@@ -34,14 +34,14 @@ class YieldPolicy {
  public:
   explicit YieldPolicy(const CoreTimes& times) : times_(times) {}
 
-  /// Time of work after which a waiting thread yields. Owner of the engine only.
+  /// Time of work after which a waiting thread yields. Only the owner of the engine calls this.
   Nanoseconds yield_after(bool slept, const EnginePoller& engine) const {
     if (slept) return times_.yield_after;
     return engine.begins_together() ? Nanoseconds(0) : times_.first_yield_after;
   }
   /// Time of polling without work after which a waiting thread yields. Any thread.
   Nanoseconds yield_interval() const { return times_.yield_interval; }
-  /// Time of polling without work after which a waiting thread sleeps. Owner of the engine only.
+  /// Time of polling without work after which a waiting thread sleeps. Only the owner of the engine calls this.
   Nanoseconds spin(bool slept, const EnginePoller& engine) const {
     if (engine.only_slot_exchanges()) return kInlineSpin;
     return slept ? std::min(times_.spin, kSpinAfterSleep) : times_.spin;

@@ -43,13 +43,13 @@ class CallRoute {
   /// A line about this route for Communicator::describe; may be empty.
   virtual std::string describe() const = 0;
   /// Aborts all calls of this route that are under way, here and at the peers, with an error that
-  /// names this rank. Owner of the engine only.
+  /// names this rank. Only the owner of the engine calls this.
   virtual void abort(const std::string& reason) = 0;
-  /// Polls the route's communicators once. Owner of the engine only.
+  /// Polls the route's communicators once. Only the owner of the engine calls this.
   virtual void poll() = 0;
   /// The failure that ended the route; ok: none.
   virtual Status status() const = 0;
-  /// Whether a call of this route is under way. Owner of the engine only.
+  /// Whether a call of this route is under way. Only the owner of the engine calls this.
   virtual bool busy() const = 0;
   /// Closes the side communicators of the route and returns the first error; waits for the peers
   /// until `deadline` at most. No collective may be under way. A second call of this function does

@@ -9,8 +9,8 @@
 namespace tutti::runtime {
 
 /// Adds the route through host leaders, if hosts have several ranks and no device is named;
-/// collective. If the side communicators cannot be created, the communicator stays flat and
-/// `describe` gives the reason.
+/// collective. If the side communicators cannot be created, the communicator has no hierarchy and
+/// describe() reports the reason.
 Status join_hosts(CommunicatorImpl& communicator, Bootstrap& bootstrap,
                   const CommunicatorOptions& options);
 

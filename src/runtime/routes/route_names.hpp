@@ -10,7 +10,7 @@ inline constexpr Algorithm kHierarchical{"hierarchical"};
 /// The route through aggregators that folds contributions in rank order.
 inline constexpr Algorithm kInNetwork{"in_network"};
 /// The route through aggregators that folds the contributions of a Reduce-Scatter in the order of
-/// the ring algorithm. It folds those of other reductions in rank order.
+/// the ring algorithm. It folds the contributions of other reductions in rank order.
 inline constexpr Algorithm kInNetworkRing{"in_network_ring"};
 
 }  // namespace tutti::runtime

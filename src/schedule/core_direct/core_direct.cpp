@@ -76,13 +76,13 @@ class Lowering {
   Builder out_;
   std::vector<Place> places_;
   std::vector<Queue> queues_;           ///< queues by index; index 0 is the builder's free queue
-  std::vector<std::uint32_t> entries_;  ///< by queue: number of entries added so far
-  std::vector<std::uint32_t> rounds_;   ///< by queue: round of the entry added last
-  /// By queue: number of completions for which waits have been added so far.
+  std::vector<std::uint32_t> entries_;  ///< for each queue, the number of entries added so far
+  std::vector<std::uint32_t> rounds_;   ///< for each queue, the round of the entry added last
+  /// For each queue, the number of completions for which waits have been added so far.
   std::vector<std::uint32_t> awaited_;
-  /// By queue: number of entries that enables have released so far.
+  /// For each queue, the number of entries that enables have released so far.
   std::vector<std::uint32_t> released_;
-  std::vector<bool> early_;  ///< by task: true if the host can carry it out before any message
+  std::vector<bool> early_;  ///< for each task, true if the host can run it before any message
   std::map<Rank, Ends> to_;
   std::map<Rank, Ends> from_peer_;
   /// For each send task, the number of CTS messages that must have arrived from the peer before the

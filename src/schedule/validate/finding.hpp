@@ -1,4 +1,4 @@
-// The rules of the validator, and the finding, which says where a schedule breaks a rule.
+// The rules of the validator, and the finding, which describes how a schedule breaks a rule.
 #pragma once
 
 #include <cstddef>

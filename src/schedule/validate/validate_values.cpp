@@ -70,9 +70,8 @@ class ValueRun {
     varying_ = varying;
     give_contributions();
     for (std::uint32_t r = 0; r < all_.ranks() && varying; ++r) note_promises(r);
-    // In this order, a receive without dependencies may be issued later than at the begin of its
-    // call, when it is really issued. The difference has no effect, because a receive reads no
-    // memory.
+    // A real run issues a receive without dependencies at the begin of its rank's call, the order
+    // of the graph perhaps later. This has no effect, because a receive reads no memory.
     for (Event event : graph_.order()) {
       if (findings_.full()) return;
       if (event >= 2 * all_.task_count()) continue;
@@ -285,11 +284,11 @@ class ValueRun {
   const Matching& matching_;
   Findings& findings_;
   Values values_;
-  std::vector<ValueId> held_;       ///< by cell: present value of the cell
-  std::vector<GlobalTask> writer_;  ///< by cell: task that wrote the cell last
+  std::vector<ValueId> held_;       ///< for each cell, its present value
+  std::vector<GlobalTask> writer_;  ///< for each cell, the task that wrote it last
   /// For each cell, the value that it must have at the end; used only if block sizes vary.
   std::vector<ValueId> promised_;
-  std::vector<std::vector<ValueId>> captured_;  ///< by task: values that the task sent
+  std::vector<std::vector<ValueId>> captured_;  ///< for each task, the values that it sent
   bool varying_ = false;
 };
 

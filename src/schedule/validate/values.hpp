@@ -29,7 +29,7 @@ class Values {
   /// contribution or contain unwritten bytes.
   Result<ValueId> combine(ValueId left, ValueId right);
 
-  /// True if the value holds every rank's contribution to `block`.
+  /// True if the value contains every rank's contribution to `block`.
   bool complete(ValueId value, std::uint32_t block) const;
   /// True if the value folds contributions in rank order, with any association.
   bool rank_ordered(ValueId value) const;
@@ -53,7 +53,7 @@ class Values {
   std::uint32_t ranks_;
   std::uint32_t blocks_;
   std::uint32_t words_;
-  std::vector<Fold> folds_;  ///< by value
+  std::vector<Fold> folds_;  ///< content of each value, indexed by ValueId
   /// For each value, the contributing ranks as a bit set of `words_` words.
   std::vector<std::uint64_t> sets_;
   std::unordered_map<std::uint64_t, ValueId> combined_;

@@ -152,7 +152,8 @@ class Halving {
     return number_of(gives_to_neighbour(call_.root) ? call_.root + 1 : call_.root);
   }
   /// The gather counts its steps down. The rank with this number receives blocks in the steps down
-  /// to the returned one and sends its own blocks in the step below; the gatherer (0) sends none.
+  /// to the returned one, and in the step below sends all that it has. The gatherer, for which 0 is
+  /// returned, sends in no step.
   std::uint32_t lowest_gather(std::uint32_t number) const {
     return static_cast<std::uint32_t>(std::bit_width(number ^ gatherer()));
   }

@@ -5,9 +5,9 @@
 namespace tutti::trigger {
 namespace {
 
-// Positions number the tree in order, so the lowest set bit of a position gives its height. The
-// parent is the nearest position one level higher; if that position exceeds n, the parent is the
-// next lower position of greater height.
+// Positions follow an in-order traversal of the tree, so the lowest set bit of a position shows its
+// height. The parent is the nearest position one level higher; if that position exceeds n, the
+// parent is the next lower position of greater height.
 std::uint32_t parent_in_order(std::uint32_t position, std::uint32_t n) {
   if (position == std::bit_floor(n)) return 0;
   const std::uint32_t height = position & (~position + 1);

@@ -11,7 +11,7 @@
 
 namespace tutti::trigger {
 
-/// The parent and the children of a node in one tree, as positions from 1 to n; 0 stands for none.
+/// The parent and the children of a node in one tree, as positions from 1 to n; 0 means none.
 struct TreeNode {
   std::uint32_t parent = 0;
   std::array<std::uint32_t, 2> children{};

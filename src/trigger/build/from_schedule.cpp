@@ -111,7 +111,7 @@ class Lowering {
         if (placed[t] || !ready(t, placed)) continue;
         if (!best || comes_before(t, *best)) best = t;
       }
-      if (!best) break;  // cannot occur, because tasks depend only on earlier tasks
+      if (!best) break;  // a task is always ready, as tasks depend only on earlier ones
       placed[*best] = true;
       ordered.push_back(*best);
     }
@@ -159,7 +159,7 @@ class Lowering {
         emit_wait_keys(t);
         return;
       default:
-        return;  // not reached: check() has refused all other kinds
+        return;  // not reached: check() has refused all other kinds of task
     }
   }
 
@@ -200,8 +200,8 @@ class Lowering {
     builder_.name(self_, slot);
   }
 
-  // With Side::before, each operand gets a descriptor of its own, and the operand nearest to the
-  // target comes first. With Side::after, up to kMaxChildren operands share a descriptor.
+  // If the operands precede the target in the fold (Side::before), each gets a descriptor of its
+  // own, the nearest to the target first. Otherwise up to kMaxChildren operands share a descriptor.
   void emit_wait_keys(TaskIndex t) {
     const Task& task = schedule_.tasks()[t];
     const Extent& target = filled_[t].target;

@@ -20,7 +20,7 @@ struct ChartPoint {
 struct ChartSeries {
   std::string name;
   std::vector<ChartPoint> points;
-  /// Whether the values come from the paper. Such values are drawn with dashed lines and open dots.
+  /// Whether the values come from [Khalilov24]; if so, lines are dashed and dots are open.
   bool of_source = false;
   bool dots_only = false;
 };

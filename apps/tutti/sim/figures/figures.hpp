@@ -1,5 +1,5 @@
-// Reproduces the figures of [Khalilov24] in the simulator. Each shows the paper's value, the value
-// of this program, and the reason if they differ.
+// Reproduces the figures of [Khalilov24] in the simulator. Each figure shows the paper's value, the
+// value of this program, and the reason if they differ.
 #pragma once
 
 #include <span>

@@ -47,7 +47,7 @@ std::string colour_classes() {
            " rect { stroke: " + colour + "; } svg ." + name + " circle, svg ." + name +
            " rect { fill: " + colour + "; } i." + name + " { color: " + colour + "; }\n";
   }
-  // Dots for values of the paper are open: they are filled with the colour of the page.
+  // Dots for values of [Khalilov24] are open: their fill has the colour of the page.
   return css + "svg g.source circle { fill: var(--paper); }\n";
 }
 

@@ -7,9 +7,8 @@ namespace tutti::device::ip {
 namespace {
 
 // Time for which a rank stays out of its groups if other ranks of its host use them, too. The
-// kernel reports a membership again only after all sockets of the host have left; the ranks of a
-// host miss the same chunks and so leave at about the same time, and this time makes their absences
-// overlap.
+// kernel reports a membership again only after all sockets of the host have left. The ranks of a
+// host miss the same chunks and leave at about the same time, so these times overlap.
 constexpr Nanoseconds kAbsence{200'000'000};
 
 }  // namespace

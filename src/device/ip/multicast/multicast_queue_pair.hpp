@@ -96,7 +96,7 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   /// the receive side may call this.
   std::vector<ProbeArrival> take_probes() { return probes_.take(); }
   /// Multicasts a frame of the reliable connection to the rank `to`; the other ranks drop it. A
-  /// frame that the send queue does not take counts as lost.
+  /// frame for which the send queue has no room counts as lost.
   void post_frame(Rank to, std::span<const std::byte> frame);
   /// The frames to this rank that arrived through the group; the threads of both sides may use
   /// them.
@@ -147,7 +147,7 @@ class IpMulticastQueuePair : public MulticastQueuePair {
                                      const SocketAddress& from);
 
   DatagramSender& sender() { return sender_; }
-  /// Records the result of a post: chunks that were refused now wait for room in the send queue.
+  /// Records the result of a post; while refused chunks wait for room, they claim egress priority.
   std::uint32_t posted(const ChunkRun& run, std::uint32_t accepted, bool refused) {
     if (refused) {
       ++counters_.send_queue_full;
@@ -157,7 +157,7 @@ class IpMulticastQueuePair : public MulticastQueuePair {
     }
     return accepted;
   }
-  /// Prepares the post of a run; returns the payload bytes of the leading chunks that need not wait
+  /// Prepares the post of a run. Returns the number of its leading payload bytes that need not wait
   /// for data of a higher egress priority.
   std::size_t begin_post(const ChunkRun& run);
   /// The counts of the send side.

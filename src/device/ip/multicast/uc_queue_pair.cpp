@@ -11,8 +11,9 @@ namespace tutti::device::ip {
 
 namespace {
 
-// Size of `aside_` in bytes. One receive expects less than half of this size, so that the socket's
-// longest message fits behind the expected bytes.
+// Size in bytes of `aside_`, the buffer for bytes that do not go to their destination directly. One
+// receive expects less than half of this size, so the socket's longest message fits behind the
+// expected bytes.
 constexpr std::size_t kAsideBytes = 2 * 65536;
 constexpr std::size_t kFlatSlots = 4;
 // Size in bytes at which a batch ends, so that tags are computed while the bytes are in the
@@ -143,9 +144,9 @@ bool UcQueuePair::receive_in_place(const WaitingMessage& waiting, Batch& batch) 
 }
 
 /// Prepares `vectors_` so that one receive writes the payloads of the waiting datagrams directly to
-/// `at`. Returns how many of these datagrams belong to the message of `first` if no fragment is
-/// missing, or 0 if a direct receive saves nothing: most of the datagrams belong to another
-/// message, or only one of many fragments is waiting.
+/// `at`. Returns how many of the datagrams are fragments of the message of `first`, assuming that
+/// none is missing. Returns 0 if a direct receive saves nothing: most of the datagrams belong to
+/// another message, or only one of many fragments is waiting.
 std::size_t UcQueuePair::foresee(const WaitingMessage& waiting, const wire::UcFragment& first,
                                  std::byte* at) {
   const std::size_t left = first.message_bytes - first.offset;
@@ -158,8 +159,8 @@ std::size_t UcQueuePair::foresee(const WaitingMessage& waiting, const wire::UcFr
     vectors_[2 * i] = {headers_[i].data(), wire::kFragmentHeaderBytes};
     vectors_[2 * i + 1] = {at + i * step, std::min(step, left - i * step)};
   }
-  // Bytes after the expected ones go to `aside_`. Their offset there is the number of bytes
-  // received before them, as if the whole receive had gone to `aside_`.
+  // Bytes after the expected ones go to `aside_`, at the offset that they would have if all
+  // received bytes went there.
   const std::size_t before =
       (count - 1) * stride + wire::kFragmentHeaderBytes + vectors_[2 * count - 1].iov_len;
   vectors_[2 * count] = {aside_.get() + before, kAsideBytes - before};
@@ -187,8 +188,8 @@ void UcQueuePair::check_foreseen(const WaitingMessage& waiting, const wire::UcFr
   aside_sender_ = waiting.sender;
 }
 
-/// Moves to `aside_` the datagrams from index `from` on, which did not match the layout. Each gets
-/// the same offset as if the whole receive had gone to `aside_`; `take_aside` then handles them.
+/// Copies the datagrams from index `from` on, the first of which is unexpected, to `aside_`, at the
+/// offset that they would have if all received bytes went there. `take_aside` handles them.
 void UcQueuePair::put_aside(std::size_t from, std::size_t foreseen, std::size_t stride,
                             std::size_t received_bytes) {
   for (std::size_t i = from; i < foreseen; ++i) {

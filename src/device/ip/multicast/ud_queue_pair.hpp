@@ -15,7 +15,7 @@ class UdQueuePair final : public IpMulticastQueuePair {
   std::size_t poll(std::span<ReceivedChunk> chunks) override;
 
  private:
-  // The four 64 KiB slots and the destination together fit into a 512 KiB second-level cache.
+  // Four 64 KiB staging slots and the destination together fit into a 512 KiB second-level cache.
   static constexpr std::size_t kReceiveSlots = 4;
 
   DatagramBatch batch_{kReceiveSlots};

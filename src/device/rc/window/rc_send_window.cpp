@@ -123,8 +123,8 @@ void SendWindow::finish_acknowledge(Instant now, const RcFrame& frame, const Evi
     if (frame.fresh && timed) timeout_.sample(now - once->sent_at);
     latest_arrived_ = std::max(latest_arrived_, once->transmission);
   }
-  // Without `answers_resent`, the ACK may answer an earlier transmission of the frame. Frames sent
-  // between the two transmissions may then still arrive.
+  // Without `answers_resent`, the ACK may answer an earlier transmission of the frame instead of
+  // the last one. Frames sent between these two may then still arrive.
   if (resent != nullptr && frame.answers_resent) {
     latest_arrived_ = std::max(latest_arrived_, resent->transmission);
   }
@@ -155,9 +155,9 @@ void SendWindow::detect_losses(Instant now) {
 bool SendWindow::on_timer(Instant now) {
   detect_losses(now);
   if (flying_.head == kNone || deadline() > now) return false;
-  // A peer whose thread is not scheduled for a while is silent too, so a first timeout does not
-  // shrink the window. A second timeout in a row does, and so do losses shown by the answer to the
-  // first retransmission.
+  // A first timeout does not shrink the window, because a peer whose thread is not scheduled is
+  // silent, too. The window shrinks at a second timeout in a row, or if the answer to the first
+  // retransmission shows losses.
   if (timeout_.in_a_row() == 0) {
     send_again(timed_frame());
   } else {

@@ -73,8 +73,8 @@ class SendWindow {
     return deliveries_missed_ >= kMaxDeliveries ? oldest_since_ + patience : kNever;
   }
   std::uint32_t window_frames() const { return congestion_.frames(); }
-  /// Limits the frames in flight until the next call: to the greater of `least` and the frames now
-  /// in flight plus `more`.
+  /// Limits the frames in flight until this function is called again: to the frames now in flight
+  /// plus `more`, but at least `least`.
   void hold_back(std::uint32_t least, std::uint32_t more) {
     congestion_.limit(std::max(least, flying_.count + more));
   }

@@ -68,7 +68,7 @@ Result<Socket> take_descriptor(const Environment& environment) {
                           number);
   }
   // The client uses a copy of the launcher's descriptor and leaves the original open. If the
-  // original were closed, a second attempt could find an unrelated file under its number.
+  // original were closed, a second attempt could find an unrelated file with its descriptor number.
   Socket copy(fcntl(number, F_DUPFD_CLOEXEC, 0));
   if (!copy.open()) return system_failure(errno, "cannot copy PMI_FD={}", number);
   return copy;

@@ -147,8 +147,9 @@ std::size_t max_answer_bytes(std::uint32_t size) {
   return std::max<std::size_t>(8192, 4 + std::size_t{4} * size + kMaxExchangeBytes);
 }
 
-/// The setback if no frame answered the hello. If the connection was closed or timed out, the store
-/// of an earlier job may have just ended, so another attempt may succeed.
+/// The reason why an attempt to join failed if no frame answered the hello. If the connection was
+/// closed or timed out, the store of an earlier job may have just ended, so another attempt may
+/// succeed.
 Setback setback_of(const StoreOptions& options, const StoreConnection& connection,
                    const Status& why) {
   if (why.code() == Code::peer_failed || why.code() == Code::timeout) return {false, why};
@@ -190,8 +191,8 @@ std::optional<StoreConnection> try_to_join(const StoreOptions& options,
   const Hello hello{index(options.rank), options.size, to_ms(options.timeout),
                     to_ms(deadline - SteadyClock::now()),
                     owner ? options.server->owner_token() : options.token};
-  // An error of the send is ignored: the receive then fails as well, and its error has the reason
-  // that the store gave, if any.
+  // An error of the send is ignored: the receive then returns the reason that the store has sent,
+  // or fails as well.
   [[maybe_unused]] const Status sent = connection.send(encode(hello), deadline);
   auto frame = connection.receive(deadline + kAnswerTime);
   if (!frame.ok()) {

@@ -88,7 +88,8 @@ class FrameDecoder {
   void set_max_payload_bytes(std::size_t bytes) { max_payload_bytes_ = bytes; }
   void append(std::span<const std::byte> bytes);
   /// Returns the next whole frame, or nothing if more bytes are needed. If the bytes follow another
-  /// protocol or a frame exceeds the limit, it fails and the stream cannot be used again.
+  /// protocol or a frame exceeds the limit, the function fails, and the stream cannot be used
+  /// again.
   Result<std::optional<Frame>> take();
 
  private:

@@ -167,7 +167,7 @@ void BootstrapServer::Loop::poll_contained(Deadline latest, bool wakes) {
   } catch (...) {
     give_up(status_of_exception());
   }
-  // The exception may be a lack of memory, so the thread pauses before it polls again.
+  // The cause may be a lack of memory, so the thread pauses before it polls again.
   pollfd pause{wake_.fd(), POLLIN, 0};
   (void)::poll(&pause, wakes ? 1 : 0, kPauseMs);
 }
@@ -211,8 +211,8 @@ void BootstrapServer::Loop::poll_once(Deadline latest, bool wakes) {
   std::vector<pollfd> entries;
   entries.reserve(connections_.size() + 2);
   // While the server stops, its wake-up descriptor stays readable and would end every poll at once,
-  // so it is then left out. The caller decides this by `wakes`, because a stop could come between
-  // the caller's read of `stopping_` and a second read here.
+  // so the poll then leaves it out. The caller passes this decision in `wakes`, because `stopping_`
+  // could change between the caller's read and a second read here.
   entries.push_back({wakes ? wake_.fd() : -1, POLLIN, 0});
   entries.push_back({listener_.poll_fd(now), POLLIN, 0});
   for (const auto& connection : connections_) {
@@ -260,7 +260,7 @@ void BootstrapServer::Loop::accept_some() {
   }
 }
 
-/// Drops a stranger to make room for a later one.
+/// Drops a stranger to make room for a later connection.
 void BootstrapServer::Loop::drop(Strangers::Number number) {
   const auto found =
       std::find_if(connections_.begin(), connections_.end(),
@@ -276,8 +276,8 @@ void BootstrapServer::Loop::refuse(Connection& connection, const std::string& wh
   connection.broken = true;
 }
 
-/// Refuses a stranger whose bytes are not a hello. If the reason is that only one of rank and store
-/// has a key, the store sends this reason to the rank.
+/// Refuses a stranger whose bytes are not a hello. If the rank has a key and the store has none, or
+/// the reverse, the store sends this reason to the rank.
 void BootstrapServer::Loop::turn_away(Connection& connection, const Status& why) {
   const auto first = connection.stream.first_byte();
   if (!door_key_ && first == crypto::kTlsFirstByte) {
@@ -308,7 +308,7 @@ void BootstrapServer::Loop::close_door() {
 void BootstrapServer::Loop::receive(Connection& connection) {
   std::array<std::byte, 65536> buffer;
   if (connection.closing) connection.broken = true;
-  // The loop takes all bytes, because TLS may hold decrypted bytes that poll() does not report.
+  // The loop reads all bytes, because TLS may hold decrypted bytes that poll() does not report.
   while (!connection.closing && !connection.broken) {
     const auto got = connection.stream.receive_some(buffer);
     if (got.ok() && !*got) return;

@@ -18,18 +18,18 @@ class Strangers {
 
   struct Limits {
     std::size_t total = 0;
-    std::size_t per_neighbourhood = 0;  ///< limit of strangers from one neighbourhood
+    std::size_t per_neighbourhood = 0;  ///< limit of strangers from one IPv4 address or IPv6 /64
   };
   /// The limit of all strangers is `most`, but no more than half of the descriptors that this
   /// process may have, so that the application keeps the other half. The limit for one
-  /// neighbourhood is three quarters of this number.
+  /// neighbourhood (an IPv4 address or an IPv6 /64) is three quarters of the total limit.
   static Limits limits(std::size_t most);
 
   explicit Strangers(Limits limits) : limits_(limits) {}
 
   Number arrive(const std::string& neighbourhood);
-  /// The stranger that has to leave because of the last arrival: the oldest one of the
-  /// neighbourhood with the most strangers. Nothing if no limit is exceeded.
+  /// The stranger that has to leave because of the last arrival: the oldest one from the
+  /// neighbourhood (address prefix) with the most strangers. Nothing if no limit is exceeded.
   std::optional<Number> surplus() const;
   /// Forgets a stranger that has left or has become a member.
   void leave(Number number);
