@@ -33,7 +33,7 @@ enum class Progress : std::uint8_t {
 enum class Phase : std::uint8_t {
   count,      ///< counting of the keys by digit
   allgather,  ///< start of the Allgather of the histograms, and the wait for its end
-  local,      ///< ordering of this rank's keys by digit
+  local,      ///< sorting of this rank's own keys by digit
   routes,     ///< computation of the keys' target ranks from all histograms
   exchange,   ///< transfer of keys to their new ranks
   place,      ///< copying of received keys to their positions

@@ -189,9 +189,9 @@ struct MessagePlace {
 class MessageMatcher {
  public:
   virtual ~MessageMatcher() = default;
-  /// Takes a message, or returns nothing if the device is to deliver it by a `receive`. Called once
-  /// for each message, in the order of arrival. `first` is the first part of the message, and
-  /// `bytes` the length of the whole message.
+  /// Returns the destination of a message. If it returns nothing, the device delivers the message as
+  /// the payload of a `receive` completion. Called once for each message, in the order of arrival.
+  /// `first` is the first part of the message, and `bytes` the length of the whole message.
   virtual std::optional<MessagePlace> match(Rank source, std::span<const std::byte> first,
                                             std::size_t bytes) = 0;
 };

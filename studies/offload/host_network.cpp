@@ -83,7 +83,7 @@ class HostNetwork {
   sim::EventQueue queue_;
   std::vector<trigger::NodeId> names_;
   std::vector<Sequence> sequences_;  ///< sequences, indexed by node, job and port
-  std::uint32_t ports_ = 0;          ///< number of sequences of one job at one node
+  std::uint32_t ports_ = 0;          ///< number of descriptor lists of one job at one node
   std::vector<Picoseconds> link_free_;
   std::vector<Message> messages_;
   std::unordered_set<std::uint64_t> seen_;

@@ -229,7 +229,8 @@ INSTANTIATE_TEST_SUITE_P(Layouts, HierarchyPlan,
 
 TEST(HierarchyPlanWays, LongBlocks_areSentByOneLeaderPerHost_butByEveryRankIfGroupsAreEnabled) {
   const HostLayout layout{2, 4};
-  // A block has three segments, and the blocks of a host have ten together.
+  // One block alone fills three segments, rounded up. The blocks of a host, laid end to end, fill
+  // ten.
   constexpr std::size_t kBlock = 600'000;
   const Job by_leaders(layout, false, Collective::allgather, kBlock, 0);
   EXPECT_EQ(by_leaders.calls(HierarchySide::across, Collective::allgatherv), 2u * 10);

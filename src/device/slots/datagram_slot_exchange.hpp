@@ -31,7 +31,7 @@ class DatagramSlotExchange final : public SlotExchange {
   DatagramSlotExchange(Rank me, std::uint32_t size, MulticastQueuePair& pair,
                        std::uint32_t chunk_bytes);
 
-  /// Makes chunks at most `chunk_bytes` long, the same at all ranks; must precede any exchange.
+  /// Limits the length of chunks. All ranks must pass the same value, before the first exchange.
   void limit_chunks(std::uint32_t chunk_bytes);
 
   std::size_t max_block_bytes() const override { return max_block_bytes_; }

@@ -126,7 +126,7 @@ class TaggedMessages {
   struct Room {
     std::uint64_t used = 0;       ///< bytes of this rank's room at the peer that are in use
     std::uint64_t to_return = 0;  ///< bytes freed here that the next credit will return to the peer
-    std::uint64_t stored = 0;     ///< bytes here that unexpected messages of the peer occupy
+    std::uint64_t stored = 0;     ///< bytes of the peer's unexpected messages here
   };
 
   void begin(Instant now, std::unique_ptr<TaggedCall>& call);
