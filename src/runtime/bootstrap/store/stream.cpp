@@ -49,7 +49,7 @@ Result<Stream> Stream::open(Socket socket, Role role, const crypto::Secret* door
 void Stream::speak_plainly() {
   tls_.reset();
   encrypted_.clear();
-  sent_bytes_ = 0;
+  sent_bytes_ = written_bytes_ = 0;
 }
 
 Status Stream::flush() {
@@ -72,11 +72,14 @@ Result<std::size_t> Stream::send_some(std::span<const std::byte> bytes) {
     return std::size_t{0};
   if (tls_->state() == crypto::TlsSession::State::closed)
     return failure(Code::peer_failed, "the peer closed the connection");
-  const auto part = bytes.first(std::min(bytes.size(), kMaxEncryptedBytes));
-  if (Status status = tls_->write(part); !status) return status;
+  if (written_bytes_ == 0) {
+    const auto part = bytes.first(std::min(bytes.size(), kMaxEncryptedBytes));
+    if (Status status = tls_->write(part); !status) return status;
+    written_bytes_ = part.size();
+  }
   encrypted_ = tls_->take_output();
   if (Status status = flush(); !status) return status;
-  return part.size();
+  return std::exchange(written_bytes_, 0);
 }
 
 Result<std::optional<std::size_t>> Stream::receive_raw(std::span<std::byte> into) {

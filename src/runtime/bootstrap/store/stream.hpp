@@ -62,6 +62,9 @@ class Stream {
   std::optional<crypto::TlsSession> tls_;
   Bytes encrypted_;             ///< bytes that wait for the socket
   std::size_t sent_bytes_ = 0;  ///< bytes of `encrypted_` that were sent
+  /// Bytes that TLS has encrypted, but send_some has not reported as sent, because an exception
+  /// interrupted it. The next call must not encrypt them again.
+  std::size_t written_bytes_ = 0;
   std::optional<std::byte> first_byte_;
 };
 
