@@ -181,10 +181,12 @@ tutti::Status live(const tutti::UniqueId& id, tutti::Rank rank,
     const tutti::Status original = communicator->status();
     return original.ok() ? duplicate.status() : original;
   }
-  // An allocation may fail at the end of the last call. The communicator then fails, although the
-  // call itself succeeds.
-  const tutti::Status last = end_of(duplicate->barrier());
-  return last.ok() ? duplicate->status() : last;
+  if (tutti::Status last = end_of(duplicate->barrier()); !last) return last;
+  // An allocation may fail after the end of the last call. Only finalize() returns this error.
+  constexpr std::chrono::seconds kCloseTime{10};
+  const tutti::Status closed = duplicate->finalize(kCloseTime);
+  const tutti::Status original = communicator->finalize(kCloseTime);
+  return closed.ok() ? original : closed;
 }
 
 /// Runs one life, in which the allocation of this number fails (0: none), and returns the result of

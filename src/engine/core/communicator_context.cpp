@@ -208,13 +208,14 @@ bool CommunicatorContext::poll_operations(Instant now) {
 
 /// Ends the operation with index `position` among the active ones. That operation must be done.
 void CommunicatorContext::end(Instant now, std::size_t position) {
-  // The step that may throw comes first: after an exception the collective is still active, and
+  // The steps that may throw come first: after an exception the collective is still active, and
   // the failure ends it.
-  const ChunkReceiver::Rest rest = receiver_.end(operations_.active()[position]->epoch());
+  const Operation& done = *operations_.active()[position];
+  if (done.begun_by_all()) retention_.begun_by_all(done.epoch());
+  const ChunkReceiver::Rest rest = receiver_.end(done.epoch());
   std::unique_ptr<Operation> over = operations_.take(position);
   recorder_.enter(over->epoch(), observe::Phase::done, now);
   over->finish();
-  if (over->begun_by_all()) retention_.begun_by_all(over->epoch());
   if (!awaits_peers()) peers_.unwatch_all();
   Operation& ended = *over;
   if (rest) *rest = std::move(over);
