@@ -197,13 +197,13 @@ class Host : public testing::Test {
     }
   }
 
-  /// Posts a READ by rank 0 from a region of rank 1.
+  /// Posts work of rank 0 for rank 1.
+  Status post(WorkRequest request) {
+    request.peer = rank_of(1);
+    return at(0).post(now_, request);
+  }
   Status post_read(MemoryKey key, std::span<std::byte> to, std::uint64_t offset = 0) {
-    return at(0).post(now_, {.opcode = Opcode::read,
-                             .peer = rank_of(1),
-                             .local = to,
-                             .remote_key = key,
-                             .remote_offset = offset});
+    return post({.opcode = Opcode::read, .local = to, .remote_key = key, .remote_offset = offset});
   }
 
   std::size_t poll(std::uint32_t rank) {
@@ -248,37 +248,23 @@ TEST_F(Host, WritesAndReadsReachRegisteredMemoryOnly) {
   Bytes source = pattern(2 << 20, 9);
   Bytes back(2 << 20);
   const MemoryKey key = at(1).register_memory(region).value();
-  ASSERT_TRUE(at(0)
-                  .post(now_, {.opcode = Opcode::write_immediate,
-                               .peer = rank_of(1),
-                               .work_id = 1,
-                               .local = source,
-                               .remote_key = key,
-                               .remote_offset = 1000,
-                               .immediate = 77})
+  ASSERT_TRUE(post({.opcode = Opcode::write_immediate,
+                    .work_id = 1,
+                    .local = source,
+                    .remote_key = key,
+                    .remote_offset = 1000,
+                    .immediate = 77})
                   .ok());
   settle();
   ASSERT_EQ(arrived_[1].size(), 1u);
   EXPECT_EQ(arrived_[1][0].completion.immediate, 77u);
   EXPECT_EQ(0, std::memcmp(&region[1000], source.data(), source.size()));
-  ASSERT_TRUE(at(0)
-                  .post(now_, {.opcode = Opcode::read,
-                               .peer = rank_of(1),
-                               .work_id = 2,
-                               .local = back,
-                               .remote_key = key,
-                               .remote_offset = 1000})
-                  .ok());
+  ASSERT_TRUE(post_read(key, back, 1000).ok());
   settle();
   EXPECT_EQ(back, source);
   at(1).deregister_memory(key);
-  ASSERT_TRUE(at(0)
-                  .post(now_, {.opcode = Opcode::write,
-                               .peer = rank_of(1),
-                               .work_id = 3,
-                               .local = source,
-                               .remote_key = key})
-                  .ok());
+  ASSERT_TRUE(
+      post({.opcode = Opcode::write, .work_id = 3, .local = source, .remote_key = key}).ok());
   settle();
   EXPECT_NE(arrived_[0].back().completion.code, Code::ok);
 }
@@ -309,13 +295,8 @@ TEST_F(Host, ReadBehindAWrite_seesTheWrittenBytes) {
   Bytes source = pattern(1 << 20, 9);
   Bytes back(1 << 20);
   const MemoryKey key = at(1).register_memory(region).value();
-  ASSERT_TRUE(at(0)
-                  .post(now_, {.opcode = Opcode::write,
-                               .peer = rank_of(1),
-                               .local = source,
-                               .remote_key = key,
-                               .signaled = false})
-                  .ok());
+  ASSERT_TRUE(
+      post({.opcode = Opcode::write, .local = source, .remote_key = key, .signaled = false}).ok());
   ASSERT_TRUE(post_read(key, back).ok());
   settle();
   EXPECT_EQ(back, source);
@@ -493,13 +474,7 @@ TEST_F(Host, LoneAck_wakesOnlyARankThatAwaitsACompletion) {
   acknowledge();
   EXPECT_FALSE(rings(at(0), 0));
   poll(0);
-  ASSERT_TRUE(at(0)
-                  .post(now_, {.opcode = Opcode::write,
-                               .peer = rank_of(1),
-                               .work_id = 1,
-                               .local = data,
-                               .remote_key = key})
-                  .ok());
+  ASSERT_TRUE(post({.opcode = Opcode::write, .work_id = 1, .local = data, .remote_key = key}).ok());
   poll(0);
   ASSERT_TRUE(at(0).prepare_wait());
   acknowledge();
