@@ -49,6 +49,8 @@ fi
 clang=$(tools/fuzz.sh --compiler 2> /dev/null || true)  # none: no fuzzers
 
 summaries=()
+failures=$(mktemp)  # the output of failed tests, repeated at the end, where a reader of a long log looks first
+trap 'rm -f "$failures"' EXIT
 failed=0
 runs=0
 
@@ -81,6 +83,8 @@ run() {
 in $((SECONDS - begun)) s")
   while read -r line; do summaries+=("$preset: $line"); done < \
     <(grep -oE 'Test +#[0-9]+: [^ ]+.*\*\*\*(Failed|Timeout|Exception|Not Run).*' "$log" | tr -s . || true)
+  awk '/^ *[0-9]+\/[0-9]+ Test +#/ { shown = /\*\*\*(Failed|Timeout|Exception)/ } /^ +Start +[0-9]+:/ { shown = 0 }
+    shown' "$log" | tail -n 60 >> "$failures"
   while read -r line; do summaries+=("$preset: SKIPPED $line"); done < <(sort -u "$skips")
   # No test may be skipped without a reason: CTest must not count more skips than the log has.
   if [ "$(grep -cE '\*\*\*Skipped' "$log")" -gt "$(wc -l < "$skips")" ]; then
@@ -153,6 +157,10 @@ if [ "$mode" != quick ]; then
   fi
 fi
 
+if [ -s "$failures" ]; then
+  echo "==== output of failed tests"
+  cat "$failures"
+fi
 echo "==== summary, after $((SECONDS / 60)) minutes"
 printf '%s\n' "${summaries[@]}"
 if [ "$failed" != 0 ]; then

@@ -1,6 +1,8 @@
 """The part of a job that all jobs share: a group of backend tutti that meets in a file."""
 
 import os
+import pathlib
+import time
 import traceback
 from datetime import timedelta
 
@@ -17,6 +19,17 @@ tutti.register()
 def begin(name="store", timeout_s=60, **options):
     dist.init_process_group("tutti", store=dist.FileStore(f"{FOLDER}/{name}.store", SIZE), rank=RANK, world_size=SIZE,
                             timeout=timedelta(seconds=timeout_s), **options)
+
+
+def tell(name):
+    """Tells the other ranks that this rank has reached the point `name`."""
+    pathlib.Path(f"{FOLDER}/{name}.{RANK}").touch()
+
+
+def await_ranks(name, ranks):
+    """Waits until these ranks have reached the point `name`; the time limit of the job ends a wait without end."""
+    while not all(pathlib.Path(f"{FOLDER}/{name}.{rank}").exists() for rank in ranks):
+        time.sleep(0.01)
 
 
 def run(cases):

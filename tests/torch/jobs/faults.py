@@ -2,7 +2,6 @@
 
 import atexit
 import os
-import pathlib
 import re
 import signal
 import threading
@@ -11,25 +10,35 @@ from datetime import timedelta
 
 import torch
 import torch.distributed as dist
-from job import FOLDER, RANK, SIZE, begin, raises, run
+from job import RANK, SIZE, await_ranks, begin, raises, run, tell
 
 LAST = SIZE - 1
+OTHERS = range(LAST)
+SHORT = timedelta(seconds=2)
+LONG_S = 60  # limit of a call that must end long before it
 kept = []  # objects that live until the interpreter ends
 
 
-def within(seconds, began):
+def begin_together(name):
+    """Begins a group whose limit becomes SHORT only once all ranks use it, however long they took to start."""
+    begin(name, timeout_s=LONG_S)
+    dist.barrier()
+    dist.group.WORLD.set_timeout(SHORT)
+
+
+def before_the_limit(began):
     taken = time.monotonic() - began
-    assert taken < seconds, taken
+    assert taken < LONG_S, taken
 
 
 def killed_rank_is_named():
-    begin("killed_rank_is_named")
+    begin("killed_rank_is_named", timeout_s=2 * LONG_S)
     dist.all_reduce(torch.ones(10))
     if RANK == LAST:
         os.kill(os.getpid(), signal.SIGKILL)
     began = time.monotonic()
     raises(dist.DistBackendError, [f"rank {LAST}"], lambda: [dist.all_reduce(torch.ones(10)) for _ in range(1000)])
-    within(5, began)
+    before_the_limit(began)
     raises(dist.DistBackendError, [], dist.barrier)
     future_of_a_failed_group()
 
@@ -43,7 +52,7 @@ def future_of_a_failed_group():
 
 
 def killed_rank_fails_futures():
-    begin("killed_rank_fails_futures")
+    begin("killed_rank_fails_futures", timeout_s=2 * LONG_S)
     dist.all_reduce(torch.ones(10))
     if RANK == LAST:
         os.kill(os.getpid(), signal.SIGKILL)
@@ -51,19 +60,23 @@ def killed_rank_fails_futures():
     work = dist.all_reduce(torch.ones(10), async_op=True)
     raises(RuntimeError, [f"rank {LAST}"], work.get_future().wait)
     assert not work.is_success() and work.is_completed()
-    within(5, began)
+    before_the_limit(began)
 
 
 class SlowCallback:
-    """A callback of a future, which gives up the interpreter's lock and takes it again many times."""
+    """A callback of a future, which gives up the interpreter's lock and takes it again until Python has begun to end."""
 
     def __init__(self):
         self.thread = None
         self.began = threading.Event()
+        self.ending = threading.Event()
+        atexit.register(self.ending.set)
 
     def __call__(self, future):
         self.thread = threading.current_thread()
         self.began.set()
+        while not self.ending.is_set():
+            time.sleep(0.001)
         for _ in range(200):
             time.sleep(0.001)
 
@@ -71,36 +84,37 @@ class SlowCallback:
 def end_while_a_callback_runs():
     begin("end_while_a_callback_runs")
     dist.barrier()
-    if RANK == LAST:
-        time.sleep(0.2)  # so that the callbacks of the others are there before their operation ends
     callback = SlowCallback()
+    if RANK == LAST:
+        await_ranks("callback", OTHERS)  # the callbacks of the others are there before their operation ends
     work = dist.all_reduce(torch.ones(10), async_op=True)
-    future = work.get_future().then(callback)
+    future = work.get_future()
+    if RANK != LAST:
+        future = future.then(callback)
+        tell("callback")
+        assert callback.began.wait(LONG_S)
+        assert callback.thread is not threading.main_thread() and not future.done()
     kept.append((work, future))
-    assert callback.began.wait(30)
-    assert RANK == LAST or (callback.thread is not threading.main_thread() and not future.done())
+    work.wait()
 
 
 def end_while_the_group_meets():
     begin("end_while_the_group_meets", timeout_s=20)
-    gone = pathlib.Path(FOLDER) / "gone"
-    if RANK == LAST:  # it does not come to the meeting before the others have left it
-        while not gone.exists():
-            time.sleep(0.01)
+    if RANK == LAST:
+        await_ranks("gone", OTHERS)  # it does not come to the meeting before the others have left it
         return
     callback = SlowCallback()
     work = dist.all_reduce(torch.ones(10), async_op=True)
     future = work.get_future().then(callback)
     kept.append((work, future))
     assert not future.done() and callback.thread is None
-    atexit.register(gone.touch)
+    atexit.register(tell, "gone")
 
 
 def late_rank_times_out():
-    begin("late_rank_times_out", timeout_s=2)
-    dist.barrier()
+    begin_together("late_rank_times_out")
     if RANK == LAST:
-        time.sleep(4)
+        await_ranks("timed_out", OTHERS)
         # The others have given up, and have told this rank so.
         raises(dist.DistBackendError, ["rank 0" if SIZE == 2 else "rank"], dist.barrier)
     else:
@@ -108,8 +122,9 @@ def late_rank_times_out():
         text = raises(dist.DistBackendError, ["barrier number 2"], dist.barrier)
         # The rank that times out first tells the others, which may have waited a moment less.
         assert ("Timed out" in text and (f"rank {LAST}" in text or "aborted" in text)) or "gave up" in text, text
-        within(8, began)
+        before_the_limit(began)
         raises(dist.DistBackendError, ["aborted"], dist.barrier)
+        tell("timed_out")
     dist.destroy_process_group()
     begin("next")
     dist.barrier()
@@ -117,39 +132,40 @@ def late_rank_times_out():
 
 
 def late_rank_fails_a_future():
-    begin("late_rank_fails_a_future", timeout_s=2)
-    dist.barrier()
+    begin_together("late_rank_fails_a_future")
     if RANK == LAST:
-        time.sleep(4)
+        await_ranks("future_failed", OTHERS)
     else:
         # The rank that times out first tells the others.
         text = raises(RuntimeError, [], dist.all_reduce(torch.ones(4), async_op=True).get_future().wait)
         assert "Timed out" in text or "gave up" in text, text
+        tell("future_failed")
     dist.destroy_process_group()
 
 
 def wait_with_a_timeout_of_its_own():
-    begin("wait_with_a_timeout_of_its_own")
+    begin("wait_with_a_timeout_of_its_own", timeout_s=2 * LONG_S)
     dist.barrier()
     if RANK == 0:
         began = time.monotonic()
         work = dist.irecv(torch.zeros(1), LAST)
         raises(dist.DistBackendError, ["Timed out waiting 500ms", f"recv number 1 from rank {LAST}"], work.wait,
                timedelta(seconds=0.5))
-        within(5, began)
+        before_the_limit(began)
     else:
         raises(dist.DistBackendError, ["rank 0"], dist.barrier)
     dist.destroy_process_group()
 
 
 def absent_rank_is_named_by_the_creation():
-    begin("absent_rank_is_named_by_the_creation", timeout_s=2)
+    begin("absent_rank_is_named_by_the_creation", timeout_s=SHORT.total_seconds())
     if RANK == LAST:
-        time.sleep(4)
+        await_ranks("creation_failed", OTHERS)
     else:
         text = raises(dist.DistBackendError, ["Timed out"], dist.barrier)
         # Another rank may be late, too.
         assert RANK > 0 or re.search(rf"ranks? [^:]*\b{LAST} (has|have) not called", text), text
+        tell("creation_failed")
     dist.destroy_process_group()
 
 
@@ -163,8 +179,9 @@ def monitored_barrier_names_absent_ranks():
                timedelta(seconds=0.5), True)
         raises(RuntimeError, ["Rank 1 failed to pass monitoredBarrier"], group.monitored_barrier,
                timedelta(seconds=0.5), False)
+        tell("barriers_failed")
     else:
-        time.sleep(2)
+        await_ranks("barriers_failed", [0])
     dist.barrier()  # the group is still usable
     dist.destroy_process_group()
 
