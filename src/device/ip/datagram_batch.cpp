@@ -8,7 +8,7 @@
 namespace tutti::device::ip {
 
 DatagramBatch::DatagramBatch(std::size_t slots)
-    : storage_(std::make_unique<std::byte[]>(slots * kSlotBytes)),
+    : storage_(std::make_unique_for_overwrite<std::byte[]>(slots * kSlotBytes)),
       control_(std::make_unique<std::byte[]>(slots * kControlBytes)),
       messages_(slots),
       vectors_(slots),

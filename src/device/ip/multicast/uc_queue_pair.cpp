@@ -29,7 +29,7 @@ UcQueuePair::UcQueuePair(const GroupSettings& settings, std::uint32_t subgroup, 
     : IpMulticastQueuePair(settings, subgroup, offload),
       sources_(settings.size),
       flat_(kFlatSlots),
-      aside_(std::make_unique<std::byte[]>(kAsideBytes)) {}
+      aside_(std::make_unique_for_overwrite<std::byte[]>(kAsideBytes)) {}
 
 // ---- sending ------------------------------------------------------------------------------------
 
@@ -258,8 +258,8 @@ std::byte* UcQueuePair::admit(const std::byte* header, const wire::UcFragment& f
   const std::uint64_t gaps = source.assembly.gaps();
   const auto verdict = source.assembly.admit(header, fragment);
   counts_.gapped.add(source.assembly.gaps() - gaps);
-  const bool begins = verdict == MessageAssembly::Verdict::begins;
-  if (!begins && verdict != MessageAssembly::Verdict::continues) return nullptr;
+  const bool begins = verdict == wire::MessageAssembly::Verdict::begins;
+  if (!begins && verdict != wire::MessageAssembly::Verdict::continues) return nullptr;
   std::byte* const at = place_of(source, fragment, begins);
   if (at == nullptr) source.assembly.refuse();
   return at;
