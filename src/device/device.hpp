@@ -314,6 +314,14 @@ struct EndpointCounters {
   std::uint64_t kernel_drops = 0;
 };
 
+/// The state of the reliable connection to one peer.
+enum class Connection : std::uint8_t {
+  none,  ///< no frame was ever exchanged
+  /// This rank awaits nothing from the peer and owes it no ACK. The last ACK may have been lost.
+  quiet,
+  busy,
+};
+
 /// One rank's presence in one communicator. Used by one thread at a time, except that each
 /// multicast queue pair may have a thread of its own.
 class Endpoint {
@@ -398,6 +406,9 @@ class Endpoint {
   /// True if this rank's posted work waits for no peer and no peer waits for this rank, so that
   /// closing is safe.
   virtual bool quiet() const = 0;
+  /// The state of the connection to a peer. A device that loses no frames may return `none` for all:
+  /// before a rank closes, it tells the peers to which it has a connection.
+  virtual Connection connection(Rank /*peer*/) const { return Connection::none; }
 
   /// The time at which `poll` must be called even if nothing arrives; kNever if no timer runs.
   virtual Instant next_deadline() const = 0;

@@ -91,6 +91,23 @@ void introduce(const std::shared_ptr<const std::vector<SocketAddress>>& members,
   }
 }
 
+/// Opens the queue pair of the slot exchange on a port of its own, so that its entries stay queued
+/// until this rank collects them. The result is null if the communicator has no slot exchange.
+Result<std::unique_ptr<IpMulticastQueuePair>> open_slot_pair(const GroupSettings& settings,
+                                                             const SocketAddress& group,
+                                                             std::uint32_t subgroup,
+                                                             const Interface& interface) {
+  // Largest number of ranks for which a slot exchange is opened. The number is small, because each
+  // rank may receive an entry from every other rank in one exchange.
+  constexpr std::uint32_t kMaxRanks = 16;
+  if (settings.size < 2 || settings.size > kMaxRanks || subgroup == wire::kMaxSubgroups)
+    return std::unique_ptr<IpMulticastQueuePair>();
+  GroupSettings of_slots = settings;
+  of_slots.multicast = Multicast::ud;
+  of_slots.receive_unicast = true;
+  return IpMulticastQueuePair::open(of_slots, interface, group, subgroup);
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Endpoint>> IpEndpoint::open(const IpOptions& ip,
@@ -171,30 +188,14 @@ Status IpEndpoint::open_sockets() {
     groups_.push_back(std::move(*pair));
   }
   if (Status status = use_receive_workers(false); !status) return status;
-  if (Status status = open_slot_exchange(settings); !status) return status;
+  auto slots = open_slot_pair(settings, group_of(options_.subgroups, options_, ip_, interface_),
+                              options_.subgroups, interface_);
+  if (!slots) return slots.status();
+  slot_pair_ = std::move(*slots);
   // The announced receive window is that of one subgroup, because all chunks of a short message may
   // use the first subgroup.
   capabilities_.receive_window_bytes =
       static_cast<std::uint64_t>(static_cast<double>(smallest) * kPayloadShare);
-  return {};
-}
-
-/// Opens the slot exchange on a port of its own, so that its entries stay queued until this rank
-/// collects them.
-Status IpEndpoint::open_slot_exchange(const GroupSettings& settings) {
-  // Largest number of ranks for which a slot exchange is opened. The number is small, because each
-  // rank may receive an entry from every other rank in one exchange.
-  constexpr std::uint32_t kMaxRanks = 16;
-  if (options_.size < 2 || options_.size > kMaxRanks || options_.subgroups == wire::kMaxSubgroups)
-    return {};
-  GroupSettings of_slots = settings;
-  of_slots.multicast = Multicast::ud;
-  of_slots.receive_unicast = true;
-  const std::uint32_t subgroup = options_.subgroups;
-  const SocketAddress group = group_of(subgroup, options_, ip_, interface_);
-  auto pair = IpMulticastQueuePair::open(of_slots, interface_, group, subgroup);
-  if (!pair) return pair.status();
-  slot_pair_ = std::move(*pair);
   return {};
 }
 

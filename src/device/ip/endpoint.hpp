@@ -55,6 +55,7 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
   void limit_datagrams(std::uint32_t bytes) override;
   void abandon() override;
   bool quiet() const override { return channels_.quiet(); }
+  Connection connection(Rank peer) const override { return channels_.connection(peer); }
   Instant next_deadline() const override {
     if (groups_.front()->frames().any()) return now_;
     return std::min(channels_.next_deadline(), rejoin_.deadline());
@@ -70,7 +71,6 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
              std::uint32_t incarnation, bool offload);
 
   Status open_sockets();
-  Status open_slot_exchange(const GroupSettings& settings);
   bool receive(Instant now) override;
   bool send(Instant now, Rank rank, rc::RcChannel& rc) override;
   void send_sign_of_life() override;

@@ -275,6 +275,13 @@ bool ChannelSet::quiet() const {
   return std::all_of(open_.begin(), open_.end(), [this](Rank rank) { return at(rank).quiet(); });
 }
 
+Connection ChannelSet::connection(Rank peer) const {
+  const Peer& one = peers_[index(peer)];
+  // A limited connection that was used and has closed rests.
+  if (!one.channel) return one.used == Instant{} ? Connection::none : Connection::quiet;
+  return one.channel->quiet() ? Connection::quiet : Connection::busy;
+}
+
 Instant ChannelSet::next_deadline() const {
   // No event reports that the send queue has room again, and unsent frames have no timer, so they
   // are tried again after a fixed time.

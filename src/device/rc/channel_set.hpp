@@ -93,6 +93,7 @@ class ChannelSet {
   void test_path(Rank peer);
   void abandon();
   bool quiet() const;
+  Connection connection(Rank peer) const;
   Instant next_deadline() const;
   /// Adds the counts of all channels to `counters`.
   void add_to(EndpointCounters& counters) const;

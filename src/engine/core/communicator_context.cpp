@@ -30,10 +30,10 @@ void release_buffers(device::Endpoint& endpoint, const OperationQueue& operation
 
 /// An error if a rank has closed its communicator without beginning an active collective; otherwise
 /// ok. The closed rank is no longer watched, so without this error the collective would never end.
-Status closed_without(const OperationQueue& operations, const SlotRecovery& slots,
+Status closed_without(const OperationQueue& operations, const ClosedPeers& closed,
                       const RankNames& names) {
   for (const auto& operation : operations.active()) {
-    const Rank absent = slots.closed_before(operation->epoch());
+    const Rank absent = closed.before(operation->epoch());
     if (absent == kNoRank) continue;
     return failure_of(names.in_job({absent}), Code::peer_failed,
                       "{} has closed its communicator without taking part in this collective: call "
@@ -56,14 +56,16 @@ CommunicatorContext::CommunicatorContext(Rank rank, std::uint32_t size, const Se
       operations_(settings.first_epoch, counters_),
       barriers_(settings_, endpoint_->capabilities().has(device::Capability::lossless)),
       failures_(rank, size, names_),
-      peers_(rank, size, *endpoint_, settings.path_test_interval),
+      closed_(size),
+      peers_(rank, size, *endpoint_, closed_, settings.path_test_interval),
       network_(settings.assumed_bytes_per_second),
       messages_(*endpoint_, counters_),
-      tagged_(rank, *endpoint_, messages_, peers_, failures_, names_, counters_),
+      tagged_(rank, size, *endpoint_, messages_, peers_, failures_, names_, counters_),
       retention_(rank, size, settings_, *endpoint_, messages_, network_, counters_),
-      slots_(rank, size, endpoint_->slot_exchange(), messages_, peers_, counters_),
-      closing_(size, retention_, slots_, peers_),
-      router_(names_, operations_, failures_, messages_, tagged_, retention_, slots_, counters_),
+      slots_(size, endpoint_->slot_exchange(), messages_, closed_, counters_),
+      closing_(rank, size, *endpoint_, messages_, retention_, slots_, peers_, closed_),
+      router_(names_, operations_, failures_, messages_, tagged_, retention_, slots_, closing_,
+              counters_),
       receiver_(size, *endpoint_, operations_, failures_, counters_, settings_.window_bytes,
                 [this](Instant now) { begin_operations(now); }) {
   endpoint_->use_matcher(&router_);
@@ -106,9 +108,10 @@ bool CommunicatorContext::poll(Instant now) {
   (void)messages_.take_posted();  // the next poll of the device sends what was posted so far
   worked |= router_.take(now, std::span(completions_).first(endpoint_->poll(now, completions_)));
   messages_.post_deferred(now);
-  if (slots_.any_closed()) {
-    const Status closed = closed_without(operations_, slots_, names_);
-    if (!closed) failures_.fail_because(closed);
+  if (closed_.count() > 0) {
+    Status gone = closed_without(operations_, closed_, names_);
+    if (gone.ok()) gone = tagged_.closed_without(closed_);
+    if (!gone) failures_.fail_because(gone);
   }
   worked |= receiver_.poll(now);
   bool posted = poll_operations(now);

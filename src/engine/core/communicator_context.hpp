@@ -21,6 +21,7 @@
 #include "engine/messages/message_sender.hpp"
 #include "engine/messages/tagged_messages.hpp"
 #include "engine/peers/close_protocol.hpp"
+#include "engine/peers/closed_peers.hpp"
 #include "engine/peers/failure_coordinator.hpp"
 #include "engine/peers/peer_watch.hpp"
 #include "engine/peers/rank_names.hpp"
@@ -112,6 +113,7 @@ class CommunicatorContext {
   OperationQueue operations_;
   BarrierPolicy barriers_;
   FailureCoordinator failures_;
+  ClosedPeers closed_;
   PeerWatch peers_;
   NetworkEstimates network_;
   MessageSender messages_;

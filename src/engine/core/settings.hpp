@@ -33,7 +33,10 @@ struct Settings {
   /// a copy (RetainedBlocks).
   std::uint64_t retain_bytes = 0;
   Nanoseconds path_test_interval{0};  ///< time without progress before a path test; 0: no test
-  Nanoseconds ack_delay{1'000'000};   ///< delay of a delivery ACK after the arrival of a block
+  /// Longest time for which a closing rank serves peers that do not answer; shorter than the peer
+  /// timeout, so that a silent peer is no failure.
+  Nanoseconds close_linger{2'000'000'000};
+  Nanoseconds ack_delay{1'000'000};  ///< delay of a delivery ACK after the arrival of a block
   /// Time from a sender's activation of its successor to the departure of the sender's last byte.
   Nanoseconds activation_lead{300'000};
 };

@@ -202,7 +202,7 @@ bool SlotExchangeOperation::take(const device::SlotEntry& entry) {
 /// ACKs that free it.
 void SlotExchangeOperation::request_missing(Instant now) {
   for (const Rank rank : slot_exchange_->missing()) {
-    if (!context().slots().has_closed(rank)) continue;
+    if (!context().closing().has_closed(rank)) continue;
     return context().failures().fail_because(failure_of(
         context().names().in_job({rank}), Code::peer_failed,
         "{} has closed its communicator, but its message of this collective has not arrived: "

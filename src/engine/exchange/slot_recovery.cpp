@@ -12,10 +12,6 @@ namespace {
 // connection, as data of the collective whose epoch is the lower half of the argument.
 constexpr std::uint64_t kReliably = std::uint64_t{1} << 32;
 
-// Bit of the argument of MessageKind::slot_ack: the sender closes and answers no more requests. The
-// upper half of the argument is then the epoch of the first collective that it has not begun.
-constexpr std::uint64_t kCloses = 1;
-
 }  // namespace
 
 bool SlotRecovery::on_message(Instant now, Rank from, const protocol::Message& message) {
@@ -28,11 +24,7 @@ bool SlotRecovery::on_message(Instant now, Rank from, const protocol::Message& m
       messages_.send(now, outbox_);
       return true;
     case MessageKind::slot_ack:
-      if (slots_ != nullptr) slots_->on_acked(from, message.epoch);
-      if ((message.argument & kCloses) != 0 && !has_closed(from)) {
-        closed_.push_back({from, static_cast<std::uint32_t>(message.argument >> 32)});
-        peers_.unwatch(from);
-      }
+      on_acked(from, message.epoch);
       return true;
     default:
       return false;
@@ -77,30 +69,8 @@ void SlotRecovery::request_acks(Instant now) {
 std::vector<Rank> SlotRecovery::unacked() const {
   if (slots_ == nullptr) return {};
   std::vector<Rank> ranks = slots_->unacked();
-  std::erase_if(ranks, [this](Rank one) { return has_closed(one); });
+  std::erase_if(ranks, [this](Rank one) { return closed_.contains(one); });
   return ranks;
-}
-
-void SlotRecovery::announce_close(Instant now, std::uint32_t next_epoch) {
-  if (slots_ == nullptr || slots_->exchange() == 0) return;
-  for (std::uint32_t r = 0; r < size_; ++r) {
-    if (rank_of(r) == me_ || has_closed(rank_of(r))) continue;
-    outbox_.send(rank_of(r), MessageKind::slot_ack, slots_->acked(),
-                 std::uint64_t{next_epoch} << 32 | kCloses);
-  }
-  messages_.send(now, outbox_);
-}
-
-bool SlotRecovery::has_closed(Rank rank) const {
-  return std::any_of(closed_.begin(), closed_.end(),
-                     [rank](const Closed& one) { return one.rank == rank; });
-}
-
-Rank SlotRecovery::closed_before(std::uint32_t epoch) const {
-  for (const Closed& one : closed_) {
-    if (!circular_before(epoch, one.next_epoch)) return one.rank;
-  }
-  return kNoRank;
 }
 
 }  // namespace tutti::engine

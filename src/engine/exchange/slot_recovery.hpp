@@ -11,7 +11,7 @@
 #include "base/circular.hpp"
 #include "device/slot_exchange.hpp"
 #include "engine/messages/message_sender.hpp"
-#include "engine/peers/peer_watch.hpp"
+#include "engine/peers/closed_peers.hpp"
 #include "observe/counters.hpp"
 #include "protocol/codec/message.hpp"
 #include "tutti/units.hpp"
@@ -25,13 +25,12 @@ class SlotRecovery {
 
   /// `slots` is the endpoint's slot exchange, or null if it has none. The referenced objects must
   /// outlive this one.
-  SlotRecovery(Rank me, std::uint32_t size, device::SlotExchange* slots, MessageSender& messages,
-               PeerWatch& peers, observe::Counters& counters)
-      : me_(me),
-        size_(size),
+  SlotRecovery(std::uint32_t size, device::SlotExchange* slots, MessageSender& messages,
+               const ClosedPeers& closed, observe::Counters& counters)
+      : size_(size),
         slots_(slots != nullptr && slots->loses() ? slots : nullptr),
         messages_(messages),
-        peers_(peers),
+        closed_(closed),
         counters_(counters),
         answered_(slots_ != nullptr ? size : 0) {}
 
@@ -52,30 +51,23 @@ class SlotRecovery {
   /// Ranks that may miss an entry of this rank; a rank that has closed needs none.
   std::vector<Rank> unacked() const;
 
-  /// Tells the other ranks that this rank closes and answers no further requests. `next_epoch`:
-  /// epoch of the first collective that this rank has not begun.
-  void announce_close(Instant now, std::uint32_t next_epoch);
-  /// Whether a rank has announced that it closes.
-  bool has_closed(Rank rank) const;
-  bool any_closed() const { return !closed_.empty(); }
-  /// A rank that has closed without beginning the collective of this epoch; kNoRank: none.
-  Rank closed_before(std::uint32_t epoch) const;
+  /// Whether this rank has taken part in a slot exchange on a device that loses entries.
+  bool exchanged() const { return slots_ != nullptr && slots_->exchange() != 0; }
+  /// The last slot exchange that this rank has finished; 0: none.
+  std::uint32_t acked() const { return exchanged() ? slots_->acked() : 0; }
+  /// Records that a rank has finished a slot exchange.
+  void on_acked(Rank from, std::uint32_t exchange) {
+    if (slots_ != nullptr) slots_->on_acked(from, exchange);
+  }
 
  private:
   bool answer(Instant now, Rank from, const protocol::Message& request);
 
-  struct Closed {
-    Rank rank = kNoRank;
-    std::uint32_t next_epoch = 0;
-  };
-
-  Rank me_;
   std::uint32_t size_;
   device::SlotExchange* slots_;  ///< slot exchange of the endpoint; null unless it can lose entries
   MessageSender& messages_;
-  PeerWatch& peers_;
+  const ClosedPeers& closed_;
   observe::Counters& counters_;
-  std::vector<Closed> closed_;
   /// True: this rank has requested that an entry be sent over the reliable connection.
   bool requests_reliably_ = false;
   /// Epoch of the last collective for which this rank requested an entry over the reliable

@@ -159,6 +159,7 @@ void MessageRouter::on_message(Instant now, Rank from, std::span<const std::byte
     return;
   }
   if (message->kind == MessageKind::failed) return failures_.on_notice(from, *message);
+  if (message->kind == MessageKind::closing) return closing_.on_announcement(from, *message);
   if (message->kind == MessageKind::delivered) {
     if (operations_.has_begun(message->epoch)) return retention_.on_ack(from, message->epoch);
     ++counters_.messages_rejected;

@@ -18,6 +18,7 @@
 #include "engine/exchange/slot_recovery.hpp"
 #include "engine/messages/message_sender.hpp"
 #include "engine/messages/tagged_messages.hpp"
+#include "engine/peers/close_protocol.hpp"
 #include "engine/peers/failure_coordinator.hpp"
 #include "engine/peers/rank_names.hpp"
 #include "observe/counters.hpp"
@@ -38,7 +39,7 @@ class MessageRouter final : public RejectionSink, public device::MessageMatcher 
   /// The referenced objects must outlive this one.
   MessageRouter(const RankNames& names, OperationQueue& operations, FailureCoordinator& failures,
                 MessageSender& messages, TaggedMessages& tagged, Retention& retention,
-                SlotRecovery& slots, observe::Counters& counters)
+                SlotRecovery& slots, CloseProtocol& closing, observe::Counters& counters)
       : names_(names),
         operations_(operations),
         failures_(failures),
@@ -46,6 +47,7 @@ class MessageRouter final : public RejectionSink, public device::MessageMatcher 
         tagged_(tagged),
         retention_(retention),
         slots_(slots),
+        closing_(closing),
         counters_(counters) {}
 
   std::optional<device::MessagePlace> match(Rank source, std::span<const std::byte> first,
@@ -89,6 +91,7 @@ class MessageRouter final : public RejectionSink, public device::MessageMatcher 
   TaggedMessages& tagged_;
   Retention& retention_;
   SlotRecovery& slots_;
+  CloseProtocol& closing_;
   observe::Counters& counters_;
   ByEpoch<UnexpectedMessage> unexpected_;
   ByEpoch<UnexpectedData> unexpected_data_;

@@ -329,6 +329,21 @@ void TaggedMessages::end_call(std::unique_ptr<TaggedCall> call, const Status& st
   call->completion->end(status);
 }
 
+Status TaggedMessages::closed_without(const ClosedPeers& closed) const {
+  for (const auto& [number, one] : calls_) {
+    const TaggedCall& call = *one.call;
+    const bool any_source = call.peer == kNoRank;
+    // A receive from any source may get a message of each rank that has not closed.
+    if (any_source ? closed.count() + 1 < size_ : !closed.contains(call.peer)) continue;
+    return failure_of(
+        any_source ? std::vector<Rank>() : names_.in_job({call.peer}), Code::peer_failed,
+        "{} can never end, because {} closed the communicator: send a message for "
+        "each receive, and receive each message, before closing",
+        describe(call), any_source ? "all other ranks have" : names_.of(call.peer) + " has");
+  }
+  return {};
+}
+
 void TaggedMessages::release_memory() {
   for (auto& [number, call] : calls_) {
     if (call.call->kind != TaggedCall::Kind::send || call.key.key == 0) continue;

@@ -22,6 +22,7 @@
 #include "engine/core/operation.hpp"
 #include "engine/core/submission_queue.hpp"
 #include "engine/messages/message_sender.hpp"
+#include "engine/peers/closed_peers.hpp"
 #include "engine/peers/failure_coordinator.hpp"
 #include "engine/peers/peer_watch.hpp"
 #include "engine/peers/rank_names.hpp"
@@ -49,9 +50,11 @@ struct TaggedCall {
 class TaggedMessages {
  public:
   /// The referenced objects must outlive this one.
-  TaggedMessages(Rank me, device::Endpoint& endpoint, MessageSender& messages, PeerWatch& peers,
-                 FailureCoordinator& failures, const RankNames& names, observe::Counters& counters)
+  TaggedMessages(Rank me, std::uint32_t size, device::Endpoint& endpoint, MessageSender& messages,
+                 PeerWatch& peers, FailureCoordinator& failures, const RankNames& names,
+                 observe::Counters& counters)
       : me_(me),
+        size_(size),
         endpoint_(endpoint),
         messages_(messages),
         peers_(peers),
@@ -82,6 +85,9 @@ class TaggedMessages {
   /// Whether a completion with this work id is for `on_read`.
   static bool owns(std::uint64_t work_id) { return (work_id & kWorkBit) != 0; }
   void on_read(Instant now, const device::Completion& completion);
+  /// An error if a call needs a rank that has closed its communicator, which would never answer;
+  /// otherwise ok.
+  Status closed_without(const ClosedPeers& closed) const;
   /// Ends the registration of the callers' memory after a failure.
   void release_memory();
   /// Ends every call with an error that quotes `failed`.
@@ -152,6 +158,7 @@ class TaggedMessages {
   std::string describe(const TaggedCall& call) const;
 
   Rank me_;
+  std::uint32_t size_;
   device::Endpoint& endpoint_;
   MessageSender& messages_;
   PeerWatch& peers_;

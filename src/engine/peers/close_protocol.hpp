@@ -1,13 +1,18 @@
 // How a rank closes its communicator: it serves its peers until none can need a retained block or a
-// slot entry of this rank, and asks the peers for missing slot ACKs.
+// slot entry of this rank, and asks the peers for missing slot ACKs. Then it tells its peers that it
+// closes, and stays until they know: a peer whose last ACK got lost would wait for this rank.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
+#include "device/device.hpp"
 #include "engine/core/retention.hpp"
 #include "engine/exchange/slot_recovery.hpp"
+#include "engine/messages/message_sender.hpp"
+#include "engine/peers/closed_peers.hpp"
 #include "engine/peers/peer_watch.hpp"
+#include "protocol/codec/message.hpp"
 #include "tutti/units.hpp"
 
 namespace tutti::engine {
@@ -15,8 +20,16 @@ namespace tutti::engine {
 class CloseProtocol {
  public:
   /// The referenced objects must outlive this one.
-  CloseProtocol(std::uint32_t size, Retention& retention, SlotRecovery& slots, PeerWatch& peers)
-      : size_(size), retention_(retention), slots_(slots), peers_(peers) {}
+  CloseProtocol(Rank me, std::uint32_t size, device::Endpoint& endpoint, MessageSender& messages,
+                Retention& retention, SlotRecovery& slots, PeerWatch& peers, ClosedPeers& closed)
+      : me_(me),
+        size_(size),
+        endpoint_(endpoint),
+        messages_(messages),
+        retention_(retention),
+        slots_(slots),
+        peers_(peers),
+        closed_(closed) {}
 
   /// Begins to close: sends the delivery ACKs that peers wait for, and watches the ranks that may
   /// still need a block or an entry of this rank.
@@ -28,12 +41,25 @@ class CloseProtocol {
   std::vector<Rank> awaited(Rank me) const;
   /// Repeats the request for missing slot ACKs from time to time.
   void poll(Instant now);
+  /// Tells the peers that this rank needs nothing more. The messages also acknowledge all that the
+  /// peers have sent. `next_epoch`: the epoch of the first collective that this rank has not begun.
+  void announce(Instant now, std::uint32_t next_epoch);
+  /// Whether no peer needs this rank any more: each has acknowledged all that this rank has sent, or
+  /// has announced its own close and may have gone without an ACK.
+  bool may_leave() const;
+  /// Handles the announcement of a peer.
+  void on_announcement(Rank from, const protocol::Message& message);
+  bool has_closed(Rank peer) const { return closed_.contains(peer); }
 
  private:
+  Rank me_;
   std::uint32_t size_;
+  device::Endpoint& endpoint_;
+  MessageSender& messages_;
   Retention& retention_;
   SlotRecovery& slots_;
   PeerWatch& peers_;
+  ClosedPeers& closed_;
   bool begun_ = false;
   Instant request_at_ = kNever;  ///< time of the next request for slot ACKs; kNever: not closing
 };

@@ -117,9 +117,8 @@ void FailureCoordinator::on_notice(Rank from, const protocol::Message& notice) {
 
 Status FailureCoordinator::told_status(Rank from, Rank lost) const {
   if (culprit_ != kNoRank) {
-    return failure_of({culprit_}, Code::peer_failed,
-                      "rank {} of the job is lost, as reported by {}", index(culprit_),
-                      names_.of(from));
+    return failure_of({culprit_}, Code::peer_failed, "{} is lost, as reported by {}",
+                      names_.of_job(culprit_), names_.of(from));
   }
   if (undelivered_bytes_ == protocol::kGaveUp) {
     return failure_of(names_.in_job({lost}), Code::peer_failed,

@@ -6,13 +6,14 @@
 namespace tutti::engine {
 
 void PeerWatch::watch(Rank peer) {
-  if (peer == me_ || std::find(watched_.begin(), watched_.end(), peer) != watched_.end()) return;
+  if (peer == me_ || closed_.contains(peer)) return;
+  if (std::find(watched_.begin(), watched_.end(), peer) != watched_.end()) return;
   watched_.push_back(peer);
   endpoint_.watch(peer, true);
 }
 
 void PeerWatch::watch_all() {
-  if (watched_.size() + 1 == size_) return;
+  if (watched_.size() + closed_.count() + 1 >= size_) return;
   for (std::uint32_t r = 0; r < size_; ++r) watch(rank_of(r));
 }
 

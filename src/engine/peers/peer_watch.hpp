@@ -9,23 +9,26 @@
 #include <vector>
 
 #include "device/device.hpp"
+#include "engine/peers/closed_peers.hpp"
 #include "tutti/units.hpp"
 
 namespace tutti::engine {
 
 class PeerWatch {
  public:
-  /// `endpoint` must outlive this object. `path_test_interval`: time without progress before a path
+  /// `endpoint` and `closed` must outlive this object. `path_test_interval`: time without progress before a path
   /// test; 0: no test.
-  PeerWatch(Rank me, std::uint32_t size, device::Endpoint& endpoint, Nanoseconds path_test_interval)
+  PeerWatch(Rank me, std::uint32_t size, device::Endpoint& endpoint, const ClosedPeers& closed,
+            Nanoseconds path_test_interval)
       : me_(me),
         size_(size),
         endpoint_(endpoint),
+        closed_(closed),
         path_test_interval_(path_test_interval),
         path_test_at_(path_test_interval.count() > 0 ? Instant{} : kNever) {}
 
   /// Watches a peer until `unwatch` is called for it, or until `unwatch_all` is called because no
-  /// collective runs.
+  /// collective runs. A peer that has closed is not watched.
   void watch(Rank peer);
   void watch_all();
   /// Watches the ranks before and after this one.
@@ -46,6 +49,7 @@ class PeerWatch {
   Rank me_;
   std::uint32_t size_;
   device::Endpoint& endpoint_;
+  const ClosedPeers& closed_;
   std::vector<Rank> watched_;
   Nanoseconds path_test_interval_;
   Instant path_test_at_;

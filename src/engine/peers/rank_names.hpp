@@ -26,6 +26,11 @@ class RankNames {
     return fmt::format("rank {}", index(rank));
   }
 
+  /// The name of a rank of the job, which need not be in the communicator.
+  std::string of_job(Rank rank) const {
+    return members_.empty() ? of(rank) : fmt::format("rank {} of the job", index(rank));
+  }
+
   /// Converts ranks of the communicator to ranks of the job, for Status::ranks.
   std::vector<Rank> in_job(std::vector<Rank> ranks) const {
     for (Rank& rank : ranks) {

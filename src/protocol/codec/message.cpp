@@ -67,7 +67,8 @@ const char* to_string(MessageKind kind) {
                                            "delivered",
                                            "slot_nack",
                                            "slot_ack_request",
-                                           "slot_ack"};
+                                           "slot_ack",
+                                           "closing"};
   return kNames[static_cast<std::uint8_t>(kind)];
 }
 

@@ -54,11 +54,11 @@ enum class MessageKind : std::uint8_t {
   /// the entry over the reliable connection, as data of the collective with epoch e.
   slot_nack,
   slot_ack_request,  ///< asks which slot exchange the receiver has finished last
-  /// Slot ACK: the epoch is the last slot exchange that the sender has finished. The argument is 0
-  /// or, if the sender closes its communicator, has bit 0 set and in its upper half the epoch of
-  /// the first collective that the sender has not begun.
-  slot_ack,
-  last_kind = slot_ack,
+  slot_ack,          ///< slot ACK: the epoch is the last slot exchange that the sender has finished
+  /// The sender closes its communicator and needs nothing more. The epoch is as in a slot ACK, the
+  /// argument is the epoch of the first collective that the sender has not begun.
+  closing,
+  last_kind = closing,
 };
 
 /// Largest number of ranges in a message. It keeps messages short enough for the device to copy

@@ -17,27 +17,24 @@ namespace tutti::runtime {
 
 namespace {
 
-// Longest time for which a closing rank serves peers that have not acknowledged its last messages.
-constexpr Nanoseconds kCloseLinger{2'000'000'000};
 // Longest time for which a closing rank serves peers that have not acknowledged its notices of a
 // failure: twice the longest retransmission timeout.
 constexpr Nanoseconds kFailedLinger{100'000'000};
-// Longest time for which a closing rank waits for the ACKs of its announcement of the close.
-constexpr Nanoseconds kAnnouncementLinger{50'000'000};
 
 /// Polls once. An exception fails the communicator.
 void poll_context(engine::CommunicatorContext& context) {
   EnginePoller::run_contained(context, [&] { return context.poll(now()); });
 }
 
-/// Polls until every message of this rank has reached its peer, but no longer than `patience` and
-/// not beyond `deadline`.
+/// Polls until this rank may leave, but no longer than `patience` and not beyond `deadline`. After a
+/// failure only its notices are sent.
 void linger(engine::CommunicatorContext& context, Nanoseconds patience, Instant deadline) {
-  const Instant end = std::min(deadline, now() + patience);
-  const auto sent = [&] {
-    return !context.messages().has_deferred() && context.endpoint().quiet();
+  const Instant begin = now();
+  const auto end = [&] {
+    const bool failed = context.failures().settled();
+    return std::min(deadline, begin + (failed ? std::min(patience, kFailedLinger) : patience));
   };
-  while (!sent() && now() < end) {
+  while (!context.closing().may_leave() && now() < end()) {
     poll_context(context);
     wait_readable(context.endpoint());
   }
@@ -91,7 +88,9 @@ Status close_context(engine::CommunicatorContext& context, Instant deadline) {
   if (needed()) {
     end = guarded([&] { return unserved(context, context.closing().awaited(context.rank())); });
   }
-  linger(context, kCloseLinger, deadline);
+  const Nanoseconds patience = context.settings().close_linger;
+  // A call that is still under way gets this time to end.
+  if (context.busy()) linger(context, patience, deadline);
   EnginePoller::run_contained(context, [&] {
     // A call that is still under way is aborted: it may never end at a peer, because this rank
     // takes no further part.
@@ -99,14 +98,12 @@ Status close_context(engine::CommunicatorContext& context, Instant deadline) {
       context.failures().abort(
           "it closed its communicator while a call was under way: complete all calls first");
     } else {
-      context.slots().announce_close(now(), context.operations().next_epoch());
+      context.closing().announce(now(), context.operations().next_epoch());
     }
     return true;
   });
-  // The wait for the ACKs of the announcement is short, because a peer that closes at the same time
-  // sends no ACK.
   poll_context(context);
-  linger(context, kAnnouncementLinger, deadline);
+  linger(context, patience, deadline);
   return end;
 }
 

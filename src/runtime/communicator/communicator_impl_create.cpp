@@ -22,7 +22,7 @@
 #include "runtime/communicator/membership_check.hpp"
 #include "runtime/diagnostics/flight_dump.hpp"
 #include "runtime/diagnostics/rank_trace.hpp"
-#include "runtime/hierarchy/hierarchy_plan.hpp"
+#include "runtime/hierarchy/hierarchy_shape.hpp"
 #include "runtime/keys/key_agreement.hpp"
 #include "runtime/progress/clock.hpp"
 #include "runtime/progress/exception_status.hpp"
@@ -47,6 +47,7 @@ engine::Settings engine_settings(const CommunicatorOptions& options) {
   settings.always_barrier = options.always_barrier;
   settings.retain_bytes = options.retain_bytes;
   settings.path_test_interval = options.peer_timeout / 5;
+  settings.close_linger = std::min(settings.close_linger, options.peer_timeout * 2 / 3);
   return settings;
 }
 

@@ -1,0 +1,128 @@
+// Tests ranks that close their communicator while frames get lost or peers still wait for them.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "job.hpp"
+
+namespace tutti::scenario {
+namespace {
+
+constexpr std::uint32_t kRoot = 1;
+constexpr auto kLong = std::chrono::seconds(60);
+
+/// Loses the ACK frames from the root to rank 0. Other frames also acknowledge what rank 0 has sent.
+class LostAcks final : public device::FrameTap {
+ public:
+  unsigned copies(Rank from, Rank to, std::size_t bytes) override {
+    constexpr std::size_t kLongestAckBytes = 28;
+    if (index(from) != kRoot || index(to) != 0 || bytes > kLongestAckBytes) return 1;
+    ++lost_;
+    return 0;
+  }
+  int lost() const { return lost_; }
+
+ private:
+  std::atomic<int> lost_{0};
+};
+
+/// Loses every third frame at random.
+class LossyPath final : public device::FrameTap {
+ public:
+  unsigned copies(Rank, Rank, std::size_t) override {
+    thread_local std::minstd_rand random(std::random_device{}());
+    return random() % 3 == 0 ? 0 : 1;
+  }
+};
+
+/// Loses all frames between the ranks 0 and 1 once it is armed.
+class CutPath final : public device::FrameTap {
+ public:
+  unsigned copies(Rank from, Rank to, std::size_t) override {
+    return armed_ && index(from) < 2 && index(to) < 2 ? 0 : 1;
+  }
+  void arm() { armed_ = true; }
+
+ private:
+  std::atomic<bool> armed_{false};
+};
+
+JobSpec spec_of(std::uint32_t size, std::shared_ptr<device::FrameTap> tap) {
+  return {.size = size, .tap = std::move(tap), .options = small_chunks(), .close_together = false};
+}
+
+/// Gathers one block of each rank, by messages on connections.
+void gather(Member& member, std::size_t block_bytes) {
+  const Bytes own = pattern(block_bytes, member.rank());
+  Bytes all(member.rank() == kRoot ? block_bytes * member.size() : 0);
+  auto request =
+      member.communicator().gather(own, all, rank_of(kRoot), {.algorithm = Algorithm("binomial")});
+  ASSERT_TRUE(request.ok()) << request.status().to_string();
+  const Status status = request->wait();
+  EXPECT_TRUE(status.ok()) << "rank " << member.rank() << ": " << status.to_string();
+}
+
+TEST(Closing, PeerWhoseDataIsNotAcknowledged_completesItsCall) {
+  const auto acks = std::make_shared<LostAcks>();
+  JobSpec spec = spec_of(2, acks);
+  spec.options.peer_timeout = std::chrono::seconds(5);
+  // After the root has asked for the block of rank 0, it sends nothing to rank 0 except ACKs.
+  run_job(spec, [&](Member& member) { gather(member, 40'000); });
+  EXPECT_GT(acks->lost(), 0);
+}
+
+TEST(Closing, RanksThatCloseTogetherOnALossyPath_completeTheirCalls) {
+  for (int job = 0; job < 5; ++job) {
+    run_job(spec_of(4, std::make_shared<LossyPath>()), [&](Member& member) {
+      gather(member, 40'000);
+      const Status end = member.communicator().finalize(kLong);
+      EXPECT_TRUE(end.ok()) << "rank " << member.rank() << ": " << end.to_string();
+    });
+  }
+}
+
+TEST(Closing, MessageThatAClosedRankNeverSent_endsTheReceiveWithItsName) {
+  run_job(spec_of(2, nullptr), [&](Member& member) {
+    ASSERT_TRUE(member.communicator().barrier()->wait().ok());
+    if (member.rank() == kRoot) return;
+    Bytes buffer(10);
+    auto request = member.communicator().receive(buffer, rank_of(kRoot));
+    ASSERT_TRUE(request.ok()) << request.status().to_string();
+    const Status status = request->wait_for(kLong);
+    EXPECT_EQ(status.code(), Code::peer_failed) << status.to_string();
+    ASSERT_EQ(status.ranks().size(), 1u) << status.to_string();
+    EXPECT_EQ(status.ranks()[0], rank_of(kRoot));
+    EXPECT_NE(status.message().find("has closed the communicator"), std::string::npos)
+        << status.to_string();
+  });
+}
+
+TEST(Closing, PeerThatDoesNotAnswer_isNoFailureOfTheClose) {
+  const auto cut = std::make_shared<CutPath>();
+  JobSpec spec = spec_of(3, cut);
+  spec.options.peer_timeout = std::chrono::milliseconds(600);
+  spec.close_together = true;
+  std::atomic<bool> closed{false};
+  run_job(spec, [&](Member& member) {
+    gather(member, 100);
+    ASSERT_TRUE(member.communicator().barrier()->wait().ok());
+    if (member.rank() == 0) {
+      cut->arm();
+      const Status end = member.communicator().finalize(kLong);
+      EXPECT_TRUE(end.ok()) << end.to_string();
+      closed = true;
+      closed.notify_all();
+      return;
+    }
+    closed.wait(false);
+    const Status status = member.communicator().status();
+    EXPECT_TRUE(status.ok()) << "rank " << member.rank() << ": " << status.to_string();
+  });
+}
+
+}  // namespace
+}  // namespace tutti::scenario
