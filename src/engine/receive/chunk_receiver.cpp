@@ -66,8 +66,9 @@ bool ChunkReceiver::poll_team(Instant now) {
   }
   fold_counts();
   const std::vector<Arrival>& arrivals = team_->take_arrivals();
-  if (Operation* operation = operations_.find(team_->epoch()))
-    operation->on_arrivals(now, arrivals);
+  // A later collective may have begun since the workers placed the last chunks of an earlier one, so
+  // the arrivals go to all active collectives.
+  for (const auto& operation : operations_.active()) operation->on_arrivals(now, arrivals);
   return true;
 }
 
