@@ -102,6 +102,8 @@ TEST(WindowConfig, InvalidValueOfEachField_isRefused) {
   EXPECT_TRUE(check(WindowConfig{16384, 8, 4, 65536}).ok());
   EXPECT_FALSE(check(WindowConfig{.segment_bytes = 100}).ok());
   EXPECT_FALSE(check(WindowConfig{.slots = 0}).ok());
+  EXPECT_TRUE(check(WindowConfig{4096, 2, 1, 4096}).ok());
+  EXPECT_FALSE(check(WindowConfig{4096, 1, 1, 4096}).ok());
   EXPECT_FALSE(check(WindowConfig{.slots = 4, .pulses = 5}).ok());
   EXPECT_FALSE(check(WindowConfig{.group_bytes = 1}).ok());
   EXPECT_FALSE(check(WindowConfig{.slots = 4, .group_bytes = 1u << 20}).ok());

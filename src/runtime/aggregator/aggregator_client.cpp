@@ -9,8 +9,7 @@
 #include <utility>
 
 #include "base/error.hpp"
-#include "engine/aggregate/contribute_operation.hpp"
-#include "engine/multicast/multicast_operation.hpp"
+#include "engine/aggregate/aggregated_call.hpp"
 #include "reduction/reducer.hpp"
 #include "runtime/aggregator/aggregation_options.hpp"
 #include "runtime/aggregator/aggregation_plan.hpp"
@@ -350,25 +349,14 @@ void Aggregation::submit_part(Prepared& prepared, Side& side, std::size_t part, 
   call.elements = end - begin;
   engine::InNetworkBuffers buffers = prepared.buffers;
   buffers.part_offset_bytes = begin * element;
-  const bool all = call.kind == engine::InNetworkKind::allreduce;
   const std::span<std::byte> result =
       prepared.output.empty() ? prepared.output
                               : prepared.output.subspan(begin * element, call.elements * element);
-  if (!all) buffers.result = result;
-  engine::CommunicatorContext& context = side.state->context();
-  auto child =
-      std::make_unique<engine::ContributeOperation>(call, side.terms, buffers, prepared.reducer);
-  child->set_priority(prepared.priority);
-  prepared.gathered->add(*child, prepared.gathered);
-  progress_->submit(context, std::move(child), prepared.will_wait);
-  if (!all) return;
-  const engine::InNetworkPlan plan(call, size_, side.terms);
-  for (std::uint32_t group = 0; group < plan.groups(); ++group) {
-    auto broadcast = engine::MulticastOperation::broadcast(
-        result.subspan(plan.group_offset_bytes(group), plan.group_bytes(group)), rank_of(size_));
-    broadcast->set_priority(prepared.priority);
-    prepared.gathered->add(*broadcast, prepared.gathered);
-    progress_->submit(context, std::move(broadcast), prepared.will_wait);
+  for (auto& operation :
+       engine::aggregated_call(call, size_, side.terms, buffers, result, prepared.reducer)) {
+    operation->set_priority(prepared.priority);
+    prepared.gathered->add(*operation, prepared.gathered);
+    progress_->submit(side.state->context(), std::move(operation), prepared.will_wait);
   }
 }
 
