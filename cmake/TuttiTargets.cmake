@@ -58,7 +58,7 @@ function(tutti_layer name)
   # planted bugs of tests/swarm replace a source; builds with sanitizers plant none.
   set(separate "wire|sim_simulation|studies_.*")
   if(NOT TUTTI_SANITIZE)
-    string(APPEND separate "|protocol|device_.*|engine")
+    string(APPEND separate "|protocol|device_.*|hierarchy|engine")
   endif()
   if(TUTTI_UNITY AND NOT id MATCHES "^(${separate})$")
     set_target_properties(tutti_${id} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 16)

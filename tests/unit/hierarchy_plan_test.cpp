@@ -1,6 +1,6 @@
 // Tests plans of hierarchical collectives by carrying them out on plain memory in many orders. The
 // result at every rank must be right, whichever rank is slow.
-#include "runtime/hierarchy/hierarchy_plan.hpp"
+#include "hierarchy/hierarchy_plan.hpp"
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-namespace tutti::runtime {
+namespace tutti::hierarchy {
 namespace {
 
 using Bytes = std::vector<std::byte>;
@@ -268,18 +268,5 @@ TEST(HierarchyPlanWays, HostsOfTwoRanks_useNoHierarchyForLongCalls) {
   EXPECT_TRUE(better_by_hosts(call, {4, 2}));
 }
 
-TEST(HierarchyPlanWays, NameOfEachHierarchyShape_isParsed_andOtherTextIsRefused) {
-  for (const char* text : {"leaders", "leaders=3", "groups", "flat"}) {
-    const auto shape = HierarchyShape::parse(text);
-    ASSERT_TRUE(shape.ok()) << text;
-    EXPECT_EQ(shape->text(), text);
-  }
-  EXPECT_EQ(HierarchyShape::parse("leaders=1")->text(), "leaders");
-  for (const char* text : {"", "leader", "leaders=", "leaders=0", "leaders=-1", "leaders=2x",
-                           "leaders=99999999999", "Groups", "flat "}) {
-    EXPECT_FALSE(HierarchyShape::parse(text).ok()) << text;
-  }
-}
-
 }  // namespace
-}  // namespace tutti::runtime
+}  // namespace tutti::hierarchy

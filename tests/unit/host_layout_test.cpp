@@ -1,21 +1,17 @@
 // Tests which ranks count as ranks of one host.
 #include <gtest/gtest.h>
 
-#include "runtime/hierarchy/host_layout.hpp"
+#include "hierarchy/host_layout.hpp"
 
-namespace tutti::runtime {
+namespace tutti::hierarchy {
 namespace {
 
 /// The hosts of the ranks, from a text with one character per rank that names the rank's host.
-std::vector<PeerOptions> ranks_on(const std::string& hosts) {
-  std::vector<PeerOptions> greetings;
-  for (const char host : hosts) {
-    PeerOptions one;
-    one.network = std::string("network of ") + host;
-    one.memory = std::string("memory of ") + host;
-    greetings.push_back(one);
-  }
-  return greetings;
+std::vector<HostIdentity> ranks_on(const std::string& hosts) {
+  std::vector<HostIdentity> ranks;
+  for (const char host : hosts)
+    ranks.push_back({std::string("network of ") + host, std::string("memory of ") + host});
+  return ranks;
 }
 
 TEST(HostLayout, HostsWithEqualNumbersOfConsecutiveRanks_areRecognised) {
@@ -46,10 +42,10 @@ TEST(HostLayout, Host_isDividedOnlyIntoEqualPartsOfTwoOrMoreRanks) {
 }
 
 TEST(HostLayout, RanksOfAHost_withoutSharedMemory_formNoHierarchy) {
-  auto greetings = ranks_on("aabb");
-  greetings[1].memory = "another user's";
-  EXPECT_FALSE(HostLayout::of(greetings).hierarchical());
+  auto ranks = ranks_on("aabb");
+  ranks[1].memory = "another user's";
+  EXPECT_FALSE(HostLayout::of(ranks).hierarchical());
 }
 
 }  // namespace
-}  // namespace tutti::runtime
+}  // namespace tutti::hierarchy

@@ -1,7 +1,6 @@
 #include "runtime/hierarchy/hierarchy.hpp"
 
 #include <map>
-#include <optional>
 
 #include "base/error.hpp"
 #include "observe/counters.hpp"
@@ -14,6 +13,9 @@
 #include "runtime/routes/route_names.hpp"
 
 namespace tutti::runtime {
+
+using hierarchy::HierarchyStage;
+using hierarchy::HostLayout;
 
 namespace {
 
@@ -112,7 +114,7 @@ CallRoute::CounterList Hierarchy::counters() const {
 // ---- calls --------------------------------------------------------------------------------------
 
 bool Hierarchy::serves(const CollectiveCall& call) const {
-  if (!goes_by_hosts(call.collective)) return false;
+  if (!hierarchy::goes_by_hosts(call.collective)) return false;
   if (call.options.algorithm == kHierarchical) return true;
   return by_choice_ && call.options.algorithm == Algorithm::automatic &&
          better_by_hosts(call, layout_);
@@ -124,11 +126,9 @@ Result<std::string> Hierarchy::algorithm_of(const CollectiveCall&) {
 
 CallRoute::Outcome Hierarchy::start(const CollectiveCall& call) {
   if (Status fits = check_call(call, rank_, layout_.ranks()); !fits) return fits;
-  auto job = std::make_shared<Job>();
-  for (HierarchyStage& stage : stages_by_hosts(call, layout_, groups_, rank_)) {
-    job->stages.push_back({std::move(stage)});
-  }
-  job->completion->chunks_total = job->stages.size();
+  const auto job = std::make_shared<Job>(
+      Job{.call = hierarchy::HierarchicalCall(stages_by_hosts(call, layout_, groups_, rank_))});
+  job->completion->chunks_total = job->call.stages();
   calls_.fetch_add(1, std::memory_order_relaxed);
   bool first = false;
   {
@@ -143,35 +143,21 @@ CallRoute::Outcome Hierarchy::start(const CollectiveCall& call) {
   return job->completion;
 }
 
-std::size_t Hierarchy::Job::ready() const {
-  constexpr std::size_t kNone = HierarchyStage::kNone;
-  if (!status.ok()) return kNone;
-  std::optional<HierarchySide> held;  // side communicator whose next stage cannot begin yet
-  for (std::size_t i = 0; i < stages.size(); ++i) {
-    const Stage& stage = stages[i];
-    if (stage.begun || stage.plan.side == held) continue;
-    if (stage.plan.after == kNone || stages[stage.plan.after].ended) return i;
-    if (held) break;
-    held = stage.plan.side;
-  }
-  return kNone;
-}
-
 void Hierarchy::run(const std::shared_ptr<Job>& job) { advance(job, std::unique_lock(mutex_)); }
 
 /// Begins every stage that may begin now, and ends the call after its last stage.
 void Hierarchy::advance(const std::shared_ptr<Job>& job, std::unique_lock<std::mutex> lock) {
   if (job->advancing) return;
   job->advancing = true;
-  for (std::size_t stage = job->ready(); stage != HierarchyStage::kNone; stage = job->ready()) {
-    job->stages[stage].begun = true;
-    ++job->begun;
+  for (std::size_t stage = job->call.ready(); stage != HierarchyStage::kNone;
+       stage = job->call.ready()) {
+    job->call.begin(stage);
     lock.unlock();
     begin_contained(job, stage);
     lock.lock();
   }
   job->advancing = false;
-  if (!job->over()) return;
+  if (!job->call.over()) return;
   lock.unlock();
   // Only the owner of the engine may call finish(). This thread is perhaps not the owner: a stage
   // that it began may have ended at once.
@@ -190,8 +176,8 @@ void Hierarchy::begin_contained(const std::shared_ptr<Job>& job, std::size_t sta
 }
 
 void Hierarchy::begin(const std::shared_ptr<Job>& job, std::size_t stage) {
-  const HierarchyStage& plan = job->stages[stage].plan;
-  CommunicatorImpl& side = side_of(job->stages[stage]);
+  const HierarchyStage& plan = job->call.stage(stage);
+  CommunicatorImpl& side = side_of(plan);
   CollectiveCall call = plan.call;
   call.sizes_bytes = plan.sizes;
   call.offsets_bytes = plan.offsets;
@@ -217,12 +203,10 @@ void Hierarchy::begin(const std::shared_ptr<Job>& job, std::size_t stage) {
 
 void Hierarchy::on_stage_end(const std::shared_ptr<Job>& job, std::size_t stage,
                              const Status& status) {
-  if (!status.ok()) give_up(culprit_of(side_of(job->stages[stage])), status.message());
+  if (!status.ok()) give_up(culprit_of(job->call.stage(stage)), status.message());
   std::unique_lock lock(mutex_);
-  job->stages[stage].ended = true;
-  ++job->ended;
-  job->completion->chunks_present = job->ended;
-  if (job->status.ok()) job->status = status;
+  job->call.end(stage, status);
+  job->completion->chunks_present = job->call.ended();
   if (failed_.ok()) failed_ = status;
   advance(job, std::move(lock));
 }
@@ -234,7 +218,7 @@ void Hierarchy::finish(const std::shared_ptr<Job>& job) {
     jobs_.pop_front();
     if (!jobs_.empty()) next = jobs_.front();
   }
-  job->completion->end(job->status);
+  job->completion->end(job->call.status());
   if (next) run(next);
 }
 
@@ -273,15 +257,11 @@ Status Hierarchy::close(Instant deadline) {
   return first;
 }
 
-/// The rank, as numbered in the job, whose loss ended the side communicator `failed`; kNoRank if
-/// the communicator failed for another reason.
-Rank Hierarchy::culprit_of(CommunicatorImpl& failed) const {
-  const engine::CommunicatorContext& context = failed.context();
-  if (context.failures().culprit() != kNoRank || context.failures().lost() == kNoRank)
-    return context.failures().culprit();
-  const std::uint32_t lost = index(context.failures().lost());
-  return &failed == host_.get() ? layout_.rank_at(layout_.host_of(rank_), lost)
-                                : layout_.rank_at(lost, layout_.place_of(rank_));
+/// The rank, as numbered in the job, whose loss ended the side communicator of the stage `failed`;
+/// kNoRank if the communicator failed for another reason.
+Rank Hierarchy::culprit_of(const HierarchyStage& failed) const {
+  const engine::FailureCoordinator& failures = side_of(failed).context().failures();
+  return culprit_in_job(layout_, rank_, failed.side, failures.culprit(), failures.lost());
 }
 
 // The ranks on other hosts may not notice the loss of a rank. This rank therefore aborts both side

@@ -1,4 +1,4 @@
-// The route through the leaders of hosts. It carries out the plans of hierarchy_plan.hpp on a
+// The route through the leaders of hosts. It carries out the plans of `hierarchy` on a
 // rank's two side communicators: the host side with the ranks of its host, and the across side with
 // the ranks of equal local rank on all hosts.
 //
@@ -18,9 +18,9 @@
 
 #include "crypto/secret.hpp"
 #include "engine/core/operation.hpp"
+#include "hierarchy/hierarchical_call.hpp"
+#include "hierarchy/host_layout.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
-#include "runtime/hierarchy/hierarchy_plan.hpp"
-#include "runtime/hierarchy/host_layout.hpp"
 #include "runtime/routes/call_route.hpp"
 #include "tutti/collective.hpp"
 #include "tutti/options.hpp"
@@ -39,13 +39,13 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   /// to the ranks of the job.
   static Result<std::shared_ptr<Hierarchy>> create(Bootstrap& bootstrap,
                                                    const CommunicatorOptions& options,
-                                                   const HostLayout& layout, bool groups,
+                                                   const hierarchy::HostLayout& layout, bool groups,
                                                    bool by_choice,
                                                    std::shared_ptr<Progress> progress,
                                                    std::uint16_t number, const crypto::Secret& key);
   /// How many communicator numbers the side communicators need: one that the communicators of all
   /// hosts share, and one for each communicator across the hosts.
-  static std::uint32_t numbers(const HostLayout& layout, bool groups) {
+  static std::uint32_t numbers(const hierarchy::HostLayout& layout, bool groups) {
     return 1 + (groups ? layout.ranks_per_host : 1);
   }
   ~Hierarchy() override;
@@ -68,30 +68,16 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   CounterList counters() const override;
 
  private:
-  struct Stage {
-    HierarchyStage plan;
-    bool begun = false;
-    bool ended = false;
-  };
-  /// One call as a list of stages. Each side communicator begins its stages in the order of the
-  /// list.
+  /// One call under way.
   struct Job {
-    std::vector<Stage> stages;
-    std::size_t begun = 0;
-    std::size_t ended = 0;
+    hierarchy::HierarchicalCall call;
     /// True while a thread begins stages. A second thread must not begin stages at the same time,
     /// because their order could then be wrong.
     bool advancing = false;
-    /// Status of the first stage that failed; no stage begins after a failure.
-    Status status;
     std::shared_ptr<engine::Completion> completion = std::make_shared<engine::Completion>();
-
-    /// The number of the next stage that may begin; kNone if none may begin now.
-    std::size_t ready() const;
-    bool over() const { return ended == begun && (begun == stages.size() || !status.ok()); }
   };
 
-  Hierarchy(const HostLayout& layout, bool groups, bool by_choice, Rank rank,
+  Hierarchy(const hierarchy::HostLayout& layout, bool groups, bool by_choice, Rank rank,
             std::shared_ptr<Progress> progress)
       : layout_(layout),
         groups_(groups),
@@ -101,8 +87,8 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
 
   Status open(Bootstrap& bootstrap, const CommunicatorOptions& options, std::uint16_t number,
               const crypto::Secret& key);
-  CommunicatorImpl& side_of(const Stage& stage) const {
-    return stage.plan.side == HierarchySide::host ? *host_ : *across_;
+  CommunicatorImpl& side_of(const hierarchy::HierarchyStage& stage) const {
+    return stage.side == hierarchy::HierarchySide::host ? *host_ : *across_;
   }
   void run(const std::shared_ptr<Job>& job);
   void advance(const std::shared_ptr<Job>& job, std::unique_lock<std::mutex> lock);
@@ -111,10 +97,10 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   void on_stage_end(const std::shared_ptr<Job>& job, std::size_t stage, const Status& status);
   /// Ends a call and runs the next call. Only the owner of the engine may call this function.
   void finish(const std::shared_ptr<Job>& job);
-  Rank culprit_of(CommunicatorImpl& failed) const;
+  Rank culprit_of(const hierarchy::HierarchyStage& failed) const;
   void give_up(Rank culprit, const std::string& reason);
 
-  HostLayout layout_;
+  hierarchy::HostLayout layout_;
   bool groups_;
   bool by_choice_;
   Rank rank_;

@@ -3,11 +3,15 @@
 #include <utility>
 
 #include "base/error.hpp"
+#include "hierarchy/host_layout.hpp"
 #include "runtime/aggregator/aggregation_plan.hpp"
 #include "runtime/aggregator/aggregator_client.hpp"
 #include "runtime/hierarchy/hierarchy.hpp"
+#include "runtime/hierarchy/hierarchy_shape.hpp"
 
 namespace tutti::runtime {
+
+using hierarchy::HostLayout;
 
 namespace {
 
@@ -18,6 +22,12 @@ constexpr std::uint32_t kFirstHostNumber = 0x4000;
 constexpr std::uint32_t kLastHostNumber = 0x7fff;
 constexpr std::uint32_t kFirstAggregatorNumber = 0x8000;
 
+HostLayout layout_of(const std::vector<PeerOptions>& peers) {
+  std::vector<hierarchy::HostIdentity> hosts;
+  for (const PeerOptions& one : peers) hosts.push_back({one.network, one.memory});
+  return HostLayout::of(hosts);
+}
+
 }  // namespace
 
 Status join_hosts(CommunicatorImpl& communicator, Bootstrap& bootstrap,
@@ -25,7 +35,7 @@ Status join_hosts(CommunicatorImpl& communicator, Bootstrap& bootstrap,
   const std::vector<PeerOptions>& peers = communicator.peers();
   const auto shape = HierarchyShape::parse(peers.front().hierarchy);
   if (!shape) return shape.status();
-  const HostLayout hosts = HostLayout::of(peers);
+  const HostLayout hosts = layout_of(peers);
   const bool chosen_freely = !options.device && peers.front().device == "auto";
   if (!chosen_freely || !hosts.hierarchical() || shape->flat) return {};
   HostLayout layout = hosts.divided(shape->leaders_per_host);

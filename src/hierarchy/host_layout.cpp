@@ -1,26 +1,25 @@
-#include "runtime/hierarchy/host_layout.hpp"
+#include "hierarchy/host_layout.hpp"
 
-namespace tutti::runtime {
+namespace tutti::hierarchy {
 
-HostLayout HostLayout::of(const std::vector<PeerOptions>& greetings) {
+HostLayout HostLayout::of(std::span<const HostIdentity> ranks) {
   const auto same_host = [&](std::size_t a, std::size_t b) {
-    return greetings[a].network == greetings[b].network &&
-           greetings[a].memory == greetings[b].memory;
+    return ranks[a].network == ranks[b].network && ranks[a].memory == ranks[b].memory;
   };
   HostLayout layout;
   std::size_t length = 1;
-  while (length < greetings.size() && same_host(0, length)) ++length;
-  if (greetings.size() % length != 0) return {};
-  for (std::size_t r = 0; r < greetings.size(); ++r) {
+  while (length < ranks.size() && same_host(0, length)) ++length;
+  if (ranks.size() % length != 0) return {};
+  for (std::size_t r = 0; r < ranks.size(); ++r) {
     const std::size_t first = r / length * length;
     if (!same_host(first, r)) return {};
     // If the ranks of one host form two runs, these must not count as two hosts, so the result is a
     // layout without hierarchy.
-    for (std::size_t other = first + length; other < greetings.size(); other += length) {
-      if (greetings[first].network == greetings[other].network) return {};
+    for (std::size_t other = first + length; other < ranks.size(); other += length) {
+      if (ranks[first].network == ranks[other].network) return {};
     }
   }
-  layout.hosts = static_cast<std::uint32_t>(greetings.size() / length);
+  layout.hosts = static_cast<std::uint32_t>(ranks.size() / length);
   layout.ranks_per_host = static_cast<std::uint32_t>(length);
   return layout;
 }
@@ -42,4 +41,4 @@ std::vector<Rank> HostLayout::ranks_of_place(std::uint32_t place) const {
   return ranks;
 }
 
-}  // namespace tutti::runtime
+}  // namespace tutti::hierarchy

@@ -11,36 +11,23 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
-#include <string_view>
 #include <vector>
 
-#include "runtime/hierarchy/host_layout.hpp"
+#include "hierarchy/host_layout.hpp"
 #include "tutti/collective.hpp"
-#include "tutti/options.hpp"
-#include "tutti/status.hpp"
+#include "tutti/units.hpp"
 
-namespace tutti::runtime {
-
-/// The form of the hierarchy, as the text of CommunicatorOptions::hierarchy describes it.
-struct HierarchyShape {
-  bool flat = false;  ///< true: no hierarchy and no side communicators
-  /// Number of leaders of a host. Each leader leads an equal part of the host's ranks.
-  std::uint32_t leaders_per_host = 1;
-  bool groups = false;  ///< true: each rank exchanges its own long Allgather blocks
-
-  static Result<HierarchyShape> parse(std::string_view text);
-  /// The hierarchy's form as text that `parse` reads.
-  std::string text() const;
-  /// The form that the options name, else the form that TUTTI_HIERARCHY names, else one leader a
-  /// host.
-  static Result<HierarchyShape> wanted(const CommunicatorOptions& options);
-};
+namespace tutti::hierarchy {
 
 enum class HierarchySide : std::uint8_t {
   host,    ///< ranks of this host, in the order of local ranks
   across,  ///< ranks of equal local rank, in the order of hosts
 };
+
+/// The rank of the job that is at fault if a side communicator of rank `me` has failed: `culprit` if
+/// the failure names a rank of the job, else the rank `lost` of the side communicator; kNoRank if
+/// neither is known.
+Rank culprit_in_job(const HostLayout& layout, Rank me, HierarchySide side, Rank culprit, Rank lost);
 
 /// One stage of a plan: a call on a side communicator.
 struct HierarchyStage {
@@ -64,4 +51,4 @@ bool better_by_hosts(const CollectiveCall& call, const HostLayout& layout);
 std::vector<HierarchyStage> stages_by_hosts(const CollectiveCall& call, const HostLayout& layout,
                                             bool groups, Rank rank);
 
-}  // namespace tutti::runtime
+}  // namespace tutti::hierarchy

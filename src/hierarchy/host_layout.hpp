@@ -2,12 +2,20 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
 #include <vector>
 
-#include "runtime/communicator/greeting.hpp"
 #include "tutti/units.hpp"
 
-namespace tutti::runtime {
+namespace tutti::hierarchy {
+
+/// The host of one rank. Ranks of one host have the same `network`; they can share memory if they
+/// also have the same `memory`.
+struct HostIdentity {
+  std::string network;
+  std::string memory;
+};
 
 /// A partition of all ranks into runs of equal length. Each run has the ranks of one host, or of
 /// one part of a host if hosts are divided; such a part counts as a host.
@@ -16,11 +24,11 @@ struct HostLayout {
   std::uint32_t ranks_per_host = 1;
   std::uint32_t parts = 1;  ///< number of parts into which each real host is divided
 
-  /// The layout of the ranks whose peer options `greetings` contains. If the ranks of a host are
-  /// not consecutive, if hosts have different numbers of ranks, or if the ranks of a host cannot
-  /// share memory, the result is a layout of one host with one rank, which means that there is no
+  /// The layout of ranks with these hosts, in rank order. If the ranks of a host are not
+  /// consecutive, if hosts have different numbers of ranks, or if the ranks of a host cannot share
+  /// memory, the result is a layout of one host with one rank, which means that there is no
   /// hierarchy.
-  static HostLayout of(const std::vector<PeerOptions>& greetings);
+  static HostLayout of(std::span<const HostIdentity> ranks);
 
   bool hierarchical() const { return hosts > 1 && ranks_per_host > 1; }
   /// The layout with each host divided into `into` parts, which count as hosts. If a part would
@@ -39,4 +47,4 @@ struct HostLayout {
   std::vector<Rank> ranks_of_place(std::uint32_t place) const;
 };
 
-}  // namespace tutti::runtime
+}  // namespace tutti::hierarchy

@@ -1,14 +1,9 @@
-#include "runtime/hierarchy/hierarchy_plan.hpp"
+#include "hierarchy/hierarchy_plan.hpp"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
-#include "base/error.hpp"
-#include "base/number.hpp"
-#include "runtime/communicator/option_lookup.hpp"
-
-namespace tutti::runtime {
+namespace tutti::hierarchy {
 
 namespace {
 
@@ -24,7 +19,7 @@ constexpr std::size_t kMaxSegments = 16;
 constexpr std::size_t kFineSegmentBytes = 64 * 1024;
 // An Allgather is cut into segments if all blocks of a host together have at least this size.
 constexpr std::size_t kLongRegionBytes = 1024 * 1024;
-// Smallest block for which an Allgather uses groups (HierarchyShape::groups), if they are enabled.
+// Smallest block for which an Allgather uses groups , if groups are enabled.
 constexpr std::size_t kLongBlockBytes = 64 * 1024;
 
 // Longest message for which the hierarchy is used if every host has two ranks. With two ranks a
@@ -234,33 +229,11 @@ Stages Planner::allgather_by_groups() const {
 
 }  // namespace
 
-Result<HierarchyShape> HierarchyShape::parse(std::string_view text) {
-  constexpr std::string_view kLeaders = "leaders=";
-  if (text == "flat") return HierarchyShape{.flat = true};
-  if (text == "groups") return HierarchyShape{.groups = true};
-  if (text == "leaders") return HierarchyShape{};
-  if (text.starts_with(kLeaders)) {
-    text.remove_prefix(kLeaders.size());
-    const auto leaders = whole_number<std::uint32_t>(text);
-    if (leaders.value_or(0) > 0) return HierarchyShape{.leaders_per_host = *leaders};
-  }
-  return failure(Code::invalid_argument, "use leaders, leaders=N, groups or flat");
-}
-
-std::string HierarchyShape::text() const {
-  if (flat) return "flat";
-  if (groups) return "groups";
-  return leaders_per_host == 1 ? "leaders" : fmt::format("leaders={}", leaders_per_host);
-}
-
-Result<HierarchyShape> HierarchyShape::wanted(const CommunicatorOptions& options) {
-  std::string source;
-  const std::string text =
-      asked_for(options.hierarchy, "the option hierarchy", "TUTTI_HIERARCHY", source);
-  if (text.empty()) return HierarchyShape{};
-  auto shape = parse(text);
-  if (shape) return shape;
-  return failure(shape.status().code(), "{} is \"{}\": {}", source, text, shape.status().message());
+Rank culprit_in_job(const HostLayout& layout, Rank me, HierarchySide side, Rank culprit,
+                    Rank lost) {
+  if (culprit != kNoRank || lost == kNoRank) return culprit;
+  return side == HierarchySide::host ? layout.rank_at(layout.host_of(me), index(lost))
+                                     : layout.rank_at(index(lost), layout.place_of(me));
 }
 
 bool goes_by_hosts(Collective collective) {
@@ -283,4 +256,4 @@ std::vector<HierarchyStage> stages_by_hosts(const CollectiveCall& call, const Ho
   return planner.allgather();
 }
 
-}  // namespace tutti::runtime
+}  // namespace tutti::hierarchy

@@ -1,0 +1,28 @@
+// The form of a communicator's hierarchy, as its options name it.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "tutti/options.hpp"
+#include "tutti/status.hpp"
+
+namespace tutti::runtime {
+
+/// The form of the hierarchy, as the text of CommunicatorOptions::hierarchy describes it.
+struct HierarchyShape {
+  bool flat = false;  ///< true: no hierarchy and no side communicators
+  /// Number of leaders of a host. Each leader leads an equal part of the host's ranks.
+  std::uint32_t leaders_per_host = 1;
+  bool groups = false;  ///< true: each rank exchanges its own long Allgather blocks
+
+  static Result<HierarchyShape> parse(std::string_view text);
+  /// The hierarchy's form as text that `parse` reads.
+  std::string text() const;
+  /// The form that the options name, else the form that TUTTI_HIERARCHY names, else one leader a
+  /// host.
+  static Result<HierarchyShape> wanted(const CommunicatorOptions& options);
+};
+
+}  // namespace tutti::runtime
