@@ -100,7 +100,9 @@ Status SimEndpoint::post(Instant now, const WorkRequest& request) {
 Instant SimEndpoint::next_chunk() const {
   Instant visible = kNever;
   for (const auto& group : groups_) {
-    if (may_wake(group->subgroup())) visible = std::min(visible, group->next_visible());
+    const bool of_slots = group->subgroup() == subgroup_count();
+    const bool wakes = of_slots ? slot_exchange_->waits() : !workers_receive_;
+    if (wakes) visible = std::min(visible, group->next_visible());
   }
   return visible;
 }
@@ -146,8 +148,10 @@ bool SimEndpoint::transmit(std::uint32_t queue) {
 void SimEndpoint::on_chunk(std::uint32_t subgroup, const StagedChunk& chunk) {
   if (port_.dead()) {
     nic_.payloads->release(chunk.payload);
-  } else if (groups_[subgroup]->arrive(chunk) && may_wake(subgroup)) {
-    port_.wake(chunk.visible, true);
+  } else if (groups_[subgroup]->arrive(chunk)) {
+    // Entries of a slot exchange wake the host only while this rank takes part in a slot exchange.
+    const bool of_slots = subgroup == subgroup_count();
+    if (!of_slots || slot_exchange_->waits()) port_.wake(chunk.visible, true);
   }
 }
 

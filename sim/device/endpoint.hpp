@@ -43,6 +43,10 @@ class SimEndpoint final : public Endpoint {
   }
   SlotExchange* slot_exchange() override { return slot_exchange_.get(); }
   MulticastQueuePair& multicast(std::uint32_t subgroup) override { return *groups_[subgroup]; }
+  Status use_receive_workers(bool on) override {
+    workers_receive_ = on;
+    return {};
+  }
   Result<MemoryKey> register_memory(std::span<std::byte> memory) override {
     return connections_->register_memory(memory);
   }
@@ -75,7 +79,7 @@ class SimEndpoint final : public Endpoint {
   std::uint32_t host() const { return port_.host(); }
   std::uint32_t communicator() const { return communicator_; }
   /// The instant from which the worker can see the first queued completion, or the first staged
-  /// chunk; kNever if there is none.
+  /// chunk; kNever if there is none. Chunks that receive workers take do not count.
   Instant next_completion() const { return connections_->next_visible(); }
   Instant next_chunk() const;
 
@@ -98,12 +102,6 @@ class SimEndpoint final : public Endpoint {
   void kill();
 
  private:
-  /// Whether chunks of this queue pair may wake the host. Entries of a slot exchange may do so only
-  /// while this rank takes part in a slot exchange.
-  bool may_wake(std::uint32_t subgroup) const {
-    return subgroup < subgroup_count() || slot_exchange_->waits();
-  }
-
   Rank rank_;
   std::uint32_t size_;
   std::uint32_t communicator_;
@@ -113,6 +111,7 @@ class SimEndpoint final : public Endpoint {
   NicShared nic_;
   /// Queue pairs of the subgroups; the last one is that of the slot exchange, if there is one.
   std::vector<std::unique_ptr<SimMulticastQueuePair>> groups_;
+  bool workers_receive_ = false;  ///< whether receive workers take the chunks of the subgroups
   /// Null if the endpoint has no slot exchange.
   std::unique_ptr<slots::DatagramSlotExchange> slot_exchange_;
   std::unique_ptr<Connections> connections_;

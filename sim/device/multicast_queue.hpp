@@ -53,6 +53,7 @@ class SimMulticastQueuePair final : public MulticastQueuePair {
   std::size_t poll(std::span<ReceivedChunk> chunks) override;
   bool copy_and_verify(const ReceivedChunk& chunk, std::byte* destination) override;
   void release() override;
+  Instant next_arrival(Instant /*now*/) override { return next_visible(); }
   Status post_probe(std::uint32_t attempt, std::uint32_t bytes) override;
 
   std::uint32_t subgroup() const { return subgroup_; }

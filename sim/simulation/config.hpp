@@ -4,9 +4,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "device/frame_tap.hpp"
+#include "engine/aggregate/window_plan.hpp"
 #include "engine/core/settings.hpp"
 #include "sim/device/group_faults.hpp"
 #include "sim/device/nic_settings.hpp"
@@ -15,6 +17,7 @@
 #include "sim/fabric/fabric.hpp"
 #include "sim/fabric/topology.hpp"
 #include "sim/fault/fault_plan.hpp"
+#include "sim/uc/fragment_queue_pair.hpp"
 #include "tutti/units.hpp"
 
 namespace tutti::observe {
@@ -42,11 +45,15 @@ enum class CollectiveKind : std::uint8_t {
   slot_allgather,
   slot_broadcast,
   slot_barrier,
+  leave,  ///< the ranks tell their aggregator that they make no further calls
 };
-constexpr bool uses_slots(CollectiveKind kind) { return kind >= CollectiveKind::slot_allgather; }
-constexpr bool is_barrier(CollectiveKind kind) {
+constexpr bool uses_slots(CollectiveKind kind) {
+  return kind >= CollectiveKind::slot_allgather && kind <= CollectiveKind::slot_barrier;
+}
+/// Whether a collective moves no data.
+constexpr bool moves_no_data(CollectiveKind kind) {
   return kind == CollectiveKind::barrier || kind == CollectiveKind::counter_barrier ||
-         kind == CollectiveKind::slot_barrier;
+         kind == CollectiveKind::slot_barrier || kind == CollectiveKind::leave;
 }
 /// Whether the result of a collective must be computed for each rank from what all ranks send,
 /// because not every rank receives all sent blocks unchanged. Such collectives need simulations
@@ -92,6 +99,16 @@ struct CommunicatorSpec {
   device::sim::NicSettings nic{};
   Nanoseconds peer_timeout{3'000'000'000};
   std::uint32_t max_connections = 0;  ///< EndpointOptions::max_connections; software only
+  /// Number of ranks of a group that counts as a host in hierarchical collectives; 0: no hierarchy.
+  std::uint32_t ranks_per_host = 0;
+  /// In a side communicator, the ranks' numbers in its communicator; otherwise empty.
+  std::vector<Rank> members{};
+  /// Sizes of UC messages; empty: UD multicast.
+  std::optional<device::sim::FragmentShape> uc{};
+  std::uint32_t receive_workers = 0;  ///< receive workers of each rank; at most one per subgroup
+  /// Window of the aggregator, which is the last rank and serves the reductions that the other ranks
+  /// call; empty: no aggregator.
+  std::optional<engine::WindowConfig> aggregator{};
   device::fault::FaultPlan faults{};  ///< faults that are injected into the communicator
   /// Frame tap that replaces the tap of `faults`; may be null.
   std::shared_ptr<device::FrameTap> tap{};

@@ -8,8 +8,8 @@
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "engine/core/communicator_context.hpp"
-#include "sim/simulation/collective_run.hpp"
 #include "sim/simulation/model_check_network.hpp"
+#include "sim/simulation/ranks/collective_run.hpp"
 
 namespace tutti::simulation {
 

@@ -75,6 +75,9 @@ struct ScenarioCommunicator {
   Nanoseconds peer_timeout{200'000'000};
   std::uint32_t max_connections = 0;  ///< 0: no limit
   bool big_endian = false;            ///< NicSettings::big_endian_atomics
+  /// Number of window slots that the last rank, an aggregator, has for each other rank; 0: no
+  /// aggregator. The other ranks then run reductions only.
+  std::uint32_t aggregator_slots = 0;
   std::uint32_t submitted_ahead = 1;
   Nanoseconds skew{0};
   Nanoseconds compute{0};
@@ -96,6 +99,13 @@ struct Scenario {
   bool host_serviced = false;
   bool carry_bytes = true;
   std::uint32_t send_queue_chunks = 256;
+  /// Number of consecutive ranks that count as a host in hierarchical collectives; 0: no hierarchy.
+  /// Communicators that cannot be divided into such hosts have no hierarchy.
+  std::uint32_t ranks_per_host = 0;
+  /// Largest number of fragments of a UC message, each with the bytes of a chunk; 0: UD multicast.
+  std::uint32_t uc_fragments = 0;
+  /// Number of receive workers of each rank, but at most one for each subgroup.
+  std::uint32_t receive_workers = 0;
   /// Loss probability on every link until `healed`, in parts per million.
   std::uint32_t loss_ppm = 0;
   HostModel host{};
@@ -115,6 +125,12 @@ struct Scenario {
   /// Parses a scenario. Error (invalid_argument): names the wrong line and the accepted forms.
   static Result<Scenario> parse(std::string_view text);
 };
+
+/// Whether a communicator of a scenario has a hierarchy.
+inline bool has_hierarchy(const Scenario& scenario, const ScenarioCommunicator& one) {
+  const std::uint32_t each = scenario.ranks_per_host;
+  return each >= 2 && one.ranks > each && one.ranks % each == 0 && one.aggregator_slots == 0;
+}
 
 /// Builds the network of a scenario.
 Result<sim::Topology> make_topology(const TopologySpec& place);

@@ -97,7 +97,7 @@ CommunicatorSpec ScenarioWorld::make_communicator(const ScenarioCommunicator& fr
   to.nic.chunk_bytes = std::max(from.chunk_bytes, 256u);
   to.engine.chunk_bytes = from.chunk_bytes;
   to.nic.staging_chunks = from.staging_chunks;
-  to.nic.send_queue_chunks = scenario_.send_queue_chunks;
+  to.nic.send_queue_chunks = scenario_.send_queue_chunks * std::max(scenario_.uc_fragments, 1u);
   to.nic.connections = scenario_.connections;
   if (scenario_.connections == device::sim::ConnectionKind::software) {
     // Paths are tested after half a peer timeout without progress. In jobs, a fifth of the peer
@@ -112,13 +112,26 @@ CommunicatorSpec ScenarioWorld::make_communicator(const ScenarioCommunicator& fr
   to.nic.lossless = scenario_.lossless;
   to.nic.expect_reordering = scenario_.routing == sim::Routing::adaptive;
   to.nic.retransmit_timeout = Nanoseconds(100'000);
-  // The engine counts the receive window in bytes, the NIC counts it in receives. A short chunk
-  // takes a whole receive, so the window is the number of receives times the chunk size.
-  const std::uint64_t posted = std::uint64_t{from.staging_chunks} * from.chunk_bytes;
-  to.engine.window_bytes = from.window_bytes == 0 ? posted : std::min(from.window_bytes, posted);
+  // The engine counts the receive window in bytes, the NIC counts it in receives, of which a short
+  // chunk takes a whole one and a UC message one for each fragment.
+  const std::uint32_t fragments = std::max(scenario_.uc_fragments, 1u);
+  const std::uint64_t posted = std::uint64_t{from.staging_chunks} * from.chunk_bytes * fragments;
+  to.engine.window_bytes =
+      from.window_bytes == 0 ? posted : std::min(from.window_bytes * fragments, posted);
+  if (scenario_.uc_fragments > 0) {
+    to.uc = device::sim::FragmentShape{from.chunk_bytes, fragments};
+    to.engine.chunk_bytes = from.chunk_bytes * fragments;
+    to.nic.staging_chunks = from.staging_chunks * fragments;
+    to.nic.chunk_bytes =
+        std::max(to.nic.chunk_bytes,
+                 from.chunk_bytes + static_cast<std::uint32_t>(wire::kFragmentHeaderBytes));
+  }
   to.peer_timeout = from.peer_timeout;
   to.max_connections = from.max_connections;
   to.nic.big_endian_atomics = from.big_endian;
+  if (has_hierarchy(scenario_, from)) to.ranks_per_host = scenario_.ranks_per_host;
+  to.receive_workers = std::min(scenario_.receive_workers, from.subgroups);
+  if (from.aggregator_slots > 0) to.aggregator = aggregator_window(from.aggregator_slots);
   to.faults = from.faults;
   taps_.push_back(std::make_shared<ScriptedTap>(from));
   to.tap = taps_.back();
@@ -184,18 +197,21 @@ void ScenarioWorld::sum_up(ScenarioResult& result) {
   result.injected = world_->injected();
   result.path_losses = world_->network().path_losses();
   result.replayed = world_->network().replayed();
-  for (std::uint32_t c = 0; c < scenario_.communicators.size(); ++c) {
-    const ScenarioCommunicator& one = scenario_.communicators[c];
-    for (std::uint32_t r = 0; r < one.ranks; ++r) {
-      const observe::Counters& counters = world_->context(c, rank_of(r)).counters();
-      result.recovered_bytes += counters.bytes_fetched;
-      const std::uint64_t repeated = counters.tail_probes * one.chunk_bytes;
-      result.recovered_bytes +=
-          counters.bytes_retransmitted - std::min(counters.bytes_retransmitted, repeated);
-      result.staging_drops += world_->endpoint(c, rank_of(r)).counters().kernel_drops;
+  // The communicators of the simulation include side communicators.
+  for (std::uint32_t c = 0; c < world_->config().communicators.size(); ++c) {
+    for (std::uint32_t r = 0; r < world_->config().communicators[c].hosts.size(); ++r) {
+      const engine::CommunicatorContext& context = world_->context(c, rank_of(r));
+      const observe::Counters& counters = context.counters();
+      const std::uint64_t repeated = counters.tail_probes * context.settings().chunk_bytes;
+      result.recovered_bytes += counters.bytes_fetched + counters.bytes_retransmitted -
+                                std::min(counters.bytes_retransmitted, repeated);
+      const device::EndpointCounters device = world_->endpoint(c, rank_of(r)).counters();
+      result.staging_drops += device.kernel_drops;
+      result.sent_bytes += device.multicast_bytes_sent + device.reliable_bytes_sent;
     }
-    result.lost_bytes += result.injected.bytes_dropped_at_sender * (one.ranks - 1);
   }
+  for (const ScenarioCommunicator& one : scenario_.communicators)
+    result.lost_bytes += result.injected.bytes_dropped_at_sender * (one.ranks - 1);
   result.lost_bytes += result.injected.bytes_dropped_at_receiver + result.injected.bytes_corrupted;
 }
 
@@ -204,10 +220,12 @@ Status ScenarioWorld::check_costs(const ScenarioResult& result) {
   const bool frames_lost =
       std::any_of(result.frames.begin(), result.frames.end(),
                   [](const std::vector<FrameFault>& one) { return !one.empty(); });
+  // A fragment that arrives late or twice can void a UC message, which is then recovered.
+  const bool voids_messages = scenario_.uc_fragments > 0;
   if (!scenario_.pauses.empty() || !scenario_.deaths.empty() || !scenario_.outages.empty() ||
       !scenario_.group_faults.empty() || result.path_losses > 0 || !result.losses.empty() ||
       result.report.failed > 0 || frames_lost || injected.chunks_delayed > 0 ||
-      injected.chunks_reordered > 0) {
+      injected.chunks_reordered > 0 || voids_messages) {
     return {};
   }
   if (result.staging_drops == 0 && result.lost_bytes == 0) {
@@ -243,12 +261,11 @@ Status ScenarioWorld::check_nobody_was_skipped(const ScenarioResult& result) {
 // Reports staging drops as an error: within one collective without loss, credits limit the chunks
 // in flight to the posted receives.
 Status ScenarioWorld::check_staging(const ScenarioResult& result) {
-  for (std::uint32_t c = 0; c < scenario_.communicators.size(); ++c) {
-    const ScenarioCommunicator& one = scenario_.communicators[c];
-    for (std::uint32_t r = 0; r < one.ranks; ++r) {
-      if (one.collectives.size() > 1) return {};
+  for (const ScenarioCommunicator& one : scenario_.communicators)
+    if (one.collectives.size() > 1) return {};
+  for (std::uint32_t c = 0; c < world_->config().communicators.size(); ++c) {
+    for (std::uint32_t r = 0; r < world_->config().communicators[c].hosts.size(); ++r)
       if (world_->context(c, rank_of(r)).counters().tail_probes > 0) return {};
-    }
   }
   return failure(
       Code::internal,
@@ -263,20 +280,13 @@ Status ScenarioWorld::check_nothing_was_recovered(const ScenarioResult& result) 
     return failure(Code::internal, "{} bytes were recovered although nothing was lost",
                    result.recovered_bytes);
   }
-  std::uint64_t sent = 0;
-  for (std::uint32_t c = 0; c < scenario_.communicators.size(); ++c) {
-    for (std::uint32_t r = 0; r < scenario_.communicators[c].ranks; ++r) {
-      const device::EndpointCounters counters = world_->endpoint(c, rank_of(r)).counters();
-      sent += counters.multicast_bytes_sent + counters.reliable_bytes_sent;
-    }
-  }
   for (std::uint32_t l = 0; l < topology_.links(); ++l) {
     const auto link = static_cast<sim::LinkId>(l);
     const std::uint64_t crossed = world_->network().fabric().tx(link).payload_bytes;
-    if (crossed > sent) {
+    if (crossed > result.sent_bytes) {
       return failure(Code::internal,
                      "{} bytes crossed link {}, more than the {} bytes that all ranks sent",
-                     crossed, l, sent);
+                     crossed, l, result.sent_bytes);
     }
   }
   return {};

@@ -25,6 +25,8 @@ struct ScenarioResult {
   /// Number of payload bytes that receivers did not get because of drops and corruption.
   std::uint64_t lost_bytes = 0;
   std::uint64_t staging_drops = 0;
+  /// Bytes that all ranks sent by multicast and on connections.
+  std::uint64_t sent_bytes = 0;
   /// Number of packets of reliable connections that path faults lost.
   std::uint64_t path_losses = 0;
   std::uint64_t replayed = 0;  ///< number of recorded packets that strangers sent again

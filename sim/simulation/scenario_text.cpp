@@ -107,6 +107,9 @@ void visit_fields(Visit&& field, Scenario*) {
   field("host-serviced", &Scenario::host_serviced);
   field("carry", &Scenario::carry_bytes);
   field("send-queue", &Scenario::send_queue_chunks);
+  field("ranks-per-host", &Scenario::ranks_per_host);
+  field("uc-fragments", &Scenario::uc_fragments);
+  field("receive-workers", &Scenario::receive_workers);
   field("loss-ppm", &Scenario::loss_ppm);
   field("healed", &Scenario::healed);
   field("limit", &Scenario::limit);
@@ -141,6 +144,7 @@ void visit_fields(Visit&& field, ScenarioCommunicator*) {
   field("peer-timeout", &C::peer_timeout);
   field("max-connections", &C::max_connections);
   field("big-endian", &C::big_endian);
+  field("aggregator-slots", &C::aggregator_slots);
   field("ahead", &C::submitted_ahead);
   field("skew", &C::skew);
   field("compute", &C::compute);
@@ -245,7 +249,7 @@ bool parse_place_word(std::string_view name, std::string_view value, TopologySpe
 
 std::string print_collective(const CollectiveSpec& one) {
   std::string text = to_string(one.kind);
-  if (is_barrier(one.kind)) return text;
+  if (moves_no_data(one.kind)) return text;
   text += fmt::format(":{}", one.bytes);
   if (is_rooted(one.kind)) text += fmt::format(":{}", index(one.root));
   if (one.in_place) text += ":in-place";
@@ -271,7 +275,7 @@ bool parse_collective(std::string_view word, CollectiveSpec& one) {
       return false;
     }
   }
-  return is_barrier(one.kind) || parts.size() > 1;
+  return moves_no_data(one.kind) || parts.size() > 1;
 }
 
 /// Parses the ends of a path such as "1>2".
@@ -546,8 +550,7 @@ Result<Scenario> Scenario::parse(std::string_view text) {
           "at=1ms, outage LINK at=1ms for=1ms [one-way], path FROM>TO at=1ms [for=1ms] "
           "[above=BYTES], replay FROM>TO #N after=1ms [every=1ms] "
           "[forged=bit|counter|address|reflection], multicast HOST expired|blocked at=1ms "
-          "[for=1ms], "
-          "lose LINK IDENTITY",
+          "[for=1ms], lose LINK IDENTITY",
           number + 1, text.substr(at, end - at));
     }
     at = end + 1;

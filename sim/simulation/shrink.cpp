@@ -320,6 +320,9 @@ class Shrinker {
     reset(&Scenario::connections);
     reset(&Scenario::host_serviced);
     reset(&Scenario::send_queue_chunks);
+    reset(&Scenario::ranks_per_host);
+    reset(&Scenario::uc_fragments);
+    reset(&Scenario::receive_workers);
     for (const auto member : {&HostModel::jitter, &HostModel::poll}) {
       if (best.host.*member == usual.host.*member) continue;
       Scenario less = best;
@@ -353,6 +356,7 @@ class Shrinker {
     reset(&C::patience);
     reset(&C::max_connections);
     reset(&C::big_endian);
+    reset(&C::aggregator_slots);
     reset(&C::submitted_ahead);
     reset(&C::skew);
     reset(&C::compute);

@@ -1,10 +1,13 @@
 #include "sim/simulation/simulation.hpp"
 
 #include <algorithm>
+#include <iterator>
 
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "sim/device/sim_device.hpp"
+#include "sim/simulation/communicator_check.hpp"
+#include "sim/uc/uc_device.hpp"
 
 namespace tutti::simulation {
 
@@ -25,6 +28,7 @@ constexpr EventKind kLinkUp = world_kind(3);
 constexpr EventKind kHeal = world_kind(4);
 constexpr EventKind kSubmit = world_kind(5);
 constexpr EventKind kWake = world_kind(6);
+constexpr EventKind kReceiveWorker = world_kind(7);
 
 // The simulation starts after time zero, which the engine's records use for "never".
 constexpr Instant kStart{1'000};
@@ -37,6 +41,7 @@ constexpr std::uint64_t kCompute = 2;
 constexpr std::uint64_t kJitter = 3;
 constexpr std::uint64_t kContents = 4;
 constexpr std::uint64_t kSecret = 5;
+constexpr std::uint64_t kWorkerJitter = 6;
 
 /// A frame tap that applies another frame tap until healing and injects no faults afterwards.
 class HealingTap final : public device::FrameTap {
@@ -75,7 +80,9 @@ class Simulation::DropRecorder final : public sim::Sink {
   std::vector<FabricLoss>* losses_;
 };
 
-Simulation::Simulation(WorldConfig config) : config_(std::move(config)) {}
+Simulation::Simulation(WorldConfig config)
+    : config_(std::move(config)),
+      receive_workers_(queue_, kReceiveWorker, config_.host, draw(config_.seed, kWorkerJitter)) {}
 Simulation::~Simulation() {
   // The endpoints must be destroyed before the network.
   members_.clear();
@@ -93,6 +100,15 @@ Status Simulation::open() {
   drops_ = std::make_unique<DropRecorder>(losses_);
   network_->observe_drops(drops_.get());
   hosts_.resize(config_.topology->hosts());
+  std::vector<std::uint32_t> first_sides;
+  for (std::size_t c = 0, given = config_.communicators.size(); c < given; ++c) {
+    CommunicatorSpec& spec = config_.communicators[c];
+    if (Status status = check(spec, static_cast<std::uint32_t>(c)); !status) return status;
+    if (spec.aggregator) spec.collectives.push_back({.kind = CollectiveKind::leave});
+    auto sides = side_communicators(spec);
+    first_sides.push_back(static_cast<std::uint32_t>(config_.communicators.size()));
+    std::move(sides.begin(), sides.end(), std::back_inserter(config_.communicators));
+  }
   std::size_t members = 0;
   for (const CommunicatorSpec& spec : config_.communicators) members += spec.hosts.size();
   members_.reserve(members);
@@ -100,6 +116,7 @@ Status Simulation::open() {
   for (std::uint32_t c = 0; c < config_.communicators.size(); ++c) {
     if (Status status = open_communicator(c); !status) return status;
   }
+  for (std::uint32_t c = 0; c < first_sides.size(); ++c) open_hierarchy(c, first_sides[c]);
   for (const auto& [link_class, probability] : config_.loss) {
     network_->fabric().set_loss(link_class, probability);
   }
@@ -122,22 +139,6 @@ Status Simulation::open() {
 Status Simulation::open_communicator(std::uint32_t number) {
   const CommunicatorSpec& spec = config_.communicators[number];
   Shared& shared = shared_[number];
-  if (spec.nic.slot_exchange && !spec.faults.rules.empty()) {
-    return failure(Code::invalid_argument,
-                   "communicator {} has both fault rules and a slot exchange: use faults of the "
-                   "network, or no slot exchange",
-                   number);
-  }
-  const bool differs =
-      std::any_of(spec.collectives.begin(), spec.collectives.end(),
-                  [](const CollectiveSpec& one) { return differs_by_rank(one.kind); });
-  if (differs && !spec.nic.carry_bytes) {
-    return failure(
-        Code::invalid_argument,
-        "communicator {} runs a collective whose result differs by rank, but its packets "
-        "carry no bytes: set carry=yes",
-        number);
-  }
   auto added = network_->add_communicator(spec.hosts, spec.subgroups, spec.nic.slot_exchange);
   if (!added) return added.status();
   std::shared_ptr<device::FrameTap> tap = spec.tap;
@@ -154,16 +155,17 @@ Status Simulation::open_communicator(std::uint32_t number) {
     shared.faults->decorate(shared.device);
     shared.device = shared.faults;
   }
+  if (spec.uc) shared.device = std::make_shared<device::sim::UcDevice>(shared.device, *spec.uc);
   shared.first_member = static_cast<std::uint32_t>(members_.size());
   const auto ranks = static_cast<std::uint32_t>(spec.hosts.size());
   for (std::size_t i = 0; i < spec.collectives.size(); ++i) {
     const CollectiveSpec& one = spec.collectives[i];
     if (spec.nic.carry_bytes) {
       shared.expected.push_back(
-          expected_result(one, ranks, draw(config_.seed, kContents, number, i)));
+          expected_result(one, calling_ranks(spec), draw(config_.seed, kContents, number, i)));
     } else {
       shared.absent.push_back(std::make_unique_for_overwrite<std::byte[]>(
-          std::max<std::uint64_t>(result_bytes(one, ranks), 1)));
+          std::max<std::uint64_t>(result_bytes(one, calling_ranks(spec)), 1)));
     }
   }
   for (std::uint32_t r = 0; r < ranks; ++r) {
@@ -194,14 +196,23 @@ Status Simulation::open_member(std::uint32_t number, Rank rank) {
   member.host = index(spec.hosts[index(rank)]);
   member.endpoint = network_->endpoint_at(number, HostId{member.host});
   member.context = std::make_unique<engine::CommunicatorContext>(
-      rank, options.size, spec.engine, std::move(*endpoint), std::vector<std::string>{});
+      rank, options.size, spec.engine, std::move(*endpoint), engine::RankNames({}, spec.members));
   member.context->receiver().membership().on_report(
       [this, number, rank](Rank source, const Status&) {
         report_.unheard.push_back({number, rank, source});
       });
-  member.ends.resize(spec.collectives.size());
+  member.ends.resize(is_aggregator(spec, rank) ? 1 : spec.collectives.size());
   hosts_[member.host].members.push_back(at);
-  remaining_ += spec.collectives.size();
+  remaining_ += member.ends.size();
+  if (is_aggregator(spec, rank)) {
+    if (Status status = open_window(member); !status) return status;
+  }
+  if (spec.receive_workers > 0) {
+    engine::ChunkReceiver& receiver = member.context->receiver();
+    if (Status status = receiver.use_workers(spec.receive_workers); !status) return status;
+    receive_workers_.add(member.host, *receiver.team(),
+                         [this, host = member.host] { schedule_wake(host, now()); });
+  }
   const auto skew =
       static_cast<std::int64_t>(Random(draw(config_.seed, kSkew, number, index(rank)))
                                     .below(static_cast<std::uint64_t>(spec.skew.count()) + 1));
@@ -209,6 +220,39 @@ Status Simulation::open_member(std::uint32_t number, Rank rank) {
                .key = event_key(kSubmit, at),
                .argument = 0});
   return {};
+}
+
+/// Opens the window of an aggregator, whose service ends as one collective: after all ranks have
+/// left, or with an error.
+Status Simulation::open_window(Member& member) {
+  const CommunicatorSpec& spec = config_.communicators[member.communicator];
+  member.window = std::make_shared<engine::InNetworkWindow>(calling_ranks(spec), *spec.aggregator);
+  const auto at = static_cast<std::uint32_t>(&member - members_.data());
+  member.window->on_end = [this, at](const Status& status) {
+    if (!members_[at].ends[0].done) on_end(at, 0, status);
+  };
+  return member.window->open(member.context->endpoint());
+}
+
+/// Gives the ranks of a communicator their contexts in its side communicators, the first of which
+/// has the number `first_side`.
+void Simulation::open_hierarchy(std::uint32_t number, std::uint32_t first_side) {
+  const CommunicatorSpec& spec = config_.communicators[number];
+  if (spec.ranks_per_host == 0) return;
+  const hierarchy::HostLayout layout = layout_of(spec);
+  for (std::uint32_t r = 0; r < spec.hosts.size(); ++r) {
+    const std::uint32_t host = layout.host_of(rank_of(r));
+    const std::uint32_t place = layout.place_of(rank_of(r));
+    Member& member = members_[shared_[number].first_member + r];
+    const auto join = [&](std::uint32_t side, std::uint32_t rank) {
+      const Member& in_side = members_[shared_[first_side + side].first_member + rank];
+      member.side_endpoints.push_back(in_side.endpoint);
+      return in_side.context.get();
+    };
+    engine::CommunicatorContext& within = *join(host, place);
+    engine::CommunicatorContext* const across = place == 0 ? join(layout.hosts, host) : nullptr;
+    member.by_hosts = std::make_unique<HierarchyRank>(layout, rank_of(r), within, across);
+  }
 }
 
 void Simulation::schedule_script() {
@@ -269,6 +313,9 @@ void Simulation::handle(const Event& event) {
   } else if (kind == kWake) {
     // Only the earliest wake event that was requested for a host is valid; all others are ignored.
     if (hosts_[target].wake_at == now()) work(target);
+  } else if (kind == kReceiveWorker) {
+    const Host& host = hosts_[receive_workers_.host_of(target)];
+    if (!host.dead) receive_workers_.work(target, host.paused_until);
   } else if (kind == kSubmit) {
     submit(target);
   } else {
@@ -309,6 +356,7 @@ void Simulation::kill(HostId id) {
 }
 
 void Simulation::wake(HostId id, Instant visible, bool chunk) {
+  if (chunk) receive_workers_.wake(index(id), visible);
   schedule_wake(index(id), chunk ? visible + config_.host.moderation : visible);
 }
 
@@ -397,62 +445,7 @@ Nanoseconds Simulation::cost_of(Host& host, const Work& work) {
   return std::max(cost, Nanoseconds(1));
 }
 
-// ---- the application ----------------------------------------------------------------------------
-
-void Simulation::submit(std::uint32_t at) {
-  Member& member = members_[at];
-  if (hosts_[member.host].dead) return;
-  const CommunicatorSpec& spec = config_.communicators[member.communicator];
-  while (member.submitted < spec.collectives.size() &&
-         member.submitted - member.over < std::max(1u, spec.submitted_ahead)) {
-    submit_one(member, member.submitted++);
-  }
-  schedule_wake(member.host, now());
-}
-
-void Simulation::submit_one(Member& member, std::uint32_t number) {
-  const CommunicatorSpec& spec = config_.communicators[member.communicator];
-  const CollectiveSpec& what = spec.collectives[number];
-  const auto ranks = static_cast<std::uint32_t>(spec.hosts.size());
-  Shared& shared = shared_[member.communicator];
-  member.ends[number].submitted = true;
-  member.ends[number].submitted_at = now();
-  std::unique_ptr<engine::Operation> operation;
-  if (spec.nic.carry_bytes) {
-    member.runs.emplace_back(what, ranks, member.rank, shared.expected[number]);
-    if (what.kind == CollectiveKind::messages) return submit_messages(member, number);
-    operation = member.runs.back().operation();
-  } else {
-    const std::span<std::byte> all(shared.absent[number].get(), result_bytes(what, ranks));
-    const bool gathers =
-        what.kind == CollectiveKind::allgather || what.kind == CollectiveKind::ring_allgather;
-    const auto own =
-        gathers ? all.subspan(index(member.rank) * what.bytes, what.bytes) : std::span<std::byte>{};
-    operation = make_operation(what, ranks, member.rank, own, all);
-  }
-  const auto at = static_cast<std::uint32_t>(&member - members_.data());
-  operation->completion()->callback = [this, at, number](const Status& status) {
-    on_end(at, number, status);
-  };
-  member.context->operations().submit(std::move(operation));
-}
-
-/// Submits the receive and the send of a rank. Both count as ended when the later one ends.
-void Simulation::submit_messages(Member& member, std::uint32_t number) {
-  struct Open {
-    unsigned calls = 2;
-    Status status;  ///< the first error
-  };
-  const auto open = std::make_shared<Open>();
-  const auto at = static_cast<std::uint32_t>(&member - members_.data());
-  for (auto& call : member.runs.back().messages(number)) {
-    call->completion->callback = [this, at, number, open](const Status& status) {
-      if (open->status.ok()) open->status = status;
-      if (--open->calls == 0) on_end(at, number, open->status);
-    };
-    member.context->tagged().submit(std::move(call));
-  }
-}
+// ---- judging -----------------------------------------------------------------------------------
 
 void Simulation::on_end(std::uint32_t at, std::uint32_t number, const Status& status) {
   Member& member = members_[at];
@@ -470,13 +463,19 @@ void Simulation::on_end(std::uint32_t at, std::uint32_t number, const Status& st
   ++(status.ok() ? report_.completed : report_.failed);
   report_.ended = end.ended_at;
   if (config_.trace != nullptr) {
-    trace_end(member, end, config_.communicators[member.communicator].collectives[number].kind);
+    const CommunicatorSpec& spec = config_.communicators[member.communicator];
+    trace_end(member, end, member.window ? CollectiveKind::leave : spec.collectives[number].kind);
   }
   report_.digest = mixed_into(report_.digest, std::uint64_t{at} << 32 | std::uint64_t{number} << 8 |
                                                   static_cast<std::uint64_t>(status.code()));
   if (!status.ok() && member.first_error.ok()) member.first_error = status;
   if (!member.runs.empty()) {
-    if (status.ok() && member.endpoint->sends_from(member.runs[number].sent())) {
+    const auto sends = [&](const auto* endpoint) {
+      return endpoint->sends_from(member.runs[number].sent());
+    };
+    if (status.ok() &&
+        (sends(member.endpoint) ||
+         std::any_of(member.side_endpoints.begin(), member.side_endpoints.end(), sends))) {
       fail(failure(Code::internal,
                    "rank {}, communicator {}, collective {}: the collective completed while the "
                    "NIC still sends from its buffer",
@@ -488,15 +487,13 @@ void Simulation::on_end(std::uint32_t at, std::uint32_t number, const Status& st
     }
   }
   const CommunicatorSpec& spec = config_.communicators[member.communicator];
-  if (member.submitted == spec.collectives.size()) return;
+  if (member.submitted == member.ends.size()) return;
   const std::uint64_t drawn = draw(config_.seed, kCompute, at, number) %
                               (static_cast<std::uint64_t>(spec.compute.count()) + 1);
   queue_.push({.time = queue_.now() + sim::nanoseconds(static_cast<std::int64_t>(drawn)),
                .key = event_key(kSubmit, at),
                .argument = number});
 }
-
-// ---- judging ------------------------------------------------------------------------------------
 
 void Simulation::fail(const Status& status) {
   if (report_.verdict.ok()) report_.verdict = status;
@@ -534,8 +531,10 @@ std::string Simulation::describe_stuck() const {
   for (const Member& member : members_) {
     if (hosts_[member.host].dead || member.over == member.ends.size()) continue;
     if (++listed > kMaxListed) return text + ", ...";
-    const CollectiveSpec& what =
-        config_.communicators[member.communicator].collectives[member.over];
+    // The only collective of an aggregator is its service.
+    const CollectiveSpec what =
+        member.window ? CollectiveSpec{.kind = CollectiveKind::leave}
+                      : config_.communicators[member.communicator].collectives[member.over];
     text +=
         fmt::format("{}rank {} of communicator {} has not finished collective {} ({}, {} bytes)",
                     text.empty() ? "" : ", ", index(member.rank), member.communicator, member.over,

@@ -13,14 +13,17 @@
 #include <utility>
 #include <vector>
 
+#include "engine/aggregate/reduce_operation.hpp"
 #include "engine/core/communicator_context.hpp"
 #include "sim/device/network.hpp"
 #include "sim/fabric/event_queue.hpp"
 #include "sim/fabric/port_trace.hpp"
 #include "sim/fault/fault_device.hpp"
-#include "sim/simulation/collective_run.hpp"
 #include "sim/simulation/config.hpp"
 #include "sim/simulation/expectation.hpp"
+#include "sim/simulation/ranks/collective_run.hpp"
+#include "sim/simulation/ranks/hierarchy_rank.hpp"
+#include "sim/simulation/ranks/receive_workers.hpp"
 
 namespace tutti::simulation {
 
@@ -100,6 +103,12 @@ class Simulation final : public device::sim::HostWaker {
     std::vector<CollectiveEnd> ends;
     /// Buffers of each collective; empty if the simulation carries no bytes.
     std::deque<CollectiveRun> runs;
+    /// Window of this rank; null if it is not an aggregator.
+    std::shared_ptr<engine::InNetworkWindow> window;
+    /// Hierarchical calls of this rank; null without a hierarchy.
+    std::unique_ptr<HierarchyRank> by_hosts;
+    /// Endpoints in the side communicators.
+    std::vector<device::sim::SimEndpoint*> side_endpoints;
     /// Time in the ready barrier, in ns, for which the trace already has spans.
     std::uint64_t traced_ready_ns = 0;
     std::uint64_t traced_data_ns = 0;
@@ -150,7 +159,8 @@ class Simulation final : public device::sim::HostWaker {
   void schedule_wake(std::uint32_t host, Instant at);
   void submit(std::uint32_t member);
   void submit_one(Member& member, std::uint32_t number);
-  void submit_messages(Member& member, std::uint32_t number);
+  Status open_window(Member& member);
+  void open_hierarchy(std::uint32_t number, std::uint32_t first_side);
   void on_end(std::uint32_t member, std::uint32_t collective, const Status& status);
   void kill(sim::HostId host);
   void begin_trace();
@@ -159,11 +169,11 @@ class Simulation final : public device::sim::HostWaker {
   Status check_end();
   Status check_ports() const;
   Status check_member(const Expectation& expected, const Member& member) const;
-  bool names_a_rank_at_fault(const Expectation& expected, const Member& member) const;
   std::string describe_stuck() const;
 
   WorldConfig config_;
   sim::EventQueue queue_;
+  ReceiveWorkers receive_workers_;
   std::unique_ptr<device::sim::SimNetwork> network_;
   std::unique_ptr<sim::BackgroundTraffic> background_;
   std::unique_ptr<sim::PortTrace> port_trace_;

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/random.hpp"
+#include "sim/simulation/ranks/hierarchy_rank.hpp"
 
 namespace tutti::simulation {
 
@@ -27,6 +28,7 @@ class Drawer {
       : random_(mix(seed)),
         software_seed_(draw(seed, kSoftware)),
         wide_seed_(draw(seed, kWide)),
+        team_seed_(draw(seed, kTeams)),
         options_(options) {}
 
   Scenario scenario(std::uint64_t seed) {
@@ -36,8 +38,8 @@ class Drawer {
     const std::uint32_t communicators = chance(6) ? 2 : 1;
     for (std::uint32_t c = 0; c < communicators; ++c) communicator(one, c);
     network_faults(one);
-    // The draws of software() and those of widen() use random streams of their own, so that they do
-    // not depend on the other draws.
+    // Features that came later draw from random streams of their own, so that they do not change the
+    // draws of the earlier ones.
     random_ = Random(software_seed_);
     if (options_.connections ? *options_.connections == ConnectionKind::software : chance(4)) {
       software(one);
@@ -46,12 +48,22 @@ class Drawer {
     for (ScenarioCommunicator& each : one.communicators)
       each.big_endian = chance(2) && one.connections == ConnectionKind::nic;
     if (chance(3)) widen(one);
+    random_ = Random(team_seed_);
+    for (ScenarioCommunicator& each : one.communicators) {
+      if (each.ranks >= 2 && each.ranks <= kMostAggregated && chance(16)) aggregate(each);
+    }
+    if (chance(8)) one.receive_workers = from_to(1, 4);
+    if (chance(8) && features_of(one).slots == 0) one.uc_fragments = from_to(2, 6);
+    if (chance(6)) one.ranks_per_host = from_to(2, 4);
     return one;
   }
 
  private:
   static constexpr std::uint64_t kSoftware = 0x736f'6674;
   static constexpr std::uint64_t kWide = 0x7769'6465;
+  static constexpr std::uint64_t kTeams = 0x7465'616d;
+  /// Largest number of ranks of a communicator with an aggregator, whose segments are long.
+  static constexpr std::uint32_t kMostAggregated = 16;
 
   bool chance(std::uint64_t one_in) { return random_.below(one_in) == 0; }
   std::uint32_t from_to(std::uint32_t first, std::uint32_t last) {
@@ -239,12 +251,24 @@ class Drawer {
     CollectiveSpec one;
     one.kind = one_of(std::array{gather, scatter, alltoall, reduce, reduce_scatter, allreduce,
                                  messages, counter_barrier});
-    if (is_barrier(one.kind)) return one;
+    if (moves_no_data(one.kind)) return one;
     const std::uint32_t most = communicator.ranks > 16 ? 2 : 6;
     // Reductions need a multiple of 8 bytes, the size of a word.
     one.bytes = random_.below(std::uint64_t{communicator.chunk_bytes} * most + 1) / 8 * 8;
     if (is_rooted(one.kind)) one.root = rank_of(from_to(0, communicator.ranks - 1));
     return one;
+  }
+
+  /// Makes the last rank an aggregator, and all collectives reductions.
+  void aggregate(ScenarioCommunicator& one) {
+    using enum CollectiveKind;
+    constexpr std::uint32_t kMostWords = 2500;
+    one.aggregator_slots = from_to(2, 8);
+    for (CollectiveSpec& each : one.collectives) {
+      each = {.kind = one_of(std::array{reduce, reduce_scatter, allreduce}),
+              .bytes = std::uint64_t{8} * from_to(0, chance(2) ? 100 : kMostWords)};
+      if (is_rooted(each.kind)) each.root = rank_of(from_to(0, one.ranks - 2));
+    }
   }
 
   // ---- connections that the hosts' software runs ----
@@ -388,6 +412,7 @@ class Drawer {
   Random random_;
   std::uint64_t software_seed_;
   std::uint64_t wide_seed_;
+  std::uint64_t team_seed_;
   SwarmOptions options_;
   Nanoseconds peer_timeout_{};
   std::uint32_t ranks_ = 2;
@@ -405,7 +430,8 @@ SwarmFeatures& SwarmFeatures::operator+=(const SwarmFeatures& other) {
         &SwarmFeatures::deaths, &SwarmFeatures::flaps, &SwarmFeatures::one_way,
         &SwarmFeatures::black_holes, &SwarmFeatures::replays, &SwarmFeatures::strangers,
         &SwarmFeatures::point_to_point, &SwarmFeatures::messages, &SwarmFeatures::atomics,
-        &SwarmFeatures::big_endian, &SwarmFeatures::few_connections}) {
+        &SwarmFeatures::big_endian, &SwarmFeatures::few_connections, &SwarmFeatures::aggregators,
+        &SwarmFeatures::receive_workers, &SwarmFeatures::uc, &SwarmFeatures::hierarchies}) {
     this->*member += other.*member;
   }
   return *this;
@@ -431,6 +457,11 @@ SwarmFeatures features_of(const Scenario& scenario) {
   const auto counts = [](CollectiveKind kind) { return kind == CollectiveKind::counter_barrier; };
   const auto big_endian = [](const ScenarioCommunicator& one) { return one.big_endian; };
   const auto limited = [](const ScenarioCommunicator& one) { return one.max_connections > 0; };
+  const auto aggregated = [](const ScenarioCommunicator& one) { return one.aggregator_slots > 0; };
+  const auto by_hosts = [&](const ScenarioCommunicator& one) {
+    return has_hierarchy(scenario, one) &&
+           std::any_of(one.collectives.begin(), one.collectives.end(), may_go_by_hosts);
+  };
   return {.software = scenario.connections == ConnectionKind::software,
           .slots = runs(uses_slots),
           .stops = !scenario.pauses.empty(),
@@ -444,7 +475,11 @@ SwarmFeatures features_of(const Scenario& scenario) {
           .messages = runs(is_message),
           .atomics = runs(counts),
           .big_endian = any(scenario.communicators, big_endian),
-          .few_connections = any(scenario.communicators, limited)};
+          .few_connections = any(scenario.communicators, limited),
+          .aggregators = any(scenario.communicators, aggregated),
+          .receive_workers = scenario.receive_workers > 0,
+          .uc = scenario.uc_fragments > 0,
+          .hierarchies = any(scenario.communicators, by_hosts)};
 }
 
 namespace {

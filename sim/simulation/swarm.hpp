@@ -41,6 +41,10 @@ struct SwarmFeatures {
   std::uint64_t atomics = 0;          ///< Barriers by atomics
   std::uint64_t big_endian = 0;       ///< NICs that answer atomics big-endian
   std::uint64_t few_connections = 0;  ///< reliable connections that close when others need room
+  std::uint64_t aggregators = 0;      ///< reductions by an aggregator
+  std::uint64_t receive_workers = 0;  ///< receive workers
+  std::uint64_t uc = 0;               ///< UC multicast
+  std::uint64_t hierarchies = 0;      ///< hierarchical collectives
 
   SwarmFeatures& operator+=(const SwarmFeatures& other);
 };

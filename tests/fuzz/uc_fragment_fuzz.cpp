@@ -8,7 +8,7 @@
 #include <cstring>
 #include <span>
 
-#include "device/ip/multicast/message_assembly.hpp"
+#include "wire/message_assembly.hpp"
 #include "wire/uc_fragment.hpp"
 
 namespace {
@@ -29,7 +29,7 @@ void check(std::span<const std::byte> header, const wire::UcFragment& fragment) 
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   std::span input(reinterpret_cast<const std::byte*>(data), size);
-  device::ip::MessageAssembly assembly;
+  wire::MessageAssembly assembly;
   std::uint32_t next = 0;
   while (input.size() >= kEntryBytes) {
     std::uint16_t payload_bytes = 0;
@@ -39,7 +39,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const auto fragment = wire::decode_fragment(header, payload_bytes);
     if (!fragment) continue;
     check(header, *fragment);
-    using enum device::ip::MessageAssembly::Verdict;
+    using enum wire::MessageAssembly::Verdict;
     const auto verdict = assembly.admit(header.data(), *fragment);
     if (verdict == begins) next = 0;
     if (verdict != begins && verdict != continues) continue;

@@ -12,7 +12,7 @@
 #include "base/random.hpp"
 #include "device/ip/chunk_shape.hpp"
 #include "device/ip/multicast/group.hpp"
-#include "device/ip/multicast/message_assembly.hpp"
+#include "wire/message_assembly.hpp"
 
 namespace tutti::device::ip {
 namespace {
@@ -579,12 +579,12 @@ TEST_F(Uc, RandomTraffic_leavesAcceptedChunksUnchanged) {
 }
 
 TEST(MessageAssembly, FirstFragment_isAdmittedAgain_ifItsFirstCopyWasNotPlaced) {
-  using enum MessageAssembly::Verdict;
+  using enum wire::MessageAssembly::Verdict;
   wire::UcFragment fragment{
       .message = {.kind = wire::PacketKind::message, .psn = 1}, .bytes = 10, .message_bytes = 25};
   Bytes header(wire::kFragmentHeaderBytes);
   wire::encode(fragment, header.data());
-  MessageAssembly assembly;
+  wire::MessageAssembly assembly;
   EXPECT_EQ(assembly.admit(header.data(), fragment), begins);
   EXPECT_EQ(assembly.admit(header.data(), fragment), continues);
   EXPECT_FALSE(assembly.advance(10));

@@ -20,9 +20,9 @@
 #include <vector>
 
 #include "device/ip/datagram_batch.hpp"
-#include "device/ip/multicast/message_assembly.hpp"
 #include "device/ip/multicast/multicast_queue_pair.hpp"
 #include "device/ip/multicast/waiting_message.hpp"
+#include "wire/message_assembly.hpp"
 #include "wire/uc_fragment.hpp"
 
 namespace tutti::device::ip {
@@ -50,7 +50,7 @@ class UcQueuePair final : public IpMulticastQueuePair {
 
   /// The state of the message that is arriving from one source rank.
   struct Source {
-    MessageAssembly assembly;
+    wire::MessageAssembly assembly;
     std::byte* at = nullptr;     ///< destination of the message, decided in poll `asked_in`
     std::uint64_t asked_in = 0;  ///< number of the poll that last asked the resolver
     bool staged = false;

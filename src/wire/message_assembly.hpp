@@ -13,7 +13,7 @@
 
 #include "wire/uc_fragment.hpp"
 
-namespace tutti::device::ip {
+namespace tutti::wire {
 
 class MessageAssembly {
  public:
@@ -26,9 +26,9 @@ class MessageAssembly {
 
   /// Classifies the fragment whose encoded header is at `header`. The caller may place the
   /// fragment's bytes only after the verdict `begins` or `continues`, and must then call `advance`.
-  Verdict admit(const std::byte* header, const wire::UcFragment& fragment) {
+  Verdict admit(const std::byte* header, const UcFragment& fragment) {
     const bool same = state_ != State::none && message_bytes_ == fragment.message_bytes &&
-                      std::memcmp(header_.data(), header, wire::kHeaderBytes) == 0;
+                      std::memcmp(header_.data(), header, kHeaderBytes) == 0;
     if (same && state_ == State::open) {
       if (fragment.offset == next_) return Verdict::continues;
       if (fragment.offset < next_) return Verdict::repeated;
@@ -38,7 +38,7 @@ class MessageAssembly {
     }
     if (same && !fragment.begins()) return Verdict::dropped;
     if (state_ == State::open) ++gaps_;
-    std::memcpy(header_.data(), header, wire::kHeaderBytes);
+    std::memcpy(header_.data(), header, kHeaderBytes);
     message_bytes_ = fragment.message_bytes;
     next_ = 0;
     state_ = fragment.begins() ? State::open : State::over;
@@ -66,11 +66,11 @@ class MessageAssembly {
  private:
   enum class State : std::uint8_t { none, open, over };
 
-  std::array<std::byte, wire::kHeaderBytes> header_{};
+  std::array<std::byte, kHeaderBytes> header_{};
   std::uint32_t message_bytes_ = 0;
   std::uint32_t next_ = 0;  ///< offset of the expected fragment in the message
   State state_ = State::none;
   std::uint64_t gaps_ = 0;
 };
 
-}  // namespace tutti::device::ip
+}  // namespace tutti::wire

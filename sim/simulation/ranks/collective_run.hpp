@@ -13,6 +13,8 @@
 #include "engine/core/operation.hpp"
 #include "engine/messages/tagged_messages.hpp"
 #include "sim/simulation/config.hpp"
+#include "sim/simulation/ranks/aggregated_call.hpp"
+#include "tutti/collective.hpp"
 #include "tutti/status.hpp"
 #include "tutti/units.hpp"
 
@@ -42,6 +44,12 @@ class CollectiveRun {
   CollectiveRun(const CollectiveSpec& spec, std::uint32_t ranks, Rank rank, const Bytes& expected);
 
   std::unique_ptr<engine::Operation> operation();
+  /// The call of this rank, if the kind is allgather, broadcast or barrier.
+  CollectiveCall call();
+  /// The operations of this rank if the aggregator of the communicator `spec` serves the call.
+  std::vector<std::unique_ptr<engine::Operation>> by_aggregator(const CommunicatorSpec& spec) {
+    return aggregated_operations(*spec_, spec, own(), result());
+  }
   /// The receive and the send of this rank, if the kind is `messages`. `tag` differs between the
   /// runs of a rank.
   std::array<std::unique_ptr<engine::TaggedCall>, 2> messages(std::uint64_t tag);

@@ -1,4 +1,4 @@
-#include "sim/simulation/collective_run.hpp"
+#include "sim/simulation/ranks/collective_run.hpp"
 
 #include <algorithm>
 #include <cstring>
@@ -9,6 +9,7 @@
 #include "base/random.hpp"
 #include "collectives/choice.hpp"
 #include "collectives/registry.hpp"
+#include "engine/aggregate/contribute_operation.hpp"
 #include "engine/exchange/slot_exchange_operation.hpp"
 #include "engine/multicast/multicast_operation.hpp"
 #include "engine/schedule/schedule_operation.hpp"
@@ -163,15 +164,15 @@ constexpr std::uint64_t kEagerLimitBytes = 64;
 
 const char* to_string(CollectiveKind kind) {
   static constexpr const char* kNames[] = {
-      "allgather", "broadcast",       "ring-allgather", "chain-broadcast",
-      "barrier",   "counter-barrier", "gather",         "scatter",
-      "alltoall",  "reduce",          "reduce-scatter", "allreduce",
-      "messages",  "slot-allgather",  "slot-broadcast", "slot-barrier"};
+      "allgather",       "broadcast", "ring-allgather", "chain-broadcast", "barrier",
+      "counter-barrier", "gather",    "scatter",        "alltoall",        "reduce",
+      "reduce-scatter",  "allreduce", "messages",       "slot-allgather",  "slot-broadcast",
+      "slot-barrier",    "leave"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 
 std::uint64_t result_bytes(const CollectiveSpec& spec, std::uint32_t ranks) {
-  if (is_barrier(spec.kind)) return 0;
+  if (moves_no_data(spec.kind)) return 0;
   if (spec.kind == CollectiveKind::scatter) return spec.bytes * ranks;
   if (differs_by_rank(spec.kind)) return spec.bytes * sent_blocks(spec.kind, ranks) * ranks;
   return is_gather(spec.kind) ? spec.bytes * ranks : spec.bytes;
@@ -194,13 +195,14 @@ std::unique_ptr<engine::Operation> make_operation(const CollectiveSpec& spec, st
   if (spec.kind == CollectiveKind::broadcast)
     return engine::MulticastOperation::broadcast(result, spec.root);
   if (uses_slots(spec.kind)) return slot_operation(spec, rank, own, result);
+  if (spec.kind == CollectiveKind::leave) return std::make_unique<engine::InNetworkLeave>();
   thread_local const auto pool = std::make_shared<engine::WorkspacePool>();
   const schedule::TemplateKey key = template_of(spec, ranks, rank);
   engine::ScheduleCall call{
       .description = {tutti::to_string(key.collective), key.algorithm.data(),
                       is_rooted(spec.kind) ? spec.root : kNoRank, result.size()},
       .schedule = find_template(key),
-      .shape = schedule::Shape::uniform(is_barrier(spec.kind) ? 0 : spec.bytes,
+      .shape = schedule::Shape::uniform(moves_no_data(spec.kind) ? 0 : spec.bytes,
                                         reduces(spec.kind) ? 8 : 1),
       .send = own,
       .receive = result,
@@ -220,7 +222,7 @@ CollectiveRun::CollectiveRun(const CollectiveSpec& spec, std::uint32_t ranks, Ra
       ranks_(ranks),
       rank_(rank),
       result_bytes_(result_bytes(spec, ranks)) {
-  if (is_barrier(spec.kind)) return;
+  if (moves_no_data(spec.kind)) return;
   if (differs_by_rank(spec.kind)) {
     wanted_ = wanted_bytes(spec, ranks, rank, expected);
     result_bytes_ = wanted_.size();
@@ -255,6 +257,17 @@ std::unique_ptr<engine::Operation> CollectiveRun::operation() {
     own = this->own();
   }
   return make_operation(*spec_, ranks_, rank_, own, all);
+}
+
+CollectiveCall CollectiveRun::call() {
+  CollectiveCall made{.collective = Collective::barrier};
+  if (moves_no_data(spec_->kind)) return made;
+  const bool gathers = is_gather(spec_->kind);
+  made.collective = gathers ? Collective::allgather : Collective::broadcast;
+  if (gathers) made.send = own();
+  made.receive = result();
+  made.root = spec_->root;
+  return made;
 }
 
 std::array<std::unique_ptr<engine::TaggedCall>, 2> CollectiveRun::messages(std::uint64_t tag) {

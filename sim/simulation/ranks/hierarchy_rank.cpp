@@ -1,0 +1,108 @@
+#include "sim/simulation/ranks/hierarchy_rank.hpp"
+
+#include <utility>
+
+#include "sim/simulation/ranks/collective_run.hpp"
+
+namespace tutti::simulation {
+
+using hierarchy::HierarchySide;
+using hierarchy::HierarchyStage;
+using hierarchy::HostLayout;
+
+namespace {
+
+/// The collective of a stage as one of the simulation. check() refuses calls with stages of other
+/// kinds.
+CollectiveSpec spec_of(const CollectiveCall& call) {
+  CollectiveSpec spec{.kind = CollectiveKind::barrier, .bytes = call.send.size()};
+  if (call.collective == Collective::allgather) spec.kind = CollectiveKind::allgather;
+  if (call.collective == Collective::gather) spec.kind = CollectiveKind::gather;
+  if (call.collective == Collective::broadcast) {
+    spec.kind = CollectiveKind::broadcast;
+    spec.bytes = call.receive.size();
+  }
+  spec.root = call.root;
+  return spec;
+}
+
+CommunicatorSpec side_with(const CommunicatorSpec& spec, std::vector<Rank> members) {
+  CommunicatorSpec side = spec;
+  side.hosts.clear();
+  for (const Rank one : members) side.hosts.push_back(spec.hosts[index(one)]);
+  side.members = std::move(members);
+  side.ranks_per_host = 0;
+  side.collectives.clear();
+  side.tap = nullptr;
+  side.nic.slot_exchange = false;
+  return side;
+}
+
+}  // namespace
+
+bool may_go_by_hosts(const CollectiveSpec& what) {
+  // The gather within a host takes the block from the caller's send buffer only.
+  const bool gathers = what.kind == CollectiveKind::allgather && !what.in_place;
+  return gathers || what.kind == CollectiveKind::broadcast || what.kind == CollectiveKind::barrier;
+}
+
+std::vector<CommunicatorSpec> side_communicators(const CommunicatorSpec& spec) {
+  std::vector<CommunicatorSpec> sides;
+  if (spec.ranks_per_host == 0) return sides;
+  const HostLayout layout = layout_of(spec);
+  for (std::uint32_t host = 0; host < layout.hosts; ++host)
+    sides.push_back(side_with(spec, layout.ranks_of_host(host)));
+  sides.push_back(side_with(spec, layout.ranks_of_place(0)));
+  return sides;
+}
+
+void HierarchyRank::start(const CollectiveCall& call, Ended ended) {
+  jobs_.push_back(
+      {hierarchy::HierarchicalCall(stages_by_hosts(call, layout_, false, me_)), std::move(ended)});
+  if (jobs_.size() == 1) advance();
+}
+
+/// Begins every stage of the first call that may begin now, and ends the call after its last stage.
+void HierarchyRank::advance() {
+  while (!jobs_.empty()) {
+    Job& job = jobs_.front();
+    for (std::size_t stage = job.call.ready(); stage != HierarchyStage::kNone;
+         stage = job.call.ready()) {
+      job.call.begin(stage);
+      begin(stage);
+    }
+    if (!job.call.over()) return;
+    const Job over = std::move(job);
+    jobs_.pop_front();
+    over.ended(over.call.status());
+  }
+}
+
+void HierarchyRank::begin(std::size_t stage) {
+  const HierarchyStage& plan = jobs_.front().call.stage(stage);
+  engine::CommunicatorContext& side = side_of(plan);
+  auto operation = make_operation(spec_of(plan.call), side.size(), side.rank(), plan.call.send,
+                                  plan.call.receive);
+  operation->completion()->callback = [this, stage](const Status& status) {
+    on_stage_end(stage, status);
+  };
+  side.operations().submit(std::move(operation));
+}
+
+void HierarchyRank::on_stage_end(std::size_t stage, const Status& status) {
+  hierarchy::HierarchicalCall& call = jobs_.front().call;
+  if (!status.ok()) give_up(call.stage(stage), status.message());
+  call.end(stage, status);
+  advance();
+}
+
+/// Aborts both side communicators with the rank at fault, so that all ranks learn of it.
+void HierarchyRank::give_up(const HierarchyStage& failed, const std::string& reason) {
+  const engine::FailureCoordinator& failures = side_of(failed).failures();
+  const Rank culprit =
+      culprit_in_job(layout_, me_, failed.side, failures.culprit(), failures.lost());
+  host_.failures().abort_for(culprit, reason);
+  if (across_ != nullptr) across_->failures().abort_for(culprit, reason);
+}
+
+}  // namespace tutti::simulation
