@@ -109,7 +109,7 @@ class Run:
         elif record["commit"] != self.commit:
             reason = "files in the worktree differ from the commit"
         else:
-            reason = f"exit status {status}, {last_line(log_path)}"
+            reason = f"exit status {status}, {last_line(log_path).replace(self.tree + os.sep, '')}"
         record = {"schema": common.SCHEMA, "program": program, "reason": reason, "exit_status": status,
                   "parts": record.get("parts", {}) if record["commit"] == self.commit else {},
                   "wall_seconds": round(time.monotonic() - start, 1), "machine": common.machine_facts(), "commit": self.commit,
