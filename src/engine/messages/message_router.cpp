@@ -168,12 +168,12 @@ void MessageRouter::on_message(Instant now, Rank from, std::span<const std::byte
   if (slots_.on_message(now, from, *message)) return;
   if (Operation* operation = operations_.find(message->epoch)) {
     operation->on_message(now, from, *message);
+  } else if (message->kind == MessageKind::refused) {
+    // This rank may have ended the refused call, or not begun it: an aggregator refuses a call as
+    // soon as the call records of two ranks differ.
+    failures_.fail(refusal_status(names_.of(from), *message));
   } else if (operations_.has_begun(message->epoch)) {
     if (message->kind == MessageKind::fetch_request) retention_.answer_late(now, from, *message);
-    // An aggregator may refuse a call that has already ended at this rank, because the aggregator
-    // may learn later than this rank which call the other ranks made.
-    if (message->kind == MessageKind::refused)
-      failures_.fail(refusal_status(names_.of(from), *message));
   } else if (unexpected_.size() < kMaxUnexpectedMessages) {
     unexpected_.keep(message->epoch, {from, *message});
   } else {
