@@ -259,8 +259,9 @@ Status ScenarioWorld::check_nobody_was_skipped(const ScenarioResult& result) {
 }
 
 // Reports staging drops as an error: within one collective without loss, credits limit the chunks
-// in flight to the posted receives.
+// in flight to the posted receives. A hierarchical call runs several collectives.
 Status ScenarioWorld::check_staging(const ScenarioResult& result) {
+  if (scenario_.ranks_per_host > 0) return {};
   for (const ScenarioCommunicator& one : scenario_.communicators)
     if (one.collectives.size() > 1) return {};
   for (std::uint32_t c = 0; c < world_->config().communicators.size(); ++c) {
