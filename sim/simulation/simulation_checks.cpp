@@ -24,7 +24,6 @@ bool names_a_rank_at_fault(const Expectation& expected, const CommunicatorSpec& 
   std::vector<sim::HostId> named;
   for (const Rank rank : error.ranks()) named.push_back(spec.hosts[index(rank)]);
   if (expected.may_name(named, spec.hosts)) return true;
-  if (spec.ranks_per_host == 0) return false;
   const std::vector<CommunicatorSpec> sides = side_communicators(spec);
   return std::any_of(sides.begin(), sides.end(), [&](const CommunicatorSpec& side) {
     const auto in_side = [&side](sim::HostId host) {

@@ -106,15 +106,9 @@ bool FragmentQueuePair::take(const ReceivedChunk& chunk, ReceivedChunk& message)
 /// each poll asks for it again.
 void FragmentQueuePair::find_place(Source& source, const wire::UcFragment& fragment, bool begins) {
   if (!begins && (source.staged || source.asked_in == polls_)) return;
-  source.asked_in = polls_;
   const wire::Header& message = fragment.message;
-  const Placement landing =
-      resolver_ == nullptr
-          ? Placement{}
-          : resolver_->landing({message.epoch, message.psn, message.source, fragment.message_bytes},
-                               begins);
-  source.staged = begins && landing.where == Placement::Where::staging;
-  source.at = landing.where == Placement::Where::buffer ? landing.at : nullptr;
+  source.ask(resolver_, {message.epoch, message.psn, message.source, fragment.message_bytes},
+             begins, polls_);
   if (!source.staged) return;
   source.staging.resize(fragment.message_bytes);
   source.at = source.staging.data();

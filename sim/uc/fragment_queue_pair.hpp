@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "device/device.hpp"
+#include "device/message_destination.hpp"
 #include "wire/header.hpp"
 #include "wire/message_assembly.hpp"
 #include "wire/tag_keys.hpp"
@@ -48,11 +49,8 @@ class FragmentQueuePair final : public MulticastQueuePair {
 
  private:
   /// The message that one rank is sending.
-  struct Source {
+  struct Source : MessageDestination {
     wire::MessageAssembly assembly;
-    std::byte* at = nullptr;  ///< destination of the message; null: none
-    bool staged = false;
-    std::uint64_t asked_in = 0;  ///< number of the poll that asked for the destination
     std::vector<std::byte> staging;
   };
 

@@ -95,8 +95,7 @@ Status swarm(const SimSwarmOptions& options) {
       "drawn: {} software, {} slots, {} stops, {} deaths, {} flaps, {} one-way, {} black-holes, {} "
       "replays, {} strangers, {} point-to-point, {} messages, {} atomics, {} big-endian, {} "
       "few-connections, {} aggregators, {} receive-workers, {} uc, {} hierarchies; {} datagrams of "
-      "strangers "
-      "refused\n",
+      "strangers refused\n",
       drawn.software, drawn.slots, drawn.stops, drawn.deaths, drawn.flaps, drawn.one_way,
       drawn.black_holes, drawn.replays, drawn.strangers, drawn.point_to_point, drawn.messages,
       drawn.atomics, drawn.big_endian, drawn.few_connections, drawn.aggregators,

@@ -16,8 +16,8 @@ namespace tutti::engine {
 
 class PeerWatch {
  public:
-  /// `endpoint` and `closed` must outlive this object. `path_test_interval`: time without progress before a path
-  /// test; 0: no test.
+  /// `endpoint` and `closed` must outlive this object. `path_test_interval`: time without progress
+  /// before a path test; 0: no test.
   PeerWatch(Rank me, std::uint32_t size, device::Endpoint& endpoint, const ClosedPeers& closed,
             Nanoseconds path_test_interval)
       : me_(me),

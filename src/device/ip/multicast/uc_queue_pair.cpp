@@ -268,18 +268,13 @@ std::byte* UcQueuePair::admit(const std::byte* header, const wire::UcFragment& f
 std::byte* UcQueuePair::place_of(Source& source, const wire::UcFragment& fragment, bool begins) {
   const wire::Header& message = fragment.message;
   if (!begins && source.asked_in == polls_) return source.at;
-  source.asked_in = polls_;
   if (!begins && source.staged) {
     Staging& staging = stagings_[source.staging];
+    source.asked_in = polls_;
     return source.at = staging.owner == message.source ? staging.bytes.data() : nullptr;
   }
-  const Placement landing =
-      resolver_ == nullptr
-          ? Placement{}
-          : resolver_->landing({message.epoch, message.psn, message.source, fragment.message_bytes},
-                               begins);
-  source.staged = begins && landing.where == Placement::Where::staging;
-  source.at = landing.where == Placement::Where::buffer ? landing.at : nullptr;
+  source.ask(resolver_, {message.epoch, message.psn, message.source, fragment.message_bytes},
+             begins, polls_);
   if (source.staged) source.at = stage(source, fragment);
   return source.at;
 }

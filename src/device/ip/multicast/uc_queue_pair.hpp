@@ -22,6 +22,7 @@
 #include "device/ip/datagram_batch.hpp"
 #include "device/ip/multicast/multicast_queue_pair.hpp"
 #include "device/ip/multicast/waiting_message.hpp"
+#include "device/message_destination.hpp"
 #include "wire/message_assembly.hpp"
 #include "wire/uc_fragment.hpp"
 
@@ -49,11 +50,8 @@ class UcQueuePair final : public IpMulticastQueuePair {
   static constexpr std::size_t kStagings = 16;
 
   /// The state of the message that is arriving from one source rank.
-  struct Source {
+  struct Source : MessageDestination {
     wire::MessageAssembly assembly;
-    std::byte* at = nullptr;     ///< destination of the message, decided in poll `asked_in`
-    std::uint64_t asked_in = 0;  ///< number of the poll that last asked the resolver
-    bool staged = false;
     /// Index of the staging area for this source rank's messages; valid only while the area's
     /// `owner` is this source rank.
     std::size_t staging = 0;
