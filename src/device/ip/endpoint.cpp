@@ -37,10 +37,6 @@ QueuePairs queue_pairs(const std::vector<std::unique_ptr<IpMulticastQueuePair>>&
   return pairs;
 }
 
-// Time for which frames are also multicast after a peer did not answer. When a link comes back, the
-// kernel tries address resolution only once a second, and unicast waits for the result.
-constexpr Nanoseconds kAddressResolution{1'200'000'000};
-
 bool is_uc(const IpOptions& options) { return options.multicast == Multicast::uc; }
 
 /// Largest number of unacknowledged bytes on one reliable connection. The window must cover the
@@ -141,7 +137,8 @@ IpEndpoint::IpEndpoint(const IpOptions& ip, const EndpointOptions& options,
       channels_(options.rank, options.size),
       datagrams_(options.rank, options.size, options.communicator),
       sender_(offload),
-      gate_(EgressPriority::of(interface_.index)) {
+      gate_(EgressPriority::of(interface_.index)),
+      unicast_doubt_(interface_.index, options.size) {
   using enum Capability;
   for (const Capability one : {multicast_ud, multicast_uc, reliable_send, write, write_immediate,
                                read, masked_atomics, dynamic_connections, tag_matching}) {
@@ -398,12 +395,12 @@ void IpEndpoint::abandon() {
 bool IpEndpoint::send(Instant now, Rank rank, rc::RcChannel& rc) {
   rc::OutgoingFrame frame;
   gate_.use(rc.backlog().priority);
+  const Copies multicast = unicast_doubt_.copies(now, rank, peers_[index(rank)]);
   while (rc.next_frame(now, frame)) {
     const unsigned copies = ip_.tap ? ip_.tap->copies(options_.rank, rank, frame.size()) : 1;
     const bool lost = copies == 0 && ip_.tap->loses_multicast();
-    // All ranks receive the multicast copy, so frames with a sequence number are multicast only
-    // when they are retransmitted.
-    const bool copied = now < unicast_in_doubt_until_ && (frame.resent || !frame.sequenced);
+    const bool repeated = frame.resent || !frame.sequenced;
+    const bool copied = multicast == Copies::all || (multicast == Copies::repeated && repeated);
     if (!lost && copied) {
       groups_.front()->post_frame(rank, frame.bytes());
       ++counters_.reliable_frames_multicast;
@@ -433,7 +430,7 @@ bool IpEndpoint::flush(Rank rank, rc::RcChannel& rc) {
 }
 
 void IpEndpoint::send_sign_of_life() {
-  unicast_in_doubt_until_ = now_ + kAddressResolution;
+  unicast_doubt_.begin(now_);
   (void)groups_.front()->post_probe(0, 0);
 }
 

@@ -15,6 +15,7 @@
 #include "device/ip/ip_options.hpp"
 #include "device/ip/multicast/group_rejoin.hpp"
 #include "device/ip/multicast/multicast_queue_pair.hpp"
+#include "device/ip/unicast_doubt.hpp"
 #include "device/rc/channel_set.hpp"
 #include "device/rc/completion_queue.hpp"
 #include "device/rc/frame_datagrams.hpp"
@@ -107,8 +108,7 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
   rc::CompletionQueue completions_;
   Instant now_{};
   GroupRejoin rejoin_;
-  /// Time until which frames are also multicast.
-  Instant unicast_in_doubt_until_{INT64_MIN};
+  UnicastDoubt unicast_doubt_;
   EndpointCounters counters_;
 };
 

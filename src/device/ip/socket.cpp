@@ -5,6 +5,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 
@@ -52,27 +53,24 @@ void SocketAddress::set_port(std::uint16_t port) {
   reinterpret_cast<sockaddr_in*>(&storage_)->sin_port = htons(port);
 }
 
-bool SocketAddress::same_host(const SocketAddress& other) const {
-  if (family() != other.family()) return false;
+std::span<const std::byte> SocketAddress::ip() const {
   if (family() == AF_INET6) {
-    return IN6_ARE_ADDR_EQUAL(&reinterpret_cast<const sockaddr_in6*>(&storage_)->sin6_addr,
-                              &reinterpret_cast<const sockaddr_in6*>(&other.storage_)->sin6_addr);
+    return std::as_bytes(
+        std::span(&reinterpret_cast<const sockaddr_in6*>(&storage_)->sin6_addr, 1));
   }
-  return reinterpret_cast<const sockaddr_in*>(&storage_)->sin_addr.s_addr ==
-         reinterpret_cast<const sockaddr_in*>(&other.storage_)->sin_addr.s_addr;
+  return std::as_bytes(std::span(&reinterpret_cast<const sockaddr_in*>(&storage_)->sin_addr, 1));
+}
+
+bool SocketAddress::same_host(const SocketAddress& other) const {
+  return family() == other.family() && std::ranges::equal(ip(), other.ip());
 }
 
 std::vector<std::byte> SocketAddress::encode() const {
-  const bool six = family() == AF_INET6;
-  std::vector<std::byte> bytes(1 + 2 + (six ? 16 : 4));
   const std::uint16_t host_port = port();
-  bytes[0] = static_cast<std::byte>(six ? 6 : 4);
-  std::memcpy(bytes.data() + 1, &host_port, 2);
-  if (six) {
-    std::memcpy(bytes.data() + 3, &reinterpret_cast<const sockaddr_in6*>(&storage_)->sin6_addr, 16);
-  } else {
-    std::memcpy(bytes.data() + 3, &reinterpret_cast<const sockaddr_in*>(&storage_)->sin_addr, 4);
-  }
+  std::vector<std::byte> bytes(1 + sizeof host_port + ip().size());
+  bytes[0] = static_cast<std::byte>(family() == AF_INET6 ? 6 : 4);
+  std::memcpy(bytes.data() + 1, &host_port, sizeof host_port);
+  std::ranges::copy(ip(), bytes.begin() + 1 + sizeof host_port);
   return bytes;
 }
 

@@ -33,6 +33,8 @@ class SocketAddress {
   socklen_t length() const;
   std::uint16_t port() const;
   void set_port(std::uint16_t port);
+  /// The IP address as bytes in network order, in memory of this object.
+  std::span<const std::byte> ip() const;
   /// True if both have the same IP address; the ports may differ.
   bool same_host(const SocketAddress& other) const;
   /// The address as bytes for the bootstrap: family, port and address, without the scope id, which

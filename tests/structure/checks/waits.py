@@ -55,6 +55,7 @@ LISTED = [
     ("src/device/host/segment.cpp", "read", 1, NO_WAIT + "the bell is O_NONBLOCK"),
     ("src/device/ip/datagram_batch.cpp", "recvmmsg", 1, NO_WAIT + "MSG_DONTWAIT"),
     ("src/device/ip/interface.cpp", "ifstream", 1, NO_WAIT + "a file of sysfs"),
+    ("src/device/ip/link_address.cpp", "recv", 1, NO_WAIT + "MSG_DONTWAIT"),
     ("src/device/ip/multicast/multicast_queue_pair.cpp", "connect", 1, NO_WAIT + "a datagram socket"),
     ("src/device/ip/multicast/waiting_message.cpp", "recvmsg", 2, NO_WAIT + "MSG_DONTWAIT"),
     ("src/device/posix/event_wait.hpp", "EpollPwait2", 1,
