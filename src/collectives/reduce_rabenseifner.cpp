@@ -9,12 +9,6 @@ namespace tutti::collectives {
 
 namespace {
 
-/// The number of the actor that gathers the result: the root, or the actor of the root's pair.
-std::uint32_t gathering_actor(std::uint32_t root, std::uint32_t ranks) {
-  const Folding of_root(root, ranks);
-  return of_root.folded() ? Folding(root + 1, ranks).actor() : of_root.actor();
-}
-
 void reduce_rabenseifner(Builder& b) {
   const Folding folding(b.me(), b.ranks());
   const std::uint32_t root = index(b.purpose().root);
@@ -26,7 +20,7 @@ void reduce_rabenseifner(Builder& b) {
   const schedule::BufferSlice sum = b.is_root() ? b.receive_block() : b.scratch();
   auto [mine, round] = write_vector_halving(b, folding, sum, b.scratch());
   // Gather: in each round half of the actors that still have parts send theirs and are finished.
-  const std::uint32_t distance = folding.actor() ^ gathering_actor(root, b.ranks());
+  const std::uint32_t distance = folding.actor() ^ Folding(root, b.ranks()).actor();
   for (std::uint32_t width = folding.actors() / 2; width > 0; width /= 2) {
     const Rank partner = folding.rank(folding.actor() ^ width);
     b.round(round++);

@@ -3,8 +3,7 @@
 // In step t a rank exchanges half of its data with the rank whose number differs in bit t, and
 // folds the other half. After the last step each rank has one block of the result; Allreduce
 // returns the blocks along the same path, and Reduce gathers them at the root along a binomial
-// tree. If the number of ranks is not a power of two, the first ranks form pairs, and the lower
-// rank of a pair takes part only through the upper one.
+// tree. Folding (collectives/folding.hpp) extends the algorithms to any number of ranks.
 //
 // In a Reduce, ranks could begin the next call before the root has read their packets, and reuse
 // the keys of these packets. The root therefore ends the call with triggers down the same tree. An
@@ -13,6 +12,7 @@
 #include <bit>
 
 #include "base/error.hpp"
+#include "collectives/folding.hpp"
 #include "trigger/build/builder_parts.hpp"
 
 namespace tutti::trigger {
@@ -31,8 +31,8 @@ class Halving {
   explicit Halving(const CollectiveCall& call)
       : call_(call),
         ranks_(static_cast<std::uint32_t>(call.nodes.size())),
+        folding_(call.rank, ranks_),
         doublings_(static_cast<std::uint32_t>(std::bit_width(ranks_)) - 1),
-        surplus_(ranks_ - (1u << doublings_)),
         element_bytes_(static_cast<std::uint32_t>(reduction::element_bytes(call.type))),
         builder_(call.job, call.port, call.nodes[call.rank]) {}
 
@@ -42,7 +42,7 @@ class Halving {
                      "{}: {} ranks need {} steps, above the limit of {}: use fewer ranks",
                      to_string(call_.kind), ranks_, release_step() + 1, kSequenceIds);
     }
-    if (gives_to_neighbour(call_.rank)) {
+    if (folding_.folded()) {
       give_and_wait();
     } else {
       reduce_scatter();
@@ -59,21 +59,15 @@ class Halving {
 
  private:
   bool is_reduce() const { return call_.kind == CollectiveKind::reduce; }
-  /// True if a rank takes part only through the next rank, with which it forms a pair.
-  bool gives_to_neighbour(std::uint32_t rank) const { return rank < 2 * surplus_ && rank % 2 == 0; }
-  bool has_giver(std::uint32_t rank) const { return rank < 2 * surplus_ && rank % 2 == 1; }
-  /// The number of a rank among those that exchange halves; numbers follow the rank order.
-  std::uint32_t number_of(std::uint32_t rank) const {
-    return rank < 2 * surplus_ ? rank / 2 : rank - surplus_;
-  }
-  std::uint32_t rank_of_number(std::uint32_t number) const {
-    return number < surplus_ ? 2 * number + 1 : number + surplus_;
-  }
+  /// True if this rank takes part for a folded rank, too.
+  bool has_giver() const { return folding_.paired() && !folding_.folded(); }
+  bool root_is_folded() const { return collectives::Folding(call_.root, ranks_).folded(); }
   NodeId node(std::uint32_t rank) const { return call_.nodes[rank]; }
   NodeId partner(std::uint32_t step) const {
-    return node(rank_of_number(number_of(call_.rank) ^ 1u << step));
+    return node(index(folding_.rank(folding_.actor() ^ 1u << step)));
   }
-  bool bit(std::uint32_t step) const { return (number_of(call_.rank) >> step & 1) != 0; }
+  NodeId pair_partner() const { return node(index(folding_.pair_partner())); }
+  bool bit(std::uint32_t step) const { return (folding_.actor() >> step & 1) != 0; }
 
   std::uint32_t scatter_step(std::uint32_t t) const { return 1 + t; }
   std::uint32_t gather_step(std::uint32_t t) const { return 2 * doublings_ - t; }
@@ -103,19 +97,18 @@ class Halving {
   }
 
   void give_and_wait() {
-    const NodeId upper = node(call_.rank + 1);
-    builder_.send(upper, kFoldStep, call_.input, bytes(whole()));
+    builder_.send(pair_partner(), kFoldStep, call_.input, bytes(whole()));
     if (is_reduce() && call_.rank != call_.root) return;
-    builder_.receive(upper, return_step(), call_.output, bytes(whole()));
+    builder_.receive(pair_partner(), return_step(), call_.output, bytes(whole()));
   }
 
   // The contribution stays in the input buffer until the first fold stores the half that this rank
   // keeps.
   void reduce_scatter() {
     Address held = call_.input;
-    if (has_giver(call_.rank)) {
+    if (has_giver()) {
       reduce(held, whole(), 1);
-      builder_.name(node(call_.rank - 1), kFoldStep);
+      builder_.name(pair_partner(), kFoldStep);
       held = call_.output;
     }
     for (std::uint32_t t = 0; t < doublings_; ++t) {
@@ -139,27 +132,23 @@ class Halving {
       builder_.send(partner(t), gather_step(t), at(call_.output, own), bytes(own));
       builder_.receive(partner(t), gather_step(t), at(call_.output, other), bytes(other));
     }
-    if (has_giver(call_.rank)) return_to(call_.rank - 1);
+    if (has_giver()) return_to(index(folding_.pair_partner()));
   }
 
   void return_to(std::uint32_t rank) {
     builder_.send(node(rank), return_step(), call_.output, bytes(whole()));
   }
 
-  /// The number of the rank that gathers the result: the root, or the upper rank of its pair if the
-  /// root is the lower rank of a pair.
-  std::uint32_t gatherer() const {
-    return number_of(gives_to_neighbour(call_.root) ? call_.root + 1 : call_.root);
-  }
-  /// The gather counts its steps down. The rank with this number receives blocks in the steps down
-  /// to the returned one, and in the step below sends all that it has. The gatherer, for which 0 is
-  /// returned, sends in no step.
-  std::uint32_t lowest_gather(std::uint32_t number) const {
-    return static_cast<std::uint32_t>(std::bit_width(number ^ gatherer()));
+  /// The gather counts its steps down, to the actor of the root. An actor receives blocks in the
+  /// steps down to the returned one, and in the step below sends all that it has. The gatherer, for
+  /// which 0 is returned, sends in no step.
+  std::uint32_t lowest_gather() const {
+    const std::uint32_t gatherer = collectives::Folding(call_.root, ranks_).actor();
+    return static_cast<std::uint32_t>(std::bit_width(folding_.actor() ^ gatherer));
   }
 
   void gather() {
-    const std::uint32_t lowest = lowest_gather(number_of(call_.rank));
+    const std::uint32_t lowest = lowest_gather();
     for (std::uint32_t t = doublings_; t-- > lowest;) {
       const Elements other = half(held_before(t), !bit(t));
       builder_.receive(partner(t), gather_step(t), at(call_.output, other), bytes(other));
@@ -168,7 +157,7 @@ class Halving {
       const Elements held = held_before(lowest);
       builder_.send(partner(lowest - 1), gather_step(lowest - 1), at(call_.output, held),
                     bytes(held));
-    } else if (gives_to_neighbour(call_.root)) {
+    } else if (root_is_folded()) {
       return_to(call_.root);
     }
   }
@@ -176,28 +165,29 @@ class Halving {
   /// Appends the triggers that end a Reduce: they go from the root down the tree of the gather, and
   /// last to the paired ranks.
   void release() {
-    const std::uint32_t me = call_.rank;
-    const bool root_gives = gives_to_neighbour(call_.root);
-    if (gives_to_neighbour(me)) {
-      if (me != call_.root) builder_.wait(node(me + 1), release_step());
-      if (me == call_.root) builder_.signal(node(me + 1), release_step());
+    const bool is_root = call_.rank == call_.root;
+    if (folding_.folded()) {
+      if (!is_root) builder_.wait(pair_partner(), release_step());
+      if (is_root) builder_.signal(pair_partner(), release_step());
       return;
     }
-    const std::uint32_t lowest = lowest_gather(number_of(me));
+    const std::uint32_t lowest = lowest_gather();
     if (lowest != 0) {
       builder_.wait(partner(lowest - 1), release_step());
-    } else if (root_gives) {
+    } else if (root_is_folded()) {
       builder_.wait(node(call_.root), release_step());
     }
     for (std::uint32_t t = doublings_; t-- > lowest;) builder_.signal(partner(t), release_step());
-    if (has_giver(me) && me - 1 != call_.root) builder_.signal(node(me - 1), release_step());
+    if (has_giver() && index(folding_.pair_partner()) != call_.root) {
+      builder_.signal(pair_partner(), release_step());
+    }
   }
 
   const CollectiveCall& call_;
   std::uint32_t ranks_;
+  collectives::Folding folding_;
   /// Number of doubling steps: the integer part of log2 of the number of ranks.
   std::uint32_t doublings_;
-  std::uint32_t surplus_;  ///< number of ranks beyond the largest power of two up to `ranks_`
   std::uint32_t element_bytes_;
   SequenceBuilder builder_;
 };
