@@ -3,6 +3,8 @@
 #include <string>
 
 #include "base/error.hpp"
+#include "collectives/registry.hpp"
+#include "studies/traffic/schedule_plan.hpp"
 
 namespace tutti::sim {
 namespace {
@@ -60,17 +62,34 @@ constexpr NamedPlan kCatalogue[] = {
     {"offloaded_together", plan_offloaded_together},
 };
 
+/// The plan of an algorithm of the library, with the root and the parameters that it has by default.
+Result<MessagePlan> plan_of_library(std::string_view collective, std::string_view algorithm,
+                                    std::uint32_t ranks, std::uint64_t bytes) {
+  const auto known = schedule::collective_named(collective);
+  if (!known) return known.status();
+  const auto schedules = collectives::build_all(
+      {.collective = *known, .algorithm = std::string(algorithm), .ranks = ranks});
+  if (!schedules) return schedules.status();
+  return traffic::plan_of(*schedules, bytes);
+}
+
 }  // namespace
 
 std::span<const NamedPlan> plan_catalog() { return kCatalogue; }
 
 Result<MessagePlan> plan_by_name(std::string_view name, std::uint32_t ranks, std::uint64_t bytes) {
+  if (const std::size_t slash = name.find('/'); slash != std::string_view::npos) {
+    return plan_of_library(name.substr(0, slash), name.substr(slash + 1), ranks, bytes);
+  }
   std::string names;
   for (const NamedPlan& one : kCatalogue) {
     if (one.name == name) return one.make(ranks, bytes);
-    names += (names.empty() ? "" : ", ") + std::string(one.name);
+    names += std::string(one.name) + ", ";
   }
-  return failure(Code::invalid_argument, "algorithm {} is not known: use one of {}", name, names);
+  return failure(Code::invalid_argument,
+                 "algorithm {} is not known: use one of {}or COLLECTIVE/ALGORITHM for an algorithm "
+                 "of the library, such as allreduce/ring",
+                 name, names);
 }
 
 }  // namespace tutti::sim

@@ -20,8 +20,9 @@ struct NamedPlan {
 
 /// All plans of the catalogue.
 std::span<const NamedPlan> plan_catalog();
-/// Builds a plan by name. Error (invalid_argument): the name is not in the catalogue, which the
-/// error lists.
+/// Builds a plan by name: one of the catalogue, or "COLLECTIVE/ALGORITHM" for an algorithm of the
+/// library (collectives/registry.hpp). Errors: invalid_argument (unknown name; the error lists the
+/// known ones), and those of `traffic::plan_of`.
 Result<MessagePlan> plan_by_name(std::string_view name, std::uint32_t ranks, std::uint64_t bytes);
 
 }  // namespace tutti::sim

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "collectives/registry.hpp"
+#include "studies/traffic/plan_catalog.hpp"
 #include "studies/traffic/schedule_plan.hpp"
 #include "studies/traffic/traffic_run.hpp"
 
@@ -47,6 +48,13 @@ Result<MessagePlan> plan(const Purpose& purpose, std::uint64_t block_bytes) {
   const auto schedules = collectives::build_all(purpose);
   if (!schedules) return schedules.status();
   return plan_of(*schedules, block_bytes);
+}
+
+/// The plan that the command line gives for COLLECTIVE/ALGORITHM.
+Result<MessagePlan> plan_by_name(const collectives::AlgorithmEntry& entry, std::uint32_t ranks,
+                                 std::uint64_t bytes) {
+  return sim::plan_by_name(std::string(to_string(entry.collective)) + "/" + std::string(entry.name),
+                           ranks, bytes);
 }
 
 Purpose purpose(Collective collective, std::string algorithm, std::uint32_t ranks) {
@@ -105,7 +113,7 @@ TEST(TrafficOfSchedules, EveryMessageBasedAlgorithm_deliversAtLeastTheNeededByte
   constexpr std::uint32_t kRanks = 32;
   int algorithms = 0;
   for (const auto& entry : collectives::algorithms()) {
-    const auto made = plan(purpose(entry.collective, std::string(entry.name), kRanks), kBytes);
+    const auto made = plan_by_name(entry, kRanks, kBytes);
     if (!made) {
       EXPECT_EQ(made.status().code(), Code::unsupported)
           << entry.name << ": " << made.status().to_string();
@@ -123,6 +131,15 @@ TEST(TrafficOfSchedules, EveryMessageBasedAlgorithm_deliversAtLeastTheNeededByte
     EXPECT_GT(outcome.time.count, 0) << entry.name;
   }
   EXPECT_GE(algorithms, 25);
+}
+
+TEST(TrafficOfSchedules, UnknownAlgorithmOfTheLibrary_isRefusedWithTheKnownNames) {
+  const auto collective = sim::plan_by_name("gossip/ring", 8, 100);
+  ASSERT_FALSE(collective);
+  EXPECT_NE(collective.status().message().find("allgather"), std::string::npos);
+  const auto algorithm = sim::plan_by_name("allgather/post", 8, 100);
+  ASSERT_FALSE(algorithm);
+  EXPECT_NE(algorithm.status().message().find("bruck"), std::string::npos);
 }
 
 TEST(TrafficOfSchedules, ScheduleThatCannotBecomeAPlan_isRefused) {

@@ -133,7 +133,8 @@ void add_sim_traffic_command(CLI::App& sim, int& exit_code) {
   for (const tutti::sim::NamedPlan& one : tutti::sim::plan_catalog()) {
     names += (names.empty() ? "" : ", ") + std::string(one.name);
   }
-  command->add_option("algorithm", spec.algorithm, names);
+  command->add_option("algorithm", spec.algorithm,
+                      names + ", or COLLECTIVE/ALGORITHM, such as allreduce/ring");
   command->add_option("--ranks,-p", spec.ranks, "Number of ranks")->check(CLI::Range(1u, 1u << 20));
   options->network.add_to(*command);
   command->add_option("--iterations,-n", spec.iterations, "Number of runs, each on an idle network")
