@@ -319,9 +319,14 @@ void ScheduleOperation::transfer(Instant now, TaskIndex at) {
                                       .remote_offset = clear.offset,
                                       .immediate = std::uint64_t{epoch()} << 32 | task.slot,
                                       .priority = priority()});
-  // A lost connection needs no handling at this point, because a completion reports it.
-  if (posted.code() == Code::resource_exhausted) space_->unsent.push_back(at);
-  if (posted.ok()) ++context().counters().messages_rendezvous;
+  if (posted.ok()) {
+    ++context().counters().messages_rendezvous;
+  } else if (posted.code() == Code::resource_exhausted) {
+    space_->unsent.push_back(at);
+  } else if (posted.code() != Code::peer_failed) {
+    // A lost connection is not handled here: a completion reports it.
+    context().failures().fail(posted);
+  }
 }
 
 void ScheduleOperation::on_completion(Instant, const device::Completion& completion) {
