@@ -23,7 +23,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kMaxFrames = 64;
-constexpr int kSignal = SIGSYS;  // the library's threads block all signals but fault signals
+constexpr int kSignal = SIGSYS;  // fault signal: the library's threads block all other signals
 constexpr auto kThreadPatience = std::chrono::milliseconds(500);
 
 std::atomic<Clock::rep> last_sign{0};
@@ -60,7 +60,7 @@ std::uintptr_t load_address() {
   dl_iterate_phdr(
       [](dl_phdr_info* info, std::size_t, void* to) {
         *static_cast<std::uintptr_t*>(to) = info->dlpi_addr;
-        return 1;  // ends the iteration at the first object, which is the program
+        return 1;  // stops at the first loaded object, which is the program
       },
       &address);
   return address;
@@ -78,7 +78,8 @@ void print_stack(pid_t thread) {
     fmt::print(stderr, "cannot be interrupted\n");
     return;
   }
-  // A frame holds the return address, which follows the call, so one byte is subtracted.
+  // A stack frame holds the return address, which may belong to the line after the call. The
+  // address one byte before it belongs to the call.
   std::string command = fmt::format("addr2line -Cfpi -e /proc/{}/exe", getpid());
   const std::uintptr_t base = load_address();
   for (int i = 0; i < stack.depth; ++i) {

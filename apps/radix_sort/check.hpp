@@ -1,5 +1,6 @@
-// Checks the result of a sort: the keys of all ranks, in rank order, must ascend and must be the
-// keys from before the sort. The check compares fingerprints of the two sets of keys.
+// Checks the result of a sort: the keys of all ranks, in rank order, must ascend, and no key may be
+// lost, added or changed. For the second condition the check compares fingerprints of all keys
+// before and after the sort.
 #pragma once
 
 #include <tutti/communicator.hpp>
@@ -13,8 +14,8 @@ namespace radix_sort {
 /// A bijective hash of a word, in which every input bit affects every output bit.
 std::uint64_t mixed(std::uint64_t word);
 
-/// A fingerprint of a set of keys that does not depend on their order. Its sums wrap, and adding
-/// the fingerprints of all ranks gives the fingerprint of all keys of the job.
+/// A fingerprint of a set of keys that does not depend on their order. Adding the fingerprints of
+/// all ranks, modulo 2^64, gives the fingerprint of all keys of the job.
 struct Fingerprint {
   std::uint64_t keys = 0;
   std::uint64_t sum = 0;

@@ -28,8 +28,8 @@ class ShiftedDigit {
   std::uint32_t mask_;
 };
 
-/// Extracts one digit of a key by division, in a radix that is no power of two. The division has
-/// the width of `Key`.
+/// Extracts one digit of a key by division, in a radix that is no power of two. Computing in the
+/// type `Key` avoids 64-bit divisions for 32-bit keys.
 template <typename Key>
 class DividedDigit {
  public:
@@ -45,7 +45,8 @@ class DividedDigit {
   Key unit_ = 1;  ///< place value of the digit: the radix to the power of the digit's index
 };
 
-/// Calls `use` with the functor that extracts the digit of this pass.
+/// Calls `use` with the functor that extracts digit number `pass` of a key; number 0 is the lowest
+/// digit.
 template <typename Key, typename Use>
 void with_digit(std::uint32_t radix, std::uint32_t pass, const Use& use) {
   if (std::has_single_bit(radix)) {

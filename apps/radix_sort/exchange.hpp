@@ -1,7 +1,6 @@
-// Moves keys to the ranks that own them, by Alltoall. Tutti has no Alltoall with blocks of
-// different sizes, so every block is padded to the largest number of keys that one rank sends to
-// another. Blocks longer than a limit are sent by several Alltoalls, which bounds the memory for
-// padded blocks.
+// Moves keys to the ranks that own them, by Alltoall. All blocks of an Alltoall have the same size,
+// so every block is padded to the largest number of keys that one rank sends to another. Blocks
+// longer than a limit are sent by several Alltoalls, which bounds the memory for padded blocks.
 #pragma once
 
 #include <tutti/communicator.hpp>
@@ -46,7 +45,8 @@ class Exchange {
   std::string algorithm_;
   std::vector<std::byte> send_;
   std::vector<std::byte> receive_;
-  /// Offset and size, in bytes, of the keys for one rank in `parts`, or from one in `arrived`.
+  /// Offset and size, in bytes, of the keys that this rank sends to one rank or receives from it.
+  /// Sent keys lie in `parts` of run(), received keys in `arrived`.
   struct Part {
     std::uint64_t offset = 0;
     std::uint64_t bytes = 0;

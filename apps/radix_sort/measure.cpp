@@ -41,7 +41,8 @@ std::vector<Key> draw(const Options& options, std::uint32_t rank, std::uint64_t 
   return keys;
 }
 
-/// Damages the result: reverses the order of the ranks' blocks, which must have equal sizes.
+/// Damages the sorted keys on purpose, to test the check: reverses the order of the ranks' blocks,
+/// which must have equal sizes.
 template <typename Key>
 tutti::Status reverse_ranks(tutti::Communicator& communicator, std::vector<Key>& keys) {
   std::vector<Key> all(keys.size() * communicator.size());
@@ -123,8 +124,8 @@ class Measurement {
     return {};
   }
 
-  /// Returns an error on every rank if any rank could not be set up. Without this exchange the
-  /// other ranks would block in their first collective.
+  /// Tells all ranks whether this rank could be set up, and returns an error on every rank if any
+  /// rank could not. Without this exchange the other ranks would block in their first collective.
   tutti::Status agree(tutti::Status mine) {
     const std::uint32_t able = mine.ok() ? 1 : 0;
     std::vector<std::uint32_t> all(communicator_->size());

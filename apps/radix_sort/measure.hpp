@@ -20,8 +20,9 @@ struct Timings {
   /// Duration of each phase in each sort, averaged over the ranks, in ns.
   std::array<std::vector<std::int64_t>, kPhases> phases_ns;
 
-  /// Shortest time that any rank spent in the Allgather of a pass, summed over the passes of each
-  /// sort, in ns. This time contains no wait for late ranks, so overlap can hide all of it.
+  /// For each sort, the sum over its passes of the shortest time that any rank spent in the
+  /// Allgather, in ns. The rank with the shortest time waited for no late rank, so overlap can hide
+  /// all of this time.
   std::vector<std::int64_t> least_allgather_ns;
 
   std::int64_t median_ns() const;

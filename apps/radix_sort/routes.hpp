@@ -24,8 +24,8 @@ class Routes {
   /// on rank r that have digit b.
   void set(std::span<const std::uint32_t> counts, std::uint32_t radix);
 
-  /// The number of keys that `source` sends to `target`, which are ranks. After a rank has ordered
-  /// its keys by digit, the keys for one target are adjacent, and the targets follow in rank order.
+  /// The number of keys that rank `source` sends to rank `target`. After a rank has ordered its
+  /// keys by digit, the keys for one target are adjacent, and the targets follow in rank order.
   std::uint64_t part(std::uint32_t source, std::uint32_t target) const {
     return parts_[source * ranks() + target];
   }

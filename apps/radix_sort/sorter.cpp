@@ -106,7 +106,7 @@ tutti::Status Sorter<Key>::run_pass(std::vector<Key>& keys, std::uint32_t pass, 
     if (tutti::Status status = histograms->wait(); !status) return status;
   } else if (options_.progress == Progress::test) {
     meanwhile = &*histograms;
-    meanwhile->test();  // test() sends the first chunks now
+    meanwhile->test();  // test() sends the first chunks before the local work begins
   }
   watch.end(Phase::allgather);
   order_locally(keys, pass, meanwhile);

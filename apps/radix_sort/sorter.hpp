@@ -96,7 +96,8 @@ class Sorter {
   std::vector<Key> ordered_;         ///< keys of this rank in digit order
   std::vector<Key> arrived_;         ///< received keys, ordered by source rank
   std::vector<std::uint64_t> next_;  ///< position in arrived_ of the next key from each source rank
-  /// The prepared Allgather of the histograms for each variant; every pass starts this Allgather.
+  /// The prepared Allgather of the histograms, indexed by variant of the sort. Every pass of a sort
+  /// starts the Allgather of the sort's variant.
   std::array<std::optional<tutti::Prepared>, kVariants> allgather_;
   PhaseTimes times_{};
   /// Time in the Allgather, indexed by pass.

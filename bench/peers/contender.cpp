@@ -27,7 +27,8 @@ constexpr std::int64_t kLongestLeadNs = 100'000'000;
 constexpr std::size_t kLargestSize = std::size_t{1} << 30;
 constexpr int kAttemptsPerIteration = 3;
 constexpr int kCallsPerLoop = 100;
-/// Bytes of all messages of a stream together. Limits on the number of messages have precedence.
+/// Bytes of all messages of a stream together. The number of messages follows from this total, but
+/// lies between kFewestInStream and kMostInStream.
 constexpr std::size_t kStreamBytes = std::size_t{4} << 20;
 constexpr std::size_t kFewestInStream = 2;
 constexpr std::size_t kMostInStream = 64;
@@ -430,7 +431,8 @@ struct Alone {
   std::int64_t collective_ns = 0;
   /// Time of the work from the common start until the last rank has finished, in ns.
   std::int64_t compute_ns = 0;
-  /// Longest time of do_work on any rank, measured from the start of do_work on this rank, in ns.
+  /// Median over the repetitions of the longest time of do_work on any rank, in ns. Each rank
+  /// measures from its own start of do_work.
   std::int64_t work_ns = 0;
 };
 

@@ -21,7 +21,7 @@ struct tutti_request {
 };
 
 struct tutti_prepared {
-  // Keeps the communicator alive as long as `prepared`.
+  // Keeps the communicator alive while `prepared` exists.
   std::shared_ptr<tutti::Communicator> communicator;
   tutti::Prepared prepared;
 };

@@ -29,7 +29,7 @@ struct Blocks {
 /// The layout of consecutive blocks that have the given sizes and no gaps.
 Blocks blocks_of(std::vector<std::uint64_t> sizes);
 
-/// The options with which calls of any kind are started.
+/// The options for the start of collectives; the start of a message ignores them.
 struct StartOptions {
   bool will_wait = false;  ///< true: the thread waits for the call right after the start
   std::int32_t priority = TUTTI_PRIORITY_NORMAL;
@@ -51,7 +51,7 @@ class Call {
   bool is_receive() const { return kind_ == Kind::receive; }
 
   /// Starts the calls together and adds their requests, which the caller frees, to `requests`. A
-  /// message must be the only call; its priority is normal.
+  /// message must be the only call, and `terms` do not apply to it.
   static tutti_status_t start(tutti_comm_t* comm, const std::vector<Call>& calls,
                               const StartOptions& terms, std::vector<tutti_request_t*>& requests);
   /// Carries out a collective of a group of one rank.

@@ -54,7 +54,7 @@ Communicator::Communicator(std::shared_ptr<Group> group, tutti_comm_t* comm)
     : group_(std::move(group)), comm_(comm) {}
 
 Communicator::~Communicator() {
-  // In a child of fork() the communicator belongs to the parent.
+  // In a child of fork() the communicator belongs to the parent, so the child must not end it.
   if (group_->in_child()) return;
   finalize(std::chrono::milliseconds(0));
   tutti_comm_destroy(comm_);

@@ -73,9 +73,9 @@ void CompletionPool::stop(std::chrono::milliseconds patience) {
 std::shared_ptr<Operation> CompletionPool::take_expired() {
   while (!deadlines_.empty()) {
     const auto first = deadlines_.begin();
-    // Until the deadline the pool keeps only a weak reference. Releasing the last strong reference
-    // may wait for the interpreter's lock, and a thread with that lock may wait for mutex_: a
-    // deadlock.
+    // Until an operation's deadline the pool keeps only a weak reference to it. Releasing the last
+    // strong reference may wait for the interpreter's lock, and a thread with that lock may wait
+    // for mutex_: a deadlock.
     if (!first->second.expired() && first->first > Clock::now()) return nullptr;
     std::shared_ptr<Operation> operation = first->second.lock();
     deadlines_.erase(first);

@@ -15,8 +15,8 @@ namespace tutti::torch_backend {
 class Operation;
 
 /// Futures run callbacks of the application, which may wait for further operations. The progress
-/// thread of libtutti therefore only queues an operation here, and the pool adds a thread if all
-/// its threads are busy.
+/// thread of libtutti therefore only queues an operation in the pool, and the pool adds a thread if
+/// all its threads are busy.
 class CompletionPool {
  public:
   /// The pool of this process; a child of fork() has one of its own.
@@ -25,8 +25,8 @@ class CompletionPool {
   void complete(std::shared_ptr<Operation> operation);
   /// Ends the operation with a timeout unless it is done by the deadline.
   void watch(std::weak_ptr<Operation> operation, Clock::time_point deadline);
-  /// While a Guest exists, stop() waits for its thread, which is not in the pool, as for a thread
-  /// that runs callbacks.
+  /// Marks a thread outside the pool for which stop() must wait. While the Guest exists, the thread
+  /// counts as a pool thread that runs callbacks.
   class Guest {
    public:
     Guest();

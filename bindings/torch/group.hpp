@@ -17,7 +17,8 @@ namespace tutti::torch_backend {
 /// Counts of the adapter's own work.
 struct Counts {
   std::atomic<std::uint64_t> operations{0};  ///< operations of c10d that were issued
-  /// Tensors that were copied because of their layout or an overlap.
+  /// Tensors that were copied because of their memory layout, or because their memory overlaps that
+  /// of another tensor.
   std::atomic<std::uint64_t> staged_tensors{0};
   std::atomic<std::uint64_t> staged_bytes{0};  ///< bytes of the tensors that staged_tensors counts
   std::atomic<std::uint64_t> queued{0};        ///< operations that were queued before their start
@@ -44,8 +45,8 @@ struct Group {
 /// Names and values of all counts.
 std::vector<std::pair<std::string, std::uint64_t>> list(const Counts& counts);
 
-/// The ranks as text: "rank 1" or "ranks 1, 3". If the numbers of the ranks in the job differ, the
-/// text has these numbers, too.
+/// The ranks as text: "rank 1" or "ranks 1, 3". If ranks of the group have other numbers in the
+/// job, the text has these numbers, too.
 std::string name_ranks(const Group& group, const std::vector<std::uint32_t>& ranks);
 
 }  // namespace tutti::torch_backend

@@ -9,7 +9,7 @@
 namespace tutti::torch_backend {
 namespace {
 
-/// The bit that marks the tags of this barrier; torch's tags do not have it.
+/// The bit that marks message tags of the monitored barrier; tags of torch do not have it.
 constexpr std::uint64_t kBarrierTags = std::uint64_t{1} << 63;
 
 }  // namespace
@@ -54,7 +54,8 @@ void MonitoredBarrier::send(tutti_comm_t* comm, std::uint32_t to) const {
 }
 
 void MonitoredBarrier::fail(const std::vector<std::uint32_t>& absent) const {
-  // The text begins as that of torch's own barrier, because programs look for these words.
+  // The error text begins like that of torch's own monitored barrier, because programs look for the
+  // words at its beginning.
   std::string names;
   for (const std::uint32_t rank : absent)
     names += (names.empty() ? "" : ", ") + std::to_string(rank);

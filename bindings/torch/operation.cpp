@@ -35,7 +35,7 @@ Operation::Operation(std::shared_ptr<Group> group, std::weak_ptr<Submissions> ow
     : staging(group->counts), group_(std::move(group)), owner_(std::move(owner)) {}
 
 Operation::~Operation() {
-  // In a child of fork() the requests belong to the parent.
+  // In a child of fork() the requests belong to the parent, so the child must not free them.
   if (group_->in_child()) return;
   for (tutti_request_t* const request : requests_) tutti_request_free(request);
 }

@@ -54,8 +54,8 @@ class Operation : public std::enable_shared_from_this<Operation> {
 
   /// Starts all calls. The caller may hold locks; it must release them before it calls after_start.
   void start(tutti_comm_t* comm);
-  /// Does the part of the start in which callbacks of the future may run. Returns the failure of
-  /// the start; null for none.
+  /// Completes the start after the caller has released its locks, because callbacks of the future
+  /// may run in this function. Returns the failure of the start; null for none.
   std::exception_ptr after_start();
   /// Runs Plan::steps, which wait for other ranks.
   void run_steps(tutti_comm_t* comm);
@@ -64,7 +64,8 @@ class Operation : public std::enable_shared_from_this<Operation> {
   /// Ends an operation that has no requests, with success if `error` is null.
   void end(std::exception_ptr error);
 
-  /// Waits for the end; 0 selects the operation's own timeout. Throws the operation's failure.
+  /// Waits for the end of the operation; a timeout of 0 selects that of the operation. Throws the
+  /// operation's failure.
   void wait(std::chrono::milliseconds timeout);
   bool is_done();
   std::exception_ptr error();
@@ -76,9 +77,11 @@ class Operation : public std::enable_shared_from_this<Operation> {
 
   /// Called when the Work is freed: keeps the tensors until libtutti no longer uses them.
   void abandon();
-  /// Called by the completion pool after libtutti's callback.
+  /// Ends the operation if no callback of libtutti is left for its requests. The completion pool
+  /// calls this function after each callback.
   void complete();
-  /// Called by the completion pool at the deadline.
+  /// Aborts the group and ends the operation with a timeout, unless the operation has ended before.
+  /// The completion pool calls this function at the deadline.
   void expire();
 
  private:
@@ -92,8 +95,8 @@ class Operation : public std::enable_shared_from_this<Operation> {
   void arm();
   bool is_marked_done();
   void finish_if_ended();
-  /// Sets the value of the future once the operation is done. The caller holds no lock, because the
-  /// callbacks of the future run here.
+  /// Sets the value of the future once the operation is done. The caller holds no lock, because
+  /// this function runs the callbacks of the future.
   void settle();
   /// Ends the operation when all its requests have ended. The caller holds using_, or there are no
   /// requests.
@@ -110,7 +113,7 @@ class Operation : public std::enable_shared_from_this<Operation> {
   std::vector<tutti_request_t*> requests_;
   std::atomic<int> source_{-1};
   std::atomic<std::size_t> callbacks_left_{0};
-  /// Guards the fields below.
+  /// Guards the state of the operation, from `started_` to `future_`.
   std::mutex mutex_;
   std::condition_variable changed_;
   bool started_ = false;

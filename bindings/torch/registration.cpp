@@ -39,7 +39,8 @@ c10::intrusive_ptr<c10d::Store> store_of(const ProcessGroup& group) {
 }
 #endif
 
-/// Returns a group that contains the new backend. `carrier` has the store, the rank and the size.
+/// Returns a group that contains the new backend. `carrier` is a group of torch from which the new
+/// group takes the store, the rank and the size.
 ProcessGroupPointer make_backend(const ProcessGroupPointer& carrier, std::int64_t timeout_ms,
                                  const std::string& name, const std::string& key_prefix,
                                  const std::vector<std::int64_t>& global_ranks,

@@ -59,7 +59,8 @@ void SparseAllreduce::run(tutti_comm_t* comm) {
     tensor_.copy_(own);
     return;
   }
-  // A row of `places` has the indices of one element, and a row of `values` its values.
+  // Row i of `places` has the indices of element i of the sparse tensor, and row i of `values` has
+  // the data of this element.
   const at::Tensor places = own._indices().t().contiguous();
   const at::Tensor values = own._values().contiguous();
   const std::vector<std::int64_t> counts = gather_counts(comm, places.size(0));

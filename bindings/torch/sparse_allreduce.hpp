@@ -13,8 +13,8 @@
 
 namespace tutti::torch_backend {
 
-/// Gathers the numbers of elements, then the indices and the values of all ranks, and sums the
-/// values.
+/// Gathers from all ranks the counts of elements, then the indices and the values of the elements,
+/// and adds up the values of equal indices.
 class SparseAllreduce {
  public:
   /// Throws if the tensor or the operation cannot be used.

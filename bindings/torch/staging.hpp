@@ -19,12 +19,13 @@ class Staging {
   explicit Staging(Counts& counts) : counts_(&counts) {}
 
   Bytes read(const at::Tensor& tensor);
-  /// As read(), but returns the memory of a copy if the tensor overlaps `written` and does not
-  /// begin at `allowed`.
+  /// As read(), but copies a tensor that overlaps `written`, the memory that the call writes. A
+  /// tensor that begins at `allowed` is not copied, because the call is then in place.
   Bytes read_apart(const at::Tensor& tensor, Bytes written, const void* allowed = nullptr);
   Bytes write(const at::Tensor& tensor);
-  /// As write(), but returns the memory of a copy if the tensor overlaps `read` and does not begin
-  /// at `allowed`.
+  /// As write(), but lets the call write to a copy if the tensor overlaps `read`, the memory that
+  /// the call reads. A tensor that begins at `allowed` gets no copy, because the call is then in
+  /// place.
   Bytes write_apart(const at::Tensor& tensor, Bytes read, const void* allowed = nullptr);
   /// The memory of a tensor that the call may both read and write.
   Bytes update(const at::Tensor& tensor);

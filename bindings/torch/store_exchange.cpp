@@ -15,7 +15,8 @@ using namespace std::chrono_literals;
 // Shortest and longest delay between two reads of the store; the delay grows with each read.
 constexpr std::chrono::microseconds kFirstPause = 200us;
 constexpr std::chrono::microseconds kLongestPause = 20ms;
-/// Time for which rank 0 waits for confirmations before it looks for newer nonces.
+/// Time for which rank 0 waits for all ranks to confirm the roster, before it checks whether a rank
+/// has written a newer nonce.
 constexpr std::chrono::milliseconds kConfirmationPatience = 50ms;
 constexpr std::size_t kNonceCharacters = 32;
 

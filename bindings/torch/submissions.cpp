@@ -54,8 +54,8 @@ void Submissions::add_worker() {
   // The thread is detached, because it may still wait for other ranks when the group is destroyed.
   std::thread([self = shared_from_this()]() mutable {
     const CompletionPool::Guest guest;
-    // `self` is released while `guest` still exists: the release may free tensors of Python, and
-    // CompletionPool::stop() must wait for this.
+    // The thread releases `self` before `guest` is destroyed: the release may free tensors of
+    // Python, and CompletionPool::stop() waits for this thread only while `guest` exists.
     std::exchange(self, nullptr)->work();
   }).detach();
 }

@@ -25,7 +25,7 @@ class Submissions : public std::enable_shared_from_this<Submissions> {
 
   /// Issues an operation without waiting for other ranks. Throws if it cannot begin.
   void issue(const std::shared_ptr<Operation>& operation);
-  /// Ends all operations, here and at the peers, with an error.
+  /// Ends all operations with an error, at this rank and at the peers.
   void abort(const std::string& reason);
   /// Ends the group; serves peers that still need data from this rank for at most `patience`.
   void shut_down(std::chrono::milliseconds patience);
@@ -60,15 +60,16 @@ class Submissions : public std::enable_shared_from_this<Submissions> {
 
   std::shared_ptr<Group> group_;
   c10::intrusive_ptr<c10d::Store> store_;
-  /// Guards the fields below, and the order of calls of libtutti.
+  /// Guards the fields below. Operation::start() runs with the mutex held, so that no two
+  /// operations start at the same time.
   std::mutex mutex_;
-  /// Exchange of the communicator's creation while the creation is under way; otherwise null.
+  /// The exchange through which the communicator is being created; null at any other time.
   std::shared_ptr<StoreExchange> exchange_;
   std::shared_ptr<Communicator> communicator_;
   std::deque<std::shared_ptr<Operation>> queue_;
   std::size_t queued_messages_ = 0;
   bool working_ = false;    ///< true: a thread creates the communicator or starts queued operations
-  std::exception_ptr end_;  ///< error of all operations after the end; null before
+  std::exception_ptr end_;  ///< error of every operation after the group has ended; null before
 };
 
 }  // namespace tutti::torch_backend

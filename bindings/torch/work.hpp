@@ -51,7 +51,7 @@ class OperationWork : public c10d::Work {
   c10::intrusive_ptr<c10::ivalue::Future> future_of_all();
 
   std::vector<std::shared_ptr<Operation>> operations_;
-  std::shared_ptr<Recording> recording_;  ///< null without a profiler
+  std::shared_ptr<Recording> recording_;  ///< null if no profiler records the operation
 };
 
 }  // namespace tutti::torch_backend

@@ -50,7 +50,7 @@ constexpr bool reduces(Collective collective) {
   return collective == Collective::reduce || collective == Collective::reduce_scatter ||
          collective == Collective::allreduce || collective == Collective::reduce_scatterv;
 }
-/// Whether the blocks of a buffer may differ in size.
+/// Whether the ranks' blocks in the collective may differ in size, as in Allgatherv.
 constexpr bool varies(Collective collective) {
   return collective == Collective::allgatherv || collective == Collective::gatherv ||
          collective == Collective::scatterv || collective == Collective::alltoallv ||
@@ -63,13 +63,14 @@ class Algorithm {
  public:
   static const Algorithm automatic;  ///< algorithm that the algorithm table selects for the call
   static const Algorithm multicast;  ///< reliable multicast [Khalilov24]
-  /// Ring of ranks; for Broadcast a chain of ranks from the root.
+  /// Passes the data around a ring of ranks, or for Broadcast along a chain that begins at the
+  /// root.
   static const Algorithm ring;
 
   constexpr Algorithm() = default;
   /// Does not copy `name`, which must stay valid until the call that uses this object returns.
-  constexpr Algorithm(std::string_view name) : name_(name) {}  // NOLINT: implicit by design
-  constexpr Algorithm(const char* name) : name_(name) {}       // NOLINT: implicit by design
+  constexpr Algorithm(std::string_view name) : name_(name) {}  // NOLINT: implicit conversion wanted
+  constexpr Algorithm(const char* name) : name_(name) {}       // NOLINT: implicit conversion wanted
   /// The name of the algorithm; empty for `automatic`.
   constexpr std::string_view name() const { return name_; }
   friend constexpr bool operator==(Algorithm, Algorithm) = default;
@@ -87,7 +88,8 @@ struct CollectiveOptions {
   /// A hint that the caller will wait right after the start, so that the progress thread can stay
   /// asleep.
   bool will_wait = false;
-  // Parameters for the algorithms that have them, equal on all ranks; 0 lets the library choose.
+  // Parameters of the algorithms that have any. All ranks must pass equal values; 0 lets the
+  // library choose.
   std::uint32_t ports = 0;     ///< number of ports k of a k-port algorithm
   std::uint32_t radix = 0;     ///< radix k of a k-nomial tree
   std::uint32_t segments = 0;  ///< number of segments into which a pipelined message is cut

@@ -162,12 +162,12 @@ class TUTTI_EXPORT Communicator {
   /// call this function, at the same place in the order of this communicator's collectives.
   Result<Communicator> duplicate(const CommunicatorOptions& options = {});
 
-  /// Splits the communicator: the ranks that pass the same color form a new communicator, numbered
-  /// in the order of their keys, then of their ranks here. A rank without a color joins none. The
-  /// new communicator shares this one's progress thread, and its collectives need no order relative
-  /// to this one's. Every rank must call this function, at the same place in the order of this
-  /// communicator's collectives. In an error of the new communicator, Status::ranks has the ranks'
-  /// numbers in the job.
+  /// Splits the communicator: the ranks that pass the same color form a new communicator. They are
+  /// numbered by key and, among equal keys, by their rank in this communicator; a rank without a
+  /// color joins no communicator. The new communicator shares this communicator's progress thread,
+  /// but its collectives need no order relative to this communicator's. Every rank must call this
+  /// function, at the same place in the order of this communicator's collectives. In an error of
+  /// the new communicator, Status::ranks has the ranks' numbers in the job.
   Result<std::optional<Communicator>> split(std::optional<std::uint32_t> color,
                                             std::int64_t key = 0,
                                             const CommunicatorOptions& options = {});

@@ -8,7 +8,7 @@
 
 namespace tutti {
 
-/// As the source of a receive: a message of any rank.
+/// As the source of a receive, kAnyRank accepts a message of any rank.
 inline constexpr Rank kAnyRank = kNoRank;
 
 /// Options of Communicator::send and Communicator::receive.

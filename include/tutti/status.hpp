@@ -60,8 +60,8 @@ class [[nodiscard]] Status {
 template <typename T>
 class [[nodiscard]] Result {
  public:
-  Result(T value) : state_(std::move(value)) {}           // NOLINT: implicit by design
-  Result(Status failure) : state_(std::move(failure)) {}  // NOLINT: implicit by design
+  Result(T value) : state_(std::move(value)) {}           // NOLINT: implicit conversion wanted
+  Result(Status failure) : state_(std::move(failure)) {}  // NOLINT: implicit conversion wanted
 
   bool ok() const { return std::holds_alternative<T>(state_); }
   explicit operator bool() const { return ok(); }

@@ -49,7 +49,7 @@ class SimMulticastQueuePair final : public MulticastQueuePair {
   std::uint64_t unsent_bytes() override;
   bool reads_posted() override {
     return queued_bytes_ > 0;
-  }  ///< a send reads its memory when its burst leaves
+  }  ///< true while a send is queued: its memory is read when its burst leaves
   std::size_t poll(std::span<ReceivedChunk> chunks) override;
   bool copy_and_verify(const ReceivedChunk& chunk, std::byte* destination) override;
   void release() override;

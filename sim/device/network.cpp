@@ -21,7 +21,7 @@ using tutti::sim::Picoseconds;
 
 namespace {
 
-/// Size of a packet on the wire.
+/// The size of a packet on the wire, headers included, in bytes.
 std::uint32_t wire_bytes(const NicSettings& settings, const NicPacket& packet) {
   if (packet.kind == NicPacketKind::datagram) {
     return settings.datagram_header_bytes + packet.payload->size_bytes;
@@ -175,8 +175,8 @@ void SimNetwork::pump(std::uint32_t host) {
   while (!port.turns.empty() && !port.dead && port.departures == 0 && port.busy_until <= now) {
     const Turn turn = port.turns.front();
     port.turns.pop_front();
-    // transmit() adds no queue to the list of turns, so this queue must be appended here if it has
-    // more to send.
+    // transmit() does not append its queue to the list of turns. A queue that has more to send is
+    // therefore appended after the call.
     if (turn.endpoint->transmit(turn.queue)) port.turns.push_back(turn);
   }
   if (port.turns.empty() || port.dead || port.departures > 0 || port.scheduled) return;

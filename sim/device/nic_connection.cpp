@@ -138,7 +138,7 @@ bool NicConnection::next_resend(NicShared& nic, Instant now, NicPacket& packet) 
 }
 
 bool NicConnection::cut(const NicShared& nic, Flight& flight) {
-  // Responses go first because a peer waits for them.
+  // Responses to the peer go before this rank's own work requests, because the peer waits for them.
   if (!responses_.empty()) {
     cut_response(nic, flight);
   } else {
@@ -233,8 +233,8 @@ void NicConnection::fill_work(NicShared& nic, const Flight& flight, NicPacket& p
   }
 }
 
-// Reads the region again at each transmission; if the region is no longer registered, the READ is
-// refused.
+// Each transmission of the data of a READ reads the region again. If the region is no longer
+// registered, the READ is refused.
 void NicConnection::fill_response(NicShared& nic, Flight& flight, NicPacket& packet) {
   packet.position = flight.position;
   if (flight.length == 0) return;
@@ -252,8 +252,8 @@ void NicConnection::fill_response(NicShared& nic, Flight& flight, NicPacket& pac
 }
 
 void NicConnection::stamp(NicPacket& packet) {
-  // While a refusal is under way, packets acknowledge only what came before the refused WRITE,
-  // because an acknowledgement of the WRITE would tell the peer that it was executed.
+  // While a refusal is under way, ACKs do not advance past the point of the refusal, because the
+  // ACK of a refused WRITE would tell the peer that the WRITE was executed.
   packet.acknowledged = refusals_ > 0 ? refused_sequence_ : expected_;
   acknowledge_ = false;
   unacknowledged_arrivals_ = 0;
@@ -436,7 +436,8 @@ void NicConnection::accept_read(NicShared& nic, const NicPacket& packet) {
   responses_.push_back(response);
 }
 
-// The response keeps the old value, because a retransmission must repeat the first answer.
+// The response stores the value before the atomic, because a retransmission must repeat the first
+// answer.
 void NicConnection::accept_atomic(NicShared& nic, const NicPacket& packet) {
   AtomicOperands operands;
   std::memcpy(&operands, packet.payload->data(), sizeof operands);

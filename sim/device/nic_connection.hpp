@@ -27,7 +27,8 @@ struct NicShared {
   /// Whether the user of the endpoint accepts old values of atomics in big-endian order.
   bool accept_big_endian_atomics = false;
   PayloadStore* payloads = nullptr;
-  MessageMatcher* matcher = nullptr;           ///< matches messages in the NIC; null: none
+  /// Matches arriving messages with receives inside the NIC; null: no matching.
+  MessageMatcher* matcher = nullptr;
   SimMulticastQueuePair* multicast = nullptr;  ///< queue pair of the first subgroup
   rc::MemoryTable regions{rc::MemoryTable::Keys::counted};
   CompletionRing completions{};

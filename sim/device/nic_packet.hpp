@@ -37,7 +37,8 @@ struct NicPacket {
   Rank destination = kNoRank;
   std::uint32_t sequence = 0;
   std::uint32_t acknowledged = 0;  ///< cumulative ACK: next sequence number that the source expects
-  std::uint64_t selective = 0;     ///< bit i is set if packet acknowledged + 1 + i has arrived
+  /// Selective ACK: bit i is set if packet number `acknowledged` + 1 + i has arrived.
+  std::uint64_t selective = 0;
   std::uint32_t operation = 0;
   std::uint32_t length = 0;    ///< number of data bytes in this packet
   std::uint64_t total = 0;     ///< number of bytes that a read_request asks for

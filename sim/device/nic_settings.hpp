@@ -18,10 +18,13 @@ enum class ConnectionKind : std::uint8_t {
 struct NicSettings {
   ConnectionKind connections = ConnectionKind::nic;
   std::uint32_t chunk_bytes = 4096;  ///< payload of a packet in bytes: the MTU without headers
-  /// Size of LRH (8), GRH (40), BTH (12), DETH (8), immediate (4) and CRC (4), in bytes.
+  /// Size of the InfiniBand headers of a multicast packet, in bytes: LRH (8), GRH (40), BTH (12),
+  /// DETH (8), immediate (4) and CRC (4).
   std::uint32_t multicast_header_bytes = 76;
-  std::uint32_t reliable_header_bytes = 24;  ///< size of LRH (8), BTH (12) and CRC (4), in bytes
-  /// Size of LRH (8), BTH (12), AETH (4) and CRC (4), in bytes.
+  /// Size of the InfiniBand headers of a packet of a reliable connection, in bytes: LRH (8), BTH
+  /// (12) and CRC (4).
+  std::uint32_t reliable_header_bytes = 24;
+  /// Size of a packet that carries only an ACK, in bytes: LRH (8), BTH (12), AETH (4) and CRC (4).
   std::uint32_t acknowledgement_bytes = 28;
   /// Number of posted receives of each subgroup [Khalilov24] 3.2.
   std::uint32_t staging_chunks = 8192;
@@ -31,7 +34,7 @@ struct NicSettings {
   /// Largest number of packets that one queue pair sends per turn.
   std::uint32_t burst_packets = 4;
   std::uint32_t window_packets = 128;  ///< largest number of unacknowledged packets of a connection
-  /// Number of packets of a long operation per acknowledgement.
+  /// In a long operation, the receiver must acknowledge once in this number of packets.
   std::uint32_t acknowledge_every = 16;
   Nanoseconds receive_latency{600};  ///< delay from the link to the worker's completion queue
   Nanoseconds retransmit_timeout{200'000};
@@ -48,8 +51,8 @@ struct NicSettings {
   /// Whether the endpoint has a slot exchange, like that of the `ip` device between hosts. The slot
   /// exchange has a multicast group of its own and needs ConnectionKind::software.
   bool slot_exchange = false;
-  // The next four settings apply only to connections that the host's software runs.
-  /// Size of the Ethernet framing (38), IPv4 (20) and UDP (8) around a datagram, in bytes.
+  // The four settings below apply only to connections that the host's software runs.
+  /// Size of the headers around a datagram, in bytes: Ethernet framing (38), IPv4 (20) and UDP (8).
   std::uint32_t datagram_header_bytes = 66;
   /// Largest number of datagrams in the host's send queue and in its receive queue.
   std::uint32_t send_queue_frames = 512;

@@ -28,7 +28,7 @@ struct PathFault {
 
 /// The change that a stranger makes to a recorded datagram before sending it.
 enum class Forgery : std::uint8_t {
-  none,        ///< a copy, from the address of the host that sent the original
+  none,        ///< no change: the copy comes from the address of the host that sent the original
   bit,         ///< one bit of the datagram, chosen anew each time, is inverted
   counter,     ///< the counter of the header is higher, as if the datagram were new
   address,     ///< the datagram comes from the stranger's own address

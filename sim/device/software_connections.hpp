@@ -21,7 +21,7 @@
 
 namespace tutti::device::sim {
 
-/// The settings of the channels on a simulated NIC.
+/// The settings with which the channels of device/rc run on a simulated NIC.
 rc::RcConfig channel_config(const NicSettings& settings, const EndpointOptions& options);
 
 class SoftwareConnections final : public Connections, private rc::FrameSocket {

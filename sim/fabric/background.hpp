@@ -11,7 +11,8 @@ namespace tutti::sim {
 
 struct BackgroundSettings {
   std::uint64_t seed = 1;
-  /// Number of streams. No two send from the same host if there are enough hosts.
+  /// Number of streams. No two streams send from the same host, unless there are more streams than
+  /// hosts.
   std::uint32_t streams = 0;
   /// Mean share of the rate of a host's link that one stream uses, from 0 to 1.
   double load = 0.1;

@@ -13,8 +13,8 @@ constexpr std::uint64_t kNoBucket = ~std::uint64_t{0};
 /// them. Smaller numbers cause long scans of the bitmap, larger numbers cause long sorting.
 constexpr std::uint64_t kFewPerBucket = 3;
 constexpr std::uint64_t kManyPerBucket = 10;
-/// Largest number of events that are shifted to insert an event into the open bucket; if more would
-/// be shifted, the event goes to the heap.
+/// Largest number of sorted events that may be shifted to insert an event into the open bucket. If
+/// more would be shifted, the event goes to the heap late_.
 constexpr std::size_t kLateSteps = 24;
 constexpr std::uint64_t kCensusInterval = 1u << 12;
 constexpr std::size_t kFirstActive = 64;
@@ -222,7 +222,8 @@ void EventQueue::sort_active() {
   }
 }
 
-/// Adapts the bucket width to the events popped since the last call. No bucket may be open.
+/// Adapts the width of buckets to the events popped since the last call of tune(). All events of
+/// the open bucket must have been popped.
 void EventQueue::tune() {
   const Census seen = std::exchange(census_, Census{});
   popped_at_census_ = popped_;

@@ -1,8 +1,9 @@
 // The pending events of a simulation in one total order, independent of the order of pushes.
 //
-// An event wheel stores the events of the near future in narrow buckets, which are sorted only when
-// their turn comes. Later events wait unsorted in coarse wheels. Each bucket of a coarse wheel is
-// as wide as the whole wheel below, into which the bucket's events move when their time is near.
+// An event wheel stores the events of the near future in narrow buckets. A bucket is sorted only
+// when it is opened, which means that its events are popped next. Later events wait unsorted in
+// coarse wheels. Each bucket of a coarse wheel is as wide as the whole next narrower wheel, into
+// which the bucket's events move when their time is near.
 //
 // The width of buckets adapts to the pending events, which changes the speed but never the order.
 #pragma once
@@ -117,7 +118,8 @@ class EventQueue {
   std::vector<CoarseWheel> coarse_;  ///< coarse wheels from narrow to wide, created on demand
   std::vector<Block, HugePages<Block>> blocks_;  ///< blocks of events; index 0 is unused
   std::uint32_t free_block_ = 0;
-  std::uint64_t next_dealt_;  ///< narrow bucket with which the next coarse bucket begins
+  /// Number of the narrow bucket at which the next non-empty coarse bucket begins.
+  std::uint64_t next_dealt_;
   std::size_t size_ = 0;
   Picoseconds now_{};
   std::uint64_t digest_ = 0;
@@ -127,8 +129,8 @@ class EventQueue {
   struct Census {
     std::uint64_t opened = 0;  ///< number of narrow buckets that were opened
     std::uint64_t events = 0;  ///< number of events in the opened buckets
-    /// Number of distinct event times in the opened buckets. Narrower buckets could separate events
-    /// of different times.
+    /// Number of distinct event times in the opened buckets. Narrower buckets cannot separate
+    /// events of equal time, so tune() judges by this number how full the buckets are.
     std::uint64_t instants = 0;
     std::uint64_t skipped = 0;  ///< number of empty buckets between the opened ones
     std::uint64_t far_pushes = 0;

@@ -96,7 +96,8 @@ class EventWheel {
   }
   std::uint32_t take_chunk(std::uint32_t next);
 
-  /// For each bucket, the chunk that is being filled; 0 if the bucket is empty.
+  /// For each bucket, the number of the chunk of events that is being filled; 0 if the bucket is
+  /// empty.
   std::vector<std::uint32_t> heads_;
   std::array<std::uint64_t, kBuckets / 64> occupied_{};
   std::vector<Chunk, HugePages<Chunk>> chunks_;  ///< chunks of events; index 0 is unused

@@ -180,9 +180,10 @@ struct FabricCounters {
   /// with trains has the same results as a run with single packets.
   std::uint64_t train_conflicts = 0;
   std::uint64_t leaf_events = 0;  ///< number of events that each represent several hosts' arrivals
-  /// Number of contributions that were added to a switch's sum but did not complete it.
+  /// Number of contributions to in-network reductions that were added to a switch's sum but did not
+  /// complete the sum.
   std::uint64_t absorbed = 0;
-  /// Largest number of incomplete sums at one time, over all switches.
+  /// Largest number of incomplete sums of in-network reductions at one time, over all switches.
   std::uint64_t most_open_reductions = 0;
 };
 

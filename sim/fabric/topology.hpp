@@ -1,7 +1,8 @@
 // Topologies: hosts, switches, directed links, and the routes to each host.
 //
-// Fat trees compute routes from the positions of switches; other topologies look them up in a table
-// per switch and region. No table covers pairs of hosts, so 100,000 hosts fit in memory.
+// Fat trees compute routes from the positions of switches. Other topologies look routes up in a
+// table, which has for each switch the routes to the leaves of its own group and to every group. No
+// table covers pairs of hosts, so 100,000 hosts fit in memory.
 #pragma once
 
 #include <cstdint>
@@ -76,7 +77,7 @@ struct Link {
 };
 
 /// A fat tree of any shape. Level 1 is next to the hosts, and each switch of level i has down[i-1]
-/// children. Each child has up[i-1] parents in level i and parallel[i-1] links to each of them. A
+/// children. Each child has up[i-1] parents in level i and parallel[i-1] links to each parent. A
 /// host has one parent, so up[0] is 1.
 struct FatTreeShape {
   std::vector<std::uint32_t> down;

@@ -14,9 +14,9 @@ class TopologyBuilder {
   /// Adds a kind of link and returns its number; equal kinds have one number. At most 256 kinds are
   /// possible.
   std::uint8_t add_spec(const LinkSpec& spec);
-  /// Adds the leaves with their hosts and the links between them; must be called first. leaf_of()
-  /// divides a host's number by `uniform` to find the host's leaf. If this gives a wrong leaf for
-  /// any host, `uniform` must be 0, and leaf_of() looks the leaf up.
+  /// Adds the leaves with their hosts and the links between them; must be called first. `uniform`
+  /// is the number of hosts per leaf, by which leaf_of() divides a host's number. If this division
+  /// gives a wrong leaf for any host, `uniform` must be 0, and leaf_of() looks the leaf up.
   void add_hosts(std::span<const std::uint32_t> hosts_of_leaf, std::uint32_t uniform,
                  std::uint8_t spec);
   /// Sets the total number of switches; switches without hosts follow the leaves.

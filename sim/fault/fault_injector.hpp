@@ -53,8 +53,8 @@ struct Subject {
   std::uint32_t psn = 0;
   Rank source = kNoRank;
   Rank receiver = kNoRank;  ///< receiving rank; kNoRank for a multicast at its sender
-  /// Number of earlier copies of this chunk at this site. For a frame it is the number of earlier
-  /// frames between the two ranks, for a probe the number of earlier probes.
+  /// Number of earlier copies of this chunk at this site. For a frame it is the number of all
+  /// earlier frames from `source` to `receiver`, for a probe the number of earlier probes.
   std::uint32_t occurrence = 0;
 };
 

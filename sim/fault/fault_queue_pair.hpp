@@ -50,8 +50,8 @@ class FaultQueuePair final : public MulticastQueuePair {
     ReceivedChunk chunk;
     std::vector<std::byte> bytes;
     Instant due{};
-    /// The chunk is delivered as soon as this number of chunks have passed the queue pair, even
-    /// before `due`.
+    /// Once this number of chunks in total have passed the queue pair, the delayed chunk is
+    /// delivered, even before `due`.
     std::uint64_t due_count = 0;
   };
 

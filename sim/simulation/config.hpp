@@ -73,9 +73,11 @@ const char* to_string(CollectiveKind kind);
 
 struct CollectiveSpec {
   CollectiveKind kind = CollectiveKind::allgather;
-  std::uint64_t bytes = 0;  ///< bytes in a rank's block (Allgather) or in the message (Broadcast)
-  Rank root = rank_of(0);   ///< root of a Broadcast
-  bool in_place = false;    ///< whether a rank's own block lies in its receive buffer (Allgather)
+  /// Size in bytes of one block, or of the whole buffer in a collective without blocks, such as
+  /// Broadcast.
+  std::uint64_t bytes = 0;
+  Rank root = rank_of(0);  ///< root, if the collective has one
+  bool in_place = false;   ///< whether a rank's own block lies in its receive buffer (Allgather)
 
   friend bool operator==(const CollectiveSpec&, const CollectiveSpec&) = default;
 };
@@ -99,15 +101,16 @@ struct CommunicatorSpec {
   device::sim::NicSettings nic{};
   Nanoseconds peer_timeout{3'000'000'000};
   std::uint32_t max_connections = 0;  ///< EndpointOptions::max_connections; software only
-  /// Number of ranks of a group that counts as a host in hierarchical collectives; 0: no hierarchy.
+  /// Number of consecutive ranks that hierarchical collectives treat as one host; 0: no hierarchy.
   std::uint32_t ranks_per_host = 0;
-  /// In a side communicator, the ranks' numbers in its communicator; otherwise empty.
+  /// In a side communicator, the numbers that its ranks have in the communicator with the
+  /// hierarchy; otherwise empty.
   std::vector<Rank> members{};
   /// Sizes of UC messages; empty: UD multicast.
   std::optional<device::sim::FragmentShape> uc{};
   std::uint32_t receive_workers = 0;  ///< receive workers of each rank; at most one per subgroup
-  /// Window of the aggregator, which is the last rank and serves the reductions that the other ranks
-  /// call; empty: no aggregator.
+  /// Window of the aggregator, which is the last rank and serves the reductions that the other
+  /// ranks call; empty: no aggregator.
   std::optional<engine::WindowConfig> aggregator{};
   device::fault::FaultPlan faults{};  ///< faults that are injected into the communicator
   /// Frame tap that replaces the tap of `faults`; may be null.

@@ -1,4 +1,5 @@
-// Runs one collective on a simulated network without faults and measures its time and traffic.
+// Runs one collective on a simulated network, without faults except random loss of packets, and
+// measures the time and the traffic of the collective.
 #pragma once
 
 #include <array>
@@ -61,8 +62,10 @@ struct ExperimentReport {
   std::uint64_t links = 0;
   sim::FabricCounters fabric{};
   std::uint64_t bytes_fetched = 0;
-  double mean_connections = 0;  ///< reliable connections held at a time, averaged over the ranks
-  std::uint64_t max_connections = 0;  ///< most reliable connections that any rank held at a time
+  /// Largest number of reliable connections that a rank held at a time, averaged over the ranks.
+  double mean_connections = 0;
+  /// Largest number of reliable connections that any rank held at a time.
+  std::uint64_t max_connections = 0;
   std::uint64_t events = 0;
   std::uint64_t polls = 0;
   std::uint64_t digest = 0;

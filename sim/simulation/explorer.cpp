@@ -108,7 +108,7 @@ class Execution {
   }
 
  private:
-  /// The packets delivered to a rank.
+  /// The packets delivered to one rank, as hashes.
   struct History {
     std::uint64_t ordered = 0;  ///< hash over the packets whose order matters
     /// Sum of the hashes of the latest consecutive chunks that only set their own bit in the chunk
@@ -148,7 +148,8 @@ class Execution {
     const observe::Counters& counters = context.counters();
     Effects effects{counters.chunks_received, counters, network_.sent(), left_,
                     context.next_deadline()};
-    // Clears the counters that count arrivals of chunks, because an arrival is not yet an effect.
+    // The arrival of a chunk alone is not an effect, so the counters of arrivals are cleared and do
+    // not take part in the comparison.
     observe::Counters& others = effects.others;
     others.chunks_received = others.chunks_duplicate = others.chunks_stale = 0;
     others.chunks_out_of_order = 0;
@@ -221,7 +222,8 @@ class Explorer {
                             "and no deadline is left or the limit of waits is reached"),
                     path);
       }
-      // A path does not record waits, because a repetition of the path waits at the same points.
+      // A path does not record where the clock advances, because a repetition of the path advances
+      // the clock at the same points.
       if (count == 0) continue;
       const std::uint16_t taken = first_choice(execution);
       const std::size_t before = path.size();
@@ -247,8 +249,8 @@ class Explorer {
     return static_cast<std::uint16_t>(found == choices.end() ? 0 : found - choices.begin());
   }
 
-  /// Delivers the packet with index `choice` among the possible ones; returns whether the packet
-  /// had any effect.
+  /// Delivers packet number `choice` of those that may arrive next; returns whether the packet had
+  /// any effect.
   bool step(Execution& execution, std::uint16_t choice) {
     auto choices = execution.choices();
     while (choices.empty() && execution.wait()) choices = execution.choices();

@@ -28,10 +28,10 @@ class ModelCheckNetwork {
   /// A packet that the explorer may deliver next.
   struct Choice {
     Rank at = kNoRank;
-    /// If a chunk arrives: its index among the chunks that wait for rank `at`.
+    /// For a chunk: its index among the chunks in flight to rank `at`.
     std::uint32_t chunk = 0;
-    /// If a message arrives: its sender; the sender's oldest message to rank `at` is the one that
-    /// arrives. If a chunk arrives: kNoRank.
+    /// For a message: the sender, whose oldest message to rank `at` arrives next. For a chunk:
+    /// kNoRank.
     Rank from = kNoRank;
     std::uint64_t name = 0;  ///< hash of the packet's contents
   };

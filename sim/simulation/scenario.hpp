@@ -41,13 +41,16 @@ struct FrameFault {
 struct TopologySpec {
   enum class Shape : std::uint8_t { single_switch, two_levels, cluster188, radix };
   Shape shape = Shape::single_switch;
-  /// Number of hosts of the switch (single_switch), of hosts of a leaf (two_levels), or of ports of
-  /// a switch (radix).
+  /// The meaning depends on `shape`: number of hosts (single_switch), number of hosts per leaf
+  /// (two_levels), or number of ports per switch (radix).
   std::uint32_t hosts = 8;
-  /// Number of leaf switches (two_levels) or number of hosts (radix). The hosts of a radix topology
-  /// fill the leaves in order; 0 means a host at every position.
+  /// The meaning depends on `shape`: number of leaf switches (two_levels), or number of hosts
+  /// (radix). The hosts of a radix topology fill the leaves in order; 0 means a host at every
+  /// position.
   std::uint32_t leaves = 0;
-  std::uint32_t spines = 1;  ///< number of spine switches (two_levels) or of levels (radix)
+  /// The meaning depends on `shape`: number of spine switches (two_levels), or number of levels
+  /// (radix).
+  std::uint32_t spines = 1;
   std::uint64_t bits_per_second = 56'000'000'000;
   sim::PlacementKind placement = sim::PlacementKind::packed;
 
@@ -63,7 +66,7 @@ struct ScenarioCommunicator {
   std::uint32_t chains = 1;
   std::uint32_t chunk_bytes = 64;
   std::uint32_t staging_chunks = 256;
-  std::uint64_t window_bytes = 0;  ///< receive window in bytes; 0: the size of staging
+  std::uint64_t window_bytes = 0;  ///< credit window in bytes; 0: all posted receives
   std::uint32_t pulses_in_flight = 4;
   bool always_barrier = false;
   std::uint64_t retain_bytes = 0;
@@ -75,8 +78,8 @@ struct ScenarioCommunicator {
   Nanoseconds peer_timeout{200'000'000};
   std::uint32_t max_connections = 0;  ///< 0: no limit
   bool big_endian = false;            ///< NicSettings::big_endian_atomics
-  /// Number of window slots that the last rank, an aggregator, has for each other rank; 0: no
-  /// aggregator. The other ranks then run reductions only.
+  /// Number of window slots that the aggregator, which is the last rank, has for each other rank;
+  /// 0: no aggregator. A communicator with an aggregator runs reductions only.
   std::uint32_t aggregator_slots = 0;
   std::uint32_t submitted_ahead = 1;
   Nanoseconds skew{0};
@@ -102,7 +105,8 @@ struct Scenario {
   /// Number of consecutive ranks that count as a host in hierarchical collectives; 0: no hierarchy.
   /// Communicators that cannot be divided into such hosts have no hierarchy.
   std::uint32_t ranks_per_host = 0;
-  /// Largest number of fragments of a UC message, each with the bytes of a chunk; 0: UD multicast.
+  /// Largest number of UC fragments in a message; each fragment carries `chunk_bytes` of its
+  /// communicator. 0: UD multicast.
   std::uint32_t uc_fragments = 0;
   /// Number of receive workers of each rank, but at most one for each subgroup.
   std::uint32_t receive_workers = 0;
@@ -132,7 +136,7 @@ inline bool has_hierarchy(const Scenario& scenario, const ScenarioCommunicator& 
   return each >= 2 && one.ranks > each && one.ranks % each == 0 && one.aggregator_slots == 0;
 }
 
-/// Builds the network of a scenario.
+/// Builds the topology of a scenario's network.
 Result<sim::Topology> make_topology(const TopologySpec& place);
 
 }  // namespace tutti::simulation

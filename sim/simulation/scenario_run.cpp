@@ -14,8 +14,8 @@ constexpr std::uint64_t kMaxEvents = 20'000'000;
 
 }  // namespace
 
-/// A frame tap that loses and duplicates frames: those that the scenario lists, and those that the
-/// fault plan draws. The tap records both.
+/// A frame tap that loses or duplicates the frames that the scenario lists or that the fault plan
+/// draws, and records each of these faults.
 class ScenarioWorld::ScriptedTap final : public device::FrameTap {
  public:
   ScriptedTap(const ScenarioCommunicator& from)
@@ -100,8 +100,9 @@ CommunicatorSpec ScenarioWorld::make_communicator(const ScenarioCommunicator& fr
   to.nic.send_queue_chunks = scenario_.send_queue_chunks * std::max(scenario_.uc_fragments, 1u);
   to.nic.connections = scenario_.connections;
   if (scenario_.connections == device::sim::ConnectionKind::software) {
-    // Paths are tested after half a peer timeout without progress. In jobs, a fifth of the peer
-    // timeout is enough (CommunicatorOptions::peer_timeout).
+    // A simulated rank tests the paths to its peers after half a peer timeout without progress.
+    // Ranks of a job test them after a fifth of the peer timeout
+    // (CommunicatorOptions::peer_timeout).
     to.engine.path_test_interval = from.peer_timeout / 2;
   }
   to.nic.slot_exchange =
@@ -112,8 +113,8 @@ CommunicatorSpec ScenarioWorld::make_communicator(const ScenarioCommunicator& fr
   to.nic.lossless = scenario_.lossless;
   to.nic.expect_reordering = scenario_.routing == sim::Routing::adaptive;
   to.nic.retransmit_timeout = Nanoseconds(100'000);
-  // The engine counts the receive window in bytes, the NIC counts it in receives, of which a short
-  // chunk takes a whole one and a UC message one for each fragment.
+  // The engine limits the receive window in bytes, whereas the NIC limits it in posted receives. A
+  // short chunk takes a whole receive, and so does each fragment of a UC message.
   const std::uint32_t fragments = std::max(scenario_.uc_fragments, 1u);
   const std::uint64_t posted = std::uint64_t{from.staging_chunks} * from.chunk_bytes * fragments;
   to.engine.window_bytes =
@@ -197,7 +198,8 @@ void ScenarioWorld::sum_up(ScenarioResult& result) {
   result.injected = world_->injected();
   result.path_losses = world_->network().path_losses();
   result.replayed = world_->network().replayed();
-  // The communicators of the simulation include side communicators.
+  // The sums include the side communicators, which the simulation added to the communicators of the
+  // scenario.
   for (std::uint32_t c = 0; c < world_->config().communicators.size(); ++c) {
     for (std::uint32_t r = 0; r < world_->config().communicators[c].hosts.size(); ++r) {
       const engine::CommunicatorContext& context = world_->context(c, rank_of(r));
@@ -232,8 +234,8 @@ Status ScenarioWorld::check_costs(const ScenarioResult& result) {
     return check_nothing_was_recovered(result);
   }
   if (Status status = check_nobody_was_skipped(result); !status) return status;
-  // A duplicated chunk takes two posted receives but only one credit, so the receives may run out
-  // without an error of the engine.
+  // A duplicated chunk takes two posted receives but only one credit, so the posted receives may
+  // run out although the engine obeys its credits.
   const bool once = result.lost_bytes == 0 && injected.chunks_duplicated == 0;
   return once ? check_staging(result) : Status();
 }
@@ -258,8 +260,9 @@ Status ScenarioWorld::check_nobody_was_skipped(const ScenarioResult& result) {
   return {};
 }
 
-// Reports staging drops as an error: within one collective without loss, credits limit the chunks
-// in flight to the posted receives. A hierarchical call runs several collectives.
+// Reports staging drops as an error, because in one collective without loss, credits limit the
+// chunks in flight to the posted receives. Scenarios with several collectives, such as those of a
+// hierarchical call, are not checked.
 Status ScenarioWorld::check_staging(const ScenarioResult& result) {
   if (scenario_.ranks_per_host > 0) return {};
   for (const ScenarioCommunicator& one : scenario_.communicators)

@@ -162,7 +162,7 @@ void print_fields(const T& from, std::string& text) {
       static_cast<T*>(nullptr));
 }
 
-/// Parses one word into the field of T that it names; returns false if the word is not valid.
+/// Parses `value` into the field of T named `name`; false if there is none or it is invalid.
 template <typename T>
 bool parse_field(std::string_view name, std::string_view value, T& to) {
   bool good = false;
@@ -211,8 +211,8 @@ std::string print_place(const TopologySpec& place) {
 }
 
 bool parse_topology(std::string_view value, TopologySpec& place) {
-  // Splits off the part before the colon first. Only the rest is split at each 'x', because the
-  // first part may contain this letter.
+  // The name of a topology ends at the first colon and may contain an 'x'. Only the numbers after
+  // the colon are split at each 'x'.
   const std::size_t colon = std::min(value.find(':'), value.size());
   Words words = split(value.substr(colon), ":x");
   words.insert(words.begin(), value.substr(0, colon));

@@ -105,9 +105,11 @@ std::vector<ChunkOf> chunks_of(const ScenarioCommunicator& communicator) {
   return chunks;
 }
 
-/// Replaces the random draws of a fault plan by one rule for each copy of a chunk that they strike.
+/// Returns one rule for each copy of a chunk that the random draws of a fault plan strike. These
+/// rules replace the draws.
 std::vector<FaultRule> struck_chunks(const ScenarioCommunicator& communicator) {
-  // Number of copies of a chunk that are examined; more copies are rarely sent.
+  // Number of copies of each chunk for which the draws are examined; a chunk is rarely sent more
+  // often.
   constexpr std::uint32_t kCopies = 4;
   std::vector<FaultRule> rules;
   const FaultPlan& plan = communicator.faults;
@@ -148,7 +150,8 @@ Scenario itemised(const Scenario& scenario) {
   items.loss_ppm = 0;
   if (scenario.loss_ppm > 0) {
     items.toggled_losses.clear();
-    // The links have no random loss now, so inverting a packet's loss draw makes the packet lost.
+    // A toggled loss inverts the loss draw of one packet. The itemised scenario has no random loss
+    // on links, so a toggled loss loses its packet.
     items.toggled_losses = happened.losses;
   }
   for (std::uint32_t c = 0; c < items.communicators.size(); ++c) {
@@ -283,7 +286,8 @@ class Shrinker {
         for (Rank& rank : rule.ranks) rank = remaining(rank);
         if (rule.source) rule.source = remaining(*rule.source);
         if (!rule.psns) continue;
-        // An Allgather with fewer ranks has fewer chunks, so PSNs are scaled down.
+        // An Allgather with fewer ranks has fewer chunks, so the PSNs of fault rules are scaled
+        // down.
         rule.psns->first = rule.psns->first * ranks / scenario.communicators[0].ranks;
         rule.psns->last =
             std::max(rule.psns->first, rule.psns->last * ranks / scenario.communicators[0].ranks);
@@ -302,8 +306,8 @@ class Shrinker {
     return less;
   }
 
-  /// Resets fields to their defaults one by one, and retains each change with which the scenario
-  /// still fails.
+  /// Resets the fields of a scenario to their defaults one by one, and retains each change with
+  /// which the scenario still fails.
   bool plainer(Scenario& best) {
     bool smaller = false;
     const Scenario usual;

@@ -84,7 +84,7 @@ Simulation::Simulation(WorldConfig config)
     : config_(std::move(config)),
       receive_workers_(queue_, kReceiveWorker, config_.host, draw(config_.seed, kWorkerJitter)) {}
 Simulation::~Simulation() {
-  // The endpoints must be destroyed before the network.
+  // The endpoints use the network, so they must be destroyed first.
   members_.clear();
 }
 
@@ -222,8 +222,8 @@ Status Simulation::open_member(std::uint32_t number, Rank rank) {
   return {};
 }
 
-/// Opens the window of an aggregator, whose service ends as one collective: after all ranks have
-/// left, or with an error.
+/// Opens the window of an aggregator. The service of the aggregator counts as one collective, which
+/// ends after all ranks have left, or with an error.
 Status Simulation::open_window(Member& member) {
   const CommunicatorSpec& spec = config_.communicators[member.communicator];
   member.window = std::make_shared<engine::InNetworkWindow>(calling_ranks(spec), *spec.aggregator);
@@ -234,8 +234,8 @@ Status Simulation::open_window(Member& member) {
   return member.window->open(member.context->endpoint());
 }
 
-/// Gives the ranks of a communicator their contexts in its side communicators, the first of which
-/// has the number `first_side`.
+/// Connects each rank of communicator `number` with its contexts in the side communicators of the
+/// hierarchy, which are numbered from `first_side` on.
 void Simulation::open_hierarchy(std::uint32_t number, std::uint32_t first_side) {
   const CommunicatorSpec& spec = config_.communicators[number];
   if (spec.ranks_per_host == 0) return;
@@ -531,7 +531,7 @@ std::string Simulation::describe_stuck() const {
   for (const Member& member : members_) {
     if (hosts_[member.host].dead || member.over == member.ends.size()) continue;
     if (++listed > kMaxListed) return text + ", ...";
-    // The only collective of an aggregator is its service.
+    // An aggregator calls no collectives; its service counts as one collective of the kind `leave`.
     const CollectiveSpec what =
         member.window ? CollectiveSpec{.kind = CollectiveKind::leave}
                       : config_.communicators[member.communicator].collectives[member.over];

@@ -103,13 +103,13 @@ class Simulation final : public device::sim::HostWaker {
     std::vector<CollectiveEnd> ends;
     /// Buffers of each collective; empty if the simulation carries no bytes.
     std::deque<CollectiveRun> runs;
-    /// Window of this rank; null if it is not an aggregator.
+    /// Aggregator window of this rank; null if this rank is not an aggregator.
     std::shared_ptr<engine::InNetworkWindow> window;
     /// Hierarchical calls of this rank; null without a hierarchy.
     std::unique_ptr<HierarchyRank> by_hosts;
-    /// Endpoints in the side communicators.
+    /// Endpoints of this rank in the side communicators.
     std::vector<device::sim::SimEndpoint*> side_endpoints;
-    /// Time in the ready barrier, in ns, for which the trace already has spans.
+    /// Time of this rank in ready barriers, in ns, that the trace already shows as spans.
     std::uint64_t traced_ready_ns = 0;
     std::uint64_t traced_data_ns = 0;
     Status first_error;
@@ -144,7 +144,7 @@ class Simulation final : public device::sim::HostWaker {
   void on_script(sim::EventKind kind, std::uint32_t target);
   void heal();
   void work(std::uint32_t host);
-  /// The work of a member so far. The time that the host's worker needs is computed from this work.
+  /// The work that one rank has done so far. It determines how long the worker of the host is busy.
   struct Work {
     std::uint64_t chunks = 0;
     std::uint64_t messages = 0;

@@ -12,8 +12,8 @@ namespace {
 
 using Ended = std::function<void(const Status&)>;
 
-/// A callback for `calls` calls, which together are one collective. `ended` is called when the last
-/// of them has ended.
+/// Returns the callback of `calls` calls that together count as one collective. The last call to
+/// end calls `ended`.
 Ended after(std::size_t calls, Ended ended) {
   struct Open {
     std::size_t calls;
@@ -33,7 +33,8 @@ void submit_operation(std::unique_ptr<engine::Operation> operation,
   context.operations().submit(std::move(operation));
 }
 
-/// Submits the receive and the send of a rank. `tag` differs between the runs of a rank.
+/// Submits the receive and the send of one collective of tagged messages. `tag` is the number of
+/// the collective, so that messages match only within one collective.
 void submit_messages(CollectiveRun& run, std::uint64_t tag, engine::CommunicatorContext& context,
                      const Ended& end) {
   auto calls = run.messages(tag);

@@ -17,8 +17,9 @@ std::uint64_t chunks_of(const CollectiveSpec& spec, std::uint32_t ranks, Rank ra
   return 0;
 }
 
-/// Whether an error names ranks that may be at fault. These ranks come from Status::ranks(), not from
-/// the text of the error. An error of a side communicator counts as an error of its communicator.
+/// True if the ranks that an error names (Status::ranks()) may be at fault. An error of a side
+/// communicator counts as an error of its communicator, so the ranks may also be at fault in a side
+/// communicator.
 bool names_a_rank_at_fault(const Expectation& expected, const CommunicatorSpec& spec,
                            const Status& error) {
   std::vector<sim::HostId> named;
@@ -83,7 +84,8 @@ Status Simulation::check_member(const Expectation& expected, const Member& membe
     }
   }
   const observe::Counters& counters = member.context->counters();
-  // The chunks of a side communicator depend on the plans of the hierarchical collectives.
+  // Chunks of a side communicator are not compared, because their number depends on the plans of
+  // the hierarchical collectives.
   const bool counted = spec.members.empty();
   if (counted && counters.chunks_received + counters.chunks_fetched != chunks) {
     return failure(
@@ -96,8 +98,8 @@ Status Simulation::check_member(const Expectation& expected, const Member& membe
                    "a rank rejected {} messages and {} chunks of its peers as malformed",
                    counters.messages_rejected, counters.chunks_malformed);
   }
-  // The placement of an unexpected chunk is not included in placed_check, so runs with unexpected
-  // chunks are not compared.
+  // `placed_check` sums the addresses at which chunks were placed, without unexpected chunks. The
+  // sum is therefore compared only if no chunk was unexpected.
   if (!spec.nic.carry_bytes && counters.chunks_unexpected == 0 &&
       member.endpoint->nic().placed_check != placed) {
     return failure(Code::internal,

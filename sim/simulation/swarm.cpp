@@ -21,7 +21,7 @@ using device::fault::FaultRule;
 using device::fault::Packet;
 using device::sim::ConnectionKind;
 
-/// Draws a scenario. The order of the draws does not depend on the scenario's shape.
+/// Draws a scenario, which the seed and the options alone determine.
 class Drawer {
  public:
   Drawer(std::uint64_t seed, const SwarmOptions& options)
@@ -38,8 +38,8 @@ class Drawer {
     const std::uint32_t communicators = chance(6) ? 2 : 1;
     for (std::uint32_t c = 0; c < communicators; ++c) communicator(one, c);
     network_faults(one);
-    // Features that came later draw from random streams of their own, so that they do not change the
-    // draws of the earlier ones.
+    // Features that were added later draw from random streams of their own, so that a seed still
+    // draws the earlier features as before.
     random_ = Random(software_seed_);
     if (options_.connections ? *options_.connections == ConnectionKind::software : chance(4)) {
       software(one);
@@ -62,7 +62,8 @@ class Drawer {
   static constexpr std::uint64_t kSoftware = 0x736f'6674;
   static constexpr std::uint64_t kWide = 0x7769'6465;
   static constexpr std::uint64_t kTeams = 0x7465'616d;
-  /// Largest number of ranks of a communicator with an aggregator, whose segments are long.
+  /// Largest number of ranks of a communicator with an aggregator. The limit keeps runs short,
+  /// because the segments of an aggregator are long.
   static constexpr std::uint32_t kMostAggregated = 16;
 
   bool chance(std::uint64_t one_in) { return random_.below(one_in) == 0; }
@@ -233,8 +234,8 @@ class Drawer {
 
   // ---- features that most scenarios lack ----
 
-  /// Replaces some collectives by ones that use connections only, no multicast, or by tagged
-  /// messages, and limits the number of connections of some communicators.
+  /// Replaces some collectives by tagged messages or by collectives without multicast, and limits
+  /// the number of connections of some communicators.
   void widen(Scenario& one) {
     for (ScenarioCommunicator& each : one.communicators) {
       if (each.ranks < 2) continue;
@@ -279,14 +280,14 @@ class Drawer {
     peer_timeout_ = one_of(std::array{Nanoseconds(1'000'000'000), Nanoseconds(1'500'000'000)});
     for (ScenarioCommunicator& each : one.communicators) {
       each.peer_timeout = peer_timeout_;
-      // The engine polls at these intervals while it waits. They are long because a wait may take
-      // seconds in these scenarios.
+      // While the engine waits, it polls at the intervals `reorder_delay` and `alpha`. These are
+      // long, because a wait may take seconds if hosts, links or paths fail.
       each.reorder_delay = Nanoseconds(5'000'000);
       each.alpha = std::max(each.alpha, Nanoseconds(5'000'000));
     }
     if (chance(3)) {
-      // A slot exchange needs queues with room for a whole entry of each rank. The queues of
-      // sockets have this room.
+      // A slot exchange needs a send queue with room for whole entries, as a socket has. The
+      // default length therefore replaces a drawn shorter one.
       one.send_queue_chunks = Scenario().send_queue_chunks;
       for (ScenarioCommunicator& each : one.communicators) slot_exchanges(each);
     }
@@ -335,7 +336,8 @@ class Drawer {
     }
   }
 
-  /// Draws one of the hosts that the first communicator uses if its ranks are packed.
+  /// Draws one of the first N hosts, where N is the number of ranks of the first communicator. If
+  /// ranks are packed, these are the hosts of that communicator.
   sim::HostId some_host(const Scenario& one) {
     return sim::HostId{from_to(0, std::min(ranks_, hosts_of(one)) - 1)};
   }

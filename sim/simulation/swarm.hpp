@@ -26,25 +26,29 @@ Scenario draw_scenario(std::uint64_t seed, const SwarmOptions& options = {});
 
 /// Number of scenarios that have each feature.
 struct SwarmFeatures {
-  std::uint64_t software = 0;  ///< connections that the hosts' software runs
-  std::uint64_t slots = 0;     ///< slot exchanges
-  std::uint64_t stops = 0;     ///< pauses of hosts' workers
+  /// Scenarios in which the software of the hosts runs the connections.
+  std::uint64_t software = 0;
+  std::uint64_t slots = 0;  ///< scenarios with slot exchanges
+  std::uint64_t stops = 0;  ///< scenarios in which a host's worker pauses
   std::uint64_t deaths = 0;
-  std::uint64_t flaps = 0;        ///< links that go down and up again
-  std::uint64_t one_way = 0;      ///< paths or links that are cut in one direction
-  std::uint64_t black_holes = 0;  ///< paths that lose long packets only
-  std::uint64_t replays = 0;      ///< recorded packets that arrive once more
-  std::uint64_t strangers = 0;    ///< strangers that send recorded or forged packets for ever
-  /// Gather, Scatter, Alltoall and reductions
+  std::uint64_t flaps = 0;  ///< scenarios in which links go down and up again
+  /// Scenarios in which paths or links are cut in one direction.
+  std::uint64_t one_way = 0;
+  std::uint64_t black_holes = 0;  ///< scenarios in which paths lose long packets only
+  std::uint64_t replays = 0;      ///< scenarios in which recorded packets arrive again
+  /// Scenarios in which strangers send recorded or forged packets for ever.
+  std::uint64_t strangers = 0;
+  /// Scenarios with Gather, Scatter, Alltoall or reductions.
   std::uint64_t point_to_point = 0;
-  std::uint64_t messages = 0;         ///< tagged messages
-  std::uint64_t atomics = 0;          ///< Barriers by atomics
-  std::uint64_t big_endian = 0;       ///< NICs that answer atomics big-endian
-  std::uint64_t few_connections = 0;  ///< reliable connections that close when others need room
-  std::uint64_t aggregators = 0;      ///< reductions by an aggregator
-  std::uint64_t receive_workers = 0;  ///< receive workers
-  std::uint64_t uc = 0;               ///< UC multicast
-  std::uint64_t hierarchies = 0;      ///< hierarchical collectives
+  std::uint64_t messages = 0;    ///< scenarios with tagged messages
+  std::uint64_t atomics = 0;     ///< scenarios with Barriers by atomics
+  std::uint64_t big_endian = 0;  ///< scenarios with NICs that answer atomics big-endian
+  /// Scenarios in which reliable connections close when others need room.
+  std::uint64_t few_connections = 0;
+  std::uint64_t aggregators = 0;      ///< scenarios with reductions by an aggregator
+  std::uint64_t receive_workers = 0;  ///< scenarios with receive workers
+  std::uint64_t uc = 0;               ///< scenarios with UC multicast
+  std::uint64_t hierarchies = 0;      ///< scenarios with hierarchical collectives
 
   SwarmFeatures& operator+=(const SwarmFeatures& other);
 };

@@ -27,7 +27,8 @@ Result<std::uint32_t> FragmentQueuePair::post(const ChunkRun& run) {
                                      .to = run.to,
                                      .priority = run.priority});
     if (!posted) return posted.status();
-    // The fragments that were accepted are void without the others; the message is posted again.
+    // A message is posted as a whole or not at all. If its last fragments are refused, the accepted
+    // ones are void, and the message is posted again from its start.
     if (*posted < fragments) break;
   }
   return accepted;
@@ -102,8 +103,8 @@ bool FragmentQueuePair::take(const ReceivedChunk& chunk, ReceivedChunk& message)
   return true;
 }
 
-/// Finds the destination of the message of a fragment. A destination is valid in one poll only, so
-/// each poll asks for it again.
+/// Finds the destination of the message to which a fragment belongs. A destination is valid in one
+/// poll only, so each poll asks the resolver again.
 void FragmentQueuePair::find_place(Source& source, const wire::UcFragment& fragment, bool begins) {
   if (!begins && (source.staged || source.asked_in == polls_)) return;
   const wire::Header& message = fragment.message;

@@ -1,5 +1,6 @@
 // UC multicast ([Khalilov24] 5.2) by the UD multicast of another queue pair. Each fragment of a
-// message is a chunk of that queue pair, and a message arrives only if its fragments arrive in order.
+// message is a chunk of that queue pair, and a message arrives only if its fragments arrive in
+// order.
 #pragma once
 
 #include <cstddef>
@@ -19,14 +20,15 @@ namespace tutti::device::sim {
 
 /// The sizes of the messages of one communicator.
 struct FragmentShape {
-  std::uint32_t fragment_bytes = 0;  ///< payload of a fragment; the last of a message is shorter
-  std::uint32_t fragments = 0;       ///< largest number of fragments of a message
+  /// Payload bytes of a fragment; the last fragment of a message may be shorter.
+  std::uint32_t fragment_bytes = 0;
+  std::uint32_t fragments = 0;  ///< largest number of fragments of a message
 };
 
 class FragmentQueuePair final : public MulticastQueuePair {
  public:
-  /// The queue pair of rank `me` of `ranks` ranks. `inner` must outlive this object; its chunks have
-  /// room for a fragment with its header.
+  /// The queue pair of rank `me` of `ranks` ranks. `inner` must outlive this object, and its chunks
+  /// must have room for a fragment with its header.
   FragmentQueuePair(MulticastQueuePair& inner, Rank me, std::uint32_t ranks,
                     const FragmentShape& shape)
       : inner_(inner), me_(me), shape_(shape), sources_(ranks) {}
@@ -34,7 +36,8 @@ class FragmentQueuePair final : public MulticastQueuePair {
   Result<std::uint32_t> post(const ChunkRun& run) override;
   std::uint64_t unsent_bytes() override { return inner_.unsent_bytes(); }
   bool reads_posted() override { return false; }  ///< `post` copies
-  /// Returns at most one message, because the next one may need its memory.
+  /// Returns at most one message, because the next message of the same source would overwrite the
+  /// memory of this one.
   std::size_t poll(std::span<ReceivedChunk> chunks) override;
   bool copy_and_verify(const ReceivedChunk& chunk, std::byte* destination) override;
   void release() override {}

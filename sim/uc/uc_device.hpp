@@ -1,4 +1,4 @@
-// A device that decorates a device with UD multicast and has UC multicast instead.
+// A device decorator that replaces the UD multicast of another device by UC multicast.
 #pragma once
 
 #include <memory>
@@ -30,7 +30,8 @@ class UcDevice final : public Device {
       : inner_(std::move(inner)), shape_(shape) {}
 
   std::string name() const override { return inner_->name(); }
-  /// Error (invalid_argument): a fragment with its header does not fit a chunk of the inner device.
+  /// Fails with invalid_argument if a fragment with its header does not fit into a chunk of the
+  /// inner device.
   Result<std::unique_ptr<Endpoint>> open(const EndpointOptions& options) override;
 
  private:

@@ -1,6 +1,6 @@
 // Rabenseifner's Allreduce: a Reduce-Scatter by vector halving, then an Allgather along the reverse
-// path. It takes 2 log2 P rounds for P ranks and sends no more bytes than the ring algorithm.
-// Folding (folding.hpp) extends the algorithm to any P.
+// path. If the number P of ranks is a power of two, it takes 2 log2 P rounds and sends no more
+// bytes than the ring algorithm. Folding (folding.hpp) extends the algorithm to any P.
 #include "collectives/algorithms.hpp"
 #include "collectives/vector_halving.hpp"
 

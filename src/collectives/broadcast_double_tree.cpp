@@ -13,8 +13,8 @@ namespace tutti::collectives {
 
 namespace {
 
-/// The number of links from the root of the Broadcast to a position. The root is not part of the
-/// tree; it is one level above its top.
+/// The number of links from the root of the Broadcast to a position of the tree. The root has no
+/// position; it is one level above the top of the tree.
 std::uint32_t depth_of(std::uint32_t position, std::uint32_t count) {
   std::uint32_t depth = 1;
   while ((position = in_order_node(position, count).parent) != 0) ++depth;

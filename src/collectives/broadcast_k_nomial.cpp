@@ -13,9 +13,9 @@ TreeNode k_nomial_node(const Builder& b, std::uint32_t radix) {
   const FromRoot numbers(b);
   const std::uint32_t me = numbers.me();
   TreeNode node;
-  // The loop visits the digits below the lowest nonzero one; `width` is the weight of a digit. The
-  // node sends first to the children at the highest of these digits, because their subtrees are the
-  // deepest.
+  // The loop visits the digits below the lowest nonzero digit of this node's number; `width` is the
+  // weight of a digit. The node sends first to the children at the highest of these digits, because
+  // their subtrees are the deepest.
   std::uint32_t round = ceil_log(b.ranks(), radix);
   std::uint64_t width = 1;
   std::vector<std::pair<std::uint64_t, std::uint32_t>> below;

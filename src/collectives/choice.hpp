@@ -91,7 +91,8 @@ class ChoiceTable {
   /// The largest block size, in bytes, for which the same rules match as for `block_bytes`,
   /// whatever the ranks, hosts and device are.
   std::uint64_t constant_up_to(schedule::Collective collective, std::uint64_t block_bytes) const;
-  /// True if the choice comes from a preference and not from the built-in table.
+  /// True if the choice comes from a preference, a rule that `prefer` put before the built-in
+  /// table.
   bool prefers(const Situation& situation) const;
   /// True if at least one preference applies to any number of ranks, any number of hosts and any
   /// device.
@@ -102,7 +103,8 @@ class ChoiceTable {
   std::string misplaced(const Situation& situation) const;
 
   const std::vector<ChoiceRule>& rules() const { return rules_; }
-  /// The text of the preferences; ranks with equal texts choose the same algorithms.
+  /// The text of all preferences, as given to `prefer`; ranks with equal texts choose the same
+  /// algorithms.
   const std::string& preferred() const { return preferred_; }
 
  private:

@@ -1,5 +1,6 @@
-// The binary tree over the positions 1 to n in which every subtree is a run of positions with its top
-// in order among them. The lowest set bit of a position is its height, so odd positions are leaves.
+// A binary tree over the positions 1 to n, numbered in order: each position comes after all
+// positions of its left subtree and before those of its right subtree. The lowest set bit of a
+// position is its height, so odd positions are leaves.
 #pragma once
 
 #include <array>
@@ -28,8 +29,8 @@ constexpr InOrderNode in_order_node(std::uint32_t position, std::uint32_t n) {
     node.parent = above <= n ? above : position & ~height;
   }
   if (height > 1) node.children[0] = position - height / 2;
-  // If the right child lies beyond n, its place is taken by the first position down its left branch
-  // that does not.
+  // The right child is the first position of at most n on the path from `position` + `height` / 2
+  // down to the left; if there is none, the node has no right child.
   std::uint32_t distance = height / 2;
   while (distance > 0 && position + distance > n) distance /= 2;
   if (distance > 0) node.children[1] = position + distance;

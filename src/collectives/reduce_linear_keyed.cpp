@@ -12,9 +12,9 @@ void reduce_linear_keyed(Builder& b) {
     b.send_keyed(b.purpose().root, b.send_block());
     return;
   }
-  // The root's own contribution goes to the receive buffer first; in an in-place call it already
-  // lies there. The fold then continues downwards to rank 0 and upwards to the last rank, which
-  // keeps rank order.
+  // The root starts with its own contribution, which an in-place call has put into the receive
+  // buffer already. The contributions of lower ranks are then folded in from the left, downwards to
+  // rank 0, and those of higher ranks from the right, which keeps rank order.
   std::vector<Rank> lower;
   std::vector<Rank> upper;
   for (std::uint32_t r = b.me(); r-- > 0;) lower.push_back(rank_of(r));

@@ -1,7 +1,7 @@
 // Rabenseifner's Reduce ([Xu25] 1.2): a Reduce-Scatter by vector halving, then a binomial Gather of
-// the parts to the root along the reverse path. No rank sends or receives more than two blocks,
-// whereas the root of a tree receives log2 P blocks from P ranks. Folding (folding.hpp) extends the
-// algorithm to any P.
+// the parts to the root along the reverse path. If the number P of ranks is a power of two, no rank
+// sends or receives more than two blocks; the root of a binomial tree would receive log2 P blocks.
+// Folding (folding.hpp) extends the algorithm to any P.
 #include "collectives/algorithms.hpp"
 #include "collectives/vector_halving.hpp"
 

@@ -12,9 +12,9 @@ void reduce_scatter_linear_keyed(Builder& b) {
     const Rank to = b.around(distance);
     b.send_keyed(to, b.send_block(index(to)));
   }
-  // This rank's own contribution goes to the receive block first; in an in-place call it already
-  // lies there. The fold then continues downwards to rank 0 and upwards to the last rank, which
-  // keeps rank order.
+  // This rank starts with its own contribution, which an in-place call has put into the receive
+  // block already. The contributions of lower ranks are then folded in from the left, downwards to
+  // rank 0, and those of higher ranks from the right, which keeps rank order.
   std::vector<Rank> lower;
   std::vector<Rank> upper;
   for (std::uint32_t r = b.me(); r-- > 0;) lower.push_back(rank_of(r));

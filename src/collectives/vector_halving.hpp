@@ -22,7 +22,7 @@ struct BlockPart {
   BlockPart upper_half() const { return {2 * at + 1, 2 * pieces}; }
   /// The part whose two halves are this part and its neighbour.
   BlockPart whole() const { return {at / 2, pieces / 2}; }
-  /// The other half of `whole`.
+  /// The part that forms `whole()` together with this part.
   BlockPart neighbour() const { return {at ^ 1u, pieces}; }
 };
 
@@ -33,8 +33,8 @@ struct Halved {
 };
 
 /// Writes the tasks of an actor, a rank that takes part in the exchange (folding.hpp). When these
-/// tasks have run, the actor's part of `sum` contains the fold of all ranks. `incoming` is a scratch
-/// block for received data.
+/// tasks have run, the actor's part of `sum` contains the fold of all ranks. `incoming` is a
+/// scratch block for received data.
 inline Halved write_vector_halving(schedule::Builder& b, const Folding& folding,
                                    const schedule::BufferSlice& sum,
                                    const schedule::BufferSlice& incoming) {

@@ -36,8 +36,8 @@ class BlockCipher {
   Block encrypt(const Block& block) const;
 
  private:
-  // An encryption modifies its context, so a thread takes the context out of `contexts_` and then
-  // puts it back. If all kSlots contexts are taken, a further thread busy-polls until one returns.
+  // An encryption modifies its context, so each encryption takes a context out of `contexts_` and
+  // then puts it back. While all kSlots contexts are taken, a further thread busy-polls.
   static constexpr std::size_t kSlots = 8;
 
   mutable std::array<std::atomic<evp_cipher_ctx_st*>, kSlots> contexts_{};

@@ -24,7 +24,7 @@ class Secret {
  public:
   static constexpr std::size_t kBytes = 32;
 
-  Secret() = default;  ///< all bytes are zero
+  Secret() = default;  ///< makes a secret whose bytes are all zero
   explicit Secret(std::span<const std::byte, kBytes> bytes);
   Secret(Secret&& other) noexcept;
   Secret& operator=(Secret&& other) noexcept;

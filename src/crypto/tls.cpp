@@ -56,8 +56,9 @@ int find_key(SSL* session, const unsigned char* identity, std::size_t size,
   return 1;
 }
 
-/// Refuses a client that offers no pre-shared key. Otherwise OpenSSL would answer some of these
-/// clients with a HelloRetryRequest, and `check_beginning` does not see the second ClientHello.
+/// Refuses a client that offers no pre-shared key. OpenSSL might answer such a client with a
+/// HelloRetryRequest, and the second ClientHello would escape the check of its size in
+/// `check_beginning`.
 int require_key(SSL* session, int* alert, void*) {
   const unsigned char* offer = nullptr;
   std::size_t size = 0;
@@ -211,7 +212,8 @@ Status TlsSession::shake_hands() {
   ERR_clear_error();
   const int done = SSL_do_handshake(session_.get());
   if (done == 1) {
-    // A handshake without the pre-shared key fails here even if OpenSSL accepts it.
+    // OpenSSL counts a session as reused if its handshake used the pre-shared key. Any other
+    // handshake is refused, even if OpenSSL accepts it.
     if (SSL_session_reused(session_.get()) != 1) return fail(other_key());
     state_ = State::open;
     return {};

@@ -21,7 +21,7 @@ struct ssl_st;
 
 namespace tutti::crypto {
 
-/// First byte of a TLS handshake, from the client and from the server.
+/// First byte of a TLS handshake record, with which a client and a server both begin.
 inline constexpr std::byte kTlsFirstByte{0x16};
 /// Largest number of bytes that a session accepts before the peer has proved that it has the key.
 inline constexpr std::size_t kMaxTlsHandshakeBytes = 8192;

@@ -171,8 +171,8 @@ class MulticastQueuePair {
 /// The destination of a message that a MessageMatcher has taken.
 struct MessagePlace {
   std::uint64_t token = 0;  ///< number chosen by the matcher, returned in the completion
-  std::size_t skip = 0;     ///< number of bytes at the begin of the message that are not stored
-  /// Memory for the bytes that follow; bytes for which it is too short are dropped.
+  std::size_t skip = 0;     ///< number of bytes at the start of the message that are not stored
+  /// Memory for the bytes after the skipped ones; bytes for which it is too short are dropped.
   std::span<std::byte> memory{};
 
   /// Stores the part of the message that begins at `offset`.
@@ -189,9 +189,10 @@ struct MessagePlace {
 class MessageMatcher {
  public:
   virtual ~MessageMatcher() = default;
-  /// Returns the destination of a message. If it returns nothing, the device delivers the message as
-  /// the payload of a `receive` completion. Called once for each message, in the order of arrival.
-  /// `first` is the first part of the message, and `bytes` the length of the whole message.
+  /// Returns the destination of a message. If it returns nothing, the device delivers the message
+  /// as the payload of a `receive` completion. Called once for each message, in the order of
+  /// arrival. `first` is the first part of the message, and `bytes` the length of the whole
+  /// message.
   virtual std::optional<MessagePlace> match(Rank source, std::span<const std::byte> first,
                                             std::size_t bytes) = 0;
 };
@@ -202,14 +203,16 @@ struct MemoryKey {
 };
 
 enum class Opcode : std::uint8_t {
-  send,             ///< two-sided message of up to Endpoint::max_message_bytes bytes
-  write,            ///< one-sided write
-  write_immediate,  ///< one-sided write that raises a `receive` with its immediate at the peer
-  read,             ///< one-sided read
-  compare_swap,     ///< masked compare-and-swap of a word of the peer
-  fetch_add,        ///< masked fetch-and-add to a word of the peer
-  receive,          ///< completion only: a message or an immediate arrived
-  /// Completion only: a message that the matcher has taken has arrived; its work_id is the token.
+  send,   ///< two-sided message of up to Endpoint::max_message_bytes bytes
+  write,  ///< one-sided write
+  /// One-sided write that raises a `receive` completion, with its immediate, at the peer.
+  write_immediate,
+  read,          ///< one-sided read
+  compare_swap,  ///< masked compare-and-swap of a word of the peer
+  fetch_add,     ///< masked fetch-and-add to a word of the peer
+  receive,       ///< completion only: a message or an immediate arrived
+  /// Completion only: a message that the matcher has taken has arrived completely. The work_id of
+  /// the completion is the token that the matcher chose.
   matched,
   /// Completion only: a probe from `peer` arrived. Its immediate is the subgroup, or kUnicast.
   probe,
@@ -242,7 +245,7 @@ struct WorkRequest {
 enum class Blame : std::uint8_t {
   peer,
   either,  ///< this rank or the peer: no other peer answered this rank either
-  self,    ///< this rank: the peer has declared it lost
+  self,    ///< this rank, which the peer has declared lost
 };
 
 /// The record that a work request has ended, that a message, immediate or probe arrived, or that a
@@ -288,7 +291,7 @@ struct EndpointCounters {
   std::uint64_t read_bytes_served = 0;
   /// Bytes that this rank copied from the memory of peers without their help.
   std::uint64_t read_bytes_direct = 0;
-  std::uint64_t atomics_served = 0;    ///< atomics of peers that were executed here
+  std::uint64_t atomics_served = 0;    ///< atomics of peers that this endpoint executed
   std::uint64_t connections_open = 0;  ///< reliable connections held now; not cumulative
   std::uint64_t connections_made = 0;
   std::uint64_t connections_closed = 0;      ///< connections closed while idle or to make room
@@ -300,7 +303,8 @@ struct EndpointCounters {
   /// rank that they name.
   std::uint64_t rejected_foreign = 0;
   std::uint64_t rejected_integrity = 0;  ///< datagrams rejected: wrong tag or CRC
-  std::uint64_t rejected_replayed = 0;  ///< datagrams rejected: received before, or too old to tell
+  /// Datagrams rejected: received before, or too old to tell whether they were.
+  std::uint64_t rejected_replayed = 0;
   std::uint64_t send_calls = 0;
   std::uint64_t receive_calls = 0;
   std::uint64_t send_queue_full = 0;
@@ -309,15 +313,16 @@ struct EndpointCounters {
   std::uint64_t uc_segments_received = 0;
   /// Fragments that the kernel wrote directly to their destination.
   std::uint64_t uc_segments_direct = 0;
-  /// Datagrams dropped because a receive queue was full: by the kernel, or, for probes and frames
-  /// from a multicast group, because the owner had not taken earlier ones.
+  /// Datagrams that the kernel dropped because a receive queue was full. Included are probes and
+  /// frames from multicast groups that the endpoint dropped because too many waited for its owner.
   std::uint64_t kernel_drops = 0;
 };
 
 /// The state of the reliable connection to one peer.
 enum class Connection : std::uint8_t {
   none,  ///< no frame was ever exchanged
-  /// This rank awaits nothing from the peer and owes it no ACK. The last ACK may have been lost.
+  /// This rank awaits nothing from the peer and owes it no ACK. The peer may still wait, because
+  /// the last ACK of this rank may have been lost.
   quiet,
   busy,
 };
@@ -333,9 +338,9 @@ class Endpoint {
   virtual std::string description() const { return "not described"; }
   /// The address by which peers reach this endpoint, as opaque bytes for the bootstrap.
   virtual std::vector<std::byte> address() const = 0;
-  /// Takes the secret under which datagrams carry a keyed tag; the endpoint keeps only keys that it
-  /// derives. Without this call, which must precede `connect`, a CRC replaces the tag. A device
-  /// without datagrams ignores the secret.
+  /// Takes the secret from which the endpoint derives its tag keys; must precede `connect`. Without
+  /// this call, datagrams carry a CRC instead of a keyed tag; a device without datagrams ignores
+  /// the secret.
   virtual Status use_secret(std::span<const std::byte> /*secret*/) { return {}; }
   /// Takes the addresses of all ranks, this one included, in rank order. Must precede any post.
   virtual Status connect(std::span<const std::vector<std::byte>> addresses) = 0;
@@ -406,8 +411,9 @@ class Endpoint {
   /// True if this rank's posted work waits for no peer and no peer waits for this rank, so that
   /// closing is safe.
   virtual bool quiet() const = 0;
-  /// The state of the connection to a peer. A device that loses no frames may return `none` for all:
-  /// before a rank closes, it tells the peers to which it has a connection.
+  /// The state of the connection to a peer; before this rank closes, it tells each peer whose state
+  /// is not `none`. A device that loses no frames needs no such announcement and may return `none`
+  /// for every peer.
   virtual Connection connection(Rank /*peer*/) const { return Connection::none; }
 
   /// The time at which `poll` must be called even if nothing arrives; kNever if no timer runs.

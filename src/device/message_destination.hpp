@@ -9,9 +9,11 @@
 namespace tutti::device {
 
 struct MessageDestination {
-  std::byte* at = nullptr;     ///< null: the message is dropped, or is staged
+  /// Address of the destination; null if the message is dropped, or is staged and the queue pair
+  /// has not set its address yet.
+  std::byte* at = nullptr;
   std::uint64_t asked_in = 0;  ///< number of the poll that last asked the resolver
-  bool staged = false;         ///< the queue pair keeps the message in memory of its own
+  bool staged = false;         ///< true: the queue pair stores the message in staging memory
 
   /// Asks for the destination in poll number `poll`. `begins` is true for the first fragment.
   void ask(PlacementResolver* resolver, const MessageHead& message, bool begins,

@@ -46,7 +46,8 @@ struct ExchangeHeader {
   }
 };
 
-/// One rank's entry in an exchange.
+/// One rank's entry in a slot exchange: the block that the rank published, and the parameters of
+/// its call.
 struct SlotEntry {
   Rank from = kNoRank;
   ExchangeHeader header;             ///< parameters as `from` published them
@@ -69,7 +70,7 @@ class SlotExchange {
   SlotExchange& operator=(const SlotExchange&) = delete;
   virtual ~SlotExchange() = default;
 
-  /// Size of the largest block, in bytes.
+  /// Size in bytes of the largest block that a slot can hold.
   virtual std::size_t max_block_bytes() const = 0;
   /// Enters the next exchange; refuses a block that is longer than a slot. If this rank publishes a
   /// block, `own` is copied now or by a later `collect`, so it must not change until `leave`.
@@ -103,7 +104,8 @@ class SlotExchange {
   /// True once this rank's block is published and every block that this rank reads has arrived.
   virtual bool complete() const { return !slot_busy_ && missing_.empty(); }
   /// True while this rank's block waits for its slot, because another rank has not acknowledged the
-  /// earlier block in that slot. No event reports the end of this state, so callers must poll.
+  /// earlier block in that slot. On a device that loses no entries, no event reports that the slot
+  /// is free, so callers must poll.
   bool slot_busy() const { return slot_busy_; }
   /// The ranks whose entries this rank still needs.
   std::span<const Rank> missing() const { return missing_; }
@@ -114,7 +116,7 @@ class SlotExchange {
   // The following functions are called only for devices that may lose entries (`loses`). A 32-bit
   // argument is the lower half of an exchange's number.
   virtual bool loses() const { return false; }
-  /// Lower 32 bits of the number of the present exchange, or of the last one.
+  /// Lower 32 bits of the number of the present exchange or, between exchanges, of the last one.
   std::uint32_t exchange() const { return static_cast<std::uint32_t>(number_); }
   /// Lower 32 bits of the number of the last exchange that this rank has acknowledged.
   virtual std::uint32_t acked() const { return 0; }
@@ -148,7 +150,8 @@ class SlotExchange {
  protected:
   Rank me() const { return me_; }
   std::uint32_t size() const { return size_; }
-  /// Number of the present or last exchange, from 1 on.
+  /// Number of the present exchange or, between exchanges, of the last one. The first exchange has
+  /// the number 1; 0: none yet.
   std::uint64_t number() const { return number_; }
   const ExchangeHeader& header() const { return header_; }
   std::span<const std::byte> own_block() const { return own_block_; }

@@ -10,11 +10,11 @@ namespace {
 using Side = HierarchySide;
 using Stages = std::vector<HierarchyStage>;
 
-// Segment size of a long message. It is larger if there would be more than kMaxSegments segments
-// (docs/results.md).
+// Segment size of a long message in bytes; a message that would have more than kMaxSegments
+// segments is cut into larger ones (docs/results.md).
 constexpr std::size_t kSegmentBytes = 256 * 1024;
 constexpr std::size_t kMaxSegments = 16;
-// Segment size of a Broadcast of at most kSegmentBytes. Such a segment fits into the slots of a
+// Segment size in bytes of a Broadcast of at most kSegmentBytes, small enough for the slots of a
 // host's slot exchange.
 constexpr std::size_t kFineSegmentBytes = 64 * 1024;
 // An Allgather is cut into segments if all blocks of a host together have at least this size.
@@ -90,7 +90,8 @@ HierarchyStage Planner::stage(Side side, Collective collective) const {
   HierarchyStage made{.side = side, .call = call_};
   made.call.collective = collective;
   made.call.root = rank_of(0);
-  // Sets will_wait, because the thread that polls the first stage also polls the later stages.
+  // Every stage is started as if its caller waited (`will_wait`), because the thread that polls the
+  // first stage also polls the later stages.
   made.call.options = {.will_wait = true, .priority = call_.options.priority};
   return made;
 }

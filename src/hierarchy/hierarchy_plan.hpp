@@ -24,9 +24,9 @@ enum class HierarchySide : std::uint8_t {
   across,  ///< ranks of equal local rank, in the order of hosts
 };
 
-/// The rank of the job that is at fault if a side communicator of rank `me` has failed: `culprit` if
-/// the failure names a rank of the job, else the rank `lost` of the side communicator; kNoRank if
-/// neither is known.
+/// The rank of the job that is at fault if a side communicator of rank `me` has failed: `culprit`
+/// if the failure names a rank of the job, else the job's number of `lost`, a rank of the side
+/// communicator; kNoRank if neither is known.
 Rank culprit_in_job(const HostLayout& layout, Rank me, HierarchySide side, Rank culprit, Rank lost);
 
 /// One stage of a plan: a call on a side communicator.
@@ -34,7 +34,7 @@ struct HierarchyStage {
   static constexpr std::size_t kNone = SIZE_MAX;
 
   HierarchySide side = HierarchySide::host;
-  CollectiveCall call{};                 ///< the call; `sizes` and `offsets` replace its arrays
+  CollectiveCall call{};                 ///< the call, but for its arrays of sizes and offsets
   std::vector<std::uint64_t> sizes{};    ///< sizes of an Allgatherv in bytes, else empty
   std::vector<std::uint64_t> offsets{};  ///< offsets of an Allgatherv in bytes, else empty
   /// Number of the stage that must end before this one begins; kNone: none.
@@ -46,8 +46,8 @@ bool goes_by_hosts(Collective collective);
 /// True if the hierarchical plan of a call is at least as fast as the call without a hierarchy.
 bool better_by_hosts(const CollectiveCall& call, const HostLayout& layout);
 
-/// The stages of a call at `rank`. Each side communicator begins its stages in this order, which is
-/// the same at all its ranks.
+/// The stages of a call at `rank`. Each side communicator begins its stages in the returned order,
+/// which is the same at all ranks of the side communicator.
 std::vector<HierarchyStage> stages_by_hosts(const CollectiveCall& call, const HostLayout& layout,
                                             bool groups, Rank rank);
 

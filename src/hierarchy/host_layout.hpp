@@ -24,15 +24,16 @@ struct HostLayout {
   std::uint32_t ranks_per_host = 1;
   std::uint32_t parts = 1;  ///< number of parts into which each real host is divided
 
-  /// The layout of ranks with these hosts, in rank order. If the ranks of a host are not
-  /// consecutive, if hosts have different numbers of ranks, or if the ranks of a host cannot share
-  /// memory, the result is a layout of one host with one rank, which means that there is no
+  /// The layout of the ranks whose hosts `ranks` lists in rank order. If the ranks of a host are
+  /// not consecutive, if hosts have different numbers of ranks, or if the ranks of a host cannot
+  /// share memory, the result is a layout of one host with one rank, which means that there is no
   /// hierarchy.
   static HostLayout of(std::span<const HostIdentity> ranks);
 
   bool hierarchical() const { return hosts > 1 && ranks_per_host > 1; }
-  /// The layout with each host divided into `into` parts, which count as hosts. If a part would
-  /// have fewer than two ranks, the result is a layout of one host with one rank (no hierarchy).
+  /// The layout with each host divided into `into` equal parts, which count as hosts. If equal
+  /// parts of two or more ranks are impossible, the result is a layout of one host with one rank
+  /// (no hierarchy).
   HostLayout divided(std::uint32_t into) const;
 
   std::uint32_t ranks() const { return hosts * ranks_per_host; }

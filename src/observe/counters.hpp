@@ -69,7 +69,7 @@ struct Counters {
   std::uint64_t messages_eager = 0;          ///< messages of schedules sent eagerly
   std::uint64_t messages_rendezvous = 0;     ///< messages of schedules sent by rendezvous
   std::uint64_t tagged_sent_eager = 0;       ///< tagged messages sent with their data
-  std::uint64_t tagged_sent_rendezvous = 0;  ///< tagged messages that the receiver READs
+  std::uint64_t tagged_sent_rendezvous = 0;  ///< tagged messages whose data the receiver READs
   std::uint64_t tagged_expected = 0;  ///< tagged messages whose receive was posted before they came
   std::uint64_t tagged_unexpected = 0;  ///< tagged messages that came before their receive
   /// Bytes of tagged messages copied by the engine: to a send buffer, or from the store of
@@ -94,7 +94,7 @@ struct Counters {
   std::uint64_t in_network_results = 0;
   /// Number of times that the aggregator's memory for results was full.
   std::uint64_t in_network_result_stalls = 0;
-  std::uint64_t in_network_pulses = 0;  ///< credit batches that the aggregator returned
+  std::uint64_t in_network_pulses = 0;  ///< number of times that the aggregator returned credit
   std::uint64_t ready_phase_ns = 0;
   std::uint64_t data_phase_ns = 0;
   std::uint64_t handshake_phase_ns = 0;

@@ -6,8 +6,8 @@
 namespace tutti::observe {
 namespace {
 
-// Tutti has its own logger, because spdlog's default logger belongs to the application. It is never
-// destroyed, because threads and static objects log while the process exits.
+// Tutti has its own logger, because spdlog's default logger belongs to the application. Tutti's
+// logger is never destroyed, because threads and static objects log while the process exits.
 spdlog::logger& logger() {
   static spdlog::logger* const ours =
       new spdlog::logger("tutti", std::make_shared<spdlog::sinks::stderr_sink_mt>());

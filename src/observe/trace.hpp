@@ -44,7 +44,7 @@ class Trace {
 
   /// Names a new group of tracks and returns its number, one more than the highest so far.
   std::uint32_t add_group(std::string_view name);
-  /// Names the group of tracks with this number; no other group may have the number.
+  /// Names the group of tracks `number`; no other group may have this number.
   void add_group(std::uint32_t number, std::string_view name);
   void name_track(TraceTrack track, std::string_view name);
   /// Adds a span; the spans of one track must nest or not overlap. Readers of the file may filter

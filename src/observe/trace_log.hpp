@@ -72,7 +72,7 @@ class TraceLog {
   std::string name_;
   std::size_t max_spans_;
   Clock clock_;
-  mutable std::mutex mutex_;  ///< guards the members below
+  mutable std::mutex mutex_;  ///< guards `ring_` and `added_`
   std::vector<TraceSpan> ring_;
   std::uint64_t added_ = 0;
 };
@@ -80,8 +80,8 @@ class TraceLog {
 /// Adds the spans of one communicator to a log. Only the owner of the engine uses it.
 class CommunicatorTrace {
  public:
-  /// `members` has the job rank of each rank of the communicator; empty if these numbers are equal.
-  /// The log must outlive this object.
+  /// `members` has the job rank of each rank of the communicator; it is empty if every rank has the
+  /// same number in the communicator and in the job. The log must outlive this object.
   CommunicatorTrace(TraceLog& log, std::uint16_t communicator, std::vector<Rank> members)
       : log_(log), communicator_(communicator), members_(std::move(members)) {}
 

@@ -25,7 +25,7 @@ class ChunkMap {
  public:
   explicit ChunkMap(const BlockLayout& layout);
 
-  /// Marks an arrived chunk; false for a duplicate. For a map that only one thread marks.
+  /// Marks an arrived chunk of a map that only one thread marks; false for a duplicate.
   bool mark(std::uint32_t block_index, std::uint32_t subgroup, std::uint32_t psn) {
     const bool fresh = bits_.set(bit_of(block_index, psn));
     reach(block_index, subgroup, psn);

@@ -28,7 +28,7 @@ class CreditWindow {
   /// True if the stream of some chain is longer than its share of the window, so that the senders
   /// need credit.
   bool needed() const { return needed_; }
-  /// The PSN below which the root of the block may send with its present credit.
+  /// The PSN below which the root of block `block_index` may send with its present credit.
   std::uint32_t limit(std::uint32_t block_index) const;
   /// Counts the batches that this rank has consumed. Once all ranks below this rank in the tree of
   /// reports have consumed a batch as well, puts a report to the parent into `outbox`.

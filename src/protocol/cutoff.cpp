@@ -18,7 +18,8 @@ const char* to_string(CutoffReason reason) {
 
 void Jitter::observe(Nanoseconds gap) {
   // A gap shorter than the average enters the average with weight 1/8, as in round-trip estimators;
-  // a longer gap enters with weight 1/2. So the timeout grows quickly and shrinks slowly.
+  // a longer gap enters with weight 1/2. So the silence timeout, a multiple of the average, grows
+  // quickly and shrinks slowly.
   const std::int64_t sample = gap.count();
   smoothed_ns_ = sample > smoothed_ns_ ? (smoothed_ns_ + sample) / 2
                                        : smoothed_ns_ + (sample - smoothed_ns_) / 8;

@@ -33,7 +33,7 @@ class Batch {
   Message message_;
 };
 
-/// The argument of a request for chunks that may not have been sent yet.
+/// The argument of a fetch request for chunks that may not have been sent yet.
 constexpr std::uint64_t kEnquiry = 1;
 
 bool nothing_came(const ChunkMap& map, std::uint32_t block_index) {

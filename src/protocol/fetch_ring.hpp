@@ -51,7 +51,7 @@ class FetchRing {
  public:
   struct Settings {
     Nanoseconds patience{100'000'000};  ///< silence after which a responder is skipped
-    /// Longest time after a range was multicast again in which requests for it are ignored.
+    /// Longest time for which requests for a range are ignored after the range was multicast again.
     Nanoseconds linger{5'000'000};
   };
 
@@ -65,7 +65,7 @@ class FetchRing {
   /// Requests chunks that may not have been sent yet. Such a chunk counts as lost only if a READ
   /// brings it.
   void enquire(const LostRun& run);
-  /// Sends new requests, and asks the next rank if the rank that was asked is silent.
+  /// Sends new requests. If the rank that was asked is silent, sends its request to the next rank.
   void poll(Instant now, Outbox& outbox);
   /// Handles the answer of the rank that was asked. False if the answer names ranges outside the
   /// collective.

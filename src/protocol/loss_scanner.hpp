@@ -14,8 +14,8 @@ namespace tutti::protocol {
 struct LostRun {
   std::uint32_t block_index = 0;
   Range psns;
-  /// True if a chunk that was sent later has arrived, which proves that the missing chunks were
-  /// sent. False if they are only suspected lost.
+  /// True if a chunk that is sent after the missing chunks has arrived, which proves that the
+  /// missing chunks were sent. False if they are only suspected lost.
   bool proven = true;
 };
 

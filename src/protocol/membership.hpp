@@ -1,4 +1,4 @@
-// The membership check: a path is used only once a probe has passed it. A switch begins to forward
+// The membership check: a path is used only after a probe has passed it. A switch begins to forward
 // to a host some time after the host joins a group. A probe proves that the switch forwards; a
 // fixed delay would prove nothing. Probes of full length prove that the longest datagrams pass,
 // too.

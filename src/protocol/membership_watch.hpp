@@ -35,13 +35,13 @@ class MembershipWatch {
 
   explicit MembershipWatch(std::uint32_t size) : size_(size) {}
 
-  /// True if the last collective of some source brought none of its chunks by multicast, or if no
-  /// chunk of the suspect has come since this rank joined its groups again. If false, calls of
+  /// True if no chunk of some sender came by multicast in the last collective of this sender, or if
+  /// the sender because of which this rank rejoined has not been heard since. While false, calls of
   /// `heard` have no effect.
   bool suspects() const { return suspected_ > 0 || state_ != State::member; }
-  /// True if multicast is probably lost: several consecutive collectives brought no chunk of some
-  /// source by multicast, or no chunk of the suspect has come since this rank joined its groups
-  /// again.
+  /// True if multicast is probably lost: no chunk of some sender came by multicast in
+  /// kMissedCollectives consecutive collectives, or the sender because of which this rank rejoined
+  /// has not been heard since.
   bool lost() const { return doubted_ > 0 || state_ != State::member; }
   /// Records that a chunk of this source came by multicast.
   void heard(Rank source) {
@@ -115,7 +115,8 @@ class MembershipWatch {
   Rank suspect_ = kNoRank;
   /// Number of sources of which no chunk came by multicast in their last collective.
   std::uint32_t suspected_ = 0;
-  /// Number of sources of which no chunk came in kMissedCollectives consecutive collectives.
+  /// Number of sources of which no chunk came by multicast in kMissedCollectives or more
+  /// consecutive collectives.
   std::uint32_t doubted_ = 0;
   std::vector<Missed> missed_;  ///< by rank; empty until the first call of `missed`
   Instant next_rejoin_{};

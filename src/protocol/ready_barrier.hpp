@@ -2,7 +2,7 @@
 // data before the receives of every rank are posted.
 //
 // If the number of ranks is not a power of two, each rank beyond the largest power of two tells a
-// lower rank, its partner, that it is ready. At the end its partner tells it that all ranks are
+// lower rank, its partner, that it is ready. At the end the partner answers that all ranks are
 // ready.
 #pragma once
 

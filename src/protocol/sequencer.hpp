@@ -22,15 +22,16 @@ class Sequencer {
 
   std::uint32_t chain_of(Rank rank) const { return index(rank) / length_; }
   std::uint32_t step_of(Rank rank) const { return index(rank) % length_; }
-  /// The first rank of a chain, and one past its last.
+  /// `chain_begin` is the first rank of a chain, `chain_end` is the rank after the chain's last
+  /// one.
   Rank chain_begin(std::uint32_t chain) const { return rank_of(chain * length_); }
   Rank chain_end(std::uint32_t chain) const;
 
-  /// True if this rank sends without being activated.
+  /// True if `rank` is the first of its chain, so that it sends without an activation.
   bool first(Rank rank) const { return step_of(rank) == 0; }
-  /// The rank that this one activates; kNoRank at the end of the chain.
+  /// The rank that `rank` activates; kNoRank for the last rank of a chain.
   Rank successor(Rank rank) const;
-  /// The rank that activates this one; kNoRank for the first of a chain.
+  /// The rank that activates `rank`; kNoRank for the first rank of a chain.
   Rank predecessor(Rank rank) const;
 
  private:

@@ -1,5 +1,5 @@
-// The public element types and operations under the names of this layer, and the test which pairs
-// of them are valid.
+// The public element types and operations under the names of this layer, and the test whether an
+// operation supports an element type.
 #pragma once
 
 #include <cstddef>

@@ -28,8 +28,8 @@ struct Avx512 {
   }
 
  private:
-  // Both conversions use the masked instruction with all lanes set, because GCC 12 warns of an
-  // uninitialised operand in the unmasked one.
+  // The conversions between float16 and float32 use the masked instruction with all lanes set,
+  // because GCC 12 warns of an uninitialised operand in the unmasked one.
   static constexpr __mmask16 kAll = 0xffff;
   static Reals widen(__m256i halves) { return _mm512_maskz_cvtph_ps(kAll, halves); }
   static __m256i narrow(const Reals& value) {

@@ -5,7 +5,7 @@
 // and then subtracted; the addition rounds. M is 1.5 * 2^16 * 2^exponent(s). For denormal s, M is
 // zero; this is exact, because sums of bfloat16 are multiples of its smallest value.
 //
-// For sums from 2^111 on, and for infinities and NaN, M is infinite. The result is then infinite or
+// For sums from 2^112 on, and for infinities and NaN, M is infinite. The result is then infinite or
 // NaN, and the general loop computes it again.
 //
 // This method makes every zero positive, but a sum of negative zeros must be negative. The result
@@ -83,7 +83,8 @@ struct BfloatSum {
     }
   }
 
-  /// Returns true if the result equals that of the general loop; otherwise it has written nothing.
+  /// Writes the sums of one block and returns true if they are finite; they then equal those of the
+  /// general loop (VectorFold). Otherwise writes nothing and returns false.
   template <bool kFetch>
   [[gnu::always_inline]] static bool combine_block(std::byte* dst, const std::byte* const* operands,
                                                    std::size_t operand_count, std::size_t at) {

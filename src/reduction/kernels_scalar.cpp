@@ -85,7 +85,7 @@ Value greater(Value a, Value b) {
   return a < b ? b : a;
 }
 
-// Integers wrap around. They are computed as unsigned long, because small types would be promoted
+// Integers wrap around. They are computed as std::uint64_t, because small types would be promoted
 // to int and overflow.
 template <Operation kOperation, typename Value>
 Value apply(Value a, Value b) {

@@ -228,8 +228,8 @@ constexpr auto lanes() {
 inline void keep_order() { asm volatile("" : : : "memory"); }
 
 /// Covers the bytes from `at` to `end`: calls `several` for kUnroll registers at a time, then
-/// `last` for each remaining register. `last` gets the number of bytes up to `end`, which may be
-/// less than a register.
+/// `last` for each remaining register. `last` also gets the number of bytes, because the last
+/// register may be filled only in part.
 template <typename Lanes, std::size_t kUnroll, typename Several, typename Last>
 void walk(std::size_t at, std::size_t end, const Several& several, const Last& last) {
   constexpr std::size_t kStep = Lanes::kStepBytes;
@@ -342,7 +342,7 @@ struct VectorSingle {
       const auto by = static_cast<Real>(divisor);
       change(dst, dst, count, [=](const Value& value) { return Lanes::divide(value, by); });
     } else {
-      // Vector instructions cannot divide integers, so the scalar kernel does it.
+      // Vector instructions cannot divide integers, so the scalar kernel divides them.
       scalar_kernels().divide[static_cast<std::size_t>(kType)](dst, count, divisor);
     }
   }

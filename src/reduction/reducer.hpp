@@ -64,12 +64,12 @@ class Reducer {
   void prepare(std::byte* dst, const std::byte* src, std::size_t count,
                const std::byte* factor) const;
   /// Finishes a folded vector at the rank that receives it: for `average`, dst = dst /
-  /// contributions; other operations change nothing. Integer quotients are truncated; up to 2^24
-  /// contributions are exact in float32.
+  /// contributions; other operations change nothing. Integer quotients are truncated; a number of
+  /// contributions up to 2^24 is exact in float32.
   void finish(std::byte* dst, std::size_t count, std::uint32_t contributions) const;
 
-  /// Prepares, combines and finishes in one pass over memory. `factors` is used for
-  /// premultiplied_sum only and has one element of the type for each operand.
+  /// Does the work of `prepare`, `combine` and `finish` in one pass over memory. `factors` is used
+  /// for premultiplied_sum only and has one element of the type for each operand.
   void reduce(std::byte* dst, std::span<const std::byte* const> operands, std::size_t count,
               const std::byte* factors = nullptr) const;
 

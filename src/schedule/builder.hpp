@@ -3,7 +3,8 @@
 //   Builder b(purpose);
 //   b.copy(b.send_block(), b.receive_block(me));
 //   for (std::uint32_t step = 0; step + 1 < ranks; ++step) {
-//     b.round(step).send(right, b.receive_block(mod(me - step))).recv(left, ...);
+//     b.round(step).send(right, b.receive_block(mod(me - step)));
+//     b.recv(left, b.receive_block(mod(me - step - 1)));
 //   }
 //   return b.finish();
 //
@@ -60,7 +61,7 @@ class Builder {
   /// Adds a queue and returns its index. Queue 0 is a free queue that exists from the start; tasks
   /// enter it until `on` names another queue.
   QueueIndex queue(const Queue& queue);
-  /// Puts all following tasks into this queue.
+  /// Puts all following tasks into the queue with index `queue`.
   Builder& on(QueueIndex queue);
   /// Stops deriving dependencies from the data that tasks access, for a lowering that adds all
   /// dependencies itself.

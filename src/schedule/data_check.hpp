@@ -46,14 +46,14 @@ class CellSpace {
   const AllRanks& all_;
   const Grid& grid_;
   bool in_place_;
-  /// Number of the first cell, by rank and buffer.
+  /// Number of the first cell of each buffer, by rank and kind of buffer.
   std::vector<std::array<std::uint32_t, kBufferKinds>> bases_;
   std::uint32_t size_ = 0;
 };
 
 /// Phase 4 checks that two tasks that access the same cell are ordered if at least one of them
-/// writes. It also checks that one-sided accesses and multicasts reach a peer only while the peer's
-/// call is under way.
+/// writes. It also checks that one-sided accesses reach a peer only during its call and, with
+/// `receives_first`, that multicasts are sent only after their receives are posted.
 void check_accesses(const AllRanks& all, const CellSpace& cells, const EventGraph& graph,
                     const Matching& matching, const ValidateOptions& options, Findings& findings);
 

@@ -158,7 +158,8 @@ std::span<const std::uint32_t> EventGraph::predecessors(Event event) const {
 
 bool EventGraph::run(Findings& findings) {
   // Collects the successors of each event and counts its predecessors that have not happened. The
-  // completion of a wait has an additional predecessor: the number of completions that it needs.
+  // completion of a wait has one predecessor more: its completion queue must reach the number of
+  // completions that the wait needs.
   std::vector<std::uint32_t> pending(event_count());
   std::vector<std::uint32_t> offsets(event_count() + 1);
   const auto for_each_edge = [&](const auto& visit) {
@@ -278,8 +279,8 @@ std::vector<bool> EventGraph::always_before(std::span<const std::pair<Event, Eve
   std::sort(firsts.begin(), firsts.end());
   firsts.erase(std::unique(firsts.begin(), firsts.end()), firsts.end());
 
-  // Tests 64 of the `first` events at a time. Each event has a 64-bit set of those that precede it,
-  // and the sets are propagated along the edges.
+  // Tests the first events of the pairs, 64 at a time. Each event has a 64-bit set of the tested
+  // events that precede it, and the sets are propagated along the edges.
   std::vector<std::uint64_t> reached(event_count());
   for (std::size_t batch = 0; batch < firsts.size(); batch += 64) {
     const auto batch_begin = firsts.begin() + static_cast<std::ptrdiff_t>(batch);
@@ -309,8 +310,8 @@ void EventGraph::add_proofs_of_waits() {
   }
 }
 
-/// Adds the orders that follow from waits on `queue`. Task t must complete before a wait for n
-/// completions ends, if fewer than n other tasks of the queue can complete before both t and the
+/// Adds the orders that follow from waits on `queue`. A wait for n completions cannot end before
+/// task t completes, if fewer than n other tasks of the queue can complete before t and before the
 /// end of the wait.
 bool EventGraph::prove(const CountedQueue& queue) {
   const std::vector<GlobalTask>& tasks = queue.reporting;

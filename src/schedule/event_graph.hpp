@@ -27,8 +27,9 @@ class EventGraph {
   Event ended(std::uint32_t rank) const { return began(rank) + all_.ranks(); }
   std::uint32_t event_count() const { return 2 * (all_.task_count() + all_.ranks()); }
 
-  /// Runs the schedules once, with the strictest protocol that is legal for each transfer. Returns
-  /// false after a deadlock; the finding then names a cycle of waiting tasks.
+  /// Runs the schedules once under the strictest protocol, in which a send completes only after its
+  /// receive is posted. Returns false after a deadlock; the finding then names a cycle of waiting
+  /// tasks.
   bool run(Findings& findings);
   /// The events in the order of the run, and the position of each event in this order. Valid after
   /// `run`.

@@ -130,8 +130,8 @@ class Schedule {
   std::vector<TaskIndex> dependents_;
   std::vector<std::uint32_t> entry_offsets_;
   std::vector<TaskIndex> entries_;
-  /// The messages that the rank receives; departures_ has those that it sends. Both are sorted by
-  /// peer and match slot.
+  /// Messages that the rank receives (arrivals_) and sends (departures_), each list sorted by peer
+  /// and match slot.
   std::vector<Match> arrivals_;
   std::vector<Match> departures_;
   std::uint32_t completion_queues_ = 0;

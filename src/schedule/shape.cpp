@@ -38,8 +38,8 @@ Result<Extent> resolve_varying(const BufferSlice& slice, const BlockSizes& block
   return extent;
 }
 
-/// The slice in which the bytes of `slice` lie. In an in-place call, the result may be a slice of
-/// the caller's other buffer.
+/// The slice that holds the bytes of `slice`: in an in-place call, this may be a slice of the
+/// caller's other buffer.
 BufferSlice storage_of(const BufferSlice& slice, const Alias& alias) {
   if (alias.name.empty() || !contains(alias.name, slice)) return slice;
   BufferSlice result = slice;
@@ -48,7 +48,8 @@ BufferSlice storage_of(const BufferSlice& slice, const Alias& alias) {
   return result;
 }
 
-/// The memory that the two buffers of the call share at `rank`; empty if the call is not in place.
+/// The memory that the send and the receive buffer share at `rank`; empty if the call is not in
+/// place.
 Alias alias_at(const Schedule& schedule, const Shape& shape, Rank rank) {
   if (!shape.in_place) return {};
   const Purpose& purpose = schedule.purpose();

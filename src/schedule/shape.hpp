@@ -38,7 +38,8 @@ struct Shape {
 
   /// A shape in which every block of every buffer has `block_bytes` bytes.
   static Shape uniform(std::uint64_t block_bytes, std::uint64_t element_bytes = 1);
-  /// A shape with these block sizes and without scratch.
+  /// A shape with the given block sizes of the send and the receive buffer; its scratch blocks are
+  /// empty.
   static Shape varying(const BlockSizes& send, const BlockSizes& receive);
 };
 
@@ -47,7 +48,7 @@ struct Shape {
 /// receive block lies in the rank's own block of the send buffer.
 struct Alias {
   BufferSlice name;     ///< slice by which tasks refer to the shared memory; empty if there is none
-  BufferSlice storage;  ///< slice in which the bytes of `name` lie
+  BufferSlice storage;  ///< slice of the other buffer that holds the bytes of `name`
 };
 Alias in_place_alias(Collective collective, Rank rank, Rank root);
 inline Alias in_place_alias(const Purpose& purpose) {

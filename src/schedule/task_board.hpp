@@ -21,8 +21,8 @@ class TaskBoard {
   /// Stores a task that may be issued now in `task`, or returns false if there is none. Receives
   /// without dependencies come first ([Khalilov24] 3.3).
   bool next(TaskIndex& task);
-  /// Reports that a task from `next` has been carried out. The engine must call it exactly once for
-  /// each task.
+  /// Reports that a task from `next` has been carried out. The engine must call this function
+  /// exactly once for each task that it took from `next`.
   void complete(TaskIndex task);
 
   bool done() const { return completed_ == tasks_.size(); }
@@ -41,9 +41,10 @@ class TaskBoard {
     bool complete = false;
   };
   struct QueueState {
-    std::uint32_t issued = 0;     ///< number of entries added to the ready list so far
-    std::uint32_t completed = 0;  ///< number of entries that are complete so far
-    std::uint32_t released = 0;   ///< number of entries that enables have released so far
+    std::uint32_t issued = 0;  ///< number of the queue's entries that have entered the ready list
+    std::uint32_t completed = 0;  ///< number of the queue's entries that are complete
+    /// Number of the queue's entries that enables have released; maximal if not held.
+    std::uint32_t released = 0;
   };
   struct ParkedWait {
     TaskIndex task;

@@ -37,8 +37,8 @@
 
 namespace tutti::trigger {
 
-/// Limit of packets that one descriptor may name: the children of a node ([Xu25] 1.1). The field
-/// CPCount allows 63.
+/// Largest number of packets that one descriptor may name, equal to the limit of children of a node
+/// ([Xu25] 1.1). The field CPCount could hold values up to 63.
 inline constexpr std::uint32_t kMaxChildren = 16;
 static_assert(kMaxChildren < (1u << kCountBits));
 /// Limit in bytes of the data that a mini descriptor contains.
@@ -47,7 +47,8 @@ inline constexpr unsigned kContributionBits = 24;
 /// Value of local_position for a reduction without data of this node.
 inline constexpr std::uint8_t kNoLocalOperand = 31;
 
-/// A packet that a descriptor names; it belongs to the same job.
+/// A packet that a descriptor names: the node and the port of its sender, and its step. It belongs
+/// to the job of the descriptor.
 struct NamedPacket {
   NodeId node{};
   Port port{};
@@ -115,8 +116,8 @@ inline constexpr std::size_t kMaxDescriptorWords = 5 + kMaxChildren + kMaxMiniBy
 void encode(const Descriptor& descriptor, std::vector<std::uint64_t>& out);
 
 /// Decodes one descriptor from the front of `words` and removes its words. Fails with
-/// invalid_argument, and names the field, if words are missing, if reserved bits are not zero, or if
-/// a count, operation, type or size is out of range.
+/// invalid_argument, and names the field, if words are missing, if reserved bits are not zero, or
+/// if a count, operation, type or size is out of range.
 Result<Descriptor> decode_descriptor(std::span<const std::uint64_t>& words);
 
 /// Checks that a unit can run these descriptors as one sequence: only the first is a head and only

@@ -1,5 +1,5 @@
-// A packet between units consists of a header of packed words and a payload [Xu25] 1.2. The fields
-// of a word begin at its lowest bit; a number after a field is its width in bits.
+// A packet between trigger units consists of a header of packed words and a payload [Xu25] 1.2. The
+// fields of a word begin at its lowest bit; a number after a field is its width in bits.
 //
 //   word 0   key 48 | collective 1 | trigger 1 | swap data 1 | swap address 1 | end 1 | rdma 1 | 0
 //   word 1   payload bytes 29 | destination port 11 | destination 24
@@ -35,12 +35,12 @@ inline constexpr unsigned kPayloadSizeBits = 29;
 inline constexpr std::uint64_t kMaxPayloadBytes = (std::uint64_t{1} << kPayloadSizeBits) - 1;
 
 struct PacketHeader {
-  PacketKey key;  ///< the sender's job, node, port and step
+  PacketKey key;  ///< identifies the packet: job, node, port and step of its sender
   NodeId destination = kNoNode;
   Port destination_port{};
   PayloadKind kind = PayloadKind::mini;
-  /// Flag C: the packet belongs to a collective; false: point-to-point message, which bypasses the
-  /// units.
+  /// Flag C: true if the packet belongs to a collective; false for a point-to-point message, which
+  /// bypasses the trigger units.
   bool collective = true;
   bool trigger = true;  ///< flag CP: a descriptor waits for this packet
   /// SwapRemoteData: the payload replaces the data of the descriptor that names this packet.

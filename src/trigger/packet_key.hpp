@@ -23,7 +23,7 @@ inline constexpr std::uint32_t kSequenceIds = 1u << kSequenceBits;
 enum class JobId : std::uint8_t {};
 /// A node of the network; it runs one rank of a communicator.
 enum class NodeId : std::uint32_t {};
-/// A virtual port: one stream of descriptors and packets between a host and its units.
+/// A virtual port: one stream of descriptors and packets between a host and its trigger units.
 enum class Port : std::uint16_t {};
 /// The number of the collective's step to which a packet belongs.
 enum class SequenceId : std::uint8_t {};

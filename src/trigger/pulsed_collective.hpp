@@ -1,9 +1,8 @@
-// Runs one rank's call of a collective, of any size, on trigger units, pulse by pulse and segment
-// by segment.
+// Runs one rank's call of a collective, of any size, on trigger units. The call is cut into pulses,
+// which are credit batches, and each pulse into segments that fit a packet.
 //
-// Pulsed credits decide when the next pulse may begin. A pulse is cut into segments that fit a
-// packet, and each segment runs as sequences on separate ports. Once all sequences of a pulse
-// have completed, its credit and ports are free.
+// Pulsed credits decide when the next pulse may begin. Each segment runs as sequences on separate
+// ports. Once all sequences of a pulse have completed, its credit and ports are free.
 //
 // The caller calls poll(), and on_completion() for each completion of the node's units.
 #pragma once
@@ -37,8 +36,8 @@ class PulsedCollective {
   bool done() const { return !status_.ok() || credits_->complete(request_); }
   /// The error of the call; ok while the call runs and after it has succeeded.
   const Status& status() const { return status_; }
-  /// Returns the credits; the caller must wait until the call is done. A call that failed with
-  /// pulses in flight does not return their credits.
+  /// Gives the credits back and returns true; the call must be done. Returns false and keeps the
+  /// credits if the call has failed while pulses were in flight.
   bool close() { return credits_->close(request_); }
   JobId job() const { return call_.job; }
 

@@ -1,5 +1,5 @@
-// Pulsed credits ([Xu25] 1.3): the reductions of a host never have more elements outstanding in the
-// network than its capacity.
+// Pulsed credits ([Xu25] 1.3) limit the elements that the reductions of a host have outstanding in
+// the network to a capacity.
 //
 // A reduction is cut into pulses, which are credit batches of ceil(capacity / pulses) elements. If
 // `pulses` does not divide the capacity, fewer than `pulses` of them may be in flight. A pulse in
@@ -51,7 +51,7 @@ class PulsedCredits {
   /// The index of an open request.
   using Request = std::uint32_t;
 
-  /// A pulse: a part of a reduction that may be sent now.
+  /// A pulse (a credit batch): the part of a reduction that may be sent now.
   struct Pulse {
     std::uint32_t counter = 0;  ///< counter for the responses to this pulse
     std::uint64_t number = 0;   ///< number of the pulse within its request, from 0
@@ -70,7 +70,7 @@ class PulsedCredits {
     failed,    ///< no attempt to admit the request succeeded: status() has the error
   };
 
-  /// Totals since the start, for reports.
+  /// Counts over all requests since this object was created; only reports use them.
   struct Counters {
     std::uint64_t pulses = 0;
     std::uint64_t retries = 0;
@@ -128,7 +128,8 @@ class PulsedCredits {
     Instant retry_at;
     std::uint64_t elements = 0;
     std::uint64_t next_pulse = 0;
-    std::uint64_t oldest_pulse = 0;  ///< oldest pulse that is not complete: the first of the window
+    /// Number of the oldest incomplete pulse, the first of the window.
+    std::uint64_t oldest_pulse = 0;
     std::uint64_t completed_mask = 0;  ///< bit i: pulse oldest_pulse + i is complete
 
     friend auto operator<=>(const RequestState&, const RequestState&) = default;

@@ -10,7 +10,8 @@
 namespace tutti::trigger {
 namespace {
 
-// Bits of a packet's tag in the hash buffer: the flags of its header.
+// Bits of the tag that the hash buffer keeps with a packet; each bit is a flag of the packet's
+// header.
 constexpr std::uint32_t kSwapData = 1;
 constexpr std::uint32_t kSwapAddress = 2;
 constexpr std::uint32_t kEnd = 4;
@@ -107,7 +108,8 @@ std::size_t TriggerUnit::run(std::uint32_t at, Instant now) {
   return fired;
 }
 
-// Reads the named packets that have arrived. Returns true if the descriptor may fire.
+// Reads the packets that the current descriptor names and that have arrived. Returns true if the
+// descriptor may fire.
 bool TriggerUnit::gather(std::uint32_t at, Instant now) {
   Sequence& sequence = sequences_[at];
   const Descriptor& d = sequence.current();
@@ -131,8 +133,8 @@ bool TriggerUnit::gather(std::uint32_t at, Instant now) {
   return false;
 }
 
-// Adds the descriptor's own data to the batch if the data are the next operand. Returns false if
-// they are outside the job's memory.
+// Adds the descriptor's own data to the batch of operands if the own data are the next operand.
+// Returns false if the own data lie outside the job's memory.
 bool TriggerUnit::add_local(Sequence& sequence, Batch& batch) {
   const Descriptor& d = sequence.current();
   Progress& progress = sequence.progress;

@@ -84,7 +84,7 @@ class TriggerUnit {
  private:
   /// The progress of the current descriptor of a sequence.
   struct Progress {
-    std::uint32_t named = 0;  ///< number of named packets read so far
+    std::uint32_t named = 0;  ///< number of packets read so far, of those that the descriptor names
     bool local_folded = false;
     /// True: the data are in the partial result of the sequence, not in the descriptor.
     bool held = false;

@@ -54,9 +54,10 @@ class UnitDirectory {
 
   std::uint32_t ports_;
   std::array<std::uint8_t, kJobIds> slot_of_job_;
-  std::vector<Binding> bindings_;  ///< binding of each port, by job slot and port
+  /// Binding of each port, indexed by job slot (the place of a job in this directory) and port.
+  std::vector<Binding> bindings_;
   std::vector<JobId> job_of_slot_;
-  /// Number of bound ports of the job in each job slot; 0 if the slot is free.
+  /// Number of bound ports of each job, indexed by job slot; 0 if no job has the slot.
   std::vector<std::uint32_t> slot_ports_;
   std::vector<std::uint32_t> bound_ports_;  ///< number of bound ports of each unit
   std::uint32_t jobs_ = 0;

@@ -38,7 +38,8 @@ enum class PacketKind : std::uint8_t {
   chunk = 1,
   reliable = 2,
   probe = 3,
-  /// UC fragment, a datagram of a UC message; wire/uc_fragment.hpp has the rest of its header.
+  /// UC fragment, a datagram of a UC message. Two more fields follow the header
+  /// (wire/uc_fragment.hpp).
   message = 4,
   /// Padded probe to one peer; its counter belongs to the stream of the reliable frames to this
   /// peer.
@@ -69,7 +70,8 @@ struct Header {
   friend bool operator==(const Header&, const Header&) = default;
 };
 
-// The fields fill the header exactly, and the limits below fit the widths of the fields.
+// The fields of a header fill its 32 bytes exactly. kMaxRanks and kMaxSubgroups fit the widths of
+// the fields `source` and `subgroup`.
 static_assert(1 + 1 + 2 + 4 + 4 + 4 + 8 + 8 == kHeaderBytes);
 inline constexpr std::uint64_t kMaxRanks = std::uint64_t{1} << 31;
 inline constexpr std::uint32_t kMaxSubgroups = 256;

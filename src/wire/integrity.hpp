@@ -33,14 +33,15 @@ struct UmacKey;
 
 /// Size in bytes of the header part that the integrity word covers: everything before the word.
 inline constexpr std::size_t kIntegrityHeaderBytes = 24;
-/// If a payload lies in two parts, the first part must be a multiple of this many bytes.
+/// If a payload lies in two parts, the size of the first part must be a multiple of this many
+/// bytes.
 inline constexpr std::size_t kIntegrityPartBytes = 32;
 
 /// The nonce of the datagram with the encoded header at `header`, as 16 bytes in memory.
 Block nonce_of(const std::byte* header);
 
-/// Computes integrity words. Immutable, so any number of threads may share it; a copy shares the
-/// key, and no call allocates.
+/// Computes integrity words without allocating memory. An object never changes, so any number of
+/// threads may share it; a copy shares the key.
 class Integrity {
  public:
   /// Keyed tags under a key derived from `secret` (16 to 32 bytes) and `context`, a number that
@@ -78,7 +79,7 @@ class Integrity {
  private:
   Integrity(const IntegrityKernels* kernels, std::shared_ptr<const UmacKey> key);
 
-  const IntegrityKernels* kernels_;     // a static table, never null
+  const IntegrityKernels* kernels_;  // functions of the implementation, a static table; never null
   std::shared_ptr<const UmacKey> key_;  // null for CRC
 };
 

@@ -68,7 +68,8 @@ constexpr std::size_t kLaneUnit = sizeof(__m128i);
 constexpr std::size_t kMaximumLaneBytes = 1024;
 
 /// Entry u is x^(8 * 16u - 33) modulo the polynomial; multiplication by the entry appends 16u zero
-/// bytes. The 33 cancels the factor x^33 of the carry-less product and the crc32 instruction.
+/// bytes. The carry-less product and the crc32 instruction together multiply by x^33, which the -33
+/// cancels.
 constexpr auto make_shifts() {
   std::array<std::uint32_t, 2 * kMaximumLaneBytes / kLaneUnit + 1> shifts{};
   std::uint32_t power = 0x8000'0000;  // the constant polynomial 1, in reflected form
@@ -126,8 +127,8 @@ __attribute__((target("sse4.2,pclmul"))) std::uint32_t crc_sse42(std::uint32_t s
                                                                  std::byte* destination,
                                                                  const std::byte* source,
                                                                  std::size_t size) {
-  // Smallest size in bytes at which three lanes are faster: below, combining their CRCs costs more
-  // time than the lanes save.
+  // Smallest size in bytes at which three lanes are faster than one. For fewer bytes, combining the
+  // CRCs of the lanes costs more time than the lanes save.
   constexpr std::size_t kWorthLanes = 12 * kLaneUnit;
   std::uint64_t state = state32;
   std::size_t at = 0;

@@ -31,14 +31,15 @@ struct Block {
   friend bool operator==(const Block&, const Block&) = default;
 };
 
-/// A group is two units of four 32-bit words; NH multiplies the words of the first unit by those of
-/// the second.
+/// NH reads a message in groups. A group is two units of four 32-bit words; NH multiplies the words
+/// of the first unit by those of the second.
 inline constexpr std::size_t kNhUnitWords = 4;
 inline constexpr std::size_t kNhGroupBytes = 32;
 /// Size in bytes of an NH block, the input that one NH key covers.
 inline constexpr std::size_t kNhBlockBytes = 1024;
 inline constexpr std::size_t kNhBlockGroups = kNhBlockBytes / kNhGroupBytes;
-/// Size in bytes of the NH key. The second of the two hashes uses the key from its byte 16 on.
+/// Size in bytes of the NH key. It is 16 bytes longer than an NH block, because the second hash
+/// stream uses the key from byte 16 on.
 inline constexpr std::size_t kNhKeyBytes = kNhBlockBytes + 16;
 
 /// The NH key, with the units of even and of odd index in separate arrays, so that one vector load
@@ -48,7 +49,7 @@ struct NhKey {
   alignas(64) std::array<std::uint32_t, kNhUnitWords * kNhBlockGroups> odd{};
 };
 
-/// Adds one group at `source` to the sums of both streams.
+/// Adds one group at `source` to the sums of both hash streams.
 inline void add_group(Block& sum, const NhKey& key, std::size_t group, const std::byte* source) {
   const std::uint32_t* const even = key.even.data() + kNhUnitWords * group;
   const std::uint32_t* const odd = key.odd.data() + kNhUnitWords * group;
@@ -61,9 +62,9 @@ inline void add_group(Block& sum, const NhKey& key, std::size_t group, const std
   }
 }
 
-/// Computes NH in both streams over `groups` whole groups at `source`, which begin with group
-/// `first` of a block. The function `nh_copy` also copies the groups to `destination`; `nh` ignores
-/// `destination`.
+/// Computes NH in both hash streams over `groups` whole groups at `source`, of which the first is
+/// group `first` of an NH block. The function `nh_copy` also copies the groups to `destination`;
+/// `nh` ignores `destination`.
 using NhFunction = Block (*)(const NhKey& key, std::size_t first, std::byte* destination,
                              const std::byte* source, std::size_t groups);
 

@@ -40,8 +40,8 @@ struct Register<512> {
   using Type = __m512i;
 };
 
-// Sums of the products of words with even index, and of those with odd index (`_odd`), in both
-// streams.
+// Sums of the products of words, for both hash streams. The members with `_odd` sum the products of
+// words with odd index, the other members those of words with even index.
 template <int kBits>
 struct Sums {
   typename Register<kBits>::Type first;
@@ -52,11 +52,11 @@ struct Sums {
 
 template <int kBits>
 struct Operands {
-  typename Register<kBits>::Type low;      // first units of consecutive groups
-  typename Register<kBits>::Type high;     // second units of the same groups
-  typename Register<kBits>::Type even;     // key of `low` in the first stream
-  typename Register<kBits>::Type odd;      // key of `high` in the first stream, `low` in the second
-  typename Register<kBits>::Type shifted;  // key of `high` in the second stream
+  typename Register<kBits>::Type low;   // message: first units of consecutive groups
+  typename Register<kBits>::Type high;  // message: second units of consecutive groups
+  typename Register<kBits>::Type even;  // stream 1: key of first units
+  typename Register<kBits>::Type odd;   // stream 1: key of second units; stream 2: of first units
+  typename Register<kBits>::Type shifted;  // stream 2: key of second units
 };
 
 const __m128i* lanes128(const void* from) { return static_cast<const __m128i*>(from); }
@@ -179,8 +179,8 @@ __attribute__((target("avx2"))) Block nh_avx2(const NhKey& key, std::size_t firs
 
 #define TUTTI_AVX512 "avx512f,avx512vl"
 
-// The code below uses masked intrinsics with all lanes selected, because GCC 12 warns of
-// uninitialised lanes in the plain ones.
+// Masked intrinsics are used with all lanes selected, because GCC 12 warns of uninitialised lanes
+// in the unmasked intrinsics.
 constexpr __mmask8 kAllLanes = 0xff;
 
 TUTTI_VECTOR(TUTTI_AVX512) __m512i odd_words512(__m512i lanes) {

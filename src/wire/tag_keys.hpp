@@ -29,7 +29,7 @@ class TagKeys {
 
   IntegrityKind kind() const { return latest_.kind(); }
   /// The object that computes the integrity word of a datagram with this counter. Null if the key
-  /// of another generation cannot be derived; the datagram then counts as lost.
+  /// of the counter's generation cannot be derived; the datagram then counts as lost.
   const Integrity* of(std::uint64_t counter) {
     const bool same = generation_of(counter) == generation_ || !secret_;
     return same ? &latest_ : of_other(generation_of(counter));
@@ -45,7 +45,7 @@ class TagKeys {
  private:
   const Integrity* of_other(std::uint64_t generation);
 
-  std::shared_ptr<const crypto::Secret> secret_;  ///< null if the integrity words are CRC-32C
+  std::shared_ptr<const crypto::Secret> secret_;  ///< secret of the keys; null for CRC-32C
   std::uint16_t communicator_ = 0;
   std::uint64_t generation_ = 0;  ///< key generation of `latest_`
   Integrity latest_ = Integrity::crc();

@@ -72,7 +72,7 @@ class BlockHash {
     }
   }
 
-  /// Adds the last `tail_bytes` of a message of `total_bytes` and returns the values of both
+  /// Adds the last `tail_bytes` of a message of `total_bytes` and returns the values of both hash
   /// streams. The memory after these bytes must be zero up to the end of their last group; an empty
   /// message has one group.
   Block finish(const std::byte* tail, std::size_t tail_bytes, std::size_t total_bytes) {
@@ -102,8 +102,8 @@ class BlockHash {
   Polynomial second_;
   Block sum_;               // NH sums of the open block
   Block last_;              // NH values of the last closed block
-  std::size_t group_ = 0;   // next group of the open block
-  std::size_t blocks_ = 0;  // blocks closed so far
+  std::size_t group_ = 0;   // index of the next group in the open block
+  std::size_t blocks_ = 0;  // number of blocks closed so far
 };
 
 constexpr std::uint64_t kInnerPrime = (std::uint64_t{1} << 36) - 5;
@@ -114,7 +114,8 @@ std::uint32_t inner_product(std::uint64_t value, const std::array<std::uint64_t,
   std::uint64_t sum = 0;
 #pragma GCC unroll 4
   for (std::size_t i = 0; i < key.size(); ++i) sum += (value >> (48 - 16 * i) & 0xffff) * key[i];
-  // The sum is below 2^54, and modulo 2^36 - 5 the number 2^36 is congruent to 5.
+  // Reduces the sum, which is below 2^54, modulo 2^36 - 5. The bits from 2^36 upwards count five
+  // times, because 2^36 is congruent to 5.
   sum = (sum & (kInnerPrime + 4)) + (sum >> 36) * 5;
   if (sum >= kInnerPrime) sum -= kInnerPrime;
   return static_cast<std::uint32_t>(sum) ^ translation;

@@ -16,14 +16,14 @@ inline constexpr std::size_t kUmacKeyBytes = crypto::BlockCipher::kBytes;
 /// Largest message in bytes; longer ones need POLY-128 of RFC 4418, which is not implemented.
 inline constexpr std::size_t kUmacMaxBytes = std::size_t{1} << 24;
 
-/// The keys of both streams, derived from one UMAC key.
+/// The keys of both hash streams and of the pads, derived from one UMAC key.
 struct UmacKey {
   NhKey nh;
-  std::array<std::uint64_t, 2> polynomial{};  ///< keys of the second layer
+  std::array<std::uint64_t, 2> polynomial{};  ///< keys of the second layer (POLY)
   /// Inner-product keys of the third layer that multiply the lower half of its input; the upper
   /// half is zero for messages of at most kUmacMaxBytes.
   std::array<std::array<std::uint64_t, 4>, 2> inner{};
-  std::array<std::uint32_t, 2> translation{};  ///< words added to the third layer's results
+  std::array<std::uint32_t, 2> translation{};  ///< words XORed with the third layer's results
   PadKey pad;
 
   UmacKey() = default;
@@ -36,7 +36,8 @@ struct UmacKey {
       std::span<const std::byte, kUmacKeyBytes> key);
 };
 
-/// A message in three consecutive parts. `first` consists of whole groups unless `rest` is empty.
+/// A message: the bytes of `first`, then of `rest`, then of `end`. If `rest` is not empty, `first`
+/// must consist of whole groups.
 struct UmacMessage {
   std::span<const std::byte> first{};
   std::span<const std::byte> rest{};
@@ -49,9 +50,9 @@ struct PadChoice {
   Block block;
   bool second_half = false;
 
-  /// Chooses block and half for a nonce of 16 bytes.
+  /// Chooses the block to encrypt and its half for a nonce of 16 bytes.
   static PadChoice of(Block nonce);
-  /// Chooses block and half for a nonce of 1 to 16 bytes.
+  /// Chooses the block to encrypt and its half for a nonce of 1 to 16 bytes.
   static PadChoice of(std::span<const std::byte> nonce);
 };
 

@@ -12,8 +12,9 @@ constexpr std::uint32_t kUnits = 8;
 constexpr std::uint32_t kBufferBytes = 512 * 1024;
 constexpr std::uint32_t kSlotBytes = 1024;
 constexpr std::uint32_t kMaxJobs = 32;
-// A credit batch occupies 80 slots. The slots of the hash buffers outside the reserve have room for
-// kPulses batches. One job may have kWindow batches, about 1 MiB, in flight.
+// The hash buffers of a node have room for kPulses credit batches of 80 slots each, not counting
+// the reserve for collisions. One job may have kWindow batches in flight, which are about 1 MiB of
+// data.
 constexpr std::uint32_t kPulses = 46;
 constexpr std::uint32_t kWindow = 13;
 

@@ -21,8 +21,8 @@ inline constexpr std::array<std::uint32_t, 3> kOffloadJobs = {1, 8, 32};
 inline constexpr std::uint32_t kBroadcastPieces = 4;
 
 /// The settings of [Xu25] for a collective: 32 nodes, 8 trigger units of 512 KB, and as many
-/// credits as the slots of the hash buffers outside the reserve have room for. Slots of 1 KiB, each
-/// with one sequence, are assumed.
+/// credits as the hash buffers have room for, not counting the reserve for collisions. Slots of 1
+/// KiB and one sequence for each slot are assumed.
 TriggerNetworkSpec tianhe_interface(trigger::CollectiveKind kind, std::uint64_t bytes,
                                     std::uint32_t jobs);
 

@@ -84,7 +84,7 @@ class TriggerNetwork {
     std::vector<Picoseconds> link_free{};
     /// Packets that the node pushed back, in order of arrival.
     std::vector<std::uint32_t> held{};
-    std::uint64_t stalled = 0;  ///< total of the trigger units' stalls at their last tick
+    std::uint64_t stalled = 0;  ///< stalls of the node's trigger units up to their last poll
     Picoseconds stalled_until{};
     bool units_due = false;
     bool link_due = false;
@@ -128,7 +128,7 @@ class TriggerNetwork {
   std::uint64_t held_back_ = 0;
   std::uint32_t running_ = 0;  ///< number of calls that have not ended
   Picoseconds moved_{};        ///< instant at which a node last accepted a packet
-  RootSlots slots_{};          ///< slots in use at the root's node since `slots_since_`
+  RootSlots slots_{};          ///< hash buffer slots in use at the root's node since `slots_since_`
   Picoseconds slots_since_{};
   double used_time_ = 0;  ///< number of used slots, integrated over time in picoseconds
   double waiting_time_ = 0;

@@ -45,22 +45,22 @@ struct TriggerNetworkSpec {
 struct TriggerNetworkReport {
   sim::Picoseconds time;  ///< time from the common start until the last process ends [Xu25] 2.2
   sim::Picoseconds root_time;  ///< time from the common start until the last call at rank 0 ends
-  // The next fields describe the use of the hash buffers at rank 0's node, over all units. They are
-  // percentages of the slots outside the reserve. A slot in use contains a waiting packet or is
-  // reserved for the packet of a parked read.
+  // The next three fields describe the use of the hash buffers at rank 0's node, over all trigger
+  // units, in percent of the slots outside the reserve for collisions. A slot in use contains a
+  // waiting packet or is reserved for the packet of a parked read.
   double mean_used_percent = 0;  ///< mean share of slots in use over `time`, in percent
   double peak_used_percent = 0;
   double mean_waiting_percent = 0;  ///< mean share of slots that hold waiting packets, in percent
-  // The next fields are figures over all nodes.
-  /// Largest number of packets in one unit's buffer, in percent of its slots outside the reserve.
+  /// Largest number of packets in one hash buffer, in percent of its slots outside the reserve for
+  /// collisions. This field and all that follow cover all nodes.
   double most_full_percent = 0;
-  /// Capacity of one unit in percent of its slots outside the reserve. The capacity is all slots
-  /// plus one landing place per sequence.
+  /// Largest number of packets for which a hash buffer has room, in percent of its slots outside
+  /// the reserve for collisions. A packet takes a slot or the landing place of a sequence.
   double allowed_percent = 0;
   std::uint64_t packets = 0;      ///< number of accepted packets
   std::uint64_t held_back = 0;    ///< number of packets that were pushed back at least once
   std::uint64_t pushed_back = 0;  ///< number of deliveries that were pushed back
-  std::uint64_t stalled = 0;      ///< number of polls in which a full outbox stopped a descriptor
+  std::uint64_t stalled = 0;      ///< stops of descriptors by a full outbox or completion queue
   std::uint64_t posts_deferred = 0;
   std::uint64_t pulses = 0;
   std::uint32_t pulses_in_flight = 0;  ///< largest number of credit batches in flight at one node
@@ -69,8 +69,8 @@ struct TriggerNetworkReport {
   std::uint64_t digest = 0;
 };
 
-/// Runs the collective. Errors: invalid_argument (the units refuse the specification), internal (a
-/// buffer overran, a result is wrong, packets are left over, or no event is left).
+/// Runs the collective. Errors: invalid_argument (the trigger units refuse the specification),
+/// internal (a buffer overran, a result is wrong, packets are left over, or a call does not end).
 Result<TriggerNetworkReport> run_trigger_network(const TriggerNetworkSpec& spec);
 
 }  // namespace tutti::simulation

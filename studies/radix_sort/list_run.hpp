@@ -3,8 +3,8 @@
 //
 // A host carries out its tasks only while it polls, so arrivals wait for its next poll. An
 // interface gets the lowered schedule (schedule/core_direct/core_direct.hpp) at once and runs it
-// without the host, which sees only the end. For both, `TaskBoard` decides which task may be
-// issued. Only time is simulated.
+// without the host, which sees only the end. At hosts and interfaces alike, `TaskBoard` decides
+// which task may be issued. Only time is simulated.
 #pragma once
 
 #include <array>

@@ -91,7 +91,8 @@ void MessageNetwork::pump(std::uint32_t host) {
 bool MessageNetwork::send_packet(std::uint32_t at) {
   Record& record = messages_[at];
   const std::uint64_t rest = (--record.to_send) * settings_.mtu_bytes;
-  // The first packet of a message takes the remainder, so that all later packets are full.
+  // The first packet of a message carries the bytes that fill no whole packet, so that all later
+  // packets are full.
   const std::uint64_t payload = record.unsent_bytes - std::min(record.unsent_bytes, rest);
   record.unsent_bytes -= payload;
   const std::uint32_t from = host_of(record.message.from);
@@ -144,7 +145,7 @@ void MessageNetwork::deliver(std::uint32_t at, Picoseconds when) {
 }
 
 /// Frees a message's record once the message has left and arrived. With short cables, the arrival
-/// may be handled first.
+/// may be handled before the departure.
 void MessageNetwork::release(std::uint32_t at) {
   if (messages_[at].has_left && messages_[at].to_arrive == 0) free_.push_back(at);
 }

@@ -40,7 +40,7 @@ struct MessageNetworkSettings {
   std::uint32_t mtu_bytes = 4096;   ///< largest payload of a packet, in bytes
   std::uint32_t header_bytes = 26;  ///< header of each packet on the wire, in bytes
   std::uint32_t burst_packets = 4;  ///< number of packets that a message sends per turn
-  std::uint32_t posted_ahead = 4;   ///< limit of posted packets of a host that have not left it
+  std::uint32_t posted_ahead = 4;   ///< limit of a host's packets that are posted and have not left
   sim::FabricSettings fabric{};
 };
 
@@ -74,7 +74,7 @@ class MessageNetwork final : public sim::Sink {
   };
 
   struct Port {
-    /// Messages being sent; the next packet is one of the first message.
+    /// Messages being sent; the next packet belongs to the message at the front.
     std::deque<std::uint32_t> open;
     std::uint32_t burst = 0;   ///< number of packets sent in the current turn
     std::uint32_t posted = 0;  ///< number of posted packets that have not left the host

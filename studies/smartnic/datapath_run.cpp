@@ -33,7 +33,8 @@ constexpr std::uint32_t kConnectedHeader = 84;
 constexpr std::uint64_t kMemory = 1;  // purpose of the random draws of memory latencies
 constexpr std::uint32_t kEpoch = 1;
 
-/// Fills the buffer with the content that it must have at the end.
+/// Fills `bytes` with the data that the client sends and that the receive buffer must contain at
+/// the end.
 void fill_expected(std::vector<std::byte>& bytes) {
   for (std::size_t at = 0; at < bytes.size(); at += sizeof(std::uint64_t)) {
     const std::uint64_t word = mix(at);
@@ -92,8 +93,8 @@ class OffloadedPair final : public device::MulticastQueuePair {
     chunks[0] = {.epoch = kEpoch, .psn = one.psn, .source = source_, .payload = one.bytes};
     return 1;
   }
-  /// Posts the copy of a chunk from staging, if the chunk is there. The interface has already
-  /// checked the CRC.
+  /// Posts the copy of a chunk if the chunk lies in staging. Always returns true, because the
+  /// interface has already checked the CRC.
   bool copy_and_verify(const device::ReceivedChunk&, std::byte* destination) override {
     if (staging_) copies.push_back({completions.front().place, destination});
     return true;
@@ -218,7 +219,8 @@ DatapathRun::DatapathRun(const DatapathSpec& spec)
   cost_completions();
 }
 
-/// Splits a completion's cycles into time on shared resources and waiting time.
+/// Splits the cycles of a completion into time on shared resources and time that overlaps with
+/// other threads.
 void DatapathRun::cost_completions() {
   const sim::CompletionWork& work = work_of(spec_);
   const sim::ThreadedProcessor& processor = spec_.processor;

@@ -37,7 +37,7 @@ struct DatapathSpec {
   /// Latency of a copy in addition to its time on the bus. The interface copies by a loopback
   /// write.
   sim::Picoseconds copy_latency = sim::microseconds(1);
-  /// Time that the client needs before the first packet and after the last byte.
+  /// Sum of the times that the client needs before the first packet and after the last byte.
   sim::Picoseconds operation_cost = sim::kOperationCost;
   std::uint64_t seed = 1;  ///< seed of the random latencies of memory accesses
 };
@@ -52,7 +52,8 @@ struct DatapathReport {
   std::uint64_t digest = 0;
   double completions_per_second = 0;
   double bytes_per_second = 0;
-  /// Cycles from one completion to the next of a thread while all threads are busy.
+  /// Mean number of cycles that a thread spends on one completion, including its waits for shared
+  /// resources.
   double cycles_per_completion = 0;
 };
 

@@ -92,8 +92,8 @@ class Planner {
     return {};
   }
 
-  /// Adds to `needs` the message that task `at` receives: the one from `source` with this match
-  /// slot.
+  /// Adds to `needs` the message that task `at` receives: the message from `source` with the match
+  /// slot `slot`.
   Status take(const Schedule& in, TaskIndex at, std::uint32_t source, std::uint32_t slot,
               std::vector<Draft>& needs) const {
     const auto found = by_name_.find({source, index(in.rank()), slot});

@@ -23,7 +23,8 @@ struct TrafficSettings {
   std::uint32_t multicast_header_bytes = 76;
   /// Time from the last byte of a received message until the receiver posts its next message.
   Picoseconds message_overhead{};
-  /// Whether full packets of a message are sent as one train, which is exact if no two trains meet.
+  /// Whether the full packets of a message are sent as one train. The simulated times are exact if
+  /// no two trains meet.
   bool trains = false;
   /// Largest number of packets or trains that are posted to a host's port and have not left; 0: no
   /// limit. A limit of 2 or more does not change the times; it keeps the memory from growing with
@@ -48,7 +49,7 @@ TrafficCount count_traffic(const Fabric& fabric, CountingRule rule);
 /// again; they make the run fail.
 class TrafficRun : public Sink {
  public:
-  /// `hosts[rank]` is the host of a rank. The referenced objects must outlive the run.
+  /// `hosts[rank]` is the host of a rank. `queue` and `plan` must outlive the run.
   TrafficRun(EventQueue& queue, const MessagePlan& plan, std::vector<HostId> hosts,
              const TrafficSettings& settings);
 
@@ -78,7 +79,7 @@ class TrafficRun : public Sink {
     std::size_t next = 0;          ///< index in `waiting` of the message being sent
     std::uint64_t sent_bytes = 0;  ///< bytes of the message at `next` that have been sent
     std::uint32_t sent_packets = 0;
-    std::uint32_t posted = 0;  ///< number of posted packets that have not left the host
+    std::uint32_t posted = 0;  ///< number of posted packets or trains that have not left the host
   };
 
   /// One entry for several hosts of a leaf switch at which the same packets of a multicast arrive
@@ -112,8 +113,8 @@ class TrafficRun : public Sink {
   std::vector<std::uint32_t> missing_packets_;
   std::vector<std::uint32_t> first_dependents_;
   std::vector<MessageIndex> dependents_;
-  /// Instant at which each rank had received everything; the times in together_ are added at the
-  /// end.
+  /// Instant at which each rank had received everything; the times of shared arrivals (`together_`)
+  /// are added at the end.
   std::vector<Picoseconds> finish_;
   std::vector<Together> together_;  ///< shared arrivals, indexed by the first host that shares them
   /// Number of packets not yet delivered, counted at each receiver.

@@ -5,7 +5,7 @@
 #include "fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace tutti;           // NOLINT: no other file includes this one
+  using namespace tutti;           // NOLINT: no other file includes this source file
   using namespace tutti::runtime;  // NOLINT
   using fuzz::require;
   const auto plan = decode_aggregation_plan(std::as_bytes(std::span(data, size)));

@@ -1,5 +1,5 @@
-// Fuzzes the decoders of an aggregator. It listens on a public port, and ranks write call records
-// into its memory. All bytes decode to values within the limits, or are refused.
+// Fuzzes the decoders of an aggregator, which listens on a public port and into whose memory ranks
+// write call records. All bytes decode to values within the limits, or are refused.
 #include "runtime/aggregator/aggregator_frame.hpp"
 
 #include <algorithm>
@@ -11,7 +11,7 @@
 
 namespace {
 
-using namespace tutti;           // NOLINT: no other file includes this one
+using namespace tutti;           // NOLINT: no other file includes this source file
 using namespace tutti::runtime;  // NOLINT
 
 constexpr std::uint32_t kRanks = 5;

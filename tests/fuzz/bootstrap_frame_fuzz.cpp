@@ -10,7 +10,7 @@
 
 namespace {
 
-using namespace tutti;           // NOLINT: no other file includes this one
+using namespace tutti;           // NOLINT: no other file includes this source file
 using namespace tutti::runtime;  // NOLINT
 
 constexpr std::size_t kLimit = 4096;

@@ -13,7 +13,7 @@
 
 namespace {
 
-using namespace tutti;  // NOLINT: no other file includes this one
+using namespace tutti;  // NOLINT: no other file includes this source file
 using fuzz::Input;
 using fuzz::require;
 
@@ -79,7 +79,8 @@ class Job {
       }
     }
     require(outcome_.bounds.exchanges() <= kExchanges);
-    // A trace computes these values (observe/trace_export.hpp), so they must not overflow.
+    // A trace adds the measured clock offset to instants and shows its error
+    // (observe/trace_export.hpp), so neither computation may overflow.
     (void)(ticking() + outcome_.bounds.offset() - outcome_.origin);
     (void)outcome_.bounds.error();
     require(ended_->done || context_->failures().settled());

@@ -8,7 +8,7 @@
 #include "fuzz.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  using namespace tutti::protocol;  // NOLINT: no other file includes this one
+  using namespace tutti::protocol;  // NOLINT: no other file includes this source file
   using tutti::fuzz::require;
   const auto bytes = std::as_bytes(std::span(data, size));
   if (const auto message = decode_data(bytes)) {

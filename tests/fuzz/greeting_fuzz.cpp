@@ -9,7 +9,7 @@
 
 namespace {
 
-using namespace tutti;           // NOLINT: no other file includes this one
+using namespace tutti;           // NOLINT: no other file includes this source file
 using namespace tutti::runtime;  // NOLINT
 
 void require(bool holds) {

@@ -1,4 +1,5 @@
-// Compares the hash buffer with a map. Each operation is chosen by three bytes of the input.
+// Fuzzes the hash buffer: every operation must have the effect that it has on a map. Three bytes of
+// the input choose an operation.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

@@ -34,7 +34,7 @@
 
 namespace {
 
-using namespace tutti;  // NOLINT: no other file includes this one
+using namespace tutti;  // NOLINT: no other file includes this source file
 using Bytes = std::vector<std::byte>;
 
 /// Nesting depth that would overflow the stack of a recursive decoder.
@@ -91,11 +91,12 @@ void add_addresses(Corpus& corpus) {
   }
   const host::SegmentAddress segment{.token = 7, .process = 100, .memory = 5, .bell = 7};
   corpus.add("shared_memory_fuzz", "address", segment.encode());
-  // A ring to which 16 bytes were written: one record with a frame of 5 bytes. The target also
-  // derives the lengths of valid frames from this input.
+  // A frame ring to which 16 bytes were written: one record with a frame of 5 bytes. The fuzz
+  // target also derives the lengths of valid frames from this input.
   corpus.add("shared_memory_fuzz", "frame",
              join(std::array<std::uint64_t, 3>{16, 5, 0x0504030201}));
-  // The count of written bytes exceeds the size of the ring, and the first record is a skip record.
+  // A frame ring whose count of written bytes exceeds its size and whose first record is a skip
+  // record.
   corpus.add("shared_memory_fuzz", "forged_count",
              join(std::array<std::uint64_t, 2>{std::uint64_t{1} << 63, host::kSkip}));
 }
@@ -145,16 +146,16 @@ void add_messages(Corpus& corpus) {
     const std::size_t length = encode_tagged(message, bytes);
     corpus.add("tagged_message_fuzz", name, std::span<const std::byte>(bytes).first(length));
   }
-  // The fuzz target reads one operation from two bytes and an answer: a data message of 24 bytes in
-  // the first match slot. The two operations come from the two other ranks.
+  // This input has two operations, one from each of the two other ranks. Two bytes and an answer of
+  // 24 bytes make an operation: the arrival of a data message in the first match slot.
   corpus.add("clock_exchange_fuzz", "answer",
              join(std::array<std::uint8_t, 2>{0x82, 0}, answer,
                   std::array<std::uint8_t, 2>{0x86, 0}, answer));
   corpus.add("clock_exchange_fuzz", "end_of_range",
              join(std::array<std::uint8_t, 2>{0x86, 0},
                   std::array<std::int64_t, 3>{INT64_MIN, INT64_MIN, 0}));
-  // The operations: retain the block of the first epoch, request it, and acknowledge it from both
-  // other ranks.
+  // The operations of this input: the root retains the block of the first epoch, one rank requests
+  // this block, and both other ranks acknowledge it.
   corpus.add("retained_blocks_fuzz", "kept_and_asked",
              join(std::array<std::uint8_t, 13>{0, 0, 1, 0, 1, 2, 0, 0, 0, 3, 2, 0, 10}));
 }

@@ -8,7 +8,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using tutti::fuzz::require;
-  using namespace tutti::runtime;  // NOLINT: no other file includes this one
+  using namespace tutti::runtime;  // NOLINT: no other file includes this source file
   const std::string_view line(reinterpret_cast<const char*>(data), size);
   const auto words = parse_pmi_line(line);
   if (!words.ok()) {

@@ -12,7 +12,7 @@
 
 namespace {
 
-using namespace tutti;              // NOLINT: no other file includes this one
+using namespace tutti;              // NOLINT: no other file includes this source file
 using namespace tutti::device;      // NOLINT
 using namespace tutti::device::rc;  // NOLINT
 

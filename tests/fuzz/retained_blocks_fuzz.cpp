@@ -13,7 +13,7 @@
 
 namespace {
 
-using namespace tutti;  // NOLINT: no other file includes this one
+using namespace tutti;  // NOLINT: no other file includes this source file
 using fuzz::Input;
 using fuzz::require;
 

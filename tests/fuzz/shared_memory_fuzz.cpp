@@ -10,7 +10,7 @@
 
 namespace {
 
-using namespace tutti;                // NOLINT: no other file includes this one
+using namespace tutti;                // NOLINT: no other file includes this source file
 using namespace tutti::device::host;  // NOLINT
 using fuzz::Input;
 using fuzz::require;

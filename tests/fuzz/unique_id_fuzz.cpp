@@ -8,7 +8,7 @@
 
 namespace {
 
-using namespace tutti::runtime;  // NOLINT: no other file includes this one
+using namespace tutti::runtime;  // NOLINT: no other file includes this source file
 using tutti::fuzz::require;
 
 void check(std::string_view text) {
@@ -32,8 +32,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   check(text);
   // A valid id whose parts come from the input.
   check("tutti1/0123456789abcdef0123456789abcdef/" + std::string(text.substr(0, 80)));
-  // The call discards only ids that this process has made, and there are none. The bytes of the id
-  // may therefore be arbitrary.
+  // discard_unique_id() discards only ids that this process has made. This process has made none,
+  // so every id must be ignored, whatever its bytes.
   UniqueId id{};
   std::copy_n(text.begin(), std::min(text.size(), id.size()), id.begin());
   discard_unique_id(id);

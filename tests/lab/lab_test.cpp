@@ -60,7 +60,8 @@ sockaddr_in ipv4(const std::string& address) {
   return result;
 }
 
-/// A receiver on a host, bound to an address. The test fails if the socket cannot be made.
+/// A receiver on a host, bound to kPort at all addresses of the host. The test fails if the socket
+/// cannot be made.
 device::Descriptor receiver_on(const Lab& lab, int host) {
   Result<device::Descriptor> made = lab.socket_on(host, AF_INET, SOCK_DGRAM);
   EXPECT_TRUE(made) << made.status().to_string();
@@ -81,7 +82,7 @@ void join(const device::Descriptor& receiver, const std::string& own_address) {
       << std::strerror(errno);
 }
 
-/// A sender on a host, connected to an address.
+/// A sender on a host, connected to kPort at the address `to`.
 device::Descriptor sender_on(const Lab& lab, int host, const std::string& to) {
   Result<device::Descriptor> made = lab.socket_on(host, AF_INET, SOCK_DGRAM);
   EXPECT_TRUE(made) << made.status().to_string();
@@ -336,8 +337,8 @@ TEST(Lab, LabWithImpairments_turnsSegmentationOffloadOff) {
 class ImpairedLab : public testing::Test {
  protected:
   static constexpr std::uint32_t kCount = 2000;
-  // The bounds on the number of affected datagrams are ten percent of kCount, plus or minus six
-  // standard deviations.
+  // Bounds on how many of kCount datagrams an impairment of ten percent affects: the expected
+  // number, plus or minus six standard deviations.
   static constexpr std::size_t kLeast = 120;
   static constexpr std::size_t kMost = 280;
 
@@ -406,8 +407,8 @@ TEST_F(ImpairedLab, BurstLoss_dropsConsecutiveDatagrams) {
     runs += is_lost && !before_lost;
     before_lost = is_lost;
   }
-  // About 18 runs of 10 losses are expected, whereas independent losses would give runs of about
-  // 1.1.
+  // About 18 runs of 10 consecutive losses each are expected. Independent losses would form runs of
+  // about 1.1 losses.
   ASSERT_GT(runs, 2u);
   EXPECT_LT(runs, 60u);
   EXPECT_GT(lost, 3 * runs);
@@ -447,8 +448,8 @@ TEST_F(ImpairedLab, ReorderedDatagrams_allArrive) {
   for (const Seen& one : send_all()) {
     EXPECT_EQ(one.order.size(), kCount);
     EXPECT_EQ(one.unique().size(), kCount);
-    // About 100 datagrams are delayed. Fewer are late if this machine was slow to send the
-    // datagrams behind them.
+    // About 100 datagrams are delayed. Fewer of them arrive late if this machine was slow to send
+    // the datagrams behind them.
     EXPECT_GT(one.late(), 0);
     EXPECT_LT(one.late(), 200);
   }
@@ -481,7 +482,7 @@ TEST(Lab, LinkSetDown_losesDatagrams_andWorksAgainWhenSetUp) {
   EXPECT_EQ(lab.link_down(2).code(), Code::invalid_argument);
 }
 
-/// Whether processes on `host` may use exactly these cores.
+/// Whether processes on `host` may use exactly the cores in `cores`.
 bool runs_on(const Lab& lab, int host, cpu_set_t cores) {
   Result<pid_t> child = lab.fork_on(host, [cores] {
     cpu_set_t own;
@@ -570,7 +571,8 @@ TEST(Lab, LabOfKilledOwnerIsRemoved) {
   ASSERT_TRUE(state) << state.status().to_string();
   EXPECT_TRUE(state->abandoned());
   EXPECT_TRUE(wait_until([&] { return launch::process_start(state->keeper) == 0; }));
-  // Another test that runs at the same time may have removed the lab already.
+  // The returned names are not checked, because another test that runs at the same time may have
+  // removed the lab already.
   remove_abandoned_labs();
   EXPECT_FALSE(recorded(name));
 }
@@ -609,13 +611,14 @@ TEST(Lab, PartlyBuiltPersistentLabIsRemoved) {
   const std::string space = "tutti-" + state.options.name + "-sw";
   ASSERT_TRUE(launch::run_checked({}, {"ip", "netns", "add", space}, {}, "prepare"));
   ASSERT_TRUE(record_new(state));
-  // Another test that runs at the same time may have removed the lab already.
+  // The returned names are not checked, because another test that runs at the same time may have
+  // removed the lab already.
   remove_abandoned_labs();
   EXPECT_TRUE(wait_until([&] { return !std::filesystem::exists("/run/netns/" + space); }));
   EXPECT_TRUE(wait_until([&] { return !recorded(state.options.name).ok(); }));
 }
 
-/// The lines that a run prints, indexed by rank.
+/// The lines that the ranks of a run print, indexed by rank.
 struct Lines {
   std::map<int, std::vector<std::string>> output;
   std::map<int, std::vector<std::string>> error;

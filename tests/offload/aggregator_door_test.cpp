@@ -121,7 +121,7 @@ TEST_F(AggregatorDoor, StrangersBeyondTheLimit_areDropped_andAJobIsServed) {
   start(kPatience, 8);
   std::vector<Stream> strangers;
   for (int i = 0; i < 300; ++i) strangers.push_back(visit());
-  await_refused(300 - 6);  // limit for one address: 3/4 of the 8 places
+  await_refused(300 - 6);  // one address may hold 6 of the 8 places for strangers
   EXPECT_TRUE(ask("h:1", service_key()).ok());
   // The log limits its lines about refusals, but the counter counts every refusal.
   const std::lock_guard lock(mutex_);

@@ -222,7 +222,7 @@ TEST_F(Aggregator, AggregatorThatEndsDuringACall_isNamedInTheErrorAtEveryRank) {
       EXPECT_TRUE(names(status, "aggregator " + address)) << status.to_string();
     }
     failed.arrive_and_wait();
-    // Every later call fails at once.
+    // A call after the failure must end with an error that names the aggregator.
     Status later;
     do {
       later = member.finish(member.aggregation->allreduce(data, data, {.will_wait = true}));

@@ -130,8 +130,8 @@ TEST(HashBuffer, Buffer_storesItsNominalCapacity_beforeItPushesBack) {
 }
 
 TEST(HashBuffer, PacketsWithTheKeysOfRealJobs_fitIntoTheBuffer) {
-  // The packets have the keys of 32 jobs with 16 children each: consecutive keys instead of random
-  // ones.
+  // The packets have the keys of 32 jobs with 16 child nodes each. Such keys are consecutive, not
+  // random.
   HashBuffer buffer({.slots = 640, .slot_bytes = 1, .readers = 1});
   for (std::uint32_t job = 0; job < 32; ++job) {
     for (std::uint32_t node = 0; node < 16; ++node) {
@@ -259,7 +259,7 @@ class Reference {
       ASSERT_EQ(parked, HashBuffer::Parked::contested);
     } else if (parked == HashBuffer::Parked::parked) {
       reader_key_[reader] = key;
-    }  // else park() refused, because the reader's landing place still holds a packet
+    }  // otherwise park() refused: the reader's landing place still holds a packet
   }
   void cancel(std::uint32_t reader) {
     buffer_.cancel(reader);
@@ -291,7 +291,8 @@ TEST(HashBuffer, Content_duringMillionsOfRandomOperations_equalsThatOfAReference
   struct Shape {
     std::uint32_t slots, readers, nodes, operations;
   };
-  // The fills range from nearly empty to overfull, and the keys of tiny buffers collide constantly.
+  // The buffers are filled to different degrees, from nearly empty to overfull. The keys in the
+  // smallest buffers collide all the time.
   for (const Shape shape :
        {Shape{2, 1, 4, 200'000}, Shape{10, 3, 8, 400'000}, Shape{64, 4, 24, 400'000},
         Shape{64, 16, 60, 600'000}, Shape{512, 64, 400, 1'000'000}}) {

@@ -20,7 +20,7 @@ std::size_t first_difference(std::span<const std::byte> a, std::span<const std::
                                   a.begin());
 }
 
-/// The data of one reduction at all ranks, and its expected result.
+/// One reduction with the seed from which the data of all ranks are drawn.
 struct Case {
   DataType type = DataType::float32;
   ReduceOperation operation = ReduceOperation::sum;
@@ -250,7 +250,8 @@ TEST_P(InNetwork, CallsStartedBackToBackHaveTheRightResults) {
   });
 }
 
-// A rank posts segment by segment, so that the other ranks can begin. It must not wait for credits.
+// A rank may post one segment per poll, so that other ranks on its core can start. If the whole
+// call fits into the window, this must not count as a wait for credits (a stall).
 TEST_F(Aggregated, CallThatFitsIntoTheWindow_stallsNoRank) {
   const auto service = start_service(engine::WindowConfig{});
   on_joined_ranks(3, patient(), {address_of(*service)}, [&](Member& member) {

@@ -184,8 +184,8 @@ struct Simulation {
   std::vector<PulsedCredits> credits;                         ///< credits, indexed by node
   std::vector<std::vector<PulsedCredits::Request>> requests;  ///< requests, indexed by node and job
   std::vector<std::map<std::uint32_t, PulsedCredits::Pulse>>
-      pulses;  ///< credit batches in flight, by node and by (job << 16 | element)
-  /// State of each contribution, indexed by element of a job, source and destination.
+      pulses;  ///< credit batches in flight, by node and by element number over all jobs
+  /// State of each contribution, indexed by element number over all jobs, source and destination.
   std::vector<Fate> fates;
 
   friend auto operator<=>(const Simulation&, const Simulation&) = default;

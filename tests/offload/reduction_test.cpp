@@ -156,7 +156,8 @@ TEST(Reducer, Combine_equalsFoldingTheOperandsOneByOne) {
     for (const std::string_view implementation : Reducer::implementations()) {
       const Reducer tested = reducer.with_implementation(implementation).value();
       for (const std::size_t operand_count : {2u, 3u, 5u, 9u, 17u}) {
-        // The last case has more operands than one fold combines and more elements than one block.
+        // Vectors of `long_count` elements are longer than one block. They are tested with 9
+        // operands, which are more than one fold combines.
         const std::size_t long_count = 33'000 / element_bytes(reducer.type()) + 7;
         for (const std::size_t count :
              {std::size_t{1}, std::size_t{15}, std::size_t{257}, std::size_t{1031}, long_count}) {
@@ -327,8 +328,9 @@ TEST(Reducer, ReductionsOfZerosInfinitiesAndDenormals_areExact) {
 }
 
 TEST(Reducer, SixteenBitSumsRoundAfterEachStep) {
-  // 1 + 2^-11 lies midway between two float16 values and rounds to the even one, 1, at each of two
-  // steps. One float32 sum rounded at the end would give 1 + 2^-10.
+  // Two float16 additions of 2^-11 to 1 give 1, because each sum lies midway between two values and
+  // rounds to the even value, 1. A float32 sum that is rounded only at the end would give 1 +
+  // 2^-10.
   const Reducer sum = Reducer::create(Operation::sum, ElementType::float16).value();
   const Bytes one = bytes_of<std::uint16_t>({0x3c00});
   const Bytes half_ulp = bytes_of<std::uint16_t>({float_to_half(0x1p-11f)});
@@ -360,13 +362,14 @@ void expect_bfloat_sum(const std::vector<Bytes>& operands, const std::string& wh
 }
 
 // Neighbouring elements are of similar size, so that whole registers hold no infinity, NaN or huge
-// number. Such registers are summed by another code path.
+// number. A code path of its own sums such registers.
 TEST(Reducer, BfloatSumsEqualTheReferenceForEveryValue) {
   Bytes every(2 * 0x10000);
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
     std::memcpy(every.data() + 2 * bits, &bits, 2);
   }
-  // The operands cover each exponent with the least, a middle and the largest fraction.
+  // The second operand covers each exponent with four fractions: the two least, a middle one and
+  // the largest.
   for (std::uint32_t exponent = 0; exponent < 0x100; ++exponent) {
     for (const std::uint32_t fraction : {0x00u, 0x01u, 0x55u, 0x7fu}) {
       const std::uint32_t other = (exponent & 1) << 15 | exponent << 7 | fraction;

@@ -36,7 +36,7 @@
 
 namespace {
 
-using namespace tutti;           // NOLINT: a program of its own
+using namespace tutti;           // NOLINT: no other file includes this source file
 using namespace tutti::runtime;  // NOLINT
 
 constexpr int kFailed = 3;

@@ -97,7 +97,8 @@ tutti::Status end_of(tutti::Result<tutti::Request> request) {
   return request->wait_for(std::chrono::seconds(30));
 }
 
-/// One call of each collective, short or long.
+/// Calls each collective once and then a prepared Allgather. Blocks have `block` bytes, or
+/// kShortBytes in collectives with a size for each rank.
 tutti::Status call_all(tutti::Communicator& communicator, Buffers& buffers, std::size_t block) {
   constexpr std::array<std::uint64_t, kRanks> kSizes{kShortBytes, kShortBytes};
   constexpr std::array<std::uint64_t, kRanks> kOffsets{0, kShortBytes};
@@ -177,7 +178,8 @@ tutti::Status live(const tutti::UniqueId& id, tutti::Rank rank,
   if (tutti::Status status = call_all(*communicator, buffers, kLongBytes); !status) return status;
   auto duplicate = communicator->duplicate(options);
   if (!duplicate) {
-    // The allocation may have failed in the original communicator, after its last call had ended.
+    // duplicate() also fails if an allocation has failed in the original communicator after its
+    // last call. The status of the original communicator then has the error.
     const tutti::Status original = communicator->status();
     return original.ok() ? duplicate.status() : original;
   }
@@ -214,7 +216,7 @@ std::array<tutti::Status, kRanks> live_together(const tutti::CommunicatorOptions
 }
 
 /// Whether both ranks succeeded, or at least one error names the lack of memory and no error is
-/// internal.
+/// internal or without text.
 bool named(const std::array<tutti::Status, kRanks>& results) {
   const auto ok = [](const tutti::Status& one) { return one.ok(); };
   if (std::all_of(results.begin(), results.end(), ok)) return true;
@@ -277,7 +279,7 @@ int main(int argc, char** argv) {
     std::puts("usage: allocation_program DEVICE FIRST STEP");
     return 2;
   }
-  // The first call of backtrace() allocates.
+  // The first call of backtrace() allocates memory, so it is made before any allocation can fail.
   void* first = nullptr;
   (void)::backtrace(&first, 1);
   std::signal(SIGALRM, [](int) { fault("the communicator did not end within the time limit"); });

@@ -11,8 +11,8 @@ namespace {
 
 using tutti::runtime::Bytes;
 
-/// The contribution of a rank to an exchange: rank + round bytes, each of which is the number of
-/// the rank.
+/// Makes one exchange and checks its result. A rank contributes rank + round bytes, each of which
+/// is the number of the rank.
 bool exchange_is_right(tutti::runtime::Bootstrap& bootstrap, std::uint32_t round) {
   const std::uint32_t rank = tutti::index(bootstrap.rank());
   const Bytes mine(rank + round, static_cast<std::byte>(rank));

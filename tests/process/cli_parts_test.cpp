@@ -177,7 +177,7 @@ TEST(Plan, MulticastSendsEachBlockOnce) {
   EXPECT_EQ(plan->data.max_sent, block);
   EXPECT_EQ(plan->data.max_received, 7 * block);
   EXPECT_EQ(plan->data.total, 64 * block);
-  EXPECT_EQ(plan->messages, 8u + 7u);  // one handshake message per rank, and seven activations
+  EXPECT_EQ(plan->messages, 8u + 7u);  // 8 ranks: one handshake message each, and 7 activations
   EXPECT_EQ(plan->credits, 0u);
   EXPECT_EQ(plan->barrier_messages, 24u);
 }
@@ -190,7 +190,7 @@ TEST(Plan, Barrier_ofSixRanks_addsTwoMessagesForEachRankBeyondFour) {
 TEST(Plan, LongBroadcast_needsCredits) {
   const auto plan = plan_multicast(plan_input(Operation::broadcast, 3, 10 << 20));
   EXPECT_GT(plan->credits, 0u);
-  EXPECT_EQ(plan->credits % 2, 0u);  // both children of the root report each credit batch once
+  EXPECT_EQ(plan->credits % 2, 0u);  // each of the root's two children reports each credit batch
 }
 
 TEST(Plan, Ring_ofEightRanks_sendsEachBlockSevenTimes) {
@@ -213,8 +213,8 @@ TEST(Plan, UcMessagesHaveSeveralDatagrams) {
   input.multicast = device::ip::Multicast::uc;
   const auto plan = plan_multicast(input);
   ASSERT_TRUE(plan.ok());
-  // One send takes 45 datagrams of 1408 bytes with their headers, so a block takes two full sends
-  // and 13 more datagrams.
+  // One send has room for 45 datagrams of 1408 bytes of payload with their headers. A block of
+  // 144000 bytes thus takes two full sends and 13 more datagrams.
   EXPECT_EQ(plan->chunk_bytes, 63360u);
   EXPECT_EQ(plan->datagram_bytes, 1408u);
   EXPECT_EQ(plan->chunks_per_block, 3u);

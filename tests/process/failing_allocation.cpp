@@ -12,7 +12,8 @@
 
 namespace {
 
-std::atomic<long> g_left{0};         ///< allocations up to the failing one; <= 0: none will fail
+/// Number of allocations up to and including the one that fails; 0 or less: none will fail.
+std::atomic<long> g_left{0};
 thread_local bool t_exempt = false;  ///< true: the allocations of this thread do not count
 std::array<void*, 48> g_stack;
 std::atomic<int> g_depth{0};  ///< number of entries in g_stack; 0 until an allocation fails

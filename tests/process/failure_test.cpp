@@ -285,8 +285,8 @@ class Interrupted : public Failure, public testing::WithParamInterface<Interrupt
   }
 };
 
-// An unplugged rank is away for longer than the listed times, because the kernel handles changes of
-// link state only once a second (linkwatch), or later on a busy host.
+// A rank whose link is set down stays unreachable for longer than `length`, because the kernel
+// handles changes of link state only once a second (linkwatch), or later on a busy host.
 INSTANTIATE_TEST_SUITE_P(
     Failure, Interrupted,
     testing::Values(Interruption{Interruption::Kind::stopped, milliseconds(1000), "multicast"},
@@ -415,7 +415,8 @@ TEST_F(Failure, EverySurvivorWritesAFlightRecord) {
   }
 }
 
-// The signal arrives while the rank waits in a collective, and the rank continues afterwards.
+// SIGUSR1 arrives while rank 0 waits in a collective. Rank 0 must write its flight record and
+// continue.
 TEST_F(Failure, SignalToAWaitingRankWritesItsFlightRecord) {
   const Records records;
   auto job =

@@ -52,10 +52,10 @@ constexpr int kFailed = 3;
 constexpr int kWrongData = 4;
 constexpr int kUsage = 2;
 constexpr std::uint64_t kWarmCalls = 5;
-/// Number of calls from the end request to the last call. No rank is more calls than this ahead of
-/// rank 0, so every rank can still end after the same call.
+/// Number of calls from the end request to the last call. It exceeds the number of calls by which a
+/// rank can be ahead of rank 0, so every rank can still end after the same call.
 constexpr std::uint64_t kLastCalls = 32;
-/// The report lists calls that took longer than this.
+/// The report lists calls that took at least this time.
 constexpr std::chrono::milliseconds kLongCall{5};
 constexpr std::size_t kMaxLongCalls = 4096;
 
@@ -136,7 +136,7 @@ bool read_arguments(int argc, char** argv, Plan& plan) {
   for (int i = 4; i < argc; ++i) {
     if (!read_option(argv[i], plan)) return false;
   }
-  // A prepared Broadcast keeps the same root.
+  // A prepared Broadcast has one root for all calls, so the option `root` must be given.
   return plan.prepared == 0 || plan.collective != Collective::broadcast || plan.root != UINT64_MAX;
 }
 
@@ -376,7 +376,7 @@ class Loop {
   std::uint64_t number_ = 0;  ///< number of the present call
   Clock::time_point running_since_ = Clock::now();
   Clock::time_point begun_;                        ///< begin of the present call
-  std::vector<std::array<double, 2>> long_calls_;  ///< begin and end of each, in seconds
+  std::vector<std::array<double, 2>> long_calls_;  ///< begin and end of each long call, in seconds
 };
 
 }  // namespace

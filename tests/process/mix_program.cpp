@@ -43,7 +43,7 @@ std::uint32_t word(std::uint32_t rank, std::uint32_t round, std::size_t at) {
   return (rank + 1) * 1'000'003u + round * 7'919u + static_cast<std::uint32_t>(at);
 }
 
-/// The sum of the words of all ranks.
+/// The sum of the words with the index `at` that all ranks contribute in a round.
 std::uint32_t sum(std::uint32_t ranks, std::uint32_t round, std::size_t at) {
   std::uint32_t total = 0;
   for (std::uint32_t rank = 0; rank < ranks; ++rank) total += word(rank, round, at);
@@ -53,7 +53,7 @@ std::uint32_t sum(std::uint32_t ranks, std::uint32_t round, std::size_t at) {
 /// One call of the mix, with its buffers.
 struct Case {
   Collective collective = Collective::barrier;
-  std::size_t words = 0;  ///< words of a block
+  std::size_t words = 0;  ///< number of words in a block
   std::uint32_t root = 0;
   Words send{};
   Words receive{};

@@ -44,8 +44,8 @@ constexpr int kFailed = 3;
 constexpr std::size_t kStock = 512;  // number of recent datagrams that are kept
 constexpr std::size_t kBatch = 64;
 constexpr int kBufferBytes = 1 << 24;
-constexpr std::uint8_t kOwnTtl = 77;            // marks the packets of this program
-constexpr std::size_t kMaxPayloadBytes = 1472;  // UDP payload at an MTU of 1500 bytes
+constexpr std::uint8_t kOwnTtl = 77;            // TTL that marks the packets of this program
+constexpr std::size_t kMaxPayloadBytes = 1472;  // largest UDP payload at an MTU of 1500 bytes
 
 volatile std::sig_atomic_t g_end_requested = 0;
 
@@ -70,7 +70,7 @@ struct Packet {
   Bytes payload;
 };
 
-/// The most recent datagrams.
+/// The most recent datagrams that the program has seen.
 class Stock {
  public:
   explicit Stock(int fd) : fd_(fd) {}
@@ -135,7 +135,7 @@ class Sender {
     packet = {like.ip, like.udp, std::move(payload)};
     const std::size_t udp_bytes = sizeof(udphdr) + packet.payload.size();
     packet.udp.len = htons(static_cast<std::uint16_t>(udp_bytes));
-    packet.udp.check = 0;  // no UDP checksum; the kernel computes that of the IP header
+    packet.udp.check = 0;  // 0: no UDP checksum; the kernel computes the checksum of the IP header
     packet.ip.tot_len = htons(static_cast<std::uint16_t>(sizeof(iphdr) + udp_bytes));
     packet.ip.id = 0;
     packet.ip.ttl = kOwnTtl;

@@ -1,5 +1,6 @@
-// If a process is killed in a collective, the error gives the survivors its rank as a number, and
-// they go on in a new communicator. The ranks are processes of one host.
+// If a process is killed in a collective, the status at each survivor contains the number of the
+// killed rank, and the survivors continue in a new communicator. The ranks are processes of one
+// host.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>

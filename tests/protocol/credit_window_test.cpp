@@ -88,7 +88,7 @@ class Stream {
     }
     return true;
   }
-  /// Takes one random step that is possible; false if none is.
+  /// Takes one random step out of those that are possible; returns false if no step is possible.
   bool step() {
     std::vector<std::uint32_t> senders;
     std::vector<std::uint32_t> readers;
@@ -315,7 +315,8 @@ TEST(CreditWindow, GrantFromARankThatIsNotTheGrantor_isRefused) {
   const BlockLayout layout = gather(8, 100);
   const ChunkMap map(layout);
   CreditWindow credits(rank_of(1), 8, kEpoch, map, 1, 40, 4);
-  // The credit of batch 5 permits batch 9. Rank 0 sends batch 9, so rank 0 is the grantor.
+  // Once every rank has consumed credit batch 5, batch 9 may be sent. Rank 0 sends batch 9, so rank
+  // 0 is the grantor of batch 5.
   EXPECT_FALSE(credits.on_grant(rank_of(3), 5));
   EXPECT_EQ(credits.limit(0), 40u);
   EXPECT_TRUE(credits.on_grant(rank_of(0), 5));

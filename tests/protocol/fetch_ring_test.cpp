@@ -229,8 +229,8 @@ TEST_F(FetchRingTest, RequestForABlockWithoutArrivals_isForwarded_andKeepsItsEnq
     EXPECT_EQ(passed_on.message.argument, enquiry);
     EXPECT_EQ(node_.ring.enquired(psns.first), enquiry == 1);
   }
-  // The first request is an enquiry: its chunks may not have been sent yet, so they count as lost
-  // only after a READ has brought them. The two lost chunks are those of the second request.
+  // The first request is an enquiry about chunks that may not have been sent yet, so these do not
+  // count as lost. The two counted chunks are those of the second request.
   EXPECT_EQ(node_.ring.counters().chunks_lost, 2u);
 }
 
@@ -306,8 +306,8 @@ TEST_F(FetchRingTest, EachRangeOfARequest_isAnsweredReadyPendingOrLost) {
   EXPECT_EQ(ranges(items[0].message), (Ranges{{1, 4}, {8, 10}}));
   EXPECT_EQ(items[1].message.kind, MessageKind::fetch_pending);
   EXPECT_EQ(items[2].message.kind, MessageKind::fetch_lost);
-  // The answer distinguishes lost chunks from late ones, so that no retransmit request goes out for
-  // chunks that are still under way.
+  // The rank answers "pending" for late chunks and "lost" for lost ones, so that the asking rank
+  // requests no retransmission of chunks that are still under way.
   EXPECT_EQ(ranges(items[1].message), (Ranges{{6, 8}, {12, 13}}));
   EXPECT_EQ(ranges(items[2].message), (Ranges{{4, 6}}));
   for (const auto& item : items) EXPECT_EQ(item.to, rank_of(3));

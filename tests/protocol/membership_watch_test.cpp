@@ -13,8 +13,8 @@ constexpr std::uint32_t kLongBlock = MembershipWatch::kMissedChunks;
 constexpr Instant kBegin{1'000};
 constexpr Instant kLater = kBegin + MembershipWatch::kJoinTime;
 
-/// Tells the watch that `blocks` blocks of kSource in a row, each of `chunks` chunks, were missed.
-/// Returns the last verdict.
+/// Reports to the watch that `blocks` consecutive blocks of rank kSource, each of `chunks` chunks,
+/// did not arrive by multicast. Returns the last verdict of the watch.
 Verdict miss(MembershipWatch& watch, std::uint32_t blocks, std::uint32_t chunks, Instant now) {
   Verdict verdict = Verdict::none;
   for (std::uint32_t i = 0; i < blocks; ++i) {

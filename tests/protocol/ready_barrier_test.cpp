@@ -120,7 +120,8 @@ class EveryOrder {
  private:
   struct Event {
     std::uint32_t to;
-    /// Sender of the message; equal to `to` if the event is the start of the rank.
+    /// Rank that sends the message of this event; equal to `to` if the event is the start of rank
+    /// `to`.
     std::uint32_t from;
     std::uint64_t argument;
     friend auto operator<=>(const Event&, const Event&) = default;
@@ -192,12 +193,14 @@ TEST(ReadyBarrier, Barrier_ofUpToFourRanks_completesInEveryOrderOfStartsAndMessa
 TEST(ReadyBarrier, ImpossibleMessagesAreRefused) {
   Outbox outbox;
   ReadyBarrier zero(rank_of(0), 6, 1);
-  EXPECT_FALSE(zero.on_message(rank_of(2), 0, outbox));  // wrong sender: round 0 is with rank 1
-  EXPECT_FALSE(zero.on_message(rank_of(1), 1, outbox));  // wrong sender: round 1 is with rank 2
-  EXPECT_FALSE(zero.on_message(rank_of(1), 2, outbox));  // wrong round: there are two rounds
-  // Wrong sender: the partner of rank 0 beyond the power of two is rank 4, not rank 5.
+  EXPECT_FALSE(zero.on_message(rank_of(2), 0, outbox));  // wrong: rank 0 expects rank 1 in round 0
+  EXPECT_FALSE(zero.on_message(rank_of(1), 1, outbox));  // wrong: rank 0 expects rank 2 in round 1
+  EXPECT_FALSE(zero.on_message(rank_of(1), 2, outbox));  // wrong: only rounds 0 and 1 exist
+  // Wrong sender: rank 4, not rank 5, is the partner of rank 0 among the ranks beyond the largest
+  // power of two.
   EXPECT_FALSE(zero.on_message(rank_of(5), 32, outbox));
-  // Wrong message: only a rank beyond the power of two receives number 33, its release.
+  // Wrong message: number 33 announces that all ranks are ready, and only ranks beyond the largest
+  // power of two receive it.
   EXPECT_FALSE(zero.on_message(rank_of(4), 33, outbox));
   EXPECT_TRUE(zero.on_message(rank_of(4), 32, outbox));
   EXPECT_TRUE(outbox.empty());

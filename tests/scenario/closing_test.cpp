@@ -15,7 +15,8 @@ namespace {
 constexpr std::uint32_t kRoot = 1;
 constexpr auto kLong = std::chrono::seconds(60);
 
-/// Loses the ACK frames from the root to rank 0. Other frames also acknowledge what rank 0 has sent.
+/// Loses the frames from the root to rank 0 that contain only an ACK. Longer frames, which also
+/// carry ACKs, still arrive.
 class LostAcks final : public device::FrameTap {
  public:
   unsigned copies(Rank from, Rank to, std::size_t bytes) override {
@@ -39,7 +40,7 @@ class LossyPath final : public device::FrameTap {
   }
 };
 
-/// Loses all frames between the ranks 0 and 1 once it is armed.
+/// Loses all frames between ranks 0 and 1 once arm() has been called.
 class CutPath final : public device::FrameTap {
  public:
   unsigned copies(Rank from, Rank to, std::size_t) override {
@@ -70,7 +71,7 @@ TEST(Closing, PeerWhoseDataIsNotAcknowledged_completesItsCall) {
   const auto acks = std::make_shared<LostAcks>();
   JobSpec spec = spec_of(2, acks);
   spec.options.peer_timeout = std::chrono::seconds(5);
-  // After the root has asked for the block of rank 0, it sends nothing to rank 0 except ACKs.
+  // After the root has asked for the block of rank 0, the root sends only ACKs to rank 0.
   run_job(spec, [&](Member& member) { gather(member, 40'000); });
   EXPECT_GT(acks->lost(), 0);
 }

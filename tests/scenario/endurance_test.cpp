@@ -9,7 +9,7 @@
 namespace tutti::scenario {
 namespace {
 
-// Sanitizers slow each call tenfold.
+// Number of collectives; smaller with a sanitizer, which slows each call about tenfold.
 constexpr std::uint32_t kCollectives = test::kSanitized ? 2'000 : 10'000;
 
 void run(const std::string& faults) {

@@ -235,8 +235,8 @@ class FaultQueuePairTest : public testing::Test {
     EXPECT_TRUE(accepted.ok());
     return *accepted;
   }
-  /// Polls once and returns the PSNs. The PSNs of chunks that are not intact also go into
-  /// `damaged_`.
+  /// Polls the queue pair once and returns the PSNs of the chunks. The PSNs of chunks that are not
+  /// intact also go into `damaged_`.
   std::vector<std::uint32_t> poll() {
     std::vector<std::uint32_t> psns;
     const std::size_t count = pair_->poll(chunks_);

@@ -21,7 +21,7 @@ namespace tutti::scenario {
 namespace {
 
 constexpr Nanoseconds kPatience = std::chrono::seconds(100);
-// Size of a UC fragment, so small that a small chunk has several.
+// Size of a UC fragment in bytes, small enough that even a small chunk has several fragments.
 constexpr std::uint32_t kFragmentBytes = 256;
 
 /// Whether chunks travel by UC, which an environment variable selects for every job.
@@ -87,15 +87,15 @@ std::uint64_t Outcome::late_chunks() const {
 }
 
 std::uint64_t Outcome::most_tails() const {
-  // On a lossy network a sender sends two tail probes at once, then seven more at intervals that
-  // double up to the limit.
+  // Bound of the tail probes of a sender in one collective: two at once on a lossy network, then
+  // seven at intervals that double up to the limit, which is the interval of all later probes.
   constexpr std::uint64_t kEach = 2 + 7;
   const auto longest_intervals = static_cast<std::uint64_t>(duration.count() / 100'000'000);
   return subgroups * (of("collectives_completed") * kEach + size * longest_intervals);
 }
 
-/// The bytes that arrived by multicast after a rank had fetched them, because the rank's cutoff no
-/// longer waited for the silent sender.
+/// The bytes that a rank fetched and that later arrived by multicast after all, because the rank's
+/// cutoff had stopped waiting for a silent sender.
 std::uint64_t Outcome::late_bytes() const {
   const std::uint64_t repeated =
       of("tail_probes") * (size - 1) + injected.chunks_duplicated * (size - 1);

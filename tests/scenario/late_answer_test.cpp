@@ -28,7 +28,7 @@ constexpr std::uint32_t kEpoch = 3;
 constexpr std::uint32_t kReader = 3;  // rank that loses a chunk
 constexpr std::size_t kChunk = 1024;
 constexpr std::size_t kBytes = 8 * kChunk;
-constexpr std::size_t kLostAt = 2 * kChunk;  // offset of the chunk that the reader loses
+constexpr std::size_t kLostAt = 2 * kChunk;  // byte offset of the chunk that kReader loses
 constexpr auto kScribble = std::byte{0x5a};
 
 /// Reliable connections that can be muted in each direction. Frames sent on a muted connection are
@@ -132,14 +132,14 @@ class LateAnswer : public testing::Test {
 
   std::barrier<> everybody_;
   std::shared_ptr<Connections> connections_;
-  // Numbers of messages posted for the tested Broadcast. asked_ and read_ count the reader's
-  // requests and its READs of the lost chunk, indexed by their destination. ready_ and gone_ count
-  // the answers "ready" and "expired", indexed by the rank that sends them.
+  // Numbers of messages posted for the tested Broadcast. asked_ and read_ count the requests of
+  // rank kReader and its READs of the lost chunk, indexed by their destination. ready_ and gone_
+  // count the answers "ready" and "expired", indexed by the rank that sends them.
   std::array<std::atomic<std::uint32_t>, kSize> asked_{};
   std::array<std::atomic<std::uint32_t>, kSize> read_{};
   std::array<std::atomic<std::uint32_t>, kSize> ready_{};
   std::array<std::atomic<std::uint32_t>, kSize> gone_{};
-  /// Called before the reader's first READ from a rank leaves.
+  /// Called just before rank kReader posts its first READ of the lost chunk from rank `from`.
   std::function<void(std::uint32_t from)> on_read_ = [](std::uint32_t) {};
   Outcome outcome_;
 
@@ -167,7 +167,7 @@ TEST_F(LateAnswer, LateAnswerOfASkippedNeighbour_afterTheCollective_causesNoRead
     if (story.rank() == kReader) connections_->mute_all_from(2);
     everybody_.arrive_and_wait();
     story.call();
-    story.end();  // the reader ends first, because the other ranks wait for rank 2
+    story.end();  // kReader ends first, because the other ranks wait for rank 2
     story.scribble();
     if (story.rank() == kReader) connections_->open_all_from(2);
   });
@@ -195,8 +195,8 @@ TEST_F(LateAnswer, UnansweredReadKeepsTheCollectiveOpen) {
         everybody_.arrive_and_wait();
         story.call();
         if (story.rank() == kReader) {
-          // Rank 1 answers that it has the chunk. The READ from rank 2 stays unanswered, so the
-          // reader asks rank 0 too.
+          // Rank 1 answers that it has the chunk. The READ from rank 2 stays unanswered, so rank 3,
+          // the reader, asks rank 0 too.
           EXPECT_TRUE(eventually([&] { return ready_[1] > 0 && asked_[0] > 0; }));
           EXPECT_FALSE(story.over())
               << "the collective must stay open, because the bytes of rank 2 may still arrive";
@@ -249,8 +249,8 @@ TEST_F(LateAnswer, ReadFromARankThatHasLeftTheCollective_isRefused) {
   std::atomic<bool> past{false};
   run([&](Story& story) {
     if (story.rank() == kReader) {
-      // No frame of rank 2 arrives. Rank 1 therefore stays in the collective, and the reader skips
-      // rank 2.
+      // No frame of rank 2 arrives. Rank 1 therefore stays in the collective, and rank 3, the
+      // reader, skips rank 2.
       connections_->mute_all_from(2);
       connections_->mute(0, kReader);  // makes the reader READ from rank 1 instead of the root
     }

@@ -89,7 +89,8 @@ TEST_P(Workers, JobWithoutLoss_causesNoRecovery) {
   const std::size_t block = 300 * kChunk + 17;
   const Outcome outcome = allgathers(job(3, ""), block, 10);
   expect_received(outcome, 10 * received_by_all(3, block));
-  // If the machine pauses a sender longer than the cutoff, the receivers ask for its chunks.
+  // A sender that the machine pauses longer than the cutoff makes receivers fetch late chunks. The
+  // checks therefore hold only without such a pause.
   if (outcome.of("cutoff_silence") == 0) {
     EXPECT_EQ(outcome.of("bytes_fetched"), 0u) << outcome.describe();
     EXPECT_EQ(outcome.of("chunks_retransmitted"), outcome.of("tail_probes"));
@@ -124,7 +125,7 @@ TEST_P(Workers, LostChunksAreRecovered) {
 
 TEST_P(Workers, LossWhileSendersNeedCredits_isRecovered) {
   JobSpec spec = job(4, "drop receiver chunk rate=2%; drop sender chunk rate=1%");
-  spec.options.window_bytes = 16 * kChunk;  // so small that one poll of a sender uses it up
+  spec.options.window_bytes = 16 * kChunk;  // credit window that one poll of a sender uses up
   const std::size_t block = 300 * kChunk;
   const Outcome outcome = allgathers(spec, block, 2);
   expect_received(outcome, 2 * received_by_all(4, block));
@@ -158,7 +159,8 @@ TEST_P(Workers, DuplicatesAndStaleChunksAreCounted) {
   const JobSpec spec = job(3, "duplicate receiver chunk rate=20%; duplicate sender chunk rate=10%");
   const Outcome outcome = allgathers(spec, 100 * kChunk, 10);
   expect_received(outcome, 10 * received_by_all(3, 100 * kChunk));
-  // If the machine pauses a sender longer than the cutoff, the receivers ask for its chunks.
+  // A sender that the machine pauses longer than the cutoff makes receivers fetch late chunks. The
+  // check therefore holds only without such a pause.
   if (outcome.of("cutoff_silence") == 0) {
     EXPECT_EQ(outcome.of("bytes_fetched"), 0u) << outcome.describe();
   }
@@ -187,7 +189,7 @@ TEST_P(Workers, DamagedChunks_areReplaced) {
 }
 
 TEST_P(Workers, ChunksThatArriveWhileAReadFetchesThem_areCountedOnce) {
-  // Half of the requested chunks are only late, so they arrive, some of them damaged, while a READ
+  // Many of the requested chunks are only late, so they arrive, some of them damaged, while a READ
   // for them is under way.
   const JobSpec spec = job(3,
                            "seed=7; delay receiver chunk rate=15% by=4ms; corrupt receiver "
@@ -224,7 +226,8 @@ TEST_P(Workers, BackToBackCollectives_withEveryKindOfFault_complete) {
 
 TEST_P(Workers, CallWithMismatchedSizes_fails_andTheErrorNamesTheSender) {
   run(job(2, ""), [](Member& member) {
-    // Rank 1 waits for a longer block, so that the last chunk of rank 0 does not fit.
+    // The buffer of rank 1 is one byte longer than that of rank 0, so the last chunk of rank 0 is
+    // shorter than the chunk that rank 1 expects.
     Bytes buffer(20 * kChunk + 10 + member.rank());
     auto request = member.communicator().broadcast(buffer, Rank{0}, {Algorithm::multicast, true});
     ASSERT_TRUE(request.ok()) << request.status().to_string();
@@ -273,7 +276,8 @@ class TrappedPair final : public device::MulticastQueuePair {
   std::atomic<const Trap*>* trap_;
 };
 
-/// An endpoint whose queue pairs call the trap, a function of the test, in their next poll.
+/// An endpoint whose queue pairs share a trap, a function of the test. The queue pair that is
+/// polled next calls the trap once.
 class TrappedEndpoint final : public device::ForwardingEndpoint {
  public:
   TrappedEndpoint(std::unique_ptr<device::Endpoint> inner, std::atomic<const Trap*>& trap)

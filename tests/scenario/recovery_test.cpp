@@ -40,8 +40,8 @@ void expect_recovered(const Outcome& outcome, std::uint64_t chunks_to_receive) {
 }
 
 void expect_nothing_recovered(const Outcome& outcome) {
-  // If the machine pauses a sender longer than the cutoff, its chunks may be fetched from other
-  // ranks or requested again. Without a pause given_up_bytes() is 0.
+  // If the machine pauses a sender longer than the cutoff, other ranks may fetch its chunks or
+  // request them again. given_up_bytes() bounds the bytes of these chunks and is 0 without a pause.
   EXPECT_LE(outcome.of("chunks_lost") * outcome.chunk_bytes, outcome.given_up_bytes())
       << outcome.describe();
   EXPECT_LE(outcome.of("bytes_fetched"), outcome.given_up_bytes()) << outcome.describe();
@@ -77,7 +77,8 @@ TEST(Recovery, JobWithoutLoss_causesNoRecovery) {
   }
 }
 
-/// Fault rules for successive collectives, one rule for each, in the order of add().
+/// Fault rules for successive collectives: the n-th call of add() sets the rule of the n-th
+/// collective.
 struct Cases {
   std::string faults;
   std::uint32_t count = 0;
@@ -281,7 +282,7 @@ TEST(Recovery, LossIsRecoveredInBroadcastsFromEveryRoot) {
 
 TEST(Recovery, LossWhileSendersNeedCredits_isRecovered) {
   JobSpec spec = job(4, "drop receiver chunk rate=2%; drop sender chunk rate=1%");
-  spec.options.window_bytes = 16 * kChunk;  // so small that one poll of a sender uses it up
+  spec.options.window_bytes = 16 * kChunk;  // credit window that one poll of a sender uses up
   const std::size_t block = 300 * kChunk;
   const Outcome outcome = allgathers(spec, block, 2);
   expect_recovered(outcome, 2 * received_by_all(4, block));

@@ -73,7 +73,7 @@ TEST(RetainedBlocks, ChunkLostAtOneReceiverIsReadFromTheRootsCopy) {
   std::uint32_t count = 0;
   for (std::uint32_t psn = 0; psn < kChunks; ++psn) {
     for (std::uint32_t r = 0; r < 3; ++r) {
-      // The rank that loses the chunk must not be the root.
+      // The rank that loses the chunk must not be the root, because the root receives no chunk.
       const std::uint32_t at = (count % 3 + 1 + r % 2) % 3;
       faults += fmt::format("drop receiver chunk psn={} ranks={} epoch={}\n", psn, at,
                             kFirstEpoch + count++);
@@ -81,10 +81,12 @@ TEST(RetainedBlocks, ChunkLostAtOneReceiverIsReadFromTheRootsCopy) {
   }
   const Outcome outcome = broadcasts(job(3, faults), kBytes, count);
   expect_by_copies(outcome, count, kChunks);
-  // After the root has learned of losses, it sends the last chunk of a block twice.
+  // After the root has learned of losses, it sends a tail probe for each block. The probe may bring
+  // a lost last chunk, which is then not fetched.
   EXPECT_GE(outcome.of("chunks_fetched") + outcome.of("tail_probes"), count);
   EXPECT_GE(outcome.of("chunks_fetched"), count * (kChunks - 1) / kChunks);
-  // A range has more than one chunk if a late chunk was requested together with the dropped one.
+  // A range may contain late chunks beside the dropped one, so ranges and chunks are counted
+  // separately.
   EXPECT_GE(outcome.of("retained_ranges_served") + outcome.of("tail_probes"), count);
   EXPECT_GE(outcome.of("retained_ranges_served"), count * (kChunks - 1) / kChunks);
   EXPECT_LE(2 * outcome.recovered_bytes(), 3 * outcome.lost_bytes()) << outcome.describe();
@@ -151,8 +153,8 @@ TEST(RetainedBlocks, FastRoot_isStoppedByAReadyBarrier_whenTheWindowIsFull) {
     }
   });
   expect_by_copies(outcome, kCount, 1);
-  // Each Broadcast takes at least 2 KiB of the window. A ready barrier proves that all Broadcasts
-  // before it have arrived, which frees the window.
+  // Each Broadcast counts as at least 2 KiB of the credit window. A ready barrier proves that all
+  // earlier Broadcasts have arrived, which frees the window.
   EXPECT_GE(outcome.of("ready_by_barrier"), kCount / 32 * 3);
 }
 
@@ -334,7 +336,7 @@ TEST(RetainedBlocks, RootThatLostItsRetainedCopy_isNamedInTheError) {
     const Bytes expected = pattern(kBytes, 5);
     Bytes buffer = member.rank() == 0 ? expected : Bytes(kBytes);
     auto request = member.communicator().broadcast(buffer, rank_of(0), {Algorithm::multicast});
-    // The call of rank 2 is refused if rank 1 has failed before it.
+    // The call of rank 2 is refused if rank 1 has failed before rank 2 makes it.
     if (member.rank() == 2 && !request.ok()) return;
     ASSERT_TRUE(request.ok()) << request.status().to_string();
     const Status status = request->wait_for(std::chrono::seconds(100));

@@ -78,7 +78,7 @@ TEST(Trace, TraceIsWrittenWhenTheJobFails) {
   const TraceFolder folder;
   std::atomic<bool> called{false};
   run_job({.size = 2, .options = small_chunks()}, [&](Member& member) {
-    if (member.rank() == 0) {  // rank 0 aborts once rank 1 has called
+    if (member.rank() == 0) {  // rank 0 aborts once rank 1 has started its Allgather
       called.wait(false);
       member.communicator().abort("as planned");
       return;

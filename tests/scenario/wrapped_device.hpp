@@ -49,7 +49,7 @@ class WatchedEndpoint final : public device::ForwardingEndpoint {
   WorkWatcher watcher_;
 };
 
-/// A device around `inner` that shows each work request to the watcher before it leaves.
+/// A device around `inner` that shows each work request to `watcher` before posting it.
 inline std::shared_ptr<device::Device> watch_work(std::shared_ptr<device::Device> inner,
                                                   const WorkWatcher& watcher) {
   return std::make_shared<WrappedDevice>(

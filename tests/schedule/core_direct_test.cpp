@@ -138,8 +138,8 @@ Schedule with_one_completion_queue(const Schedule& schedule) {
   return *Schedule::make(std::move(program));
 }
 
-// A wait for all completions of a shared queue proves each of them; a wait for fewer proves no
-// particular one.
+// A wait for all completions of a shared queue proves that every message has arrived. A wait for
+// fewer completions does not tell which messages have arrived.
 TEST(CoreDirect, SharedQueueIsValidIfAllItsSourcesAreAwaited) {
   const auto lowered = lower_all({Collective::gather, "linear", 5, {}, {}, {}}, Transfer::eager);
   ASSERT_TRUE(lowered.ok());
@@ -148,8 +148,8 @@ TEST(CoreDirect, SharedQueueIsValidIfAllItsSourcesAreAwaited) {
   const Validation validation = validate(schedules);
   EXPECT_TRUE(validation.ok()) << validation.status().message();
 
-  // The root also copies a received block, first after a wait for all four blocks, then after a
-  // wait for three.
+  // The root also copies a received block. The copy is valid after a wait for all four blocks and a
+  // race after a wait for three.
   const auto copying_after = [&](std::uint32_t completions) {
     Program program = schedules[0].program();
     program.scratch_blocks = 1;
@@ -184,8 +184,8 @@ TEST(CoreDirect, TaskThatAManagementQueueCannotExpress_isRefused) {
 
 class Offloaded : public testing::TestWithParam<AlgorithmEntry> {};
 
-// Every algorithm of messages and local steps can be lowered for both protocols, and the lowered
-// schedules are valid and move the right bytes.
+// Every algorithm of messages and local steps can be lowered for the eager and for the rendezvous
+// protocol. The lowered schedules are valid and move the right bytes.
 TEST_P(Offloaded, LoweredSchedules_forBothProtocols_areValidAndMoveTheBytes) {
   for (std::uint32_t ranks = 1; ranks <= 17; ++ranks) {
     for (const Purpose& purpose : purposes_of(GetParam(), ranks)) {

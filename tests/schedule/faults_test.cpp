@@ -99,7 +99,7 @@ std::vector<Schedule> parse_all(std::initializer_list<const char*> tasks, const 
 
 TEST(PlantedFault, SendOfABlockBeforeItHasArrived_isFound) {
   Planted ring(purpose_of(Collective::allgather, "ring", 4));
-  ring.change_task(2, 3, forget_dependencies);  // the send of round 1
+  ring.change_task(2, 3, forget_dependencies);  // task 3 of rank 2 is the send of round 1
   ring.expect(Fault::race, 2, 3);
 }
 
@@ -219,8 +219,8 @@ TEST(PlantedFault, OverwriteOfScratchThatIsStillBeingSent_isFound) {
   // The receive of the third round overwrites the block that the second round still sends.
   const TaskIndex reuse = ring.find(4, TaskKind::recv, ring.find(4, TaskKind::recv, 4) + 1);
   ring.change_task(4, reuse, forget_dependencies);
-  // The receive is now posted at once, together with the receive of the first round into the same
-  // target.
+  // Without its dependencies, the receive of the third round is posted at once. The receive of the
+  // first round, which has the same target, is then still posted.
   ring.expect(Fault::race, 4, reuse);
 }
 
@@ -242,7 +242,7 @@ TEST(PlantedFault, CycleOfRanksThatReceiveBeforeTheySend_isFound) {
       p.dependencies.push_back(1);
       p.tasks[2].first_dependency = static_cast<std::uint32_t>(p.dependencies.size() - 1);
       p.tasks[2].dependency_count = 1;
-      // The send of round 1 waits for the receive at its new position.
+      // After the swap, the send of round 1 must wait for task 1, the new position of the receive.
       p.dependencies[p.tasks[3].first_dependency] = 1;
     });
   }
@@ -298,7 +298,8 @@ TEST(PlantedFault, EnableOfTheNextRoundWithoutAWait_isFound) {
   Planted exchange = lowered_exchange();
   const TaskIndex wait = find_receive_wait(exchange.at(1));
   exchange.change(1, [&](Program& p) { forget_wait(p, wait); });
-  // The second send of round 1 forwards the block that round 0 brings.
+  // Without the wait, the second send of round 1 may forward the block of round 0 before that block
+  // has arrived.
   const Finding finding = exchange.first_finding();
   EXPECT_EQ(finding.fault, Fault::race) << finding.text;
   EXPECT_EQ(index(finding.rank), 1u) << finding.text;
@@ -357,8 +358,8 @@ TEST(PlantedFault, WaitThatCountsTwoSourcesOnOneCompletionQueue_isFound) {
     }
     p.tasks[next].object = first;
   });
-  // Rank 2 may be so fast that the first wait counts its block instead of the block of the other
-  // rank.
+  // If rank 2 is faster than rank 1, the first wait counts the block of rank 2 instead of the block
+  // of rank 1.
   const Finding finding = exchange.first_finding();
   EXPECT_EQ(finding.fault, Fault::race) << finding.text;
   EXPECT_EQ(index(finding.rank), 0u) << finding.text;
@@ -368,7 +369,7 @@ TEST(PlantedFault, WaitThatCountsTwoSourcesOnOneCompletionQueue_isFound) {
 TEST(PlantedFault, ReceivesInAnotherOrderThanTheSends_areFound) {
   Planted exchange = lowered_exchange();
   const Schedule& at = exchange.at(0);
-  // The two tasks are both entries of the receive queue from rank 2.
+  // The first of two receives in the queue for messages from rank 2, which the test swaps.
   TaskIndex entry = 0;
   for (std::size_t q = 0; q < at.queues().size(); ++q) {
     if (at.queues()[q].kind == QueueKind::receive && at.queues()[q].peer == rank_of(2))

@@ -24,7 +24,7 @@ void* counted(std::size_t size) {
 
 }  // namespace
 
-// These operators count the allocations of the code under test.
+// The operators new are replaced in order to count the allocations of the code under test.
 void* operator new(std::size_t size) { return counted(size); }
 void* operator new[](std::size_t size) { return counted(size); }
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
@@ -67,13 +67,13 @@ TEST(Parts, PartsCoverABlockAndDifferByAtMostOneElement) {
 }
 
 // The validator compares fractions of a block instead of bytes. This is right only if equal
-// fractions, such as 1/2 and 5/10, have the same border in bytes.
+// fractions, such as 1/2 and 5/10, end at the same element.
 TEST(Parts, EqualFractionsOfABlock_endAtTheSameElement) {
   for (std::uint64_t elements = 0; elements < 200; ++elements) {
     for (std::uint64_t k = 1; k <= 12; ++k) {
       for (std::uint64_t i = 0; i <= k; ++i) {
         EXPECT_EQ(part_border(elements, i, k), part_border(elements, 5 * i, 5 * k));
-        // A larger fraction of a block never has a smaller border.
+        // A larger fraction of a block never ends at an earlier element.
         if (3 * i <= 2 * k) {
           EXPECT_LE(part_border(elements, i, k), part_border(elements, 2, 3));
         }
@@ -290,7 +290,8 @@ TEST(TemplateCache, TemplateOfEachKey_isBuiltOnce_andTheLeastRecentlyUsedIsEvict
   ASSERT_TRUE(cache.get(other_root).ok());
   other_root.root = rank_of(2);
   ASSERT_TRUE(cache.get(ring).ok());
-  // The entry for root 2 evicts that for root 1, not that of the ring.
+  // The template for root 2 evicts the template for root 1, which was used least recently, and not
+  // the template of the ring.
   ASSERT_TRUE(cache.get(other_root).ok());
   EXPECT_EQ(cache.size(), 2u);
   EXPECT_EQ(cache.builds(), 3u);

@@ -32,7 +32,7 @@ Interpreter::Interpreter(std::span<const Schedule> schedules, std::span<const Sh
       std::uint32_t place = 0;
       for (TaskIndex t : schedule.entries(static_cast<QueueIndex>(q))) state.place[t] = place++;
     }
-    left_ += schedule.tasks().size() + 1;  // each task is one step, and so is the start of the rank
+    left_ += schedule.tasks().size() + 1;  // one step per task and one for the start of the rank
   }
 }
 

@@ -53,7 +53,7 @@ inline std::vector<Parameters> parameters_of(const collectives::AlgorithmEntry& 
   return all;
 }
 
-/// All purposes of an algorithm with this number of ranks, if the algorithm serves it.
+/// The purposes with this number of ranks that the algorithm serves.
 inline std::vector<Purpose> purposes_of(const collectives::AlgorithmEntry& entry,
                                         std::uint32_t ranks) {
   std::vector<Purpose> purposes;

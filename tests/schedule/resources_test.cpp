@@ -50,13 +50,13 @@ std::uint32_t rounds_of(const Purpose& purpose) {
 }
 
 TEST(QueuePairs, CountsForTheClusterOfThePaper_equalThePublishedCounts) {
-  // [Inozemtsev12] counts for 128 ranks: "Bruck 2 x 3 log2 128 = 42, Standard Exchange 3 log2 128 =
-  // 21, Ring 2 x 3 = 6".
+  // Queue pairs for 128 ranks by [Inozemtsev12]: "Bruck 2 x 3 log2 128 = 42, Standard Exchange 3
+  // log2 128 = 21, Ring 2 x 3 = 6".
   EXPECT_EQ(use_of(allgather("bruck", 128)).queue_pairs, 42u);
   EXPECT_EQ(use_of(allgather("standard_exchange", 128)).queue_pairs, 21u);
   EXPECT_EQ(use_of(allgather("ring", 128)).queue_pairs, 6u);
-  // [Inozemtsev12] counts for 16 leaders: "3 log2 16 = 12 per node for Standard Exchange, 6 for
-  // Ring and 24 for Bruck".
+  // Queue pairs for 16 leaders by [Inozemtsev12]: "3 log2 16 = 12 per node for Standard Exchange, 6
+  // for Ring and 24 for Bruck".
   EXPECT_EQ(use_of(allgather("standard_exchange", 16)).queue_pairs, 12u);
   EXPECT_EQ(use_of(allgather("ring", 16)).queue_pairs, 6u);
   EXPECT_EQ(use_of(allgather("bruck", 16)).queue_pairs, 24u);
@@ -71,8 +71,8 @@ TEST(QueuePairs, CountsFollowTheFormulasAtEveryRank) {
       EXPECT_EQ(use_of(allgather("ring", ranks), r).queue_pairs, 6u);
     }
   }
-  // In the round with distance P/2, a rank sends to and receives from the same rank. Bruck
-  // therefore has one peer fewer than connections.
+  // In the round with distance P/2 of Bruck's algorithm, a rank sends to and receives from the same
+  // rank. The rank therefore has one peer fewer than connections.
   EXPECT_EQ(use_of(allgather("bruck", 16)).peers, 7u);
   EXPECT_EQ(use_of(allgather("bruck", 16)).connections, 8u);
 }
@@ -173,8 +173,9 @@ TEST(Bytes, RingAndRabenseifnerAllreduce_sendTheFewestBytes) {
   }
 }
 
-// In the halving, each rank sends and receives all parts but one. In the gather, the root receives
-// all parts but one, and each other rank sends once what it has gathered.
+// In the halving of Rabenseifner's Reduce, each rank sends and receives all parts but one. In the
+// gather that follows, the root receives all parts but one, and each other rank sends once what it
+// has gathered.
 TEST(Bytes, RabenseifnerReduce_sendsAndReceivesLessThanTwoBlocks) {
   constexpr std::uint64_t kWhole = 64 * 8;
   const auto use_of_rank = [](std::uint32_t rank) {

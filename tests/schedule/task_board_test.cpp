@@ -131,7 +131,7 @@ TEST(TaskBoard, HeldQueue_waitsForItsEnable_andAWaitTaskWaitsForItsCompletions) 
   const QueueIndex held = copies.builder.queue(
       {.kind = QueueKind::send, .held = true, .completions = 0, .peer = Rank{0}});
   const QueueIndex management = copies.builder.queue({.kind = QueueKind::management});
-  for (int i = 0; i < 3; ++i) copies.add(held);  // tasks 0, 1, 2
+  for (int i = 0; i < 3; ++i) copies.add(held);  // tasks 0, 1 and 2: copies in the held queue
   copies.builder.on(management);
   copies.builder.enable(held, 2);  // task 3
   copies.builder.wait(0, 2);       // task 4

@@ -64,7 +64,8 @@ class Hosts : public HostWaker {
     const std::size_t count = endpoints_[rank]->poll(now(), batch);
     return {batch.begin(), batch.begin() + static_cast<std::ptrdiff_t>(count)};
   }
-  /// The payloads in the staging of one subgroup at a rank, by PSN.
+  /// Takes the chunks that wait in the staging of subgroup `s` at a rank. Returns each payload with
+  /// its PSN.
   std::vector<std::pair<std::uint32_t, Bytes>> take_chunks(std::size_t rank, std::uint32_t s = 0) {
     std::vector<std::pair<std::uint32_t, Bytes>> taken;
     std::array<ReceivedChunk, 7> batch;

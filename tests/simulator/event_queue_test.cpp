@@ -95,8 +95,8 @@ TEST(EventQueue, QueueUnderEachLoad_equalsAPriorityQueue) {
   }
 }
 
-// So many events are pending that the narrow buckets of the queue cover only a small part of the
-// time. Most events pass through coarse buckets first.
+// So many events are pending that the narrow buckets of the event wheel cover only the nearest of
+// them. Most events pass through coarse buckets first.
 TEST(EventQueue, QueueWithManyPendingEvents_equalsAPriorityQueue) {
   const Load packets{"packets and timers", [](Random& r) {
                        const std::int64_t timer =

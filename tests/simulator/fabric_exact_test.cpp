@@ -1,5 +1,6 @@
 // Tests that optimisations of the fabric change no simulated time. Events shared by the hosts of a
-// leaf switch, trains of packets, and credits are compared with simpler methods under random loads.
+// leaf switch, trains of packets, and link credits are compared with simpler methods under random
+// loads.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -210,7 +211,8 @@ TEST(FabricExact, LosslessFabricNeitherDropsNorDeadlocks) {
     const Topology topology = small_tree(random);
     FabricSettings settings = any_settings(random);
     settings.flow_control = FlowControl::lossless;
-    // The credits range from zero bytes, which hold no packet, to a few packets.
+    // The credits of a link range from less than one packet to a few packets. An empty input buffer
+    // admits a packet in any case.
     settings.credit_bytes = random.below(6000);
     Load load = random_load(topology, random, 400, 4000, 3);
     const std::size_t once = load.injections.size();

@@ -73,8 +73,9 @@ TEST(Fabric, CutThroughIntoAFasterLink_waitsForTheTailOfThePacket) {
   Bench bench(topology, settings);
   bench.fabric.inject({}, HostId{0}, packet_to(1));
   bench.run();
-  // The trunk is faster than the link before it, so it sends the last bit as soon as that bit has
-  // arrived. The link to the receiver starts once the first 64 bytes have arrived.
+  // The trunk is faster than the link before it, so the trunk sends the last bit of the packet as
+  // soon as that bit has arrived. The link to the receiver starts once its switch has the first 64
+  // bytes.
   const Picoseconds tail_at_b = kPacket + kLatency + kSwitch + kLatency;
   const Picoseconds lead = WireSpeed(800'000'000'000).time_of(64);
   const Picoseconds head_at_b = tail_at_b - nanoseconds(10) + lead;
@@ -139,8 +140,8 @@ TEST(Fabric, HostIsNotifiedWhenABlockedPacketLeaves) {
   EXPECT_EQ(bench.fabric.inject({}, HostId{0}, second), kForever);
   EXPECT_EQ(bench.fabric.port_free(HostId{0}), kForever);
   bench.run();
-  // The port of the switch is paused. After the pause the first packet leaves, and its credit
-  // returns one link latency later.
+  // The paused port of the switch sends the first packet after the pause. The credit of that packet
+  // returns to the host one link latency later, and only then does the second packet leave.
   ASSERT_EQ(bench.recorder.departures.size(), 1u);
   EXPECT_EQ(bench.recorder.departures[0].second, 2u);
   EXPECT_EQ(bench.recorder.departures[0].first, microseconds(10) + kPacket + kLatency + kPacket);

@@ -40,9 +40,9 @@ Outcome run(const Scenario& scenario) {
   return outcome;
 }
 
-// A rank may send a tail probe if nothing has arrived for the silence timeout. In some runs of this
-// sweep the timeout of a rank ends while its neighbour has not finished yet. The rank must still
-// send no tail probe, because other ranks send or finish all the time.
+// A rank may send a tail probe only if nothing has arrived during its silence timeout. Some
+// timeouts of this sweep end before the rank's neighbour has finished; even then no probe may go
+// out, because other ranks still send or finish.
 TEST(LossFree, Rank_sendsNoTailProbe_whileOtherRanksSendOrFinish) {
   const Nanoseconds whole = run(turns(Nanoseconds(10'000'000))).time;
   ASSERT_GT(whole, Nanoseconds(40'000));

@@ -30,7 +30,8 @@ TEST(NicModel, CalibratedThroughputIsWithinTwoPercentOfTableOne) {
   };
   EXPECT_NEAR(as_printed(uc()), 11.9, 11.9 * 0.02);
   EXPECT_NEAR(as_printed(ud()), 5.2, 5.2 * 0.02);
-  // Instructions divided by cycles must equal the instructions per cycle that the table prints.
+  // Instructions divided by cycles must equal the instructions per cycle that table I of
+  // [Khalilov24] prints.
   EXPECT_NEAR(kUnreliableConnected.instructions / kUnreliableConnected.printed_cycles, 0.11, 0.005);
   EXPECT_NEAR(kUnreliableDatagram.instructions / kUnreliableDatagram.printed_cycles, 0.10, 0.005);
   EXPECT_EQ(uc().time_per_completion(1).count / 1000, 332);
@@ -51,8 +52,8 @@ TEST(NicModel, CycleCountsPrintedInThePaper_doNotYieldTheThroughputOfTableOne) {
 
 TEST(NicModel, PredictedThreadsForLinkRate_areFourWithUcAndEightToSixteenWithUd) {
   EXPECT_EQ(uc().threads_for(kLink, kChunk), 4u);
-  // Two threads are too slow even if each is as fast as a single thread, without contention for the
-  // core.
+  // Two threads do not reach the link rate, even if each is as fast as a single thread that shares
+  // its core with no other.
   EXPECT_LT(2 * uc().bytes_per_second(1, kChunk) * 8, kLink);
   const std::uint32_t threads = ud().threads_for(kLink, kChunk);
   EXPECT_GE(threads, 8u);

@@ -146,8 +146,9 @@ TEST(SoftwareConnections, FramesOfADeadRank_repeatedByAStranger_doNotKeepTheRank
   EXPECT_GT(run.counters.rejected_replayed, 10u);
 }
 
-// Link 0 leads from rank 0 to the switch, link 4 back. If rank 0 hears no rank but all ranks hear
-// rank 0, the other ranks must not believe rank 0 when it accuses another rank.
+// Link 0 leads from rank 0 to the switch, and link 4 from the switch to rank 0. If rank 0 hears no
+// rank but all ranks hear rank 0, the other ranks must not believe rank 0 when it accuses another
+// rank.
 TEST(SoftwareConnections, RankThatIsCutOffInOneDirection_isNamedByAllRanks) {
   for (const char* link : {"0", "4"}) {
     const Outcome run(std::string("seed=8 connections=software topology=single:4\n"
@@ -175,7 +176,8 @@ TEST(SoftwareConnections, RankStoppedBeyondThePeerTimeout_inASlotExchange_isName
       "communicator ranks=4 chunk=256 peer-timeout=1s\n"
       "run slot-barrier slot-allgather:600\n"
       "pause 2 at=0ns for=3s\n");
-  // When rank 2 continues, it may complete the barrier, because all entries have arrived by then.
+  // When rank 2 continues after its pause, it may still complete the barrier, because the entries
+  // of the other ranks have arrived by then.
   EXPECT_GE(run.result.report.failed, 7u);
   EXPECT_LT(run.result.report.events, 50'000u) << "late entries must not wake a failed rank";
 }

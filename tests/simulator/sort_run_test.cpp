@@ -79,8 +79,8 @@ TEST(SortRun, Tasks_areCountedForTheHostOrInterfaceThatRunsThem) {
     SortReport nic = sort(spec);
     EXPECT_EQ(nic.lists.host_messages, 0u);
     EXPECT_EQ(nic.lists.nic_messages, 10u * 16 * 4);
-    // Each of the four messages needs three waits: for its enable, its send and its arrival. The
-    // copy needs one wait.
+    // Each of the four messages takes three tasks of the management queue: an enable, a wait for
+    // the send and a wait for the arrival. The copy takes one wait.
     EXPECT_EQ(nic.lists.nic_waits, 10u * 16 * (4 + 4 + 4 + 1));
     spec.buffer_per_block = true;
     nic = sort(spec);
@@ -172,15 +172,16 @@ TEST(SortRun, AllgatherOfTwoRanks_takesTheSumOfItsSteps) {
   // The path has two links with a store-and-forward switch between them.
   const Picoseconds flight = 2 * wire.time_of(64 + 26) + nanoseconds(50 + 200 + 50);
   const Picoseconds host = phase(sort(spec), SortPhase::allgather) / 8;
-  // The host copies and sends; later it notices the arrival, polls and receives.
+  // The host copies its block and sends a message. After the flight of the peer's message, the host
+  // notices the arrival, polls and receives.
   EXPECT_EQ(host, copy.time_of(64) + nanoseconds(150) + flight + nanoseconds(600 + 500 + 150));
 
   spec.runner = ListRunner::nic;
   const Picoseconds nic = phase(sort(spec), SortPhase::allgather) / 8;
-  // The list has seven tasks: send, receive and copy, an enable, and waits for the send, the copy
-  // and the receive.
+  // The list of the network interface has seven tasks: send, receive and copy, an enable, and waits
+  // for the send, the copy and the receive.
   const Picoseconds posted = copy.time_of(64) + nanoseconds(50 * 7);
-  const Picoseconds sent = nanoseconds(300 * 2);  // to handle the enable, then the send
+  const Picoseconds sent = nanoseconds(300 * 2);  // the interface handles the enable and the send
   const Picoseconds waits = wire.time_of(64 + 26) + nanoseconds(300 * 2);
   ASSERT_GT(waits, flight)
       << "the message must arrive while the interface handles its first two waits";
@@ -204,7 +205,8 @@ TEST(SortRun, Sort_withEachAllgatherAlgorithm_completes) {
     for (const ListRunner runner : {ListRunner::host, ListRunner::nic}) {
       for (const bool overlapped : {false, true}) {
         SortSpec spec = small(4, runner, overlapped);
-        // Bruck's rotation runs on the host, in the middle of the interface's list.
+        // Bruck's rotation is a copy that the interface leaves to the host, so the interface's task
+        // list pauses for the host.
         spec.hosts = 3;
         spec.algorithm = algorithm;
         EXPECT_GT(sort(spec).time, Picoseconds{}) << algorithm;

@@ -146,7 +146,8 @@ TEST(HierarchicalScenario, CollectivesByHosts_deliverTheirBytes) {
     EXPECT_EQ(run.result.report.completed, 5u * 6);
     for (std::uint32_t rank = 0; rank < 6; ++rank) {
       EXPECT_EQ(run.of(rank).collectives_started, 0u) << "rank " << rank;
-      // The side communicators of the two hosts follow the communicator, then that of the leaders.
+      // Communicator 0 is that of the job, 1 and 2 are the side communicators of the two hosts, and
+      // 3 joins the leaders of the hosts.
       const auto& host = run.world->simulation().context(1 + rank / 3, rank_of(rank % 3));
       EXPECT_EQ(host.counters().collectives_started, 8u) << "rank " << rank;
     }

@@ -29,7 +29,8 @@ Outcome run(const MessagePlan& plan) {
   sim::EventQueue queue;
   sim::TrafficRun traffic(
       queue, plan, sim::place(topology, plan.ranks(), sim::PlacementKind::packed).value(), {});
-  // Packets are routed by destination, so that paths do not depend on the numbers of messages.
+  // Packets are routed by destination, so that their paths do not depend on the numbers that
+  // identify messages.
   sim::FabricSettings settings;
   settings.routing = sim::Routing::destination;
   sim::Fabric fabric(queue, topology, settings, traffic);

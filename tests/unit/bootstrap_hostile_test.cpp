@@ -84,7 +84,7 @@ TEST(BootstrapFrame, DamagedFailureMessage_decodesToAnError) {
   EXPECT_EQ(decode_failed(Bytes(), 4).code(), Code::internal);
   EXPECT_EQ(decode_failed(Bytes(1), 4).code(), Code::internal);
   EXPECT_EQ(decode_failed(Bytes(1, std::byte{200}), 4).code(), Code::internal);
-  EXPECT_EQ(decode_failed(Bytes(5, std::byte{1}), 4).code(), Code::internal);  // 3 bytes of a rank
+  EXPECT_EQ(decode_failed(Bytes(5, std::byte{1}), 4).code(), Code::internal);  // truncated rank
   const Bytes frame = encode_failed(Status(Code::timeout, "rank\n3", {Rank{3}, Rank{4}}));
   const Status status = decode_failed(Bytes(frame.begin() + kFrameHeaderBytes, frame.end()), 4);
   EXPECT_EQ(status.to_string(), "timeout: rank?3");
@@ -137,7 +137,7 @@ TEST(BootstrapRendezvous, ContributionToTheWrongExchange_endsTheJob) {
   EXPECT_EQ(other.hello(hello_of(1, 2), kHere, now).admission, Rendezvous::Admission::joined);
   EXPECT_EQ(other.take_messages().size(), 2u);
   EXPECT_TRUE(other.contribute(0, {0, 1000, {}}, now).ok());
-  // The contribution of rank 1 belongs to the next exchange.
+  // Rank 1 contributes to exchange 1 although exchange 0 has not ended.
   EXPECT_EQ(other.contribute(1, {1, 1000, {}}, now).code(), Code::internal);
   EXPECT_EQ(other.take_messages().size(), 1u);  // the failure message for rank 0
 }

@@ -202,7 +202,7 @@ TEST(BootstrapStore, TimeoutNamesTheRankThatMissesAnExchange) {
   for (const Status& status : joined) ASSERT_TRUE(status.ok()) << status.to_string();
   auto failures = on_ranks(
       2, [&](std::uint32_t rank) { return ranks[rank]->allgather({}, kPatience).status(); });
-  // Rank 2 joins too late and receives the reason.
+  // Rank 2 joins after the timeout and receives the same error as the other ranks.
   failures.push_back(ranks[2]->allgather({}, kLong).status());
   for (const Status& status : failures) {
     EXPECT_EQ(status.code(), Code::timeout);

@@ -369,7 +369,8 @@ TEST(Collectives, LongOwnBlockIsCopiedDuringTheTransfers) {
     EXPECT_EQ(copies("ring", 64 * 1024 + 1, false), 1u);
     EXPECT_EQ(copies("ring", 1'000'003, false), 1u);
     EXPECT_EQ(copies("ring", 1'000'003, true), 0u) << "a block in place needs no copy";
-    // A copy must end before the data at its destination is sent.
+    // The first copy of Bruck's algorithm must end before the copied block is sent, so only the
+    // copies at the end overlap with transfers.
     const std::uint64_t in_order = index(communicator.rank()) == 0 ? 1 : 2;
     EXPECT_EQ(copies("bruck", 1'000'003, false), in_order)
         << "the copies that put the blocks in order are overlapped";
@@ -397,8 +398,8 @@ TEST(Collectives, FastRootDoesNotOverrunALateRank) {
   });
 }
 
-// The root is thousands of calls ahead of the ranks that forward its messages. Each of these ranks
-// waits only for its own calls.
+// The root may be thousands of calls ahead of the ranks that forward its messages, because a rank
+// waits only for its own part of a call.
 TEST(Collectives, ShortBroadcastsBackToBackComplete) {
   on_ranks(4, [](Communicator& communicator) {
     for (std::uint32_t call = 0; call < 10'000; ++call) {

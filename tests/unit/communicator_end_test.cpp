@@ -46,7 +46,7 @@ Status end_of(Result<Request> request) {
   return request.ok() ? request->wait_for(kLong) : request.status();
 }
 
-/// Asks for the status until it is an error, without a call in flight.
+/// Polls status() until it is an error, while no call is in flight.
 Status await_failure(const Communicator& communicator) {
   const auto give_up = std::chrono::steady_clock::now() + kLong;
   Status status = communicator.status();

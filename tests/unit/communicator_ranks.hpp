@@ -72,7 +72,7 @@ inline void finish(Result<Request> request) {
   ASSERT_TRUE(status.ok()) << status.to_string();
 }
 
-/// The value of an option, or of the environment variable if the option is empty.
+/// The value of an option or, if the option is empty, of the environment variable `variable`.
 inline std::string asked_for(const std::string& option, const char* variable) {
   const char* text = std::getenv(variable);
   return !option.empty() || text == nullptr ? option : text;

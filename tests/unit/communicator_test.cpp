@@ -244,7 +244,7 @@ TEST(Communicator, WaitFor_afterAnEarlierTimeout_completesTheRequest) {
   on_ranks(3, patient(), [&](Communicator& communicator) {
     const std::uint32_t rank = index(communicator.rank());
     Bytes buffer = rank == 0 ? pattern(5'003, 9) : Bytes(5'003);
-    if (rank == 0) {  // the root calls last, after one timeout of the other ranks
+    if (rank == 0) {  // the root calls last, after a wait of each other rank has timed out
       while (others->load() < 2) others->wait(others->load());
     }
     auto request = communicator.broadcast(buffer, rank_of(0));
@@ -414,7 +414,7 @@ TEST_P(Workers, WorkersReceiveAllChunks) {
     EXPECT_NE(communicator.describe().find(std::to_string(GetParam().workers) + " receive worker"),
               std::string::npos)
         << communicator.describe();
-    leave(communicator);  // until this barrier, a chunk may have arrived before the workers started
+    leave(communicator);  // without this barrier, a chunk might arrive before the workers start
     for (const std::size_t size : {0u, 1u, 1499u, 131'071u, (1u << 20) - 1}) {
       for (std::uint32_t root = 0; root < 3; ++root) {
         check_broadcast(communicator, size, root, Algorithm::multicast);

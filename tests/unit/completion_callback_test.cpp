@@ -87,8 +87,8 @@ TEST(CompletionCallback, CallbackThatOwnsItsRequest_isDestroyedOnceItHasRun) {
 }
 
 TEST(CompletionCallback, CallbackThatOwnsTheLastRequest_closesTheCommunicator) {
-  // The program's first thread makes ThreadSanitizer start a thread too, which the count must
-  // include.
+  // With the first thread of a program, ThreadSanitizer starts a thread of its own. The test starts
+  // a thread before it counts, so that the first count includes the sanitizer's thread.
   std::thread([] {}).join();
   const std::size_t before = threads();
   {

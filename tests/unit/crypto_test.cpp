@@ -59,7 +59,7 @@ TEST(Secret, MovedSecret_leavesZeros) {
   const Bytes value(first.bytes().begin(), first.bytes().end());
   Secret second = std::move(first);
   const Bytes zeros(Secret::kBytes);
-  EXPECT_TRUE(equal(first.bytes(), zeros));  // NOLINT: the state after the move is the subject
+  EXPECT_TRUE(equal(first.bytes(), zeros));  // NOLINT: the test examines a moved-from object
   EXPECT_TRUE(equal(second.bytes(), value));
   first = std::move(second);
   EXPECT_TRUE(equal(second.bytes(), zeros));  // NOLINT

@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::uint32_t kRanks = 4;
 constexpr std::uint64_t kAdds = 2'000;  ///< number of additions by each rank
-constexpr std::size_t kOpen = 16;       ///< atomics that a rank has under way
+constexpr std::size_t kOpen = 16;       ///< most atomics that a rank has outstanding
 
 /// Loses one frame of ten and repeats another.
 class Faults final : public FrameTap {
@@ -133,7 +133,7 @@ class DeviceAtomics : public testing::TestWithParam<const char*> {
 
   /// Checks that frames were in fact lost and repeated.
   void expect_faults() const {
-    if (GetParam() == std::string("host")) return;  // no datagrams, hence no faults
+    if (GetParam() == std::string("host")) return;  // in shared memory no frame is lost or repeated
     EXPECT_GT(endpoints_[1]->counters().reliable_frames_resent, 0u);
     EXPECT_GT(endpoints_[0]->counters().reliable_frames_duplicate, 0u);
   }

@@ -83,7 +83,7 @@ class EnginePollerOf : public testing::Test {
     contexts_[which]->operations().submit(std::make_unique<EndlessOperation>());
     engine_.on_submission(*contexts_[which]);
   }
-  /// Sleeps after a notification, as from another thread, so that the sleep ends at once. Then
+  /// Notifies the engine as another thread would, so that the following sleep ends at once. Then
   /// polls the communicators that events have awakened.
   void sleep_and_poll() {
     observe::BusyTrace busy(nullptr, observe::TraceKind::owner, "");
@@ -91,7 +91,7 @@ class EnginePollerOf : public testing::Test {
     engine_.block(kNever, busy);
     engine_.poll_busy();
   }
-  /// Communicator 0 runs a collective, and all others are dormant.
+  /// Lets communicator 0 run a collective until all other communicators are dormant.
   void make_dormant() {
     submit(0);
     engine_.poll_all();
@@ -220,7 +220,7 @@ TEST_F(EnginePollerOf, DeadlineOfACommunicatorThatHasAwakened_doesNotKeepTheOwne
   endpoints_[5]->deadline = now() + std::chrono::milliseconds(1);
   Instant deadline = kNever;
   ASSERT_TRUE(engine_.prepare_wait(deadline));
-  for (const auto& one : contexts_) engine_.awaken(*one);  // as if each had an event
+  for (const auto& one : contexts_) engine_.awaken(*one);  // as if every communicator had an event
   while (now() <= deadline) engine_.poll_all();
   engine_.poll_all();
   EXPECT_EQ(engine_.next_deadline(), kNever);

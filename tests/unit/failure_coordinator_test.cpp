@@ -71,7 +71,8 @@ TEST_F(FailureCoordinatorTest, SilentPeer_ifThisRankHearsNoPeer_isNamedWithThisR
   EXPECT_EQ(ranks(settled(peer)), (Ranks{Rank{2}, kMe}));
 }
 
-// Rank 3 hears no peer and accuses rank 2. Rank 2 hears this rank, rank 1, so rank 3 is cut off.
+// Rank 3, which hears no peer, accuses rank 2. This rank, rank 1, passes the accusation on to rank
+// 2, which thus learns that rank 3 is cut off.
 TEST_F(FailureCoordinatorTest, RankAccusedByARankThatHearsNoPeer_learnsThatTheAccuserIsLost) {
   failures_.on_notice(Rank{3}, notice_of(Rank{3}, Rank{2}, protocol::kAlone));
   protocol::Outbox notices;
@@ -121,7 +122,8 @@ TEST_F(FailureCoordinatorTest, NeighbourOfALostRank_onNotice_alsoNotifiesTheLost
   EXPECT_EQ(told(failures_), (Ranks{Rank{0}, Rank{2}}));
 }
 
-// The rank that found the failure may be unable to reach every rank itself.
+// The rank that found the failure may be unable to reach every rank, so neighbours pass its notice
+// on.
 TEST_F(FailureCoordinatorTest, NoticeFromOneNeighbour_isPassedOnToTheOtherNeighbour) {
   failures_.on_notice(Rank{0}, notice(3));
   EXPECT_EQ(told(failures_), Ranks{Rank{2}});

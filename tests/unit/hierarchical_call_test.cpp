@@ -31,7 +31,8 @@ TEST(HierarchicalCall, Stage_beginsOnlyAfterTheEndOfTheStageThatItNames) {
 }
 
 TEST(HierarchicalCall, StagesOfOneSide_beginInTheirOrder) {
-  // The second stage waits for the first one, so the third one waits too: it is on the same side.
+  // The second stage waits for the first. The third stage must wait too, because it comes after the
+  // second on the same side communicator.
   HierarchicalCall call({stage(HierarchySide::across), stage(HierarchySide::host, 0),
                          stage(HierarchySide::host), stage(HierarchySide::across)});
   call.begin(call.ready());

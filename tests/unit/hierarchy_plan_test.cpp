@@ -164,7 +164,7 @@ class Job {
   std::vector<Member> members_;
 };
 
-// The sizes are less than a segment, one segment, and more than one segment.
+// Block sizes in bytes: below one segment, exactly one segment, and above one segment.
 constexpr std::size_t kSizes[] = {0, 1, 5000, 256 * 1024, 300'001};
 
 struct Shape {
@@ -229,8 +229,8 @@ INSTANTIATE_TEST_SUITE_P(Layouts, HierarchyPlan,
 
 TEST(HierarchyPlanWays, LongBlocks_areSentByOneLeaderPerHost_butByEveryRankIfGroupsAreEnabled) {
   const HostLayout layout{2, 4};
-  // One block alone fills three segments, rounded up. The blocks of a host, laid end to end, fill
-  // ten.
+  // A block fills three segments, rounded up, and the four blocks of a host, laid end to end, fill
+  // ten. Each segment is one call on the across side.
   constexpr std::size_t kBlock = 600'000;
   const Job by_leaders(layout, false, Collective::allgather, kBlock, 0);
   EXPECT_EQ(by_leaders.calls(HierarchySide::across, Collective::allgatherv), 2u * 10);
@@ -262,7 +262,8 @@ TEST(HierarchyPlanWays, HostsOfTwoRanks_useNoHierarchyForLongCalls) {
   CollectiveCall call{.collective = Collective::broadcast, .send = some, .receive = buffer};
   EXPECT_FALSE(better_by_hosts(call, {4, 2}));
   EXPECT_TRUE(better_by_hosts(call, {4, 3}));
-  // A host of four ranks that is divided into parts of two does not count as a host of two.
+  // A host of four ranks in parts of two ranks counts as a host of four, so long calls use the
+  // hierarchy.
   EXPECT_TRUE(better_by_hosts(call, HostLayout{4, 4}.divided(2)));
   call.receive = std::span(buffer).first(buffer.size() - 1);
   EXPECT_TRUE(better_by_hosts(call, {4, 2}));

@@ -540,7 +540,8 @@ TEST_F(Host, SenderWithAFullRing_wakesNoReader) {
   EXPECT_EQ(*refused, 0u);
   EXPECT_FALSE(rings(at(1), 0));
   EXPECT_EQ(at(0).counters().send_calls, 0u);
-  // Room made by the slow rank lets the sender post again; the new data must wake the reader.
+  // Rank 2, the slow rank, makes room now, so that the sender can post again. The new data must
+  // wake the sleeping rank 1.
   ASSERT_EQ(at(2).multicast(0).poll(received), *accepted);
   at(2).multicast(0).release();
   ASSERT_GT(at(0).multicast(0).post(run).value(), 0u);

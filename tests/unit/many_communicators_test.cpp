@@ -37,13 +37,13 @@ int wanted_count() {
   return static_cast<int>(test::count_wanted("TUTTI_TEST_COMMUNICATORS", kSanitized ? 100 : 400));
 }
 
-/// Entries of a folder of /proc/self.
+/// The number of entries of a folder of /proc/self.
 long entries(const std::string& folder) {
   const std::filesystem::directory_iterator all("/proc/self/" + folder);
   return std::distance(begin(all), end(all));
 }
 
-/// The lines of a file of /proc.
+/// The number of lines of a file of /proc.
 long lines(const std::string& path) {
   std::ifstream file(path);
   return std::count(std::istreambuf_iterator<char>(file), {}, '\n');
@@ -92,7 +92,7 @@ void expect_nothing_kept(int each, const std::function<void()>& once) {
   EXPECT_LE(after.threads, before.threads);
   EXPECT_LE(after.groups, before.groups + kMaxForeignGroups);
   EXPECT_LE(after.maps, before.maps + 16);
-  if (!kSanitized) {  // a sanitizer keeps freed memory
+  if (!kSanitized) {  // a sanitizer keeps freed memory resident, which is no leak
     EXPECT_LE(after.resident_kib - before.resident_kib, kMaxGrowthKib * count);
   }
   std::printf(

@@ -38,8 +38,8 @@ constexpr Rank kSender = rank_of(1);
 constexpr std::uint32_t kChunkBytes = 1200;
 constexpr std::uint32_t kFragmentBytes = 400;
 constexpr std::uint32_t kSlotSubgroup = 1;
-/// Of this many random deliveries, one is unchanged on average. With the other sources of valid
-/// datagrams, about nine of ten deliveries of a round are changed.
+/// On average, one random delivery in this many is an unchanged datagram. With the other deliveries
+/// of unchanged datagrams, about nine of ten deliveries of a round are changed ones.
 constexpr std::uint64_t kUnchangedOneOf = 25;
 
 /// Number of datagrams that the test delivers, over all receive paths (lanes).
@@ -50,7 +50,7 @@ std::uint64_t datagrams_wanted() {
 /// One message as recvmsg returns it: joined datagrams of `segment_bytes` bytes each.
 struct Message {
   Bytes bytes;
-  std::size_t segment_bytes = 0;  ///< 0: a single datagram
+  std::size_t segment_bytes = 0;  ///< bytes of each joined datagram; 0 for a single datagram
 };
 
 /// The network behind the replaced system calls.

@@ -1,5 +1,5 @@
 // Tests threads that share the engine: a thread that waits in a collective must yield to one that
-// reads counters or aborts. The tests hang if it does not.
+// reads counters or aborts. If the waiting thread does not yield, the test hangs.
 #include "runtime/progress/progress.hpp"
 #include "runtime/communicator/create.hpp"
 
@@ -101,7 +101,8 @@ TEST(Progress, AbortEndsTheWaitOfAnotherThread) {
   auto [first, second] = barrier.finish();
   EXPECT_EQ(first.code(), Code::aborted) << first.to_string();
   EXPECT_NE(first.message().find("the operator asked for it"), std::string::npos);
-  // The first rank had entered, so the second rank's barrier may have completed before the abort.
+  // The first rank had entered the barrier, so the barrier may have ended at the second rank before
+  // the abort.
   if (second) second = barrier.call_second();
   EXPECT_FALSE(second) << "the peer must learn of the abort";
   EXPECT_NE(second.message().find("rank 0"), std::string::npos) << second.to_string();

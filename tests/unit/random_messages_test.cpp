@@ -28,7 +28,7 @@ constexpr std::size_t kLongBytes = 20'000;  // longer than any eager message
 constexpr std::uint64_t kPerRound = 100;    // number of receives, and of messages, of a round
 constexpr std::size_t kMostUnexpected = 400;
 
-/// The message `number`, which both ranks know.
+/// Tag and length of a message, which both ranks derive from its number.
 struct Message {
   std::uint64_t tag;
   std::size_t bytes;
@@ -145,7 +145,7 @@ void wait_for_messages(const Communicator& communicator, std::uint64_t sent) {
     const Counters counters = counters_of(communicator);
     return counters.at("tagged_expected") + counters.at("tagged_unexpected");
   };
-  while (arrived() < sent) ASSERT_TRUE(communicator.status().ok());  // status() polls the engine
+  while (arrived() < sent) ASSERT_TRUE(communicator.status().ok());  // status() polls for messages
   ASSERT_EQ(arrived(), sent);
 }
 

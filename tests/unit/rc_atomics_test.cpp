@@ -13,7 +13,7 @@
 namespace tutti::device::rc {
 namespace {
 
-using namespace test;  // NOLINT: the harness is written for this file
+using namespace test;  // NOLINT: namespace `test` holds only the harness of these tests
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 

@@ -12,7 +12,7 @@
 namespace tutti::device::rc {
 namespace {
 
-using namespace test;  // NOLINT: the harness is written for this file
+using namespace test;  // NOLINT: namespace `test` holds only the harness of these tests
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
@@ -157,7 +157,7 @@ TEST_P(RcTraffic, DataOverAFaultyLink_arrivesOnceInOrderAndIntact) {
     options.duplication = GetParam().duplication;
     options.jitter = microseconds(GetParam().jitter_us);
     RcConfig config;
-    // Sequence number that wraps during the test.
+    // First sequence number, so high that the numbers wrap during the test.
     const std::uint32_t first = 0xffff'ffff - static_cast<std::uint32_t>(seed) * 40;
     config.unexpected_buffers = seed % 2 == 0 ? 256 : 3;
     Pair pair(seed, options, config, {first, first, 0});
@@ -471,7 +471,7 @@ TEST(RcChannel, DelayedAck_isNoSampleOfTheRoundTripTime) {
   Bytes message(1);
   ASSERT_TRUE(pair.post(0, send_of(message)).ok());
   pair.filter = [](std::size_t from, const Bytes&) { return from == 0; };
-  pair.run_for(microseconds(1500));  // the ACK is lost within this time
+  pair.run_for(microseconds(1500));  // the ACK is sent and lost within this time
   pair.filter = nullptr;
   ASSERT_TRUE(pair[0].completions.empty());
   ASSERT_TRUE(pair.post(1, send_of(message)).ok());  // a message that carries the ACK much later
@@ -636,7 +636,7 @@ TEST(RcChannel, FramesReturnedUnsent_areSentLater_andDoNotCountAsLost) {
   for (OutgoingFrame& frame : frames) ASSERT_TRUE(pair.channel(0).next_frame(pair.now(), frame));
   EXPECT_EQ(pair[0].counters.frames_sent, 5u);
   for (const OutgoingFrame& frame : frames) pair.channel(0).take_back(frame);
-  pair.channel(0).take_back(frames[0]);  // a second call for the same frame must change nothing
+  pair.channel(0).take_back(frames[0]);  // taking the same frame back again must change nothing
   EXPECT_EQ(pair[0].counters.frames_sent, 0u);
   EXPECT_EQ(pair[0].counters.bytes_sent, 0u);
   EXPECT_TRUE(pair.channel(0).has_output(pair.now()));
@@ -671,10 +671,10 @@ TEST(RcChannel, WindowThatOpensInSmallStepsRequestsFewAcks) {
   ASSERT_TRUE(pair.post(0, one_sided(Opcode::write, local, key)).ok());
   while (!pair.channel(0).quiet()) {
     ASSERT_TRUE(pair.post(1, send_of(message)).ok());
-    pair.run_for(microseconds(150));  // two frames of the write
+    pair.run_for(microseconds(150));  // time in which the link carries two frames of the WRITE
   }
   ASSERT_TRUE(pair.run_until_quiet());
-  // The sender may request four ACKs per window of 29 frames.
+  // The sender may request four ACKs per send window of 29 frames, thus one per seven frames.
   const std::uint64_t asked = pair[0].counters.frames_sent / 7;
   EXPECT_LE(pair[1].counters.acks_sent, asked + 10);
   EXPECT_EQ(pair[0].counters.frames_resent, 0u);

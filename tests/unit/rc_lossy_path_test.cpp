@@ -7,9 +7,9 @@
 namespace tutti::device::rc {
 namespace {
 
-using namespace test;  // NOLINT: the harness is written for this
+using namespace test;  // NOLINT: namespace `test` holds only the harness of these tests
 
-/// A pair after a write from end 0 to end 1, of which one frame in the middle was lost.
+/// Two ends of a connection after a WRITE from end 0 to end 1 that lost one frame in the middle.
 class LossyPath : public testing::Test {
  protected:
   LossyPath() : region_(4 << 20), local_(region_.size()) {

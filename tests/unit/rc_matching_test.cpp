@@ -11,10 +11,10 @@
 namespace tutti::device::rc {
 namespace {
 
-using namespace test;  // NOLINT: the harness is written for this file
+using namespace test;  // NOLINT: namespace `test` holds only the harness of these tests
 using std::chrono::microseconds;
 
-/// Kinds of messages, in their first byte.
+/// Kinds of messages; the first byte of a message is its kind.
 constexpr std::byte kDelivered{0};
 constexpr std::byte kStored{1};
 constexpr std::byte kTooLong{2};  ///< stored to memory of half the message's length

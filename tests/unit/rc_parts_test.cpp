@@ -75,8 +75,8 @@ TEST(RetransmissionTimeout, EachExpiry_doublesTheTimeout_untilAnAckArrives) {
 TEST(RetransmissionTimeout, SteadyRoundTrips_bringTheTimeoutNearToOneRoundTrip) {
   RetransmissionTimeout timeout({Nanoseconds(1000), Nanoseconds(800'000), Nanoseconds(1'000'000)});
   timeout.sample(Nanoseconds(100'000));
-  // After one sample, the deviation is half of that sample, and the timeout is the sample plus four
-  // deviations.
+  // After one sample of the round-trip time, the deviation is half of the sample, and the timeout
+  // is the sample plus four deviations.
   EXPECT_EQ(timeout.current(), Nanoseconds(300'000));
   for (int i = 0; i < 50; ++i) timeout.sample(Nanoseconds(100'000));
   EXPECT_EQ(timeout.smoothed_round_trip(), Nanoseconds(100'000));

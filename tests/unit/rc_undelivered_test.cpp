@@ -24,7 +24,7 @@ std::function<bool(std::size_t, const Bytes&)> drop_long_frames() {
   return [](std::size_t, const Bytes& bytes) { return bytes.size() <= kLongestThatPasses; };
 }
 
-/// Runs until `end` reports a failure, and returns that completion.
+/// Runs until `end` reports a failure, and returns the completion that reports it.
 Completion failure_at(Pair& pair, std::size_t end) {
   const Instant begin = pair.now();
   EXPECT_TRUE(pair.run([&] { return !pair[end].of(Opcode::failure).empty(); },
@@ -277,7 +277,7 @@ TEST(RcUndelivered, FramesStillInTheSendQueue_areNotReported) {
     channel.on_frame(now, std::span(bytes).first(size), sink);
     if (channel.next_deadline() <= now) channel.on_timer(now, sink);
     OutgoingFrame frame;
-    // The send queue of the device is full.
+    // take_back() acts as a full send queue of the device would, so that no frame leaves.
     if (channel.next_frame(now, frame)) channel.take_back(frame);
   }
   EXPECT_GT(counters.frames_received, 5000u);

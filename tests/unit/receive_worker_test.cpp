@@ -229,7 +229,7 @@ TEST_F(Receiving, ReadWaitsForTheBatchThatMayPlaceTheSameChunk) {
   team_.publish(view());
   ReceiveTeam::GracePeriod grace;
   first_.in_place = [&] {
-    read_locked_.set_atomic(8);  // the worker has begun the batch before this lock
+    read_locked_.set_atomic(8);  // a READ locks chunk 8 after the worker has begun its batch
     team_.set_eager(true);
     grace = team_.grace();
     EXPECT_FALSE(team_.passed(grace));

@@ -121,8 +121,8 @@ TEST(SharedMemoryMulticast, RootAndReceiversWithDifferentSizes_getAnError) {
       return;
     }
     const Status status = request ? request->wait_for(kLong) : request.status();
-    // A rank that calls after another rank has detected the mismatch gets the error of the failed
-    // communicator.
+    // A rank that makes its call after another rank has found that the calls differ gets the error
+    // of the failed communicator.
     EXPECT_TRUE(status.code() == Code::peer_failed || status.code() == Code::aborted)
         << status.to_string();
     if (status.message().find("same collectives") != std::string::npos) ++named;

@@ -137,7 +137,7 @@ TEST(SilentPeer, OneCutPath_isBlamedOnThePeer) {
   expect_blame(ranks, Rank{0}, Rank{1}, Blame::peer);
 }
 
-// Rank 0 is cut off, and its link returns for a moment.
+// Rank 0 hears no peer, except for a moment in which its link returns.
 TEST(SilentPeer, BriefReturnOfTheLink_restartsThePeerTimeoutOfEveryPeer) {
   Ranks ranks(4);
   const auto cut_off = [&] {

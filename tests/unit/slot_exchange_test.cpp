@@ -75,7 +75,7 @@ void gather(Communicator& communicator, std::size_t bytes, std::uint32_t root, s
   if (at_root) expect_blocks(all, bytes, communicator.size(), seed);
 }
 
-using Place = std::tuple<const char*, std::uint32_t>;  // device and number of ranks
+using Place = std::tuple<const char*, std::uint32_t>;  // test parameters: device, number of ranks
 
 class SlotsOfRanks : public testing::TestWithParam<Place> {};
 
@@ -460,7 +460,7 @@ class LossyPair final : public device::MulticastQueuePair {
   std::vector<LossyNetwork::Chunk> held_;
 };
 
-constexpr std::uint32_t kChunk = 116;  // chunk size for pieces of 100 bytes
+constexpr std::uint32_t kChunk = 116;  // bytes of a chunk: a header and a piece of 100 bytes
 
 struct SlotExchanges {
   explicit SlotExchanges(std::uint32_t size) {

@@ -16,7 +16,8 @@ using namespace test;
 
 void leave(Communicator& communicator) { finish(communicator.barrier()); }
 
-/// The ranks of `whole` that are in `part`, in order, by an Allgather of `part`.
+/// The ranks of `part` by their numbers in `whole`, in the order of `part`; found by an Allgather
+/// on `part`.
 std::vector<std::uint32_t> members(Communicator& whole, Communicator& part) {
   const std::uint32_t own = index(whole.rank());
   std::vector<std::uint32_t> all(part.size());
@@ -24,7 +25,8 @@ std::vector<std::uint32_t> members(Communicator& whole, Communicator& part) {
   return all;
 }
 
-/// The sum of the ranks' numbers in `whole`, by an Allreduce of `part`.
+/// The sum of the numbers that the ranks of `part` have in `whole`; found by an Allreduce on
+/// `part`.
 std::int32_t sum(Communicator& whole, Communicator& part) {
   const auto own = static_cast<std::int32_t>(index(whole.rank()));
   std::int32_t total = 0;
@@ -109,7 +111,7 @@ TEST(Split, SubsetOfASplit_hasItsOwnRanks_andErrorsNameRanksOfTheJob) {
         EXPECT_EQ(ranks_of(status), std::vector<std::uint32_t>{3}) << status.to_string();
       }
     }
-    leave(whole);  // the failure of the pair must not affect the other ranks
+    leave(whole);  // the failed communicator of two ranks must not affect `whole`
   });
 }
 

@@ -124,8 +124,8 @@ class Listening {
   }
   std::uint16_t port() const { return port_; }
   void join() { thread_.join(); }
-  const Bytes& up() const { return up_; }      ///< bytes that the rank sent; only after join()
-  const Bytes& down() const { return down_; }  ///< bytes that the store sent; only after join()
+  const Bytes& up() const { return up_; }      ///< bytes that the rank sent; valid after join()
+  const Bytes& down() const { return down_; }  ///< bytes that the store sent; valid after join()
 
  private:
   /// Passes on what has arrived; false at the end of the stream.
@@ -304,7 +304,7 @@ TEST(StoreDoor, StrangersBeyondTheLimit_areDropped_andTakeNoDescriptors) {
   const std::size_t before = descriptors();
   std::vector<Stream> strangers;
   for (int i = 0; i < 200; ++i) strangers.push_back(door.visit());
-  door.await_refused(200 - 12);  // a neighbourhood may have 12 of 16 strangers
+  door.await_refused(200 - 12);  // one address may hold 12 of the 16 places for strangers
   EXPECT_LE(descriptors(), before + 200 + 16);
   EXPECT_EQ(door.refused(), 200u - 12u);
   EXPECT_EQ(no_problems(2), door.problems_of_the_job(key_of(1)));

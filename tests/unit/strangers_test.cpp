@@ -72,8 +72,8 @@ TEST(Strangers, ExceededTotal_dropsTheOldestStrangerOfTheBusiestAddress) {
   strangers.arrive("c");
   EXPECT_FALSE(strangers.surplus());
   strangers.arrive("c");
-  // Two neighbourhoods have two strangers each, the most of all. The stranger among these four that
-  // has waited longest is dropped.
+  // Addresses "b" and "c" have two strangers each, more than any other address. The one of these
+  // four strangers that arrived first is dropped.
   EXPECT_EQ(strangers.surplus(), first_of_busiest);
 }
 

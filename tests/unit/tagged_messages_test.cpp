@@ -60,7 +60,7 @@ TEST(TaggedMessages, ShortSend_withoutAReceive_completes_andItsMessageWaitsAtThe
     if (communicator.rank() == kZero) finish(communicator.send(wanted, kOne, 5));
     if (communicator.rank() == kOne) {
       while (counters_of(communicator).at("tagged_unexpected") == 0) {
-        ASSERT_TRUE(communicator.status().ok());  // status() polls the engine
+        ASSERT_TRUE(communicator.status().ok());  // status() polls the engine for messages
       }
       Bytes buffer(1000);
       Request receive = begun(communicator.receive(buffer, kAnyRank, 5));
@@ -129,7 +129,7 @@ TEST(TaggedMessages, CopiesOfAnEagerMessage_areOneAtTheSender_andOneMoreIfTheRec
       if (communicator.rank() == kZero) finish(communicator.send(buffer, kOne, 5));
       const char* const came = in_time ? "tagged_expected" : "tagged_unexpected";
       while (communicator.rank() == kOne && grown(before, counters_of(communicator), came) == 0)
-        ASSERT_TRUE(communicator.status().ok());  // status() polls the engine
+        ASSERT_TRUE(communicator.status().ok());  // status() polls the engine for messages
       if (communicator.rank() == kOne && !in_time)
         receive = begun(communicator.receive(buffer, kZero, 5));
       if (communicator.rank() == kOne) received(receive);

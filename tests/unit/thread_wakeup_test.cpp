@@ -117,7 +117,8 @@ std::string notices_of_two_threads(const PriorityRequest& request) {
   return testing::internal::GetCapturedStderr();
 }
 
-// The test runs in a child process, because each process writes the notice only once.
+// The test runs in a child process, because each process writes the notice of its real-time
+// priority only once.
 TEST_F(ThreadWakeup, GrantedRealtimePriorityIsAnnouncedOnce) {
   if (!may_go_before_all())
     return test::skip_without("priority", "no round-robin scheduling here, or a nice value");
@@ -189,7 +190,8 @@ TEST_F(ThreadWakeup, BackgroundThread_raisesItsPriorityOnceAThreadComputes) {
   on_ranks(2, patient(), [&](Communicator& communicator) {
     finish(communicator.barrier({.will_wait = true}));
     EXPECT_EQ(priority_of(communicator), 0u);
-    // The collective is too long for a slot exchange, which may end before any thread computes.
+    // The collective is too long for a slot exchange, because a slot exchange may end before any
+    // thread computes.
     Bytes all(2 * own.size());
     finish(communicator.allgather(own, all));
     // The background thread raises its priority when it is next the owner of the engine.

@@ -253,7 +253,7 @@ TEST(Tls, ServerWithACertificateInsteadOfTheKey_isRefused) {
   EXPECT_EQ(code_of(client), Code::invalid_argument);
 }
 
-/// A server to which a client with these settings and without the key has connected.
+/// A server to which a client with the settings of `context`, but without the key, has connected.
 TlsSession visited_by(SSL_CTX* context) {
   const Peer client = peer_of(context);
   SSL_set_connect_state(client.get());

@@ -131,7 +131,7 @@ TEST(FlightRecorder, PhasesOfOverlappingCollectives_stayWithinTheirCollective) {
     clock_ns += 1'000;
     recorder.enter(epoch, phase, {});
   };
-  enter(1, Phase::done);  // the phase began before tracing
+  enter(1, Phase::done);  // no span: this phase began before tracing
   for (const std::uint32_t epoch : {2u, 3u}) {
     recorder.begin(epoch, "allgather", "multicast", kNoRank, 64, {clock_ns});
     enter(epoch, Phase::ready);

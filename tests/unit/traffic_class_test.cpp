@@ -30,7 +30,7 @@ TEST(TrafficClass, MulticastSocket_hasTheCodePointAndThePriority) {
   EXPECT_EQ(get_option((*pair)->send_descriptor(), SOL_SOCKET, SO_PRIORITY), 5);
 }
 
-/// The class field of a datagram that was sent with the code point 10 to `address`.
+/// The traffic class of a datagram that was sent with code point 10 to `address`.
 int class_of_datagram(int family, SocketAddress address) {
   auto receiver = open_udp(family);
   auto sender = open_udp(family);

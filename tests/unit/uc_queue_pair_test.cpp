@@ -485,7 +485,7 @@ TEST_F(Uc, MessageThatIsRepeated_isRejectedThoughItsPlaceIsFree) {
   send(all);
   EXPECT_EQ(receive(), 1u);
   place_.counted.clear();
-  send(fragments(1, 4));  // the assembly forgets the first message
+  send(fragments(1, 4));  // with a second message, the receiver forgets the first
   send(all);
   EXPECT_EQ(receive(), 1u);
   EXPECT_EQ(counters().rejected_replayed, 1u);

@@ -123,7 +123,7 @@ TEST_P(UnicastCut, FrameOfARankWithoutUnicast_goesByMulticastWithin200Millisecon
   EXPECT_EQ(counters(0).reliable_frames_multicast, 2u) << "the retransmission and its ACK request";
 }
 
-// The test acts as if the frame had waited in the queue of a slow link.
+// Unicast works again after 100 ms, as if the frame had waited in the queue of a slow link.
 TEST_P(UnicastCut, FrameThatIsAnsweredAfter100Milliseconds_isNotMulticast) {
   send(0, 1);
   pass(100 * kMillisecond);
@@ -134,7 +134,7 @@ TEST_P(UnicastCut, FrameThatIsAnsweredAfter100Milliseconds_isNotMulticast) {
   EXPECT_EQ(counters(0).reliable_frames_multicast, 0u);
 }
 
-// Frames that are multicast reach all ranks. New data must not go that way, because it would fill
+// Frames that are multicast reach all ranks. New data must not be multicast, because it would fill
 // the links of every rank.
 TEST_P(UnicastCut, NewFramesWhileUnicastIsInDoubt_areNotMulticast) {
   send(0, 1);

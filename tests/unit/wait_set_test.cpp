@@ -48,7 +48,7 @@ TEST_P(WaitSet, CallThatEndsFirst_isTheOneReturned) {
                                     begun(second.receive(buffers[2], kOne, 2))};
       for (const std::size_t expected : {3u, 0u, 1u}) {
         EXPECT_EQ(Request::wait_any(requests, kShort).status().code(), Code::timeout);
-        finish(first.barrier());  // now rank 1 sends the next message
+        finish(first.barrier());  // after this barrier rank 1 sends the next message
         const auto done = Request::wait_any(requests, kLong);
         ASSERT_TRUE(done.ok()) << done.status().to_string();
         EXPECT_EQ(*done, expected);
@@ -114,7 +114,7 @@ TEST_P(WaitSet, CallbackThatWaitsForAnyCall_isRefused) {
     });
     EXPECT_TRUE(set.ok());
     EXPECT_TRUE(barrier.wait().ok());
-    // The callback has run: in this thread, or in another thread that ended the barrier.
+    // By now the callback has run, in this thread or in the thread that ended the barrier.
     EXPECT_EQ(refused, Code::invalid_argument);
     EXPECT_TRUE(receive.cancel().ok());
     EXPECT_EQ(receive.wait().code(), Code::aborted);

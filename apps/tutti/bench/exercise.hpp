@@ -16,12 +16,12 @@ using Operation = Collective;
 
 struct ExerciseOptions {
   Operation operation = Operation::allgather;
-  CollectiveOptions call{};  ///< options of the call; will_wait is always set
+  CollectiveOptions call{};  ///< options of the collective; Exercise itself sets will_wait
   Rank root{0};
   /// Size of the message (Broadcast, Reduce, Allreduce) or of one rank's block (other collectives),
   /// in bytes.
   std::uint64_t send_bytes = 0;
-  bool in_place = true;   ///< whether the collective runs in place if both forms are possible
+  bool in_place = true;   ///< whether to run in place if two separate buffers are possible, too
   Reduction reduction{};  ///< element type and operation of a reduction
 };
 

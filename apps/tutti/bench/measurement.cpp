@@ -164,13 +164,13 @@ double ideal_bytes(const ExerciseOptions& exercise, std::uint32_t size) {
   return static_cast<double>(exercise.send_bytes) * blocks * size;
 }
 
-/// Runs the exercise several times and measures the bytes on the interfaces, as the mean of one
-/// run.
+/// Runs the exercise several times and measures the bytes on the interfaces. Returns the mean of
+/// one run.
 Result<LinkBytes> measure_link(Session& session, Exercise& exercise, const ExerciseOptions& what,
                                int iterations) {
   const std::string& interface = session.locations()[index(session.rank())].interface;
-  // A rank that cannot read its counters reports this below. If it returned an error here, the
-  // other ranks would block in their exchange.
+  // A rank that cannot read its counters tells the others in the last exchange of this function. If
+  // it returned an error now, the other ranks would block in that exchange.
   if (auto status = session.exchange(std::vector<int>{0}); !status) return status.status();
   std::this_thread::sleep_for(kSettle);
   const auto before = interface_bytes(interface);
@@ -261,7 +261,7 @@ Result<Measured> measure(Session& session, const ExerciseOptions& what,
       return failure(Code::peer_failed,
                      "rank {} has too little memory for its buffers: use smaller sizes", r);
   }
-  // If the algorithm is unsupported, all ranks return the same error here.
+  // An unsupported algorithm gives the same error on all ranks, so no rank waits for another.
   auto algorithm = exercise->algorithm();
   if (!algorithm) return algorithm.status();
   const auto before = session.communicator().counters();

@@ -19,7 +19,7 @@ struct BenchOptions {
   Operation operation = Operation::allgather;
   Rank root{0};
   Reduction reduction;
-  SizeRange range;  ///< sizes to measure, each of the message or of one rank's block
+  SizeRange range;  ///< sizes to measure, in bytes, of the message or of one rank's block
   bool percentiles = false;
   std::string json_path;
 };
@@ -29,7 +29,8 @@ struct BenchRow {
   /// Size of the message or of one rank's block, in bytes, as in ExerciseOptions.
   std::uint64_t send_bytes = 0;
   std::uint64_t size_bytes = 0;  ///< size that the table shows, in bytes
-  /// Result with separate send and receive buffers; unset if the collective has one form only.
+  /// Result with separate send and receive buffers; unset if the collective cannot run both in
+  /// place and with separate buffers.
   std::optional<Measured> out_of_place;
   Measured in_place;
 };

@@ -10,7 +10,8 @@
 namespace tutti::app {
 namespace {
 
-// Number of different values. They are 1 to 4, so that the sum of 64 of them is exact in bfloat16.
+// Number of different element values. The values are 1 to 4, so that a sum of 64 elements is exact
+// in bfloat16.
 constexpr std::uint64_t kNumbers = 4;
 
 template <typename T>

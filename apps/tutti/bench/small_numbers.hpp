@@ -15,7 +15,7 @@ void fill_small_numbers(std::span<std::byte> data, DataType type, std::uint32_t 
                         std::uint64_t repetition);
 
 /// The number of bytes in `result` that differ from the reduction of all ranks' contributions.
-/// `result` may be a part of the vector; `first_byte` is its offset there.
+/// `result` may be a part of the vector; `first_byte` is the offset of this part in the vector.
 std::uint64_t count_wrong_small_numbers(std::span<const std::byte> result, std::uint64_t first_byte,
                                         const Reduction& reduction, std::uint32_t ranks,
                                         std::uint64_t repetition);

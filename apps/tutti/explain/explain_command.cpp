@@ -125,8 +125,9 @@ void print_plan(const PlanInput& input, const Plan& plan, bool chosen) {
              plan.user_bytes, plan.state_bytes, multicast ? ", besides the receivers' window" : "");
 }
 
-/// Prints how long the links alone take, which is the time of the busiest direction of any link. If
-/// ranks send in turns, a link receives nothing during its rank's turn, so that turn is added.
+/// Prints the least time that the links need: the time of the busiest direction of any link. If the
+/// ranks of an Allgather send in turns, a rank receives nothing during its own turn, so one turn is
+/// added.
 void print_times(const PlanInput& input, const Plan& multicast, const Plan& ring,
                  std::uint64_t bits_per_second) {
   const auto milliseconds = [&](std::uint64_t bytes) {

@@ -24,7 +24,7 @@ constexpr std::uint32_t kUdpBytes = 8;
 constexpr std::uint32_t kIpv4Bytes = 20;
 constexpr std::uint32_t kIpv6Bytes = 40;
 constexpr std::uint32_t kEthernetBytes = 14;
-// Size of a segment in the engine's ring, in bytes.
+// Size in bytes of the segments in which the ring, as this plan counts it, passes a block on.
 constexpr std::uint64_t kRingSegmentBytes = 64 * 1024;
 
 constexpr std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }

@@ -16,7 +16,8 @@ using Findings = std::vector<Finding>;
 
 void judge_buffers(const HostFacts& facts, Findings& findings) {
   const Limits& limits = facts.limits;
-  // The kernel grants twice the requested size, because it also counts its own overhead.
+  // The kernel grants twice the requested size of a receive buffer, because it counts its own
+  // overhead as part of the buffer.
   if (limits.granted_receive_buffer_bytes < 2 * limits.wanted_receive_buffer_bytes) {
     findings.push_back(
         {Severity::slow,

@@ -69,7 +69,8 @@ struct HostFacts {
   std::string input_policy_source;
   /// Capabilities of the device `ip` on the interface `chosen`, or on loopback if there is none.
   device::Capabilities capabilities;
-  /// Capabilities of the device `ip` on the same interface if UC multicast is selected.
+  /// Capabilities of the device `ip` with UC multicast, on the interface `chosen`, or on loopback
+  /// if there is none.
   device::Capabilities uc_capabilities;
   std::string capabilities_error;
   lab::LabSupport lab;

@@ -43,7 +43,7 @@ std::vector<std::string> capability_names(const device::Capabilities& capabiliti
   return names;
 }
 
-/// The text of an interface's address, without the port 0.
+/// An interface's address as text. The port, which is 0 and has no meaning, is left out.
 std::string address_of(const device::ip::Interface& interface) {
   std::string text = interface.address.to_string();
   text.resize(text.rfind(':'));

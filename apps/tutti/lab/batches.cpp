@@ -13,7 +13,7 @@ namespace {
 constexpr int kQueueBytes = 1'000'000;
 
 /// The commands that set the routes of a host. A route also selects TCP's congestion control,
-/// because a network namespace may not use every algorithm as its default.
+/// because the kernel allows only some algorithms as the default of a network namespace.
 std::string routes_batch(const LabOptions& options, int number) {
   std::string batch = "route add 224.0.0.0/4 dev eth0\n";
   if (options.congestion_control.empty()) return batch;

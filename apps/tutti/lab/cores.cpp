@@ -17,7 +17,7 @@ std::vector<int> own_cores() {
   return cores;
 }
 
-/// The set of the cores at the indices first to last - 1 of a list of cores.
+/// The CPU set of the entries first to last - 1 of a list of core numbers.
 cpu_set_t set_of(const std::vector<int>& cores, std::size_t first, std::size_t last) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -25,9 +25,9 @@ cpu_set_t set_of(const std::vector<int>& cores, std::size_t first, std::size_t l
   return set;
 }
 
-/// Assigns one core to each host and, with CoreShares::traffic, first one core to each aggregator.
-/// Every host or aggregator gets the core with the least weight so far, so that all cores have
-/// about the same weight.
+/// Assigns one core to each host; with CoreShares::traffic it first assigns one core to each
+/// aggregator. Every host or aggregator gets the core with the least weight so far, so that all
+/// cores have about the same weight.
 std::vector<cpu_set_t> shares_of_few(const std::vector<int>& cores, int hosts, int aggregators,
                                      CoreShares division) {
   std::vector<int> load(cores.size());

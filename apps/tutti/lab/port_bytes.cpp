@@ -57,7 +57,8 @@ Result<std::vector<PortBytes>> read_port_bytes(const launch::NetNamespace& at_sw
     const int host = host_of_port(device, "ifname");
     if (host < 0 || host >= hosts) continue;
     PortBytes& port = ports[static_cast<std::size_t>(host)];
-    // The counters are those of the switch's port, which receives the bytes that the host sends.
+    // The counters are read at the switch's port. The port receives the bytes that the host sends,
+    // so receive and send counters change places.
     port.tx_bytes = number_at(device, "/stats64/rx/bytes");
     port.tx_packets = number_at(device, "/stats64/rx/packets");
     port.rx_bytes = number_at(device, "/stats64/tx/bytes");

@@ -12,9 +12,8 @@ namespace {
 
 constexpr std::uint32_t kMillion = 1'000'000;
 
-// Marks of datagrams inside the switch. A datagram loses its mark when it enters a host's
-// namespace.
-/// Mark of a datagram that was already duplicated or delayed; the ports' rules let it pass.
+/// Firewall mark of a datagram that was already duplicated or delayed, so that the ports' rules let
+/// it pass. A datagram loses this and any other mark when it enters a host's namespace.
 constexpr int kTreated = 0x77;
 /// Firewall mark of a datagram that goes through the detour, the interface pair that delays
 /// datagrams. A datagram with this mark is delivered at the end of the detour.
@@ -172,14 +171,14 @@ std::string rules_for(const Impairments& impairments, int hosts) {
 DetourShape detour_shape(const LabOptions& options) {
   const std::uint32_t frame_bytes = static_cast<std::uint32_t>(options.mtu) + 14;
   // Frames per second assumed for a link without a rate limit. The detour, which delays datagrams
-  // for reordering, loses none of them up to four times this rate.
+  // for reordering, loses no datagram as long as the link carries at most four times this rate.
   constexpr double kUnshapedFramesPerSecond = 25'000;
   double frames = kUnshapedFramesPerSecond;
   if (options.rate_bits_per_second > 0) {
     frames = static_cast<double>(options.rate_bits_per_second) / (8.0 * frame_bytes);
   }
-  // On the detour every delayed datagram takes the time of two frames, because a copy, the filler,
-  // precedes it. The detour has four times the rate that the delayed datagrams need.
+  // A delayed datagram takes the time of two frames on the detour, because a copy of it, the
+  // filler, precedes it. The detour has four times the rate that these frames need.
   const double share = options.impairments.reorder_percent / 100;
   const double slots = std::max(500.0, 8 * frames * share);
   return {static_cast<std::uint64_t>(slots * 8.0 * frame_bytes), frame_bytes};

@@ -21,8 +21,8 @@ using std::chrono::milliseconds;
 constexpr milliseconds kKillGrace{3000};
 constexpr int kTimedOutStatus = 124;
 
-/// Passes each line that a rank writes to the caller's function, or to the standard streams of this
-/// process.
+/// Forwards the lines that ranks write: to RunOptions::on_line or, if that is unset, to the
+/// standard streams of this process.
 class Output : public launch::JobObserver {
  public:
   explicit Output(const RunOptions& options) : options_(options) {}

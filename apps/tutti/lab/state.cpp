@@ -65,7 +65,7 @@ LabState from_json(const Json& json) {
   options.name = json.at("name").get<std::string>();
   options.persistent = json.at("persistent").get<bool>();
   options.hosts = json.at("hosts").get<int>();
-  // Files that earlier versions wrote lack these fields.
+  // A record written by an earlier version of `tutti` lacks `aggregators` and `cores`.
   options.aggregators = json.value("aggregators", 0);
   options.core_shares = core_shares_named(json.value("cores", ""));
   options.mtu = json.at("mtu").get<int>();
@@ -145,8 +145,8 @@ Status prepare_folder() {
 Result<std::string> write_atomic(const LabState& state) {
   const std::string path = fmt::format("{}.{}", path_of(state.options.name), getpid());
   Result<device::Descriptor> file = Status(Code::system, "the record of the lab was not written");
-  // If another process removes its last lab, it also removes the folder. This can happen between
-  // the two calls below, so both are repeated.
+  // Another process that removes its last lab also removes the folder. This can happen after
+  // prepare_folder() and before the file is created, so the loop repeats both steps.
   for (int attempt = 0; attempt < 100 && !file; ++attempt) {
     if (Status status = prepare_folder(); !status) return status;
     file = device::create_private_file(path);

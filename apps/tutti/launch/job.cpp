@@ -174,7 +174,7 @@ void Job::reap() {
     if (!process.running || waitid(P_PID, id, &info, WEXITED | WNOHANG | WNOWAIT) != 0) continue;
     if (info.si_pid == 0) continue;
     // Processes that the rank left behind would keep the output pipe open, so the rank's process
-    // group is killed. No other group can get this number before wait_for() reaps the rank.
+    // group is killed. No other process group can get the same id before wait_for() reaps the rank.
     kill(-process.pid, SIGKILL);
     const Result<int> status = wait_for(process.pid);
     process.exit_status = status ? *status : 125;

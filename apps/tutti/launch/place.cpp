@@ -97,8 +97,8 @@ std::uint64_t process_start(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string line;
   if (!std::getline(file, line)) return 0;
-  // The program name in field 2 may contain blanks and brackets, so fields are counted from the
-  // last bracket.
+  // In /proc/PID/stat, field 2 is the program name, which may contain blanks and brackets. Fields
+  // are therefore counted from the last bracket.
   const auto bracket = line.rfind(')');
   if (bracket == std::string::npos) return 0;
   std::istringstream rest(line.substr(bracket + 1));
@@ -106,7 +106,7 @@ std::uint64_t process_start(pid_t pid) {
   constexpr int kStartField = 22;
   for (int number = 3; number < kStartField; ++number) {
     rest >> field;
-    // The states Z and X mean that the process has ended.
+    // The states Z (zombie) and X (dead) mean that the process has ended.
     if (number == 3 && (field == "Z" || field == "X")) return 0;
   }
   std::uint64_t start = 0;

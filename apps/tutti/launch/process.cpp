@@ -91,7 +91,8 @@ Step become_program(const PreparedChild& child) {
   }
   if (request.own_sysfs) show_own_network_in_sysfs();
   if (request.die_with_launcher) {
-    // prctl() must follow enter(), because entering a user namespace clears the setting.
+    // prctl(PR_SET_PDEATHSIG) must follow enter(), because entering a user namespace clears the
+    // signal that prctl() sets.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != child.launcher) return Step::parent_gone;
   }

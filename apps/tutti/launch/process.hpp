@@ -25,9 +25,9 @@ struct SpawnRequest {
   int input = -1;         ///< descriptors of the program's standard streams; -1: /dev/null
   int output = -1;
   int error = -1;
-  /// Signal mask of the program, which then also ignores the signals that the caller ignores. If
-  /// unset, the program blocks no signals, and signals that end a program have their default
-  /// action.
+  /// Signal mask of the program; if it is set, the program also ignores the signals that the caller
+  /// ignores. If it is unset, the program blocks no signals, and signals that end a program have
+  /// their default action.
   std::optional<sigset_t> signal_mask;
   bool own_group = false;  ///< whether the program leads a new process group
   /// Whether the program is killed when the thread that started it ends.

@@ -10,8 +10,8 @@
 
 namespace tutti::app {
 
-/// The candidates as entries of an algorithm table. They set no number of segments, which follows
-/// from the size.
+/// The candidates as entries of an algorithm table. An entry leaves the number of segments open,
+/// because this number follows from the size.
 std::vector<collectives::Choice> candidates(Operation operation, std::uint32_t ranks);
 
 }  // namespace tutti::app

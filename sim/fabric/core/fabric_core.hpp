@@ -54,7 +54,7 @@ class FabricCore {
   };
   struct SumName {
     std::uint64_t cookie = 0;
-    std::uint64_t place = 0;  ///< one number for the pair of switch and destination host
+    std::uint64_t place = 0;  ///< the switch and the destination host, packed into one number
 
     friend bool operator==(const SumName&, const SumName&) = default;
   };

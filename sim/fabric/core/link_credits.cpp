@@ -8,7 +8,7 @@ LinkCredits::LinkCredits(EventQueue& queue, const Topology& topology, const Link
                          const FabricSettings& settings)
     : queue_(queue), timing_(timing), credit_bytes_(settings.credit_bytes) {
   if (settings.flow_control == FlowControl::lossless) credits_.resize(topology.links());
-  waiters_.take();  // reserves index 0, which means "none", here and in holds_
+  waiters_.take();  // in waiters_ and holds_, index 0 means "none" and is never given out
   holds_.take();
 }
 

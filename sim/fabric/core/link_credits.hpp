@@ -52,8 +52,8 @@ class LinkCredits {
   bool waits(LinkId link) const {
     return !credits_.empty() && credits_[index(link)].first_waiter != 0;
   }
-  /// Adds the credits whose return by `when` is already known. Returns whether a packet of `bytes`
-  /// then has room.
+  /// Gives the link the credits that return by `when`, as far as known. Returns whether a packet of
+  /// `bytes` then has room at the far end of the link.
   bool reclaim(LinkId link, Picoseconds when, std::uint64_t bytes);
   void take(LinkId link, std::uint64_t bytes) { credits_[index(link)].taken_bytes += bytes; }
   /// Returns credits to `link`, and wakes the link's port if packets wait there.
@@ -108,8 +108,8 @@ class LinkCredits {
   const LinkTiming& timing_;
   const std::uint64_t credit_bytes_;
   std::vector<Credit> credits_;  ///< credits of each link; empty in lossy mode
-  Slab<CreditWaiter> waiters_;   ///< waiting copies; index 0 is not used
-  Slab<Hold> holds_;             ///< occupied buffer space; index 0 is not used
+  Slab<CreditWaiter> waiters_;   ///< copies that wait for credits; index 0 is not used
+  Slab<Hold> holds_;  ///< buffer space of packets with waiting copies; index 0 is not used
 };
 
 }  // namespace tutti::sim

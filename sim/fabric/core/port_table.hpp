@@ -15,7 +15,8 @@ namespace tutti::sim {
 /// The port of a directed link: the instant until which it is busy, and its counters.
 struct alignas(64) FabricPort {
   Picoseconds busy_until{};
-  Picoseconds train_until{-1};  ///< instant at which the last packet of the latest train is ready
+  /// Instant from which the last packet of the latest train may start.
+  Picoseconds train_until{-1};
   TrafficCount tx;
   TrafficCount rx;
 };

@@ -19,8 +19,8 @@ InNetworkKind kind_of(CollectiveKind kind) {
   return kind == CollectiveKind::reduce ? InNetworkKind::reduce : InNetworkKind::allreduce;
 }
 
-/// The sum of 64-bit words that a collective computes. Sums of integers do not depend on the order,
-/// so a Reduce-Scatter uses the ring order, as in jobs.
+/// Describes a reduction to the engine as a sum of 64-bit words. A Reduce-Scatter uses the ring
+/// order, as in jobs; sums of integers do not depend on the order.
 engine::InNetworkCall call_of(const CollectiveSpec& what, std::uint32_t ranks) {
   engine::InNetworkCall call{.kind = kind_of(what.kind),
                              .type = reduction::ElementType::uint64,
@@ -35,7 +35,7 @@ engine::InNetworkCall call_of(const CollectiveSpec& what, std::uint32_t ranks) {
 }  // namespace
 
 engine::WindowConfig aggregator_window(std::uint32_t slots) {
-  constexpr std::uint32_t kSegmentBytes = 4096;  // the shortest that engine::check() accepts
+  constexpr std::uint32_t kSegmentBytes = 4096;  // shortest segment that engine::check() accepts
   return {.segment_bytes = kSegmentBytes,
           .slots = slots,
           .pulses = std::min(slots, engine::WindowConfig().pulses),

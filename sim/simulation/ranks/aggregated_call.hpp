@@ -1,5 +1,5 @@
-// Reductions by an aggregator, as the ranks of a simulated communicator call them. The aggregator is
-// the last rank of the communicator and calls nothing.
+// Reductions by an aggregator, as the ranks of a simulated communicator call them. The aggregator
+// is the last rank of the communicator and calls nothing.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,8 @@
 
 namespace tutti::simulation {
 
-/// The window of an aggregator with `slots` slots for each rank and the shortest segments.
+/// The configuration of an aggregator window with `slots` window slots for each rank and with
+/// segments of the shortest permitted length.
 engine::WindowConfig aggregator_window(std::uint32_t slots);
 
 /// Whether a rank is the aggregator of its communicator.
@@ -31,9 +32,9 @@ inline std::uint32_t calling_ranks(const CommunicatorSpec& spec) {
 /// (invalid_argument): names what does not fit.
 Status check_aggregated(const CommunicatorSpec& spec);
 
-/// Makes the engine's operations for one call at one rank, as a communicator would: the
-/// contribution, and for an Allreduce a Broadcast of each group of results. A call without elements
-/// has no operations.
+/// Makes the engine's operations for one reduction at one rank, as tutti::Communicator does in a
+/// job: a contribute operation, and for an Allreduce also a Broadcast of each group of results. A
+/// reduction without elements has no operations.
 std::vector<std::unique_ptr<engine::Operation>> aggregated_operations(
     const CollectiveSpec& what, const CommunicatorSpec& spec, std::span<const std::byte> own,
     std::span<std::byte> result);

@@ -26,7 +26,7 @@ bool is_gather(CollectiveKind kind) {
 
 /// The index of the first byte that differs from `value`; if there is none, the number of bytes.
 std::size_t first_other(std::span<const std::byte> bytes, std::byte value) {
-  // All bytes equal the first byte if each byte equals the next one.
+  // If each byte equals the next one, all bytes equal the first byte; memcmp() checks this at once.
   if (!bytes.empty() && bytes[0] == value &&
       std::memcmp(bytes.data(), bytes.data() + 1, bytes.size() - 1) == 0) {
     return bytes.size();
@@ -35,7 +35,8 @@ std::size_t first_other(std::span<const std::byte> bytes, std::byte value) {
   return static_cast<std::size_t>(at - bytes.begin());
 }
 
-/// The collective and algorithm that carry out a kind for which differs_by_rank() is true.
+/// The collective and the algorithm that carry out a CollectiveKind for which differs_by_rank() is
+/// true.
 std::pair<Collective, const char*> planned(CollectiveKind kind) {
   switch (kind) {
     case CollectiveKind::gather:
@@ -107,7 +108,7 @@ Bytes wanted_bytes(const CollectiveSpec& spec, std::uint32_t ranks, Rank rank, c
   return spec.kind == CollectiveKind::reduce && !at_root ? Bytes() : sums;
 }
 
-/// The key of the schedule that runs a point-to-point collective.
+/// The key under which the template cache has the schedule of a point-to-point collective.
 schedule::TemplateKey template_of(const CollectiveSpec& spec, std::uint32_t ranks, Rank rank) {
   schedule::TemplateKey key{.collective = Collective::barrier,
                             .algorithm = "dissemination",

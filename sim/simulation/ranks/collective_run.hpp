@@ -31,7 +31,7 @@ Bytes expected_result(const CollectiveSpec& spec, std::uint32_t ranks, std::uint
 /// differs_by_rank() is true for the collective.
 std::uint64_t result_bytes(const CollectiveSpec& spec, std::uint32_t ranks);
 
-/// Makes the engine's operation for a collective at one rank, as a communicator would.
+/// Makes the engine's operation for a collective at one rank, as tutti::Communicator does in a job.
 std::unique_ptr<engine::Operation> make_operation(const CollectiveSpec& spec, std::uint32_t ranks,
                                                   Rank rank, std::span<const std::byte> own,
                                                   std::span<std::byte> result);
@@ -50,10 +50,10 @@ class CollectiveRun {
   std::vector<std::unique_ptr<engine::Operation>> by_aggregator(const CommunicatorSpec& spec) {
     return aggregated_operations(*spec_, spec, own(), result());
   }
-  /// The receive and the send of this rank, if the kind is `messages`. `tag` differs between the
-  /// runs of a rank.
+  /// The receive and the send of this rank, if the kind is `messages`. The runs of a rank must pass
+  /// different tags.
   std::array<std::unique_ptr<engine::TaggedCall>, 2> messages(std::uint64_t tag);
-  /// The bytes that this rank sends.
+  /// The buffer from which this rank sends, guard bytes included.
   std::span<const std::byte> sent() const {
     return own_.empty() ? std::span<const std::byte>(result_) : std::span<const std::byte>(own_);
   }

@@ -12,8 +12,8 @@ using hierarchy::HostLayout;
 
 namespace {
 
-/// The collective of a stage as one of the simulation. check() refuses calls with stages of other
-/// kinds.
+/// Describes the call of a hierarchical stage as a collective of the simulation. A stage is a
+/// Barrier, Allgather, Gather or Broadcast, because check() refuses calls with other stages.
 CollectiveSpec spec_of(const CollectiveCall& call) {
   CollectiveSpec spec{.kind = CollectiveKind::barrier, .bytes = call.send.size()};
   if (call.collective == Collective::allgather) spec.kind = CollectiveKind::allgather;
@@ -41,7 +41,8 @@ CommunicatorSpec side_with(const CommunicatorSpec& spec, std::vector<Rank> membe
 }  // namespace
 
 bool may_go_by_hosts(const CollectiveSpec& what) {
-  // The gather within a host takes the block from the caller's send buffer only.
+  // An Allgather in place cannot use the hierarchy: the Gather within a host reads a rank's block
+  // from the send buffer, never from the receive buffer.
   const bool gathers = what.kind == CollectiveKind::allgather && !what.in_place;
   return gathers || what.kind == CollectiveKind::broadcast || what.kind == CollectiveKind::barrier;
 }
@@ -62,7 +63,8 @@ void HierarchyRank::start(const CollectiveCall& call, Ended ended) {
   if (jobs_.size() == 1) advance();
 }
 
-/// Begins every stage of the first call that may begin now, and ends the call after its last stage.
+/// Begins those stages of the oldest call that may begin now. When a call's last stage has ended,
+/// ends the call and goes on with the next one.
 void HierarchyRank::advance() {
   while (!jobs_.empty()) {
     Job& job = jobs_.front();
@@ -96,7 +98,8 @@ void HierarchyRank::on_stage_end(std::size_t stage, const Status& status) {
   advance();
 }
 
-/// Aborts both side communicators with the rank at fault, so that all ranks learn of it.
+/// Aborts this rank's side communicators, within its host and across hosts, and names the rank at
+/// fault, so that all ranks learn which rank failed.
 void HierarchyRank::give_up(const HierarchyStage& failed, const std::string& reason) {
   const engine::FailureCoordinator& failures = side_of(failed).failures();
   const Rank culprit =

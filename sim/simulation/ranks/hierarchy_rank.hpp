@@ -17,33 +17,36 @@
 
 namespace tutti::simulation {
 
-/// The groups of ranks of a communicator with a hierarchy, as hosts.
+/// The host layout of a communicator with a hierarchy: each group of `ranks_per_host` ranks counts
+/// as one host.
 inline hierarchy::HostLayout layout_of(const CommunicatorSpec& spec) {
   const auto ranks = static_cast<std::uint32_t>(spec.hosts.size());
   return {.hosts = ranks / spec.ranks_per_host, .ranks_per_host = spec.ranks_per_host};
 }
-/// Whether a communicator with a hierarchy runs a collective by it.
+/// Whether a communicator that has a hierarchy carries out this collective hierarchically.
 bool may_go_by_hosts(const CollectiveSpec& what);
-/// Whether a communicator runs a collective by its hierarchy.
+/// Whether this communicator has a hierarchy and carries out this collective hierarchically.
 inline bool goes_by_hosts(const CommunicatorSpec& spec, const CollectiveSpec& what) {
   return spec.ranks_per_host > 0 && may_go_by_hosts(what);
 }
 
-/// The side communicators of a communicator, without collectives of their own: first one for each
-/// host, then the one of the leaders. The fault rules of the communicator hold in each of them.
+/// The side communicators of a communicator with a hierarchy: one for each host, followed by one of
+/// the leaders of all hosts. They have no collectives of their own, and the fault rules of the
+/// communicator apply to each of them.
 std::vector<CommunicatorSpec> side_communicators(const CommunicatorSpec& spec);
 
 class HierarchyRank {
  public:
   using Ended = std::function<void(const Status&)>;
 
-  /// `host` and `across` are the contexts of rank `me` in its side communicators and must outlive
-  /// this object; `across` is null at a rank that leads no group.
+  /// `host` and `across` are the communicator contexts of rank `me` in its two side communicators
+  /// and must outlive this object; `across` is null unless the rank is a leader.
   HierarchyRank(const hierarchy::HostLayout& layout, Rank me, engine::CommunicatorContext& host,
                 engine::CommunicatorContext* across)
       : layout_(layout), me_(me), host_(host), across_(across) {}
 
-  /// Starts a call, or queues it behind the calls under way. `ended` is called once, at its end.
+  /// Starts a call, or queues it behind the calls under way. `ended` is called once, when the call
+  /// has ended.
   void start(const CollectiveCall& call, Ended ended);
 
  private:
@@ -64,7 +67,7 @@ class HierarchyRank {
   Rank me_;
   engine::CommunicatorContext& host_;
   engine::CommunicatorContext* across_;
-  std::deque<Job> jobs_;  ///< calls under way; the first one runs
+  std::deque<Job> jobs_;  ///< calls in order of start; only the first one runs
 };
 
 }  // namespace tutti::simulation

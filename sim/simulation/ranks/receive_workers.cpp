@@ -9,7 +9,8 @@ namespace tutti::simulation {
 
 namespace {
 
-// Longest random extra time of a poll. The jitter of the host model replaces it if that is longer.
+// Upper bound of the random extra time of a worker's poll, unless the jitter of the host model is
+// longer.
 constexpr Nanoseconds kMinJitter{2'000};
 
 }  // namespace
@@ -42,7 +43,8 @@ void ReceiveWorkers::schedule(std::uint32_t worker, Instant when) {
 void ReceiveWorkers::work(std::uint32_t worker, Instant paused_until) {
   Thread& one = workers_[worker];
   const Instant now = sim::to_instant(queue_.now());
-  // Only the earliest wake-up that was requested is valid.
+  // An earlier wake-up replaces a later one, whose event stays in the queue and must have no
+  // effect.
   if (one.wake_at != now) return;
   one.wake_at = kNever;
   if (now < paused_until) return schedule(worker, paused_until);

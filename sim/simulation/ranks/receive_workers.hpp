@@ -15,18 +15,20 @@ namespace tutti::simulation {
 
 class ReceiveWorkers {
  public:
-  /// The events of `kind` in `queue` are the wake-ups of the workers. The referenced objects must
-  /// outlive this one.
+  /// Each wake-up of a worker is an event of `kind` in `queue`. `queue` and `model` must outlive
+  /// this object.
   ReceiveWorkers(sim::EventQueue& queue, sim::EventKind kind, const HostModel& model,
                  std::uint64_t seed)
       : queue_(queue), kind_(kind), model_(model), seed_(seed) {}
 
-  /// Adds the workers of one rank. They call `wake_owner` when they have news for its owner.
+  /// Adds the receive workers of one rank. They call `wake_owner` when they have received something
+  /// that the owner, the thread of the rank's engine, must process.
   void add(std::uint32_t host, engine::ReceiveTeam& team, std::function<void()> wake_owner);
   std::uint32_t host_of(std::uint32_t worker) const { return workers_[worker].host; }
   /// Wakes all workers of a host at `when`.
   void wake(std::uint32_t host, Instant when);
-  /// Handles the wake-up of a worker, whose host is paused until `paused_until`.
+  /// Handles the wake-up of a worker. If its host is paused, the worker wakes again at
+  /// `paused_until`.
   void work(std::uint32_t worker, Instant paused_until);
 
  private:

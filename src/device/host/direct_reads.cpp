@@ -29,14 +29,15 @@ void DirectReads::poll(Instant now, rc::CompletionSink& sink) {
     if (copied && read.done < request.local.size()) return;
     const Status posted = copied ? Status() : channels_.post(now, request);
     const bool queue_full = posted.code() == Code::resource_exhausted;
-    if (queue_full) reads_.push_back(read);  // a later poll tries again, after the other READs
+    if (queue_full) reads_.push_back(read);  // a later poll tries this READ after the others
     if (!queue_full && (copied || !posted)) end(request, posted.code(), sink);
     reads_.pop_front();
     if (queue_full) return;
   }
 }
 
-/// Copies at most `limit` bytes of a READ; false if they possibly do not come from the region.
+/// Copies at most `limit` bytes of a READ; false if the bytes possibly come from other memory than
+/// the region.
 bool DirectReads::copy(Read& read, std::size_t limit) {
   const WorkRequest& request = read.request;
   const Segment& peer = segments_[index(request.peer)];
@@ -45,7 +46,8 @@ bool DirectReads::copy(Read& read, std::size_t limit) {
   const auto address =
       peer.regions().find(request.remote_key, request.remote_offset + read.done, part.size());
   if (!address || !peer.read_owner(*address, part)) return false;
-  // The owner may have deregistered the region, and used its memory again, during the copy.
+  // The owner may have deregistered the region during the copy and reused its memory, so the region
+  // is looked up again after the copy.
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (!peer.regions().holds(request.remote_key)) return false;
   read.done += part.size();

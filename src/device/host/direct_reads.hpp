@@ -24,10 +24,10 @@ class DirectReads {
   /// Queues a READ; false if the READ must go through the connection, because the system forbids
   /// direct access, the peer has not published the region, or an earlier WRITE is not complete.
   bool take(const WorkRequest& request);
-  /// Copies at most kBytesAtOnce bytes. A READ that fails is posted to the connection, which
-  /// refuses it or completes it.
+  /// Copies at most kBytesAtOnce bytes. A READ whose copy fails is posted to the connection, which
+  /// completes or refuses it.
   void poll(Instant now, rc::CompletionSink& sink);
-  /// Releases the posters' memory (Endpoint::abandon).
+  /// Drops all queued READs, so that their callers get their buffers back (Endpoint::abandon).
   void abandon() { reads_.clear(); }
   bool empty() const { return reads_.empty(); }
   std::uint64_t bytes_read() const { return bytes_read_; }

@@ -42,7 +42,8 @@ class HostEndpoint final : public Endpoint, private rc::FrameSocket {
   Instant next_deadline() const override;
   int wait_descriptor() const override { return own().bell_descriptor(); }
   bool prepare_wait() override;
-  // Nothing to do: a reader that makes room in a ring wakes this rank in any case.
+  // Nothing to do: a reader that makes room in a chunk ring wakes this rank, and while a frame ring
+  // is full, the ACKs of the peer wake this rank.
   void notify_when_sendable(bool) override {}
   EndpointCounters counters() const override;
 

@@ -43,8 +43,8 @@ std::span<std::byte> map(int file, std::size_t bytes) {
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
 /// Opens in this process the file of type `type` (S_IFMT) that another process of the same user has
-/// open as `descriptor`. A peer gave both numbers, so the file is examined before it is opened,
-/// because opening a device or terminal can have side effects.
+/// open as `descriptor`. A peer chose `process` and `descriptor`, so the file is examined before it
+/// is opened, because opening a device or terminal can have side effects.
 Result<Descriptor> open_of(std::int32_t process, std::int32_t descriptor, mode_t type, int flags,
                            struct stat& info) {
   const std::string path = fmt::format("/proc/{}/fd/{}", process, descriptor);
@@ -89,7 +89,8 @@ std::size_t SegmentShape::regions_offset() const { return slots_offset() + SlotS
 std::size_t SegmentShape::bytes() const { return regions_offset() + SharedRegions::bytes(); }
 
 std::vector<std::byte> SegmentAddress::encode() const {
-  // The padding is not copied, because memory that was never written must not leave the process.
+  // The padding at the end of the structure is not copied, because memory that was never written
+  // must not leave the process.
   std::vector<std::byte> bytes(sizeof *this);
   std::memcpy(bytes.data(), this, offsetof(SegmentAddress, bell) + sizeof bell);
   return bytes;

@@ -89,8 +89,9 @@ class Segment {
   /// refuses, or if another process has the owner's number now; `to` may then be changed.
   bool read_owner(std::uint64_t address, std::span<std::byte> to) const;
 
-  /// Wakes the owner if the owner is asleep and this kind of event may wake it; returns true if the
-  /// owner was woken. Must be called after the event's data is published.
+  /// Wakes the owner if it is asleep and waits for this kind of event, and returns true if the
+  /// owner was woken; must be called after the data of the event is published.
+  /// `acknowledgement_only`: the event is a frame that is only an ACK.
   bool wake(bool acknowledgement_only) const;
   /// Wakes the owner if it waits for slot exchange entries; returns true if the owner was woken.
   bool wake_inline() const;

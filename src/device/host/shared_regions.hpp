@@ -15,7 +15,7 @@ namespace tutti::device::host {
 /// One published region. Its key is stored last and cleared first; 0 marks a free entry.
 struct SharedRegion {
   std::atomic<std::uint64_t> key;
-  std::atomic<std::uint64_t> address;  ///< in the address space of the owner
+  std::atomic<std::uint64_t> address;  ///< address of the region in the owner's address space
   std::atomic<std::uint64_t> bytes;
 };
 
@@ -40,8 +40,9 @@ class SharedRegions {
     region.bytes.store(memory.size(), std::memory_order_relaxed);
     region.key.store(key.key, std::memory_order_release);
   }
-  // If a peer has read bytes that were written after the fence, its next look at the entry shows
-  // that the entry is free.
+  // The fence in `withdraw` pairs with the fence that a peer executes after it has copied bytes of
+  // the region. If the bytes are newer than the withdrawal, the peer then finds the entry free and
+  // discards them.
   void withdraw(MemoryKey key) const {
     if (!holds(key)) return;
     entry(key).key.store(0, std::memory_order_relaxed);

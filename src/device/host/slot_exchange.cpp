@@ -55,7 +55,8 @@ std::optional<SlotEntry> HostSlotExchange::entry_of(Rank rank) {
 
 void HostSlotExchange::leave() {
   shares_[index(me())].acked().store(number(), std::memory_order_release);
-  // A rank that takes part in this exchange has acknowledged the previous one.
+  // After a complete all-to-all exchange, every rank has acknowledged the previous one, because a
+  // rank publishes its entry only after that acknowledgement.
   if (header().flow == Flow::all_to_all) acked_by_all_ = std::max(acked_by_all_, number() - 1);
 }
 

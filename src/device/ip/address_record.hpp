@@ -13,7 +13,7 @@
 namespace tutti::device::ip {
 
 inline constexpr std::uint32_t kMaxUdpPayload = 65507;
-/// Granularity of chunk sizes in bytes: one vector register.
+/// Chunk sizes are multiples of this number of bytes, the size of a vector register.
 inline constexpr std::uint32_t kChunkGranule = 32;
 
 struct AddressRecord {

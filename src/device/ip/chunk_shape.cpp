@@ -25,8 +25,9 @@ constexpr std::array<std::uint32_t, 18> kCommonMtuBytes{9000, 8000, 4470, 4352, 
                                                         2000, 1500, 1492, 1480, 1472, 1450,
                                                         1420, 1400, 1380, 1280, 1000, 600};
 
-// Number of UC messages that must fit into the receive window, because credits need several
-// messages in flight. Fewer fit only if one fragment is longer than a message's share.
+// Number of UC messages for which the receive window must have room, because credits need several
+// messages in flight. If one fragment is longer than this share of the window, a message has one
+// fragment, and fewer messages fit.
 constexpr std::uint64_t kMinMessages = 8;
 
 constexpr std::uint32_t whole_granules(std::size_t bytes) {

@@ -16,7 +16,7 @@
 
 namespace tutti::device::ip {
 
-/// Used by one thread at a time.
+/// A gate is used by one thread at a time.
 class EgressGate {
  public:
   /// `egress` may be null: the socket then claims nothing and is not limited.
@@ -56,9 +56,9 @@ class ConnectionGate final : public EgressGate, public rc::FrameGate {
       : EgressGate(std::move(egress), false) {}
 
   std::optional<rc::Allowance> allowance(const rc::Backlog& backlog, Instant now) override;
-  /// Claims egress priority for the frames that the last poll could not send. Frames that only the
-  /// full window stops need a claim only while the interface has unsent bytes of this socket:
-  /// otherwise they wait for the peer, and other senders need not hold back.
+  /// Claims egress priority for the frames that the last poll could not send. Frames that wait only
+  /// because the send window is full need a claim only while the interface has unsent bytes of this
+  /// socket; otherwise they wait for ACKs of the peer, and other senders need not hold back.
   void claim_for(const rc::ChannelSet& channels) {
     const auto waiting = channels.waiting();
     const bool claims = waiting && priorities().any_below(*waiting) &&
@@ -68,7 +68,8 @@ class ConnectionGate final : public EgressGate, public rc::FrameGate {
   PrioritiesInUse& priorities() { return egress().priorities(); }
 
  private:
-  Instant last_trickle_{};  ///< time of the last frames that kTrickle allowed
+  /// Instant at which held-back connections were last allowed one frame each.
+  Instant last_trickle_{};
 };
 
 }  // namespace tutti::device::ip

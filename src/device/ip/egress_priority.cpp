@@ -20,8 +20,8 @@ constexpr std::uint64_t kShortQueueBytes = 128 * 1024;
 
 std::shared_ptr<EgressPriority> EgressPriority::of(unsigned interface_index) {
   static std::mutex mutex;
-  // The key contains the fork generation, because a forked child must not see the claims of the
-  // communicators that it inherited.
+  // The keys of `known` contain the fork generation, because a forked child must not see the claims
+  // of the communicators that it inherited.
   static std::map<std::pair<std::uint32_t, unsigned>, std::weak_ptr<EgressPriority>> known;
   const std::lock_guard lock(mutex);
   std::weak_ptr<EgressPriority>& place = known[{HomeProcess().generation(), interface_index}];
@@ -35,7 +35,7 @@ std::shared_ptr<EgressPriority> EgressPriority::of(unsigned interface_index) {
 
 std::optional<std::uint64_t> EgressPriority::allowance(Urgency urgency, int socket) const {
   if (claimed_above(urgency)) return 0;
-  // A multicast socket needs no limit here, because its send buffer is short already.
+  // The bytes of a multicast socket need no limit, because its send buffer is short already.
   if (urgency.multicast || !priorities_.any_above(urgency.priority)) return std::nullopt;
   return kShortQueueBytes - std::min(kShortQueueBytes, unsent_bytes(socket));
 }

@@ -49,8 +49,8 @@ std::uint32_t reliable_window_bytes(std::uint64_t receive_buffer_bytes, std::uin
       std::clamp(receive_buffer_bytes / 2 / std::max(ranks, 1u), kMinBytes, kMaxBytes));
 }
 
-/// Opens the socket of the reliable connections and binds it to a free port of the interface, whose
-/// address then has this port.
+/// Opens the socket of the reliable connections, binds it to a free port of the interface, and
+/// stores the port in `interface.address`.
 Result<Descriptor> open_unicast(const IpOptions& ip, Interface& interface, ConnectionGate& gate) {
   auto socket = open_udp(ip.family);
   if (!socket) return socket.status();
@@ -420,7 +420,7 @@ bool IpEndpoint::send(Instant now, Rank rank, rc::RcChannel& rc) {
 
 bool IpEndpoint::flush(Rank rank, rc::RcChannel& rc) {
   auto sent = sender_.flush(unicast_.get(), &peers_[index(rank)]);
-  // An error is ignored here: the channel treats an unreachable network as loss, and gives up after
+  // A send error is ignored: the channel treats an unreachable network as loss, and gives up after
   // the peer timeout.
   const std::size_t accepted = sent ? *sent : in_batch_.size();
   for (std::size_t i = in_batch_.size(); i > accepted; --i) rc.take_back(in_batch_[i - 1]);

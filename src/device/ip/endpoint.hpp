@@ -88,14 +88,14 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
   std::uint32_t datagram_payload_ = 0;
   std::uint32_t incarnation_;
   Descriptor unicast_;
-  /// Size of the receive buffer in bytes, as the kernel counts it.
+  /// Size of the receive buffer of unicast_ in bytes, as the kernel counts it.
   std::uint64_t unicast_buffer_bytes_ = 0;
   Descriptor epoll_;
   std::vector<std::unique_ptr<IpMulticastQueuePair>> groups_;
   /// Null if this communicator has no slot exchange, for example because it has too many ranks.
   std::unique_ptr<IpMulticastQueuePair> slot_pair_;
   std::unique_ptr<slots::DatagramSlotExchange>
-      slot_exchange_;  ///< null without slot_pair_ or before `connect`
+      slot_exchange_;  ///< null before `connect`, or if slot_pair_ is null
   /// True while epoll_ includes the socket of slot_pair_.
   bool slots_watched_ = false;
   std::vector<SocketAddress> peers_;  ///< unicast addresses of all ranks

@@ -39,7 +39,7 @@ class Request {
   struct Content {
     nlmsghdr header{};
     Body body{};
-    /// Room for an IPv6 address and an interface index.
+    /// Room for the longest attributes of a request: an IPv6 address and an interface index.
     std::array<std::byte, RTA_SPACE(16) + RTA_SPACE(4)> attributes{};
   };
   static_assert(offsetof(Content, attributes) == kFixedBytes);
@@ -79,7 +79,8 @@ std::span<const std::byte> value_of(std::span<const std::byte> attributes, std::
   return {};
 }
 
-/// The IP address of the next hop to a host: of the gateway in `answer`, or the host's own.
+/// The IP address of the next hop to a host: that of a gateway, which lies in `answer`, or the
+/// host's own.
 std::span<const std::byte> next_hop(const Descriptor& socket, const std::uint32_t& interface_index,
                                     const SocketAddress& peer, Answer& answer) {
   const std::span<const std::byte> host = peer.ip();

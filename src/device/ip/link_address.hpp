@@ -1,5 +1,6 @@
-// Asks the kernel whether it has the link address of a host's next hop. Datagrams to a host without
-// one wait in the kernel, which asks for a link address once a second only.
+// Asks the kernel whether it has the link address of the next hop to a host. Without the link
+// address, datagrams to the host wait in the kernel, which asks the network for the address only
+// once a second.
 #pragma once
 
 #include <cstdint>

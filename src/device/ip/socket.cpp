@@ -129,11 +129,12 @@ std::uint64_t enlarge_receive_buffer(int fd, int bytes) {
 
 Status set_traffic_class(int fd, int family, const TrafficClass& traffic) {
   const bool six = family == AF_INET6;
-  // The lower two bits of the field are for congestion notification (RFC 3168).
+  // The code point fills the upper six bits of the field; the lower two are for congestion
+  // notification (RFC 3168).
   const int field = static_cast<int>(traffic.dscp) << 2;
   Status status = six ? set_option(fd, IPPROTO_IPV6, IPV6_TCLASS, field, "IPV6_TCLASS")
                       : set_option(fd, IPPROTO_IP, IP_TOS, field, "IP_TOS");
-  // IP_TOS makes the kernel derive SO_PRIORITY from the code point, so SO_PRIORITY is set last.
+  // Setting IP_TOS also changes SO_PRIORITY, so SO_PRIORITY is set last.
   if (!status || (traffic.priority == 0 && !six)) return status;
   const int value = static_cast<int>(traffic.priority);
   if (::setsockopt(fd, SOL_SOCKET, SO_PRIORITY, &value, sizeof value) == 0) return {};

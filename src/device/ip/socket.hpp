@@ -35,7 +35,7 @@ class SocketAddress {
   void set_port(std::uint16_t port);
   /// The IP address as bytes in network order, in memory of this object.
   std::span<const std::byte> ip() const;
-  /// True if both have the same IP address; the ports may differ.
+  /// True if this address and `other` have the same IP address; the ports may differ.
   bool same_host(const SocketAddress& other) const;
   /// The address as bytes for the bootstrap: family, port and address, without the scope id, which
   /// is valid on one host only.

@@ -1,5 +1,6 @@
-// Decides which frames of the reliable connections are also multicast because a peer did not answer.
-// The cause is most often the link of this host: when it comes back, unicast waits for link addresses.
+// Decides which frames of the reliable connections are also multicast. After a peer has not
+// answered, unicast is in doubt for a while. Most often the link of this host was down: after it
+// has come up, unicast waits for link addresses, but multicast does not.
 #pragma once
 
 #include <cstdint>
@@ -23,10 +24,11 @@ class UnicastDoubt {
   UnicastDoubt(std::uint32_t interface_index, std::uint32_t ranks)
       : interface_index_(interface_index), answers_(ranks) {}
 
-  /// Puts unicast in doubt.
+  /// Puts unicast in doubt, from `now` on for the time kAddressResolution.
   void begin(Instant now) { until_ = now + kAddressResolution; }
-  /// Returns the frames to a rank, whose address is `peer`, that are also multicast now. All ranks
-  /// receive them, so new frames are among them only if the kernel holds back those to `peer`.
+  /// Returns which frames to the rank `to`, at the address `peer`, are also multicast now. Every
+  /// rank must receive a multicast frame, so new frames are multicast only if the kernel holds back
+  /// datagrams to `peer`.
   Copies copies(Instant now, Rank to, const SocketAddress& peer) {
     if (now >= until_) return Copies::none;
     Answer& answer = answers_[index(to)];
@@ -37,11 +39,12 @@ class UnicastDoubt {
   }
 
  private:
-  /// The kernel asks for a link address once a second.
+  /// Time for which unicast stays in doubt; longer than the second between two requests of the
+  /// kernel for a link address.
   static constexpr Nanoseconds kAddressResolution{1'200'000'000};
   static constexpr Nanoseconds kAnswerValid{5'000'000};
 
-  /// The kernel's answer for one rank.
+  /// The answer of the kernel whether the link address of one rank is missing.
   struct Answer {
     Instant valid_until{INT64_MIN};
     bool missing = false;

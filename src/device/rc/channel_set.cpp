@@ -157,7 +157,8 @@ void ChannelSet::poll_posted(Instant now, FrameSocket& socket, CompletionSink& s
   if (sign_wanted_ && now >= next_sign_) {
     sign_wanted_ = false;
     next_sign_ = now + kSignInterval;
-    // When a link comes back, address resolution can delay unicast by a second, but not multicast.
+    // The sign of life is multicast: when a link comes back, address resolution can delay unicast
+    // by a second, but not multicast.
     socket.send_sign_of_life();
   }
   transmit(now, socket);
@@ -277,7 +278,8 @@ bool ChannelSet::quiet() const {
 
 Connection ChannelSet::connection(Rank peer) const {
   const Peer& one = peers_[index(peer)];
-  // A limited connection that was used and has closed rests.
+  // A connection that has been used and is closed is quiet, because only quiet connections are
+  // closed.
   if (!one.channel) return one.used == Instant{} ? Connection::none : Connection::quiet;
   return one.channel->quiet() ? Connection::quiet : Connection::busy;
 }

@@ -86,8 +86,9 @@ class ChannelSet {
   /// Reports a peer's probe to `sink`; the probe is a sign of life, too.
   void on_probe(Instant now, const Completion& probe, CompletionSink& sink);
 
-  /// The following functions do the same as those of Endpoint. `post` also fails with
-  /// resource_exhausted while all connections for this rank's work are in use.
+  /// The functions from `post` to `next_deadline` do the same as the functions of Endpoint with
+  /// these names. `post` also fails with resource_exhausted while all connections for the work of
+  /// this rank are in use.
   Status post(Instant now, const WorkRequest& request);
   void watch(Instant now, Rank peer, bool on);
   void test_path(Rank peer);
@@ -105,7 +106,8 @@ class ChannelSet {
 
   void on_timers(Instant now, CompletionSink& sink);
   bool alone(const RcChannel& silent) const;
-  /// Questions the next few ranks, to learn whether they still receive this rank's packets.
+  /// Questions the few ranks after this one, to learn whether they still receive this rank's
+  /// packets.
   void question_witnesses(Instant now);
   void question_silent(Instant now);
   void transmit(Instant now, FrameSocket& socket);
@@ -115,11 +117,12 @@ class ChannelSet {
     std::uint32_t incarnation = 0;
     bool watched = false;
     std::unique_ptr<RcChannel> channel;
-    RcPosition position{};  ///< position from which a closed connection continues
-    Instant used{};         ///< time of the last work or frame
+    RcPosition position{};  ///< sequence numbers from which a closed connection continues
+    Instant used{};         ///< instant at which the connection was last used
     /// Time of the peer's last answer on a connection that is closed now.
     Instant answered{INT64_MIN};
-    Instant ping_at = kNever;  ///< time of the ping to a watched peer without a connection
+    /// Instant of the next ping to a watched peer without a connection.
+    Instant ping_at = kNever;
   };
 
   bool limited() const { return limits_.most > 0; }
@@ -144,7 +147,7 @@ class ChannelSet {
   bool sign_wanted_ = false;
   bool send_queue_full_ = false;
   bool prioritised_ = false;  ///< true: work with a priority other than normal was posted
-  bool held_back_ = false;    ///< true: frames were held back at the last poll
+  bool held_back_ = false;    ///< true: the gate held frames back at the last poll
   std::optional<Priority> waiting_;
 };
 

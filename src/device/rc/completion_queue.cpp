@@ -10,8 +10,8 @@ void CompletionQueue::push(const Completion& completion) {
     bytes_.clear();
     taken_ = 0;
   }
-  // The entry is added last. An exception in an earlier statement then leaves no entry without its
-  // bytes.
+  // The payload is copied before the entry is added, so that an exception never leaves an entry
+  // without its payload.
   const std::size_t offset = bytes_.size();
   bytes_.insert(bytes_.end(), completion.payload.begin(), completion.payload.end());
   entries_.push_back({completion, offset, completion.payload.size()});

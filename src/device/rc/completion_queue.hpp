@@ -10,8 +10,8 @@
 
 namespace tutti::device::rc {
 
-/// Receives the completions of channels. The payload of a `receive` is valid only during the call
-/// of `push`, and `push` must not call the channel.
+/// Receives the completions of channels. The payload of a `receive` completion is valid only until
+/// `push` returns, and `push` must not call the channel.
 class CompletionSink {
  public:
   virtual ~CompletionSink() = default;

@@ -22,10 +22,10 @@ class MemoryTable {
 
   explicit MemoryTable(Keys keys = Keys::random) : keys_(keys) {}
 
-  /// Registers memory, which the caller keeps alive. Fails with resource_exhausted if 2^24 regions
-  /// are registered, and with system if the system gives no random bytes.
+  /// Registers memory, which the caller keeps alive. Fails with Code::resource_exhausted if 2^24
+  /// regions are registered, and with Code::system if the operating system gives no random bytes.
   Result<MemoryKey> add(std::span<std::byte> memory);
-  /// Ends the registration of a region, without an allocation; returns false if the key was not
+  /// Ends the registration of a region without allocating memory; returns false if the key was not
   /// valid.
   bool remove(MemoryKey key);
   /// The `length` bytes of the region that begin at `offset`; nothing if the key is not valid or
@@ -50,7 +50,7 @@ class MemoryTable {
   struct Region {
     std::span<std::byte> memory;
     std::uint64_t key = kNoKey;
-    std::uint32_t next_free = kNoSlot;  ///< next slot of the free list
+    std::uint32_t next_free = kNoSlot;  ///< index of the next free region; kNoSlot: none
   };
 
   static std::uint64_t slot_of(std::uint64_t key) {

@@ -17,7 +17,7 @@ class BufferPool {
 
   std::size_t buffer_bytes() const { return buffer_bytes_; }
 
-  /// A buffer of buffer_bytes(), or null if all are in use.
+  /// A free buffer of buffer_bytes() bytes; null if the maximum number of buffers is in use.
   std::byte* take() {
     if (free_.empty() && !grow()) return nullptr;
     std::byte* buffer = free_.back();

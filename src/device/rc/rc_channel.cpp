@@ -74,8 +74,8 @@ void RcChannel::on_frame(Instant now, std::span<const std::byte> bytes, Completi
     return;
   }
   if (frame->kind != RcKind::ack) {
-    // A gap in the received frames counts as loss in both directions, because this side may send
-    // too few frames to see losses itself.
+    // A gap in the received frames marks the path of this side's own frames as lossy, too, because
+    // this side may send too few frames to notice losses there.
     if (receiver_.on_frame(now, *frame, bytes, sink)) send_.note_loss();
   } else if (frame->acknowledge_now) {
     receiver_.ack().answer_at_once();
@@ -89,8 +89,8 @@ void RcChannel::limit_frames(std::uint32_t bytes) {
 }
 
 void RcChannel::abandon() {
-  // On a path that loses long frames, a long message would delay the messages behind it, such as
-  // the notice of a failure. A message as short as this notice is always sent.
+  // On a path that loses long frames, long SENDs are dropped, because they would delay the messages
+  // behind them, such as the notice of a failure. SENDs of at most kNoticeBytes are kept.
   const bool is_long = undelivered_ && oldest_frame_bytes_ > kRcSendHeaderBytes + kNoticeBytes;
   works_.abandon(receiver_.ack(), is_long ? oldest_frame_bytes_ - kRcSendHeaderBytes : SIZE_MAX);
   receiver_.release_place();
@@ -182,8 +182,8 @@ bool RcChannel::choose_frame(Instant now, OutgoingFrame& frame) {
     return true;
   }
   const DelayedAck& ack = receiver_.ack();
-  // A data frame has only the cumulative number, which cannot describe a gap. The ACK with the
-  // bitmap therefore goes first.
+  // A data frame acknowledges only by a cumulative number, which cannot describe a gap in the
+  // received frames. An ack frame, which has a bitmap, is therefore sent before data.
   if (receiver_.window().gap() && ack.due(now)) {
     fill_acknowledgement(frame, false);
   } else if (send_.may_resend()) {
@@ -219,7 +219,7 @@ void RcChannel::fill_sequenced(std::uint32_t sequence, OutgoingFrame& frame) {
 
 void RcChannel::take_back(const OutgoingFrame& frame) {
   if (failed_) return;
-  receiver_.ack().send_at_once();  // the ACK that the frame carried was not sent
+  receiver_.ack().send_at_once();  // the ACK in the unsent frame is still owed
   if (frame.repeated) {
     --counters_.tail_probes;
   } else if (!frame.sequenced) {
@@ -308,7 +308,8 @@ void RcChannel::fill(std::uint32_t sequence, OutgoingFrame& frame) {
   out.resent = frame.resent = send_.resent(sequence);
   frame.header_bytes = encode(out, frame.header.data());
   if (out.kind == RcKind::read_request) works_.add_ranges(record, frame);
-  // Without a gap, the frame's cumulative number is a full ACK.
+  // Without a gap in the received frames, the cumulative number in this frame acknowledges all of
+  // them, so no further ACK is owed.
   if (!gap) receiver_.ack().on_sent();
 }
 

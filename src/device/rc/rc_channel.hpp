@@ -17,7 +17,7 @@
 // Memory: the buffer of a request must stay valid until the request completes or, if the request is
 // unsignaled, until a later request completes. `post` copies SENDs of up to kInlineSendBytes. The
 // answer to a READ is sent and retransmitted from the registered region; if the region is
-// deregistered before, the READ is refused.
+// deregistered before the whole answer has arrived at the peer, the READ is refused.
 #pragma once
 
 #include <cstddef>
@@ -57,7 +57,7 @@ struct Backlog {
   bool answers = false;        ///< answers to requests of the peer remain to be sent
   bool has_work = false;       ///< work of this side is not completed
   bool stores = false;         ///< a WRITE or atomic of this side is not completed
-  bool window_closed = false;  ///< frames are ready, but the window is full
+  bool window_closed = false;  ///< frames are ready, but the send window is full
 };
 
 class RcChannel {
@@ -102,12 +102,13 @@ class RcChannel {
   /// retransmissions, a `failure` completion with `undelivered_bytes` reports this once. The
   /// channel continues with short frames, and refuses READs of the peer with Code::peer_failed.
   void watch(bool on, Instant now);
-  /// Makes the silence of the peer count from now on only, because this side did not poll before.
+  /// Restarts the peer timeout: earlier silence of the peer does not count, because this rank did
+  /// not poll.
   void forgive_silence(Instant now) { peer_timeout_.begin(now); }
-  /// Makes frames that are cut from now on at most `bytes` long.
+  /// Limits the frames that are cut from now on to `bytes` bytes; never raises an earlier limit.
   void limit_frames(std::uint32_t bytes);
-  /// Makes the channel send a frame of full length soon. It reveals a path that loses long frames,
-  /// even if no other long frame is sent.
+  /// Makes the channel send a frame of full length soon, which reveals a path that loses long
+  /// frames even if no other long frame is sent.
   void test_path() { path_test_wanted_ = true; }
   /// Declares the peer lost: pending requests complete with `code`, then one `failure` completion
   /// follows. From then on, frames of the peer are answered by frames with the flag `gave_up`.

@@ -34,8 +34,8 @@ struct RcConfig {
   /// Upper limit of all retransmission timeouts. A peer whose link comes back is tried again within
   /// this time.
   Nanoseconds rto_max{50'000'000};
-  /// Delay of an ACK that was not requested: enough for two packets of 64 KiB at 1 Gbit/s. A sender
-  /// that waits requests an ACK, which is sent at once.
+  /// Delay of an ACK that was not requested: longer than two packets of 64 KiB take at 1 Gbit/s.
+  /// A sender that waits is not held up, because it requests an ACK, which is sent at once.
   Nanoseconds ack_delay{1'200'000};
   Nanoseconds peer_timeout{10'000'000'000};
   std::uint32_t own_incarnation = 0;
@@ -71,20 +71,21 @@ struct RcCounters {
   std::uint64_t bytes_sent = 0;   ///< data bytes sent, retransmissions included
   std::uint64_t read_bytes_served = 0;
   std::uint64_t atomics_served = 0;
-  std::uint64_t timeouts = 0;  ///< retransmissions after a timeout
+  std::uint64_t timeouts = 0;  ///< retransmission timeouts that have expired
   std::uint64_t pings_sent = 0;
   /// Number of polls, summed over channels, in which a channel held frames back.
   std::uint64_t rounds_held_back = 0;
   std::uint64_t frames_received = 0;
   std::uint64_t frames_duplicate = 0;
-  /// Frames dropped because they lie beyond the window or no buffer is free.
+  /// Frames dropped because they lie beyond the receive window, or because no buffer is free for a
+  /// frame that arrived out of order.
   std::uint64_t frames_dropped_unexpected = 0;
   std::uint64_t rejected_malformed = 0;
   std::uint64_t rejected_incarnation = 0;
   std::uint64_t refused_operations = 0;  ///< operations of peers refused for a bad key or range
   std::uint64_t connections_made = 0;
   std::uint64_t connections_closed = 0;      ///< connections closed because of ConnectionLimits
-  std::uint64_t connections_high_water = 0;  ///< largest number of connections at a time
+  std::uint64_t connections_high_water = 0;  ///< largest number of connections held at once so far
   /// Received frames dropped because their peer had no connection and none could be closed to make
   /// room.
   std::uint64_t frames_without_connection = 0;

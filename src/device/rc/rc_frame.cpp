@@ -31,7 +31,8 @@ const std::byte* get(const std::byte* in, T& value) {
   return in + sizeof value;
 }
 
-/// Bytes of the header before the data, ACK words or READ ranges; 0 for an unknown kind.
+/// Size in bytes of the header of this kind of frame, without data, bitmap words and READ ranges;
+/// 0: unknown kind.
 std::size_t header_bytes(RcKind kind) {
   switch (kind) {
     case RcKind::ack:

@@ -100,8 +100,8 @@ struct RcReadRange {
 struct RcFrame {
   RcKind kind = RcKind::empty;
   bool acknowledge_now = false;
-  /// True if the ACK in this frame was sent directly after an arrival, so that it measures a round
-  /// trip.
+  /// True if the sender of this frame has received a new frame since its previous ACK. Only then
+  /// does the ACK in this frame measure a round trip.
   bool fresh = false;
   bool resent = false;  ///< retransmission
   /// True if `resent` was set in the newest frame that the sender of this frame had received.
@@ -126,7 +126,8 @@ struct RcFrame {
   std::uint64_t remaining = 0;
   std::uint64_t immediate = 0;  ///< immediate (write_immediate) or old value (atomic_answer)
   AtomicOperands atomic{};
-  /// Data; in an ack the encoded words of its map, in a read_request the encoded ranges.
+  /// Data of the frame; in an ack frame the encoded words of the bitmap, in a read_request the
+  /// encoded ranges.
   std::span<const std::byte> payload;
 };
 
@@ -160,20 +161,20 @@ struct OutgoingFrame {
   std::vector<std::byte> bytes() const;
 };
 
-/// Writes the header that precedes the data, ACK words or READ ranges, and returns its size. `out`
-/// must have room for kRcHeaderMax bytes.
+/// Writes the header of a frame, without data, bitmap words and READ ranges, and returns the
+/// header's size. `out` must have room for kRcHeaderMax bytes.
 std::size_t encode(const RcFrame& frame, std::byte* out);
-/// Writes one range (kRcReadRangeBytes).
+/// Writes one range of a read_request, kRcReadRangeBytes bytes, to `out`.
 void encode_range(const RcReadRange& range, std::byte* out);
-/// Writes one word of an ack (kRcWordBytes).
+/// Writes one word of an ack frame's bitmap, kRcWordBytes bytes, to `out`.
 void encode_word(std::uint64_t word, std::byte* out);
 
-/// Decodes a frame. Returns nothing if a field contradicts the kind or the size; a decoded frame
-/// may still name operations and memory that do not exist. `payload` refers to `bytes`.
+/// Decodes a frame, whose `payload` then points into `bytes`; nothing if a field contradicts the
+/// kind or the size. A decoded frame may still name operations and memory that do not exist.
 std::optional<RcFrame> decode_rc(std::span<const std::byte> bytes);
 /// Range `index` of a decoded read_request; `index` must be below `count`.
 RcReadRange range_at(const RcFrame& frame, std::size_t index);
-/// Word `index` of a decoded ack; `index` must be below `count`.
+/// Word `index` of the bitmap of a decoded ack frame; `index` must be below `count`.
 std::uint64_t word_at(const RcFrame& frame, std::size_t index);
 /// The error code of a decoded `refused` frame.
 Code refusal_code(const RcFrame& frame);

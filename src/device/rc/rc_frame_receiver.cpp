@@ -80,7 +80,8 @@ bool FrameReceiver::accept_next(const RcFrame& frame, CompletionSink& sink) {
       works_.accept_refusal(frame, ack_);
       return true;
     case RcKind::empty:
-      // After a part of a message, an empty frame is no ping: the sender has abandoned the rest.
+      // An empty frame after a part of a message is no ping: the sender has abandoned the rest of
+      // the message.
       drop_message();
       return true;
     case RcKind::ack:
@@ -107,8 +108,8 @@ bool FrameReceiver::accept_early(const RcFrame& frame, std::span<const std::byte
       break;
     case RcKind::write:
     case RcKind::write_immediate:
-      // A frame with a bad key is dropped here; its operation is refused once the frame is
-      // retransmitted and is the expected one.
+      // An early frame with a bad key is dropped. Its operation is refused when the retransmitted
+      // frame arrives in order.
       if (!accept_write(frame, added.placed)) return false;
       added.placed_bytes = static_cast<std::uint32_t>(frame.payload.size());
       added.write = WritePart::of(frame);
@@ -163,8 +164,8 @@ bool FrameReceiver::accept_write(const RcFrame& frame, std::byte*& placed) {
 
 void FrameReceiver::place_under_later(std::span<const std::byte> data, std::byte* to,
                                       std::uint32_t later) {
-  // Frames with later sequence numbers may have arrived earlier; their data must not be
-  // overwritten.
+  // A frame with a later sequence number may have arrived before this frame. The data that the
+  // later frame has written must stay, as if the frames had arrived in order.
   for (; later != window_.end() && !data.empty(); ++later) {
     if (!window_.received(later)) continue;
     const Early& top = early(later);

@@ -1,6 +1,7 @@
 // The receiving side of a connection: it executes each frame of the peer once, in order of
-// sequence, and makes an ACK due. The data of early WRITEs and answers is placed at once; early
-// messages, READs and atomics are kept until the frames before them have arrived.
+// sequence, and makes an ACK due. A frame is early if a frame before it is missing. The data of
+// early WRITEs and answers is placed at once; early messages, READs and atomics are kept until the
+// missing frames have arrived.
 #pragma once
 
 #include <cstddef>
@@ -107,8 +108,8 @@ class FrameReceiver {
   // The message of which some frames have arrived: the bytes that arrived, and where they are.
   std::uint32_t message_arrived_ = 0;
   std::uint32_t message_bytes_ = 0;
-  std::optional<MessagePlace> message_place_;  ///< place of a message that the matcher has taken
-  std::vector<std::byte> message_;             ///< bytes of a message without a place
+  std::optional<MessagePlace> message_place_;  ///< place of the message; empty: not matched
+  std::vector<std::byte> message_;             ///< bytes of the message, if it has no place
   /// Number of the operation of the last executed WRITE frame, and the number of bytes that this
   /// operation still lacks.
   std::uint32_t open_write_ = 0;

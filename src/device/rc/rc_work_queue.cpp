@@ -39,7 +39,8 @@ Status WorkQueue::push(const WorkRequest& request) {
   added.request = request;
   if (is_answered(request.opcode)) added.answer_bytes = request.local.size();
   if (is_send && !request.local.empty() && request.local.size() <= kInlineSendBytes) {
-    // The buffer is never null, because the pool has one for each request.
+    // `take` never returns null, because the pool has one buffer for each request that the queue
+    // can hold.
     added.inline_copy = inline_buffers_.take();
     std::memcpy(added.inline_copy, request.local.data(), request.local.size());
     added.request.local = {added.inline_copy, request.local.size()};
@@ -51,8 +52,8 @@ Status WorkQueue::push(const WorkRequest& request) {
   return {};
 }
 
-/// True if the poster may wait for the completion of the request. The poster of a SEND does not
-/// wait for its arrival.
+/// True if the poster may wait for the completion of the request: always for a READ or atomic, for
+/// a WRITE if it is signaled, and never for a SEND.
 bool WorkQueue::awaited(const WorkRequest& request) {
   return is_answered(request.opcode) || (request.opcode != Opcode::send && request.signaled);
 }
@@ -95,7 +96,8 @@ void WorkQueue::cut_data(Work& cut, FrameRecord& record) {
     record.kind = RcKind::write_immediate;
     bytes = left;
   } else {
-    // The last frame keeps at least one byte, because an empty frame would not reveal a bad key.
+    // The write_immediate frame, which comes last, keeps at least one byte: the key of an empty
+    // frame is not checked, so a bad key would go unnoticed.
     record.kind = RcKind::write;
     bytes = std::min<std::uint64_t>(left - 1, config_.max_frame_bytes - kRcWriteHeaderBytes);
   }
@@ -146,7 +148,7 @@ void WorkQueue::fill(const FrameRecord& record, RcFrame& out, OutgoingFrame& fra
     return;
   }
   const Work& source = work(record.operation);
-  // For work that failed, the peer needs only the frame's sequence number.
+  // A frame of failed work is sent empty, because the peer needs only its sequence number.
   if (source.code != Code::ok) {
     out.kind = RcKind::empty;
     return;

@@ -32,7 +32,7 @@ class WorkQueue {
         end_(first),
         inline_buffers_(kInlineSendBytes, config.max_queued_requests) {}
 
-  /// Fails for the same reasons as RcChannel::post, but never with peer_failed.
+  /// Queues a request. Fails for the same reasons as RcChannel::post, except a failed channel.
   Status push(const WorkRequest& request);
   /// The number of the next work that is posted.
   std::uint32_t end() const { return end_; }
@@ -45,17 +45,20 @@ class WorkQueue {
 
   /// True if some work is not completely cut into frames.
   bool uncut() const { return next_ != end_; }
-  /// The highest priority of the uncut work; normal if there is none.
+  /// The highest priority of the work that is not completely cut into frames; normal if there is
+  /// none.
   Priority priority() const {
     if (uncut_[2] > 0) return Priority::high;
     return uncut_[1] == 0 && uncut_[0] > 0 ? Priority::low : Priority::normal;
   }
-  /// True if a frame can be cut. A READ or atomic at the front must wait while too many are open.
+  /// True if a frame can be cut. While kMaxOpenReads READs and atomics are unanswered, the next
+  /// READ or atomic must wait.
   bool may_cut() const {
     if (next_ == end_) return false;
     return !is_answered(work(next_).request.opcode) || open_reads_ < kMaxOpenReads;
   }
-  /// Writes to `record` which frame of the oldest uncut work comes next. Requires may_cut().
+  /// Writes to `record` the next frame of the oldest work that is not completely cut. Requires
+  /// may_cut().
   void cut(FrameRecord& record);
   /// Fills in the contents of a frame that this queue has cut, for its first transmission and for
   /// retransmissions.

@@ -134,7 +134,7 @@ bool DatagramSlotExchange::all_arrived() {
 std::optional<SlotEntry> DatagramSlotExchange::entry_of(Rank rank) {
   if (!has_arrived(rank)) return std::nullopt;
   const PeerSlot& slot = slot_of(rank, number());
-  // A rank that takes part in this exchange has acknowledged the previous one.
+  // An entry of the present exchange proves that its rank has acknowledged the previous exchange.
   acked_by_[index(rank)] = std::max(acked_by_[index(rank)], number() - 1);
   return SlotEntry{rank, slot.header, slot.block};
 }
@@ -142,8 +142,8 @@ std::optional<SlotEntry> DatagramSlotExchange::entry_of(Rank rank) {
 /// Stores a verified chunk of another rank's entry, or ignores a duplicate; false if the chunk is
 /// not a valid part of an entry.
 bool DatagramSlotExchange::accept(const ReceivedChunk& chunk) {
-  // An entry of an acknowledged exchange is a duplicate, and no rank can be more than kSlots
-  // exchanges ahead.
+  // A chunk of a recently acknowledged exchange is a duplicate. No rank can be more than kSlots
+  // exchanges ahead of this rank, so a chunk from further ahead is invalid.
   const std::uint32_t ahead = chunk.epoch - static_cast<std::uint32_t>(acked_);
   if (ahead == 0 || ahead > kSlots) return ahead == 0 || -ahead <= kSlots;
   return store(chunk.source, acked_ + ahead, chunk.psn, chunk.payload);

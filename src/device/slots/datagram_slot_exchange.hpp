@@ -56,7 +56,7 @@ class DatagramSlotExchange final : public SlotExchange {
   struct PeerSlot {
     std::uint64_t number = 0;
     ExchangeHeader header;
-    std::uint64_t missing_pieces = 0;  ///< missing pieces, one bit each
+    std::uint64_t missing_pieces = 0;  ///< bitmap of the pieces that have not arrived
     std::vector<std::byte> block;
   };
   /// This rank's entry in one exchange, as chunks with their headers.

@@ -13,7 +13,8 @@ using protocol::MessageKind;
 
 namespace {
 
-// Number of contribution bytes that are multiplied by the factor in one step.
+// Number of contribution bytes that are multiplied by the factor of a premultiplied_sum in one
+// step.
 constexpr std::size_t kJoinBytes = 4096;
 
 Description describe_call(const InNetworkCall& call, std::uint64_t bytes) {

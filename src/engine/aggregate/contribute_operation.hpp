@@ -27,22 +27,23 @@ struct InNetworkBuffers {
   std::span<const std::byte> input{};
   std::uint64_t block_bytes = 0;
   std::uint64_t part_offset_bytes = 0;
-  /// Destination of this rank's results. It has the length of the part that the aggregator reduces:
-  /// of this rank's block in a Reduce-Scatter, of the vector at the root of a Reduce; otherwise it
-  /// is empty. It may be that part of `input`, but must not overlap `input` in any other way.
+  /// Destination of this rank's results: as long as the reduced part of this rank's block in a
+  /// Reduce-Scatter, and as the reduced part of the vector at the root of a Reduce; otherwise
+  /// empty. It may be the memory of that part in `input`, but must not overlap `input` in any other
+  /// way.
   std::span<std::byte> result{};
   std::array<std::byte, 8> factor{};  ///< factor of this rank for premultiplied_sum, one element
 };
 
 class ContributeOperation final : public Operation {
  public:
-  /// `call` must be valid (`check`) and have at least one element. `reducer` must be for the
-  /// operation and the element type of `call`.
+  /// `call` must be valid according to `check` and have at least one element. `reducer` must be for
+  /// the operation and the element type of `call`.
   ContributeOperation(const InNetworkCall& call, const WindowConfig& terms,
                       const InNetworkBuffers& buffers, const reduction::Reducer& reducer);
 
-  /// True: the aggregator reduces nothing, and so multicasts nothing, before every rank has begun
-  /// this call.
+  /// True, because the aggregator reduces nothing, and so multicasts nothing, before every rank has
+  /// begun this call.
   bool confirms_earlier() const override { return true; }
   void on_message(Instant now, Rank from, const protocol::Message& message) override;
   void on_immediate(Instant now, Rank from, std::uint32_t count) override;

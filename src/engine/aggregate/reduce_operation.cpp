@@ -107,7 +107,8 @@ void ReduceOperation::on_message(Instant now, Rank from, const Message& message)
     return;
   }
   window_->left[index(from)] = true;
-  // The rank may close its endpoint from now on, so its silence is no longer a failure.
+  // A rank that makes no further calls may close its endpoint, so its silence is no longer a
+  // failure.
   context().peers().unwatch(from);
   if (call_) {
     refuse(Refusal::left, index(from));
@@ -217,8 +218,8 @@ bool ReduceOperation::poll(Instant now) {
 
 bool ReduceOperation::present(std::uint32_t segment) const {
   for (std::uint32_t r = 0; r < window_->ranks(); ++r) {
-    // A rank that adds its own contribution to the result does not send this segment. The
-    // aggregator needs only the rank's call record, which has the memory key for the result.
+    // A rank that adds its own contribution to a segment's result does not send that contribution.
+    // The aggregator needs only the rank's call record, which has the memory key for the result.
     const std::uint32_t needed = plan_.stays(segment, rank_of(r)) ? 1 : segment + 1;
     if (arrived_[r] < needed) return false;
   }

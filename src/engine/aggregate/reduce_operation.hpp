@@ -37,7 +37,7 @@ class InNetworkWindow {
   /// Bytes of the window and the result buffer for this many ranks, the aggregator not counted.
   static std::uint64_t memory_bytes(std::uint32_t ranks, const WindowConfig& terms);
 
-  /// `terms` must be valid (`check`).
+  /// `terms` must be valid according to `check`.
   InNetworkWindow(std::uint32_t ranks, const WindowConfig& terms);
 
   /// Registers each rank's part of the window under a separate memory key, so that no other rank
@@ -66,8 +66,8 @@ class InNetworkWindow {
   void take(std::uint32_t first, std::uint32_t count);
   void give_back(std::uint32_t first, std::uint32_t count);
 
-  /// The engine calls this when the communicator ends: with ok if every rank has left, else with
-  /// the error.
+  /// Function that the engine calls when the communicator ends: with ok if every rank has left,
+  /// else with the error.
   std::function<void(const Status&)> on_end;
   std::vector<bool> left;  ///< by rank: true if the rank makes no more calls
 
@@ -134,7 +134,7 @@ class ReduceOperation final : public Operation {
   std::uint32_t posted_ = 0;  ///< number of results sent but not yet acknowledged
   Instant now_{};
   bool refused_ = false;
-  /// True if the fold waits, because each cell of `results_` holds a result that is still being sent.
+  /// True while the next fold waits for a result cell whose earlier result is still being sent.
   bool full_ = false;
   bool over_ = false;
 };

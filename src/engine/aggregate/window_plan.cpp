@@ -42,8 +42,8 @@ Status check(const WindowConfig& terms) {
       terms.segment_bytes % 64 != 0) {
     return outside("segment_bytes", terms.segment_bytes, kSegmentGrain, 1u << 20);
   }
-  // In ring order a rank sends no segment of its own block, so with one slot a rank whose block has
-  // the first segment could never begin.
+  // In ring order a rank sends no segment of its own block. With one slot, the owner of the first
+  // segment could send nothing, and the aggregator would never learn of the owner's call.
   if (terms.slots < 2 || terms.slots > 1024) return outside("slots", terms.slots, 2, 1024);
   if (terms.pulses == 0 || terms.pulses > terms.slots) {
     return outside("pulses", terms.pulses, 1, terms.slots);

@@ -36,14 +36,15 @@ enum class FoldOrder : std::uint8_t {
 /// The sizes that determine the aggregator window of one communicator and its credits ([Xu25] 1.3).
 /// All members must use the same values.
 struct WindowConfig {
-  /// Size of the largest segment in bytes, a multiple of 64. With its headers such a segment leaves
-  /// in one system call and one kernel packet; 512 bytes more would need two.
+  /// Size of the largest segment in bytes, a multiple of 64. A segment of the default size leaves,
+  /// with its headers, in one system call and one kernel packet; a segment 512 bytes longer would
+  /// need two.
   std::uint32_t segment_bytes = 60 * 1024 - 256;
   /// Number of window slots of one rank. While the link of one rank is busy with its Allgather
   /// block, the other ranks should have enough slots to continue sending segments.
   std::uint32_t slots = 128;
   std::uint32_t pulses = 4;  ///< number of credit batches in a window ([Xu25] 1.3)
-  /// Bytes of an Allreduce's result that one Broadcast multicasts.
+  /// Largest number of bytes of an Allreduce's result that one Broadcast multicasts.
   std::uint32_t group_bytes = 256 * 1024;
 
   friend bool operator==(const WindowConfig&, const WindowConfig&) = default;
@@ -51,7 +52,7 @@ struct WindowConfig {
 
 inline constexpr std::uint32_t kMaxInNetworkRanks = 4096;
 
-/// Checks the values. An error names the invalid field and its range.
+/// Checks the sizes of an aggregator window. An error names the invalid field and its range.
 Status check(const WindowConfig& terms);
 
 /// One call of a reduction. All ranks must pass the same values.
@@ -88,7 +89,7 @@ std::optional<CallRecord> decode_call_record(std::span<const std::byte> bytes, s
 class InNetworkPlan {
  public:
   InNetworkPlan() = default;
-  /// `call` and `terms` must be valid (`check`).
+  /// `call` and `terms` must be valid according to `check`.
   InNetworkPlan(const InNetworkCall& call, std::uint32_t ranks, const WindowConfig& terms);
 
   std::uint32_t segments() const { return segments_; }
@@ -129,8 +130,8 @@ class InNetworkPlan {
   std::uint32_t group_segments_ = 1;
 };
 
-/// The reason why an aggregator ended a call. In the argument of the message to the ranks, the
-/// upper 32 bits are the reason and the lower 32 bits are the rank at fault.
+/// The reason why an aggregator ended a call. In the argument of the `refused` message to the
+/// ranks, the upper 32 bits are the reason and the lower 32 bits are the rank at fault.
 enum class Refusal : std::uint32_t {
   none,
   record,     ///< the rank's call record is invalid

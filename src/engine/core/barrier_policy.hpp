@@ -16,24 +16,24 @@ class BarrierPolicy {
   /// that would exceed this limit begins with a ready barrier.
   static constexpr std::uint64_t kMaxUnexpectedBytes = 4 << 20;
 
-  /// `lossless`: the network drops no packet for lack of buffers and credits do not limit the
-  /// senders, so every multicast begins with a ready barrier.
+  /// `lossless`: the network drops no packet for lack of buffers, and credits do not limit the
+  /// senders, so every collective that multicasts begins with a ready barrier.
   BarrierPolicy(const Settings& settings, bool lossless)
       : always_(settings.always_barrier),
         lossless_(lossless),
         window_bytes_(settings.window_bytes) {}
 
   /// Decides whether `operation` begins with a ready barrier, and counts its bytes. Called once for
-  /// each collective, in order; all ranks decide alike, because only the sequence of collectives
-  /// matters. `votes`: the barrier must carry a rate vote.
+  /// each collective, in order; all ranks decide alike, because the decision depends only on the
+  /// sequence of collectives. `votes`: the barrier must carry a rate vote.
   bool decide(const Operation& operation, bool votes);
 
  private:
   bool always_;
   bool lossless_;
   std::uint64_t window_bytes_;
-  std::uint64_t unconfirmed_bytes_ = 0;             ///< unconfirmed bytes of multicasts
-  std::uint64_t unconfirmed_unexpected_bytes_ = 0;  ///< unconfirmed bytes of messages
+  std::uint64_t unconfirmed_bytes_ = 0;             ///< multicast bytes that may be unconsumed
+  std::uint64_t unconfirmed_unexpected_bytes_ = 0;  ///< message bytes that may be unconsumed
 };
 
 }  // namespace tutti::engine

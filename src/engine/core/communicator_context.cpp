@@ -117,8 +117,9 @@ bool CommunicatorContext::poll(Instant now) {
   bool posted = poll_operations(now);
   worked |= posted;
   posted |= messages_.take_posted();
-  // Work posted in this round is sent at once: the next round may be late if the call that this
-  // rank awaits has ended. The first poll may lead to answers, which the second poll sends.
+  // Work posted in this round is sent at once, because no further round may follow soon once the
+  // call that this rank awaits has ended. The first poll may lead to answers, which the second poll
+  // sends.
   for (int polls = 0; polls < 2 && posted && !failures_.noted(); ++polls) {
     worked |=
         router_.take(now, std::span(completions_).first(endpoint_->poll_posted(now, completions_)));
@@ -184,8 +185,8 @@ void CommunicatorContext::begin(Instant now, std::unique_ptr<Operation> begun) {
 void CommunicatorContext::start(Instant now, std::uint32_t epoch, Operation& operation) {
   const Description& what = operation.description();
   recorder_.begin(epoch, what.operation, what.algorithm, what.root, what.bytes, now);
-  // For a slot exchange the neighbours are not watched here: the operation watches its peers itself
-  // if it takes long.
+  // A slot exchange does not need watched neighbours: the operation itself watches its peers if it
+  // takes long.
   if (!operation.meets()) peers_.watch_neighbours();
   if (auto* priorities = endpoint_->priorities()) priorities->add(operation.priority());
   const bool votes = operation.prepare(*this);

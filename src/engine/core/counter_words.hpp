@@ -26,11 +26,11 @@ class CounterWords {
     if (key_) endpoint_->deregister_memory(*key_);
   }
 
-  /// Offset of a collective's word in the memory of the counters.
+  /// Offset in bytes of the word that a collective uses, in the memory of all words.
   static std::uint64_t offset_of(std::uint32_t epoch) {
     return epoch % kWords * sizeof(std::uint64_t);
   }
-  /// The key by which peers add to the counters. The first call registers the counters at
+  /// The memory key by which peers add to this rank's words. The first call registers the words at
   /// `endpoint`, which must outlive this object.
   Result<device::MemoryKey> key(device::Endpoint& endpoint) {
     if (!key_) {
@@ -41,7 +41,7 @@ class CounterWords {
     }
     return *key_;
   }
-  /// True at the first call for each rank, which must then be told the key.
+  /// True at the first call for each rank; the caller must then send that rank the key.
   bool tell(Rank rank) { return told_.insert(rank).second; }
 
   std::uint64_t count(std::uint32_t epoch) { return word(epoch).load(std::memory_order_acquire); }
@@ -51,7 +51,7 @@ class CounterWords {
     word(epoch).fetch_sub(additions, std::memory_order_acq_rel);
   }
 
-  /// The key of the counters of another rank, if that rank has told it.
+  /// The memory key of another rank's words; nothing if that rank has not sent the key.
   std::optional<device::MemoryKey> key_of(Rank rank) const {
     const auto found = keys_.find(rank);
     return found == keys_.end() ? std::nullopt : std::optional(found->second);
@@ -60,7 +60,8 @@ class CounterWords {
 
  private:
   /// Number of words. Collectives that share a word are not under way at the same time: the rank
-  /// that waits for additions lets the others go on only after it has subtracted them.
+  /// that waits for additions to its word lets the other ranks go on only after it has subtracted
+  /// the additions.
   static constexpr std::uint32_t kWords = 64;
 
   std::atomic_ref<std::uint64_t> word(std::uint32_t epoch) {

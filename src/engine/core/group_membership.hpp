@@ -16,8 +16,8 @@ namespace tutti::engine {
 
 class GroupMembership {
  public:
-  /// Called with a rank whose multicast does not arrive here, and with the result of joining the
-  /// groups again.
+  /// Called with a rank whose multicast does not arrive at this rank, and with the result of
+  /// joining the groups again.
   using Report = std::function<void(Rank source, const Status& joined)>;
 
   /// The referenced objects must outlive this one.

@@ -27,8 +27,8 @@ class Operation;
 struct Arrival;
 struct ReceiveView;
 
-/// The state of a collective as the application sees it. The owner of the engine writes it, any
-/// thread may read it.
+/// The state of a collective as the application sees it. The owner of the engine writes the state,
+/// and any thread may read it.
 struct Completion {
   std::atomic<bool> done{false};
   Status status;        ///< result of the collective; valid once `done` is true
@@ -37,7 +37,7 @@ struct Completion {
       callback;  ///< function that the owner of the engine calls once, at the end
   std::atomic<std::uint64_t> chunks_present{0};
   std::atomic<std::uint64_t> chunks_total{0};
-  /// The context whose slot exchange completes this request, so that a waiting thread need poll
+  /// The context whose slot exchange completes this request, so that a waiting thread needs to poll
   /// only that exchange. Null if the full engine must run; set before the operation begins.
   std::atomic<CommunicatorContext*> inline_poll_context{nullptr};
   /// Another completion that `end` also marks as done, for a thread that waits until any one of
@@ -129,8 +129,8 @@ class Operation {
                                                        std::size_t payload_bytes);
   /// Handles the arrival of a data message at its destination.
   virtual void on_placed(Instant now, Rank from, std::uint32_t slot);
-  /// Handles an immediate: a peer has written data of this operation to memory of this rank whose
-  /// key it had received.
+  /// Handles an immediate: a peer has written data of this operation to memory of this rank, whose
+  /// key the peer had received.
   virtual void on_immediate(Instant now, Rank from, std::uint32_t slot);
   /// Handles a chunk of this collective.
   virtual void on_chunk(Instant now, const device::ReceivedChunk& chunk,

@@ -2,8 +2,8 @@
 // order of submission, which is the same on all ranks and determines their epochs.
 //
 // The data phases of two collectives never overlap at one rank: a collective begins only when all
-// active ones are locally complete. The handshakes of the active ones, and the READs by neighbours,
-// continue meanwhile.
+// active ones are locally complete. The handshakes of active collectives, and the READs by
+// neighbours, continue meanwhile.
 #pragma once
 
 #include <algorithm>
@@ -82,7 +82,8 @@ class OperationQueue {
   Missing missing_of(const Completion& completion) const;
   /// Moves out the active collective with index `position`.
   std::unique_ptr<Operation> take(std::size_t position);
-  /// The counters that the collectives of this communicator share.
+  /// The words to which other ranks add by atomic operations, shared by the collectives of this
+  /// communicator.
   CounterWords& counter_words() { return counter_words_; }
   /// Tells the application that a collective has ended.
   void complete(Operation& operation, const Status& status);

@@ -14,8 +14,8 @@ Retention::Retention(Rank me, std::uint32_t size, const Settings& settings,
       blocks_(me, endpoint, 2 * settings.ack_delay) {}
 
 bool Retention::covers(std::uint64_t broadcast_bytes) const {
-  // Limit on the number of receivers, because every receiver sends its delivery ACK directly to the
-  // root.
+  // Largest number of ranks of a communicator in which roots retain blocks: every receiver sends
+  // its delivery ACKs directly to the root, which many receivers would overload.
   constexpr std::uint32_t kMaxReceivers = 64;
   return broadcast_bytes <= max_bytes_ && size_ > 1 && size_ <= kMaxReceivers;
 }

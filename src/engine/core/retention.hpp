@@ -27,7 +27,7 @@ class Retention {
             MessageSender& messages, NetworkEstimates& network, observe::Counters& counters);
 
   /// Whether a Broadcast of this size runs without a handshake because its root retains a copy. The
-  /// same on all ranks.
+  /// result is the same on all ranks.
   bool covers(std::uint64_t broadcast_bytes) const;
 
   // Functions for a receiver.

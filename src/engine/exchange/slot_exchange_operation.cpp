@@ -17,11 +17,11 @@ constexpr const char* kAlgorithm = "linear";
 // exchange takes this long only if a rank still computes or has died.
 constexpr Nanoseconds kWatchAfter{1'000'000};
 // Interval at which a root that is several exchanges ahead checks whether slow ranks have read its
-// slots, because no event reports that.
+// slots. On a device that loses no entries, no event reports that.
 constexpr Nanoseconds kSlotBusyRetry{20'000};
 constexpr Nanoseconds kUnsentRetry{200'000};
-// Time after which a missing entry is requested in a lossy exchange. It is longer than the usual
-// delay of a rank on a busy core.
+// Time after which a missing entry is requested on a device that loses entries: longer than the
+// usual delay of a rank on a busy core.
 constexpr Nanoseconds kRequestAfter{2'000'000};
 constexpr Nanoseconds kRequestIntervalMax{100'000'000};
 
@@ -233,8 +233,9 @@ Instant SlotExchangeOperation::next_deadline() const {
   if (over_) return kNever;
   const Instant deadline = std::min({watch_at_, request_at_, restore_at_});
   if (slot_exchange_->loses()) {
-    // In a lossy exchange a message reports when the slot becomes free, so a busy slot needs no
-    // polling. But no event reports when the send queue has room again for the rest of the entry.
+    // On a device that loses entries, a message reports when the slot becomes free, so a busy slot
+    // needs no polling. But no event reports when the send queue has room for the rest of the
+    // entry.
     const bool unsent = !slot_exchange_->slot_busy() && slot_exchange_->missing().empty();
     return unsent ? std::min(deadline, polled_at_ + kUnsentRetry) : deadline;
   }

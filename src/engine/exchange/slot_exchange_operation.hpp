@@ -1,6 +1,6 @@
 // A short collective as one slot exchange (device/slot_exchange.hpp): each rank publishes its block
-// once and reads the blocks it needs, without messages or a handshake. In a lossy exchange a rank
-// that misses an entry sends a NAK to the rank that published it.
+// once and reads the blocks it needs, without messages or a handshake. On a device that loses
+// entries, a rank that misses an entry sends a NAK to the rank that published it.
 #pragma once
 
 #include <cstdint>

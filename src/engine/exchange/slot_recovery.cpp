@@ -8,8 +8,8 @@ using protocol::MessageKind;
 
 namespace {
 
-// Bit of the argument of MessageKind::slot_nack: the sender wants the entry over its reliable
-// connection, as data of the collective whose epoch is the lower half of the argument.
+// Bit of the argument of MessageKind::slot_nack: the sender of the NAK wants the entry over the
+// reliable connection, as data of the collective whose epoch is the lower half of the argument.
 constexpr std::uint64_t kReliably = std::uint64_t{1} << 32;
 
 }  // namespace
@@ -32,7 +32,7 @@ bool SlotRecovery::on_message(Instant now, Rank from, const protocol::Message& m
 }
 
 /// Sends this rank's entry again, by multicast or over the reliable connection as the request
-/// demands; false if this rank has no such entry or has already sent it.
+/// demands; false if this rank has no such entry, or has already sent it over that connection.
 bool SlotRecovery::answer(Instant now, Rank from, const protocol::Message& request) {
   if ((request.argument & kReliably) == 0) return slots_->resend(request.epoch);
   std::span<const std::byte> rest = slots_->entry(request.epoch);

@@ -1,6 +1,6 @@
 // Recovery of slot exchanges on a device that loses entries. A rank asks for the entries that it
-// misses. Before a rank reuses a slot, it asks which ranks have read the slot's last entry. On a
-// device that loses no entries, nothing is sent.
+// misses. A rank that cannot reuse a slot yet asks for the missing ACKs of its entries. On a device
+// that loses no entries, nothing is sent.
 #pragma once
 
 #include <cstdint>

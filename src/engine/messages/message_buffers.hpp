@@ -23,7 +23,7 @@ class MessageBuffers {
   std::uint64_t take() {
     if (free_.empty()) {
       buffers_.push_back(std::make_unique_for_overwrite<std::byte[]>(buffer_bytes_));
-      free_.reserve(buffers_.capacity());  // reserved here, so that give_back() never throws
+      free_.reserve(buffers_.capacity());  // reserved now, so that give_back() never throws
       free_.push_back(buffers_.size());
     }
     const std::uint64_t number = free_.back();

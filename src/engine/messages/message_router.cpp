@@ -12,7 +12,8 @@ using protocol::MessageKind;
 namespace {
 
 constexpr std::size_t kMaxUnexpectedMessages = 1 << 16;
-// Limit on stored data of later collectives. Ranks that call the same collectives never reach it.
+// Limit in bytes on the stored data of collectives that this rank has not begun. It is never
+// reached if all ranks call the same collectives.
 constexpr std::uint64_t kMaxUnexpectedBytes = 2 * BarrierPolicy::kMaxUnexpectedBytes;
 
 // Bit 63 is set in the token of a matched data message and clear in the token of a tagged message.
@@ -169,15 +170,16 @@ void MessageRouter::on_message(Instant now, Rank from, std::span<const std::byte
   if (Operation* operation = operations_.find(message->epoch)) {
     operation->on_message(now, from, *message);
   } else if (message->kind == MessageKind::refused) {
-    // This rank may have ended the refused call, or not begun it: an aggregator refuses a call as
-    // soon as the call records of two ranks differ.
+    // A refusal fails the communicator even if this rank has already ended the refused call, or not
+    // begun it: an aggregator refuses a call as soon as the call records of two ranks differ.
     failures_.fail(refusal_status(names_.of(from), *message));
   } else if (operations_.has_begun(message->epoch)) {
     if (message->kind == MessageKind::fetch_request) retention_.answer_late(now, from, *message);
   } else if (unexpected_.size() < kMaxUnexpectedMessages) {
     unexpected_.keep(message->epoch, {from, *message});
   } else {
-    // The connection is reliable, so a message dropped here would never be sent again.
+    // A message that exceeds the limit fails the communicator: the connection is reliable, so a
+    // dropped message would never be sent again.
     failures_.fail(
         failures_.misfit(from, Code::peer_failed,
                          "{} sent a message for collective #{}, which this rank has not called, "

@@ -54,7 +54,7 @@ class MessageRouter final : public RejectionSink, public device::MessageMatcher 
                                             std::size_t bytes) override;
   /// Handles completions; returns false if there are none.
   bool take(Instant now, std::span<const device::Completion> completions);
-  /// Delivers messages that arrived before their collective began here.
+  /// Delivers the messages of `operation` that arrived before this rank began it.
   void deliver_unexpected(Instant now, Operation& operation);
   /// Sets whether probes are kept for `take_probes`; at first they are not.
   void keep_probes(bool on) { keeps_probes_ = on; }

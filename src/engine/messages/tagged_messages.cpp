@@ -264,7 +264,7 @@ void TaggedMessages::deliver(Instant now, Number receive, const Message& message
   end(receive, {});
 }
 
-/// READs the message of a receive from the sender's memory.
+/// READs a message from the sender's memory into the buffer of the receive that gets it.
 void TaggedMessages::read(Instant now, Number receive) {
   const Call& into = calls_.at(receive);
   const MessageInfo& message = into.call->completion->message;
@@ -275,7 +275,8 @@ void TaggedMessages::read(Instant now, Number receive) {
                                              .remote_key = into.key,
                                              .priority = into.call->priority});
   if (posted.code() == Code::resource_exhausted) return reads_to_post_.push_back(receive);
-  // The loss of a peer is also reported by a completion, which fails the communicator.
+  // Code::peer_failed is not handled, because a completion also reports the loss of the peer and
+  // fails the communicator.
   if (!posted && posted.code() != Code::peer_failed)
     failures_.fail(failed_call(*into.call, posted));
 }
@@ -333,7 +334,7 @@ Status TaggedMessages::closed_without(const ClosedPeers& closed) const {
   for (const auto& [number, one] : calls_) {
     const TaggedCall& call = *one.call;
     const bool any_source = call.peer == kNoRank;
-    // A receive from any source may get a message of each rank that has not closed.
+    // A receive from any source can still get a message while another rank has not closed.
     if (any_source ? closed.count() + 1 < size_ : !closed.contains(call.peer)) continue;
     return failure_of(
         any_source ? std::vector<Rank>() : names_.in_job({call.peer}), Code::peer_failed,
@@ -359,8 +360,8 @@ void TaggedMessages::fail_all(const Status& failed) {
     end(first->first, failed_call(*first->second.call, failed));
   }
   for (auto* next = submitted_.front(); next != nullptr; next = submitted_.front()) {
-    // A null entry belongs to a call that had moved to `calls_` before its beginning threw an
-    // exception.
+    // A null entry of the queue belongs to a call that had moved to `calls_` before an exception
+    // interrupted its beginning.
     if (*next && (*next)->kind != TaggedCall::Kind::cancel) {
       const Status status = failed_call(**next, failed);
       end_call(std::move(*next), status);

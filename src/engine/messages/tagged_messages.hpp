@@ -113,7 +113,7 @@ class TaggedMessages {
   };
   /// The place of the bytes of a message at this rank.
   enum class Payload : std::uint8_t {
-    absent,  ///< at its source, or dropped because the receive's buffer is too short
+    absent,  ///< still at its source, or dropped because the receive's buffer is too short
     in_buffer,
     in_store,
   };
@@ -124,15 +124,15 @@ class TaggedMessages {
     std::uint64_t bytes = 0;
     std::uint64_t key = 0;            ///< key of the message's memory at its source
     Number number = 0;                ///< number of the message at its source
-    std::optional<Number> receive{};  ///< the receive that gets the message
+    std::optional<Number> receive{};  ///< number of the receive that gets the message; empty: none
     Payload payload = Payload::absent;
     std::vector<std::byte> stored{};  ///< payload of an unexpected eager message
   };
   /// The room for eager messages between this rank and one peer, in bytes.
   struct Room {
     std::uint64_t used = 0;       ///< bytes of this rank's room at the peer that are in use
-    std::uint64_t to_return = 0;  ///< bytes freed here that the next credit will return to the peer
-    std::uint64_t stored = 0;     ///< bytes of the peer's unexpected messages here
+    std::uint64_t to_return = 0;  ///< freed bytes of the peer's room that the next credit returns
+    std::uint64_t stored = 0;     ///< bytes of unexpected messages of the peer at this rank
   };
 
   void begin(Instant now, std::unique_ptr<TaggedCall>& call);
@@ -168,8 +168,8 @@ class TaggedMessages {
   SubmissionQueue<TaggedCall> submitted_;
   protocol::TagMatcher matcher_;
   std::unordered_map<Number, Call> calls_;
-  std::unordered_map<std::uint64_t, Message> arriving_;    ///< matched, not completely arrived
-  std::unordered_map<std::uint64_t, Message> unexpected_;  ///< arrived, without a receive
+  std::unordered_map<std::uint64_t, Message> arriving_;    ///< by token: messages still arriving
+  std::unordered_map<std::uint64_t, Message> unexpected_;  ///< by token: messages without a receive
   std::unordered_map<Rank, Room> rooms_;
   std::vector<Number> reads_to_post_;  ///< receives whose READ the device has refused so far
   Number next_number_ = 0;

@@ -77,8 +77,8 @@ Range BlockSender::next_run(std::uint32_t subgroup, std::uint32_t limit) const {
 
 void BlockSender::advance(std::uint32_t subgroup, std::uint32_t accepted) {
   cursors_[subgroup] += accepted;
-  // After the end of a slice, the cursor skips the slices of the other subgroups in the same
-  // segment.
+  // Each segment of the block has one slice for each subgroup. After its slice of a segment, a
+  // subgroup continues with its slice of the next segment.
   const std::uint32_t in_segment =
       (cursors_[subgroup] - block().psns.first) % layout_.segment_chunks();
   const std::uint32_t slice_end =

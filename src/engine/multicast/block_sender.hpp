@@ -18,8 +18,8 @@ namespace tutti::engine {
 
 class BlockSender {
  public:
-  /// `data` is the block, which the caller must keep until it has left this host. The other
-  /// referenced objects must outlive the sender.
+  /// `data` is the block; the caller must keep it until its last chunk has left this host. The
+  /// other referenced objects must outlive the sender.
   BlockSender(const protocol::BlockLayout& layout, std::uint32_t block_index,
               std::span<const std::byte> data, std::uint32_t epoch, Priority priority,
               device::Endpoint& endpoint, observe::Counters& counters);
@@ -45,14 +45,14 @@ class BlockSender {
   /// True if a send queue still reads the bytes of the block.
   bool reads_posted() const;
 
-  /// True if a send queue was full in this round. If the device can report free room, the caller
-  /// must ask for that report; otherwise `retry_after` tells when to poll again.
+  /// True if a send queue has been full since `begin_round`. If the device can report free room,
+  /// the caller must ask for that report; otherwise `retry_after` tells when to poll again.
   bool blocked() const { return blocked_; }
   /// Makes the sender wait until posted chunks have left the send queue. No device reports that, so
   /// the sender must be polled again after `retry_after`.
   void drain(Nanoseconds retry_after);
-  /// Time to wait after the last round before more can be sent; nothing if something can be sent
-  /// now.
+  /// Time to wait after the last poll before more chunks can be posted; nothing if chunks can be
+  /// posted now.
   std::optional<Nanoseconds> retry_after() const { return retry_after_; }
   void begin_round();
   /// True if a send queue of this host was ever full, so that the link and not the host is the

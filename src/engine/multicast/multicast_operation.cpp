@@ -84,7 +84,7 @@ void MulticastOperation::build_layout() {
       std::max<std::uint64_t>(window / context().settings().pulses_in_flight, 1);
   call_.layout = protocol::BlockLayout(context().settings().chunk_bytes, subgroups,
                                        std::min(block_bytes, pulse));
-  // `add` cannot fail: CallPlanner refuses a call with more chunks than PSNs.
+  // BlockLayout::add cannot fail, because CallPlanner refuses a call with more chunks than PSNs.
   if (!call_.gather) {
     (void)call_.layout.add(description().root, 0, call_.buffer.size());
     if (description().root == context().rank()) call_.own_block = 0;
@@ -260,7 +260,7 @@ void MulticastOperation::on_completion(Instant now, const device::Completion& co
   if (const auto block = recovery_.on_completion(completion)) receiver_.on_marked(now, *block);
 }
 
-/// At the root, retains the block; at a receiver, schedules its delivery ACK.
+/// At the root, retains the block; at a receiver, schedules the delivery ACK for the block.
 void MulticastOperation::leave_copy(Instant now) {
   if (sender_.has_block()) {
     context().retention().keep(now, call_.epoch, call_.own);

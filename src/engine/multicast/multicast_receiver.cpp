@@ -52,7 +52,8 @@ std::byte* MulticastReceiver::writable(const ChunkRef& chunk, std::uint32_t psn,
   // overwrite.
   if (call_.map->has(chunk.block, psn) || call_.fetch->reading(psn)) {
     if (counted) ++context().counters().chunks_duplicate;
-    // A chunk that comes after its READ was only late, so the network passes multicast.
+    // A multicast chunk that arrives after a READ of the same chunk was only late, so the network
+    // passes multicast of its root.
     context().receiver().membership().heard(call_.layout.blocks()[chunk.block].root);
     return nullptr;
   }
@@ -151,8 +152,8 @@ void MulticastReceiver::begin_block(std::uint32_t block_index) {
   end_blocks_before(block_index);
 }
 
-/// Records that the last non-empty block before this one in the chain has been sent completely,
-/// because a sender is activated only when its predecessor has sent its whole block.
+/// Records that the last non-empty block before `block_index` in its chain has been sent
+/// completely: a sender is activated only when its predecessor has sent its whole block.
 void MulticastReceiver::end_blocks_before(std::uint32_t block_index) {
   for (Rank before = call_.sequencer->predecessor(rank_of(block_index)); before != kNoRank;
        before = call_.sequencer->predecessor(before)) {
@@ -167,8 +168,8 @@ void MulticastReceiver::cast_vote(Instant now, bool queue_filled) {
   // in kCongestedShare was lost, the pace is not the cause of the losses.
   constexpr std::uint64_t kLossyShare = 20;
   constexpr std::uint64_t kCongestedShare = 50;
-  // A short collective has few chunks, so that one lost chunk is no evidence of an overflowing
-  // queue.
+  // A short collective casts no vote, because it has so few chunks that one lost chunk is no
+  // evidence of an overflowing queue.
   if (call_.data_bytes <= protocol::SendSchedule::kSmallBytes) return;
   protocol::RateVote& vote = context().network().vote();
   if (call_.fetch->counters().chunks_lost * kLossyShare > call_.layout.chunk_count())
@@ -197,8 +198,8 @@ void MulticastReceiver::on_arrivals(Instant now, const std::vector<Arrival>& arr
   call_.dirty = true;
   for (const Arrival& arrival : arrivals) {
     if (arrival.epoch != call_.epoch) continue;
-    // Workers read their clocks independently, so an arrival may seem older than the previous
-    // arrival. The time of the previous arrival is then used.
+    // Receive workers read their clocks independently, so an arrival may seem older than the
+    // previous arrival. The time of the previous arrival is then used.
     const Instant at = std::max(arrival.at, call_.arrivals.last);
     const std::uint32_t b = arrival.block_index;
     if (call_.gather) meter_->arrived(at, b, arrival.bytes, !call_.arrivals.first_chunk_seen[b]);

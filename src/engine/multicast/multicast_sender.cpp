@@ -39,7 +39,7 @@ void MulticastSender::start() {
     place_own_up_to(block.psns.last);
     return;
   }
-  // A rank with an empty block takes a turn, too.
+  // A rank with an empty block takes a turn, too, because it has to activate its successor.
   sent_all_ = false;
   call_.fetch->withhold(block.psns);
   block_ =

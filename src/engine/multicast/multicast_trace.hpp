@@ -1,5 +1,5 @@
 // Records a multicast collective in the trace: the sending of this rank's block, the arrival of the
-// others, and recovery. Each call costs one comparison if tracing is off.
+// other ranks' blocks, and recovery. Each call costs one comparison if tracing is off.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ class MulticastTrace {
   void sending() {
     if (trace_ != nullptr && sending_since_ == Instant{}) sending_since_ = trace_->now();
   }
-  /// Records that the whole block was posted.
+  /// Records that this rank's whole block was posted.
   void sent(std::uint32_t block_index) {
     if (trace_ != nullptr) add_sent(block_index);
   }

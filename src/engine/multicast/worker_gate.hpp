@@ -58,7 +58,7 @@ class WorkerGate {
   std::size_t locked_answers_ = 0;
   ReceiveTeam::GracePeriod grace_;  ///< grace period that began when the chunks were locked
   std::vector<std::uint32_t> sender_done_;
-  /// Completely sent blocks that are reported once all workers have polled.
+  /// Completely sent blocks that are reported to the scanner once all workers have polled.
   std::vector<std::uint32_t> pending_done_;
   std::optional<std::uint64_t> ends_drain_;
   std::optional<std::uint64_t> cutoff_drain_;

@@ -37,7 +37,8 @@ void CloseProtocol::announce(Instant now, std::uint32_t next_epoch) {
   for (std::uint32_t r = 0; r < size_; ++r) {
     const Rank rank = rank_of(r);
     if (rank == me_) continue;
-    // After a slot exchange a rank may wait for an ACK of this rank without a connection to it.
+    // After a slot exchange, a rank may wait for a slot ACK of this rank even if the two have no
+    // connection.
     const bool connected = endpoint_.connection(rank) != device::Connection::none;
     if (connected || slots_.exchanged())
       outbox.send(rank, protocol::MessageKind::closing, slots_.acked(), next_epoch);

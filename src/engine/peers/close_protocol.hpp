@@ -1,6 +1,7 @@
-// How a rank closes its communicator: it serves its peers until none can need a retained block or a
-// slot entry of this rank, and asks the peers for missing slot ACKs. Then it tells its peers that it
-// closes, and stays until they know: a peer whose last ACK got lost would wait for this rank.
+// How this rank closes its communicator. It serves its peers until none of them can need one of its
+// retained blocks or slot entries, and asks them for missing slot ACKs. Then it announces that it
+// closes, and stays until every peer has acknowledged the announcement: a peer that had not
+// received this rank's last ACK would wait for it until a timeout.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +45,8 @@ class CloseProtocol {
   /// Tells the peers that this rank needs nothing more. The messages also acknowledge all that the
   /// peers have sent. `next_epoch`: the epoch of the first collective that this rank has not begun.
   void announce(Instant now, std::uint32_t next_epoch);
-  /// Whether no peer needs this rank any more: each has acknowledged all that this rank has sent, or
-  /// has announced its own close and may have gone without an ACK.
+  /// Whether no peer needs this rank any more: each has acknowledged all that this rank has sent,
+  /// or has announced its own close and may have gone without an ACK.
   bool may_leave() const;
   /// Handles the announcement of a peer.
   void on_announcement(Rank from, const protocol::Message& message);

@@ -32,8 +32,8 @@ class ClosedPeers {
  private:
   std::vector<bool> closed_;  ///< by rank
   std::uint32_t count_ = 0;
-  /// The closed rank that has begun the fewest collectives, and the epoch of the first one that it
-  /// has not begun.
+  /// The closed rank that has begun the fewest collectives, and the epoch of the first collective
+  /// that the closed rank has not begun.
   Rank first_ = kNoRank;
   std::uint32_t next_epoch_ = 0;
 };

@@ -30,14 +30,14 @@ class FailureCoordinator {
   /// Ends every collective with an error of this rank, at the end of the current or next `poll` of
   /// the context. The other ranks learn that this rank has given up.
   void fail(const Status& status);
-  /// Ends every collective of the communicator, here and at the peers. The error at the peers names
-  /// this rank.
+  /// Ends every collective of the communicator, at this rank and at its peers. The error at the
+  /// peers names this rank.
   void abort(const std::string& reason);
   /// Ends every collective as `abort` does, but names `culprit` as the cause: a rank of the job
   /// that need not be in this communicator.
   void abort_for(Rank culprit, const std::string& reason);
-  /// Ends every collective, here and at the peers, because another communicator of the job failed
-  /// with `cause`. The error at the peers names the rank at fault if `cause` names one.
+  /// Ends every collective with `cause`, at this rank and at its peers. The error at the peers
+  /// names the rank at fault if `cause` names exactly one, otherwise this rank.
   void fail_because(const Status& cause);
   /// Ends every collective, because `source` sent a chunk that this rank cannot use and that
   /// `source` will not send again.
@@ -102,7 +102,7 @@ class FailureCoordinator {
   std::uint32_t undelivered_bytes_ = 0;
   Rank culprit_ = kNoRank;
   Rank finder_ = kNoRank;   ///< rank that found the failure; kNoRank: not known
-  Rank told_by_ = kNoRank;  ///< rank whose notice was the first; kNoRank: none
+  Rank told_by_ = kNoRank;  ///< rank whose failure notice came first; kNoRank: none
   Rank lost_ = kNoRank;     ///< rank whose loss is the cause; this rank if it gave up itself
   std::function<void(const Status&)> hook_;
 };

@@ -31,7 +31,7 @@ class PeerWatch {
   /// collective runs. A peer that has closed is not watched.
   void watch(Rank peer);
   void watch_all();
-  /// Watches the ranks before and after this one.
+  /// Watches the two neighbours of this rank.
   void watch_neighbours();
   /// Stops watching a peer, so that its silence is no failure any more.
   void unwatch(Rank peer);
@@ -53,7 +53,7 @@ class PeerWatch {
   std::vector<Rank> watched_;
   Nanoseconds path_test_interval_;
   Instant path_test_at_;
-  std::uint64_t progress_ = 0;  ///< value of `progress` at the last path test
+  std::uint64_t progress_ = 0;  ///< argument `progress` of the last call of `test_paths`
 };
 
 }  // namespace tutti::engine

@@ -13,7 +13,8 @@ namespace tutti::engine {
 class RankNames {
  public:
   /// `hosts` has the host name of each rank; it may be empty or have empty entries. `members` has
-  /// the job rank of each rank; if it is empty, each rank has the same number in the job.
+  /// the job rank of each rank; it is empty if every rank has the same number in the communicator
+  /// and in the job.
   RankNames(std::vector<std::string> hosts = {},  // NOLINT: implicit by design
             std::vector<Rank> members = {})
       : hosts_(std::move(hosts)), members_(std::move(members)) {}
@@ -26,7 +27,8 @@ class RankNames {
     return fmt::format("rank {}", index(rank));
   }
 
-  /// The name of a rank of the job, which need not be in the communicator.
+  /// The name, in errors, of the rank with the number `rank` in the job; the rank need not be in
+  /// the communicator.
   std::string of_job(Rank rank) const {
     return members_.empty() ? of(rank) : fmt::format("rank {} of the job", index(rank));
   }

@@ -47,7 +47,8 @@ void ChunkReceiver::stop_workers() {
   team_.reset();
   set_resolver();
   stop_check_ = kNever;
-  // An error is ignored, because `poll` reads even the queue pairs that the endpoint cannot watch.
+  // An error is ignored: it means that the endpoint cannot watch a queue pair again, but `poll`
+  // reads every queue pair, watched or not.
   (void)endpoint_.use_receive_workers(false);
 }
 
@@ -60,14 +61,14 @@ bool ChunkReceiver::poll_team(Instant now) {
   if (!team_->take_news()) return false;
   if (const Status* failure = team_->failure()) failures_.fail(*failure);
   while (const auto misfit = team_->take_misfit()) {
-    // If the collective has ended at this rank, the chunk is stale.
+    // A chunk that does not fit is only stale if its collective has ended at this rank.
     if (operations_.find(misfit->epoch) != nullptr)
       failures_.fail_with_other_sizes(misfit->source, misfit->bytes);
   }
   fold_counts();
   const std::vector<Arrival>& arrivals = team_->take_arrivals();
-  // A later collective may have begun since the workers placed the last chunks of an earlier one, so
-  // the arrivals go to all active collectives.
+  // An arrival may belong to an earlier collective than the last one begun, so every active
+  // collective gets the arrivals and picks those of its own epoch.
   for (const auto& operation : operations_.active()) operation->on_arrivals(now, arrivals);
   return true;
 }
@@ -108,8 +109,9 @@ void ChunkReceiver::discard() {
 
 void ChunkReceiver::on_chunk(Instant now, const device::ReceivedChunk& chunk,
                              device::MulticastQueuePair& pair) {
-  // If earlier chunks of this poll have completed the present collective, the next collective can
-  // begin now. The chunk is then placed at once and not stored as an unexpected chunk.
+  // A chunk of the next collective begins this collective if it may begin, because earlier chunks
+  // of the same poll may have completed the present one. The chunk is then placed at once and not
+  // stored as an unexpected chunk.
   if (chunk.epoch == operations_.next_epoch()) begin_next_(now);
   if (Operation* operation = operations_.find(chunk.epoch)) {
     operation->on_chunk(now, chunk, pair);
@@ -158,15 +160,15 @@ ChunkReceiver::Rest ChunkReceiver::end(std::uint32_t epoch) {
   return rest;
 }
 
-// A failed collective has unmarked chunks, which a worker may be about to place. So its buffer is
-// given back only when no worker can use the old view.
+// A worker may be about to place one of the missing chunks of a failed collective. So the buffer of
+// the collective is given back only when no worker uses its receive view any more.
 bool ChunkReceiver::workers_stopped(Instant now) {
   constexpr Nanoseconds kCheckInterval{1'000'000};
   if (!team_) return true;
   if (stop_check_ == kNever) {
     team_->publish({.state = ReceiveView::State::closed, .epoch = operations_.next_epoch() - 1});
     team_->set_eager(true);
-    stopping_ = team_->grace();  // may throw; `stop_check_` is therefore set later
+    stopping_ = team_->grace();  // if this throws, the next call tries again
   }
   stop_check_ = now + kCheckInterval;
   if (!team_->passed(stopping_)) return false;

@@ -30,13 +30,14 @@ class ChunkReceiver : private device::PlacementResolver {
                 FailureCoordinator& failures, observe::Counters& counters,
                 std::uint64_t unexpected_bytes, std::function<void(Instant)> begin_next);
 
-  /// Hands the receive sides of the queue pairs to `workers` workers, which the caller's threads
-  /// run from now on; no collective may be in progress. Fails with Code::unsupported if the device
-  /// does not support this.
+  /// Hands the receive sides of the multicast queue pairs to `workers` receive workers, which the
+  /// caller's threads run from now on. No collective may be in progress; fails with
+  /// Code::unsupported if the device does not support receive workers.
   Status use_workers(std::uint32_t workers);
-  /// Takes the receive sides back from the workers; no thread may run a worker any more.
+  /// Takes the receive sides of the multicast queue pairs back from the receive workers. The
+  /// threads that ran the workers must have ended.
   void stop_workers();
-  /// The receive workers; null without any.
+  /// The receive workers; null if there are none.
   ReceiveTeam* team() { return team_.get(); }
   bool has_workers() const { return team_ != nullptr; }
   /// Whether the receive workers have something to report to `poll`: placed chunks, an answer to
@@ -54,16 +55,16 @@ class ChunkReceiver : private device::PlacementResolver {
   /// wait descriptor readable, so that the owner could not sleep.
   void discard();
   /// True if the last poll of the multicast queue pairs found nothing, so that no missing chunk
-  /// merely waits there unread. With receive workers, `request_drain` asks them to poll, and
-  /// `looked` tells whether all of them have found nothing more.
+  /// waits there unread. With receive workers, `request_drain` asks the workers to poll, and
+  /// `looked` tells whether every worker has then found nothing more.
   bool drained() const { return drained_; }
   std::uint64_t request_drain() { return team_ ? team_->request_drain() : 0; }
   bool looked(std::uint64_t drain) const { return team_ ? team_->looked(drain) : drained_; }
 
   /// Called when a collective has begun: delivers its chunks that arrived earlier.
   void begin(Instant now, Operation& operation);
-  /// Storage for a collective that has ended. The collective is destroyed when no worker uses it
-  /// any more.
+  /// Storage for a collective that has ended; it destroys the collective when no worker uses it any
+  /// more.
   using Rest = std::shared_ptr<std::unique_ptr<Operation>>;
   /// Called before a collective ends. Returns the storage to which the caller then moves the
   /// collective; null if there are no workers.

@@ -22,7 +22,7 @@ ReceiveTeam::ReceiveTeam(device::Endpoint& endpoint, std::uint32_t workers,
 void ReceiveTeam::publish(const ReceiveView& view) {
   auto next = std::make_shared<const ReceiveView>(view);
   Retired& old = keep(view_);
-  view_ = std::move(next);  // no later step throws, so that no view is published only in part
+  view_ = std::move(next);  // nothing below throws, so a view is published as a whole
   board_.view.store(view_.get(), std::memory_order_seq_cst);
   board_.publications.fetch_add(1, std::memory_order_seq_cst);
   note(old.grace);
@@ -35,7 +35,8 @@ void ReceiveTeam::retire(std::shared_ptr<const void> object) {
   note(keep(std::move(object)).grace);
 }
 
-/// Adds an object to the retired ones. The caller then begins the object's grace period by `note`.
+/// Adds an object to the retired objects, which live until their grace period has passed. The
+/// caller then begins the grace period by `note`.
 ReceiveTeam::Retired& ReceiveTeam::keep(std::shared_ptr<const void> object) {
   std::erase_if(retired_, [this](const Retired& one) { return passed(one.grace); });
   return retired_.emplace_back(Retired{std::move(object), GracePeriod(workers_.size())});
@@ -75,7 +76,7 @@ bool ReceiveTeam::looked(std::uint64_t drain) const {
 }
 
 void ReceiveTeam::set_eager(bool on) {
-  // Only the owner writes this flag, so the owner may read it without memory ordering.
+  // Only the owner writes `eager`, so the owner may read it without memory ordering.
   if (board_.eager.load(std::memory_order_relaxed) == on) return;
   board_.eager.store(on, std::memory_order_seq_cst);
 }

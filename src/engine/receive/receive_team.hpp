@@ -34,8 +34,8 @@ class ReceiveTeam {
 
   // Functions for the owner of the engine.
 
-  /// Makes the workers use this view from now on; a worker finishes its present batch with the old
-  /// view.
+  /// Makes the workers use `view` from now on; a worker that has a batch in progress finishes it
+  /// with the old view.
   void publish(const ReceiveView& view);
   /// The epoch of the collective in the view that was published last.
   std::uint32_t epoch() const { return view_->epoch; }
@@ -52,7 +52,8 @@ class ReceiveTeam {
   std::uint64_t request_drain();
   bool polled_once(std::uint64_t drain) const;
   bool looked(std::uint64_t drain) const;
-  /// If `on`, every batch wakes the owner; otherwise only the end of a block or of all blocks does.
+  /// If `on`, every batch of chunks wakes the owner; otherwise only a batch with the last chunk of
+  /// a block, or one that completes the collective, does.
   void set_eager(bool on);
 
   bool has_news() const { return board_.news.load(std::memory_order_seq_cst); }

@@ -54,7 +54,8 @@ struct Arrival {
   Instant at{};
 };
 
-/// An intact chunk that does not fit the collective `epoch`: its sender called with other sizes.
+/// An intact chunk that does not fit the collective `epoch`, because its sender called the
+/// collective with other sizes.
 struct Misfit {
   std::uint32_t epoch = 0;
   Rank source = kNoRank;

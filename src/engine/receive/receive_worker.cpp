@@ -52,8 +52,8 @@ bool ReceiveWorker::due() const {
 }
 
 bool ReceiveWorker::poll(Instant now) {
-  // The request is read first, so that the answer covers all chunks that had arrived when the drain
-  // was requested.
+  // The drain request is read before the queue pairs are polled, so that the answer covers all
+  // chunks that had arrived when the drain was requested.
   const std::uint64_t asked = board_.drains_requested.load(std::memory_order_seq_cst);
   bool worked = false;
   Instant next = kNever;
@@ -100,7 +100,8 @@ bool ReceiveWorker::receive(Instant now, Stream& stream) {
     ++counters_.batches;
     stream.pair->release();
   }
-  // The owner may be waiting until this read guard is released, so the owner is notified.
+  // The owner may be waiting until this worker releases its read guard, so the worker notifies the
+  // owner.
   if (held) tell(urgent);
   return count > 0;
 }

@@ -29,7 +29,8 @@ class UnexpectedChunks {
 
   explicit UnexpectedChunks(std::uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
-  /// Stores a chunk; false if there is no room or if its integrity check fails (`damaged`).
+  /// Stores a chunk. Returns false if there is no room, or if the integrity check fails, which sets
+  /// `damaged`.
   bool keep(const device::ReceivedChunk& chunk, device::MulticastQueuePair& queue_pair,
             bool& damaged) {
     damaged = false;

@@ -41,7 +41,7 @@ class CallMemory {
   std::span<std::byte> at(const schedule::Extent& extent) const {
     return of(extent.buffer).subspan(extent.offset_bytes, extent.size_bytes);
   }
-  /// The key of a buffer, which the first call registers.
+  /// The memory key of a buffer. The first request for a buffer's key registers the buffer.
   Result<device::MemoryKey> key_of(schedule::Buffer buffer, device::Endpoint& endpoint) {
     std::optional<device::MemoryKey>& key = space_.keys[static_cast<std::size_t>(buffer)];
     if (!key) {
@@ -51,7 +51,7 @@ class CallMemory {
     }
     return *key;
   }
-  /// Ends all registrations of the call.
+  /// Ends the registrations of all buffers of the call, which makes their memory keys invalid.
   void deregister(device::Endpoint& endpoint) {
     const auto let_go = [&](std::optional<device::MemoryKey>& key) {
       if (key) endpoint.deregister_memory(*key);

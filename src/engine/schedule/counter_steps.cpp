@@ -20,7 +20,7 @@ void CounterSteps::begin(CommunicatorContext& context, const schedule::Schedule&
 bool CounterSteps::add(Instant now, schedule::TaskIndex task, OldValue& old_value) {
   const Rank peer = schedule_->tasks()[task].peer;
   const auto key = context_->operations().counter_words().key_of(peer);
-  if (!key) return true;  // the task goes on when the peer has sent its key
+  if (!key) return true;  // `add` is called again once the peer has sent its key
   device::WorkRequest request{.opcode = device::Opcode::fetch_add,
                               .peer = peer,
                               .work_id = std::uint64_t{epoch_} << 32 | task,
@@ -31,7 +31,7 @@ bool CounterSteps::add(Instant now, schedule::TaskIndex task, OldValue& old_valu
   request.atomic = AtomicOperands::fetch_add(1);
   const Status posted = context_->endpoint().post(now, request);
   if (posted.code() == Code::resource_exhausted) return false;
-  // A lost connection is not handled here: a completion reports it.
+  // The refusal of work on a lost connection is ignored, because a completion reports the loss.
   if (!posted && posted.code() != Code::peer_failed) context_->failures().fail(posted);
   return true;
 }

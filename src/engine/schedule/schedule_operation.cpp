@@ -136,7 +136,7 @@ Status ScheduleOperation::prepare_call() {
   unexpected_bytes_ = unexpected_bound(schedule, call_.shape);
   confirms_ = needs_every_rank(purpose.collective);
   for (schedule::BlockSizes& blocks : call_.shape.buffers)
-    blocks = {};  // dropped, because the caller may free the memory to which these spans refer
+    blocks = {};  // cleared: the caller may free its arrays of sizes once `create` returns
   space.departures.assign(schedule.tasks().size(), {});
   space.folded.assign(schedule.tasks().size(), 0);
   space.unsent.clear();
@@ -228,8 +228,8 @@ void ScheduleOperation::issue(Instant now, TaskIndex at) {
       complete(at);
       return;
     default:
-      // Not reached: `create` refuses tasks that this executor lacks, and the task board itself
-      // carries out waits and enables.
+      // Not reached: `create` refuses the other kinds of tasks, except waits and enables, which the
+      // task board itself carries out.
       return;
   }
 }

@@ -36,8 +36,8 @@ struct ScheduleCall {
   /// Sizes of the call. The memory to which its spans refer must stay valid until `create` returns;
   /// the eager limit must be the same on all ranks.
   schedule::Shape shape;
-  std::span<const std::byte> send;  ///< send buffer, in use until the end
-  std::span<std::byte> receive;     ///< receive buffer, in use until the end
+  std::span<const std::byte> send;  ///< send buffer, in use until the call ends
+  std::span<std::byte> receive;     ///< receive buffer, in use until the call ends
   std::optional<Reduction> reduction;
 };
 
@@ -45,7 +45,7 @@ class ScheduleOperation final : public Operation {
  public:
   /// Fills the template and checks the buffers. Fails with invalid_argument for sizes that the
   /// schedule does not serve and for buffers that are too short, and with unsupported for tasks
-  /// that this executor lacks.
+  /// that a ScheduleOperation cannot carry out, such as multicast.
   static Result<std::unique_ptr<ScheduleOperation>> create(ScheduleCall call,
                                                            std::shared_ptr<WorkspacePool> pool);
   ~ScheduleOperation() override;

@@ -19,13 +19,17 @@ enum class MessageKind : std::uint8_t {
   /// Requests the chunk ranges that the sender misses. The argument is 1 if the ranges may not have
   /// been multicast yet, else 0.
   fetch_request,
-  fetch_ready,  ///< answer: chunk ranges that may be READ now; argument: key of the sender's buffer
-  /// Answer: chunk ranges that have not arrived at the sender yet. Once they arrive, the sender
-  /// sends `fetch_ready`.
+  /// Answer to `fetch_request`: chunk ranges that may be READ now. The argument is the key of the
+  /// sender's buffer.
+  fetch_ready,
+  /// Answer to `fetch_request`: chunk ranges that have not arrived at the sender yet. Once they
+  /// arrive, the sender sends `fetch_ready`.
   fetch_pending,
-  /// Answer: chunk ranges that the sender has lost, too. Once it has them, it sends `fetch_ready`.
+  /// Answer to `fetch_request`: chunk ranges that the sender has lost, too. Once it has them, it
+  /// sends `fetch_ready`.
   fetch_lost,
-  fetch_expired,       ///< answer: the sender has ended the collective and serves no READs
+  /// Answer to `fetch_request`: the sender has ended the collective and serves no READs.
+  fetch_expired,
   retransmit_request,  ///< to a block's root: chunk ranges that at least two ranks lost
   final,               ///< the sender has every chunk of the collective
   /// Report of a credit batch that all ranks of the sender's subtree have consumed. The upper half
@@ -34,10 +38,10 @@ enum class MessageKind : std::uint8_t {
   /// Credit: every rank has consumed a credit batch. The upper half of the argument is the chain,
   /// the lower half is the batch.
   grant,
-  /// Failure notice; the lower half of the argument is the lost rank. Epoch 0 means that the lost
-  /// rank is silent or, if the upper half is not 0, that the cause is rank (upper half - 1) of the
-  /// job. Any other epoch is kAlone, kGaveUp, or the length of the packets that do not reach the
-  /// lost rank; the upper half is then the rank that found the failure.
+  /// Failure notice; the lower half of the argument is the lost rank. With epoch 0 the upper half
+  /// is 0 (the lost rank is silent) or 1 plus the job rank of the cause. With epoch kAlone, kGaveUp
+  /// or a length (packets of this length do not reach the lost rank) the upper half is the rank
+  /// that found the failure.
   failed,
   window,  ///< from an aggregator; argument: key of the receiver's part of the aggregator window
   /// Credit from an aggregator. The argument is the number of segments that the receiver may write
@@ -50,23 +54,23 @@ enum class MessageKind : std::uint8_t {
   /// Delivery ACK: the sender has every block that the receiver multicast up to this epoch.
   delivered,
   /// Slot NAK: the sender misses the receiver's entry of the slot exchange that the epoch numbers.
-  /// With argument 0 the receiver multicasts the entry again. With argument 1 << 32 | e it sends
-  /// the entry over the reliable connection, as data of the collective with epoch e.
+  /// With argument 0 the receiver multicasts the entry again. With argument 1 << 32 | e the
+  /// receiver sends the entry over the reliable connection, as data of the collective with epoch e.
   slot_nack,
   slot_ack_request,  ///< asks which slot exchange the receiver has finished last
   slot_ack,          ///< slot ACK: the epoch is the last slot exchange that the sender has finished
-  /// The sender closes its communicator and needs nothing more. The epoch is as in a slot ACK, the
-  /// argument is the epoch of the first collective that the sender has not begun.
+  /// The sender closes its communicator and needs nothing more. The epoch is the last slot exchange
+  /// that the sender has finished, the argument is the epoch of the first collective that the
+  /// sender has not begun.
   closing,
   last_kind = closing,
 };
 
-/// Largest number of ranges in a message. It keeps messages short enough for the device to copy
-/// them when they are posted.
+/// Largest number of ranges in a message, so that the device can copy a message when it is posted.
 inline constexpr std::size_t kMaxRanges = 28;
 
-/// Epoch of a failure notice if no rank answered the rank that found the failure. Then the finder
-/// itself may be cut off.
+/// Epoch of a failure notice if no rank answered the rank that found the failure. That rank may
+/// then itself be cut off.
 inline constexpr std::uint32_t kAlone = UINT32_MAX;
 /// Epoch of the failure notice of a rank that has given up and names itself.
 inline constexpr std::uint32_t kGaveUp = UINT32_MAX - 1;

@@ -28,7 +28,8 @@ enum class TaggedKind : std::uint8_t { eager = 0x81, ready, pulled, credit, last
 
 struct TaggedMessage {
   TaggedKind kind = TaggedKind::eager;
-  /// The sender's number of the message; in a credit, the number of bytes returned.
+  /// The sender's number of the message; in a `credit`, the bytes of room for eager messages that
+  /// are free again.
   std::uint32_t number = 0;
   std::uint64_t tag = 0;
   std::uint64_t length_bytes = 0;  ///< length of the message that `ready` announces

@@ -58,7 +58,7 @@ class TagMatcher {
   static Number take(Entries& entries, Entries::iterator at);
   std::optional<Number> take_oldest(const Pattern& pattern);
 
-  BySource receives_;  ///< kept receives by source; those of any source under kNoRank
+  BySource receives_;  ///< kept receives by source; receives from any source under kNoRank
   BySource messages_;
   std::size_t kept_receives_ = 0;
   std::size_t kept_messages_ = 0;

@@ -40,7 +40,7 @@ Result<Arranged> arrange(const std::string& address, const ServiceKey& key,
   auto connection = AggregatorConnection::open(address, key, deadline);
   if (!connection) return connection.status();
   // The unique id names rank 0 by the address that the aggregator sees. The other ranks are in the
-  // same network as rank 0, so they can reach it at this address, too.
+  // same network as rank 0, so they can reach rank 0 at this address, too.
   const auto id = make_unique_id(connection->local_host());
   if (!id) return id.status();
   const PeerOptions self = make_greeting(options, number);

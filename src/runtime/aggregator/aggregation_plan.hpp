@@ -1,5 +1,5 @@
-// The aggregation plan: the side communicators and terms that rank 0 has agreed with the
-// aggregators, for all ranks of a job.
+// The aggregation plan: the side communicators, and the aggregator windows on which rank 0 has
+// agreed with the aggregators, for all ranks of a job.
 #pragma once
 
 #include <cstdint>

@@ -39,10 +39,10 @@ class Progress;
 struct ReductionCall {
   DataType type = DataType::float32;
   ReduceOperation operation = ReduceOperation::sum;
-  /// The fold order. If none is given, the route folds in rank order, or in an order that gives the
-  /// same bits with less traffic. FoldOrder::ring makes a Reduce-Scatter return the same bits as
-  /// the ring algorithm; to save traffic, each rank then adds its own contribution to its block
-  /// itself.
+  /// The fold order. If none is given, contributions are folded in rank order, or in an order that
+  /// gives the same bits with less traffic. With FoldOrder::ring a Reduce-Scatter returns the same
+  /// bits as the ring algorithm; to save traffic, each rank then adds its contribution to its own
+  /// block itself.
   std::optional<engine::FoldOrder> order{};
   /// For premultiplied_sum: this rank's factor, one element of the type.
   std::span<const std::byte> factor{};
@@ -50,13 +50,13 @@ struct ReductionCall {
   Priority priority = Priority::normal;
 };
 
-/// The route of calls through aggregators.
+/// The part of a communicator that carries out reductions by aggregators.
 class Aggregation final : public CallRoute {
  public:
   /// Joins the aggregators that the options of rank 0 name; every rank must call this function. The
   /// side communicators are served by `progress` and get consecutive numbers from `number` on. The
   /// function fails on all ranks or on none; with the option `aggregator_fallback` it returns an
-  /// inactive route instead of an error. `key` is known only to the ranks of the job.
+  /// inactive object instead of an error. `key` is known only to the ranks of the job.
   static Result<std::shared_ptr<Aggregation>> create(Bootstrap& bootstrap,
                                                      const CommunicatorOptions& options,
                                                      std::shared_ptr<Progress> progress,
@@ -67,7 +67,8 @@ class Aggregation final : public CallRoute {
   Aggregation(const Aggregation&) = delete;
   Aggregation& operator=(const Aggregation&) = delete;
 
-  /// False if the communicator has fallen back to other algorithms. The same on all ranks.
+  /// False if the communicator has fallen back to other algorithms; the value is the same on all
+  /// ranks.
   bool active() const { return !sides_.empty(); }
   /// The reason why the aggregators are not used.
   const Status& reason() const { return reason_; }
@@ -77,7 +78,8 @@ class Aggregation final : public CallRoute {
   /// Counters of all side communicators together.
   CounterList counters() const override;
 
-  /// True if the route is active and `call` is a reduction that names this route or no algorithm.
+  /// True if the aggregators are in use and `call` is a reduction that names an aggregator
+  /// algorithm or no algorithm.
   bool serves(const CollectiveCall& call) const override;
   Outcome start(const CollectiveCall& call) override;
   Result<std::string> algorithm_of(const CollectiveCall& call) override;
@@ -126,8 +128,8 @@ class Aggregation final : public CallRoute {
   std::vector<Side> sides_;
   bool closed_ = false;
   Status reason_;
-  /// Held while a call is submitted, so that the calls of several threads have one order on all
-  /// side communicators.
+  /// Held while a call is submitted, so that every side communicator gets the calls of several
+  /// threads in the same order.
   std::mutex mutex_;
   /// Number of calls so far that were too short for all aggregators. It selects the first
   /// aggregator of the next such call.

@@ -50,7 +50,8 @@ struct JoinRequest {
   std::string job;          ///< name of the client for the aggregator's log: "host:process"
   std::uint32_t ranks = 0;  ///< number of ranks, the aggregator not counted
   std::uint16_t communicator = 0;
-  /// The options of the job. Only ipv6, authenticate, multicast_hops and both timeouts are sent.
+  /// The options of the job, of which only ipv6, authenticate, multicast_hops, peer_timeout and
+  /// create_timeout are sent.
   CommunicatorOptions options{};
 };
 

@@ -134,7 +134,7 @@ class AggregatorService::Parts {
   std::thread thread_;
   std::atomic<bool> stopping_{false};
 
-  mutable std::mutex mutex_;  ///< guards the members below
+  mutable std::mutex mutex_;  ///< guards the members from `jobs_` to `ended_counters_`
   std::uint32_t jobs_ = 0;
   std::uint64_t used_bytes_ = 0;
   Strangers strangers_;
@@ -371,8 +371,8 @@ Status AggregatorService::Parts::serve(Visit& visit, const JoinRequest& request,
   progress_->submit(state.context(), std::make_unique<engine::ReduceOperation>(window), false);
   const Status end = visit.end.wait();
   progress_->with_engine([&] {
-    // Code::aborted may mean that the aggregator itself ended the job, so it notifies the ranks at
-    // once.
+    // Code::aborted may mean that the aggregator itself ended the job, so the aggregator notifies
+    // the job's ranks at once.
     if (end.code() == Code::aborted) {
       state.context().failures().abort(end.message());
       state.context().poll(now());

@@ -34,8 +34,8 @@ struct AggregatorOptions {
   /// Longest time from the start of a connection to its request.
   Nanoseconds hello_timeout = std::chrono::seconds(2);
   std::size_t max_strangers = 128;  ///< largest number of connections without a request
-  /// Receives one line of log for each job that joins, ends or fails, and for refused connections,
-  /// at most ten a second. Any thread of the service may call it.
+  /// Receives one line of log for each job that joins, ends or fails, and at most ten lines a
+  /// second for refused connections. Any thread of the service may call it.
   std::function<void(const std::string&)> log;
   std::shared_ptr<device::Device> device;  ///< device to use instead of `ip`, for tests
 };

@@ -58,7 +58,7 @@ class CallbackBootstrap : public Bootstrap {
     try {
       return callback_(mine, all, std::max(left, Nanoseconds(0)));
     } catch (const std::bad_alloc&) {
-      throw;  // the creation of the communicator reports the lack of memory
+      throw;  // the code that creates the communicator reports the lack of memory
     } catch (const std::exception& exception) {
       return failure(Code::invalid_argument,
                      "the allgather callback of rank {} threw an exception: {}", index(rank_),

@@ -11,7 +11,7 @@ namespace tutti::runtime {
 
 namespace {
 
-constexpr std::size_t kHeaderBytes = 16;  // fields: color flag (0 or 1), color, key
+constexpr std::size_t kHeaderBytes = 16;  // header fields: color flag (0 or 1), color, key
 
 Bytes encode(const SplitChoice& choice) {
   Bytes bytes;

@@ -89,7 +89,7 @@ Result<Parts> take_apart(const UniqueId& id) {
 }
 
 /// The job key, derived from the random text of the unique id with a label. The store's token is a
-/// hash of the same text; because of the label it does not reveal the key.
+/// hash of the same text; because of the label the token does not reveal the key.
 Result<crypto::Secret> key_of(const std::string& token) {
   crypto::Secret key;
   const Status status =

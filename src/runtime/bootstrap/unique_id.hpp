@@ -20,8 +20,8 @@ using UniqueId = std::array<char, 128>;
 /// discarded.
 Result<UniqueId> make_unique_id(const std::string& host = {});
 
-/// Joins as one of `size` ranks; returns when all have joined. Rank 0 must join in the process that
-/// made the id. The text of description() begins with `method`.
+/// Joins a job as one of `size` ranks and returns when all have joined; rank 0 must join in the
+/// process that made the id. The description() of the returned bootstrap begins with `method`.
 Result<std::unique_ptr<Bootstrap>> join_unique_id(const UniqueId& id, Rank rank, std::uint32_t size,
                                                   Nanoseconds timeout,
                                                   const std::string& method = "unique id");
@@ -29,7 +29,8 @@ Result<std::unique_ptr<Bootstrap>> join_unique_id(const UniqueId& id, Rank rank,
 /// Stops the store of an id that this process made and did not join.
 void discard_unique_id(const UniqueId& id);
 
-/// Reads an id that another process printed; the padding may be missing.
+/// Reads an id that another process printed. The text may lack the dots that pad an id to its fixed
+/// length.
 Result<UniqueId> parse_unique_id(std::string_view text);
 
 }  // namespace tutti::runtime

@@ -1,5 +1,5 @@
-// Wrappers in which the functions of the public handles run their work, so that no exception leaves
-// these functions and they have no effect in a child of fork().
+// Wrappers for the work of the public handles' functions: no exception leaves such a function, and
+// in a child of fork() the function has no effect.
 #pragma once
 
 #include "runtime/communicator/communicator_impl.hpp"

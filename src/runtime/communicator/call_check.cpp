@@ -31,7 +31,7 @@ Status same_size(const CollectiveCall& call) {
 
 /// The blocks of one buffer, which may differ in size.
 struct Blocks {
-  const char* buffer;  ///< name of the buffer
+  const char* buffer;  ///< name of the buffer in error texts
   std::uint64_t bytes;
   std::span<const std::uint64_t> sizes_bytes;
   std::span<const std::uint64_t> offsets_bytes;
@@ -62,8 +62,8 @@ Status check_varying(const CollectiveCall& call, const Blocks& blocks, std::uint
   return {};
 }
 
-/// Checks the blocks of a buffer whose blocks differ in size. This rank's own block must have
-/// `own_bytes` bytes, because it has this size in the call's other buffer.
+/// Checks the blocks of a buffer whose blocks differ in size. The size given for this rank's own
+/// block must be `own_bytes`, the size of that block in the call's other buffer.
 Status check_varying(const CollectiveCall& call, const Blocks& blocks, std::uint64_t own_bytes,
                      Rank rank, std::uint32_t size) {
   if (Status status = check_varying(call, blocks, size); !status) return status;

@@ -46,7 +46,8 @@ Status named(const char* variable, const Status& status) {
   return Status(status.code(), fmt::format("{}: {}", variable, status.message()));
 }
 
-/// Reads the algorithm rules in a file into one list. In the file, # begins a comment.
+/// Reads the algorithm rules of a file and joins its lines by commas, as in TUTTI_ALGORITHMS. In
+/// the file, # begins a comment.
 Result<std::string> read_choices(const std::string& path) {
   // Only regular files are read: the opening of a pipe would block until a process writes to it.
   std::error_code error;

@@ -26,8 +26,9 @@ void poll_context(engine::CommunicatorContext& context) {
   EnginePoller::run_contained(context, [&] { return context.poll(now()); });
 }
 
-/// Polls until this rank may leave, but no longer than `patience` and not beyond `deadline`. After a
-/// failure only its notices are sent.
+/// Polls until no peer needs this rank any more, but no longer than `patience` and not beyond
+/// `deadline`. After a failure the limit is kFailedLinger, because only the failure notices remain
+/// to be sent.
 void linger(engine::CommunicatorContext& context, Nanoseconds patience, Instant deadline) {
   const Instant begin = now();
   const auto end = [&] {
@@ -89,11 +90,11 @@ Status close_context(engine::CommunicatorContext& context, Instant deadline) {
     end = guarded([&] { return unserved(context, context.closing().awaited(context.rank())); });
   }
   const Nanoseconds patience = context.settings().close_linger;
-  // A call that is still under way gets this time to end.
+  // A call that is still under way may go on until it ends, but no longer than `patience`.
   if (context.busy()) linger(context, patience, deadline);
   EnginePoller::run_contained(context, [&] {
-    // A call that is still under way is aborted: it may never end at a peer, because this rank
-    // takes no further part.
+    // A call that is still under way is aborted: this rank takes no further part in it, and a peer
+    // could wait for this rank forever.
     if (context.busy()) {
       context.failures().abort(
           "it closed its communicator while a call was under way: complete all calls first");

@@ -8,10 +8,11 @@
 
 namespace tutti::runtime {
 
-/// Polls a context that the engine no longer serves, because only this rank can retransmit its lost
-/// messages. The polling ends when the peers need nothing more from this rank, after a few seconds,
-/// or at `deadline`; notices of a failure may take a fraction of a second more. Returns the failure
-/// of the context, or Code::timeout if the deadline passed before the peers were served.
+/// Polls a context that the engine no longer serves, because peers may still wait for messages that
+/// only this rank can retransmit. The polling ends when the peers need nothing more from this rank,
+/// after a few seconds, or at `deadline`; notices of a failure may take a fraction of a second
+/// more. Returns the failure of the context, or Code::timeout if the deadline passed before the
+/// peers were served.
 Status close_context(engine::CommunicatorContext& context, Instant deadline);
 
 /// Ends all collectives of a context that no engine serves: notifies the peers of the failure

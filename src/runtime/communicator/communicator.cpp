@@ -85,7 +85,8 @@ std::vector<Rank> missing_ranks(std::span<const runtime::RequestState* const> re
 
 double seconds_of(Nanoseconds time) { return static_cast<double>(time.count()) / 1e9; }
 
-/// The key of a new communicator; nothing if it has none. A duplicate gets its key from its parent.
+/// The job key for a new communicator; nothing if the job has none. A communicator that is made
+/// from `parent` gets a key that is derived from the secret of `parent`.
 Result<std::optional<crypto::Secret>> job_key_of(const runtime::Bootstrap& bootstrap,
                                                  const CommunicatorOptions& options,
                                                  const runtime::CommunicatorImpl* parent) {
@@ -96,9 +97,9 @@ Result<std::optional<crypto::Secret>> job_key_of(const runtime::Bootstrap& boots
   return key;
 }
 
-/// Creates a communicator with the aggregators and algorithm rules that the environment adds.
-/// `parent` is the communicator from which the new one is made, or null; `members` are the ranks of
-/// `parent` that the new communicator has.
+/// Creates a communicator with the options `given` and with the aggregators and algorithm rules
+/// that environment variables name. `parent` is the communicator from which the new one is made, or
+/// null; `members` are the ranks of `parent` that the new communicator has.
 Result<std::shared_ptr<runtime::CommunicatorImpl>> create_state(runtime::Bootstrap& bootstrap,
                                                                 const CommunicatorOptions& given,
                                                                 runtime::CommunicatorImpl* parent,
@@ -131,8 +132,8 @@ Result<std::shared_ptr<runtime::CommunicatorImpl>> create_state(runtime::Bootstr
   return state;
 }
 
-/// Exchanges data for a duplicate's bootstrap by one Allgather. If the Allgather times out, its
-/// buffers stay allocated until it ends.
+/// Carries out one exchange of a bootstrap as an Allgather of `communicator`. If the Allgather
+/// times out, its buffers stay allocated until it ends.
 Status exchange_over(Communicator& communicator, std::span<const std::byte> mine,
                      std::span<std::byte> all, Nanoseconds timeout) {
   struct Buffers {
@@ -378,8 +379,8 @@ std::uint32_t Communicator::size() const { return state_->size(); }
 Status Communicator::on_completion(Request& request, std::function<void(const Status&)> callback) {
   if (!request.state_) return no_request();
   engine::Completion& completion = *request.state_->completion;
-  // The engine of the request's own communicator is used: the request may belong to another
-  // communicator than this one, with another engine.
+  // The request may belong to a communicator other than the one on which the caller sets the
+  // callback. The engine of the request's own communicator therefore guards its completion.
   runtime::Progress* const progress = request.state_->communicator->progress().get();
   return at_home(*request.state_->communicator, [&]() -> Status {
     // While this thread owns the engine no other thread polls, so the collective cannot complete

@@ -18,7 +18,8 @@ CommunicatorImpl::~CommunicatorImpl() { (void)close(kNever); }
 Status CommunicatorImpl::close(Instant deadline) {
   if (closed_.exchange(true)) return {};
   Status first;
-  // Routes are closed first, because their side communicators use the same engine.
+  // The routes are closed before this communicator's own context, because their side communicators
+  // share its progress object.
   for (const std::shared_ptr<CallRoute>& route : routes_) {
     Status end = guarded([&] { return route->close(deadline); });
     if (first.ok()) first = std::move(end);
@@ -150,8 +151,8 @@ Status CommunicatorImpl::status() const {
     return failure(Code::invalid_argument,
                    "rank {}: the communicator was finalized: create a new one", index(rank()));
   }
-  // The loop begins with the engine's route, which is the last: check_usable passes a failure of
-  // any other route on to the engine, so the engine has the first failure.
+  // The loop runs backwards, because the engine's route is the last in the list and knows the first
+  // failure: check_usable() passes a failure of any other route on to the engine.
   for (auto route = routes_.rbegin(); route != routes_.rend(); ++route) {
     if (Status failed = (*route)->status(); !failed) return failed;
   }
@@ -172,8 +173,8 @@ Status CommunicatorImpl::check_usable() {
 }
 
 void CommunicatorImpl::add_side_counters(CallRoute::CounterList& counters) const {
-  // The counter exists in every communicator; the route of a hierarchy, if there is one, adds its
-  // count.
+  // Every communicator has the counter hierarchical_calls. It stays 0 unless the route of a
+  // hierarchy adds its count.
   counters.emplace_back("hierarchical_calls", 0);
   for (const std::shared_ptr<CallRoute>& route : routes_) {
     for (const auto& added : route->counters()) {

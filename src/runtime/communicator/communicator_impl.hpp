@@ -29,7 +29,7 @@ class CommunicatorImpl;
 struct RequestState {
   std::shared_ptr<engine::Completion> completion;
   std::shared_ptr<CommunicatorImpl> communicator;
-  bool receives = false;  ///< whether this is a receive, which can be cancelled
+  bool receives = false;  ///< true: a receive of a message, the only request that can be cancelled
 };
 
 /// The properties that distinguish a communicator from others with the same ranks and options.
@@ -37,15 +37,15 @@ struct CommunicatorRole {
   /// Number that this rank proposes, to tell the communicator from others of the same processes.
   /// All ranks then use the highest proposed number.
   std::uint16_t number = 0;
-  /// The algorithm table. It is given here because the table of a side communicator must not depend
-  /// on environment variables.
+  /// The algorithm table. The creator passes it, because the table of a side communicator must not
+  /// depend on environment variables.
   collectives::ChoiceTable choices = collectives::ChoiceTable::defaults();
-  std::string name{};  ///< name of this rank in messages; empty: name of its host
-  /// Number in the job of each rank of the communicator; empty if every rank has the same number in
-  /// both.
+  std::string name{};  ///< name of this rank in error texts; empty: name of its host
+  /// For each rank of the communicator, its number in the job; empty if every rank has the same
+  /// number in the communicator and in the job.
   std::vector<Rank> members{};
   bool traced_by_wish = false;    ///< true: the communicator is traced if TUTTI_TRACE is set
-  std::uint32_t first_epoch = 1;  ///< number of the first collective
+  std::uint32_t first_epoch = 1;  ///< epoch of the first collective
   /// Key that only the ranks of the communicator have; null: none. Needed during the creation only.
   const crypto::Secret* key = nullptr;
 };
@@ -65,8 +65,9 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   /// Ok in the process that created the communicator; an error in a child of fork(), which has only
   /// a copy of the objects and must leave the sockets and threads to its parent.
   Status check_home() const { return home_.left() ? not_at_home() : Status(); }
-  /// Closes the communicator at this rank: first serves peers that may still need its data, until
-  /// `deadline` at most. A second call does nothing. No call may be under way.
+  /// Closes the communicator at this rank, after this rank has served peers that may still need its
+  /// data, until `deadline` at most. Only the first call of close() has an effect; no collective or
+  /// message may then be under way.
   Status close(Instant deadline);
   /// Waits for the calls under way, then closes the communicator, both within `timeout`. Calls that
   /// are not done then are aborted.
@@ -84,7 +85,7 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   /// A key that only the ranks of this communicator have, for communicators that these ranks derive
   /// from this one.
   const crypto::Secret& child_key() const { return child_key_; }
-  /// The options and identities of all ranks, by rank.
+  /// The peer options of all ranks, indexed by rank.
   const std::vector<PeerOptions>& peers() const { return greetings_; }
   std::string describe() const;
 
@@ -111,8 +112,8 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   /// Makes a request for the collective that `start` begins; fails if `start` does.
   template <typename Start>
   Result<std::shared_ptr<RequestState>> request_of(Start&& start) {
-    // Memory is allocated first: a collective that has begun uses the caller's buffers, so its
-    // request must not be lost.
+    // The request is allocated before the collective begins. If a later allocation failed, the
+    // request of a collective that already uses the caller's buffers would be lost.
     auto request = std::make_shared<RequestState>();
     request->communicator = shared_from_this();
     CallRoute::Outcome outcome = start();

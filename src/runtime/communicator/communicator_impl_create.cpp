@@ -181,8 +181,8 @@ Result<PeerOptions> CommunicatorImpl::Creation::own_options() const {
   auto wanted = wanted_device(options_);
   if (!wanted) return wanted.status();
   own.device = std::move(*wanted);
-  // The result is not used here. The check comes early, because a rank with wrong options must fail
-  // before the exchanges with other ranks.
+  // Only checks the traffic classes, because a rank with wrong options must fail before the
+  // exchanges with other ranks. The device gets the traffic classes later.
   if (const auto traffic = traffic_classes(options_); !traffic) return traffic.status();
   auto multicast = wanted_multicast(options_);
   if (!multicast) return multicast.status();
@@ -200,7 +200,7 @@ Result<PeerOptions> CommunicatorImpl::Creation::own_options() const {
   return own;
 }
 
-/// The first exchange: public keys and peer options.
+/// The first exchange of the creation: key offers and peer options.
 Status CommunicatorImpl::Creation::greet(KeyAgreement& keys) {
   const auto own = own_options();
   if (!own) return own.status();
@@ -217,8 +217,8 @@ Status CommunicatorImpl::Creation::greet(KeyAgreement& keys) {
   }
   if (Status status = check_agreement(made_.greetings_); !status) return status;
   if (Status status = check_traces(made_.greetings_); !status) return status;
-  // Each rank proposes a number above all that it has used, so no rank has used the highest
-  // proposed number.
+  // Each rank proposes a communicator number above all that it has used, so no rank has used the
+  // highest proposed number.
   for (const PeerOptions& one : made_.greetings_)
     made_.number_ = std::max(made_.number_, one.communicator);
   std::array<std::byte, 4> name{};
@@ -248,8 +248,8 @@ Result<std::unique_ptr<device::Endpoint>> CommunicatorImpl::Creation::open_endpo
   return (*chosen)->open(endpoint_options);
 }
 
-/// Runs the two exchanges of the creation: first public keys and peer options, then the secret and
-/// the addresses. Between the two it opens this rank's endpoint.
+/// Runs the two exchanges of the creation: first key offers and peer options, then the secret and
+/// the addresses. Opens this rank's endpoint between the two exchanges.
 Status CommunicatorImpl::Creation::open() {
   if (options_.subgroups == 0)
     return failure(Code::invalid_argument, "the number of subgroups is 0: use 1 or more");
@@ -257,8 +257,8 @@ Status CommunicatorImpl::Creation::open() {
   if (!keys) return keys.status();
   if (Status status = greet(*keys); !status) return status;
   auto endpoint = open_endpoint(*keys);
-  // A rank that cannot open its endpoint still takes part in the exchange and contributes no bytes:
-  // otherwise the other ranks would wait for it until the timeout.
+  // A rank that cannot open its endpoint still takes part in the second exchange and contributes no
+  // bytes: otherwise the other ranks would wait for it until the timeout.
   Result<Bytes> own = endpoint ? keys->second((*endpoint)->address()) : endpoint.status();
   auto addresses = bootstrap_.allgather(own ? *own : Bytes(), options_.create_timeout);
   if (!own) return own.status();
@@ -385,8 +385,8 @@ Result<engine::ClockComparison> CommunicatorImpl::Creation::compare_clocks(Nanos
   if (made_.size() == 1) return comparison;
   const Status status = guarded([&] { return exchange_clocks(comparison, timeout); });
   if (status.ok()) return comparison;
-  // A failed exchange may still write to `comparison`, so the exchange is ended before this
-  // function returns.
+  // A failed clock exchange may still be under way and write to `comparison`, a variable of this
+  // function. It is therefore ended before the function returns.
   end_operations(*made_.context_, status);
   return status;
 }

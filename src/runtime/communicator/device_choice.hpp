@@ -1,5 +1,5 @@
 // Chooses the device that moves a communicator's bytes: the one that the options or the environment
-// name, else shared memory for ranks of one host and the network for all others.
+// name, else shared memory if all ranks can use it, and the network if not.
 #pragma once
 
 #include <memory>
@@ -22,16 +22,17 @@ Result<std::string> wanted_device(const CommunicatorOptions& options);
 /// an unknown kind.
 Result<std::string> wanted_multicast(const CommunicatorOptions& options);
 
-/// The number of hops of multicast: from the option, else from TUTTI_MULTICAST_HOPS, else 1. Fails
-/// for a number that is not from 1 to 255.
+/// The hop limit of multicast datagrams: from the option, else from TUTTI_MULTICAST_HOPS, else 1.
+/// Fails for a number that is not from 1 to 255.
 Result<std::uint32_t> multicast_hops(const CommunicatorOptions& options);
 
-/// The largest number of connections: from the option, else from TUTTI_MAX_CONNECTIONS, else 0 for
-/// no limit. Fails if the text is not a number, and for 1, which is too few.
+/// The largest number of open connections: from the option, else from TUTTI_MAX_CONNECTIONS, else 0
+/// for no limit. Fails for a text that is not a number, and for 1, which is too few.
 Result<std::uint32_t> max_connections(const CommunicatorOptions& options);
 
-/// The traffic classes of datagrams: from the option, else from TUTTI_TRAFFIC_CLASS. Fails for a
-/// text of another form and for numbers out of range.
+/// The traffic classes of datagrams: from the option, else from TUTTI_TRAFFIC_CLASS. Fails unless
+/// the text has one value, or three for calls of low, normal and high priority, and all numbers are
+/// in range.
 Result<device::ip::TrafficClasses> traffic_classes(const CommunicatorOptions& options);
 
 /// True if the option or TUTTI_REQUIRE_MULTICAST makes a network without multicast an error.
@@ -42,12 +43,13 @@ bool requires_multicast(const CommunicatorOptions& options);
 bool wants_network(const CommunicatorOptions& options, std::uint32_t receive_workers,
                    const std::string& multicast);
 
-/// The ranks whose field `identity` has the same value as that of rank `me`, in rank order.
+/// The ranks whose peer options have the same value in the field `identity` as those of rank `me`,
+/// in rank order.
 std::vector<Rank> ranks_sharing(const std::vector<PeerOptions>& greetings, Rank me,
                                 std::string PeerOptions::*identity);
 
-/// Chooses the device for a communicator of these ranks, with the same result on all of them.
-/// Stores the ranks of this host in `local_ranks`.
+/// Chooses the device for a communicator from the peer options of its ranks, with the same result
+/// on every rank. Stores the ranks on this rank's host in `local_ranks`.
 Result<std::shared_ptr<device::Device>> choose_device(const CommunicatorOptions& options,
                                                       const std::vector<PeerOptions>& greetings,
                                                       Rank me, std::vector<Rank>& local_ranks);

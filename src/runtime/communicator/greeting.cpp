@@ -57,8 +57,8 @@ void for_each_agreed_option(const Visit& visit) {
   visit("require_multicast", &CommunicatorOptions::require_multicast);
 }
 
-/// Calls `visit` with the name of each field that is sent and with a reference to it, in the order
-/// of the format.
+/// Calls `visit` with the name of each field of the peer options that is sent, and with a reference
+/// to the field, in the order of the format.
 template <typename Options, typename Visit>
 void for_each_field(Options& one, const Visit& visit) {
   visit("host", one.host);

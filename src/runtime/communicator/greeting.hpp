@@ -14,7 +14,7 @@
 namespace tutti::runtime {
 
 struct PeerOptions {
-  std::string host;  ///< name of the host, for messages
+  std::string host;  ///< name of the host, for error texts
   /// Identity of the host's network stack; ranks with equal identities reach each other by
   /// loopback.
   std::string network;
@@ -23,16 +23,17 @@ struct PeerOptions {
   std::string memory;
   std::string processors;        ///< identity of the cores on which the process may run
   std::string device;            ///< device name from the options
-  std::string multicast = "ud";  ///< kind of multicast, "ud" or "uc"
+  std::string multicast = "ud";  ///< kind of multicast: "ud", "uc" or "none"
   bool network_wanted = false;   ///< true: at least one option needs a network device
   std::uint32_t process = 0;
-  std::uint16_t communicator = 0;  ///< number of the communicator; only rank 0's is used
+  /// Number that the rank proposes for the new communicator; the highest one is used.
+  std::uint16_t communicator = 0;
   /// The options as given by the caller. Only those that must be equal on all ranks are sent.
   CommunicatorOptions options;
   bool aggregators = false;           ///< true: the options name aggregators
-  std::string algorithms;             ///< algorithm rules of the environment
+  std::string algorithms;             ///< algorithm rules from environment variables
   std::string hierarchy = "leaders";  ///< hierarchical form, as HierarchyShape::text writes it
-  bool traced = false;                ///< true: TUTTI_TRACE is set
+  bool traced = false;                ///< true: the rank writes a trace
   std::string trace_error;            ///< reason why the rank cannot be traced; empty: none
 
   std::vector<std::byte> encode() const;

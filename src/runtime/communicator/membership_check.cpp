@@ -28,18 +28,20 @@ constexpr Nanoseconds kPatience{5'000'000'000};
 /// Time for which a rank waits for long probes after short probes have passed every path. A long
 /// probe that has not arrived by then is too long for its path.
 constexpr Nanoseconds kSizePatience{300'000'000};
-/// Every N-th attempt also sends long probes: N is kLongSpacing in the first check, and
-/// kSizeSpacing in the second check, which finds the longest size that passes.
+/// Long probes are sent only in every N-th round of probes: N is kLongSpacing in the first check,
+/// and kSizeSpacing in the second check, which finds the longest size that passes.
 constexpr std::uint32_t kLongSpacing = 16;
 constexpr std::uint32_t kSizeSpacing = 4;
 
 /// The result of the check at one rank, which the rank sends to all others.
 struct Report {
-  std::uint32_t heard_all = 0;      ///< 1 if every rank was heard by multicast
-  std::uint32_t unheard = 0;        ///< the first rank that was not heard; meaningless if heard_all
-  std::uint32_t narrow = 0;         ///< 1 if datagrams of full length do not pass every path
-  std::uint32_t narrow_source = 0;  ///< source of the narrowest path; meaningless if not narrow
-  std::uint32_t narrow_bytes = 0;   ///< longest datagram that passes the narrowest path
+  std::uint32_t heard_all = 0;  ///< 1 if every rank was heard by multicast
+  /// First rank that was not heard by multicast; unused if heard_all is 1.
+  std::uint32_t unheard = 0;
+  std::uint32_t narrow = 0;  ///< 1 if datagrams of full length do not pass every path
+  /// Rank at which the narrowest path begins; unused if `narrow` is 0.
+  std::uint32_t narrow_source = 0;
+  std::uint32_t narrow_bytes = 0;  ///< longest datagram that passes the narrowest path
 };
 
 /// The ranks with which a rank exchanges unicast probes: those at distances of powers of two, with
@@ -58,8 +60,8 @@ std::vector<Rank> partners_of(Rank rank, std::uint32_t size) {
 
 class MembershipCheck {
  public:
-  /// Tests the paths with probes of these sizes, descending. If `multicast` is false, only unicast
-  /// paths are tested.
+  /// Tests the paths with probes of the lengths in `sizes`, which must be in descending order. If
+  /// `multicast` is false, only unicast paths are tested.
   MembershipCheck(engine::CommunicatorContext& context, const std::vector<std::string>& names,
                   bool multicast, std::vector<std::uint32_t> sizes)
       : context_(context),
@@ -99,7 +101,8 @@ class MembershipCheck {
   Instant heard_all_at_ = kNever;  ///< time at which probes had first passed every path
   Report own_;
   std::vector<Report> reports_;
-  std::unique_ptr<engine::Operation> exchange_;  ///< Allgather of the reports; null once started
+  /// Allgather of the reports; null once it has been submitted.
+  std::unique_ptr<engine::Operation> exchange_;
   std::shared_ptr<engine::Completion> exchanged_;
   std::uint32_t attempt_ = 0;
 };
@@ -250,8 +253,8 @@ Result<MembershipFindings> run_check(engine::CommunicatorContext& context, Check
                                      Nanoseconds timeout) {
   MembershipCheck check(context, *request.names, request.multicast, std::move(request.sizes));
   auto findings = guarded([&] { return check.run(timeout); });
-  // After an error, the exchange of the reports may still write to `check`, so the exchange is
-  // ended before this function returns.
+  // After an error, the Allgather of the reports may still write to `check`, a variable of this
+  // function. It is therefore ended before the function returns.
   if (!findings) end_operations(context, findings.status());
   return findings;
 }

@@ -13,27 +13,27 @@
 
 namespace tutti::runtime {
 
-/// The remedy for a network that does not pass multicast.
+/// Text that tells the user the remedy if the network does not pass multicast.
 inline constexpr const char* kMulticastRemedy =
     "Check that a switch with IGMP snooping has an IGMP querier, that firewalls let UDP to "
     "239.192.0.0/14 pass, and that TUTTI_INTERFACE names the same network on all hosts (`tutti "
     "info`)";
 
-/// The remedy for a path that does not pass datagrams of full length.
+/// Text that tells the user the remedy if a path does not pass datagrams of full length.
 inline constexpr const char* kNarrowPathRemedy =
     "Give the switch ports between the hosts at least the MTU of the hosts, or lower that of the "
     "hosts (ip link set DEVICE mtu BYTES)";
 
 /// A pair of ranks of which one does not receive the multicast of the other.
 struct MulticastGap {
-  std::string text;         ///< text for messages that names the ranks; empty: no gap
+  std::string text;         ///< text for errors and warnings that names the ranks; empty: no gap
   std::vector<Rank> ranks;  ///< the rank that does not receive, then the rank that multicasts
 };
 
-/// The path that passes only the shortest datagrams, of all paths that do not pass datagrams of
-/// full length.
+/// The narrowest path: of all paths that do not pass datagrams of full length, the one with the
+/// lowest limit.
 struct NarrowPath {
-  std::string text;         ///< text for messages, with the ranks and the size
+  std::string text;         ///< text for errors and warnings, with the ranks and the size
   std::uint32_t bytes = 0;  ///< the longest of the endpoint's `probe_sizes` that passes all paths
 };
 

@@ -7,7 +7,7 @@
 namespace tutti::runtime {
 
 /// The text of the option, else of the environment variable, else "". `source` receives the name of
-/// the option or variable used, for messages.
+/// the option or variable used, for error texts.
 inline std::string asked_for(const std::string& option, const char* option_name,
                              const char* variable, std::string& source) {
   source = option_name;

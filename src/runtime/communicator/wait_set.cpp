@@ -7,8 +7,8 @@
 namespace tutti::runtime {
 namespace {
 
-/// Time for which a thread polls one engine before it turns to the next engine: at first, and at
-/// most. The time doubles as long as no call ends.
+/// First and longest time for which a thread polls one engine before it turns to the next engine.
+/// The time doubles as long as no call ends.
 constexpr Nanoseconds kFirstTurn{500'000};
 constexpr Nanoseconds kLongestTurn{8'000'000};
 
@@ -34,7 +34,8 @@ WaitSet::~WaitSet() {
   on_each([](engine::Completion& completion) { completion.any_of = nullptr; });
 }
 
-/// Runs `work` on the completion of each request while no thread polls its engine.
+/// Runs `work` on the completion of each request. Meanwhile this thread owns the engine of the
+/// request, so that no other thread completes the request.
 template <typename Work>
 void WaitSet::on_each(const Work& work) {
   for (Progress* engine : engines_) {

@@ -11,7 +11,7 @@
 
 namespace tutti::runtime {
 
-/// Pairs of an old name and the present name.
+/// Pairs of the old and the present name of a counter.
 inline constexpr std::array<std::pair<std::string_view, std::string_view>, 18> kCounterAliases{{
     {"chunks_early", "chunks_unexpected"},
     {"chunks_early_dropped", "chunks_unexpected_dropped"},

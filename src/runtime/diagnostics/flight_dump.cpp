@@ -107,7 +107,7 @@ class SignalDump {
   }
 
   sem_t arrived_;
-  std::mutex mutex_;  ///< guards the members below
+  std::mutex mutex_;  ///< guards installed_, home_ and communicators_
   bool installed_ = false;
   device::HomeProcess home_;
   std::vector<std::weak_ptr<CommunicatorImpl>> communicators_;

@@ -5,7 +5,7 @@
 
 namespace tutti::runtime {
 
-/// The name of this host, for messages; "unknown" if the system call fails.
+/// The name of this host, for error texts; "unknown" if the system call fails.
 std::string host_name();
 
 /// Identifies the present boot of this machine's kernel; "" if unknown.

@@ -64,7 +64,7 @@ class RankTrace {
   std::uint32_t exchanges_ = 0;
   observe::TraceLog tasks_;
   observe::TraceLog engine_owner_;
-  mutable std::mutex mutex_;  ///< guards the members below
+  mutable std::mutex mutex_;  ///< guards workers_
   std::vector<std::unique_ptr<observe::TraceLog>> workers_;
 };
 

@@ -37,8 +37,8 @@ Result<std::shared_ptr<Hierarchy>> Hierarchy::create(
   std::shared_ptr<Hierarchy> made(
       new Hierarchy(layout, groups, by_choice, bootstrap.rank(), std::move(progress)));
   const Status mine = made->open(bootstrap, options, number, key);
-  // Each rank tells the others whether it has succeeded, because either all ranks get this route or
-  // none does.
+  // Each rank tells the others whether it could create its side communicators, because either all
+  // ranks get this route or none does.
   auto ends =
       bootstrap.allgather(bytes_of(mine.ok() ? "" : mine.message()), options.create_timeout);
   if (!ends) return ends.status();
@@ -159,8 +159,8 @@ void Hierarchy::advance(const std::shared_ptr<Job>& job, std::unique_lock<std::m
   job->advancing = false;
   if (!job->call.over()) return;
   lock.unlock();
-  // Only the owner of the engine may call finish(). This thread is perhaps not the owner: a stage
-  // that it began may have ended at once.
+  // finish() may be called only by the owner of the engine. If every stage ends as soon as it
+  // begins, the thread that started the call gets to this line without owning the engine.
   progress_->with_engine([&] { finish(job); });
 }
 
@@ -188,8 +188,8 @@ void Hierarchy::begin(const std::shared_ptr<Job>& job, std::size_t stage) {
   engine::CommunicatorContext& context = side.context();
   // A thread that waits for the call may poll the slot exchange of this stage inline.
   job->completion->inline_poll_context = (*operation)->meets() ? &context : nullptr;
-  // The reference is weak to avoid a cycle: a side communicator owns the callback, and this object
-  // owns the side communicator.
+  // The callback holds only a weak reference to this route, to avoid a cycle: the route owns a side
+  // communicator, which owns the callback.
   (*operation)->completion()->callback = [weak = weak_from_this(), job,
                                           stage](const Status& status) {
     if (const auto self = weak.lock()) self->on_stage_end(job, stage, status);

@@ -106,12 +106,13 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   Rank rank_;
   std::shared_ptr<Progress> progress_;
   std::shared_ptr<CommunicatorImpl> host_;
-  /// Side communicator with ranks of the other hosts. Without groups, null at a rank that is not a
-  /// leader.
+  /// The across side, which joins ranks of different hosts. Only leaders have it, and it is null at
+  /// other ranks; with groups, every rank has it.
   std::shared_ptr<CommunicatorImpl> across_;
-  mutable std::mutex mutex_;               ///< guards jobs_ and failed_
-  std::deque<std::shared_ptr<Job>> jobs_;  ///< calls under way; the first one runs
-  Status failed_;                          ///< status of the first stage that failed
+  mutable std::mutex mutex_;  ///< guards jobs_ and failed_
+  /// Calls that have not ended, in order of start; only the first runs.
+  std::deque<std::shared_ptr<Job>> jobs_;
+  Status failed_;  ///< status of the first stage that failed
   std::atomic<std::uint64_t> calls_{0};
 };
 

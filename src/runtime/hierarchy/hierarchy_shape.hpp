@@ -15,7 +15,8 @@ struct HierarchyShape {
   bool flat = false;  ///< true: no hierarchy and no side communicators
   /// Number of leaders of a host. Each leader leads an equal part of the host's ranks.
   std::uint32_t leaders_per_host = 1;
-  bool groups = false;  ///< true: each rank exchanges its own long Allgather blocks
+  /// True: every rank, not only a leader, sends its long Allgather blocks to other hosts.
+  bool groups = false;
 
   static Result<HierarchyShape> parse(std::string_view text);
   /// The hierarchy's form as text that `parse` reads.

@@ -64,7 +64,7 @@ class KeyAgreement {
   crypto::KeyPair pair_;
   KeyOffer own_;
   const crypto::Secret* job_key_;
-  std::vector<crypto::PublicKey> public_keys_;  ///< public keys by rank
+  std::vector<crypto::PublicKey> public_keys_;  ///< public keys of all ranks, indexed by rank
   crypto::Digest transcript_{};                 ///< hash of the first exchange
   crypto::Secret secret_;                       ///< rank 0 only
 };

@@ -28,13 +28,13 @@ inline constexpr PrivateFile kAggregatorKeyFile{"aggregator key file", "TUTTI_AG
 Result<std::vector<std::byte>> read_private_file(const std::string& path, std::size_t room,
                                                  const PrivateFile& what);
 
-/// Reads the job key in a file, as read_private_file does.
+/// Reads the job key from a file, with the checks of read_private_file.
 Result<crypto::Secret> read_key_file(const std::string& path);
 
 /// Writes a new random key to a file that does not exist yet.
 Status write_key_file(const std::string& path);
 
-/// Reads a key from 64 hexadecimal digits; `from` names their place in an error.
+/// Reads a key from 64 hexadecimal digits; `from` tells in an error where the digits come from.
 Result<crypto::Secret> parse_key(std::string_view digits, const std::string& from);
 
 }  // namespace tutti::runtime

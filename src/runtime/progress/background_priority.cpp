@@ -12,7 +12,7 @@ bool BackgroundPriority::raise_once() {
   raised_ = true;
   if (!request_.nice || request_.demanded) return false;
   const Result<GrantedPriority> granted = apply_priority(request_);
-  // The user did not demand this priority, so a refusal is not an error.
+  // The user did not demand a nice value, so a refusal by the kernel is not an error.
   if (!granted) return false;
   granted_ = *granted;
   may_be_realtime_ = granted_.realtime;

@@ -27,7 +27,8 @@ constexpr Nanoseconds kParkMax{50'000'000};
 // Interval at which the parked thread checks whether work of the engine is due. If each collective
 // woke the thread instead, this would cost the collective more time.
 constexpr Nanoseconds kParkPollInterval{4'000'000};
-// Longest time for which the progress thread waits until an application thread ends an inline step.
+// Interval at which the progress thread, while it waits for the end of an inline step, checks for
+// that end even if no notification arrives.
 constexpr std::chrono::milliseconds kInlineStepWait{10};
 
 }  // namespace

@@ -38,7 +38,8 @@ class BackgroundThread {
 
   /// Makes the progress thread poll, because the application computes. Any thread may call it.
   void wake();
-  /// Writes the thread's priority to a counter of each communicator. Only the owner of the engine calls this.
+  /// Writes the progress thread's priority to a counter of each communicator. Only the owner of the
+  /// engine calls this.
   void report_priority();
   /// Calls `work`, which runs code of the application, at normal priority: this code may wait for
   /// computing threads of the application. Only the owner of the engine calls this.
@@ -53,8 +54,8 @@ class BackgroundThread {
   /// Counts a poll of the engine by an application thread; while this count grows, the parked
   /// thread checks less often. The caller must hold the lock.
   void count_application_round() { ++application_rounds_; }
-  /// Records that an application thread has taken the engine while this thread slept on the network
-  /// (Watch::armed). This thread continues to sleep.
+  /// Records that an application thread has taken the engine while the progress thread sleeps on
+  /// the network (Watch::armed). The progress thread continues to sleep.
   void on_watch_disarmed();
   /// Sets the timer that wakes a sleeping progress thread after the application thread has released
   /// the engine. The caller must not hold the lock.
@@ -74,16 +75,18 @@ class BackgroundThread {
 
   EngineOwnership& ownership_;
   EnginePoller& engine_;
-  BackgroundPriority priority_;  ///< priority of this thread; used by the owner of the engine
+  /// Priority of the progress thread; used by the owner of the engine.
+  BackgroundPriority priority_;
   observe::TraceLog* log_;
 
   /// Epoll set of wake_event_, timer_ and, while watches_engine_ is true, the engine's descriptor.
   device::Descriptor watch_epoll_;
   device::Descriptor wake_event_;
-  device::Descriptor timer_;  ///< timer that wakes this thread when the engine's events do not
+  /// Timer that wakes the progress thread when the engine's events do not.
+  device::Descriptor timer_;
   /// True: watch_epoll_ includes the engine's descriptor. Only the owner of the engine uses it.
   bool watches_engine_ = false;
-  /// True: an application thread took the engine while this thread slept on the network
+  /// True: an application thread took the engine while the progress thread slept on the network
   /// (Watch::armed). Only the owner of the engine uses it.
   bool left_asleep_ = false;
 
@@ -91,15 +94,16 @@ class BackgroundThread {
   std::condition_variable parked_;
   bool stop_ = false;
   bool wake_requested_ = false;
-  bool brief_ = false;    ///< true: this thread releases the engine when due work is done
+  /// True: the progress thread owns the engine for due work only, and then releases it.
+  bool brief_ = false;
   Instant due_ = kNever;  ///< time by which the engine must be polled again
   std::uint64_t application_rounds_ = 0;
   static constexpr std::uint64_t kNone = UINT64_MAX;
   /// Value of application_rounds_ when an application thread last released the engine after taking
-  /// it while this thread slept.
+  /// it while the progress thread slept.
   std::uint64_t rounds_left_asleep_ = kNone;
 
-  std::atomic<bool> application_computes_{false};  ///< true: a nonblocking collective has begun
+  std::atomic<bool> application_computes_{false};  ///< true: wake() has been called at least once
   std::thread thread_;
 };
 

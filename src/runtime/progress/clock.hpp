@@ -14,7 +14,8 @@ inline Instant now() {
   return {time.tv_sec * 1'000'000'000 + time.tv_nsec};
 }
 
-/// The instant after `timeout`, which may be Nanoseconds::max() for no deadline.
+/// The instant that lies `timeout` after the present one; kNever if `timeout` is
+/// Nanoseconds::max().
 inline Instant instant_after(Nanoseconds timeout) {
   const Instant at = now();
   return timeout < kNever - at ? at + timeout : kNever;

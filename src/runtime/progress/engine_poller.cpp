@@ -131,8 +131,8 @@ bool EnginePoller::retire_idle() {
     dormant_.push_back({one, one->next_deadline()});
     dormant_deadline_ = std::min(dormant_deadline_, dormant_.back().due);
     one->operations().dormant() = true;
-    // A call may have been submitted since the test above. As the communicator was still awake,
-    // on_submission() had no effect then, so it is called again.
+    // A call may have been submitted between the test of busy() and this line. The communicator
+    // still counted as awake then, so on_submission() had no effect and is called again.
     if (one->busy()) on_submission(*one);
     return true;
   });
@@ -238,7 +238,7 @@ void EnginePoller::after_wait() {
 
 void EnginePoller::block(Instant deadline, observe::BusyTrace& busy) {
   const Instant since = busy.falls_asleep();
-  rounds_ = 0;  // the next round includes the idle communicators that are awake
+  rounds_ = 0;  // 0: the next round polls the idle communicators that are awake, too
   if (prepare_wait(deadline)) {
     const timespec timeout = time_left(deadline);
     Events events;

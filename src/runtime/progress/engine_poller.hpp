@@ -65,7 +65,8 @@ class EnginePoller {
     } catch (...) {
       context.failures().fail(status_of_exception());
     }
-    return true;  // counts as work, because the next round carries out the failure
+    // An exception counts as work, because the next round carries out the failure.
+    return true;
   }
   /// Records a failure of every communicator; the next round of polling carries the failures out.
   void fail_all(const Status& status);
@@ -126,7 +127,7 @@ class EnginePoller {
   std::vector<Dormant> dormant_;                        ///< all other communicators
   Instant dormant_deadline_ = kNever;  ///< the earliest deadline of a dormant communicator
   Instant all_due_{};                  ///< time at which all dormant communicators are awakened
-  Instant events_due_{};               ///< next check for events by an owner that does not sleep
+  Instant events_due_{};  ///< time at which an owner that does not sleep next asks for events
   /// A dormant communicator that has a new call. If several communicators have new calls,
   /// `changed_` is set, too, because the pointer holds only one of them.
   std::atomic<engine::CommunicatorContext*> submitted_to_{nullptr};

@@ -109,7 +109,8 @@ class Progress {
    private:
     Progress& progress_;
   };
-  /// Releases the engine after an inline step, which does not affect the sleeping progress thread.
+  /// Releases the engine at the end of an inline step. The sleeping progress thread need not know,
+  /// because the step changes nothing for which it must wake.
   class InlineOwner;
   enum class Turn : std::uint8_t { taken, retry, expired };
 

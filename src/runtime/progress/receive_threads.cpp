@@ -61,7 +61,8 @@ ReceiveThread::~ReceiveThread() {
 Status ReceiveThread::attach(engine::ReceiveWorker& worker) {
   std::unique_lock lock(mutex_);
   wanted_ = workers_;
-  wanted_.push_back(&worker);  // may throw, so this line precedes the epoll calls
+  // May throw, so the worker is listed before its descriptors are watched.
+  wanted_.push_back(&worker);
   int error = 0;
   worker.for_each_descriptor([&](int one) {
     epoll_event event{.events = EPOLLIN, .data = {.fd = one}};
@@ -84,7 +85,7 @@ void ReceiveThread::detach(engine::ReceiveWorker& worker) {
   {
     std::unique_lock lock(mutex_);
     if (std::find(workers_.begin(), workers_.end(), &worker) == workers_.end()) return;
-    // attach() has reserved enough room in `wanted_`, so that nothing here throws.
+    // attach() has reserved enough room in `wanted_`, so that this copy does not throw.
     wanted_.clear();
     std::copy_if(workers_.begin(), workers_.end(), std::back_inserter(wanted_),
                  [&worker](const engine::ReceiveWorker* one) { return one != &worker; });
@@ -107,7 +108,7 @@ void ReceiveThread::apply(std::unique_lock<std::mutex>& lock) {
 bool ReceiveThread::take_changes() {
   const std::lock_guard lock(mutex_);
   changed_.store(false, std::memory_order_seq_cst);
-  workers_.swap(wanted_);  // swapped, because an assignment could throw
+  workers_.swap(wanted_);  // swap() does not throw, unlike an assignment
   current_ = true;
   applied_.notify_all();
   return !stop_;
@@ -124,7 +125,7 @@ bool ReceiveThread::poll_contained(engine::ReceiveWorker& worker, Instant at) {
 }
 
 void ReceiveThread::run() {
-  // The result is ignored here, because the progress thread reports a refused priority.
+  // A refusal of the priority is ignored, because the progress thread reports it.
   (void)guarded([this] { return apply_priority(priority_request_); });
   observe::BusyTrace busy(log_, observe::TraceKind::receive_worker,
                           log_ == nullptr ? "" : log_->name().c_str());

@@ -74,7 +74,7 @@ class ReceiveThreads {
 
   /// Gives each worker of the team a different thread, and starts threads if there are too few.
   Status attach(engine::ReceiveTeam& team);
-  /// Returns once no thread polls any of the team's workers.
+  /// Stops the polling of the team's workers, and returns once no thread polls any of them.
   void detach(engine::ReceiveTeam& team);
 
  private:

@@ -35,7 +35,7 @@ struct SchedulingAttributes {
   std::uint64_t flags = 0;
   std::int32_t nice = 0;
   std::uint32_t priority = 0;
-  std::uint64_t runtime_ns = 0;  ///< for SCHED_OTHER: length of a time slice
+  std::uint64_t runtime_ns = 0;  ///< length of a time slice if the policy is SCHED_OTHER
   std::uint64_t deadline_ns = 0;
   std::uint64_t period_ns = 0;
 };
@@ -45,7 +45,8 @@ constexpr std::uint64_t kShortestSliceNs = 100'000;  // shortest slice that the 
 // then belongs to the application.
 constexpr std::uint64_t kNotForChildren = 1;  // the kernel's SCHED_FLAG_RESET_ON_FORK
 
-/// Asks the kernel for these attributes; returns 0, or the errno of the refusal.
+/// Asks the kernel for the scheduling attributes `wanted` for the calling thread; returns 0, or the
+/// errno of the refusal.
 int ask_for(const SchedulingAttributes& wanted) {
   return ::syscall(SYS_sched_setattr, 0, &wanted, 0) == 0 ? 0 : errno;
 }

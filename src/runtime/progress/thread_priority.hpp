@@ -23,8 +23,8 @@ struct GrantedPriority {
   bool realtime = false;  ///< true: the thread has real-time priority
 };
 
-/// The priority for the library's own threads. If TUTTI_PROGRESS_NICE is set, this is its nice
-/// value; else it is a priority above that of computing threads, unless the process was started
+/// The priority for the library's own threads: the nice value in TUTTI_PROGRESS_NICE. Without this
+/// variable, a priority above that of computing threads, or no change if the process was started
 /// with a nice value. Fails if the variable is not a nice value.
 Result<PriorityRequest> progress_priority();
 

@@ -29,7 +29,8 @@ struct CoreTimes {
   double realtime_share = 0;
 };
 
-/// The yield policy of one engine. Thread-safe, except for functions marked "owner of the engine".
+/// The yield policy of one engine. Thread-safe, except for functions that only the owner of the
+/// engine calls.
 class YieldPolicy {
  public:
   explicit YieldPolicy(const CoreTimes& times) : times_(times) {}
@@ -41,7 +42,8 @@ class YieldPolicy {
   }
   /// Time of polling without work after which a waiting thread yields. Any thread.
   Nanoseconds yield_interval() const { return times_.yield_interval; }
-  /// Time of polling without work after which a waiting thread sleeps. Only the owner of the engine calls this.
+  /// Time of polling without work after which a waiting thread sleeps. Only the owner of the engine
+  /// calls this.
   Nanoseconds spin(bool slept, const EnginePoller& engine) const {
     if (engine.only_slot_exchanges()) return kInlineSpin;
     return slept ? std::min(times_.spin, kSpinAfterSleep) : times_.spin;

@@ -16,7 +16,8 @@
 
 namespace tutti::runtime {
 
-/// One route of a communicator. Thread-safe, except for functions marked "owner of the engine".
+/// One route of a communicator. Thread-safe, except for functions that only the owner of the engine
+/// calls.
 class CallRoute {
  public:
   using Outcome = Result<std::shared_ptr<engine::Completion>>;

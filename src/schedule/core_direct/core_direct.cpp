@@ -13,7 +13,8 @@ namespace tutti::schedule {
 
 namespace {
 
-/// The queue entries that replace one task of the original list.
+/// The place of a task of the original schedule in the lowered schedule: a queue, and entries of
+/// this queue that replace the task.
 struct Place {
   QueueIndex queue = kNoIndex;
   /// Number of entries from the start of the queue to the task's last entry, inclusive.

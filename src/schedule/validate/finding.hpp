@@ -10,16 +10,17 @@
 
 namespace tutti::schedule {
 
-/// The rule that a finding breaks.
+/// The rule of the validator that a schedule breaks.
 enum class Fault : std::uint8_t {
   program,  ///< the schedules do not belong to one collective
   /// A block outside its buffer, a write to the caller's send buffer, or slices of unequal length.
   place,
-  message,  ///< a message without a sender or receiver, or with two of them
+  message,  ///< a message that does not have exactly one sender and one receiver
   queue,    ///< waits or enables whose counts do not fit their queue
   deadlock,
-  race,         ///< conflicting accesses to the same bytes without an order between them
-  early,        ///< a one-sided access outside the peer's call, or a multicast before its receives
+  race,  ///< conflicting accesses to the same bytes without an order between them
+  /// A one-sided access outside the peer's call, or a multicast before its receives are posted.
+  early,
   unwritten,    ///< a read of bytes that no task has written
   combination,  ///< a reduction that combines different blocks or counts a contribution twice
   result,       ///< final content that differs from the result of the collective
@@ -39,8 +40,8 @@ struct Finding {
 
 struct ValidateOptions {
   bool in_place = false;  ///< true: validates the in-place form of the call (Alias in shape.hpp)
-  bool receives_first =
-      false;  ///< true: all receivers must post before a multicast [Khalilov24] 3.3
+  /// True: all receivers must post their receives before a multicast is sent [Khalilov24] 3.3.
+  bool receives_first = false;
   /// True: the blocks may differ in size. The proof then requires that no task puts a block into
   /// the place of another block, even temporarily.
   bool varying = false;

@@ -70,8 +70,8 @@ class ValueRun {
     varying_ = varying;
     give_contributions();
     for (std::uint32_t r = 0; r < all_.ranks() && varying; ++r) note_promises(r);
-    // A real run issues a receive without dependencies at the begin of its rank's call, the order
-    // of the graph perhaps later. This has no effect, because a receive reads no memory.
+    // In a real run, a receive without dependencies is issued when its rank's call begins, but this
+    // run may issue it later. This makes no difference, because a receive reads no memory.
     for (Event event : graph_.order()) {
       if (findings_.full()) return;
       if (event >= 2 * all_.task_count()) continue;

@@ -59,7 +59,7 @@ class Halving {
 
  private:
   bool is_reduce() const { return call_.kind == CollectiveKind::reduce; }
-  /// True if this rank takes part for a folded rank, too.
+  /// True if this rank also takes part for the folded rank of its pair.
   bool has_giver() const { return folding_.paired() && !folding_.folded(); }
   bool root_is_folded() const { return collectives::Folding(call_.root, ranks_).folded(); }
   NodeId node(std::uint32_t rank) const { return call_.nodes[rank]; }
@@ -139,9 +139,9 @@ class Halving {
     builder_.send(node(rank), return_step(), call_.output, bytes(whole()));
   }
 
-  /// The gather counts its steps down, to the actor of the root. An actor receives blocks in the
-  /// steps down to the returned one, and in the step below sends all that it has. The gatherer, for
-  /// which 0 is returned, sends in no step.
+  /// The steps of the gather count down. This rank receives blocks in the steps down to the
+  /// returned one, and in the step below sends all its blocks; 0 is returned at the actor of the
+  /// root (collectives/folding.hpp), which sends none.
   std::uint32_t lowest_gather() const {
     const std::uint32_t gatherer = collectives::Folding(call_.root, ranks_).actor();
     return static_cast<std::uint32_t>(std::bit_width(folding_.actor() ^ gatherer));
@@ -163,7 +163,7 @@ class Halving {
   }
 
   /// Appends the triggers that end a Reduce: they go from the root down the tree of the gather, and
-  /// last to the paired ranks.
+  /// last from the actor of each pair to the folded rank of the pair.
   void release() {
     const bool is_root = call_.rank == call_.root;
     if (folding_.folded()) {

@@ -27,7 +27,7 @@ std::uint32_t ports_of(CollectiveKind kind);
 /// One segment of a collective call at one rank.
 struct CollectiveCall {
   CollectiveKind kind = CollectiveKind::barrier;
-  std::span<const NodeId> nodes;  ///< node of each rank, by rank
+  std::span<const NodeId> nodes;  ///< node of each rank, indexed by rank
   std::uint32_t rank = 0;
   std::uint32_t root = 0;
   JobId job{};

@@ -1,8 +1,9 @@
 // Two binary trees over the same nodes, such that no node is an inner node of both. Each tree can
 // then carry half of a Broadcast at full bandwidth ([Xu25] 1.2).
 //
-// The first tree is in order. The second one has the same form with mirrored positions if n is even,
-// or with positions shifted by one if n is odd, so its inner nodes have odd positions.
+// The first tree is that of collectives/in_order_tree.hpp, whose inner nodes have even positions.
+// The second tree has the same form, with mirrored positions if the number of nodes is even, or
+// with positions shifted by one if it is odd, so its inner nodes have odd positions.
 #pragma once
 
 #include <cstdint>

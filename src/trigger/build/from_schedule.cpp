@@ -111,7 +111,8 @@ class Lowering {
         if (placed[t] || !ready(t, placed)) continue;
         if (!best || comes_before(t, *best)) best = t;
       }
-      if (!best) break;  // a task is always ready, as tasks depend only on earlier ones
+      // Never the case: tasks depend only on earlier ones, so one is always ready.
+      if (!best) break;
       placed[*best] = true;
       ordered.push_back(*best);
     }

@@ -22,7 +22,7 @@ namespace tutti::trigger {
 
 /// The nodes, ports and addresses with which one rank carries out a schedule.
 struct ScheduleCall {
-  std::span<const NodeId> nodes;  ///< node of each rank, by rank
+  std::span<const NodeId> nodes;  ///< node of each rank, indexed by rank
   JobId job{};
   Port port{};
   Address send = kNoAddress;

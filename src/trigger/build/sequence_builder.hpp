@@ -22,8 +22,7 @@ class SequenceBuilder {
   Descriptor& send(NodeId to, std::uint32_t step, Address from, std::uint32_t size_bytes);
   /// Appends a descriptor that sends a trigger without data.
   Descriptor& signal(NodeId to, std::uint32_t step);
-  /// Appends a descriptor that sends `address` to node `to`, so that this node can write there by
-  /// RDMA.
+  /// Appends a descriptor that sends `address` to node `to`, so that `to` can write there by RDMA.
   Descriptor& send_address(NodeId to, std::uint32_t step, Address address);
   /// Appends a descriptor that waits for a packet and stores its data.
   Descriptor& receive(NodeId from, std::uint32_t step, Address into, std::uint32_t size_bytes);

@@ -18,8 +18,8 @@ using simulation::CollectiveKind;
 using simulation::ExperimentReport;
 using simulation::ExperimentSpec;
 
-// Time that a rank of another library takes from one message to the next; the same as for a rank of
-// Tutti (docs/simulator.md).
+// Time from the last byte of a message to a simulated rank of another library until this rank posts
+// its next message. It is meant to equal that of a rank of Tutti.
 constexpr sim::Picoseconds kPeerOverhead = sim::nanoseconds(1250);
 
 Result<ExperimentReport> protocol(CollectiveKind kind, std::uint32_t ranks, std::uint64_t bytes,

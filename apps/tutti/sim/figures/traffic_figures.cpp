@@ -165,7 +165,7 @@ Result<FigureSection> both_collectives(const FigureOptions& options) {
       {"ranks", "2 - 2/P", "simulated", "rings, us", "offloaded, us"}};
   double worst = 0;
   for (std::uint32_t ranks = 2; ranks <= (options.quick ? 128u : 1024u); ranks *= 2) {
-    // With blocks this long, latencies are negligible.
+    // The blocks are so long that latencies, which the closed form 2 - 2/P ignores, are negligible.
     const std::uint64_t bytes = kBlock * std::max<std::uint64_t>(4096 / ranks, 8);
     const auto rings = traffic("rings_together", ranks, bytes);
     const auto offloaded = traffic("offloaded_together", ranks, bytes);

@@ -13,7 +13,8 @@ constexpr Nanoseconds kAbsence{200'000'000};
 
 }  // namespace
 
-/// All groups of a communicator have one address, so every socket leaves before any socket joins.
+/// Every socket leaves before any socket joins again: all groups of a communicator have one
+/// address, and the kernel reports its membership anew only after all sockets have left.
 Status GroupRejoin::begin(Instant now, const QueuePairs& pairs, bool shared_host) {
   for (IpMulticastQueuePair* pair : pairs) {
     if (pair != nullptr) pair->leave_group();

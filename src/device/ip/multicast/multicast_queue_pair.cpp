@@ -20,7 +20,8 @@ namespace {
 /// needs IP_MULTICAST_LOOP, and always on the loopback interface.
 Status drop_own_datagrams(int fd, Rank me) {
   constexpr std::uint32_t kUdpHeaderBytes = 8;
-  // The filter loads words in network order, but the header is little-endian.
+  // The filter loads words in network order, but the header is little-endian, so the number of the
+  // rank is byte-swapped.
   const std::uint32_t own = __builtin_bswap32(index(me));
   std::array<sock_filter, 4> program{{
       BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kUdpHeaderBytes + wire::kSourceOffset),

@@ -98,8 +98,8 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   /// Multicasts a frame of the reliable connection to the rank `to`; the other ranks drop it. A
   /// frame for which the send queue has no room counts as lost.
   void post_frame(Rank to, std::span<const std::byte> frame);
-  /// The frames to this rank that arrived through the group; the threads of both sides may use
-  /// them.
+  /// The frames to this rank that arrived through the group; the threads of the send side and of
+  /// the receive side may use them.
   GroupArrivals<FrameArrival>& frames() { return frames_; }
   /// Adds the counts of this queue pair to `counters`; only the send side may call it.
   virtual void add_to(EndpointCounters& counters) const;
@@ -180,7 +180,7 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   GroupSettings settings_;
   std::uint32_t subgroup_;
   GroupOnInterface membership_;
-  wire::TagKeys keys_;      ///< integrity words of sent datagrams
+  wire::TagKeys keys_;      ///< keys of the integrity words of sent datagrams
   std::uint64_t sent_ = 0;  ///< counter of the last datagram or message sent
   wire::ArrivalCheck arrivals_;
   Descriptor receive_;

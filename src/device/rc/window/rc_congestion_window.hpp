@@ -19,7 +19,7 @@ class CongestionWindow {
   /// Number of frames in flight below which new frames may be sent.
   std::uint32_t frames() const { return std::min(frames_, limit_); }
   std::uint32_t max_frames() const { return max_frames_; }
-  /// Limits the frames in flight until the next call; retransmissions are not limited.
+  /// Limits the frames in flight until `limit` is called again; retransmissions are not limited.
   void limit(std::uint32_t frames) { limit_ = frames; }
 
   bool may_resend(std::uint32_t in_flight) const { return in_flight < frames_ || allowance_ > 0; }

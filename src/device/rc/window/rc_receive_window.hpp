@@ -41,7 +41,7 @@ class ReceiveWindow {
     if (circular_before(end_, expected_)) end_ = expected_;
   }
 
-  /// True if an early frame of this number, within the window, has arrived.
+  /// True if the frame with this number has arrived early. The number must lie within the window.
   bool received(std::uint32_t sequence) const {
     return (words_[slot(sequence) / 64] >> (sequence % 64) & 1) != 0;
   }

@@ -13,8 +13,8 @@ SendWindow::SendWindow(const SendWindowLimits& limits)
 
 std::uint32_t SendWindow::send_new(Instant now, const FrameRecord& record) {
   if (slots_.empty()) {
-    // There are slots for two windows, so that one missing frame does not immediately block new
-    // frames.
+    // `slots_` has room for two full congestion windows, if kRcReceiveWindowFrames allows, so that
+    // one missing frame does not immediately block new frames.
     slots_.resize(
         std::min<std::size_t>(std::bit_ceil(2 * congestion_.max_frames()), kRcReceiveWindowFrames));
     mask_ = static_cast<std::uint32_t>(slots_.size()) - 1;
@@ -34,11 +34,11 @@ std::uint32_t SendWindow::resend(Instant now) {
   congestion_.on_resend(flying_.count);
   remove(lost_, at);
   slot.resent = slot.resent || !slot.taken_back;
-  // The slots store the sequence numbers oldest_ to oldest_ + size - 1, each at the index
-  // `sequence` modulo size.
+  // `slots_` holds the frames oldest_ to oldest_ + size - 1, each at its sequence number modulo
+  // size, so the index `at` determines the sequence number.
   const std::uint32_t sequence = oldest_ + ((at - oldest_) & mask_);
   if (sequence == oldest_) {
-    // A transmission that was taken back was never sent, so it does not count.
+    // A transmission that was taken back was never sent, so it does not count as unsuccessful.
     deliveries_missed_ += answered_ && !slot.taken_back ? 1 : 0;
     answered_ = false;
   }
@@ -117,14 +117,14 @@ void SendWindow::finish_acknowledge(Instant now, const RcFrame& frame, const Evi
   const Slot* once = evidence.latest;
   const Slot* resent = evidence.latest_resent;
   if (once != nullptr) {
-    // Only an ACK that was sent without delay (`fresh`) measures a round trip: after lost ACKs, the
-    // next ACK reports old arrivals.
+    // Only a `fresh` ACK measures a round trip. Any other ACK may report old arrivals, whose first
+    // ACK was lost.
     const bool timed = resent == nullptr || resent->transmission < once->transmission;
     if (frame.fresh && timed) timeout_.sample(now - once->sent_at);
     latest_arrived_ = std::max(latest_arrived_, once->transmission);
   }
-  // Without `answers_resent`, the ACK may answer an earlier transmission of the frame instead of
-  // the last one. Frames sent between these two may then still arrive.
+  // Without `answers_resent`, the ACK may acknowledge an earlier transmission of the frame. Frames
+  // sent before its last transmission may then still arrive, so they do not count as overtaken.
   if (resent != nullptr && frame.answers_resent) {
     latest_arrived_ = std::max(latest_arrived_, resent->transmission);
   }
@@ -170,8 +170,8 @@ bool SendWindow::on_timer(Instant now) {
 }
 
 std::uint32_t SendWindow::timed_frame() const {
-  // The timer belongs to the oldest frame, because the receiver accepts this frame even if it has
-  // no room for others.
+  // The retransmission timer runs for the oldest frame, because the receiver accepts this frame
+  // even if it has no room for other frames.
   const std::uint32_t oldest = oldest_ & mask_;
   return slots_[oldest].state == State::flying ? oldest : flying_.head;
 }
@@ -180,8 +180,8 @@ Instant SendWindow::deadline() const {
   if (flying_.head == kNone) return kNever;
   const Slot& slot = slots_[flying_.head];
   if (slot.transmission < latest_arrived_) return slot.sent_at + timeout_.reorder_time();
-  // Frames sent together may queue behind each other for longer than a timeout, so the timer
-  // restarts with each new acknowledgement.
+  // Frames sent together may queue behind each other for longer than a timeout, so the
+  // retransmission timer restarts with each new acknowledgement.
   return std::max(slots_[timed_frame()].sent_at, last_progress_) + timeout_.current();
 }
 

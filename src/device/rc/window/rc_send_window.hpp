@@ -51,9 +51,9 @@ class SendWindow {
   /// is not in flight.
   bool take_back(std::uint32_t sequence);
 
-  /// Applies the ACK in a frame: it covers every sequence number before `acknowledged`, and those
-  /// in the words of an ack frame. Calls acknowledged_frame(FrameRecord&) once for each newly
-  /// acknowledged frame; returns false for a sequence number that was never sent.
+  /// Applies the ACK in a frame, which covers every sequence number before `acknowledged`, and
+  /// those set in the bitmap of an ack frame. Calls acknowledged_frame(FrameRecord&) once for each
+  /// newly acknowledged frame; returns false for a sequence number that was never sent.
   template <typename Callback>
   bool acknowledge(Instant now, const RcFrame& frame, Callback&& acknowledged_frame);
 
@@ -73,8 +73,8 @@ class SendWindow {
     return deliveries_missed_ >= kMaxDeliveries ? oldest_since_ + patience : kNever;
   }
   std::uint32_t window_frames() const { return congestion_.frames(); }
-  /// Limits the frames in flight until this function is called again: to the frames now in flight
-  /// plus `more`, but at least `least`.
+  /// Limits the frames in flight to those now in flight plus `more`, but at least `least`, until
+  /// the next call of hold_back or end_hold_back.
   void hold_back(std::uint32_t least, std::uint32_t more) {
     congestion_.limit(std::max(least, flying_.count + more));
   }
@@ -111,8 +111,8 @@ class SendWindow {
     bool resent = false;
     bool taken_back = false;
   };
-  /// A linked list of slots: frames in flight in order of transmission, or lost frames in order of
-  /// sequence number.
+  /// A linked list in `slots_`: the frames in flight in order of transmission, or the lost frames
+  /// in order of sequence number.
   struct List {
     std::uint32_t head = kNone;
     std::uint32_t tail = kNone;
@@ -141,12 +141,14 @@ class SendWindow {
   CongestionWindow congestion_;
   RetransmissionTimeout timeout_;
   std::uint32_t mask_ = 0;
-  /// Slots of the frames, a power of two, allocated with the first frame.
+  /// Unacknowledged frames, by sequence number modulo the size, which is a power of two. Allocated
+  /// with the first frame.
   std::vector<Slot> slots_;
   std::uint32_t oldest_;
   std::uint32_t next_;
   Instant oldest_since_{0};
-  /// Transmissions of the oldest frame that the peer answered without acknowledging it.
+  /// Number of transmissions of the oldest frame that the peer answered without acknowledging the
+  /// frame.
   std::uint32_t deliveries_missed_ = 0;
   /// True: a frame of the peer arrived after the last transmission of the oldest frame.
   bool answered_ = false;
@@ -164,7 +166,7 @@ template <typename Callback>
 bool SendWindow::acknowledge(Instant now, const RcFrame& frame, Callback&& acknowledged_frame) {
   const std::uint32_t sent = next_ - oldest_;
   const std::uint32_t cumulative = frame.acknowledged - oldest_;
-  // An ACK that a newer ACK has overtaken contains an old cumulative number, but its words may
+  // An ACK that a newer ACK has overtaken contains an old cumulative number, but its bitmap may
   // report new arrivals.
   const bool stale = static_cast<std::int32_t>(cumulative) < 0;
   if (!stale && cumulative > sent) return false;

@@ -197,7 +197,8 @@ Result<std::unique_ptr<Bootstrap>> bootstrap_from_pmix(const Environment& enviro
                    "pmix:// needs PMIX_RANK and PMIX_NAMESPACE, which mpirun of Open MPI, prterun "
                    "and srun --mpi=pmix set");
   }
-  // If Tutti called PMIx_Finalize, it would close the connection that MPI_Init still needs.
+  // A process that may call MPI_Init later is refused, because PMIx_Finalize by Tutti would close
+  // the connection that MPI_Init needs.
   if (mpi_presence() == MpiPresence::loaded) {
     return failure(
         Code::unsupported,

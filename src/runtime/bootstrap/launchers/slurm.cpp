@@ -42,7 +42,7 @@ Result<std::string> first_slurm_host(std::string_view list) {
   const std::size_t end = list.find_first_of("[,");
   std::string host(list.substr(0, end));
   std::string_view rest = end == list.npos ? std::string_view() : list.substr(end);
-  // Several brackets may follow each other, as in "rack[1-2]node[3-4]".
+  // A host name may contain several bracketed lists, as in "rack[1-2]node[3-4]".
   while (rest.starts_with('[')) {
     const std::size_t close = rest.find(']');
     const std::string_view inside = rest.substr(1, close == rest.npos ? 0 : close - 1);

@@ -167,13 +167,13 @@ void BootstrapServer::Loop::poll_contained(Deadline latest, bool wakes) {
   } catch (...) {
     give_up(status_of_exception());
   }
-  // The cause may be a lack of memory, so the thread pauses before it polls again.
+  // The cause of the exception may be a lack of memory, so the thread pauses before it polls again.
   pollfd pause{wake_.fd(), POLLIN, 0};
   (void)::poll(&pause, wakes ? 1 : 0, kPauseMs);
 }
 
-/// Sends every rank the reason why the store's job fails. If there is no memory to do so for a
-/// rank, closes its connection.
+/// Sends every rank the reason why the store's job fails. If there is no memory for the message to
+/// a rank, only closes the connection of this rank.
 void BootstrapServer::Loop::give_up(const Status& why) noexcept {
   std::shared_ptr<const Bytes> frame;
   try {

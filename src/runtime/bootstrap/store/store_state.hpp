@@ -1,5 +1,5 @@
 // The decisions of a bootstrap store, without its sockets: which ranks may join, when an exchange
-// is complete, and which error each rank gets if it cannot complete.
+// is complete, and which error each rank gets if an exchange cannot complete.
 #pragma once
 
 #include <cstdint>
@@ -52,7 +52,7 @@ class Rendezvous {
   void expire(Deadline now);
   /// The earliest deadline that expire() must handle; Deadline::max() if there is none.
   Deadline next_deadline() const;
-  /// Returns the frames to send since the last call, in order.
+  /// Returns the frames that the caller must send now, in order; each frame is returned once.
   std::vector<Message> take_messages();
 
   /// Ends the job: every rank gets this error. Only the first failure counts.

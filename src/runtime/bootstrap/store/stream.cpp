@@ -14,8 +14,8 @@ namespace tutti::runtime {
 
 namespace {
 
-/// Largest number of bytes that are encrypted at a time. It bounds the records that wait for the
-/// socket.
+/// Largest number of bytes that are encrypted at a time, which bounds the TLS records that wait for
+/// the socket.
 constexpr std::size_t kMaxEncryptedBytes = 65536;
 constexpr std::size_t kReceiveBytes = 16384;
 
@@ -98,7 +98,8 @@ Result<std::optional<std::size_t>> Stream::receive_encrypted() {
   const auto got = receive_raw(bytes);
   if (!got || got->value_or(0) == 0) return got;
   const Status fed = tls_->feed(std::span(bytes).first(**got));
-  // If TLS rejected the bytes, its output is the alert that tells the peer so.
+  // If TLS rejected the bytes, the output of TLS is the alert that tells the peer about the
+  // rejection.
   const Bytes answer = tls_->take_output();
   encrypted_.insert(encrypted_.end(), answer.begin(), answer.end());
   // An error of flush() is ignored, because the next receive fails, too, with a better reason: it

@@ -28,7 +28,7 @@ class Stream {
   Stream() = default;
   /// A stream without TLS.
   explicit Stream(Socket socket) : socket_(std::move(socket)) {}
-  /// A stream with TLS under `door_key`; without TLS if it is null. Nothing is sent yet.
+  /// A stream with TLS under `door_key`, or without TLS if `door_key` is null. Nothing is sent yet.
   static Result<Stream> open(Socket socket, Role role, const crypto::Secret* door_key);
 
   const Socket& socket() const { return socket_; }
@@ -60,10 +60,10 @@ class Stream {
 
   Socket socket_;
   std::optional<crypto::TlsSession> tls_;
-  Bytes encrypted_;             ///< bytes that wait for the socket
+  Bytes encrypted_;             ///< TLS records that wait for the socket
   std::size_t sent_bytes_ = 0;  ///< bytes of `encrypted_` that were sent
-  /// Bytes that TLS has encrypted, but send_some has not reported as sent, because an exception
-  /// interrupted it. The next call must not encrypt them again.
+  /// Number of bytes that TLS has encrypted, but that send_some has not reported as sent because an
+  /// exception interrupted the call. The next call must not encrypt these bytes again.
   std::size_t written_bytes_ = 0;
   std::optional<std::byte> first_byte_;
 };
