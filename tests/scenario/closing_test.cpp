@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <memory>
+#include <new>
 #include <random>
 #include <vector>
 
@@ -47,6 +48,20 @@ class CutPath final : public device::FrameTap {
     return armed_ && index(from) < 2 && index(to) < 2 ? 0 : 1;
   }
   void arm() { armed_ = true; }
+
+ private:
+  std::atomic<bool> armed_{false};
+};
+
+/// Has no memory for the next frame of the root once arm() has been called.
+class MemoryRunsOut final : public device::FrameTap {
+ public:
+  unsigned copies(Rank from, Rank, std::size_t) override {
+    if (index(from) == kRoot && armed_.exchange(false)) throw std::bad_alloc();
+    return 1;
+  }
+  void arm() { armed_ = true; }
+  bool armed() const { return armed_; }
 
  private:
   std::atomic<bool> armed_{false};
@@ -122,6 +137,26 @@ TEST(Closing, PeerThatDoesNotAnswer_isNoFailureOfTheClose) {
     closed.wait(false);
     const Status status = member.communicator().status();
     EXPECT_TRUE(status.ok()) << "rank " << member.rank() << ": " << status.to_string();
+  });
+}
+
+TEST(Closing, MemoryThatRunsOutWhileARankCloses_isTheErrorOfThatRank) {
+  const auto memory = std::make_shared<MemoryRunsOut>();
+  std::atomic<bool> closed{false};
+  run_job(spec_of(2, memory), [&](Member& member) {
+    gather(member, 100);
+    ASSERT_TRUE(member.communicator().barrier()->wait().ok());
+    if (member.rank() != kRoot) {
+      closed.wait(false);
+      return;
+    }
+    memory->arm();
+    const Status end = member.communicator().finalize(kLong);
+    closed = true;
+    closed.notify_all();
+    EXPECT_FALSE(memory->armed()) << "the rank closed without a frame";
+    EXPECT_EQ(end.code(), Code::resource_exhausted) << end.to_string();
+    EXPECT_NE(end.message().find("out of memory"), std::string::npos) << end.to_string();
   });
 }
 

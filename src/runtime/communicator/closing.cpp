@@ -105,6 +105,12 @@ Status close_context(engine::CommunicatorContext& context, Instant deadline) {
   });
   poll_context(context);
   linger(context, patience, deadline);
+  // The peers learn of a failure of this rank, so its caller must, too. The loss of a peer that has
+  // no call under way is no failure of this rank.
+  const engine::FailureCoordinator& failures = context.failures();
+  if (end.ok() && failures.settled() && failures.lost() == context.rank()) {
+    return guarded([&]() -> Status { return failures.status(); });
+  }
   return end;
 }
 
