@@ -38,9 +38,13 @@ Status check(const WindowConfig& terms) {
     return failure(Code::invalid_argument, "the aggregator's {} is {}: use {} to {}", field, value,
                    low, high);
   };
-  if (terms.segment_bytes < kSegmentGrain || terms.segment_bytes > (1u << 20) ||
-      terms.segment_bytes % 64 != 0) {
+  if (terms.segment_bytes < kSegmentGrain || terms.segment_bytes > (1u << 20)) {
     return outside("segment_bytes", terms.segment_bytes, kSegmentGrain, 1u << 20);
+  }
+  if (terms.segment_bytes % 64 != 0) {
+    return failure(Code::invalid_argument,
+                   "the aggregator's segment_bytes is {}: use a multiple of 64 bytes",
+                   terms.segment_bytes);
   }
   // In ring order a rank sends no segment of its own block. With one slot, the owner of the first
   // segment could send nothing, and the aggregator would never learn of the owner's call.
