@@ -203,6 +203,11 @@ TEST(Plan, Ring_ofEightRanks_sendsEachBlockSevenTimes) {
   EXPECT_EQ(chain.data.total, 2 * 7 * chain.data.max_sent);
 }
 
+TEST(Plan, Chain_passesItsMessageOnInSegments_andRingPassesWholeBlocksOn) {
+  EXPECT_EQ(plan_ring(plan_input(Operation::allgather, 8, 40'000)).chunks_per_block, 29u);
+  EXPECT_EQ(plan_ring(plan_input(Operation::broadcast, 8, 40'000)).chunks_per_block, 2 * 15u);
+}
+
 TEST(Plan, SingleRankSendsNothing) {
   EXPECT_EQ(plan_multicast(plan_input(Operation::allgather, 1, 1000))->data.total, 0u);
   EXPECT_EQ(plan_ring(plan_input(Operation::allgather, 1, 1000)).data.total, 0u);

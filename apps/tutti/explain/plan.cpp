@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "base/error.hpp"
+#include "collectives/choice.hpp"
 #include "device/ip/chunk_shape.hpp"
 #include "device/ip/ip_options.hpp"
 #include "device/rc/rc_config.hpp"
@@ -24,8 +25,6 @@ constexpr std::uint32_t kUdpBytes = 8;
 constexpr std::uint32_t kIpv4Bytes = 20;
 constexpr std::uint32_t kIpv6Bytes = 40;
 constexpr std::uint32_t kEthernetBytes = 14;
-// Size in bytes of the segments in which the ring, as this plan counts it, passes a block on.
-constexpr std::uint64_t kRingSegmentBytes = 64 * 1024;
 
 constexpr std::uint64_t divide_up(std::uint64_t a, std::uint64_t b) { return (a + b - 1) / b; }
 
@@ -129,10 +128,13 @@ Plan plan_ring(const PlanInput& input) {
   plan.user_bytes = input.send_bytes * (gather ? input.ranks : 1);
   plan.steps = input.ranks - 1;
   if (input.ranks == 1 || input.send_bytes == 0) return plan;
-  const std::uint64_t segments = divide_up(input.send_bytes, kRingSegmentBytes);
-  const std::uint64_t last = input.send_bytes - (segments - 1) * kRingSegmentBytes;
-  plan.chunks_per_block = (segments - 1) * divide_up(kRingSegmentBytes, plan.chunk_bytes) +
-                          divide_up(last, plan.chunk_bytes);
+  // A ring passes whole blocks on, a chain segments of its message.
+  const std::uint64_t segments =
+      gather ? 1 : collectives::pipeline_segments(input.ranks, input.send_bytes);
+  const std::uint64_t segment_bytes = divide_up(input.send_bytes, segments);
+  const std::uint64_t last_bytes = input.send_bytes - (segments - 1) * segment_bytes;
+  plan.chunks_per_block = (segments - 1) * divide_up(segment_bytes, plan.chunk_bytes) +
+                          divide_up(last_bytes, plan.chunk_bytes);
   plan.datagram_bytes = plan.chunk_bytes;
   plan.datagrams_per_block = plan.chunks_per_block;
   const std::uint64_t block_on_link =
