@@ -3,7 +3,6 @@
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
-#include <net/if.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -12,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "device/ip/interface.hpp"
 #include "lab/lab.hpp"
 #include "launch/process.hpp"
 #include "requirements.hpp"
@@ -51,12 +51,22 @@ class LinkAddress : public testing::Test {
     if (!child) return false;
     Result<int> exit = launch::wait_for(*child);
     EXPECT_TRUE(exit) << exit.status().to_string();
+    EXPECT_LE(exit.ok() ? *exit : 0, 1) << "the check has crashed";
     return exit.ok() && *exit == 0;
   }
 
   bool missing(const std::string& to) {
-    return on_host_0(
-        [peer = address_of(to)] { return link_address_missing(if_nametoindex("eth0"), peer); });
+    return on_host_0([peer = address_of(to)] {
+      const auto own = choose_interface("eth0", false, peer.family());
+      return own.ok() && link_address_missing(*own, peer);
+    });
+  }
+
+  /// The kernel's record of the link address of a host, as `ip neighbour` prints it.
+  std::string record_of(const std::string& to) {
+    const auto shown = lab_->tool_on(0, {"ip", "neighbour", "show", to});
+    EXPECT_TRUE(shown) << shown.status().to_string();
+    return shown.ok() ? shown->output : "";
   }
 
   /// Sends a datagram; false if the kernel refuses it.
@@ -71,6 +81,7 @@ class LinkAddress : public testing::Test {
 };
 
 TEST_F(LinkAddress, HostToWhichNothingWasSent_isNotMissing) {
+  EXPECT_EQ(record_of(lab_->address(1)), "");
   EXPECT_FALSE(missing(lab_->address(1)));
 }
 
@@ -81,6 +92,8 @@ TEST_F(LinkAddress, HostThatAnswers_isNotMissing) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   EXPECT_FALSE(missing(lab_->address(1)));
+  EXPECT_NE(record_of(lab_->address(1)).find("lladdr"), std::string::npos)
+      << "the kernel did not ask for the link address";
 }
 
 TEST_F(LinkAddress, HostThatDoesNotAnswer_isMissing) {

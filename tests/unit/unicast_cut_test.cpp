@@ -20,12 +20,15 @@ using Bytes = std::vector<std::byte>;
 constexpr std::uint32_t kRanks = 3;
 constexpr Nanoseconds kMillisecond{1'000'000};
 
-/// Loses every unicast frame of rank 0 while `cut` is true.
+/// Loses every unicast frame of rank 0 while `cut` is true. While `held` is true, the kernel of rank
+/// 0 seems to lack the link addresses of its peers.
 class Cut final : public FrameTap {
  public:
   unsigned copies(Rank from, Rank, std::size_t) override { return cut && from == Rank{0} ? 0 : 1; }
   bool loses_multicast() const override { return false; }
+  bool holds_back(Rank from, Rank) const override { return held && from == Rank{0}; }
   bool cut = true;
+  bool held = false;
 };
 
 class UnicastCut : public testing::TestWithParam<Multicast> {
@@ -134,9 +137,9 @@ TEST_P(UnicastCut, FrameThatIsAnsweredAfter100Milliseconds_isNotMulticast) {
   EXPECT_EQ(counters(0).reliable_frames_multicast, 0u);
 }
 
-// Frames that are multicast reach all ranks. New data must not be multicast, because it would fill
-// the links of every rank.
-TEST_P(UnicastCut, NewFramesWhileUnicastIsInDoubt_areNotMulticast) {
+// A multicast frame reaches all ranks. New data is not multicast while unicast may work, because it
+// would fill the links of every rank.
+TEST_P(UnicastCut, NewFramesThatTheKernelDoesNotHoldBack_areNotMulticast) {
   send(0, 1);
   pass(200 * kMillisecond);
   ASSERT_TRUE(happens_now([&] { return sends_[0] == 1; }));
@@ -146,6 +149,18 @@ TEST_P(UnicastCut, NewFramesWhileUnicastIsInDoubt_areNotMulticast) {
   for (int i = 0; i < 20; ++i) send(0, 2);
   ASSERT_TRUE(happens_now([&] { return messages_[2] == 20; }));
   EXPECT_EQ(counters(0).reliable_frames_multicast, before);
+}
+
+TEST_P(UnicastCut, NewFramesThatTheKernelHoldsBack_goByMulticastAtOnce) {
+  cut_->held = true;
+  send(0, 1);
+  pass(200 * kMillisecond);
+  ASSERT_TRUE(happens_now([&] { return sends_[0] == 1; }));
+  const std::uint64_t before = counters(0).reliable_frames_multicast;
+  for (int i = 0; i < 20; ++i) send(0, 2);
+  EXPECT_TRUE(happens_now([&] { return messages_[2] == 20; }));
+  EXPECT_GE(counters(0).reliable_frames_multicast, before + 20);
+  EXPECT_EQ(counters(1).rejected_foreign, 0u) << "rank 1 refused a frame to rank 2";
 }
 
 // Rank 1 did not answer, so rank 0 doubts that its unicast reaches any rank. It therefore

@@ -10,6 +10,7 @@
 #include "crypto/secret.hpp"
 #include "device/ip/address_record.hpp"
 #include "device/ip/chunk_shape.hpp"
+#include "device/ip/link_address.hpp"
 #include "device/ip/multicast/group.hpp"
 #include "wire/uc_fragment.hpp"
 
@@ -36,6 +37,10 @@ QueuePairs queue_pairs(const std::vector<std::unique_ptr<IpMulticastQueuePair>>&
   for (const auto& group : groups) pairs.push_back(group.get());
   return pairs;
 }
+
+// Bytes that may wait in the kernel for a link address. Frames beyond them are multicast only, so
+// that they do not use up the send buffer.
+constexpr std::uint64_t kMostHeldBytes = 32 * 1024;
 
 bool is_uc(const IpOptions& options) { return options.multicast == Multicast::uc; }
 
@@ -138,7 +143,7 @@ IpEndpoint::IpEndpoint(const IpOptions& ip, const EndpointOptions& options,
       datagrams_(options.rank, options.size, options.communicator),
       sender_(offload),
       gate_(EgressPriority::of(interface_.index)),
-      unicast_doubt_(interface_.index, options.size) {
+      unicast_doubt_(options.size) {
   using enum Capability;
   for (const Capability one : {multicast_ud, multicast_uc, reliable_send, write, write_immediate,
                                read, masked_atomics, dynamic_connections, tag_matching}) {
@@ -395,15 +400,22 @@ void IpEndpoint::abandon() {
 bool IpEndpoint::send(Instant now, Rank rank, rc::RcChannel& rc) {
   rc::OutgoingFrame frame;
   gate_.use(rc.backlog().priority);
-  const Copies multicast = unicast_doubt_.copies(now, rank, peers_[index(rank)]);
+  const auto kernel_holds_back = [&] {
+    if (ip_.tap && ip_.tap->holds_back(options_.rank, rank)) return true;
+    return unsent_bytes(unicast_.get()) > 0 &&
+           link_address_missing(interface_, peers_[index(rank)]);
+  };
+  const MulticastToo which = unicast_doubt_.multicast_too(now, rank, kernel_holds_back);
   while (rc.next_frame(now, frame)) {
     const unsigned copies = ip_.tap ? ip_.tap->copies(options_.rank, rank, frame.size()) : 1;
     const bool lost = copies == 0 && ip_.tap->loses_multicast();
     const bool repeated = frame.resent || !frame.sequenced;
-    const bool copied = multicast == Copies::all || (multicast == Copies::repeated && repeated);
-    if (!lost && copied) {
-      groups_.front()->post_frame(rank, frame.bytes());
-      ++counters_.reliable_frames_multicast;
+    const bool multicast =
+        !lost && (which == MulticastToo::all || (which == MulticastToo::repeated && repeated));
+    const bool held = which == MulticastToo::all && unsent_bytes(unicast_.get()) > kMostHeldBytes;
+    if (copies == 0 || held) {
+      if (multicast) groups_.front()->post_frame(rank, frame.bytes());
+      continue;
     }
     for (unsigned copy = 0; copy < copies; ++copy) {
       if (!sender_.fits(wire::kHeaderBytes + frame.size()) && !flush(rank, rc)) {
@@ -412,7 +424,7 @@ bool IpEndpoint::send(Instant now, Rank rank, rc::RcChannel& rc) {
       }
       const auto datagram = datagrams_.encode(rank, frame, sender_.header_slot());
       sender_.add(datagram.head_bytes, datagram.rest);
-      in_batch_.push_back(frame);
+      in_batch_.push_back({frame, multicast && copy == 0});
     }
   }
   return flush(rank, rc);
@@ -423,7 +435,11 @@ bool IpEndpoint::flush(Rank rank, rc::RcChannel& rc) {
   // A send error is ignored: the channel treats an unreachable network as loss, and gives up after
   // the peer timeout.
   const std::size_t accepted = sent ? *sent : in_batch_.size();
-  for (std::size_t i = in_batch_.size(); i > accepted; --i) rc.take_back(in_batch_[i - 1]);
+  for (std::size_t i = 0; i < accepted; ++i) {
+    const BatchedFrame& one = in_batch_[i];
+    if (one.multicast_too) groups_.front()->post_frame(rank, one.frame.bytes());
+  }
+  for (std::size_t i = in_batch_.size(); i > accepted; --i) rc.take_back(in_batch_[i - 1].frame);
   const bool room = accepted == in_batch_.size();
   in_batch_.clear();
   return room;

@@ -79,6 +79,12 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
   std::size_t take(std::span<Completion> completions);
   void shape_chunks();
 
+  /// A frame in `sender_`.
+  struct BatchedFrame {
+    rc::OutgoingFrame frame;
+    bool multicast_too = false;
+  };
+
   IpOptions ip_;
   EndpointOptions options_;
   Interface interface_;
@@ -104,7 +110,7 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
   DatagramBatch batch_{4};
   DatagramSender sender_;
   ConnectionGate gate_;  ///< egress gate of the socket unicast_
-  std::vector<rc::OutgoingFrame> in_batch_;
+  std::vector<BatchedFrame> in_batch_;
   rc::CompletionQueue completions_;
   Instant now_{};
   GroupRejoin rejoin_;

@@ -39,8 +39,8 @@ class Request {
   struct Content {
     nlmsghdr header{};
     Body body{};
-    /// Room for the longest attributes of a request: an IPv6 address and an interface index.
-    std::array<std::byte, RTA_SPACE(16) + RTA_SPACE(4)> attributes{};
+    /// Room for two IPv6 addresses and an interface index.
+    std::array<std::byte, 2 * RTA_SPACE(16) + RTA_SPACE(4)> attributes{};
   };
   static_assert(offsetof(Content, attributes) == kFixedBytes);
   Content content_;
@@ -48,18 +48,18 @@ class Request {
 
 using Answer = std::array<std::byte, 4096>;
 
-/// Sends a request and returns the kernel's answer without its header: a body with attributes.
-/// Returns nothing if the kernel reports an error or does not answer at once.
+/// Sends a request and returns the kernel's answer, a message of the type `answers`, without its
+/// header: a body with attributes. Returns nothing if the kernel reports an error.
 template <typename Body>
 std::span<const std::byte> ask(const Descriptor& socket, const Request<Body>& request,
-                               Answer& answer) {
+                               std::uint16_t answers, Answer& answer) {
   const std::span<const std::byte> bytes = request.bytes();
   if (::send(socket.get(), bytes.data(), bytes.size(), 0) < 0) return {};
   const ssize_t received = ::recv(socket.get(), answer.data(), answer.size(), MSG_DONTWAIT);
   if (received < static_cast<ssize_t>(NLMSG_LENGTH(sizeof(Body)))) return {};
   nlmsghdr header;
   std::memcpy(&header, answer.data(), sizeof header);
-  if (header.nlmsg_type == NLMSG_ERROR) return {};
+  if (header.nlmsg_type != answers) return {};
   return std::span<const std::byte>(answer.data(), static_cast<std::size_t>(received))
       .subspan(NLMSG_HDRLEN);
 }
@@ -81,16 +81,18 @@ std::span<const std::byte> value_of(std::span<const std::byte> attributes, std::
 
 /// The IP address of the next hop to a host: that of a gateway, which lies in `answer`, or the
 /// host's own.
-std::span<const std::byte> next_hop(const Descriptor& socket, const std::uint32_t& interface_index,
+std::span<const std::byte> next_hop(const Descriptor& socket, const Interface& interface,
                                     const SocketAddress& peer, Answer& answer) {
   const std::span<const std::byte> host = peer.ip();
   rtmsg body{};
   body.rtm_family = static_cast<std::uint8_t>(peer.family());
   body.rtm_dst_len = static_cast<std::uint8_t>(8 * host.size());
+  body.rtm_src_len = body.rtm_dst_len;
   Request<rtmsg> request(RTM_GETROUTE, body);
   request.add(RTA_DST, host);
-  request.add(RTA_OIF, std::as_bytes(std::span(&interface_index, 1)));
-  const auto route = ask(socket, request, answer);
+  request.add(RTA_SRC, interface.address.ip());
+  request.add(RTA_OIF, std::as_bytes(std::span(&interface.index, 1)));
+  const auto route = ask(socket, request, RTM_NEWROUTE, answer);
   if (route.size() < sizeof body) return host;
   const auto gateway = value_of(route.subspan(sizeof body), RTA_GATEWAY);
   return gateway.size() == host.size() ? gateway : host;
@@ -98,16 +100,16 @@ std::span<const std::byte> next_hop(const Descriptor& socket, const std::uint32_
 
 }  // namespace
 
-bool link_address_missing(std::uint32_t interface_index, const SocketAddress& peer) {
+bool link_address_missing(const Interface& interface, const SocketAddress& peer) {
   const Descriptor socket(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE));
   if (!socket.valid()) return false;
   Answer answer;
   ndmsg body{};
   body.ndm_family = static_cast<std::uint8_t>(peer.family());
-  body.ndm_ifindex = static_cast<int>(interface_index);
+  body.ndm_ifindex = static_cast<int>(interface.index);
   Request<ndmsg> request(RTM_GETNEIGH, body);
-  request.add(NDA_DST, next_hop(socket, interface_index, peer, answer));
-  const auto neighbour = ask(socket, request, answer);
+  request.add(NDA_DST, next_hop(socket, interface, peer, answer));
+  const auto neighbour = ask(socket, request, RTM_NEWNEIGH, answer);
   if (neighbour.size() < sizeof body) return false;
   std::memcpy(&body, neighbour.data(), sizeof body);
   return (body.ndm_state & (NUD_INCOMPLETE | NUD_FAILED)) != 0;

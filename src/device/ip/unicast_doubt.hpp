@@ -1,19 +1,18 @@
 // Decides which frames of the reliable connections are also multicast. After a peer has not
-// answered, unicast is in doubt for a while. Most often the link of this host was down: after it
-// has come up, unicast waits for link addresses, but multicast does not.
+// answered, unicast is in doubt for a while. Most often the link of this host was down: after it has come up, unicast
+// waits for link addresses, but multicast does not.
 #pragma once
 
 #include <cstdint>
+#include <utility>
 #include <vector>
 
-#include "device/ip/link_address.hpp"
-#include "device/ip/socket.hpp"
 #include "tutti/units.hpp"
 
 namespace tutti::device::ip {
 
 /// The frames to a peer that are also multicast.
-enum class Copies : std::uint8_t {
+enum class MulticastToo : std::uint8_t {
   none,
   repeated,  ///< ACKs and retransmissions
   all,
@@ -21,21 +20,22 @@ enum class Copies : std::uint8_t {
 
 class UnicastDoubt {
  public:
-  UnicastDoubt(std::uint32_t interface_index, std::uint32_t ranks)
-      : interface_index_(interface_index), answers_(ranks) {}
+  explicit UnicastDoubt(std::uint32_t ranks) : answers_(ranks) {}
 
   /// Puts unicast in doubt, from `now` on for the time kAddressResolution.
   void begin(Instant now) { until_ = now + kAddressResolution; }
-  /// Returns which frames to the rank `to`, at the address `peer`, are also multicast now. Every
-  /// rank must receive a multicast frame, so new frames are multicast only if the kernel holds back
-  /// datagrams to `peer`.
-  Copies copies(Instant now, Rank to, const SocketAddress& peer) {
-    if (now >= until_) return Copies::none;
+  /// Returns which frames to the rank `to` are also multicast now. `held_back` returns true if the
+  /// kernel holds back unicast datagrams to the rank; it is called once in the time kAnswerValid.
+  /// Every rank receives a multicast frame, so new frames are multicast only if unicast is held
+  /// back.
+  template <typename HeldBack>
+  MulticastToo multicast_too(Instant now, Rank to, HeldBack&& held_back) {
+    if (now >= until_) return MulticastToo::none;
     Answer& answer = answers_[index(to)];
     if (now >= answer.valid_until) {
-      answer = {now + kAnswerValid, link_address_missing(interface_index_, peer)};
+      answer = {now + kAnswerValid, std::forward<HeldBack>(held_back)()};
     }
-    return answer.missing ? Copies::all : Copies::repeated;
+    return answer.held_back ? MulticastToo::all : MulticastToo::repeated;
   }
 
  private:
@@ -44,13 +44,12 @@ class UnicastDoubt {
   static constexpr Nanoseconds kAddressResolution{1'200'000'000};
   static constexpr Nanoseconds kAnswerValid{5'000'000};
 
-  /// The answer of the kernel whether the link address of one rank is missing.
+  /// The last answer for one rank.
   struct Answer {
     Instant valid_until{INT64_MIN};
-    bool missing = false;
+    bool held_back = false;
   };
 
-  std::uint32_t interface_index_;
   Instant until_{INT64_MIN};
   std::vector<Answer> answers_;
 };

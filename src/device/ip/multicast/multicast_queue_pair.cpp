@@ -242,7 +242,9 @@ Status IpMulticastQueuePair::post_probe(std::uint32_t attempt, std::uint32_t byt
 }
 
 void IpMulticastQueuePair::post_frame(Rank to, std::span<const std::byte> frame) {
-  (void)post_alone(wire::PacketKind::group_frame, 0, index(to), frame);
+  if (post_alone(wire::PacketKind::group_frame, 0, index(to), frame).ok()) {
+    ++counters_.reliable_frames_multicast;
+  }
 }
 
 Status IpMulticastQueuePair::post_alone(wire::PacketKind kind, std::uint32_t epoch,
@@ -263,6 +265,7 @@ void IpMulticastQueuePair::add_to(EndpointCounters& counters) const {
   counters.rejected_replayed += received_.rejected_replayed.value();
   counters.kernel_drops += received_.arrivals_dropped.value();
   counters.multicast_posts_held_back += counters_.multicast_posts_held_back;
+  counters.reliable_frames_multicast += counters_.reliable_frames_multicast;
   counters.send_queue_full += counters_.send_queue_full;
   counters.send_calls += sender_.calls();
   counters.receive_calls += received_.calls.value();
