@@ -115,6 +115,7 @@ bool ContributeOperation::post_record(Instant now) {
                                                         .signaled = false,
                                                         .priority = priority()});
   record_posted_ = posted.ok();
+  if (!record_posted_) context().failures().on_refusal(posted);
   return record_posted_;
 }
 
@@ -130,7 +131,10 @@ bool ContributeOperation::post_segment(Instant now, std::uint32_t segment) {
             .immediate = std::uint64_t{epoch()} << 32 | (segment + 1),
             .signaled = segment == last_,
             .priority = priority()});
-  if (!posted.ok()) return false;
+  if (!posted.ok()) {
+    context().failures().on_refusal(posted);
+    return false;
+  }
   ++context().counters().in_network_segments_sent;
   context().counters().in_network_bytes_sent += plan_.bytes(segment);
   return true;

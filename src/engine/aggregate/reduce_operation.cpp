@@ -287,7 +287,10 @@ bool ReduceOperation::deliver(Instant now, std::uint32_t segment) {
             .remote_key = {result_keys_[index(owner)]},
             .remote_offset = plan_.offset_bytes(segment),
             .immediate = std::uint64_t{epoch()} << 32 | (plan_.in_block(segment) + 1)});
-  if (!posted.ok()) return false;
+  if (!posted.ok()) {
+    context().failures().on_refusal(posted);
+    return false;
+  }
   window_->take(cell, 1);
   ++posted_;
   ++context().counters().in_network_results;

@@ -22,6 +22,12 @@ void FailureCoordinator::fail(const Status& status) {
   note(status, me_, true);
 }
 
+void FailureCoordinator::on_refusal(const Status& refusal) {
+  if (refusal.code() != Code::resource_exhausted && refusal.code() != Code::peer_failed) {
+    fail(refusal);
+  }
+}
+
 void FailureCoordinator::abort(const std::string& reason) {
   fail(
       failure_of(names_.in_job({me_}), Code::aborted, "aborted by {}: {}", names_.of(me_), reason));

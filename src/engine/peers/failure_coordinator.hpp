@@ -30,6 +30,9 @@ class FailureCoordinator {
   /// Ends every collective with an error of this rank, at the end of the current or next `poll` of
   /// the context. The other ranks learn that this rank has given up.
   void fail(const Status& status);
+  /// Handles work that a device refused to take. Only refusals for other reasons than a full queue,
+  /// for which the caller tries again, or a lost peer, which a completion reports, are failures.
+  void on_refusal(const Status& refusal);
   /// Ends every collective of the communicator, at this rank and at its peers. The error at the
   /// peers names this rank.
   void abort(const std::string& reason);

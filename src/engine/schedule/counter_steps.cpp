@@ -30,10 +30,9 @@ bool CounterSteps::add(Instant now, schedule::TaskIndex task, OldValue& old_valu
                               .priority = priority_};
   request.atomic = AtomicOperands::fetch_add(1);
   const Status posted = context_->endpoint().post(now, request);
-  if (posted.code() == Code::resource_exhausted) return false;
-  // The refusal of work on a lost connection is ignored, because a completion reports the loss.
-  if (!posted && posted.code() != Code::peer_failed) context_->failures().fail(posted);
-  return true;
+  if (posted.ok()) return true;
+  context_->failures().on_refusal(posted);
+  return posted.code() != Code::resource_exhausted;
 }
 
 bool CounterSteps::accept_old_value(Rank peer, const OldValue& old_value) {

@@ -321,12 +321,10 @@ void ScheduleOperation::transfer(Instant now, TaskIndex at) {
                                       .priority = priority()});
   if (posted.ok()) {
     ++context().counters().messages_rendezvous;
-  } else if (posted.code() == Code::resource_exhausted) {
-    space_->unsent.push_back(at);
-  } else if (posted.code() != Code::peer_failed) {
-    // A lost connection is not handled here: a completion reports it.
-    context().failures().fail(posted);
+    return;
   }
+  if (posted.code() == Code::resource_exhausted) space_->unsent.push_back(at);
+  context().failures().on_refusal(posted);
 }
 
 void ScheduleOperation::on_completion(Instant, const device::Completion& completion) {

@@ -105,9 +105,10 @@ Status close_context(engine::CommunicatorContext& context, Instant deadline) {
   });
   poll_context(context);
   linger(context, patience, deadline);
-  // The peers learn of a failure of this rank, so its caller must, too. The loss of a peer that has
-  // no call under way is no failure of this rank.
   const engine::FailureCoordinator& failures = context.failures();
+  if (failures.noted() && !failures.settled()) poll_context(context);
+  // The peers learn of a failure of this rank, so its caller must learn of it. The loss of a peer is
+  // no such failure.
   if (end.ok() && failures.settled() && failures.lost() == context.rank()) {
     return guarded([&]() -> Status { return failures.status(); });
   }
