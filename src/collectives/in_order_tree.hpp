@@ -13,8 +13,6 @@ namespace tutti::collectives {
 struct InOrderNode {
   std::uint32_t parent = 0;
   std::array<std::uint32_t, 2> children{};
-
-  friend bool operator==(const InOrderNode&, const InOrderNode&) = default;
 };
 
 /// The position at the top of the tree; 0 if n is 0.

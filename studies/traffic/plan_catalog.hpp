@@ -22,7 +22,7 @@ struct NamedPlan {
 std::span<const NamedPlan> plan_catalog();
 /// Builds a plan by name: one of the catalogue, or "COLLECTIVE/ALGORITHM" for an algorithm of the
 /// library (collectives/registry.hpp). Errors: invalid_argument (unknown name; the error lists the
-/// known ones), and those of `traffic::plan_of`.
+/// known ones), and those of `collectives::build_all` and `traffic::plan_of`.
 Result<MessagePlan> plan_by_name(std::string_view name, std::uint32_t ranks, std::uint64_t bytes);
 
 }  // namespace tutti::sim

@@ -101,6 +101,8 @@ TEST(WindowConfig, InvalidValueOfEachField_isRefused) {
   EXPECT_TRUE(check(WindowConfig{}).ok());
   EXPECT_TRUE(check(WindowConfig{16384, 8, 4, 65536}).ok());
   EXPECT_FALSE(check(WindowConfig{.segment_bytes = 100}).ok());
+  const Status odd = check(WindowConfig{.segment_bytes = 4100});
+  EXPECT_NE(odd.message().find("multiple of 64"), std::string::npos) << odd.to_string();
   EXPECT_FALSE(check(WindowConfig{.slots = 0}).ok());
   EXPECT_TRUE(check(WindowConfig{4096, 2, 1, 4096}).ok());
   EXPECT_FALSE(check(WindowConfig{4096, 1, 1, 4096}).ok());
