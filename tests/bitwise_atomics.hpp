@@ -41,8 +41,8 @@ inline std::uint64_t value_by_bits(AtomicKind kind, std::uint64_t va,
                                           : fetch_add_by_bits(va, operands);
 }
 
-/// Operands for a word with the value `old`. Sparse masks make equal comparisons and long fields
-/// likely. `next` returns 64 random bits.
+/// Draws the operands of an atomic on a word with the value `old`; `next` returns 64 random bits.
+/// The masks are sparse, so that comparisons often succeed and fields are long.
 template <typename Next>
 AtomicOperands draw_operands(std::uint64_t old, Next&& next) {
   const std::uint64_t compare_add = next() % 3 == 0 ? old : next();

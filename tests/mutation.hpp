@@ -15,13 +15,14 @@ namespace tutti::test {
 
 using Bytes = std::vector<std::byte>;
 
-/// Changes one field of the header, or 4 bytes close behind it, to a near, small or random value.
+/// Gives one field of the header, or four of the eight bytes behind the header, a new value: close
+/// to the old one, small, or random.
 inline void change_field(Bytes& bytes, Random& random) {
   struct Field {
     std::size_t at, size;
   };
-  // Offset and size of the kind and version, subgroup, communicator, source, epoch, PSN, counter
-  // and tag in the header, then of the two words behind the header.
+  // Offset and size of each field: kind and version, subgroup, communicator, source, epoch, PSN,
+  // counter and tag of the header, then the two words behind the header.
   constexpr Field kFields[] = {{0, 1},  {1, 1},  {2, 2},  {4, 4},  {8, 4},
                                {12, 4}, {16, 8}, {24, 8}, {32, 4}, {36, 4}};
   const Field field = kFields[random.below(std::size(kFields))];

@@ -31,7 +31,7 @@ Fingerprint fingerprint(std::span<const Key> keys);
 struct Verdict {
   /// Number of keys that are less than their predecessor on the same rank.
   std::uint64_t disorder_within = 0;
-  /// Number of ranks that begin with a key less than the last key of a lower rank.
+  /// Number of ranks whose first key is less than the last key of some lower rank.
   std::uint64_t disorder_across = 0;
   bool same_keys = true;
 

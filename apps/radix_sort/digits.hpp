@@ -45,8 +45,8 @@ class DividedDigit {
   Key unit_ = 1;  ///< place value of the digit: the radix to the power of the digit's index
 };
 
-/// Calls `use` with the functor that extracts digit number `pass` of a key; number 0 is the lowest
-/// digit.
+/// Calls `use` with the functor that extracts the digit with index `pass` from a key; the lowest
+/// digit has index 0.
 template <typename Key, typename Use>
 void with_digit(std::uint32_t radix, std::uint32_t pass, const Use& use) {
   if (std::has_single_bit(radix)) {

@@ -124,8 +124,8 @@ class Measurement {
     return {};
   }
 
-  /// Tells all ranks whether this rank could be set up, and returns an error on every rank if any
-  /// rank could not. Without this exchange the other ranks would block in their first collective.
+  /// Tells all ranks whether set_up() succeeded on this rank, and returns an error on every rank if
+  /// it failed on any. Without this exchange the other ranks would block in their first collective.
   tutti::Status agree(tutti::Status mine) {
     const std::uint32_t able = mine.ok() ? 1 : 0;
     std::vector<std::uint32_t> all(communicator_->size());

@@ -23,7 +23,8 @@ enum class Damage : std::uint8_t {
   none,
   order,  ///< swap of two keys on the last rank
   ranks,  ///< reversal of the order of the ranks' blocks
-  /// Overwriting of a key on the last rank by the next key; the keys still ascend, but one is lost.
+  /// Replacement of a key on the last rank by a copy of the next key; the keys still ascend, but
+  /// one is lost.
   key,
 };
 

@@ -53,7 +53,7 @@ struct SorterOptions {
   Progress progress = Progress::test;
 };
 
-/// The part of one rank in the sort. `Key` is std::uint32_t or std::uint64_t.
+/// One rank's part of the sort. `Key` is std::uint32_t or std::uint64_t.
 template <typename Key>
 class Sorter {
  public:

@@ -261,7 +261,7 @@ class Messages {
 };
 
 struct Attempt {
-  bool late = false;         ///< whether a rank learnt the common start too late
+  bool late = false;         ///< whether any rank learnt the common start too late to meet it
   std::int64_t time_ns = 0;  ///< time until the last rank has finished, in ns; set on rank 0 only
   /// Longest time of do_work on any rank in this repetition, in ns; set on rank 0 only.
   std::int64_t work_ns = 0;

@@ -25,8 +25,8 @@ inline std::int64_t now_ns() {
 /// Waits until an instant. First sleeps, then yields the core repeatedly, so that ranks that share
 /// a core do not delay each other.
 inline void wait_until(std::int64_t instant_ns) {
-  // The sleep ends this long before the instant, in ns, because a sleep may end late. The rest of
-  // the time is spent in yields.
+  // Time from the end of the sleep to the awaited instant, in ns. Yields fill this time, because a
+  // sleep may end late.
   constexpr std::int64_t kYieldBeforeStartNs = 60'000;
   const std::int64_t wake_ns = instant_ns - kYieldBeforeStartNs;
   const timespec wake{wake_ns / kNanosecondsPerSecond, wake_ns % kNanosecondsPerSecond};

@@ -336,7 +336,8 @@ auto allreduce(const void* own, void* result, size_t count, const tutti_reductio
   };
 }
 
-// Collectives have the same numbers in C and in C++.
+// The enumerators of a collective in C and in C++ have the same value, so that a cast converts
+// them.
 static_assert(static_cast<int>(Collective::barrier) == TUTTI_BARRIER);
 static_assert(static_cast<int>(Collective::reduce_scatterv) == TUTTI_REDUCE_SCATTERV);
 static_assert(kCollectives == TUTTI_REDUCE_SCATTERV + 1);

@@ -102,8 +102,8 @@ class TuttiBackend : public c10d::Backend {
 
   std::shared_ptr<Group> group_;
   std::shared_ptr<Submissions> submissions_;
-  std::atomic<std::uint64_t> sequence_{0};  ///< collectives issued so far
-  std::atomic<std::uint64_t> messages_{0};  ///< messages issued so far
+  std::atomic<std::uint64_t> sequence_{0};  ///< number of collectives issued so far
+  std::atomic<std::uint64_t> messages_{0};  ///< number of messages issued so far
   std::atomic<std::uint64_t> monitored_barriers_{0};
   std::mutex coalescing_;  ///< guards coalesced_
   std::optional<std::vector<Issued>> coalesced_;

@@ -61,8 +61,8 @@ void TuttiBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool wa
                                  wait_for_all);
   operation->plan.steps = [barrier](tutti_comm_t* comm) { barrier.run(comm); };
   const std::chrono::milliseconds creation = operation->plan.timeout;
-  // The time limit of the barrier itself begins when the communicator exists, so the time for
-  // creating the communicator is added.
+  // The time limit of the barrier itself begins when the communicator exists. The operation's
+  // time limit therefore also includes the time for creating the communicator.
   operation->plan.timeout = creation + barrier.longest();
   issue(operation)->wait();
 }

@@ -16,16 +16,16 @@ namespace tutti::torch_backend {
 
 /// Counts of the adapter's own work.
 struct Counts {
-  std::atomic<std::uint64_t> operations{0};  ///< operations of c10d that were issued
-  /// Tensors that were copied because of their memory layout, or because their memory overlaps that
-  /// of another tensor.
+  std::atomic<std::uint64_t> operations{0};  ///< number of operations of c10d that were issued
+  /// Number of tensors that were copied because of their memory layout, or because their memory
+  /// overlaps that of another tensor.
   std::atomic<std::uint64_t> staged_tensors{0};
   std::atomic<std::uint64_t> staged_bytes{0};  ///< bytes of the tensors that staged_tensors counts
-  std::atomic<std::uint64_t> queued{0};        ///< operations that were queued before their start
-  std::atomic<std::uint64_t> alone{0};         ///< operations of a group of one rank
-  std::atomic<std::uint64_t> waited{0};        ///< operations for which the caller waits at once
-  std::atomic<std::uint64_t> high{0};          ///< operations of high priority
-  std::atomic<std::uint64_t> futures{0};       ///< operations for which a future was requested
+  std::atomic<std::uint64_t> queued{0};        ///< number of operations queued before their start
+  std::atomic<std::uint64_t> alone{0};         ///< number of operations of a group of one rank
+  std::atomic<std::uint64_t> waited{0};        ///< number of operations whose caller waits at once
+  std::atomic<std::uint64_t> high{0};          ///< number of operations of high priority
+  std::atomic<std::uint64_t> futures{0};       ///< number of operations whose future was requested
 };
 
 struct Group {
@@ -33,7 +33,7 @@ struct Group {
   int size = 1;
   std::string name;
   std::string key_prefix;                  ///< first part of the keys in the store
-  std::vector<std::int64_t> global_ranks;  ///< each rank's number in the job; may be empty
+  std::vector<std::int64_t> global_ranks;  ///< each member's rank in the job; may be empty
   Options options;
   std::atomic<std::int64_t> timeout_ms{0};  ///< time limit of an operation that has no own limit
   pid_t process = ::getpid();               ///< the process that made the group

@@ -87,9 +87,9 @@ class Operation : public std::enable_shared_from_this<Operation> {
  private:
   /// Waits until the calls have been started, or the operation has ended.
   bool wait_started(Clock::time_point deadline);
-  /// Waits for all requests; false if the deadline has passed. The caller holds using_.
+  /// Waits for all requests; false if the deadline has passed. The caller holds the mutex using_.
   bool wait_requests(Clock::time_point deadline, Failure& failure);
-  /// Makes sure that the operation ends although no thread waits for it.
+  /// Makes sure that the operation ends even if no thread waits for it.
   void want_callback();
   /// Sets the callbacks by which libtutti hands the operation to the completion pool at its end.
   void arm();
@@ -98,8 +98,8 @@ class Operation : public std::enable_shared_from_this<Operation> {
   /// Sets the value of the future once the operation is done. The caller holds no lock, because
   /// this function runs the callbacks of the future.
   void settle();
-  /// Ends the operation when all its requests have ended. The caller holds using_, or there are no
-  /// requests.
+  /// Ends the operation when all its requests have ended. If there are requests, the caller holds
+  /// the mutex using_.
   void finish(std::exception_ptr error);
   /// The error with which the operation ends after a failure of its requests; null for success.
   std::exception_ptr end_of(const Failure& failure);
@@ -120,7 +120,7 @@ class Operation : public std::enable_shared_from_this<Operation> {
   bool armed_ = false;
   bool wants_callback_ = false;
   bool done_ = false;
-  bool settled_ = false;  ///< true: the future has its value
+  bool settled_ = false;  ///< true from when settle() begins to set the value of the future
   int waiters_ = 0;       ///< number of threads in wait(); each of them can end the operation
   std::exception_ptr start_error_;
   std::exception_ptr error_;

@@ -38,8 +38,8 @@ class Submissions : public std::enable_shared_from_this<Submissions> {
   std::vector<std::pair<std::string, std::uint64_t>> counters();
 
  private:
-  /// The exchange under way, which abort() or shut_down() must cancel, and the error of all later
-  /// operations.
+  /// The results of refuse(): the exchange under way, which abort() or shut_down() must then
+  /// cancel, and the error of all later operations.
   struct Ending {
     std::shared_ptr<StoreExchange> exchange;
     std::exception_ptr error;
@@ -68,7 +68,8 @@ class Submissions : public std::enable_shared_from_this<Submissions> {
   std::shared_ptr<Communicator> communicator_;
   std::deque<std::shared_ptr<Operation>> queue_;
   std::size_t queued_messages_ = 0;
-  bool working_ = false;    ///< true: a thread creates the communicator or starts queued operations
+  /// True while a thread creates the communicator or starts queued operations.
+  bool working_ = false;
   std::exception_ptr end_;  ///< error of every operation after the group has ended; null before
 };
 

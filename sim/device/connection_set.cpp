@@ -106,8 +106,8 @@ void ConnectionSet::on_packet(const NicPacket& packet) {
   } else {
     process(packet);
     wake_for_completion();
-    // A host that waits for a counter polls its memory. Instead of each poll, the simulation wakes
-    // the host when an atomic may have changed a counter.
+    // A host that waits for a counter polls its memory. The simulation leaves the polls out and
+    // wakes the host when an atomic may have changed a counter.
     if (packet.kind == NicPacketKind::atomic_request)
       port_->wake(port_->now() + nic_->settings.receive_latency, false);
   }

@@ -37,8 +37,8 @@ class Connections {
   virtual void on_packet(const NicPacket& packet) = 0;
   /// Receives a membership probe that was multicast.
   virtual void on_probe(Rank source, std::uint32_t subgroup) = 0;
-  /// Sends up to one burst of the queue with number `at`, counted from 0. Returns whether this
-  /// queue has more to send.
+  /// Sends up to one burst of the queue with index `at`. Returns whether this queue has more to
+  /// send.
   virtual bool transmit(std::uint32_t at) = 0;
   virtual void on_timer() {}
   /// The instant from which the host can see the first completion or packet; kNever if there is

@@ -83,7 +83,8 @@ class SimEndpoint final : public Endpoint {
   Instant next_completion() const { return connections_->next_visible(); }
   Instant next_chunk() const;
 
-  /// Whether a multicast that is queued in the NIC has still to read from `memory`.
+  /// Whether a multicast that is queued in the NIC has data in `memory` that the NIC must still
+  /// read.
   bool sends_from(std::span<const std::byte> memory) const;
 
   /// Sends up to one burst of a queue and returns whether the queue has more to send. Queue numbers

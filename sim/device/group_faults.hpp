@@ -10,7 +10,7 @@
 
 namespace tutti::device::sim {
 
-/// A time, from `at` on and for `length`, in which no multicast reaches a host.
+/// A fault of a host: from `at` on, for at most `length`, no multicast reaches the host.
 struct GroupFault {
   enum class Kind : std::uint8_t {
     expired,  ///< fault that also ends when the endpoint joins its groups again

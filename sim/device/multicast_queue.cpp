@@ -137,7 +137,7 @@ std::size_t SimMulticastQueuePair::poll(std::span<ReceivedChunk> chunks) {
       chunk.payload = staged.payload->bytes().subspan(wire::kHeaderBytes);
     } else {
       chunk.header = nullptr;
-      // If bytes are not carried, any non-null address serves as the address of the payload.
+      // If packets carry no user data, any non-null address serves as the address of the payload.
       chunk.payload = {reinterpret_cast<const std::byte*>(this), staged.size_bytes};
     }
   }

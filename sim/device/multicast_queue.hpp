@@ -20,7 +20,7 @@ struct StagedChunk {
   std::uint32_t psn = 0;
   Rank source = kNoRank;
   std::uint32_t size_bytes = 0;
-  Payload* payload = nullptr;  ///< wire header and data of the chunk; null if bytes are not carried
+  Payload* payload = nullptr;  ///< wire header and data of the chunk; null if packets carry no data
   Instant visible{};
 };
 
@@ -41,7 +41,8 @@ Payload* make_chunk(PayloadStore& payloads, const wire::Header& header,
 
 class SimMulticastQueuePair final : public MulticastQueuePair {
  public:
-  /// `port` and `nic` must outlive this object. The queue has the number of its subgroup in `port`.
+  /// `port` and `nic` must outlive this object. In `port`, the index of this queue is that of its
+  /// subgroup.
   SimMulticastQueuePair(NicPort& port, NicShared& nic, std::uint32_t subgroup)
       : port_(&port), nic_(&nic), subgroup_(subgroup) {}
 
@@ -49,7 +50,7 @@ class SimMulticastQueuePair final : public MulticastQueuePair {
   std::uint64_t unsent_bytes() override;
   bool reads_posted() override {
     return queued_bytes_ > 0;
-  }  ///< true while a send is queued: its memory is read when its burst leaves
+  }  ///< true while a send is queued, because its memory is read only when its burst leaves
   std::size_t poll(std::span<ReceivedChunk> chunks) override;
   bool copy_and_verify(const ReceivedChunk& chunk, std::byte* destination) override;
   void release() override;
@@ -60,7 +61,7 @@ class SimMulticastQueuePair final : public MulticastQueuePair {
 
   // Whether the NIC has a packet of this queue to send.
   bool has_output() const { return !sends_.empty(); }
-  /// Whether a queued send has still to read from `memory`.
+  /// Whether a queued send has data in `memory` that the NIC must still read.
   bool sends_from(std::span<const std::byte> memory) const;
   /// Takes the next burst, of at most `limit` packets, from the send queue.
   MulticastBurst next_burst(std::uint32_t limit);
@@ -87,7 +88,7 @@ class SimMulticastQueuePair final : public MulticastQueuePair {
   std::uint64_t departing_bytes_ = 0;
   Instant departs_at_{};
   RingQueue<StagedChunk> staged_;
-  /// Number of staged chunks that poll() returned and release() has not freed.
+  /// Number of staged chunks that poll() has returned and release() has not yet freed.
   std::uint32_t lent_ = 0;
   NicPort* port_;
   NicShared* nic_;

@@ -44,9 +44,10 @@ class SimNetwork final : public tutti::sim::Sink, private HostPorts {
   bool handle(const tutti::sim::Event& event);
   PathFaults& path_faults() { return path_faults_; }
   GroupFaults& group_faults() { return group_faults_; }
-  /// Number of multicast packets that group faults have lost, counted once for each receiver.
+  /// Number of multicast packets that vanished because of group faults, counted once for each
+  /// receiver.
   std::uint64_t group_losses() const { return group_losses_; }
-  /// Number of packets of reliable connections that path faults lost.
+  /// Number of packets of reliable connections that vanished because of path faults.
   std::uint64_t path_losses() const { return path_losses_; }
   /// Number of recorded packets that strangers sent again.
   std::uint64_t replayed() const { return replayed_; }
@@ -129,7 +130,7 @@ class SimNetwork final : public tutti::sim::Sink, private HostPorts {
   NicPacketPool packets_;
   std::vector<Port> ports_;
   std::vector<Communicator> communicators_;
-  std::vector<GroupOwner> groups_;       ///< owner of each multicast group, indexed by GroupId
+  std::vector<GroupOwner> groups_;       ///< communicator and subgroup of each GroupId
   std::vector<SimEndpoint*> endpoints_;  ///< all endpoints, indexed by number
   tutti::sim::Sink* drop_observer_ = nullptr;
   PathFaults path_faults_;

@@ -436,7 +436,7 @@ void NicConnection::accept_read(NicShared& nic, const NicPacket& packet) {
   responses_.push_back(response);
 }
 
-// The response stores the value before the atomic, because a retransmission must repeat the first
+// The response stores the old value of the atomic, because a retransmission must repeat the first
 // answer.
 void NicConnection::accept_atomic(NicShared& nic, const NicPacket& packet) {
   AtomicOperands operands;

@@ -38,10 +38,11 @@ struct NicShared {
   std::uint64_t transmissions = 0;
   /// Number of packets sent that carry only an acknowledgement.
   std::uint64_t acknowledgements_sent = 0;
-  /// If bytes are not carried: sum of placement_check() over all memory that arriving data would
-  /// have filled.
+  /// If packets carry no user data: the sum of placement_check() over all memory that arriving data
+  /// would have filled.
   std::uint64_t placed_check = 0;
-  // Numbers of datagrams of strangers that the host has read and refused, or wrongly accepted.
+  // Counts of strangers' datagrams that the host has read: those that it refused, and those that it
+  // wrongly accepted.
   std::uint64_t strangers_refused = 0;
   std::uint64_t strangers_accepted = 0;
 };
@@ -114,7 +115,7 @@ class NicConnection {
     std::uint64_t position = 0;
     std::uint64_t key = 0;        ///< memory key of the region; used in a read_response only
     std::uint64_t offset = 0;     ///< offset in the region; used in a read_response only
-    std::uint64_t old_value = 0;  ///< value before the atomic; used in an atomic_answer only
+    std::uint64_t old_value = 0;  ///< old value of the atomic; used in an atomic_answer only
     Instant sent{};
   };
 

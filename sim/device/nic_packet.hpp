@@ -46,7 +46,7 @@ struct NicPacket {
   std::uint64_t offset = 0;    ///< offset in the region, in bytes
   std::uint64_t position = 0;  ///< position of a read_response in the reader's memory, in bytes
   std::uint64_t argument = 0;
-  Payload* payload = nullptr;  ///< payload, with one reference; null if bytes are not carried
+  Payload* payload = nullptr;  ///< payload, with one reference; null if packets carry no data
 };
 
 /// The packets that are in the fabric. Each has a number, which is valid until `take` removes the

@@ -26,7 +26,7 @@ class HostWaker {
   virtual void wake(tutti::sim::HostId host, Instant visible, bool chunk) = 0;
 };
 
-/// Event kinds of the NICs. The kinds of the simulation begin at kFirstWorldKind.
+/// The event kinds of the NICs. The event kinds of the simulation begin at kFirstWorldKind.
 inline constexpr auto kNicTransmit = static_cast<tutti::sim::EventKind>(16);
 inline constexpr auto kNicTimer = static_cast<tutti::sim::EventKind>(17);
 inline constexpr auto kNicReplay = static_cast<tutti::sim::EventKind>(18);

@@ -13,8 +13,8 @@
 
 namespace tutti::device::sim {
 
-/// A time, from `at` on and for `length`, in which packets from one host to another vanish if they
-/// are longer than `above_bytes` on the wire. If `above_bytes` is 0, all packets in this direction
+/// A fault of the path from one host to another: from `at` on, for `length`, packets on this path
+/// vanish if they are longer than `above_bytes` on the wire. If `above_bytes` is 0, all of them
 /// vanish.
 struct PathFault {
   tutti::sim::HostId from{};
@@ -36,9 +36,9 @@ enum class Forgery : std::uint8_t {
 };
 
 /// A packet that a stranger records and sends again. The original is packet `number`, counted from
-/// 0, of those that arrive from host `from` at host `to`. The first repetition follows the arrival
-/// of the original by the time `after`; further ones follow for ever at intervals of `every` (0:
-/// none follow).
+/// 0, of those that arrive from host `from` at host `to`. The first copy follows the original after
+/// the time `after`; further copies follow at intervals of `every` without end, or not at all if
+/// `every` is 0.
 struct Replay {
   tutti::sim::HostId from{};
   tutti::sim::HostId to{};

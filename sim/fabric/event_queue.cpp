@@ -9,8 +9,8 @@ namespace {
 constexpr unsigned kFirstWidthShift = 13;
 constexpr unsigned kWidestShift = 40;
 constexpr std::uint64_t kNoBucket = ~std::uint64_t{0};
-/// Bounds for the mean number of distinct event times in a bucket; the bucket width is adapted to
-/// them. Smaller numbers cause long scans of the bitmap, larger numbers cause long sorting.
+/// Bounds between which tune() tries to keep the mean number of distinct event times in a bucket.
+/// Emptier buckets cause long scans of the bitmap, fuller ones cause long sorting.
 constexpr std::uint64_t kFewPerBucket = 3;
 constexpr std::uint64_t kManyPerBucket = 10;
 /// Largest number of sorted events that may be shifted to insert an event into the open bucket. If
@@ -151,15 +151,15 @@ bool EventQueue::open_next_bucket() {
   return true;
 }
 
-/// The number of the first narrow bucket with events after the open bucket; kNoBucket if there is
+/// The index of the first narrow bucket with events after the open bucket; kNoBucket if there is
 /// none.
 std::uint64_t EventQueue::next_occupied() const {
   const std::uint64_t away = near_.distance_from(current_ + 1);
   return away == kNoBucket ? kNoBucket : current_ + 1 + away;
 }
 
-/// The number of the narrow bucket at the beginning of the first non-empty bucket of a coarse
-/// wheel; kNoBucket if all buckets of the wheel are empty.
+/// The index of the narrow bucket at which the first non-empty bucket of a coarse wheel begins;
+/// kNoBucket if the wheel is empty.
 std::uint64_t EventQueue::next_coarse(std::size_t level) const {
   const std::uint64_t base = (current_ + 1) >> coarse_shift(level);
   const std::uint64_t away = first_set(coarse_[level].occupied, base % kCoarseBuckets);

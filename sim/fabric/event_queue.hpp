@@ -112,13 +112,13 @@ class EventQueue {
   std::size_t end_ = 1;
   /// Heap of events whose insertion into the open bucket would shift too many events.
   std::vector<Event> late_;
-  std::uint64_t current_ = 0;  ///< number of the open bucket, counted from time 0
+  std::uint64_t current_ = 0;  ///< index of the open bucket, counted from time 0
   unsigned width_shift_ = 0;   ///< width of a narrow bucket: 2^width_shift_ picoseconds
   EventWheel near_;
   std::vector<CoarseWheel> coarse_;  ///< coarse wheels from narrow to wide, created on demand
   std::vector<Block, HugePages<Block>> blocks_;  ///< blocks of events; index 0 is unused
   std::uint32_t free_block_ = 0;
-  /// Number of the narrow bucket at which the next non-empty coarse bucket begins.
+  /// Index of the narrow bucket at which the next non-empty coarse bucket begins.
   std::uint64_t next_dealt_;
   std::size_t size_ = 0;
   Picoseconds now_{};

@@ -96,7 +96,7 @@ class EventWheel {
   }
   std::uint32_t take_chunk(std::uint32_t next);
 
-  /// For each bucket, the number of the chunk of events that is being filled; 0 if the bucket is
+  /// For each bucket, the index in chunks_ of the chunk that is being filled; 0 if the bucket is
   /// empty.
   std::vector<std::uint32_t> heads_;
   std::array<std::uint64_t, kBuckets / 64> occupied_{};

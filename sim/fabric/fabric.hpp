@@ -3,7 +3,7 @@
 // The state of a port is the instant until which it is busy, and its counters. When a packet
 // arrives, its departure is computed at once, and the next event is its arrival at the far end of
 // the link. The time for which a port is still busy determines the length of its queue; only a port
-// without credits stores packets.
+// that waits for credits stores packets.
 #pragma once
 
 #include <cstdint>

@@ -19,17 +19,17 @@ constexpr std::uint32_t index(GroupId group) { return static_cast<std::uint32_t>
 
 /// A packet, or a train of `count` equal packets sent back to back.
 struct Packet {
-  std::uint64_t cookie = 0;  ///< number chosen by the sender, equal in all packets of a train
+  std::uint64_t cookie = 0;  ///< value chosen by the sender, equal in all packets of a train
   /// Key of the packet in loss draws: on one link, packets with equal keys are all lost or all
-  /// pass. 0: the fabric derives a key from the sender and a count; packet i of a train has key
-  /// identity + i.
+  /// pass, and packet i of a train has the key identity + i. If it is 0, inject() makes a key from
+  /// the sending host and the number of packets that the host has sent before.
   std::uint64_t identity = 0;
   HostId source{};                  ///< sending host, which inject() sets
   std::uint32_t target = 0;         ///< destination: a HostId, or a GroupId if `multicast` is set
   std::uint32_t wire_bytes = 0;     ///< size of each packet on the wire with its headers, in bytes
   std::uint32_t payload_bytes = 0;  ///< payload of each packet in bytes, for the counters only
-  /// Number of the packet's flow; packets of one flow take one path under ECMP. In a contribution
-  /// it is the GroupId of the tree.
+  /// Identifier of the packet's flow: under ECMP, the packets of one flow between two hosts take
+  /// one path. In a contribution it is the GroupId of the tree.
   std::uint32_t flow = 0;
   std::uint16_t count = 1;  ///< number of packets in the train, 1 to 32767
   bool multicast : 1 = false;
@@ -94,7 +94,7 @@ class Sink {
   /// `hosts`. A sink may override this function to handle the hosts faster.
   virtual void arrived_on_leaf(const Arrival& arrival, HostId first, std::uint64_t hosts,
                                const Packet& packet);
-  /// Reports that the packets `lost` were lost on `link`. Other copies of a multicast packet may
+  /// Reports the loss of the packets `lost` on `link`. Other copies of a multicast packet may
   /// continue.
   virtual void dropped(const Arrival& lost, LinkId link, const Packet& packet, DropReason reason);
   /// Reports that the last bit of a packet leaves its host at `when`, if inject() returned kForever
@@ -123,7 +123,7 @@ enum class FlowControl : std::uint8_t {
 enum class Routing : std::uint8_t {
   ecmp,         ///< routes by a hash of flow, source and destination: each flow has one path
   adaptive,     ///< routes each packet by the port that is free first; packets may be reordered
-  destination,  ///< routes by the number of the destination, like static tables
+  destination,  ///< routes by the index of the destination host, like static tables
 };
 
 struct FabricSettings {
@@ -132,11 +132,12 @@ struct FabricSettings {
   FlowControl flow_control = FlowControl::lossless;
   Routing routing = Routing::ecmp;
   Picoseconds switch_latency = nanoseconds(200);
-  /// Length of a switch port's queue in lossy mode, in bytes.
+  /// Capacity of a switch port's queue in lossy mode, in bytes.
   std::uint64_t queue_bytes = 1u << 20;
   /// Input buffer of a switch for each link in lossless mode, in bytes.
   std::uint64_t credit_bytes = 256u << 10;
-  /// Whether one event serves all hosts of a leaf whose ports have equal state.
+  /// Whether a single event represents the arrivals at all hosts of a leaf whose ports have equal
+  /// state.
   bool leaf_groups = true;
 };
 
@@ -183,7 +184,8 @@ struct FabricCounters {
   /// Number of contributions to in-network reductions that were added to a switch's sum but did not
   /// complete the sum.
   std::uint64_t absorbed = 0;
-  /// Largest number of incomplete sums of in-network reductions at one time, over all switches.
+  /// Largest number of incomplete sums of in-network reductions that all switches together held at
+  /// one time.
   std::uint64_t most_open_reductions = 0;
 };
 

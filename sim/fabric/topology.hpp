@@ -31,8 +31,8 @@ constexpr std::uint32_t index(LinkId link) { return static_cast<std::uint32_t>(l
 
 inline constexpr LinkId kNoLink = static_cast<LinkId>(0xffff'ffffu);
 
-/// The position of a link in the topology, by which traffic is summed. up1 leads up from a leaf,
-/// down1 leads down to a leaf.
+/// The class of a link: its level and direction. Traffic is summed for each class; a link of class
+/// up1 leads up from a leaf, one of class down1 leads down to a leaf.
 enum class LinkClass : std::uint8_t {
   host_up,
   host_down,
@@ -82,7 +82,8 @@ struct Link {
 struct FatTreeShape {
   std::vector<std::uint32_t> down;
   std::vector<std::uint32_t> up;
-  /// Number of parallel links by level; empty: 1 at every level.
+  /// Number of parallel links from a child to each of its parents, indexed as `up`; empty: 1 at
+  /// every level.
   std::vector<std::uint32_t> parallel;
   std::uint32_t hosts = 0;  ///< number of hosts, which fill the leaves in order; 0: all leaves full
   LinkSpec host_link{};
@@ -156,14 +157,15 @@ class Topology {
     return static_cast<SwitchId>(hosts_per_leaf_ != 0 ? index(host) / hosts_per_leaf_
                                                       : links_[index(host)].to);
   }
-  /// The first host of a leaf. For number leaves(), one past the last leaf, returns hosts().
+  /// The first host of a leaf. `leaf` may also be leaves(), one past the last leaf; the result is
+  /// then hosts().
   HostId first_host(SwitchId leaf) const { return static_cast<HostId>(first_hosts_[index(leaf)]); }
   std::uint32_t host_count(SwitchId leaf) const {
     return first_hosts_[index(leaf) + 1] - first_hosts_[index(leaf)];
   }
   /// The level of a switch; leaves have level 1.
   std::uint32_t level(SwitchId at) const { return positions_[index(at)].level; }
-  /// All links from a switch to other switches, in order of number.
+  /// All links from a switch to other switches, in ascending order of LinkId.
   std::span<const LinkId> trunks(SwitchId at) const {
     const std::uint32_t first = first_trunks_[index(at)];
     return {trunks_.data() + first, first_trunks_[index(at) + 1] - first};
@@ -180,20 +182,20 @@ class Topology {
  private:
   friend class TopologyBuilder;
 
-  /// The position of a switch in a fat tree. `subtree` is the number of the switch's subtree among
-  /// the subtrees of its level; several switches can be the top of one subtree.
+  /// The position of a switch in a fat tree. `subtree` is the index of the switch's subtree among
+  /// all subtrees of its level; several switches can be the top of one subtree.
   struct Position {
     std::uint32_t level = 0;
     std::uint32_t subtree = 0;
     std::uint32_t first_up = 0;    ///< first link up
     std::uint32_t first_down = 0;  ///< first link down
   };
-  /// The numbers by which a fat tree computes routes at one level.
+  /// The counts from which a fat tree computes the routes at switches of one level.
   struct Level {
     std::uint32_t hosts_below = 1;  ///< number of hosts below a switch of this level
     std::uint32_t children = 0;     ///< number of children of a switch of this level
     std::uint32_t parallel = 1;     ///< number of parallel links to each child
-    std::uint32_t up_links = 0;     ///< number of links up: parents times parallel links
+    std::uint32_t up_links = 0;     ///< links up from one switch: parents times parallel links
     std::uint32_t child_hosts_below = 1;
   };
 

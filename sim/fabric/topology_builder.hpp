@@ -26,7 +26,7 @@ class TopologyBuilder {
   /// which must not change afterwards.
   void add_cable(std::uint32_t a, std::uint32_t b, std::uint8_t spec);
 
-  /// Finishes a fat tree, whose routes are computed from the numbers in Topology::Level.
+  /// Finishes a fat tree, whose routes are computed from the counts in Topology::Level.
   Topology finish_tree(const FatTreeShape& shape);
   /// Finishes a topology that routes by tables: each switch has the routes to every leaf of its own
   /// group and to every group. `group_of` contains the group of each switch; leaves are numbered

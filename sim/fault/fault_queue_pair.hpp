@@ -50,8 +50,8 @@ class FaultQueuePair final : public MulticastQueuePair {
     ReceivedChunk chunk;
     std::vector<std::byte> bytes;
     Instant due{};
-    /// Once this number of chunks in total have passed the queue pair, the delayed chunk is
-    /// delivered, even before `due`.
+    /// The delayed chunk is delivered once `passed_`, the count of chunks that have passed, reaches
+    /// this value, even before `due`.
     std::uint64_t due_count = 0;
   };
 

@@ -19,7 +19,8 @@ Status check_hierarchy(const CommunicatorSpec& spec, std::uint32_t number) {
                    "use two or more groups of two or more ranks, and no aggregator",
                    number, ranks, spec.aggregator ? ", one an aggregator," : "", each);
   }
-  // A longer call would have hierarchical stages that the simulation cannot run.
+  // With more bytes for each host, the plan of a hierarchical call may have stages that the
+  // simulation cannot run, such as an Allgatherv.
   constexpr std::uint64_t kMaxHostBytes = 512 * 1024;
   for (const CollectiveSpec& what : spec.collectives) {
     if (!may_go_by_hosts(what) || what.bytes * each <= kMaxHostBytes) continue;

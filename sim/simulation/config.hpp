@@ -41,7 +41,7 @@ enum class CollectiveKind : std::uint8_t {
   reduce_scatter,
   allreduce,
   messages,  ///< no collective: each rank sends a tagged message to its right neighbour
-  // Collectives by the slot exchange between hosts.
+  // The next three collectives run by slot exchange between hosts.
   slot_allgather,
   slot_broadcast,
   slot_barrier,
@@ -103,8 +103,8 @@ struct CommunicatorSpec {
   std::uint32_t max_connections = 0;  ///< EndpointOptions::max_connections; software only
   /// Number of consecutive ranks that hierarchical collectives treat as one host; 0: no hierarchy.
   std::uint32_t ranks_per_host = 0;
-  /// In a side communicator, the numbers that its ranks have in the communicator with the
-  /// hierarchy; otherwise empty.
+  /// For a side communicator, the ranks of the communicator with the hierarchy that belong to it,
+  /// in order; empty for any other communicator.
   std::vector<Rank> members{};
   /// Sizes of UC messages; empty: UD multicast.
   std::optional<device::sim::FragmentShape> uc{};
@@ -142,8 +142,9 @@ struct Outage {
   bool one_way = false;  ///< whether the opposite direction of the cable stays up
 };
 
-/// A packet on one link, named by the link and the packet's key in loss draws. It records that the
-/// packet was lost, or demands that the packet's loss draw be inverted.
+/// Names a packet on one link by the link and the packet's key in loss draws. In a report, the
+/// packet was lost on the link; in `toggled_losses`, the packet's loss draw on the link is
+/// inverted.
 struct FabricLoss {
   sim::LinkId link{};
   std::uint64_t identity = 0;

@@ -27,7 +27,7 @@ struct ExperimentSpec {
   /// `place`.
   std::string topology_text;
   std::uint32_t subgroups = 1;
-  std::uint32_t chains = 1;  ///< number of chains; 0: the send schedule chooses it
+  std::uint32_t chains = 1;  ///< number of chains; 0: chosen by the send schedule
   std::uint32_t chunk_bytes = 4096;
   std::uint32_t staging_chunks = 8192;
   bool lossless = true;
@@ -71,8 +71,8 @@ struct ExperimentReport {
   std::uint64_t digest = 0;
 };
 
-/// The smallest usual network for a number of ranks: one switch for up to 36, the 188-node system
-/// for up to 216, and a three-level fat tree beyond.
+/// The default network: a single switch for up to 36 ranks; Topology::cluster188(), which has
+/// positions for 216 hosts, for up to 216 ranks; and a three-level fat tree for more ranks.
 TopologySpec default_place(std::uint32_t ranks);
 /// Parses "single:8", "tree:LEAVESxHOSTSxSPINES", "cluster188" or "radix:RxLEVELS[xHOSTS]".
 Result<TopologySpec> parse_place(std::string_view text);

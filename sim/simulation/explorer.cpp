@@ -249,8 +249,8 @@ class Explorer {
     return static_cast<std::uint16_t>(found == choices.end() ? 0 : found - choices.begin());
   }
 
-  /// Delivers packet number `choice` of those that may arrive next; returns whether the packet had
-  /// any effect.
+  /// Delivers the packet with index `choice` among those that may arrive next; returns whether the
+  /// packet had any effect.
   bool step(Execution& execution, std::uint16_t choice) {
     auto choices = execution.choices();
     while (choices.empty() && execution.wait()) choices = execution.choices();

@@ -26,8 +26,8 @@
 
 namespace tutti::simulation {
 
-/// A fault of one of the frames that one rank sends to another on a reliable connection. `number`
-/// counts these frames from 0.
+/// A fault of one frame on a reliable connection. `number` is the index of the frame, from 0, among
+/// all frames that its sender sends to its receiver.
 struct FrameFault {
   bool duplicate = false;  ///< whether the frame is duplicated; if false, it is lost
   Rank from = kNoRank;

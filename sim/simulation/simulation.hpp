@@ -109,7 +109,7 @@ class Simulation final : public device::sim::HostWaker {
     std::unique_ptr<HierarchyRank> by_hosts;
     /// Endpoints of this rank in the side communicators.
     std::vector<device::sim::SimEndpoint*> side_endpoints;
-    /// Time of this rank in ready barriers, in ns, that the trace already shows as spans.
+    /// Total time of this rank in ready barriers, in ns, at the end of its previous collective.
     std::uint64_t traced_ready_ns = 0;
     std::uint64_t traced_data_ns = 0;
     Status first_error;
@@ -149,7 +149,7 @@ class Simulation final : public device::sim::HostWaker {
     std::uint64_t chunks = 0;
     std::uint64_t messages = 0;
     std::uint64_t sends = 0;
-    std::uint64_t turns = 0;  ///< number of collectives begun or ended
+    std::uint64_t turns = 0;  ///< collectives begun plus collectives ended
 
     Work& operator+=(const Work& other);
     Work operator-(const Work& other) const;

@@ -12,8 +12,8 @@ namespace {
 
 using Ended = std::function<void(const Status&)>;
 
-/// Returns the callback of `calls` calls that together count as one collective. The last call to
-/// end calls `ended`.
+/// Returns a callback for `calls` calls that together count as one collective. When the last of
+/// these calls ends, the callback calls `ended` with their first error, or with ok.
 Ended after(std::size_t calls, Ended ended) {
   struct Open {
     std::size_t calls;

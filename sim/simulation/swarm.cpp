@@ -286,8 +286,8 @@ class Drawer {
       each.alpha = std::max(each.alpha, Nanoseconds(5'000'000));
     }
     if (chance(3)) {
-      // A slot exchange needs a send queue with room for whole entries, as a socket has. The
-      // default length therefore replaces a drawn shorter one.
+      // A slot exchange needs a send queue that holds whole entries, as the queue of a socket does.
+      // The default length therefore replaces the drawn length, which may be too short.
       one.send_queue_chunks = Scenario().send_queue_chunks;
       for (ScenarioCommunicator& each : one.communicators) slot_exchanges(each);
     }

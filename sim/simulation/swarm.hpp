@@ -24,7 +24,7 @@ struct SwarmOptions {
 /// scenarios, so that no feature or fault always hides another one.
 Scenario draw_scenario(std::uint64_t seed, const SwarmOptions& options = {});
 
-/// Number of scenarios that have each feature.
+/// For each feature, the number of scenarios that have it.
 struct SwarmFeatures {
   /// Scenarios in which the software of the hosts runs the connections.
   std::uint64_t software = 0;
@@ -53,7 +53,7 @@ struct SwarmFeatures {
   SwarmFeatures& operator+=(const SwarmFeatures& other);
 };
 
-/// The features of one scenario, each 0 or 1.
+/// The features of one scenario: 1 for each feature that the scenario has, else 0.
 SwarmFeatures features_of(const Scenario& scenario);
 
 /// The result of running a range of seeds.

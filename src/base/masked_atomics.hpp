@@ -19,9 +19,10 @@ namespace tutti {
 enum class AtomicKind : std::uint8_t { compare_swap, fetch_add };
 
 struct AtomicOperands {
-  std::uint64_t compare_add = 0;  ///< value to compare with, or addend
+  std::uint64_t compare_add = 0;  ///< value that a swap compares with, or addend of a fetch-and-add
   std::uint64_t swap = 0;
-  /// Compare-and-swap: bits that are compared; fetch-and-add: most significant bits of the fields.
+  /// For a compare-and-swap, the bits that are compared; for a fetch-and-add, the most significant
+  /// bit of each field.
   std::uint64_t compare_mask = 0;
   std::uint64_t swap_mask = 0;  ///< bits that a compare-and-swap replaces
 

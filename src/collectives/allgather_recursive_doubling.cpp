@@ -13,8 +13,8 @@ namespace tutti::collectives {
 
 namespace {
 
-/// Calls `move` for the blocks of the `width` ranks from `first` on, and for the blocks that higher
-/// ranks have sent to these ranks.
+/// Calls `move` with the blocks of the `width` ranks from `first` on, then with the blocks that
+/// ranks beyond the power of two have sent to those ranks, if there are any.
 template <typename Move>
 void for_group(Builder& b, std::uint32_t first, std::uint32_t width, const Move& move) {
   const std::uint32_t power = std::bit_floor(b.ranks());

@@ -48,7 +48,8 @@ class FromRoot {
 /// consecutive, and the node's own number is the lowest of them.
 struct BinomialNode {
   std::uint32_t number;
-  /// Power of two; each child has the number `number` + 2^i for some 2^i < `reach`.
+  /// Power of two: for each 2^i < `reach`, the node `number` + 2^i is a child of this node, if the
+  /// tree has such a node.
   std::uint32_t reach;
   std::uint32_t size;  ///< number of nodes in the subtree
 

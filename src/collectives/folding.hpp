@@ -25,7 +25,7 @@ class Folding {
   Rank pair_partner() const { return rank_of(me_ ^ 1u); }
   /// True if this rank is not an actor, because its partner takes part for it.
   bool folded() const { return paired() && me_ % 2 == 0; }
-  /// The number of this rank among the actors; if this rank is folded, the number of its partner.
+  /// The index of this rank among the actors; if this rank is folded, the index of its partner.
   std::uint32_t actor() const { return paired() ? me_ / 2 : me_ - extra_; }
   /// The rank that is actor `number`.
   Rank rank(std::uint32_t number) const {

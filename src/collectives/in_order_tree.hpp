@@ -27,8 +27,9 @@ constexpr InOrderNode in_order_node(std::uint32_t position, std::uint32_t n) {
     node.parent = above <= n ? above : position & ~height;
   }
   if (height > 1) node.children[0] = position - height / 2;
-  // The right child is the first position of at most n on the path from `position` + `height` / 2
-  // down to the left; if there is none, the node has no right child.
+  // In a full tree the right child is `position` + `height` / 2. If that position exceeds n, the
+  // right child is the first position of at most n on the path from there down to the left, if
+  // there is one.
   std::uint32_t distance = height / 2;
   while (distance > 0 && position + distance > n) distance /= 2;
   if (distance > 0) node.children[1] = position + distance;

@@ -12,7 +12,7 @@
 
 namespace tutti::collectives {
 
-/// Every algorithm, grouped by collective, in the order of their names.
+/// All algorithms, grouped by collective; the algorithms of one collective are sorted by name.
 std::span<const AlgorithmEntry> algorithms();
 /// The algorithms of one collective.
 std::span<const AlgorithmEntry> algorithms_of(schedule::Collective collective);

@@ -10,7 +10,7 @@
 
 namespace tutti::collectives {
 
-/// Part number `at` of a block that is divided into `pieces` equal parts.
+/// The part with index `at` of a block that is divided into `pieces` equal parts.
 struct BlockPart {
   std::uint32_t at = 0;
   std::uint32_t pieces = 1;

@@ -172,10 +172,11 @@ class MulticastQueuePair {
 struct MessagePlace {
   std::uint64_t token = 0;  ///< number chosen by the matcher, returned in the completion
   std::size_t skip = 0;     ///< number of bytes at the start of the message that are not stored
-  /// Memory for the bytes after the skipped ones; bytes for which it is too short are dropped.
+  /// Memory for the bytes after the skipped ones. If it is too short, the last bytes of the message
+  /// are dropped.
   std::span<std::byte> memory{};
 
-  /// Stores the part of the message that begins at `offset`.
+  /// Copies `part`, the bytes of the message from `offset` on, to their place in `memory`.
   void store(std::uint64_t offset, std::span<const std::byte> part) const {
     const std::uint64_t first = std::max<std::uint64_t>(offset, skip);
     const std::uint64_t last = std::min<std::uint64_t>(offset + part.size(), skip + memory.size());
@@ -230,12 +231,12 @@ struct WorkRequest {
   Opcode opcode = Opcode::send;
   Rank peer = kNoRank;
   std::uint64_t work_id = 0;  ///< number chosen by the caller, returned in the completion
-  /// For a send or write, the data to send; for a `read`, and for the old value of an atomic (8
-  /// bytes), the memory to fill. In use until the completion.
+  /// The data of a send or write; or the memory that gets the data of a `read`, or the old value of
+  /// an atomic (8 bytes). The device uses this memory until the completion.
   std::span<std::byte> local{};
   MemoryKey remote_key{};           ///< key of the peer's region; one-sided work only
   std::uint64_t remote_offset = 0;  ///< offset in the peer's region, in bytes
-  std::uint64_t immediate = 0;      ///< number delivered to the peer; write_immediate only
+  std::uint64_t immediate = 0;      ///< immediate delivered to the peer; write_immediate only
   AtomicOperands atomic{};
   bool signaled = true;  ///< false: no completion on success, except for a `read` or an atomic
   Priority priority = Priority::normal;
@@ -244,7 +245,7 @@ struct WorkRequest {
 /// The rank at fault when a connection fails.
 enum class Blame : std::uint8_t {
   peer,
-  either,  ///< this rank or the peer: no other peer answered this rank either
+  either,  ///< this rank or the peer, because no other peer answered this rank
   self,    ///< this rank, which the peer has declared lost
 };
 
@@ -257,8 +258,8 @@ struct Completion {
   std::uint64_t work_id = 0;
   std::uint64_t immediate = 0;
   std::span<const std::byte> payload{};  ///< message of a `receive`, valid until the next poll
-  /// Length in bytes of the long packets that are lost between this rank and `peer`, if the code is
-  /// Code::peer_failed for this reason; 0 if the peer is silent.
+  /// If the code is Code::peer_failed because the path to `peer` loses long packets, the length of
+  /// such a packet in bytes; 0 if the peer is silent.
   std::uint32_t undelivered_bytes = 0;
   std::uint32_t probe_bytes = 0;  ///< size in bytes of the datagram of a `probe`
   /// The rank at fault, if the code is Code::peer_failed because the peer is silent.
@@ -275,7 +276,7 @@ struct EndpointCounters {
   std::uint64_t slot_datagrams_received = 0;
   std::uint64_t reliable_frames_sent = 0;
   std::uint64_t reliable_frames_resent = 0;
-  std::uint64_t reliable_timeouts = 0;  ///< frames retransmitted after a timeout
+  std::uint64_t reliable_timeouts = 0;  ///< retransmission timeouts that have expired
   /// Frames that were also multicast, because a peer had not answered for long.
   std::uint64_t reliable_frames_multicast = 0;
   /// Tail probes: last frames repeated because the path loses frames.
@@ -286,7 +287,8 @@ struct EndpointCounters {
   /// Number of polls, summed over connections, in which a connection held frames back for data of
   /// a higher egress priority.
   std::uint64_t reliable_rounds_held_back = 0;
-  /// Number of posts with chunks that were held back for data of a higher egress priority.
+  /// Number of posts of which one or more chunks were held back for data of a higher egress
+  /// priority.
   std::uint64_t multicast_posts_held_back = 0;
   std::uint64_t read_bytes_served = 0;
   /// Bytes that this rank copied from the memory of peers without their help.
@@ -303,7 +305,7 @@ struct EndpointCounters {
   /// rank that they name.
   std::uint64_t rejected_foreign = 0;
   std::uint64_t rejected_integrity = 0;  ///< datagrams rejected: wrong tag or CRC
-  /// Datagrams rejected: received before, or too old to tell whether they were.
+  /// Datagrams rejected: received before, or too old to tell whether they were received before.
   std::uint64_t rejected_replayed = 0;
   std::uint64_t send_calls = 0;
   std::uint64_t receive_calls = 0;
@@ -411,9 +413,9 @@ class Endpoint {
   /// True if this rank's posted work waits for no peer and no peer waits for this rank, so that
   /// closing is safe.
   virtual bool quiet() const = 0;
-  /// The state of the connection to a peer; before this rank closes, it tells each peer whose state
-  /// is not `none`. A device that loses no frames needs no such announcement and may return `none`
-  /// for every peer.
+  /// The state of the connection to a peer. Before this rank closes, it announces its close to each
+  /// peer whose state is not `none`; a device that loses no frames needs no announcement and may
+  /// return `none` for every peer.
   virtual Connection connection(Rank /*peer*/) const { return Connection::none; }
 
   /// The time at which `poll` must be called even if nothing arrives; kNever if no timer runs.
@@ -449,8 +451,9 @@ struct EndpointOptions {
   /// True if the caller converts the old values of atomics by `old_value` (atomics.hpp). Otherwise
   /// an endpoint with Capability::big_endian_atomics refuses atomics.
   bool accept_big_endian_atomics = false;
-  /// Most reliable connections that the endpoint holds at a time (Capability::dynamic_connections);
-  /// 0: one for each peer with which the endpoint has communicated.
+  /// Largest number of reliable connections that the endpoint holds at a time
+  /// (Capability::dynamic_connections); 0: one for each peer with which the endpoint has
+  /// communicated.
   std::uint32_t max_connections = 0;
 };
 

@@ -43,8 +43,8 @@ class PrioritiesInUse {
   }
 
  private:
-  /// Time after an arrival in which data still counts as arriving; longer than the pause between
-  /// the blocks of two ranks of a chain.
+  /// Time after the last arrival during which data of its priority still counts as arriving; longer
+  /// than the pause between the blocks of two ranks of a chain.
   static constexpr Nanoseconds kMoment{2'000'000};
 
   static std::size_t place(Priority priority) {

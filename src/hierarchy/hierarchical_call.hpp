@@ -1,5 +1,5 @@
-// A hierarchical call under way at one rank: the stages of its plan, and which of them have begun and
-// ended. Each side communicator begins its stages in the order of the plan.
+// A hierarchical call under way at one rank: the stages of its plan, and which of them have begun
+// and ended. Each side communicator begins its stages in the order of the plan.
 #pragma once
 
 #include <cstddef>
@@ -16,10 +16,10 @@ class HierarchicalCall {
 
   std::size_t stages() const { return stages_.size(); }
   const HierarchyStage& stage(std::size_t number) const { return stages_[number].plan; }
-  /// The number of the next stage that may begin; HierarchyStage::kNone if none may begin now. No
+  /// The index of the next stage that may begin; HierarchyStage::kNone if none may begin now. No
   /// stage begins after a failure.
   std::size_t ready() const;
-  /// Records that the stage `number` begins, or that it has ended with `status`.
+  /// Records that the stage with index `number` begins, or that it has ended with `status`.
   void begin(std::size_t number);
   void end(std::size_t number, const Status& status);
   std::size_t ended() const { return ended_; }

@@ -24,9 +24,9 @@ enum class HierarchySide : std::uint8_t {
   across,  ///< ranks of equal local rank, in the order of hosts
 };
 
-/// The rank of the job that is at fault if a side communicator of rank `me` has failed: `culprit`
-/// if the failure names a rank of the job, else the job's number of `lost`, a rank of the side
-/// communicator; kNoRank if neither is known.
+/// The rank at fault, by its number in the job, if a side communicator of rank `me` has failed. It
+/// is `culprit`, a rank of the job, if known, else `lost`, a rank of the side communicator,
+/// converted to a rank of the job; kNoRank if neither is known.
 Rank culprit_in_job(const HostLayout& layout, Rank me, HierarchySide side, Rank culprit, Rank lost);
 
 /// One stage of a plan: a call on a side communicator.
@@ -37,7 +37,7 @@ struct HierarchyStage {
   CollectiveCall call{};                 ///< the call, but for its arrays of sizes and offsets
   std::vector<std::uint64_t> sizes{};    ///< sizes of an Allgatherv in bytes, else empty
   std::vector<std::uint64_t> offsets{};  ///< offsets of an Allgatherv in bytes, else empty
-  /// Number of the stage that must end before this one begins; kNone: none.
+  /// Index of the stage that must end before this one begins; kNone: none.
   std::size_t after = kNone;
 };
 

@@ -44,7 +44,7 @@ struct TraceSpan {
   Instant begin{};
   Instant end{};  ///< end of the span; equal to `begin` for an event without duration
   Rank peer = kNoRank;
-  std::uint32_t slot = 0;  ///< match slot of a message, or number of a block
+  std::uint32_t slot = 0;  ///< match slot of a message, or index of a block
   std::uint64_t bytes = 0;
 };
 
@@ -86,8 +86,8 @@ class CommunicatorTrace {
       : log_(log), communicator_(communicator), members_(std::move(members)) {}
 
   Instant now() const { return log_.now(); }
-  /// Adds a span to the log. First sets the span's communicator number, and replaces the span's
-  /// peer by that peer's rank in the job.
+  /// Adds a span to the log, with the number of this communicator. The span's peer is converted to
+  /// a rank of the job.
   void add(TraceSpan span);
 
  private:

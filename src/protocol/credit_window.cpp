@@ -14,7 +14,7 @@ CreditWindow::CreditWindow(Rank me, std::uint32_t size, std::uint32_t epoch, con
   const std::uint32_t chain_count = blocks.empty() ? 0 : sequencer.chains();
   const std::uint64_t share = std::max<std::uint64_t>(window_chunks, 1) / std::max(1u, chain_count);
   in_flight_ = static_cast<std::uint32_t>(
-      std::clamp<std::uint64_t>(share, 1, in_flight_));  // so that a batch has at least one chunk
+      std::clamp<std::uint64_t>(share, 1, in_flight_));  // each batch needs at least one chunk
   batch_chunks_ =
       static_cast<std::uint32_t>(std::clamp<std::uint64_t>(share / in_flight_, 1, 0x7fff'ffffu));
   for (std::uint32_t c = 0; c < chain_count; ++c) {

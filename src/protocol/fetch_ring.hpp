@@ -62,10 +62,11 @@ class FetchRing {
 
   /// Requests chunks that will not arrive by multicast, except those already requested.
   void lost(const LostRun& run);
-  /// Requests chunks that may not have been sent yet. Such a chunk counts as lost only if a READ
-  /// brings it.
+  /// Requests chunks that may not have been sent yet. Such a chunk is counted as lost only when a
+  /// READ has brought it, because until then it may merely be late.
   void enquire(const LostRun& run);
-  /// Sends new requests. If the rank that was asked is silent, sends its request to the next rank.
+  /// Sends new requests. If a rank that was asked is silent, sends the request to the next rank
+  /// instead.
   void poll(Instant now, Outbox& outbox);
   /// Handles the answer of the rank that was asked. False if the answer names ranges outside the
   /// collective.
@@ -81,7 +82,7 @@ class FetchRing {
   /// True if the chunk is proven to be sent and lost: it occupies no receive buffer at this rank.
   bool proven(std::uint32_t psn) const { return proven_.test(psn); }
 
-  /// True if the chunk was requested by `enquire`, and no READ has brought it.
+  /// True from the request of the chunk by `enquire` until a READ has brought the chunk.
   bool enquired(std::uint32_t psn) const { return enquires_ && enquired_.test(psn); }
 
   // Functions for the responder, the rank that is asked.
@@ -98,8 +99,8 @@ class FetchRing {
 
   // Functions for the root, which multicasts lost ranges again.
 
-  /// Handles a request to multicast ranges of this rank's block again; appends the ranges to send
-  /// to `again`.
+  /// Handles a request to multicast ranges of this rank's block again. Appends to `again` the
+  /// ranges that are to be sent.
   bool on_retransmit_request(Instant now, const Message& message, std::vector<Range>& again);
 
   Instant next_deadline() const;
@@ -138,7 +139,7 @@ class FetchRing {
   Rank next_target(const Ask& ask) const;
   Nanoseconds patience_of(const Ask& ask) const;
   void correct_deferred(Outbox& outbox);
-  /// Returns the longest part at the start of `psns` in which either all chunks are lost or all are
+  /// Returns the longest part at the start of `psns` whose chunks are either all lost or all
   /// pending.
   Range lost_or_late(Range psns) const;
   void send_retransmit_requests(Rank responder, const std::vector<LostRun>& runs, Outbox& outbox);
@@ -155,8 +156,8 @@ class FetchRing {
   Bitmap declared_;  ///< by PSN: true if requested, because proven or suspected lost
   Bitmap proven_;    ///< by PSN: true if proven to be sent and lost
   Bitmap reading_;   ///< by PSN: true while a READ is under way
-  /// By PSN: true if the chunk was requested by `enquire`, and no READ has brought it; only used if
-  /// `enquires_`.
+  /// By PSN: true from the request of the chunk by `enquire` until a READ has brought the chunk;
+  /// only used if `enquires_`.
   Bitmap enquired_;
   bool enquires_ = false;
   Bitmap again_;  ///< by PSN: true if multicast again within the linger time

@@ -91,7 +91,7 @@ class MembershipWatch {
   enum class State : std::uint8_t {
     member,    ///< no sign that the membership is lost
     rejoined,  ///< groups joined again, but no multicast chunk of the suspect has arrived since
-    reported,  ///< reported, because joining again did not help
+    reported,  ///< joining again did not help, which was reported
   };
   /// Number of consecutive collectives in which no chunk of one sender came by multicast, and
   /// number of chunks that this sender had in these collectives.
@@ -118,7 +118,7 @@ class MembershipWatch {
   /// Number of sources of which no chunk came by multicast in kMissedCollectives or more
   /// consecutive collectives.
   std::uint32_t doubted_ = 0;
-  std::vector<Missed> missed_;  ///< by rank; empty until the first call of `missed`
+  std::vector<Missed> missed_;  ///< counts by rank; empty until the first call of `missed`
   Instant next_rejoin_{};
   Nanoseconds interval_ = kJoinTime;
 };

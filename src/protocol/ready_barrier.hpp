@@ -32,7 +32,8 @@ class ReadyBarrier {
   /// The combined rate vote of all ranks; valid once the barrier is done.
   const RateVote& vote() const { return vote_; }
 
-  /// Number of rounds of recursive doubling among the ranks below the largest power of two.
+  /// Number of rounds of recursive doubling among the ranks below the largest power of two that is
+  /// at most the number of ranks.
   std::uint32_t rounds() const { return rounds_; }
 
  private:
@@ -55,7 +56,7 @@ class ReadyBarrier {
   std::uint32_t rounds_ = 0;
   std::uint32_t power_ = 1;
   std::uint32_t next_round_ = 0;  ///< next round to send
-  std::uint64_t arrived_ = 0;     ///< received rounds, one bit for each
+  std::uint64_t arrived_ = 0;     ///< one bit for each round whose message has arrived
   RateVote vote_;
   std::array<RateVote, kUnfold + 1> votes_{};  ///< received votes, by round
   bool started_ = false;

@@ -112,8 +112,8 @@ class Builder {
   };
 
   /// Whether the send and the receive buffer are separate, or share memory as in an in-place call.
-  /// The builder derives the dependencies for each of the two cases, and a task waits for both
-  /// sets.
+  /// The builder derives the dependencies for each of the two cases, and a task waits for the
+  /// dependencies of both.
   enum class World : std::uint8_t { two_buffers, in_place };
 
   std::uint32_t next_slot(std::map<std::uint32_t, std::uint32_t>& slots, Rank peer);

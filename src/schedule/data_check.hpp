@@ -46,7 +46,7 @@ class CellSpace {
   const AllRanks& all_;
   const Grid& grid_;
   bool in_place_;
-  /// Number of the first cell of each buffer, by rank and kind of buffer.
+  /// Index of the first cell of each buffer, by rank and kind of buffer.
   std::vector<std::array<std::uint32_t, kBufferKinds>> bases_;
   std::uint32_t size_ = 0;
 };

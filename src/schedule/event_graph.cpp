@@ -310,9 +310,9 @@ void EventGraph::add_proofs_of_waits() {
   }
 }
 
-/// Adds the orders that follow from waits on `queue`. A wait for n completions cannot end before
-/// task t completes, if fewer than n other tasks of the queue can complete before t and before the
-/// end of the wait.
+/// Adds the orders that follow from waits on `queue`. If fewer than n tasks other than t can
+/// complete before t and before the end of a wait for n completions, this wait cannot end without
+/// t, so t completes before the wait ends.
 bool EventGraph::prove(const CountedQueue& queue) {
   const std::vector<GlobalTask>& tasks = queue.reporting;
   std::vector<std::pair<Event, Event>> pairs;

@@ -93,7 +93,8 @@ class EventGraph {
   const AllRanks& all_;
   std::vector<Event> issued_;
   std::vector<Edge> edges_;  ///< edges for orders that hold in every run
-  /// Edges for orders that hold only under the strictest protocol.
+  /// Edges for orders that hold only under the strictest protocol, in which a send completes only
+  /// after its receive is posted.
   std::vector<Edge> strict_edges_;
   std::vector<CountedQueue> counted_;
   std::vector<std::uint32_t> predecessor_offsets_;

@@ -99,7 +99,7 @@ class Schedule {
   /// The tasks that depend on `task`.
   std::span<const TaskIndex> dependents(TaskIndex task) const;
   std::span<const Key> keys(TaskIndex task) const;
-  /// The entries of a queue, in order.
+  /// The tasks of a queue, in the order of the task list.
   std::span<const TaskIndex> entries(QueueIndex queue) const;
   std::uint32_t completion_queues() const { return completion_queues_; }
   /// The messages that `recv` and `wait_keys` tasks receive, sorted by source and match slot.

@@ -111,13 +111,13 @@ struct Task {
   /// wait_keys task without data that waits for such additions by the named ranks.
   bool counted = false;
   QueueIndex queue = 0;
-  /// Index of the completion queue of a wait, of the queue of an enable, or of the group of a
-  /// multicast or collect.
+  /// Index of the object on which the task acts: the completion queue of a wait, the queue of an
+  /// enable, or the group of a multicast or collect.
   std::uint16_t object = 0;
-  std::uint16_t round = 0;  ///< number of the round, which is displayed but orders no tasks
+  std::uint16_t round = 0;  ///< index of the task's round, which orders no tasks in a run
   Rank peer = kNoRank;
   std::uint32_t slot = 0;  ///< match slot of the message
-  /// Number of completions of a wait, or of entries that an enable releases.
+  /// Number of completions that a wait awaits, or of entries that an enable releases.
   std::uint32_t count = 0;
   BufferSlice source;
   BufferSlice target;

@@ -43,7 +43,8 @@ class TaskBoard {
   struct QueueState {
     std::uint32_t issued = 0;  ///< number of the queue's entries that have entered the ready list
     std::uint32_t completed = 0;  ///< number of the queue's entries that are complete
-    /// Number of the queue's entries that enables have released; maximal if not held.
+    /// Number of the queue's entries that enables have released; the largest value of the type if
+    /// the queue is not held.
     std::uint32_t released = 0;
   };
   struct ParkedWait {

@@ -133,14 +133,15 @@ class HashBuffer {
   std::uint32_t reserve_slots_;
   std::uint32_t slot_bytes_;
   std::uint32_t landings_ = 0;  ///< number of landing places in use
-  /// Keys of the packets in all slots, and after them in the landing places of all readers.
+  /// Key of the packet that each place contains or is reserved for, or kFree. The slots come first,
+  /// then the landing places of the readers.
   std::vector<std::uint64_t> keys_;
-  Bitmap valid_;                      ///< by slot: true if a packet has arrived there
-  std::vector<std::uint32_t> tags_;   ///< by slot: tag of the packet
-  std::vector<std::uint32_t> sizes_;  ///< by slot: size of the payload in bytes
-  /// By slot: reader that waits for the packet of this slot.
+  Bitmap valid_;                      ///< for each slot, true if a packet has arrived there
+  std::vector<std::uint32_t> tags_;   ///< for each slot, tag of the packet
+  std::vector<std::uint32_t> sizes_;  ///< for each slot, size of the payload in bytes
+  /// For each slot, the reader that waits for the packet of this slot; kNone if there is none.
   std::vector<std::uint32_t> waiting_;
-  /// By reader: slot that the parked read of the reader reserves.
+  /// For each reader, the slot that its parked read reserves; kNone if it has none.
   std::vector<std::uint32_t> parked_at_;
   std::vector<std::uint32_t> woken_;  ///< readers whose packet has arrived, as a stack
   std::vector<std::byte> payloads_;

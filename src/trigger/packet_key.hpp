@@ -25,7 +25,7 @@ enum class JobId : std::uint8_t {};
 enum class NodeId : std::uint32_t {};
 /// A virtual port: one stream of descriptors and packets between a host and its trigger units.
 enum class Port : std::uint16_t {};
-/// The number of the collective's step to which a packet belongs.
+/// The index, within its collective, of the step to which a packet belongs.
 enum class SequenceId : std::uint8_t {};
 
 constexpr std::uint32_t index(JobId job) { return static_cast<std::uint32_t>(job); }

@@ -54,7 +54,7 @@ class PulsedCredits {
   /// A pulse (a credit batch): the part of a reduction that may be sent now.
   struct Pulse {
     std::uint32_t counter = 0;  ///< counter for the responses to this pulse
-    std::uint64_t number = 0;   ///< number of the pulse within its request, from 0
+    std::uint64_t number = 0;   ///< index of the pulse within its request, from 0
     std::uint64_t first_element = 0;
     std::uint64_t elements = 0;
 
@@ -128,7 +128,7 @@ class PulsedCredits {
     Instant retry_at;
     std::uint64_t elements = 0;
     std::uint64_t next_pulse = 0;
-    /// Number of the oldest incomplete pulse, the first of the window.
+    /// Index of the oldest incomplete pulse, which is the first of the window.
     std::uint64_t oldest_pulse = 0;
     std::uint64_t completed_mask = 0;  ///< bit i: pulse oldest_pulse + i is complete
 

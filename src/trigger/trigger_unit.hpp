@@ -86,7 +86,8 @@ class TriggerUnit {
   struct Progress {
     std::uint32_t named = 0;  ///< number of packets read so far, of those that the descriptor names
     bool local_folded = false;
-    /// True: the data are in the partial result of the sequence, not in the descriptor.
+    /// True: the data to send or to store are in the sequence's partial result; false: they are the
+    /// descriptor's own data.
     bool held = false;
     bool ends = false;  ///< true: a packet with CollEndFlag has been read
     std::uint32_t data_bytes = 0;

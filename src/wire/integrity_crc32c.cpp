@@ -67,9 +67,9 @@ bool always() { return true; }
 constexpr std::size_t kLaneUnit = sizeof(__m128i);
 constexpr std::size_t kMaximumLaneBytes = 1024;
 
-/// Entry u is x^(8 * 16u - 33) modulo the polynomial; multiplication by the entry appends 16u zero
-/// bytes. The carry-less product and the crc32 instruction together multiply by x^33, which the -33
-/// cancels.
+/// Multiplication of a remainder by entry u appends 16u zero bytes. The entry is x^(8 * 16u - 33)
+/// modulo the polynomial; the -33 cancels the factor x^33 that the carry-less product and the crc32
+/// instruction together add.
 constexpr auto make_shifts() {
   std::array<std::uint32_t, 2 * kMaximumLaneBytes / kLaneUnit + 1> shifts{};
   std::uint32_t power = 0x8000'0000;  // the constant polynomial 1, in reflected form

@@ -19,7 +19,7 @@ class MessageAssembly {
  public:
   enum class Verdict : std::uint8_t {
     begins,     ///< first fragment of a message
-    continues,  ///< fragment expected next, or the first fragment repeated before it was placed
+    continues,  ///< expected fragment; also the first one, if it comes again before it was placed
     repeated,   ///< fragment that was placed already
     dropped,    ///< fragment of a voided or refused message
   };

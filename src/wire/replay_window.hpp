@@ -7,7 +7,7 @@
 
 namespace tutti::wire {
 
-/// The counters that have arrived from one sender in one stream: the greatest one and a bit for
+/// The counters that have arrived from one sender in one stream: the greatest one, and one bit for
 /// each of the kSize counters up to it, as in RFC 4303, 3.4.3. Counters begin at 1.
 class ReplayWindow {
  public:

@@ -72,9 +72,9 @@ class BlockHash {
     }
   }
 
-  /// Adds the last `tail_bytes` of a message of `total_bytes` and returns the values of both hash
-  /// streams. The memory after these bytes must be zero up to the end of their last group; an empty
-  /// message has one group.
+  /// Adds the last `tail_bytes` bytes of a message of `total_bytes` bytes and returns the values of
+  /// both hash streams. The memory after these bytes must be zero up to the end of their last
+  /// group; an empty message has one group.
   Block finish(const std::byte* tail, std::size_t tail_bytes, std::size_t total_bytes) {
     const std::size_t groups =
         std::max((tail_bytes + kNhGroupBytes - 1) / kNhGroupBytes, std::size_t{total_bytes == 0});

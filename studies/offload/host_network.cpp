@@ -20,9 +20,9 @@ using trigger::Descriptor;
 namespace {
 
 constexpr EventKind kStep = EventKind{16};  // event: a sequence continues; target: the sequence
-// Event: a message is ready for its sender's link; argument: number of the message.
+// Event: a message is ready for its sender's link. The argument is the index of the message.
 constexpr EventKind kSend = EventKind{17};
-// Event: a message is visible to its receiver; argument: number of the message.
+// Event: a message is visible to its receiver. The argument is the index of the message.
 constexpr EventKind kVisible = EventKind{18};
 constexpr std::uint64_t kHeaderBytes = 8 * trigger::kMaxPacketHeaderWords;
 // Purpose of the random draws of start times. It has the same value in trigger_network.cpp, so that
@@ -71,8 +71,8 @@ class HostNetwork {
     queue_.push({at, event_key(kind, target), argument});
   }
   Picoseconds now() const { return queue_.now(); }
-  /// The key of a message, unique over all receivers: the packet key in the low 48 bits, the
-  /// receiver's number in the bits above.
+  /// The key of a message, unique over all receivers: the packet key in the low 48 bits, the index
+  /// of the receiving node in the bits above.
   static std::uint64_t name(std::uint32_t to, const trigger::PacketKey& key) {
     return std::uint64_t{to} << trigger::kKeyBits | key.packed();
   }

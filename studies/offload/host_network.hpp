@@ -37,8 +37,8 @@ struct HostNetworkReport {
   std::uint64_t digest = 0;
 };
 
-/// Runs the collective. Errors: invalid_argument (the collective has no sequence of descriptors),
-/// internal (a process waits forever).
+/// Runs the collective. Fails with invalid_argument if the collective has no sequence of
+/// descriptors, and with internal if a process waits forever.
 Result<HostNetworkReport> run_host_network(const HostNetworkSpec& spec);
 
 }  // namespace tutti::simulation

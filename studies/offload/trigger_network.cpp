@@ -23,13 +23,13 @@ using trigger::UnitBank;
 
 namespace {
 
-// Event: a host's call may begin credit batches (argument: job).
+// Event: a host's call tries to begin credit batches. The argument is the job.
 constexpr EventKind kTurn = EventKind{16};
 constexpr EventKind kUnits = EventKind{17};  // event: a node's trigger units process arrivals
 constexpr EventKind kLink = EventKind{18};   // event: a node's link is free
-// Event: a packet is ready for the link; argument: number of the packet.
+// Event: a packet is ready for the link. The argument is the index of the packet.
 constexpr EventKind kSend = EventKind{19};
-// Event: a packet has reached its destination; argument: number of the packet.
+// Event: a packet has reached its destination. The argument is the index of the packet.
 constexpr EventKind kArrive = EventKind{20};
 // Event: the packets that a node pushed back are delivered again.
 constexpr EventKind kRetry = EventKind{21};
@@ -360,7 +360,7 @@ Status TriggerNetwork::retry(std::uint32_t node) {
 }
 
 // Adds the use of the root's hash buffers since the last call to the averages. Each parked read
-// counts as one slot in use, up to the number of slots.
+// counts as one slot in use, but no buffer counts as more slots than it has.
 void TriggerNetwork::note_occupancy() {
   const UnitBank& bank = nodes_[kRoot]->bank;
   const auto since = static_cast<double>((now() - slots_since_).count);

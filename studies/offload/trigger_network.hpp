@@ -52,7 +52,7 @@ struct TriggerNetworkReport {
   double peak_used_percent = 0;
   double mean_waiting_percent = 0;  ///< mean share of slots that hold waiting packets, in percent
   /// Largest number of packets in one hash buffer, in percent of its slots outside the reserve for
-  /// collisions. This field and all that follow cover all nodes.
+  /// collisions. This field and all fields below it cover all nodes.
   double most_full_percent = 0;
   /// Largest number of packets for which a hash buffer has room, in percent of its slots outside
   /// the reserve for collisions. A packet takes a slot or the landing place of a sequence.
@@ -69,8 +69,9 @@ struct TriggerNetworkReport {
   std::uint64_t digest = 0;
 };
 
-/// Runs the collective. Errors: invalid_argument (the trigger units refuse the specification),
-/// internal (a buffer overran, a result is wrong, packets are left over, or a call does not end).
+/// Runs the collective. Fails with invalid_argument if the trigger units refuse the specification,
+/// and with internal if a buffer overran, a result is wrong, packets are left over, or a call does
+/// not end.
 Result<TriggerNetworkReport> run_trigger_network(const TriggerNetworkSpec& spec);
 
 }  // namespace tutti::simulation

@@ -96,8 +96,8 @@ Status ListRun::prepare(Participant& one, const schedule::Schedule& schedule) {
 
 Picoseconds ListRun::begin(std::uint32_t rank, Picoseconds now) {
   Participant& one = at(rank);
-  // Clears the arrival marks of the previous call. The call after this one uses these marks again,
-  // and its messages may arrive from now on.
+  // Clears the arrival marks of the previous call, because the call after the one that begins here
+  // uses the same marks. Messages of that later call may arrive from now on.
   auto& last = one.arrived[one.calls % 2];
   std::fill(last.begin(), last.end(), false);
   ++one.calls;

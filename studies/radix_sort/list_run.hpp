@@ -62,7 +62,7 @@ struct ListSpec {
   bool buffer_per_block = false;
 };
 
-/// Numbers of steps that hosts and interfaces carried out, over all ranks and calls.
+/// Counts of the steps that hosts and interfaces carried out, over all ranks and calls.
 struct ListCounts {
   std::uint64_t host_messages = 0;  ///< number of messages that hosts sent
   std::uint64_t nic_messages = 0;   ///< number of messages that interfaces sent
@@ -72,7 +72,7 @@ struct ListCounts {
 
 class ListRun {
  public:
-  /// Prepares the schedules. Error: the algorithm cannot be built, has no lowered form, or has
+  /// Prepares the schedules. Fails if the algorithm cannot be built, has no lowered form, or has
   /// messages above the eager limit; this study lowers eager messages only.
   static Result<std::unique_ptr<ListRun>> create(sim::EventQueue& queue, MessageNetwork& network,
                                                  RankWaker& waker, ListSpec spec);
@@ -144,7 +144,7 @@ class ListRun {
   ListSpec spec_;
   sim::WireSpeed copy_;
   std::vector<Participant> participants_;
-  /// Position in participants_ of each rank, indexed by the rank's number in the network.
+  /// For each rank of the network, its position in participants_.
   std::vector<std::uint32_t> number_;
   /// Instant at which each host's interface is free, indexed by host.
   std::vector<sim::Picoseconds> nic_free_;

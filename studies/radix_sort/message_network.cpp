@@ -10,9 +10,9 @@ using sim::Picoseconds;
 
 namespace {
 
-// Event: a message has reached its sender's interface; target: the message.
+// Event: a message has reached its sender's interface. The target is the message.
 constexpr EventKind kPosted = EventKind{16};
-// Event: a packet has left a host; target: the host, argument: the packet's cookie.
+// Event: a packet has left a host. The target is the host, the argument is the packet's cookie.
 constexpr EventKind kLeft = EventKind{17};
 // Event: a message between ranks of one host has passed the interface.
 constexpr EventKind kPassed = EventKind{18};

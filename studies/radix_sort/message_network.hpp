@@ -40,7 +40,7 @@ struct MessageNetworkSettings {
   std::uint32_t mtu_bytes = 4096;   ///< largest payload of a packet, in bytes
   std::uint32_t header_bytes = 26;  ///< header of each packet on the wire, in bytes
   std::uint32_t burst_packets = 4;  ///< number of packets that a message sends per turn
-  std::uint32_t posted_ahead = 4;   ///< limit of a host's packets that are posted and have not left
+  std::uint32_t posted_ahead = 4;   ///< largest number of posted packets that wait in a host
   sim::FabricSettings fabric{};
 };
 

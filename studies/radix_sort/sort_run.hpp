@@ -75,8 +75,8 @@ struct SortPart {
 std::vector<SortPart> sort_parts(std::uint32_t from, std::uint32_t ranks, std::uint64_t keys,
                                  std::uint32_t radix);
 
-/// Runs the sort. Error: the numbers are invalid, or the algorithm does not support that number of
-/// ranks.
+/// Runs the sort. Error: a field of `spec` is invalid, or the algorithm does not support that
+/// number of ranks.
 Result<SortReport> run_sort(const SortSpec& spec);
 
 }  // namespace tutti::simulation

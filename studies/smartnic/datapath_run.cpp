@@ -25,12 +25,12 @@ constexpr EventKind kSend = EventKind{16};    // event: the link is free
 constexpr EventKind kArrive = EventKind{17};  // event: a completion is visible to a thread
 constexpr EventKind kAccess = EventKind{18};  // event: a thread continues after a memory access
 constexpr EventKind kCopied = EventKind{19};  // event: a staging slot is free again
-constexpr EventKind kCredit = EventKind{20};  // event: the client may send another chunk
+constexpr EventKind kCredit = EventKind{20};  // event: a credit for a chunk reaches the client
 // Bytes of a datagram's headers: LRH 8, GRH 40, BTH 12, DETH 8, immediate 4 and CRC 4.
 constexpr std::uint32_t kDatagramHeader = 76;
 // Bytes of the headers of a UC packet: those of a datagram with RETH 16 in place of DETH 8.
 constexpr std::uint32_t kConnectedHeader = 84;
-constexpr std::uint64_t kMemory = 1;  // purpose of the random draws of memory latencies
+constexpr std::uint64_t kMemory = 1;  // identifies the random numbers for memory latencies
 constexpr std::uint32_t kEpoch = 1;
 
 /// Fills `bytes` with the data that the client sends and that the receive buffer must contain at
@@ -127,7 +127,7 @@ class DatapathRun {
     std::unique_ptr<OffloadedPair> pair;
     std::unique_ptr<engine::ReceiveWorker> worker;
     std::uint32_t next_psn = 0;  ///< PSN of the next chunk that the client sends
-    std::uint32_t window = 0;    ///< number of chunks that the client may still send
+    std::uint32_t window = 0;    ///< number of chunks for which the client has credits
     std::uint32_t accesses_left = 0;
     Picoseconds busy{};  ///< time that the thread has spent on completions
     Picoseconds began{};
@@ -258,8 +258,8 @@ void DatapathRun::send(Picoseconds now) {
     const Picoseconds left = now + link_.time_of(bytes + std::uint64_t{packets} * header);
     const Picoseconds arrived = left + spec_.link_latency;
     if (first_.count < 0) first_ = now + spec_.link_latency;
-    // Without staging the data passes the bus as soon as it arrives, but its completion does not
-    // pass the bus.
+    // Without staging, the interface writes the data over the bus as soon as it arrives. The
+    // completion does not cross the bus, because its thread runs on the interface.
     if (!spec_.staging) last_ = std::max(last_, bus_.delivered(arrived, bytes, false));
     push(arrived + spec_.bus.local_latency, kArrive, t, psn);
     push(left, kSend, 0);

@@ -47,7 +47,7 @@ struct DatapathReport {
   std::uint64_t completions = 0;
   std::uint64_t wrong_bytes = 0;     ///< number of wrong bytes in the buffer at the end
   std::uint64_t chunks_missing = 0;  ///< number of chunks missing from the chunk map at the end
-  /// Largest number of staging slots of one connection in use at once.
+  /// Largest number of staging slots that one connection had in use at the same time.
   std::uint32_t most_staged = 0;
   std::uint64_t digest = 0;
   double completions_per_second = 0;
@@ -68,9 +68,9 @@ Result<DatapathReport> run_datapath(const DatapathSpec& spec);
 /// The payload rate of a busy link, without packet headers.
 double link_bytes_per_second(const DatapathSpec& spec);
 
-/// The smallest number of threads, among powers of two, with which an operation of
-/// `spec.buffer_bytes` reaches at least `share` (0 to 1) of its rate on a busy link; 0 if there is
-/// none.
+/// The smallest number of threads, a power of two, with which an operation of `spec.buffer_bytes`
+/// reaches at least the share `share` (0 to 1) of the rate that the link and the cost of the
+/// operation allow; 0 if there is none.
 Result<std::uint32_t> threads_for_link(DatapathSpec spec, double share);
 
 }  // namespace tutti::simulation

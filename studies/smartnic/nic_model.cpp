@@ -14,8 +14,8 @@ struct Core {
   double rate = 0;
 };
 
-/// The time of one use of a resource that `threads` threads share and that has the mean queue
-/// length `queue`.
+/// The time that one use of a resource takes if `threads` threads share the resource and its mean
+/// queue length is `queue`.
 double visit(double demand, double queue, double threads) {
   return threads <= 1 ? demand : demand * (1 + queue * (threads - 1) / threads);
 }

@@ -17,8 +17,8 @@ namespace tutti::sim {
 /// The cost of one completion to a datapath thread.
 struct CompletionWork {
   double instructions = 0;    ///< instructions issued, of which `memory_share` access memory
-  double printed_cycles = 0;  ///< cycles as printed in [Khalilov24] table I
-  double cycles = 0;          ///< cycles from one completion to the next on an idle core
+  double printed_cycles = 0;  ///< cycles of a completion as [Khalilov24] table I prints them
+  double cycles = 0;          ///< cycles between two completions of a thread alone on its core
 };
 
 /// Costs of a completion from [Khalilov24] table I, which gives the rates 11.9 (UC) and 5.2 (UD)
@@ -60,7 +60,7 @@ class DatapathModel {
 
   /// The rate of all threads together. `threads` is at most cores * threads_per_core.
   double completions_per_second(std::uint32_t threads) const;
-  /// The time from one completion to the next of a thread, while `threads` threads are busy.
+  /// The time between two completions of the same thread, while `threads` threads are busy.
   Picoseconds time_per_completion(std::uint32_t threads) const;
   /// The payload rate if each completion covers `bytes` bytes: those of a chunk, or of a UC message
   /// of many packets.
@@ -96,8 +96,8 @@ class WorkerPool {
  public:
   explicit WorkerPool(std::uint32_t workers) : free_at_(workers) {}
 
-  /// Lets a worker handle a completion that is visible from `seen` on and takes the time `time`.
-  /// Returns the instant at which the worker is done.
+  /// Lets a worker handle a completion that it can see from `seen` on. The worker begins once it is
+  /// free, and takes the time `time`. Returns the instant at which it is done.
   Picoseconds handle(std::uint32_t worker, Picoseconds seen, Picoseconds time) {
     Picoseconds& free_at = free_at_[worker];
     free_at = (seen < free_at ? free_at : seen) + time;

@@ -106,18 +106,20 @@ class TrafficRun : public Sink {
   GroupId group_{};
   std::vector<std::uint32_t> rank_of_host_;
   std::vector<Port> ports_;  ///< ports, indexed by rank
-  /// Number of messages that each message still needs, indexed by message.
+  /// For each message, the number of messages that its sender must still receive before it can send
+  /// the message.
   std::vector<std::uint32_t> missing_needs_;
   /// For each message to one rank, the number of its packets that have still to arrive; indexed by
   /// message.
   std::vector<std::uint32_t> missing_packets_;
   std::vector<std::uint32_t> first_dependents_;
   std::vector<MessageIndex> dependents_;
-  /// Instant at which each rank had received everything; the times of shared arrivals (`together_`)
-  /// are added at the end.
+  /// Instant at which each rank had received everything, indexed by rank. The times in `together_`
+  /// are taken over later, at the latest at the end of the run.
   std::vector<Picoseconds> finish_;
   std::vector<Together> together_;  ///< shared arrivals, indexed by the first host that shares them
-  /// Number of packets not yet delivered, counted at each receiver.
+  /// Number of packets not yet delivered. A multicast packet counts once for each rank that
+  /// receives it.
   std::uint64_t undelivered_ = 0;
 };
 

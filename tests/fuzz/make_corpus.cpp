@@ -146,16 +146,16 @@ void add_messages(Corpus& corpus) {
     const std::size_t length = encode_tagged(message, bytes);
     corpus.add("tagged_message_fuzz", name, std::span<const std::byte>(bytes).first(length));
   }
-  // This input has two operations, one from each of the two other ranks. Two bytes and an answer of
-  // 24 bytes make an operation: the arrival of a data message in the first match slot.
+  // In this input, a data message in the first match slot arrives from each of the two other ranks.
+  // Each arrival is encoded in two bytes and the 24 bytes of the answer.
   corpus.add("clock_exchange_fuzz", "answer",
              join(std::array<std::uint8_t, 2>{0x82, 0}, answer,
                   std::array<std::uint8_t, 2>{0x86, 0}, answer));
   corpus.add("clock_exchange_fuzz", "end_of_range",
              join(std::array<std::uint8_t, 2>{0x86, 0},
                   std::array<std::int64_t, 3>{INT64_MIN, INT64_MIN, 0}));
-  // The operations of this input: the root retains the block of the first epoch, one rank requests
-  // this block, and both other ranks acknowledge it.
+  // The operations of this input: the root retains the block of the first epoch, one receiver
+  // requests this block, and both receivers acknowledge it.
   corpus.add("retained_blocks_fuzz", "kept_and_asked",
              join(std::array<std::uint8_t, 13>{0, 0, 1, 0, 1, 2, 0, 0, 0, 3, 2, 0, 10}));
 }

@@ -240,7 +240,7 @@ TEST(UnitDirectory, PortWithPacketsOrASequence_staysBoundToItsUnit) {
   directory.packets_consumed(job, port, 1);
   EXPECT_EQ(directory.unit_of(job, port), 2u);
   EXPECT_EQ(directory.bound_ports(2), 1u);
-  directory.packet_stored(job, port);  // a packet of the next sequence, which has not been posted
+  directory.packet_stored(job, port);  // a packet of a sequence that is not posted yet
   directory.sequence_ended(job, port);
   EXPECT_EQ(directory.unit_of(job, port), 2u);
   EXPECT_TRUE(directory.bind(static_cast<JobId>(8), port, 0));

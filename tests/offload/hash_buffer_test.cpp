@@ -144,8 +144,8 @@ TEST(HashBuffer, PacketsWithTheKeysOfRealJobs_fitIntoTheBuffer) {
 TEST(HashBuffer, PacketAwaitedByAParkedRead_isStoredEvenIfTheBufferIsFull) {
   HashBuffer buffer({.slots = 20, .slot_bytes = 8, .readers = 2});
   std::uint32_t node = 0;
-  // A key may use only the slots of its windows, so some packets are pushed back before the buffer
-  // is full. More packets are therefore tried than there are slots.
+  // Each key may be stored in only a few of the slots, so some packets are pushed back before the
+  // buffer is full. The loop therefore tries more packets than there are slots.
   for (; buffer.counters().occupied < buffer.slots(); ++node) {
     static_cast<void>(buffer.write(key_of(1, node), 0, payload_of(node)));
   }

@@ -250,8 +250,9 @@ TEST_P(InNetwork, CallsStartedBackToBackHaveTheRightResults) {
   });
 }
 
-// A rank may post one segment per poll, so that other ranks on its core can start. If the whole
-// call fits into the window, this must not count as a wait for credits (a stall).
+// If the ranks begin a call together, a rank posts one segment per poll, so that other ranks on its
+// core can start, too. If the whole call fits into the window, this must not count as a wait for
+// credits (a stall).
 TEST_F(Aggregated, CallThatFitsIntoTheWindow_stallsNoRank) {
   const auto service = start_service(engine::WindowConfig{});
   on_joined_ranks(3, patient(), {address_of(*service)}, [&](Member& member) {

@@ -79,8 +79,8 @@ class JobRun {
   std::vector<Bytes> outputs_;
 };
 
-/// Settings of nodes that are so small that even short calls take several segments, credit batches
-/// and trigger units.
+/// Node settings that are so small that even short calls take several segments, credit batches and
+/// trigger units.
 UnitNetwork::Settings small(std::uint32_t ranks, std::uint32_t slots = 64) {
   UnitNetwork::Settings settings;
   settings.ranks = ranks;

@@ -61,8 +61,8 @@ std::uint64_t special_bits(ElementType type, std::uint64_t which) {
   return pick(std::uint64_t{1} << 63, std::uint64_t{0x7ff0} << 48);
 }
 
-/// A vector of elements of similar size, of which every eighth is a special value if the type is a
-/// float.
+/// A vector of random elements of similar magnitude. If the type is a float, about one element in
+/// eight is a special value instead.
 Bytes elements(ElementType type, std::size_t count, std::uint64_t seed) {
   const std::size_t bytes = element_bytes(type);
   Bytes made(count * bytes);
@@ -156,8 +156,8 @@ TEST(Reducer, Combine_equalsFoldingTheOperandsOneByOne) {
     for (const std::string_view implementation : Reducer::implementations()) {
       const Reducer tested = reducer.with_implementation(implementation).value();
       for (const std::size_t operand_count : {2u, 3u, 5u, 9u, 17u}) {
-        // Vectors of `long_count` elements are longer than one block. They are tested with 9
-        // operands, which are more than one fold combines.
+        // Vectors of `long_count` elements are longer than one block. They are tested only with 9
+        // operands, which is more than a single fold can combine.
         const std::size_t long_count = 33'000 / element_bytes(reducer.type()) + 7;
         for (const std::size_t count :
              {std::size_t{1}, std::size_t{15}, std::size_t{257}, std::size_t{1031}, long_count}) {
@@ -361,8 +361,8 @@ void expect_bfloat_sum(const std::vector<Bytes>& operands, const std::string& wh
   }
 }
 
-// Neighbouring elements are of similar size, so that whole registers hold no infinity, NaN or huge
-// number. A code path of its own sums such registers.
+// Neighbouring elements have similar magnitudes, so that some registers contain no infinity, NaN or
+// huge number at all. A separate code path sums such registers.
 TEST(Reducer, BfloatSumsEqualTheReferenceForEveryValue) {
   Bytes every(2 * 0x10000);
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
@@ -541,8 +541,8 @@ void expect_nearest_even(std::uint16_t infinity, const Narrow& narrow, const Wid
   for (std::uint16_t below = 0; below < infinity; ++below) {
     const auto above = static_cast<std::uint16_t>(below + 1);
     const float low = widen(below);
-    // Infinity follows the largest number, so it takes the place of the next number in the
-    // rounding.
+    // When a value is rounded, infinity stands for the value that would follow the largest finite
+    // number.
     const float high = above == infinity
                            ? low + (low - widen(static_cast<std::uint16_t>(below - 1)))
                            : widen(above);

@@ -41,7 +41,7 @@ constexpr int kFaultStatus = 3;
 /// Time limit of one life and the check after it, in seconds.
 constexpr unsigned kBoundS = 60;
 
-long g_number = 0;  ///< number of the allocation that fails
+long g_number = 0;  ///< index, from 1, of the allocation that fails
 
 // ---- faults -------------------------------------------------------------------------------------
 
@@ -178,8 +178,8 @@ tutti::Status live(const tutti::UniqueId& id, tutti::Rank rank,
   if (tutti::Status status = call_all(*communicator, buffers, kLongBytes); !status) return status;
   auto duplicate = communicator->duplicate(options);
   if (!duplicate) {
-    // duplicate() also fails if an allocation has failed in the original communicator after its
-    // last call. The status of the original communicator then has the error.
+    // If an allocation fails in the original communicator after its last call, duplicate() fails,
+    // too, and the status of the original communicator contains the error.
     const tutti::Status original = communicator->status();
     return original.ok() ? duplicate.status() : original;
   }
@@ -191,7 +191,7 @@ tutti::Status live(const tutti::UniqueId& id, tutti::Rank rank,
   return closed.ok() ? original : closed;
 }
 
-/// Runs one life, in which the allocation of this number fails (0: none), and returns the result of
+/// Runs one life, in which the `number`-th allocation fails (0: none), and returns the result of
 /// each rank.
 std::array<tutti::Status, kRanks> live_together(const tutti::CommunicatorOptions& options,
                                                 std::array<Buffers, kRanks>& buffers, long number) {
@@ -235,8 +235,8 @@ bool named(const std::array<tutti::Status, kRanks>& results) {
 /// allocation that was to fail.
 enum Ending : int { kSuccess, kNamedError, kOver, kFault = kFaultStatus };
 
-/// Runs one life, in which the allocation of this number fails, and checks that another
-/// communicator works afterwards.
+/// Runs one life, in which the `number`-th allocation fails, and checks that another communicator
+/// works afterwards.
 Ending live_without(long number, const std::string& device) {
   using namespace std::chrono_literals;
   std::array<Buffers, kRanks> buffers;

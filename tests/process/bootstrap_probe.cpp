@@ -11,8 +11,8 @@ namespace {
 
 using tutti::runtime::Bytes;
 
-/// Makes one exchange and checks its result. A rank contributes rank + round bytes, each of which
-/// is the number of the rank.
+/// Makes the exchange `round` and checks its result. Rank r contributes r + round bytes, each with
+/// the value r.
 bool exchange_is_right(tutti::runtime::Bootstrap& bootstrap, std::uint32_t round) {
   const std::uint32_t rank = tutti::index(bootstrap.rank());
   const Bytes mine(rank + round, static_cast<std::byte>(rank));

@@ -12,7 +12,7 @@
 
 namespace {
 
-/// Number of allocations up to and including the one that fails; 0 or less: none will fail.
+/// Number of allocations left, the one that fails included; 0 or less: none fails.
 std::atomic<long> g_left{0};
 thread_local bool t_exempt = false;  ///< true: the allocations of this thread do not count
 std::array<void*, 48> g_stack;

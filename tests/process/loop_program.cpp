@@ -60,7 +60,7 @@ constexpr std::chrono::milliseconds kLongCall{5};
 constexpr std::size_t kMaxLongCalls = 4096;
 
 volatile std::sig_atomic_t g_end_requested = 0;
-long g_starve = 0;  ///< number of the allocation that fails after SIGUSR2
+long g_starve = 0;  ///< counted from SIGUSR2 on, the index (from 1) of the allocation that fails
 
 void request_end(int) { g_end_requested = 1; }
 void starve(int) { tutti::test::fail_allocation(g_starve); }
@@ -88,8 +88,8 @@ struct Plan {
 
 // ---- arguments ----------------------------------------------------------------------------------
 
-/// Parses a text such as "1:20:8000" into `places`; false if the text does not have exactly one
-/// number for each of them.
+/// Parses numbers separated by colons, such as "1:20:8000", into `places`; false if the text does
+/// not have exactly one number for each place.
 bool read_numbers(std::string_view text, std::vector<std::uint64_t*> places) {
   for (std::size_t i = 0; i < places.size(); ++i) {
     const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), *places[i]);
@@ -234,7 +234,7 @@ class Buffers {
 
 // ---- the end of the loop ------------------------------------------------------------------------
 
-/// The number of the last call, in a file that all ranks map.
+/// The number of calls after which the loops of all ranks end, in a file that all ranks map.
 class LastCall {
  public:
   bool open(const std::string& path) {
@@ -248,7 +248,7 @@ class LastCall {
     place_ = static_cast<std::uint64_t*>(memory);
     return true;
   }
-  /// True if the loop ends before the call of this number.
+  /// True if the loop ends before the call with the index `number`.
   bool passed(std::uint64_t me, std::uint64_t number) {
     if (place_ == nullptr) return false;
     std::atomic_ref<std::uint64_t> last(*place_);
@@ -257,7 +257,7 @@ class LastCall {
   }
 
  private:
-  std::uint64_t* place_ = nullptr;  ///< number of the last call; 0: no end is requested
+  std::uint64_t* place_ = nullptr;  ///< calls after which the loops end; 0: no end is requested
 };
 
 double seconds_of(Clock::time_point time) {
@@ -301,8 +301,8 @@ class Loop {
   }
 
  private:
-  /// Stops this process, or sleeps in place of a computation, if the arguments ask for it before
-  /// the present call.
+  /// Stops this process, or sleeps as if it computed, if the arguments ask for that before the
+  /// present call.
   void pause() {
     const tutti::test::ExemptFromFailure program;
     if (number_ == kWarmCalls) {
@@ -373,9 +373,9 @@ class Loop {
   Buffers buffers_;
   LastCall last_call_;
   std::optional<tutti::Prepared> prepared_;
-  std::uint64_t number_ = 0;  ///< number of the present call
+  std::uint64_t number_ = 0;  ///< index of the present call, from 0
   Clock::time_point running_since_ = Clock::now();
-  Clock::time_point begun_;                        ///< begin of the present call
+  Clock::time_point begun_;                        ///< start of the present call
   std::vector<std::array<double, 2>> long_calls_;  ///< begin and end of each long call, in seconds
 };
 

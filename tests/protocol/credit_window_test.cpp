@@ -101,7 +101,8 @@ class Stream {
     const auto pick = [&](const std::vector<std::uint32_t>& from) {
       return from[pump_.random().below(from.size())];
     };
-    // Senders run before receivers, so that one credit too many would overfill a receive queue.
+    // Senders are preferred to receivers, so that one credit too many would overfill a receive
+    // queue.
     if (pump_.random().chance_ppm(false_cutoff_ppm_)) {
       declare_all(static_cast<std::uint32_t>(pump_.random().below(size_)));
     } else if (!senders.empty() && pump_.random().chance_ppm(600'000)) {

@@ -86,7 +86,7 @@ using Ranges = std::vector<Range>;
 TEST_F(FetchRingTest, LeftNeighbourIsAskedOnceForAllLosses) {
   node_.ring.lost({0, {3, 5}});
   node_.ring.lost({4, {40, 50}});
-  node_.ring.lost({0, {4, 6}});  // range that overlaps an earlier request
+  node_.ring.lost({0, {4, 6}});  // overlaps a range that was reported as lost before
   EXPECT_FALSE(node_.ring.idle());
   EXPECT_LE(node_.ring.next_deadline(), now_);
   poll(now_);
@@ -438,8 +438,8 @@ class Rings {
     }
   }
 
-  /// Gives each rank its own block and the chunks of the other blocks, of which it loses some at
-  /// random.
+  /// Gives each rank its own block and the chunks of the other blocks, except some chunks that are
+  /// lost at random.
   void deliver(std::uint32_t loss_ppm) {
     for (std::uint32_t psn = 0; psn < layout_.chunk_count(); ++psn) {
       const std::uint32_t b = layout_.block_of(psn);

@@ -16,7 +16,7 @@ TEST(Membership, MembershipIsCompleteAfterProbesOfAllRanksOnAllSubgroups) {
   for (const std::uint32_t rank : {0u, 2u, 3u}) {
     EXPECT_FALSE(membership.complete());
     membership.on_probe(rank_of(rank), 0);
-    // A repeated probe of subgroup 0, which proves nothing about subgroup 1.
+    // A repeated probe of subgroup 0 proves nothing about subgroup 1.
     membership.on_probe(rank_of(rank), 0);
     EXPECT_FALSE(membership.complete());
     membership.on_probe(rank_of(rank), 1);

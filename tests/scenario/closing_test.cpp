@@ -53,7 +53,8 @@ class CutPath final : public device::FrameTap {
   std::atomic<bool> armed_{false};
 };
 
-/// Has no memory for the next frame of the root once arm() has been called.
+/// Once arm() has been called, throws std::bad_alloc at the next frame of the root, as if memory
+/// had run out.
 class MemoryRunsOut final : public device::FrameTap {
  public:
   unsigned copies(Rank from, Rank, std::size_t) override {

@@ -87,15 +87,16 @@ std::uint64_t Outcome::late_chunks() const {
 }
 
 std::uint64_t Outcome::most_tails() const {
-  // Bound of the tail probes of a sender in one collective: two at once on a lossy network, then
-  // seven at intervals that double up to the limit, which is the interval of all later probes.
+  // Limit of the tail probes of one sender in one collective: two at once on a lossy network, then
+  // seven while the interval between probes doubles. After that, the interval keeps its largest
+  // value.
   constexpr std::uint64_t kEach = 2 + 7;
   const auto longest_intervals = static_cast<std::uint64_t>(duration.count() / 100'000'000);
   return subgroups * (of("collectives_completed") * kEach + size * longest_intervals);
 }
 
-/// The bytes that a rank fetched and that later arrived by multicast after all, because the rank's
-/// cutoff had stopped waiting for a silent sender.
+/// The bytes that a rank fetched because its cutoff had stopped waiting for a silent sender, and
+/// that arrived by multicast later.
 std::uint64_t Outcome::late_bytes() const {
   const std::uint64_t repeated =
       of("tail_probes") * (size - 1) + injected.chunks_duplicated * (size - 1);

@@ -83,8 +83,8 @@ class Member {
   /// Runs a collective and checks every byte of the result. After an error it records a failed
   /// expectation and returns false.
   bool allgather(std::size_t block_bytes, std::uint64_t seed);
-  /// Runs an Allgatherv with blocks of `sizes_bytes` by rank, and gaps between them that must stay
-  /// unchanged.
+  /// Runs an Allgatherv in which the block of rank r has `sizes_bytes[r]` bytes. The gaps between
+  /// the blocks must stay unchanged.
   bool allgatherv(const std::vector<std::uint64_t>& sizes_bytes, std::uint64_t seed);
   bool broadcast(std::size_t bytes, std::uint32_t root, std::uint64_t seed);
   /// The largest number of bytes that this rank has received in one collective.

@@ -17,8 +17,8 @@ constexpr std::uint32_t kRanks = 3;
 constexpr std::uint32_t kBehindTheLink = 2;
 /// Size of blocks that consist of whole chunks, so that not even the last chunk passes the link.
 constexpr std::size_t kWholeChunks = 1 << 20;
-/// Size of blocks whose last chunk is so short that it passes the link, so that the receiver
-/// fetches the other chunks by READ.
+/// Size of blocks whose last chunk is short enough to pass the link. The receiver then fetches the
+/// other chunks by READ.
 constexpr std::size_t kShortLastChunk = kWholeChunks + 100;
 constexpr std::size_t kLongestThatPasses = 600;
 constexpr auto kPeerTimeout = std::chrono::milliseconds(1500);
@@ -36,7 +36,8 @@ struct End {
   std::chrono::steady_clock::duration after{};
 };
 
-/// Drops the chunks that cross the link, apart from the last chunk of each block if it is short.
+/// Fault rules that drop the chunks that cross the link, except the last chunk of each block if it
+/// is short.
 std::string lost_chunks(std::size_t block_bytes) {
   const std::size_t chunks = (block_bytes + kChunkBytes - 1) / kChunkBytes;
   const std::size_t lost = block_bytes / kChunkBytes;

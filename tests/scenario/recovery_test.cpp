@@ -282,7 +282,7 @@ TEST(Recovery, LossIsRecoveredInBroadcastsFromEveryRoot) {
 
 TEST(Recovery, LossWhileSendersNeedCredits_isRecovered) {
   JobSpec spec = job(4, "drop receiver chunk rate=2%; drop sender chunk rate=1%");
-  spec.options.window_bytes = 16 * kChunk;  // credit window that one poll of a sender uses up
+  spec.options.window_bytes = 16 * kChunk;  // one poll of a sender uses up this credit window
   const std::size_t block = 300 * kChunk;
   const Outcome outcome = allgathers(spec, block, 2);
   expect_recovered(outcome, 2 * received_by_all(4, block));

@@ -463,7 +463,7 @@ TEST(PlantedFault, ScheduleOfAnotherCollectiveAtOneRank_isFound) {
   ring.expect(Fault::program, 2, kNoTask);
 }
 
-// The schedule is valid if all blocks have one size, which Allgatherv does not guarantee.
+// The schedule would be valid if all blocks had the same size, which Allgatherv does not guarantee.
 TEST(PlantedFault, BlockStoredInATargetOfAnotherSize_isFound) {
   Planted ring(purpose_of(Collective::allgatherv, "ring", 3));
   ring.change(1, [](Program& p) {

@@ -102,8 +102,8 @@ TEST(Rounds, TreesAndBarriersTakeTheExpectedRounds) {
     EXPECT_EQ(rounds_of({Collective::alltoall, "bruck", ranks, {}, {}, {}}), log);
     EXPECT_EQ(rounds_of({Collective::broadcast, "multicast", ranks, {}, {}, {}}), 1u);
     EXPECT_EQ(rounds_of({Collective::allreduce, "ring", ranks, {}, {}, {}}), 2 * (ranks - 1));
-    // If the number of ranks is no power of two, the ranks beyond the next lower power take one
-    // more round at the beginning and one at the end.
+    // If the number of ranks is no power of two, the ranks beyond the largest power of two below it
+    // add one round at the beginning and one at the end.
     const std::uint32_t power = std::bit_floor(ranks);
     const std::uint32_t folds = power < ranks ? 2 : 0;
     const std::uint32_t low = ceil_log(power, 2);

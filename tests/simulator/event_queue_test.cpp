@@ -17,7 +17,7 @@ struct Later {
 };
 using Reference = std::priority_queue<Event, std::vector<Event>, Later>;
 
-/// Draws a delay from the current time, in picoseconds.
+/// Draws the delay of an event after the current time, in picoseconds.
 using Delay = std::function<std::int64_t(Random&)>;
 
 struct Load {

@@ -93,7 +93,8 @@ TEST(FabricReduce, ConcurrentReductionsStaySeparate) {
   Reducing reducing(topology);
   for (std::uint32_t h = 0; h < 12; ++h) {
     for (std::uint32_t to = 0; to < 12; ++to) {
-      // All reductions have the same number, so that only the destination distinguishes them.
+      // The reductions to each destination have the numbers 0, 1 and 2, so that only the
+      // destination distinguishes reductions of equal number.
       for (std::uint64_t number = 0; number < 3; ++number) {
         if (h != to) reducing.contribute(HostId{h}, HostId{to}, number);
       }

@@ -70,7 +70,7 @@ TEST(SortParts, KeysSentToEachRank_forUniformDigits_equalThoseOfAStableSort) {
 TEST(SortRun, Tasks_areCountedForTheHostOrInterfaceThatRunsThem) {
   for (const bool overlapped : {false, true}) {
     const SortReport host = sort(small(10, ListRunner::host, overlapped));
-    EXPECT_EQ(host.passes, 10u);  // ten digits, because 10^9 < 2^32 < 10^10
+    EXPECT_EQ(host.passes, 10u);  // ten decimal digits, because 10^9 < 2^32 < 10^10
     EXPECT_EQ(host.lists.host_messages, 10u * 16 * 4);
     EXPECT_EQ(host.lists.nic_messages, 0u);
     EXPECT_EQ(host.lists.nic_waits, 0u);

@@ -100,7 +100,7 @@ Answers ask_oracle(const std::vector<HostId>& hosts, const std::vector<std::uint
 struct Case {
   std::string name;
   FatTreeShape shape;
-  /// Number of hosts below a switch of each level but the top.
+  /// Number of hosts below one switch, for each level except the top.
   std::vector<std::uint32_t> subtrees;
   std::uint32_t ranks;
   PlacementKind placement;

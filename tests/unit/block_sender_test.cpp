@@ -16,7 +16,7 @@ constexpr std::uint32_t kChunk = 64;
 constexpr std::uint32_t kBlockChunks = 300;
 constexpr Instant kNow{1'000'000};
 
-/// A queue pair that accepts as many chunks as it has room for.
+/// A queue pair that accepts `room` chunks and refuses all further ones.
 class Queue final : public device::MulticastQueuePair {
  public:
   std::uint32_t room = 0;

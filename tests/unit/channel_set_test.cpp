@@ -56,7 +56,7 @@ class Side final : public FrameSocket {
   Failures completions;
   std::deque<Bytes> arrived;
   Side* other = nullptr;
-  bool full = false;  ///< whether the send queue has no room
+  bool full = false;  ///< whether the send queue is full
   int receives = 0;
 
  private:
@@ -124,7 +124,8 @@ TEST_F(ChannelSetTest, FramesThatFindTheSendQueueFull_areRetriedWithinAMilliseco
   EXPECT_GT(left_.channels.next_deadline(), next + Nanoseconds(1'000'000));
 }
 
-/// Records to which peers frames are sent, and limits the frames of lower priorities.
+/// Records to which peer each frame is sent. As the gate, it limits the frames of all connections
+/// except those of high priority.
 class OrderOfPeers final : public FrameSocket, public FrameGate {
  public:
   OrderOfPeers() : channels(rank_of(0), 4) {

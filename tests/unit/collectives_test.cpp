@@ -207,7 +207,8 @@ class Trial {
     call.send = place;
   }
 
-  /// The sum of all ranks' contributions of this many bytes, as 8-bit integers.
+  /// The sum, element by element, of the vectors of `bytes` 8-bit integers that the ranks
+  /// contribute.
   Bytes sum(std::size_t bytes) const {
     Bytes total(bytes);
     for (std::uint32_t r = 0; r < ranks_; ++r) {
@@ -619,7 +620,8 @@ TEST(Collectives, MulticastWithDifferentSizesAtTwoRanks_failsAtTheReceiver) {
 TEST(Collectives, AlltoallvInPlace_sendsTheOriginalContentOfTheBuffer) {
   on_ranks(3, [](Communicator& communicator) {
     const std::uint32_t me = index(communicator.rank());
-    // Rank r sends r + 1 bytes to each rank, from the end of the buffer to its beginning.
+    // Rank r sends r + 1 bytes to each rank. In the send buffer, the blocks lie in reverse order of
+    // their destinations.
     const std::vector<std::uint64_t> sent(3, me + 1), sent_at{8, 4, 0};
     const std::vector<std::uint64_t> sizes{1, 2, 3}, offsets{0, 1, 3};
     Bytes buffer(12);

@@ -271,7 +271,7 @@ TEST(Communicator, ProgressOfARequest_countsTheTasksOfItsSchedule) {
     const std::uint32_t rank = index(communicator.rank());
     const Bytes own = pattern(4'000, rank);
     Bytes all(own.size() * 3);
-    if (rank == 0) {  // this rank calls after the others have read their progress
+    if (rank == 0) {  // rank 0 calls only after the others have read their progress
       while (others->load() < 2) others->wait(others->load());
     }
     auto request = communicator.allgather(own, all, {.algorithm = Algorithm("ring")});

@@ -26,9 +26,9 @@ namespace {
 
 constexpr std::uint32_t kRanks = 4;
 constexpr std::uint64_t kAdds = 2'000;  ///< number of additions by each rank
-constexpr std::size_t kOpen = 16;       ///< most atomics that a rank has outstanding
+constexpr std::size_t kOpen = 16;       ///< limit of the atomics that a rank has outstanding
 
-/// Loses one frame of ten and repeats another.
+/// Loses about one frame in ten and duplicates about one in ten, at random.
 class Faults final : public FrameTap {
  public:
   unsigned copies(Rank, Rank, std::size_t) override {
@@ -82,7 +82,7 @@ class DeviceAtomics : public testing::TestWithParam<const char*> {
   };
 
   /// Posts `count` atomics that `draw` returns, with at most kOpen outstanding. Calls `answered`
-  /// with the number and the old value of each.
+  /// with the index and the old value of each.
   template <typename Draw, typename Answered>
   void run(std::uint32_t rank, std::uint64_t count, const Draw& draw, const Answered& answered) {
     Endpoint& mine = *endpoints_[rank];

@@ -229,8 +229,8 @@ INSTANTIATE_TEST_SUITE_P(Layouts, HierarchyPlan,
 
 TEST(HierarchyPlanWays, LongBlocks_areSentByOneLeaderPerHost_butByEveryRankIfGroupsAreEnabled) {
   const HostLayout layout{2, 4};
-  // A block fills three segments, rounded up, and the four blocks of a host, laid end to end, fill
-  // ten. Each segment is one call on the across side.
+  // Each segment is one call on the across side. A leader sends the four blocks of its host end to
+  // end, which fill ten segments; a rank that sends only its own block fills three.
   constexpr std::size_t kBlock = 600'000;
   const Job by_leaders(layout, false, Collective::allgather, kBlock, 0);
   EXPECT_EQ(by_leaders.calls(HierarchySide::across, Collective::allgatherv), 2u * 10);
@@ -262,8 +262,8 @@ TEST(HierarchyPlanWays, HostsOfTwoRanks_useNoHierarchyForLongCalls) {
   CollectiveCall call{.collective = Collective::broadcast, .send = some, .receive = buffer};
   EXPECT_FALSE(better_by_hosts(call, {4, 2}));
   EXPECT_TRUE(better_by_hosts(call, {4, 3}));
-  // A host of four ranks in parts of two ranks counts as a host of four, so long calls use the
-  // hierarchy.
+  // A host of four ranks that is divided into parts of two ranks still counts as a host of four, so
+  // long calls use the hierarchy.
   EXPECT_TRUE(better_by_hosts(call, HostLayout{4, 4}.divided(2)));
   call.receive = std::span(buffer).first(buffer.size() - 1);
   EXPECT_TRUE(better_by_hosts(call, {4, 2}));

@@ -26,8 +26,8 @@ using namespace test;
 /// Number of communicators that are created before resources are first counted, so that all caches
 /// are full by then.
 constexpr int kWarm = kSanitized ? 20 : 100;
-/// Largest growth of the resident memory for each communicator, in KiB. A thread, socket or buffer
-/// that a communicator leaves behind takes more, so the test detects it.
+/// Largest permitted growth of the resident memory for each communicator, in KiB. A thread, socket
+/// or buffer that a communicator leaves behind takes more, so the test detects it.
 constexpr double kMaxGrowthKib = 1;
 /// Largest number of group memberships that other processes of this network namespace may add
 /// during the test. A communicator has at least one.

@@ -1,4 +1,4 @@
-// Tests the messages that a full send queue defers.
+// Tests how messages are deferred while the send queue is full.
 #include "engine/messages/message_sender.hpp"
 
 #include <gtest/gtest.h>

@@ -38,8 +38,9 @@ constexpr Rank kSender = rank_of(1);
 constexpr std::uint32_t kChunkBytes = 1200;
 constexpr std::uint32_t kFragmentBytes = 400;
 constexpr std::uint32_t kSlotSubgroup = 1;
-/// On average, one random delivery in this many is an unchanged datagram. With the other deliveries
-/// of unchanged datagrams, about nine of ten deliveries of a round are changed ones.
+/// One in this many random deliveries, on average, is an unchanged datagram. At its end, a round
+/// also delivers the valid datagrams that have not been delivered or accepted yet, so that about
+/// nine of ten deliveries are changed datagrams.
 constexpr std::uint64_t kUnchangedOneOf = 25;
 
 /// Number of datagrams that the test delivers, over all receive paths (lanes).
@@ -454,9 +455,9 @@ class FragmentLane final : public Lane, private PlacementResolver {
     Tally tally = tally_;
     EndpointCounters counters;
     receiver_->add_to(counters);
-    // The refused datagrams are the received fragments of messages that were not accepted, and
-    // those that were dropped before they counted as received. `refused_by` also counts refused
-    // messages as a whole; they are subtracted because their fragments already count.
+    // The refused datagrams are the received fragments of messages that were not accepted, and the
+    // datagrams that were dropped before they counted as received. `refused_by` also counts refused
+    // messages, which are subtracted because their fragments already count.
     tally.refused = counters.uc_segments_received - tally_.accepted + refused_by(*receiver_) -
                     refused_messages_;
     return tally;

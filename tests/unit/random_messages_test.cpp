@@ -25,7 +25,7 @@ constexpr Rank kReceiver{0};
 constexpr Rank kSender{1};
 constexpr std::uint64_t kTags = 6;
 constexpr std::size_t kLongBytes = 20'000;  // longer than any eager message
-constexpr std::uint64_t kPerRound = 100;    // number of receives, and of messages, of a round
+constexpr std::uint64_t kPerRound = 100;    // receives in a round, and as many messages
 constexpr std::size_t kMostUnexpected = 400;
 
 /// Tag and length of a message, which both ranks derive from its number.
@@ -124,7 +124,7 @@ class Receiver {
 
   Communicator& communicator_;
   ReferenceMatcher reference_;
-  std::map<Number, Receive> receives_;  ///< receives that wait, or that are not checked yet
+  std::map<Number, Receive> receives_;  ///< receives that wait for a message or are not checked yet
   Number next_ = 0;
   std::uint64_t cancelled_ = 0;
   std::uint64_t truncated_ = 0;

@@ -103,7 +103,7 @@ TEST(RcAtomics, LostAnswerToAnAtomic_isRepeatedWithTheValueOfTheFirstAnswer) {
   int answers = 0;
   pair.filter = [&](std::size_t, const Bytes& bytes) {
     if (kind_of(bytes) != RcKind::atomic_answer || ++answers > 1) return true;
-    word += 100;  // the word changes after the atomic was executed
+    word += 100;  // changes the word after the atomic, before the repeated answer
     return false;
   };
   Word old{};

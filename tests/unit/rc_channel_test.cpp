@@ -474,7 +474,7 @@ TEST(RcChannel, DelayedAck_isNoSampleOfTheRoundTripTime) {
   pair.run_for(microseconds(1500));  // the ACK is sent and lost within this time
   pair.filter = nullptr;
   ASSERT_TRUE(pair[0].completions.empty());
-  ASSERT_TRUE(pair.post(1, send_of(message)).ok());  // a message that carries the ACK much later
+  ASSERT_TRUE(pair.post(1, send_of(message)).ok());  // its frame carries the ACK, much later
   pair.run_for(microseconds(100));
   EXPECT_EQ(pair[0].of(Opcode::send).size(), 1u);
   EXPECT_EQ(pair.channel(0).window().smoothed_round_trip().count(), 0);
@@ -745,8 +745,8 @@ TEST(RcChannel, ReadWithoutAnswerFailsThoughItsRequestWasAcknowledged) {
     return from == 0 || !answered;
   };
   ASSERT_TRUE(pair.post(0, one_sided(Opcode::read, local, key, 0, 1)).ok());
-  // A ping, whose answer is lost too, follows within a fifth of the peer timeout, so the channel
-  // fails.
+  // Within a fifth of the peer timeout, the channel pings its silent peer. The answer to the ping
+  // is lost, too, so the channel fails.
   ASSERT_TRUE(pair.run([&] { return pair.channel(0).failed(); }, milliseconds(101)));
   EXPECT_EQ(pair[0].completions[0].completion.code, Code::peer_failed);
 }
@@ -838,7 +838,8 @@ TEST(RcChannel, MutatedFramesNeverReachBeyondRegisteredMemory) {
       Bytes mutated = bytes;
       const std::size_t flips = 1 + pair.random()() % 4;
       for (std::size_t i = 0; i < flips; ++i) {
-        // The incarnations stay unchanged, because a frame with a wrong one is dropped at once.
+        // The incarnations are not changed, because a frame with a wrong incarnation is dropped at
+        // once.
         const std::size_t at = pair.random()() % mutated.size();
         if (at < 4 || at >= 12) mutated[at] ^= static_cast<std::byte>(1u << pair.random()() % 8);
       }

@@ -120,7 +120,8 @@ class Pair {
     return channel(end).post(now_, request);
   }
 
-  /// Runs until `done` returns true, but at most for `limit`; returns whether `done` did.
+  /// Runs until `done` returns true, but at most for `limit`. Returns false if the limit ended the
+  /// run.
   bool run(const std::function<bool()>& done, Nanoseconds limit = Nanoseconds(60'000'000'000)) {
     const Instant end = now_ + limit;
     while (true) {

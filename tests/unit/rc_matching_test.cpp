@@ -19,7 +19,7 @@ constexpr std::byte kDelivered{0};
 constexpr std::byte kStored{1};
 constexpr std::byte kTooLong{2};  ///< stored to memory of half the message's length
 
-/// Matches messages of every kind but kDelivered; their first byte is not stored.
+/// Matches messages of every kind but kDelivered, and stores them without their first byte.
 class Matcher final : public MessageMatcher {
  public:
   std::optional<MessagePlace> match(Rank, std::span<const std::byte> first,

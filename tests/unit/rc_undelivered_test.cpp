@@ -232,7 +232,8 @@ TEST(RcUndelivered, PeerStoppedForLessThanTheTimeout_isNotReported) {
   EXPECT_EQ(target, data);
 }
 
-// The path loses even messages short enough to be copied when posted; only the shortest pass.
+// The path loses even messages that are short enough to be copied when they are posted. Only frames
+// of at most 200 bytes pass.
 TEST(RcUndelivered, UndeliveredCopiedMessage_afterAbandon_doesNotDelayAShorterMessage) {
   Pair pair(8, {}, config_of());
   pair.filter = [](std::size_t, const Bytes& bytes) { return bytes.size() <= 200; };

@@ -200,7 +200,7 @@ TEST_F(Receiving, UrgentChunksWakeTheOwner) {
   worker_.poll(kNow);
   EXPECT_EQ(owner_wakes_, 2);
   team_.set_eager(false);
-  // All chunks have arrived except number 10, which then arrives last.
+  // All chunks have arrived except chunk 10, which then arrives last.
   for (std::uint32_t b = 0; b < 2; ++b) map_->mark_run(b, {b * 300 + 11, b * 300 + 300});
   map_->mark_run(1, {300, 311});
   map_->mark_run(0, {0, 10});

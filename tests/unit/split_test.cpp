@@ -16,8 +16,7 @@ using namespace test;
 
 void leave(Communicator& communicator) { finish(communicator.barrier()); }
 
-/// The ranks of `part` by their numbers in `whole`, in the order of `part`; found by an Allgather
-/// on `part`.
+/// For each rank of `part`, in order, its rank in `whole`; found by an Allgather on `part`.
 std::vector<std::uint32_t> members(Communicator& whole, Communicator& part) {
   const std::uint32_t own = index(whole.rank());
   std::vector<std::uint32_t> all(part.size());
@@ -25,7 +24,7 @@ std::vector<std::uint32_t> members(Communicator& whole, Communicator& part) {
   return all;
 }
 
-/// The sum of the numbers that the ranks of `part` have in `whole`; found by an Allreduce on
+/// The sum of the ranks that the members of `part` have in `whole`; found by an Allreduce on
 /// `part`.
 std::int32_t sum(Communicator& whole, Communicator& part) {
   const auto own = static_cast<std::int32_t>(index(whole.rank()));

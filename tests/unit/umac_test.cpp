@@ -124,7 +124,7 @@ class Messages {
     for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random_() >> 24);
     return bytes;
   }
-  /// Mostly the sizes of datagrams, some near the bounds of a block.
+  /// A random message size: mostly the size of a datagram, sometimes near the bound of a block.
   std::size_t size() {
     const std::uint64_t kind = word() % 8;
     if (kind == 0) return word() % 100;

@@ -13,8 +13,8 @@
 namespace tutti::app {
 namespace {
 
-/// The number of the data pattern for the block that `source` sends to `target` only; each pair of
-/// ranks has a different pattern.
+/// The index of the data pattern of the block that `source` sends to `target` alone; each ordered
+/// pair of ranks has a pattern of its own.
 std::uint32_t pair_source(std::uint32_t source, std::uint32_t target, std::uint32_t ranks) {
   return source * ranks + target;
 }

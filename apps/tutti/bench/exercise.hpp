@@ -21,7 +21,7 @@ struct ExerciseOptions {
   /// Size of the message (Broadcast, Reduce, Allreduce) or of one rank's block (other collectives),
   /// in bytes.
   std::uint64_t send_bytes = 0;
-  bool in_place = true;   ///< whether to run in place if two separate buffers are possible, too
+  bool in_place = true;   ///< whether to run in place a collective that can also use two buffers
   Reduction reduction{};  ///< element type and operation of a reduction
 };
 

@@ -21,13 +21,14 @@ constexpr int kAttemptsPerIteration = 3;
 // Limit on the bytes that the checks of one row of the table process. If a row receives more bytes,
 // only every n-th repetition is checked.
 constexpr std::uint64_t kCheckedBytes = std::uint64_t{256} << 20;
-// Time in which the last ACKs pass the interfaces, before the byte counters are read.
+// Sleep before each reading of the byte counters, in which the last ACKs pass the interfaces.
 constexpr auto kSettle = std::chrono::milliseconds(10);
 
 /// The data that each rank sends to all others before a repetition, to agree on its start.
 struct Turn {
   std::int64_t now_ns = 0;
-  /// 1 if the rank learnt the previous common start too late, otherwise 0.
+  /// 1 if the rank learnt the instant of the previous common start too late to meet it, otherwise
+  /// 0.
   std::int64_t was_late = 0;
 };
 
@@ -164,8 +165,8 @@ double ideal_bytes(const ExerciseOptions& exercise, std::uint32_t size) {
   return static_cast<double>(exercise.send_bytes) * blocks * size;
 }
 
-/// Runs the exercise several times and measures the bytes on the interfaces. Returns the mean of
-/// one run.
+/// Runs the exercise several times and measures the bytes on the interfaces. Returns the mean
+/// number of bytes per run.
 Result<LinkBytes> measure_link(Session& session, Exercise& exercise, const ExerciseOptions& what,
                                int iterations) {
   const std::string& interface = session.locations()[index(session.rank())].interface;

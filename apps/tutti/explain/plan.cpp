@@ -57,8 +57,8 @@ std::uint64_t barrier_messages(std::uint32_t ranks) {
   return power * static_cast<std::uint64_t>(std::countr_zero(power)) + 2 * (ranks - power);
 }
 
-/// The number of messages for credits. For each credit batch that a later batch waits for, every
-/// rank except the grantor sends one report.
+/// The number of messages that carry credits: every rank except the grantor reports each credit
+/// batch for which a later batch waits.
 std::uint64_t credit_messages(const PlanInput& input, std::uint64_t chunks,
                               std::uint32_t bytes_per_chunk) {
   const engine::Settings settings;
@@ -128,7 +128,7 @@ Plan plan_ring(const PlanInput& input) {
   plan.user_bytes = input.send_bytes * (gather ? input.ranks : 1);
   plan.steps = input.ranks - 1;
   if (input.ranks == 1 || input.send_bytes == 0) return plan;
-  // A ring passes whole blocks on, a chain segments of its message.
+  // A ring passes on whole blocks; a chain passes on segments of the message.
   const std::uint64_t segments =
       gather ? 1 : collectives::pipeline_segments(input.ranks, input.send_bytes);
   const std::uint64_t segment_bytes = divide_up(input.send_bytes, segments);

@@ -24,7 +24,7 @@ struct PlanInput {
   std::uint32_t subgroups = 1;
   /// Number of ranks that multicast at the same time; 0: learned from measurements.
   std::uint32_t chains = 0;
-  /// Receive window: bytes of receives that every receiver has posted.
+  /// Receive window: the number of bytes for which every receiver has posted receives.
   std::uint64_t window_bytes = 0;
 };
 

@@ -58,7 +58,8 @@ struct HostFacts {
   /// Interface that Tutti would choose for a job of several hosts; unset if there is none.
   std::optional<device::ip::Interface> chosen;
   std::string chosen_error;  ///< reason why `chosen` is unset
-  /// Interface to which the IPv4 routes send Tutti's multicast groups; empty if there is no route.
+  /// Interface through which the IPv4 routes send packets to Tutti's multicast groups; empty if
+  /// there is no route.
   std::string multicast_route;
   std::vector<std::string> strict_filters;  ///< interfaces with strict reverse path filtering
   SocketFeatures features;

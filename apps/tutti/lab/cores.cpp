@@ -17,7 +17,7 @@ std::vector<int> own_cores() {
   return cores;
 }
 
-/// The CPU set of the entries first to last - 1 of a list of core numbers.
+/// The set of the cores whose numbers are at the indices first to last - 1 of `cores`.
 cpu_set_t set_of(const std::vector<int>& cores, std::size_t first, std::size_t last) {
   cpu_set_t set;
   CPU_ZERO(&set);

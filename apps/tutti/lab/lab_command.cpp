@@ -321,7 +321,7 @@ int stats(const std::string& name, const std::string& json_path) {
   return status.ok() ? 0 : complain(status);
 }
 
-/// The numbers of hosts and aggregators of a lab that a job uses; unset: all.
+/// How many of a lab's hosts and aggregators a job uses; unset: all of them.
 struct PlacesInUse {
   std::optional<int> hosts;
   std::optional<int> aggregators;

@@ -37,9 +37,9 @@ struct Impairments {
   double shared_loss_percent = 0;
   BurstLoss burst_loss;          ///< loss of consecutive datagrams at each receiver's port
   double duplicate_percent = 0;  ///< share of UDP datagrams delivered twice, in percent
-  /// Share of UDP datagrams that arrive after datagrams sent up to about 0.1 ms later, in percent.
-  /// If a link without a rate limit carries more than 100 000 datagrams per second, some of the
-  /// delayed ones are lost.
+  /// Share of UDP datagrams that are delayed, so that datagrams sent up to about 0.1 ms later
+  /// overtake them, in percent. If a link without a rate limit carries more than 100 000 datagrams
+  /// per second, some of the delayed ones are lost.
   double reorder_percent = 0;
   /// Share of UDP datagrams delivered with one changed payload byte, in percent.
   double corrupt_percent = 0;

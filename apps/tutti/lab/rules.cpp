@@ -50,7 +50,8 @@ std::string traffic(LossProtocol protocol) {
   return "meta l4proto { tcp, udp }";
 }
 
-/// The rules that drop and corrupt datagrams on the bridge. They need no more than nftables.
+/// The rules that drop and corrupt datagrams on the bridge. They need no kernel feature beyond
+/// nftables.
 std::string bridge_table(const Impairments& impairments, const std::vector<int>& hosts) {
   const std::string lossy = traffic(impairments.loss_protocol);
   const std::string to = "oifname " + ports(hosts) + " ";

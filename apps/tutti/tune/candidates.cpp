@@ -9,8 +9,8 @@ namespace {
 constexpr std::uint32_t kPortsTried[] = {1, 2, 3};
 constexpr std::uint32_t kRadicesTried[] = {2, 4, 8};
 
-/// The parameters with which to try an algorithm. Values from the number of ranks upward make no
-/// difference and are left out, but the smallest value of a list is always tried.
+/// The parameters with which to try an algorithm. A value that is not less than the number of ranks
+/// makes no difference and is left out, unless it is the smallest value of its list.
 std::vector<schedule::Parameters> variants(const collectives::AlgorithmEntry& entry,
                                            std::uint32_t ranks) {
   std::vector<schedule::Parameters> list;

@@ -204,7 +204,8 @@ Status tune(const TuneOptions& options) {
   if (Status status = check(options); !status) return status;
   const auto operations = operations_of(options);
   if (!operations) return operations.status();
-  // With the smallest timer slack, the sleep until the common start of all ranks does not end late.
+  // With the smallest timer slack, the kernel does not lengthen the sleep until the common start of
+  // all ranks.
   prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
   auto session = Session::create(options.session);
   if (!session) return session.status();

@@ -88,7 +88,7 @@ class LinkCredits {
   struct Hold {
     LinkId in = kNoLink;
     std::uint32_t waiting = 0;  ///< number of copies that wait
-    Picoseconds left_at;        ///< instant at which the latest copy so far has left
+    Picoseconds left_at;        ///< latest instant at which a copy has left so far
   };
   /// The room in the input buffer at the far end of a link, as far as the sending port knows it.
   struct Credit {

@@ -42,7 +42,7 @@ class MulticastTrees {
   Result<GroupId> create(std::span<const HostId> members, TreeChoice choice);
   /// Number of switches that can be the root of a tree. TreeChoice::root numbers them from 0.
   std::uint32_t roots() const { return static_cast<std::uint32_t>(roots_.size()); }
-  /// The tree of group number `group`.
+  /// The tree of the group with index `group`.
   const MulticastTree& operator[](std::uint32_t group) const { return trees_[group]; }
 
   /// The link of each switch towards the leaf of `destination`, within the tree of a group; kNoLink

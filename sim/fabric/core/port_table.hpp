@@ -15,7 +15,7 @@ namespace tutti::sim {
 /// The port of a directed link: the instant until which it is busy, and its counters.
 struct alignas(64) FabricPort {
   Picoseconds busy_until{};
-  /// Instant from which the last packet of the latest train may start.
+  /// Instant from which the port may send the last packet of the latest train.
   Picoseconds train_until{-1};
   TrafficCount tx;
   TrafficCount rx;
@@ -60,16 +60,15 @@ class PortTable {
   std::uint32_t slices() const { return static_cast<std::uint32_t>(slices_.size()); }
   LeafSlice& slice(std::uint32_t at) { return slices_[at]; }
   const LeafSlice& slice(std::uint32_t at) const { return slices_[at]; }
-  /// Number of the first slice of a leaf. The leaf's last slice is first_slice(leaf + 1) - 1.
+  /// Index of the first slice of a leaf. The leaf's last slice is first_slice(leaf + 1) - 1.
   std::uint32_t first_slice(std::uint32_t leaf) const { return first_slices_[leaf]; }
   std::uint32_t slice_of(HostId host) const {
     const SwitchId leaf = topology_.leaf_of(host);
     return first_slices_[index(leaf)] + (index(host) - index(topology_.first_host(leaf))) / 64;
   }
-  /// Selects new followers of a slice from `hosts`, for a packet that is ready at `ready`: the
-  /// hosts on whose ports the packet starts at the same instant as on the ports of the present
-  /// followers. If none of `hosts` is a follower yet, the port of the first host determines this
-  /// instant.
+  /// Selects the followers of a slice: those of `hosts` on whose ports a packet that is ready at
+  /// `ready` starts at the same instant as on the ports of the present followers among `hosts`. If
+  /// `hosts` has no follower, the port of the first host determines the instant.
   void share(LeafSlice& slice, std::uint64_t hosts, Picoseconds ready);
 
   std::size_t bytes() const;
@@ -90,7 +89,7 @@ class PortTable {
   const Topology& topology_;
   std::vector<FabricPort, HugePages<FabricPort>> ports_;
   std::vector<LeafSlice> slices_;
-  /// For each leaf, the number of its first slice; the last entry is the number of slices.
+  /// For each leaf, the index of its first slice; the last entry is the number of all slices.
   std::vector<std::uint32_t> first_slices_;
   bool any_shared_ = false;  ///< whether any port has ever shared its state
 };

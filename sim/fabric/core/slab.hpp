@@ -1,4 +1,4 @@
-// Storage for short-lived entries of the fabric, which are found by number.
+// Storage for short-lived entries of the fabric, which are found by their index.
 #pragma once
 
 #include <cstddef>

@@ -10,7 +10,7 @@ namespace tutti::sim {
 
 /// Consecutive packets of a train that one event handles together.
 struct TrainPart {
-  std::uint32_t flight = 0;  ///< number of the packet or train in flight
+  std::uint32_t flight = 0;  ///< index of the packet or train among those in flight
   std::uint16_t first = 0;
   std::uint16_t count = 1;
 
@@ -32,8 +32,8 @@ struct Incoming {
   Picoseconds tail;            ///< instant at which the last bit of the first packet has arrived
   Picoseconds left_at{};       ///< result: instant at which the last bit of the last copy has left
   Picoseconds left_spacing{};  ///< result: time between the departures of a train's packets
-  /// Result: if a copy of the packet waits for credits, the number by which LinkCredits finds the
-  /// packet's buffer space; otherwise 0.
+  /// Result: if a copy of the packet waits for credits, the index of the packet's buffer space in
+  /// LinkCredits; otherwise 0.
   std::uint32_t hold = 0;
 };
 

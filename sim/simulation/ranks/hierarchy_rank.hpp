@@ -17,8 +17,8 @@
 
 namespace tutti::simulation {
 
-/// The host layout of a communicator with a hierarchy: each group of `ranks_per_host` ranks counts
-/// as one host.
+/// The host layout of a communicator with a hierarchy: each run of `ranks_per_host` consecutive
+/// ranks counts as one host.
 inline hierarchy::HostLayout layout_of(const CommunicatorSpec& spec) {
   const auto ranks = static_cast<std::uint32_t>(spec.hosts.size());
   return {.hosts = ranks / spec.ranks_per_host, .ranks_per_host = spec.ranks_per_host};
@@ -30,9 +30,9 @@ inline bool goes_by_hosts(const CommunicatorSpec& spec, const CollectiveSpec& wh
   return spec.ranks_per_host > 0 && may_go_by_hosts(what);
 }
 
-/// The side communicators of a communicator with a hierarchy: one for each host, followed by one of
-/// the leaders of all hosts. They have no collectives of their own, and the fault rules of the
-/// communicator apply to each of them.
+/// The side communicators of a communicator with a hierarchy: one of the ranks of each host, then
+/// one of the leaders of all hosts. Their lists of collectives are empty, and the fault rules of
+/// the communicator apply to each of them.
 std::vector<CommunicatorSpec> side_communicators(const CommunicatorSpec& spec);
 
 class HierarchyRank {

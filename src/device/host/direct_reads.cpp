@@ -36,8 +36,8 @@ void DirectReads::poll(Instant now, rc::CompletionSink& sink) {
   }
 }
 
-/// Copies at most `limit` bytes of a READ; false if the bytes possibly come from other memory than
-/// the region.
+/// Copies the next bytes of a READ, at most `limit`. Returns false if the system refuses the copy,
+/// or if the region was not published until the end of the copy.
 bool DirectReads::copy(Read& read, std::size_t limit) {
   const WorkRequest& request = read.request;
   const Segment& peer = segments_[index(request.peer)];

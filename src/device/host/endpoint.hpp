@@ -42,8 +42,8 @@ class HostEndpoint final : public Endpoint, private rc::FrameSocket {
   Instant next_deadline() const override;
   int wait_descriptor() const override { return own().bell_descriptor(); }
   bool prepare_wait() override;
-  // Nothing to do: a reader that makes room in a chunk ring wakes this rank, and while a frame ring
-  // is full, the ACKs of the peer wake this rank.
+  // Has no effect, because this rank is woken in any case: by a reader that makes room in a chunk
+  // ring, and by the ACKs of a peer whose frame ring is full.
   void notify_when_sendable(bool) override {}
   EndpointCounters counters() const override;
 
@@ -74,7 +74,7 @@ class HostEndpoint final : public Endpoint, private rc::FrameSocket {
   DirectReads reads_;
   rc::CompletionQueue completions_;
   Instant now_{};
-  bool slept_ = false;  ///< true: this rank has prepared to sleep since the last poll
+  bool slept_ = false;  ///< true from `prepare_wait` until the next poll
   EndpointCounters counters_;
 };
 

@@ -211,7 +211,7 @@ Result<Segment> Segment::open(const SegmentAddress& address, const SegmentShape&
 
 bool Segment::read_owner(std::uint64_t address, std::span<std::byte> to) const {
   // The token shows whether the process is still the owner. The owner may have ended, and its
-  // number may belong to another process.
+  // process id may belong to another process.
   std::uint64_t token = 0;
   const RemoteCopy token_copy{head().token_address, std::as_writable_bytes(std::span(&token, 1))};
   return read_process(process_, token_copy, {address, to}) && token == token_;

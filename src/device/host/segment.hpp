@@ -24,8 +24,8 @@ enum class Sleep : std::uint32_t {
   for_acknowledgements = 2,  ///< asleep; woken by every event, ACKs included
 };
 
-/// Numbers of ranks and subgroups. Segments with equal numbers have the same layout, because all
-/// other sizes are constants.
+/// How many ranks and subgroups a segment serves. Segments with equal counts have the same layout,
+/// because all other sizes are constants.
 struct SegmentShape {
   std::uint32_t ranks = 0;
   std::uint32_t subgroups = 0;
@@ -54,8 +54,8 @@ struct SegmentHead {
 struct SegmentAddress {
   std::uint64_t token = 0;
   std::int32_t process = 0;
-  std::int32_t memory = -1;  ///< number of the memory file's descriptor in `process`
-  std::int32_t bell = -1;    ///< number of the descriptor of the bell's write end in `process`
+  std::int32_t memory = -1;  ///< descriptor of the memory file, as `process` numbers it
+  std::int32_t bell = -1;    ///< descriptor of the bell's write end, as `process` numbers it
 
   std::vector<std::byte> encode() const;
   static Result<SegmentAddress> decode(std::span<const std::byte> bytes);
@@ -86,7 +86,7 @@ class Segment {
   /// True if the system lets this process read the memory of the segment's owner.
   bool readable() const { return readable_; }
   /// Copies memory of the owner's process that begins at `address`. Returns false if the system
-  /// refuses, or if another process has the owner's number now; `to` may then be changed.
+  /// refuses, or if another process has the owner's process id now; `to` may then be changed.
   bool read_owner(std::uint64_t address, std::span<std::byte> to) const;
 
   /// Wakes the owner if it is asleep and waits for this kind of event, and returns true if the
@@ -105,7 +105,7 @@ class Segment {
   SegmentShape shape_;
   std::span<std::byte> memory_;
   std::uint64_t token_ = 0;
-  std::int32_t process_ = 0;  ///< number of the owner's process
+  std::int32_t process_ = 0;  ///< process id of the owner
   bool readable_ = false;
   Descriptor file_;
   Descriptor bell_out_;  ///< read end of the bell's pipe, which only the owner has

@@ -22,8 +22,8 @@ struct SharedRegion {
 /// The published regions of one rank. The owner publishes and withdraws; peers only look up.
 class SharedRegions {
  public:
-  /// Number of entries. If another region uses a region's entry, the region is not published, and
-  /// peers READ it by frames.
+  /// Number of entries. The key of a region determines its entry; if another region occupies the
+  /// entry, the region is not published, and peers READ it by frames.
   static constexpr std::uint32_t kRegions = 256;
 
   SharedRegions() = default;
@@ -41,8 +41,8 @@ class SharedRegions {
     region.key.store(key.key, std::memory_order_release);
   }
   // The fence in `withdraw` pairs with the fence that a peer executes after it has copied bytes of
-  // the region. If the bytes are newer than the withdrawal, the peer then finds the entry free and
-  // discards them.
+  // the region. A peer that has copied bytes written after the withdrawal therefore finds the entry
+  // free and discards the bytes.
   void withdraw(MemoryKey key) const {
     if (!holds(key)) return;
     entry(key).key.store(0, std::memory_order_relaxed);

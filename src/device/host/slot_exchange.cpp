@@ -55,8 +55,9 @@ std::optional<SlotEntry> HostSlotExchange::entry_of(Rank rank) {
 
 void HostSlotExchange::leave() {
   shares_[index(me())].acked().store(number(), std::memory_order_release);
-  // After a complete all-to-all exchange, every rank has acknowledged the previous one, because a
-  // rank publishes its entry only after that acknowledgement.
+  // At the end of an all-to-all exchange, this rank has the entries of all ranks. A rank publishes
+  // its entry only after it has acknowledged the previous exchange, so all ranks have acknowledged
+  // that one.
   if (header().flow == Flow::all_to_all) acked_by_all_ = std::max(acked_by_all_, number() - 1);
 }
 

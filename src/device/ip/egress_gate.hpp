@@ -56,9 +56,9 @@ class ConnectionGate final : public EgressGate, public rc::FrameGate {
       : EgressGate(std::move(egress), false) {}
 
   std::optional<rc::Allowance> allowance(const rc::Backlog& backlog, Instant now) override;
-  /// Claims egress priority for the frames that the last poll could not send. Frames that wait only
-  /// because the send window is full need a claim only while the interface has unsent bytes of this
-  /// socket; otherwise they wait for ACKs of the peer, and other senders need not hold back.
+  /// Claims egress priority for the frames that the last poll could not send. If only a full send
+  /// window stopped these frames, they claim it only while the interface has unsent bytes of this
+  /// socket; after that they wait for ACKs, and other senders need not hold back.
   void claim_for(const rc::ChannelSet& channels) {
     const auto waiting = channels.waiting();
     const bool claims = waiting && priorities().any_below(*waiting) &&

@@ -24,7 +24,7 @@ struct IpOptions {
   /// Bytes of each subgroup's receive buffer; the system may grant less.
   int receive_buffer_bytes = 32 << 20;
   Multicast multicast = Multicast::ud;
-  /// Number of routers, plus one, that multicast may cross, 1 to 255.
+  /// Hop limit of multicast datagrams, 1 to 255: they cross at most `multicast_hops` - 1 routers.
   std::uint32_t multicast_hops = 1;
   TrafficClasses traffic;
   /// Largest chunk in bytes; 0: as large as the MTU (UD) or a message (UC) allows.

@@ -129,8 +129,8 @@ std::uint64_t enlarge_receive_buffer(int fd, int bytes) {
 
 Status set_traffic_class(int fd, int family, const TrafficClass& traffic) {
   const bool six = family == AF_INET6;
-  // The code point fills the upper six bits of the field; the lower two are for congestion
-  // notification (RFC 3168).
+  // The code point is the upper six bits of the type of service (IPv4) or traffic class (IPv6); the
+  // lower two bits are for congestion notification (RFC 3168).
   const int field = static_cast<int>(traffic.dscp) << 2;
   Status status = six ? set_option(fd, IPPROTO_IPV6, IPV6_TCLASS, field, "IPV6_TCLASS")
                       : set_option(fd, IPPROTO_IP, IP_TOS, field, "IP_TOS");

@@ -44,7 +44,7 @@ class UnicastDoubt {
   static constexpr Nanoseconds kAddressResolution{1'200'000'000};
   static constexpr Nanoseconds kAnswerValid{5'000'000};
 
-  /// The last answer for one rank.
+  /// The last answer to the question whether the kernel holds back datagrams to one rank.
   struct Answer {
     Instant valid_until{INT64_MIN};
     bool held_back = false;

@@ -9,8 +9,8 @@ namespace tutti::device::rc {
 
 namespace {
 
-/// Number of equal parts of the peer timeout. A pause between two polls that is longer than one
-/// part shows that this process was stopped or not scheduled.
+/// Divisor of the peer timeout. If the pause between two polls is longer than the quotient, this
+/// process was stopped or not scheduled.
 constexpr int kStoppedParts = 3;
 
 constexpr Nanoseconds kSignInterval{100'000'000};
@@ -231,8 +231,9 @@ void ChannelSet::question_silent(Instant now) {
   }
 }
 
-/// True if no peer has answered a question in the last part of the timeout of the silent peer. With
-/// two ranks there is no third rank to question, so the result is false and the peer is blamed.
+/// True if no peer has answered a question since the last part of the timeout of `silent` began
+/// (PeerTimeout::doubt_begins). With two ranks there is no third rank to question, so the result is
+/// false and the peer is blamed.
 bool ChannelSet::alone(const RcChannel& silent) const {
   const Instant begin = silent.silence().doubt_begins();
   const auto answered = [&](const Peer& peer) {

@@ -33,8 +33,8 @@ class FrameSocket {
 class FrameGate {
  public:
   virtual ~FrameGate() = default;
-  /// The limit of the frames that a connection with this backlog may now have in flight; an empty
-  /// value sets no limit.
+  /// The limit of the frames in flight, from now on, on a connection that still has to send
+  /// `backlog`; an empty value sets no limit.
   virtual std::optional<Allowance> allowance(const Backlog& backlog, Instant now) = 0;
 };
 
@@ -146,7 +146,7 @@ class ChannelSet {
   Instant next_sign_{0};
   bool sign_wanted_ = false;
   bool send_queue_full_ = false;
-  bool prioritised_ = false;  ///< true: work with a priority other than normal was posted
+  bool prioritised_ = false;  ///< true once work with a priority other than normal was posted
   bool held_back_ = false;    ///< true: the gate held frames back at the last poll
   std::optional<Priority> waiting_;
 };

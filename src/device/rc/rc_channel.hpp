@@ -170,7 +170,7 @@ class RcChannel {
   RcCounters& counters_;
   bool failed_ = false;
   bool farewell_wanted_ = false;  ///< a frame with `gave_up` is to be sent
-  Blame blame_ = Blame::peer;     ///< blame of the failure
+  Blame blame_ = Blame::peer;     ///< rank at fault, once `failed_` is true
 
   WorkQueue works_;
   ResponseQueue responses_;
@@ -188,7 +188,7 @@ class RcChannel {
   std::vector<std::byte> padding_;
   /// Size in bytes of the oldest unacknowledged frame when it was last sent.
   std::uint32_t oldest_frame_bytes_ = 0;
-  bool undelivered_ = false;  ///< the loss of long frames has been reported
+  bool undelivered_ = false;  ///< true once the loss of long frames has been reported
 
   bool watched_ = false;
   PeerTimeout peer_timeout_;

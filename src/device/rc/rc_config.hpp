@@ -47,7 +47,7 @@ struct RcConfig {
 struct RcPosition {
   std::uint32_t next_sent = 0;      ///< sequence number of this side's next frame
   std::uint32_t next_expected = 0;  ///< sequence number of the peer's next frame
-  std::uint32_t next_work = 0;      ///< number of the next work that is posted
+  std::uint32_t next_work = 0;      ///< number of this side's next work request
 };
 
 /// The connections that an endpoint holds ([OFED-AT], dynamically connected transport).

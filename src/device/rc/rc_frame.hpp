@@ -111,8 +111,8 @@ struct RcFrame {
   bool gave_up = false;    ///< the sender has declared the receiver lost
   bool alone = false;      ///< the sender got no answer from other ranks either
   bool continues = false;  ///< write, write_immediate: not the first frame of its operation
-  /// Number of words (ack) or ranges (read_request); AtomicKind (atomic_request); error code
-  /// (refused).
+  /// Depends on the kind: number of words (ack), number of ranges (read_request), AtomicKind
+  /// (atomic_request) or error code (refused).
   std::uint16_t count = 0;
   std::uint32_t source_incarnation = 0;
   std::uint32_t destination_incarnation = 0;

@@ -48,7 +48,8 @@ class FrameReceiver {
   const ReceiveWindow& window() const { return window_; }
   DelayedAck& ack() { return ack_; }
   const DelayedAck& ack() const { return ack_; }
-  /// True if the next frame depends on no earlier one.
+  /// True if no frame is missing and no operation of the peer is incomplete or refused, so that the
+  /// next frame depends on no earlier one.
   bool between_operations() const {
     return !window_.gap() && message_arrived_ == 0 && open_write_bytes_ == 0 && !refusing_ &&
            !refused_any_;
@@ -76,9 +77,9 @@ class FrameReceiver {
   /// A frame that arrived while a frame before it was missing.
   struct Early {
     RcKind kind = RcKind::empty;
-    std::byte* kept = nullptr;  ///< send, requests: copy of the frame until it is executed
+    std::byte* kept = nullptr;  ///< copy of a send or request until it is executed, else null
     std::uint32_t kept_bytes = 0;
-    std::byte* placed = nullptr;  ///< write: destination to which the data is written already
+    std::byte* placed = nullptr;  ///< destination that has the data of a write already, else null
     std::uint32_t placed_bytes = 0;
     WritePart write{};
   };
@@ -108,8 +109,8 @@ class FrameReceiver {
   // The message of which some frames have arrived: the bytes that arrived, and where they are.
   std::uint32_t message_arrived_ = 0;
   std::uint32_t message_bytes_ = 0;
-  std::optional<MessagePlace> message_place_;  ///< place of the message; empty: not matched
-  std::vector<std::byte> message_;             ///< bytes of the message, if it has no place
+  std::optional<MessagePlace> message_place_;  ///< destination of the message; empty: not matched
+  std::vector<std::byte> message_;             ///< bytes of a message that is not matched
   /// Number of the operation of the last executed WRITE frame, and the number of bytes that this
   /// operation still lacks.
   std::uint32_t open_write_ = 0;

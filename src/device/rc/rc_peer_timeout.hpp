@@ -1,6 +1,6 @@
 // Decides when a silent peer is pinged, and when it is lost. A peer is lost if it has not answered
-// a ping, or another frame that it must acknowledge, for the whole timeout. The caller uses the
-// result only while something waits for the peer.
+// a ping, or another frame that it must acknowledge, for the whole timeout. The caller applies
+// these decisions only while something waits for the peer.
 #pragma once
 
 #include <algorithm>
@@ -32,10 +32,10 @@ class PeerTimeout {
     asked_at_ = std::min(asked_at_, now);
     ping_wanted_ = false;
   }
-  /// Records that the peer answered a question, so that packets pass in both directions.
+  /// Records that the peer answered a question, which proves that packets pass in both directions.
   void on_answer(Instant now) { answered_at_ = now; }
-  /// Returns true a few times in the last part of the timeout. The caller then questions other
-  /// peers.
+  /// Returns true a few times in the last part of the timeout. Each time, the caller questions
+  /// other ranks to find out whether this rank itself is cut off.
   bool doubts(Instant now) {
     if (now < doubt_at()) return false;
     next_doubt_ = now + timeout_ / kDoubts;

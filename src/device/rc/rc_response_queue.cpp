@@ -94,8 +94,8 @@ void ResponseQueue::fill(bool undelivered, FrameRecord& record, RcFrame& out,
       frame.payload = *data;
       return;
     }
-    // The record changes to a refusal for all retransmissions, too, because an invalid key never
-    // becomes valid again.
+    // The record itself becomes a refusal, so that each retransmission of this frame is a refusal,
+    // too: an invalid key never becomes valid again.
     record.kind = RcKind::refused;
     out.kind = RcKind::refused;
     out.offset = 0;

@@ -22,8 +22,8 @@ class ResponseQueue {
 
   /// Queues the answers to a read_request.
   void add_reads(const RcFrame& request);
-  /// Executes an atomic and queues its answer. It must be called once for each request; the answer
-  /// keeps the old value for retransmissions.
+  /// Executes an atomic and queues its answer, which keeps the old value for retransmissions. Must
+  /// be called only once for each request.
   void execute_atomic(const RcFrame& request);
   /// Queues the refusal of a WRITE; false if the queue is full.
   bool refuse_write(std::uint32_t operation);
@@ -31,8 +31,8 @@ class ResponseQueue {
   /// True if no answer waits to be cut into frames.
   bool empty() const { return first_ == end_; }
 
-  /// Writes to `record` which frame of the oldest answer comes next. If `undelivered`, long frames
-  /// do not reach the peer, so READs are refused.
+  /// Describes in `record` the next frame of the oldest answer. If `undelivered` is true, long
+  /// frames do not reach the peer, so READs are refused.
   void cut(bool undelivered, FrameRecord& record);
   /// Fills in the contents of a frame that this queue has cut, for its first transmission and for
   /// retransmissions.

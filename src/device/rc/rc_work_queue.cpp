@@ -52,8 +52,8 @@ Status WorkQueue::push(const WorkRequest& request) {
   return {};
 }
 
-/// True if the poster may wait for the completion of the request: always for a READ or atomic, for
-/// a WRITE if it is signaled, and never for a SEND.
+/// True if the poster may be waiting for the completion of the request: always for a READ or
+/// atomic, for a WRITE if it is signaled, and never for a SEND.
 bool WorkQueue::awaited(const WorkRequest& request) {
   return is_answered(request.opcode) || (request.opcode != Opcode::send && request.signaled);
 }

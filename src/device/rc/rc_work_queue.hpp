@@ -32,13 +32,14 @@ class WorkQueue {
         end_(first),
         inline_buffers_(kInlineSendBytes, config.max_queued_requests) {}
 
-  /// Queues a request. Fails for the same reasons as RcChannel::post, except a failed channel.
+  /// Queues a request. Fails as RcChannel::post does, but does not check whether the channel has
+  /// failed.
   Status push(const WorkRequest& request);
-  /// The number of the next work that is posted.
+  /// The number that the next posted work will get.
   std::uint32_t end() const { return end_; }
   /// True if all work is completed.
   bool empty() const { return first_ == end_; }
-  /// True if the poster may wait for a WRITE, READ or atomic to complete.
+  /// True if the poster may be waiting for the completion of a WRITE, READ or atomic.
   bool awaited() const { return awaited_ > 0; }
   /// True if a WRITE or atomic is not completed.
   bool stores() const { return stores_ > 0; }
@@ -134,10 +135,10 @@ class WorkQueue {
   std::uint32_t first_;      ///< number of the first work that is not completed
   std::uint32_t next_;       ///< number of the first work that is not completely cut into frames
   std::uint32_t end_;
-  std::uint32_t open_reads_ = 0;  ///< READs and atomics requested and not answered
+  std::uint32_t open_reads_ = 0;  ///< number of READs and atomics sent but not answered
   std::uint32_t awaited_ = 0;
-  std::uint32_t stores_ = 0;              ///< WRITEs and atomics that are not completed
-  std::array<std::uint32_t, 3> uncut_{};  ///< number of requests not completely cut, by priority
+  std::uint32_t stores_ = 0;              ///< number of WRITEs and atomics not completed
+  std::array<std::uint32_t, 3> uncut_{};  ///< by priority: number of requests not completely cut
   BufferPool inline_buffers_;
 };
 

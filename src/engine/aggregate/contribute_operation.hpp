@@ -27,12 +27,11 @@ struct InNetworkBuffers {
   std::span<const std::byte> input{};
   std::uint64_t block_bytes = 0;
   std::uint64_t part_offset_bytes = 0;
-  /// Destination of this rank's results: as long as the reduced part of this rank's block in a
-  /// Reduce-Scatter, and as the reduced part of the vector at the root of a Reduce; otherwise
-  /// empty. It may be the memory of that part in `input`, but must not overlap `input` in any other
-  /// way.
+  /// Memory for this rank's results: in a Reduce-Scatter the reduced part of this rank's block, at
+  /// the root of a Reduce the reduced part of the vector, otherwise empty. It may be that part of
+  /// `input` itself, but must not overlap `input` in any other way.
   std::span<std::byte> result{};
-  std::array<std::byte, 8> factor{};  ///< factor of this rank for premultiplied_sum, one element
+  std::array<std::byte, 8> factor{};  ///< one element: this rank's factor for premultiplied_sum
 };
 
 class ContributeOperation final : public Operation {
@@ -42,15 +41,15 @@ class ContributeOperation final : public Operation {
   ContributeOperation(const InNetworkCall& call, const WindowConfig& terms,
                       const InNetworkBuffers& buffers, const reduction::Reducer& reducer);
 
-  /// True, because the aggregator reduces nothing, and so multicasts nothing, before every rank has
-  /// begun this call.
+  /// True, because the aggregator reduces and multicasts nothing until every rank has begun this
+  /// call, and so has finished all earlier operations.
   bool confirms_earlier() const override { return true; }
   void on_message(Instant now, Rank from, const protocol::Message& message) override;
   void on_immediate(Instant now, Rank from, std::uint32_t count) override;
   void on_completion(Instant now, const device::Completion& completion) override;
   bool poll(Instant now) override;
-  /// False for a Reduce-Scatter: a common start would make it slower beside an Allgather, whose
-  /// multicast has precedence on the uplink.
+  /// True if the ranks should start together. A Reduce-Scatter should not: a common start makes it
+  /// slower beside an Allgather, whose multicast has precedence on the uplink.
   bool begins_together() const override { return call_.kind != InNetworkKind::reduce_scatter; }
   bool locally_complete() const override;
   bool done() const override;
@@ -88,8 +87,8 @@ class ContributeOperation final : public Operation {
   std::uint64_t window_key_ = 0;
   /// Total number of segments that this rank may write, by the credits received so far.
   std::uint32_t granted_ = 0;
-  std::uint32_t next_ = 0;      ///< number of the first segment that this rank has not written yet
-  std::uint32_t last_ = 0;      ///< number of the last segment that this rank sends
+  std::uint32_t next_ = 0;      ///< index of the first segment that this rank has not written yet
+  std::uint32_t last_ = 0;      ///< index of the last segment that this rank sends
   std::uint32_t results_ = 0;   ///< number of results received so far
   bool record_posted_ = false;  ///< true: the call record was posted
   bool acknowledged_ = false;   ///< true: the aggregator has acknowledged every write

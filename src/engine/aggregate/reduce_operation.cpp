@@ -33,9 +33,9 @@ std::uint64_t InNetworkWindow::memory_bytes(std::uint32_t ranks, const WindowCon
   return (std::uint64_t{ranks} + 1) * slots + std::uint64_t{ranks} * CallRecord::kBytes;
 }
 
-// Each rank's part of the window begins with the rank's call record. The record also shifts the
-// window slots of consecutive ranks, so that the operands of one segment lie in different cache
-// sets.
+// Each rank's part of the window begins with the rank's call record. The length of the record also
+// shifts the window slots of different ranks against each other, so that the operands of one
+// segment lie in different cache sets.
 std::uint64_t InNetworkWindow::part_bytes() const {
   return CallRecord::kBytes + std::uint64_t{terms_.slots} * terms_.segment_bytes;
 }

@@ -34,7 +34,8 @@ using ZeroedBytes = std::unique_ptr<std::byte[], FreeBytes>;
 /// Only the owner of the engine uses them.
 class InNetworkWindow {
  public:
-  /// Bytes of the window and the result buffer for this many ranks, the aggregator not counted.
+  /// Bytes that the window and the result buffer need together for `ranks` ranks. The aggregator
+  /// does not count as a rank.
   static std::uint64_t memory_bytes(std::uint32_t ranks, const WindowConfig& terms);
 
   /// `terms` must be valid according to `check`.

@@ -27,9 +27,10 @@ enum class InNetworkKind : std::uint8_t { allreduce, reduce_scatter, reduce };
 /// on every run, whatever the order of arrival.
 enum class FoldOrder : std::uint8_t {
   rank,  ///< rank order, from rank 0 to the last rank
-  /// From the rank after the block's owner (the rank that receives its result), cyclically, to the
-  /// owner. The bits equal those of a ring algorithm. The owner adds its own contribution itself
-  /// and does not send it, which saves traffic. Valid only for a Reduce-Scatter.
+  /// The fold begins at the rank after the block's owner (the rank that receives its result) and
+  /// goes on cyclically to the owner, which gives the same bits as a ring algorithm. The owner adds
+  /// its own contribution itself and does not send it, which saves traffic. Valid only for a
+  /// Reduce-Scatter.
   ring,
 };
 
@@ -78,7 +79,7 @@ struct CallRecord {
   InNetworkCall call;
   /// Memory key under which the aggregator writes the rank's results; 0: the rank receives none.
   std::uint64_t result_key = 0;
-  std::array<std::byte, 8> factor{};  ///< factor of the rank for premultiplied_sum, one element
+  std::array<std::byte, 8> factor{};  ///< one element: the rank's factor for premultiplied_sum
 };
 
 std::array<std::byte, CallRecord::kBytes> encode(const CallRecord& record);

@@ -12,8 +12,8 @@ namespace tutti::engine {
 
 class BarrierPolicy {
  public:
-  /// Most message bytes that a rank may receive for collectives that it has not begun. A collective
-  /// that would exceed this limit begins with a ready barrier.
+  /// Largest number of message bytes that a rank may receive for collectives that it has not begun.
+  /// A collective that would exceed this limit begins with a ready barrier.
   static constexpr std::uint64_t kMaxUnexpectedBytes = 4 << 20;
 
   /// `lossless`: the network drops no packet for lack of buffers, and credits do not limit the
@@ -32,8 +32,8 @@ class BarrierPolicy {
   bool always_;
   bool lossless_;
   std::uint64_t window_bytes_;
-  std::uint64_t unconfirmed_bytes_ = 0;             ///< multicast bytes that may be unconsumed
-  std::uint64_t unconfirmed_unexpected_bytes_ = 0;  ///< message bytes that may be unconsumed
+  std::uint64_t unconfirmed_bytes_ = 0;             ///< multicast bytes perhaps not consumed yet
+  std::uint64_t unconfirmed_unexpected_bytes_ = 0;  ///< message bytes perhaps not consumed yet
 };
 
 }  // namespace tutti::engine

@@ -117,9 +117,9 @@ bool CommunicatorContext::poll(Instant now) {
   bool posted = poll_operations(now);
   worked |= posted;
   posted |= messages_.take_posted();
-  // Work posted in this round is sent at once, because no further round may follow soon once the
-  // call that this rank awaits has ended. The first poll may lead to answers, which the second poll
-  // sends.
+  // Work posted in this round is sent now: if the call for which this thread waits has ended, the
+  // thread leaves, and the next round may come late. The first poll may lead to answers, which the
+  // second poll sends.
   for (int polls = 0; polls < 2 && posted && !failures_.noted(); ++polls) {
     worked |=
         router_.take(now, std::span(completions_).first(endpoint_->poll_posted(now, completions_)));

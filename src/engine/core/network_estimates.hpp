@@ -41,7 +41,7 @@ class NetworkEstimates {
  private:
   protocol::Jitter jitter_;
   std::uint64_t bytes_per_second_;
-  /// Number of further collectives for which `lossy` is true without a new loss.
+  /// Number of collectives after which `lossy` becomes false if no further loss is observed.
   std::uint32_t loss_memory_ = 0;
   protocol::SendSchedule send_schedule_;
   protocol::RateVote vote_;

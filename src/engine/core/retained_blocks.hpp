@@ -21,8 +21,9 @@ namespace tutti::engine {
 
 class RetainedBlocks {
  public:
-  /// `endpoint` serves the READs and must outlive this object. A chunk that was requested before
-  /// its block was sent counts as lost when the time `grace` has passed since the block was sent.
+  /// `endpoint` serves the READs and must outlive this object. A request for a block that this rank
+  /// has not sent yet is answered when the time `grace` has passed since the sending, because until
+  /// then the multicast may still arrive.
   RetainedBlocks(Rank me, device::Endpoint& endpoint, Nanoseconds grace)
       : me_(me), endpoint_(endpoint), grace_(grace) {}
 

@@ -12,10 +12,10 @@ namespace tutti::engine {
 struct Settings {
   /// Number of chains of the sequencer ([Khalilov24] 4.1); 0: chosen by measurement.
   std::uint32_t chains = 0;
-  std::uint32_t chunk_bytes = 0;  ///< bytes of a chunk; 0: the largest that the device sends
+  std::uint32_t chunk_bytes = 0;  ///< chunk size in bytes; 0: the largest that the device sends
   /// Bytes of the credit window; 0: the smallest receive window of all ranks.
   std::uint64_t window_bytes = 0;
-  std::uint32_t pulses_in_flight = 4;  ///< credit batches that may be in flight ([Xu25] 1.3)
+  std::uint32_t pulses_in_flight = 4;  ///< largest number of credit batches in flight ([Xu25] 1.3)
   bool always_barrier = false;         ///< true: the ready barrier runs before every collective
   /// Reordering allowance: a chunk that is missing for less than this time may merely be reordered;
   /// after it the chunk counts as lost.
@@ -37,7 +37,8 @@ struct Settings {
   /// timeout, so that a silent peer is no failure.
   Nanoseconds close_linger{2'000'000'000};
   Nanoseconds ack_delay{1'000'000};  ///< delay of a delivery ACK after the arrival of a block
-  /// Time from a sender's activation of its successor to the departure of the sender's last byte.
+  /// Lead time of activations: a sender activates its successor this long before the sender's own
+  /// last byte leaves the host.
   Nanoseconds activation_lead{300'000};
 };
 

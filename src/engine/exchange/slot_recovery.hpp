@@ -73,8 +73,9 @@ class SlotRecovery {
   /// Epoch of the last collective for which this rank requested an entry over the reliable
   /// connection.
   std::uint32_t requested_epoch_ = 0;
-  /// By rank: the last exchange whose entry this rank has sent by the reliable connection. That
-  /// connection loses nothing, so a repeated request for the same exchange needs no answer.
+  /// By rank: the last exchange whose entry this rank has sent to that rank over the reliable
+  /// connection. The connection loses nothing, so a repeated request for that entry needs no
+  /// answer.
   std::vector<std::optional<std::uint32_t>> answered_;
   protocol::Outbox outbox_;
 };

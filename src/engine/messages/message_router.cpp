@@ -16,8 +16,8 @@ constexpr std::size_t kMaxUnexpectedMessages = 1 << 16;
 // reached if all ranks call the same collectives.
 constexpr std::uint64_t kMaxUnexpectedBytes = 2 * BarrierPolicy::kMaxUnexpectedBytes;
 
-// Bit 63 is set in the token of a matched data message and clear in the token of a tagged message.
-// The match slot in a token of data has only 31 bits.
+// Bit 63 of a token is set for a matched data message and clear for a tagged message. It is free in
+// the token of a data message, because a match slot has only 31 bits.
 constexpr std::uint64_t kDataToken = std::uint64_t{1} << 63;
 
 std::uint64_t data_token(std::uint32_t epoch, std::uint32_t slot) {

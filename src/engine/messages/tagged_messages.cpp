@@ -16,7 +16,8 @@ namespace {
 /// kEntryBytes of the room in addition to its payload bytes.
 constexpr std::uint64_t kRoomBytes = 128 * 1024;
 constexpr std::uint64_t kEntryBytes = 64;
-/// Limit on unexpected messages. A rank that posts a receive for each message never reaches it.
+/// Largest number of unexpected messages that are stored. A rank that posts a receive for each
+/// message never reaches it.
 constexpr std::size_t kMaxUnexpected = std::size_t{1} << 20;
 
 std::uint64_t room_of(std::uint64_t payload_bytes) { return payload_bytes + kEntryBytes; }

@@ -74,8 +74,8 @@ class TaggedMessages {
   /// Begins the submitted calls, and posts READs that the device refused before; returns true if a
   /// call began.
   bool poll(Instant now);
-  /// Does the work of MessageMatcher::match for a message that begins to arrive. The token of the
-  /// message is below 2^63.
+  /// Does the work of MessageMatcher::match for a message that begins to arrive. The token in the
+  /// result is below 2^63.
   std::optional<device::MessagePlace> match(Rank source, std::span<const std::byte> first,
                                             std::size_t bytes);
   /// Handles the complete arrival of the message to which `match` has given this token.
@@ -104,7 +104,8 @@ class TaggedMessages {
   static constexpr std::uint64_t kWorkBit = std::uint64_t{1} << 31;
 
   using Number = std::uint32_t;  ///< number of a call or message, below 2^31
-  /// A send or receive under way. The number of a send is known to its receiver.
+  /// A send or receive under way. The receiver of a message names the send by its number when the
+  /// message is no longer needed.
   struct Call {
     std::unique_ptr<TaggedCall> call;
     /// Key of the sender's memory that the receiver READs; 0: no memory is registered.

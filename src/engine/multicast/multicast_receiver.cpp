@@ -45,15 +45,15 @@ std::optional<MulticastReceiver::ChunkRef> MulticastReceiver::locate(std::uint32
   return ChunkRef{block_hint_, call_.layout.offset_of(block, psn)};
 }
 
-/// The address to which a chunk may be written, or null. If `counted`, a chunk that may not be
-/// written is counted as a duplicate.
+/// The address to which a chunk may be written; null if the chunk is present or being READ. If
+/// `counted`, such a chunk is counted as a duplicate.
 std::byte* MulticastReceiver::writable(const ChunkRef& chunk, std::uint32_t psn, bool counted) {
   // A READ of this chunk may already have written verified bytes, which a damaged datagram must not
   // overwrite.
   if (call_.map->has(chunk.block, psn) || call_.fetch->reading(psn)) {
     if (counted) ++context().counters().chunks_duplicate;
-    // A multicast chunk that arrives after a READ of the same chunk was only late, so the network
-    // passes multicast of its root.
+    // A multicast chunk that arrives after a READ of the same chunk was late and not lost, which
+    // shows that multicast of its root reaches this rank.
     context().receiver().membership().heard(call_.layout.blocks()[chunk.block].root);
     return nullptr;
   }

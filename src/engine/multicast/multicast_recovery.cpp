@@ -11,8 +11,9 @@ namespace {
 
 constexpr double kScansPerCollective = 3;
 constexpr std::int64_t kMaxTickFactor = 8;
-// Number of silence timeouts without any chunk of a retained block before this rank requests the
-// block from its root. The root is probably just late, and a request would disturb its computation.
+// After this many silence timeouts without any chunk of a retained block, this rank requests the
+// block from its root. Until then the root is probably just late, and a request would disturb its
+// computation.
 constexpr std::uint32_t kPatientSilences = 5;
 
 }  // namespace
@@ -53,7 +54,8 @@ void MulticastRecovery::tick(Instant now) {
   next_tick_ = now + tick_interval();
   scanner_->tick(lost_);
   // Once every block's last chunk has arrived, `hasten` delays this tick until reordering is ruled
-  // out. No missing chunk is then still under way, so a second tick reports all of them at once.
+  // out, so every chunk that is still missing is lost. A second tick reports these chunks now and
+  // not one interval later.
   if (call_.arrivals.ends_seen >= call_.arrivals.ends_expected) scanner_->tick(lost_);
   declare(now);
 }

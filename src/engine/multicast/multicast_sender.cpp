@@ -19,7 +19,7 @@ constexpr std::uint64_t kPacedBurstBytes = 448 * 1024;
 // late or the estimate is too low.
 constexpr std::uint64_t kExcessDivisor = 8;
 constexpr std::uint64_t kExcessBytes = 256 * 1024;
-constexpr std::uint32_t kLongBlock = 64;  // chunks in the shortest block that counts as long
+constexpr std::uint32_t kLongBlock = 64;  // number of chunks from which on a block counts as long
 
 }  // namespace
 

@@ -59,7 +59,7 @@ class MulticastTrace {
   const protocol::BlockLayout* layout_ = nullptr;
   std::uint32_t epoch_ = 0;
   Instant sending_since_{};
-  /// By block: time when its first chunk arrived; 0 before that, and after its last chunk.
+  /// By block: arrival time of its first chunk, until its last chunk has arrived; otherwise 0.
   std::vector<Instant> collecting_since_;
   std::vector<Instant> reading_since_;  ///< by READ number: time when the READ was posted
 };

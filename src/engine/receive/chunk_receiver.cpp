@@ -61,7 +61,8 @@ bool ChunkReceiver::poll_team(Instant now) {
   if (!team_->take_news()) return false;
   if (const Status* failure = team_->failure()) failures_.fail(*failure);
   while (const auto misfit = team_->take_misfit()) {
-    // A chunk that does not fit is only stale if its collective has ended at this rank.
+    // If the collective has ended at this rank, the chunk is merely stale. Otherwise the sender has
+    // called the collective with other sizes, which is a failure.
     if (operations_.find(misfit->epoch) != nullptr)
       failures_.fail_with_other_sizes(misfit->source, misfit->bytes);
   }

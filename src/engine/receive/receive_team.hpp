@@ -42,7 +42,8 @@ class ReceiveTeam {
   /// Keeps an object alive until no worker uses an old view that points to it.
   void retire(std::shared_ptr<const void> object);
   /// `grace` notes which workers have a batch in progress, and `passed` tells whether all these
-  /// batches have ended. If `set_eager` was on before, the end of such a batch wakes the owner.
+  /// batches have ended. The end of such a batch wakes the owner only if set_eager(true) was called
+  /// before.
   GracePeriod grace() const;
   bool passed(const GracePeriod& grace) const;
 
@@ -66,7 +67,7 @@ class ReceiveTeam {
   std::optional<Misfit> take_misfit();
   /// Returns the arrivals since the last call; they are valid until the next call.
   const std::vector<Arrival>& take_arrivals();
-  /// Adds the workers' counts since the last call to `sum`.
+  /// Adds to `sum` what all workers have counted since the last call.
   void fold(observe::Counters& sum);
 
  private:

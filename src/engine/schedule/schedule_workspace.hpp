@@ -29,7 +29,7 @@ struct ArrivalState {
 struct DepartureState {
   bool issued = false;
   std::optional<protocol::ClearToSend> clear;
-  std::array<std::byte, sizeof(std::uint64_t)> old_value{};  ///< old value of the counter
+  std::array<std::byte, sizeof(std::uint64_t)> old_value{};  ///< peer's counter before the addition
 };
 
 struct ScheduleWorkspace {

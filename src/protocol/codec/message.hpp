@@ -30,7 +30,7 @@ enum class MessageKind : std::uint8_t {
   fetch_lost,
   /// Answer to `fetch_request`: the sender has ended the collective and serves no READs.
   fetch_expired,
-  retransmit_request,  ///< to a block's root: chunk ranges that at least two ranks lost
+  retransmit_request,  ///< asks a block's root to multicast ranges again that several ranks lost
   final,               ///< the sender has every chunk of the collective
   /// Report of a credit batch that all ranks of the sender's subtree have consumed. The upper half
   /// of the argument is the chain, the lower half is the batch.
@@ -38,10 +38,10 @@ enum class MessageKind : std::uint8_t {
   /// Credit: every rank has consumed a credit batch. The upper half of the argument is the chain,
   /// the lower half is the batch.
   grant,
-  /// Failure notice; the lower half of the argument is the lost rank. With epoch 0 the upper half
-  /// is 0 (the lost rank is silent) or 1 plus the job rank of the cause. With epoch kAlone, kGaveUp
-  /// or a length (packets of this length do not reach the lost rank) the upper half is the rank
-  /// that found the failure.
+  /// Failure notice. The lower half of the argument is the lost rank. If the epoch is 0, the upper
+  /// half is 0 for a silent rank, or 1 plus the job rank of the culprit. Any other epoch is kAlone,
+  /// kGaveUp or the length of packets that do not reach the lost rank; the upper half is then the
+  /// rank that found the failure.
   failed,
   window,  ///< from an aggregator; argument: key of the receiver's part of the aggregator window
   /// Credit from an aggregator. The argument is the number of segments that the receiver may write
@@ -69,8 +69,8 @@ enum class MessageKind : std::uint8_t {
 /// Largest number of ranges in a message, so that the device can copy a message when it is posted.
 inline constexpr std::size_t kMaxRanges = 28;
 
-/// Epoch of a failure notice if no rank answered the rank that found the failure. That rank may
-/// then itself be cut off.
+/// Epoch of a failure notice if the rank that found the failure got no answer from any rank, so
+/// that this rank may itself be cut off.
 inline constexpr std::uint32_t kAlone = UINT32_MAX;
 /// Epoch of the failure notice of a rank that has given up and names itself.
 inline constexpr std::uint32_t kGaveUp = UINT32_MAX - 1;

@@ -45,7 +45,7 @@ class TagMatcher {
   std::size_t kept_messages() const { return kept_messages_; }
 
  private:
-  /// A kept receive or message. Messages have a mask of all bits.
+  /// A kept receive or message. In the entry of a message all bits of the mask are set.
   struct Entry {
     std::uint64_t age = 0;  ///< position in the order of all calls of `post` and `arrive`
     Number number = 0;

@@ -44,7 +44,7 @@ struct ReductionCall {
   /// bits as the ring algorithm; to save traffic, each rank then adds its contribution to its own
   /// block itself.
   std::optional<engine::FoldOrder> order{};
-  /// For premultiplied_sum: this rank's factor, one element of the type.
+  /// This rank's factor for premultiplied_sum, as one element of `type`.
   std::span<const std::byte> factor{};
   bool will_wait = false;  ///< true: the caller waits at once (CollectiveOptions::will_wait)
   Priority priority = Priority::normal;
@@ -131,8 +131,8 @@ class Aggregation final : public CallRoute {
   /// Held while a call is submitted, so that every side communicator gets the calls of several
   /// threads in the same order.
   std::mutex mutex_;
-  /// Number of calls so far that were too short for all aggregators. It selects the first
-  /// aggregator of the next such call.
+  /// Number of calls so far that were too short to be divided among all aggregators. It selects the
+  /// first aggregator of the next such call.
   std::uint32_t calls_ = 0;
 };
 

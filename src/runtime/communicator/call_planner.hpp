@@ -68,8 +68,8 @@ class CallPlanner {
   Result<std::unique_ptr<engine::Operation>> make(const CollectiveCall& call);
 
   const collectives::ChoiceTable& choices() const { return choices_; }
-  /// A sentence about the algorithm rules that the environment gives but that do not apply to this
-  /// communicator; empty if all rules apply.
+  /// A sentence that names the algorithm rules of the environment and says why they do not apply to
+  /// this communicator; empty if all rules apply.
   std::string complaint() const;
 
  private:

@@ -93,8 +93,8 @@ Status close_context(engine::CommunicatorContext& context, Instant deadline) {
   // A call that is still under way may go on until it ends, but no longer than `patience`.
   if (context.busy()) linger(context, patience, deadline);
   EnginePoller::run_contained(context, [&] {
-    // A call that is still under way is aborted: this rank takes no further part in it, and a peer
-    // could wait for this rank forever.
+    // A call that is still under way is aborted, because a peer would otherwise wait forever for
+    // this rank, which takes no further part in the call.
     if (context.busy()) {
       context.failures().abort(
           "it closed its communicator while a call was under way: complete all calls first");
@@ -107,8 +107,8 @@ Status close_context(engine::CommunicatorContext& context, Instant deadline) {
   linger(context, patience, deadline);
   const engine::FailureCoordinator& failures = context.failures();
   if (failures.noted() && !failures.settled()) poll_context(context);
-  // The peers learn of a failure of this rank, so its caller must learn of it. The loss of a peer is
-  // no such failure.
+  // The peers are told of a failure of this rank itself, so the caller gets this failure, too. The
+  // loss of a peer is not reported, because this rank has no call under way any more.
   if (end.ok() && failures.settled() && failures.lost() == context.rank()) {
     return guarded([&]() -> Status { return failures.status(); });
   }

@@ -162,8 +162,9 @@ Status CommunicatorImpl::status() const {
 Status CommunicatorImpl::check_usable() {
   const Status failed = status();
   if (failed.ok()) return {};
-  // The failure may be that of a side communicator. This rank then starts no more calls on any
-  // route, so its engine must fail, too; otherwise the peers would wait for this rank.
+  // The failure may be that of a side communicator only. This rank then starts no more calls on any
+  // route, so the communicator's own engine must fail, too; otherwise the peers would wait for this
+  // rank.
   if (finalized_) return failed;
   if (!context_->failures().settled()) {
     progress_->with_engine([&] { context_->failures().fail_because(failed); });

@@ -34,8 +34,8 @@ struct RequestState {
 
 /// The properties that distinguish a communicator from others with the same ranks and options.
 struct CommunicatorRole {
-  /// Number that this rank proposes, to tell the communicator from others of the same processes.
-  /// All ranks then use the highest proposed number.
+  /// Communicator number that this rank proposes; all ranks then use the highest proposed number.
+  /// The number tells the communicator from others of the same processes.
   std::uint16_t number = 0;
   /// The algorithm table. The creator passes it, because the table of a side communicator must not
   /// depend on environment variables.
@@ -65,12 +65,12 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   /// Ok in the process that created the communicator; an error in a child of fork(), which has only
   /// a copy of the objects and must leave the sockets and threads to its parent.
   Status check_home() const { return home_.left() ? not_at_home() : Status(); }
-  /// Closes the communicator at this rank, after this rank has served peers that may still need its
-  /// data, until `deadline` at most. Only the first call of close() has an effect; no collective or
-  /// message may then be under way.
+  /// Serves peers that may still need this rank's data, until `deadline` at most, and then closes
+  /// the communicator at this rank. No collective or message may be under way; only the first call
+  /// of close() has an effect.
   Status close(Instant deadline);
   /// Waits for the calls under way, then closes the communicator, both within `timeout`. Calls that
-  /// are not done then are aborted.
+  /// are not done when this time has passed are aborted.
   Status finalize(Nanoseconds timeout);
 
   Rank rank() const { return context_->rank(); }
@@ -104,8 +104,8 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   Result<std::shared_ptr<RequestState>> start(engine::TaggedCall call, bool will_wait);
   /// Cancels a receive that has got no message yet; otherwise does nothing.
   Status cancel(const RequestState& request);
-  /// The first failure of the communicator or of one of its side communicators. After finalize(),
-  /// the error that the communicator was finalized; ok if there is no error.
+  /// The first failure of the communicator or of one of its side communicators; ok if there is
+  /// none. After finalize(), an error that says that the communicator was finalized.
   Status status() const;
   /// Fails if the communicator can start no call.
   Status check_usable();

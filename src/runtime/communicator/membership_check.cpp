@@ -35,10 +35,10 @@ constexpr std::uint32_t kSizeSpacing = 4;
 
 /// The result of the check at one rank, which the rank sends to all others.
 struct Report {
-  std::uint32_t heard_all = 0;  ///< 1 if every rank was heard by multicast
-  /// First rank that was not heard by multicast; unused if heard_all is 1.
+  std::uint32_t heard_all = 0;  ///< 1 if this rank heard the multicast of every other rank
+  /// First rank whose multicast this rank did not hear; unused if `heard_all` is 1.
   std::uint32_t unheard = 0;
-  std::uint32_t narrow = 0;  ///< 1 if datagrams of full length do not pass every path
+  std::uint32_t narrow = 0;  ///< 1 if a path does not pass datagrams of full length
   /// Rank at which the narrowest path begins; unused if `narrow` is 0.
   std::uint32_t narrow_source = 0;
   std::uint32_t narrow_bytes = 0;  ///< longest datagram that passes the narrowest path
@@ -123,9 +123,9 @@ Status MembershipCheck::prepare_exchange() {
   return {};
 }
 
-/// Only few attempts send long probes, because many long probes would be more traffic than a short
-/// job has itself. A few suffice: the sockets of all ranks are already open, so even the first long
-/// probe usually arrives.
+/// Sends short probes in every round, but long probes only in a few rounds, because many long
+/// probes would be more traffic than a short job has itself. A few suffice: the sockets of all
+/// ranks are already open, so even the first long probe usually arrives.
 Status MembershipCheck::send_probes() {
   const std::uint32_t spacing = sizes_.size() > 1 ? kSizeSpacing : kLongSpacing;
   const bool sends_long = sizes_.front() > 0 && attempt_ % spacing == 0;

@@ -159,8 +159,8 @@ void Hierarchy::advance(const std::shared_ptr<Job>& job, std::unique_lock<std::m
   job->advancing = false;
   if (!job->call.over()) return;
   lock.unlock();
-  // finish() may be called only by the owner of the engine. If every stage ends as soon as it
-  // begins, the thread that started the call gets to this line without owning the engine.
+  // Only the owner of the engine may call finish(). This thread need not be the owner: if every
+  // stage ends as soon as it begins, it is the thread that started the call.
   progress_->with_engine([&] { finish(job); });
 }
 

@@ -52,8 +52,9 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   Hierarchy(const Hierarchy&) = delete;
   Hierarchy& operator=(const Hierarchy&) = delete;
 
-  /// True for a call that names this route, or that names no algorithm and is no slower by this
-  /// route.
+  /// True if the collective has a hierarchical form and the call names this route. If the call
+  /// names no algorithm, the route must instead have been created with `by_choice` and be no slower
+  /// for this call.
   bool serves(const CollectiveCall& call) const override;
   Outcome start(const CollectiveCall& call) override;
   Result<std::string> algorithm_of(const CollectiveCall& call) override;

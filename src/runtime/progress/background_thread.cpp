@@ -125,9 +125,8 @@ void BackgroundThread::watch_engine(bool on) {
 bool BackgroundThread::park(EngineOwnership::Lock& lock) {
   auto pause = kParkMin;
   std::uint64_t seen = application_rounds_;
-  // An application thread may have taken and released the engine while this thread slept in
-  // watch(). If no application thread has polled the engine since that release, the first sleep is
-  // skipped.
+  // If an application thread took and released the engine while this thread slept in watch(), and
+  // no application thread has polled the engine since, this thread does not sleep first.
   const bool slept = std::exchange(rounds_left_asleep_, kNone) == seen;
   Instant until = now() + (slept ? Nanoseconds(0) : pause);
   while (!stop_) {

@@ -238,7 +238,7 @@ void EnginePoller::after_wait() {
 
 void EnginePoller::block(Instant deadline, observe::BusyTrace& busy) {
   const Instant since = busy.falls_asleep();
-  rounds_ = 0;  // 0: the next round polls the idle communicators that are awake, too
+  rounds_ = 0;  // so that the next round also polls the idle communicators that are awake
   if (prepare_wait(deadline)) {
     const timespec timeout = time_left(deadline);
     Events events;

@@ -71,7 +71,7 @@ class EnginePoller {
   /// Records a failure of every communicator; the next round of polling carries the failures out.
   void fail_all(const Status& status);
 
-  /// The time at which some communicator must be polled even if nothing arrives.
+  /// The earliest time at which a communicator must be polled even if nothing arrives.
   Instant next_deadline();
   /// True if an operation asks that all ranks on the same core begin at the same time.
   bool begins_together() const;
@@ -127,7 +127,7 @@ class EnginePoller {
   std::vector<Dormant> dormant_;                        ///< all other communicators
   Instant dormant_deadline_ = kNever;  ///< the earliest deadline of a dormant communicator
   Instant all_due_{};                  ///< time at which all dormant communicators are awakened
-  Instant events_due_{};  ///< time at which an owner that does not sleep next asks for events
+  Instant events_due_{};  ///< time of the next request for events by an owner that does not sleep
   /// A dormant communicator that has a new call. If several communicators have new calls,
   /// `changed_` is set, too, because the pointer holds only one of them.
   std::atomic<engine::CommunicatorContext*> submitted_to_{nullptr};

@@ -192,7 +192,7 @@ void Progress::submit(engine::CommunicatorContext& context,
   context.tagged().submit(std::move(call));
   engine_.on_submission(context);
   if (will_wait) return;
-  // Polls once, which completes an eager send: then the progress thread need not wake for it.
+  // Polls once. This completes an eager send, so that the progress thread need not wake for it.
   if (!callbacks_.load(std::memory_order_relaxed)) poll();
   if (!is_done(*completion)) wake();
 }
@@ -271,7 +271,7 @@ Progress::Turn Progress::take_turn(const engine::Completion& completion, Instant
 }
 
 /// Polls as owner until the collective is complete, the deadline has passed or another thread wants
-/// the engine. The other thread must not wait for this collective, which may never complete.
+/// the engine. That thread must not have to wait for this collective, which may never complete.
 void Progress::own_until(const engine::Completion& completion, Instant deadline) {
   const EngineOwner owner(*this, std::adopt_lock);
   Instant idle_since = now();

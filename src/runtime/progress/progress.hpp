@@ -75,8 +75,8 @@ class Progress {
   bool wait(const engine::Completion& completion, Instant deadline);
   /// Polls once, if the engine is free.
   void poll();
-  /// Polls once if the engine is free and no completion callback can run; otherwise only wakes the
-  /// progress thread. The reason is that the caller may hold a lock that a callback also takes.
+  /// Polls once if the engine is free and no completion callback can run, because the caller may
+  /// hold a lock that a callback also takes. Wakes the progress thread in any case.
   void poll_quietly();
   /// Declares that from now on completions may run callbacks of the application.
   void expect_callbacks() { callbacks_.store(true, std::memory_order_relaxed); }
@@ -109,8 +109,8 @@ class Progress {
    private:
     Progress& progress_;
   };
-  /// Releases the engine at the end of an inline step. The sleeping progress thread need not know,
-  /// because the step changes nothing for which it must wake.
+  /// Releases the engine at the end of an inline step. A sleeping progress thread is not told,
+  /// because the step changes nothing for which that thread must wake.
   class InlineOwner;
   enum class Turn : std::uint8_t { taken, retry, expired };
 

@@ -15,8 +15,8 @@ class RealtimeBudget {
   /// The budget grows by `share` (0 to 1) times the elapsed time, up to `most`.
   RealtimeBudget(double share, Nanoseconds most) : share_(share), most_(most), left_(most) {}
 
-  /// Records whether the thread has worked (else slept) since the last call. Returns true if the
-  /// thread may have real-time priority from now on. The first call starts the measurement.
+  /// Records whether the thread has worked (`worked`) or slept since the last call. Returns true if
+  /// the thread may have real-time priority from now on. The first call starts the measurement.
   bool pass(Instant now, bool worked) {
     const Nanoseconds passed = seen_ == kNever ? Nanoseconds(0) : now - seen_;
     seen_ = now;

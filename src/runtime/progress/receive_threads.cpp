@@ -61,7 +61,7 @@ ReceiveThread::~ReceiveThread() {
 Status ReceiveThread::attach(engine::ReceiveWorker& worker) {
   std::unique_lock lock(mutex_);
   wanted_ = workers_;
-  // May throw, so the worker is listed before its descriptors are watched.
+  // push_back may throw, so it precedes the watching of the worker's descriptors.
   wanted_.push_back(&worker);
   int error = 0;
   worker.for_each_descriptor([&](int one) {

@@ -24,7 +24,7 @@ namespace {
 constexpr const char* kNiceVariable = "TUTTI_PROGRESS_NICE";
 constexpr int kFirstNice = -20;
 constexpr int kLastNice = 19;
-// Default nice value: lower values do not make more of a collective overlap with computing
+// Default nice value. A lower value would not let more of a collective overlap with computing
 // (docs/decisions/017).
 constexpr int kDefaultNice = -10;
 

@@ -24,8 +24,8 @@ struct GrantedPriority {
 };
 
 /// The priority for the library's own threads: the nice value in TUTTI_PROGRESS_NICE. Without this
-/// variable, a priority above that of computing threads, or no change if the process was started
-/// with a nice value. Fails if the variable is not a nice value.
+/// variable, the threads get a priority above that of computing threads, or keep that of the
+/// process if it was started with a nice value. Fails if the variable is not a nice value.
 Result<PriorityRequest> progress_priority();
 
 /// Asks the scheduler, for the calling thread, for exact timers, short slices, a nice value and

@@ -79,7 +79,7 @@ class Lowering {
   std::vector<Queue> queues_;           ///< queues by index; index 0 is the builder's free queue
   std::vector<std::uint32_t> entries_;  ///< for each queue, the number of entries added so far
   std::vector<std::uint32_t> rounds_;   ///< for each queue, the round of the entry added last
-  /// For each queue, the number of completions for which waits have been added so far.
+  /// For each queue, the number of its completions that the waits added so far await.
   std::vector<std::uint32_t> awaited_;
   /// For each queue, the number of entries that enables have released so far.
   std::vector<std::uint32_t> released_;

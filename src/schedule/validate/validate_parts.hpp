@@ -87,8 +87,8 @@ struct Matching {
   std::vector<Delivery> messages;  ///< all messages, sorted by receiver, then key
   /// One entry for each pair of a multicast and a collect that receives it.
   std::vector<Delivery> multicasts;
-  /// For each task, the index in `messages` of the first message that it receives; task_count() + 1
-  /// entries.
+  /// For each task, the index in `messages` of the first message that it receives. The last of the
+  /// task_count() + 1 entries is the number of messages.
   std::vector<std::uint32_t> first_message;
 };
 

@@ -139,9 +139,9 @@ class Halving {
     builder_.send(node(rank), return_step(), call_.output, bytes(whole()));
   }
 
-  /// The steps of the gather count down. This rank receives blocks in the steps down to the
-  /// returned one, and in the step below sends all its blocks; 0 is returned at the actor of the
-  /// root (collectives/folding.hpp), which sends none.
+  /// The last step of the gather in which this rank receives blocks; the steps count down, and in
+  /// the step below the rank sends all its blocks. The result is 0 at the actor of the root
+  /// (collectives/folding.hpp), which sends none.
   std::uint32_t lowest_gather() const {
     const std::uint32_t gatherer = collectives::Folding(call_.root, ranks_).actor();
     return static_cast<std::uint32_t>(std::bit_width(folding_.actor() ^ gatherer));

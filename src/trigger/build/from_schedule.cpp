@@ -111,7 +111,7 @@ class Lowering {
         if (placed[t] || !ready(t, placed)) continue;
         if (!best || comes_before(t, *best)) best = t;
       }
-      // Never the case: tasks depend only on earlier ones, so one is always ready.
+      // Never true: each task depends only on earlier tasks, so at least one task is always ready.
       if (!best) break;
       placed[*best] = true;
       ordered.push_back(*best);

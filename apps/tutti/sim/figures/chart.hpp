@@ -29,7 +29,7 @@ struct ChartAxis {
   std::string label;
   Scale scale = Scale::linear;
   Unit unit = Unit::number;
-  bool from_zero = true;  ///< whether a linear axis starts at 0 if all values are larger
+  bool from_zero = true;  ///< whether a linear axis starts at 0 even if all values are larger
 };
 
 struct LineChart {

@@ -18,8 +18,8 @@ using simulation::CollectiveKind;
 using simulation::ExperimentReport;
 using simulation::ExperimentSpec;
 
-// Time from the last byte of a message to a simulated rank of another library until this rank posts
-// its next message. It is meant to equal that of a rank of Tutti.
+// Time that a simulated rank of another library needs from the last byte of a received message
+// until it posts its next message. It is meant to equal the time that a rank of Tutti needs.
 constexpr sim::Picoseconds kPeerOverhead = sim::nanoseconds(1250);
 
 Result<ExperimentReport> protocol(CollectiveKind kind, std::uint32_t ranks, std::uint64_t bytes,

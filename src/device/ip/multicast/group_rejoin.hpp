@@ -15,9 +15,8 @@ using QueuePairs = std::vector<IpMulticastQueuePair*>;
 
 class GroupRejoin {
  public:
-  /// Leaves the groups and, if no other rank of this host uses them, joins them again at once. If
-  /// `shared_host` is true, other ranks of this host use them, and `attempt` joins them at
-  /// `deadline`.
+  /// Leaves the groups. If `shared_host` is false, this call joins them again at once; if it is
+  /// true, other ranks of this host use the groups, too, and `attempt` joins them at `deadline`.
   Status begin(Instant now, const QueuePairs& pairs, bool shared_host);
   /// Joins the groups; must be called at `deadline`. A failed attempt sets a new deadline.
   Status attempt(Instant now, const QueuePairs& pairs);

@@ -29,7 +29,7 @@ struct GroupSettings {
   std::uint32_t size = 0;
   std::uint16_t communicator = 0;
   Multicast multicast = Multicast::ud;
-  std::uint32_t hops = 1;  ///< number of routers, plus one, that multicast may cross
+  std::uint32_t hops = 1;  ///< hop limit of multicast datagrams; 1: no router forwards them
   TrafficClasses traffic{};
   /// True: another rank of this host receives too, so the kernel must loop multicast back.
   bool shared_host = false;

@@ -11,7 +11,8 @@ namespace tutti::device::rc {
 
 class CongestionWindow {
  public:
-  /// The window begins at its maximum of `max_frames`, limited to 4 .. kRcReceiveWindowFrames.
+  /// The window begins at its maximum, which is `max_frames` limited to the range from 4 to
+  /// kRcReceiveWindowFrames.
   explicit CongestionWindow(std::uint32_t max_frames)
       : max_frames_(std::clamp<std::uint32_t>(max_frames, kMinFrames, kRcReceiveWindowFrames)),
         frames_(max_frames_) {}

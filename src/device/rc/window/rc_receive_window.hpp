@@ -52,7 +52,8 @@ class ReceiveWindow {
   /// True if a frame is missing and a later one has arrived.
   bool gap() const { return end_ != expected_; }
 
-  /// Number of 64-bit words in the bitmap, whose first bit is for expected() + 1; 0 without a gap.
+  /// Number of 64-bit words in the bitmap; 0 without a gap. The first bit stands for the sequence
+  /// number expected() + 1.
   std::size_t word_count() const { return gap() ? (end_ - expected_ - 1 + 63) / 64 : 0; }
   std::uint64_t word(std::size_t index) const {
     const std::uint32_t first = expected_ + 1 + static_cast<std::uint32_t>(index) * 64;

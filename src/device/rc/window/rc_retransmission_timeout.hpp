@@ -13,7 +13,7 @@ class RetransmissionTimeout {
  public:
   struct Limits {
     Nanoseconds min{};
-    Nanoseconds first_max{};  ///< upper limit of the first of several consecutive timeouts
+    Nanoseconds first_max{};  ///< upper limit of the timeout before it is doubled
     Nanoseconds max{};
   };
 

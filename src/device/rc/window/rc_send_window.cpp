@@ -123,8 +123,9 @@ void SendWindow::finish_acknowledge(Instant now, const RcFrame& frame, const Evi
     if (frame.fresh && timed) timeout_.sample(now - once->sent_at);
     latest_arrived_ = std::max(latest_arrived_, once->transmission);
   }
-  // Without `answers_resent`, the ACK may acknowledge an earlier transmission of the frame. Frames
-  // sent before its last transmission may then still arrive, so they do not count as overtaken.
+  // Without `answers_resent`, the ACK may answer an earlier transmission of the retransmitted
+  // frame. The last transmission then proves nothing, so frames sent before it do not count as
+  // overtaken.
   if (resent != nullptr && frame.answers_resent) {
     latest_arrived_ = std::max(latest_arrived_, resent->transmission);
   }

@@ -73,15 +73,15 @@ class SendWindow {
     return deliveries_missed_ >= kMaxDeliveries ? oldest_since_ + patience : kNever;
   }
   std::uint32_t window_frames() const { return congestion_.frames(); }
-  /// Limits the frames in flight to those now in flight plus `more`, but at least `least`, until
-  /// the next call of hold_back or end_hold_back.
+  /// Until the next call of hold_back or end_hold_back, limits the number of frames in flight to
+  /// `least`, or to the present number plus `more` if that is larger.
   void hold_back(std::uint32_t least, std::uint32_t more) {
     congestion_.limit(std::max(least, flying_.count + more));
   }
   void end_hold_back() { congestion_.limit(UINT32_MAX); }
   Nanoseconds smoothed_round_trip() const { return timeout_.smoothed_round_trip(); }
   std::uint32_t timeouts_in_a_row() const { return timeout_.in_a_row(); }
-  /// Time since which the oldest unacknowledged frame has been the oldest.
+  /// Time at which the oldest unacknowledged frame became the oldest.
   Instant oldest_since() const { return oldest_since_; }
   void forget_timeouts() { timeout_.restart(); }
   /// Records that a frame was lost in either direction; for a while, the path then counts as lossy.
@@ -118,7 +118,7 @@ class SendWindow {
     std::uint32_t tail = kNone;
     std::uint32_t count = 0;
   };
-  /// The latest transmissions that one ACK proves to have arrived.
+  /// The frames that one ACK newly acknowledges: their number, and their latest transmissions.
   struct Evidence {
     Slot* latest = nullptr;         ///< frame sent once
     Slot* latest_resent = nullptr;  ///< frame sent again
@@ -156,7 +156,7 @@ class SendWindow {
   List lost_;
 
   std::uint64_t transmissions_ = 0;
-  /// Number of the first transmission at which the path counts as lossless again after a loss.
+  /// The path counts as lossy while `transmissions_` is below this number.
   std::uint64_t lossy_until_ = 0;
   std::uint64_t latest_arrived_ = 0;  ///< number of the latest transmission that arrived; 0: none
   Instant last_progress_{INT64_MIN};  ///< time of the last new acknowledgement or timeout

@@ -67,8 +67,9 @@ Result<Socket> take_descriptor(const Environment& environment) {
     return system_failure(errno, "PMI_FD={} is not open: the launcher's connection was closed",
                           number);
   }
-  // The client uses a copy of the launcher's descriptor and leaves the original open. If the
-  // original were closed, a second attempt could find an unrelated file with its descriptor number.
+  // The client uses a copy of the launcher's descriptor and leaves the original open. If it closed
+  // the original, the kernel could give this number to an unrelated file, and a second call would
+  // take that file for the launcher's connection.
   Socket copy(fcntl(number, F_DUPFD_CLOEXEC, 0));
   if (!copy.open()) return system_failure(errno, "cannot copy PMI_FD={}", number);
   return copy;
@@ -83,8 +84,8 @@ Result<PmiClient::Words> parse_pmi_line(std::string_view line) {
     line.remove_prefix(std::min(line.size(), word.size() + 1));
     if (word.empty()) continue;
     const std::size_t equals = word.find('=');
-    // A word without '=' is a part of the text of the previous word, as in "msg=no such key", and
-    // is ignored.
+    // A word without '=' continues the text of the word before it, as in "msg=no such key", and is
+    // ignored.
     if (equals == word.npos) continue;
     words[std::string(word.substr(0, equals))] = std::string(word.substr(equals + 1));
   }

@@ -41,7 +41,7 @@ bool look_up(void* handle, const char* name, Function& function) {
 }
 
 Result<Library> load() {
-  // The library is never unloaded, because its threads go on running.
+  // The PMIx library is never unloaded, because its threads go on running.
   void* handle = dlopen(kLibrary, RTLD_NOW | RTLD_LOCAL);
   if (handle == nullptr) {
     return failure(Code::unsupported,

@@ -57,7 +57,7 @@ struct Hello {
 
 struct Gather {
   static constexpr std::size_t kPrefixBytes = 8;
-  std::uint32_t exchange = 0;  ///< number of the allgather in the job, from 0
+  std::uint32_t exchange = 0;  ///< index of the exchange in the job, from 0
   std::uint32_t timeout_ms = 0;
   Bytes bytes;
 };
@@ -75,8 +75,8 @@ Result<Gather> decode_gather(std::span<const std::byte> payload);
 /// `size` contributions.
 Result<std::vector<Bytes>> decode_result(std::span<const std::byte> payload, std::uint32_t exchange,
                                          std::uint32_t size);
-/// Decodes the Status of a `failed` frame; the result is an error in any case. A rank at fault that
-/// is not below `size`, the number of ranks of the job, is dropped.
+/// Decodes the Status of a `failed` frame; the result is always an error, even if the frame is
+/// damaged. Leaves out ranks at fault that are not below `size`, the number of ranks of the job.
 Status decode_failed(std::span<const std::byte> payload, std::uint32_t size);
 
 /// Cuts a byte stream into frames. Its memory is at most the limit of one frame plus the bytes of
@@ -84,7 +84,7 @@ Status decode_failed(std::span<const std::byte> payload, std::uint32_t size);
 class FrameDecoder {
  public:
   explicit FrameDecoder(std::size_t max_payload_bytes) : max_payload_bytes_(max_payload_bytes) {}
-  /// Sets the largest payload of the frames whose header has not been read yet.
+  /// Sets the largest permitted payload of all frames whose header has not been read yet.
   void set_max_payload_bytes(std::size_t bytes) { max_payload_bytes_ = bytes; }
   void append(std::span<const std::byte> bytes);
   /// Returns the next whole frame, or nothing if more bytes are needed. If the bytes follow another

@@ -211,8 +211,8 @@ void BootstrapServer::Loop::poll_once(Deadline latest, bool wakes) {
   std::vector<pollfd> entries;
   entries.reserve(connections_.size() + 2);
   // While the server stops, its wake-up descriptor stays readable and would end every poll at once,
-  // so the poll then leaves it out. The caller passes this decision in `wakes`, because `stopping_`
-  // could change between the caller's read and a second read here.
+  // so the poll then leaves it out. This function takes `wakes` from the caller instead of reading
+  // `stopping_`, whose value could differ from the one that the caller read.
   entries.push_back({wakes ? wake_.fd() : -1, POLLIN, 0});
   entries.push_back({listener_.poll_fd(now), POLLIN, 0});
   for (const auto& connection : connections_) {
@@ -276,8 +276,8 @@ void BootstrapServer::Loop::refuse(Connection& connection, const std::string& wh
   connection.broken = true;
 }
 
-/// Refuses a stranger whose bytes are not a hello. If the rank has a key and the store has none, or
-/// the reverse, the store sends this reason to the rank.
+/// Refuses a stranger whose bytes are not a hello. If only one of the two sides has a job key, the
+/// store sends this reason to the rank.
 void BootstrapServer::Loop::turn_away(Connection& connection, const Status& why) {
   const auto first = connection.stream.first_byte();
   if (!door_key_ && first == crypto::kTlsFirstByte) {
