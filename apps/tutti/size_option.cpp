@@ -39,7 +39,8 @@ void add_size_range(CLI::App& command, SizeRange& range) {
 
 Status SizeRange::check() const {
   if (min_bytes <= max_bytes) return {};
-  return failure(Code::invalid_argument, "--minbytes {} is more than --maxbytes {}",
+  return failure(Code::invalid_argument,
+                 "--minbytes {} is more than --maxbytes {}: lower --minbytes or raise --maxbytes",
                  size_text(min_bytes), size_text(max_bytes));
 }
 

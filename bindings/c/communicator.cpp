@@ -238,7 +238,8 @@ tutti_status_t tutti_comm_finalize(tutti_comm_t* comm, int64_t timeout_ns) {
     if (comm == nullptr) return null_argument("tutti_comm_finalize", "comm");
     if (timeout_ns < 0) {
       return tutti::failure(tutti::Code::invalid_argument,
-                            "tutti_comm_finalize: {} ns is negative: use 0 or more", timeout_ns);
+                            "tutti_comm_finalize: timeout_ns {} is negative: use 0 or more",
+                            timeout_ns);
     }
     return comm->communicator->finalize(tutti::Nanoseconds(timeout_ns));
   });

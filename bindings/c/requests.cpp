@@ -11,7 +11,7 @@ namespace {
 
 Result<Nanoseconds> timeout_of(const char* function, int64_t timeout_ns) {
   if (timeout_ns >= 0) return Nanoseconds(timeout_ns);
-  return failure(Code::invalid_argument, "{}: {} ns is negative: use 0 or more", function,
+  return failure(Code::invalid_argument, "{}: timeout_ns {} is negative: use 0 or more", function,
                  timeout_ns);
 }
 

@@ -211,7 +211,7 @@ Status TopologyBuilder::fill_routes() {
         if (hops[at] == kUnreached) {
           return failure(Code::invalid_argument,
                          "switch {} has no path to {} {}: add cables between them", at,
-                         local ? "leaf" : "group", local ? leaf : group);
+                         local ? "leaf switch" : "group", local ? leaf : group);
         }
         for (const LinkId link : made_.trunks(static_cast<SwitchId>(at))) {
           if (hops[made_.link(link).to] + 1 == hops[at]) made_.routes_.push_back(link);

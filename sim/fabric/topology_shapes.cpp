@@ -38,7 +38,8 @@ Status check_tree(const FatTreeShape& shape) {
   }
   if (shape.up[0] != 1 || (!shape.parallel.empty() && shape.parallel[0] != 1)) {
     return failure(Code::invalid_argument,
-                   "a host must have exactly one link: set up[0] and parallel[0] to 1");
+                   "a host of a fat tree has more than one link: use 1 as the first number of "
+                   "'up' and of 'parallel'");
   }
   std::uint64_t below = hosts;
   for (std::size_t i = 0; i < levels && links <= kMaxLinks; ++i) {
@@ -94,8 +95,8 @@ Result<Topology> Topology::fat_tree(std::uint32_t radix, std::uint32_t levels,
   }
   if (oversubscription == 0 || radix % (oversubscription + 1) != 0) {
     return failure(Code::invalid_argument,
-                   "the {} ports of a leaf cannot be divided into {} ports down for each port up: "
-                   "choose another radix or oversubscription",
+                   "the {} ports of a leaf switch cannot be divided into {} ports down for each "
+                   "port up: choose another radix or oversubscription",
                    radix, oversubscription);
   }
   FatTreeShape shape;
@@ -129,8 +130,9 @@ Result<Topology> Topology::dragonfly_plus(const DragonflyShape& shape) {
   if (shape.groups == 0 || shape.leaves_per_group == 0 || shape.spines_per_group == 0 ||
       shape.hosts_per_leaf == 0) {
     return failure(Code::invalid_argument,
-                   "a dragonfly+ topology needs at least one group, one leaf and one spine per "
-                   "group, and one host per leaf: none of these numbers may be 0");
+                   "a dragonfly+ topology needs at least one group, one leaf switch and one spine "
+                   "switch per group, and one host per leaf switch: use 1 or more for each of "
+                   "these numbers");
   }
   if (ports < peers) {
     return failure(

@@ -15,8 +15,9 @@ Status check_hierarchy(const CommunicatorSpec& spec, std::uint32_t number) {
   const std::uint32_t each = spec.ranks_per_host;
   if (each < 2 || ranks <= each || ranks % each != 0 || spec.aggregator) {
     return failure(Code::invalid_argument,
-                   "communicator {} of {} ranks{} cannot have a hierarchy of groups of {} ranks: "
-                   "use two or more groups of two or more ranks, and no aggregator",
+                   "communicator {} of {} ranks{} cannot have a hierarchy of hosts of {} ranks: "
+                   "use two or more hosts with equally many ranks, two or more on each, and no "
+                   "aggregator",
                    number, ranks, spec.aggregator ? ", one an aggregator," : "", each);
   }
   // With more bytes for each host, the plan of a hierarchical call may have stages that the

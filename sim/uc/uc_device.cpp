@@ -25,8 +25,8 @@ Result<std::unique_ptr<Endpoint>> UcDevice::open(const EndpointOptions& options)
       shape_.fragment_bytes + wire::kFragmentHeaderBytes > room) {
     return failure(
         Code::invalid_argument,
-        "UC messages of {} fragments of {} bytes, each with a header of {} bytes, do not "
-        "fit chunks of {} bytes: use shorter fragments",
+        "UC messages of {} fragments of {} bytes are not possible: use at least 1 fragment of at "
+        "least 1 byte; a fragment and its header of {} bytes must fit a chunk of {} bytes",
         shape_.fragments, shape_.fragment_bytes, wire::kFragmentHeaderBytes, room);
   }
   return std::unique_ptr<Endpoint>(

@@ -121,7 +121,8 @@ PulsedCredits::Pulse PulsedCredits::inject(Request at) {
 Result<bool> PulsedCredits::count(std::uint32_t at, std::uint64_t elements) {
   if (at >= counters_.size() || !counters_[at].busy || counters_[at].left_elements < elements) {
     return failure(Code::internal,
-                   "pulsed credits: {} elements returned on counter {}, which awaits only {}",
+                   "pulsed credits: {} elements came back for response counter {}, which awaits "
+                   "only {} more: report this as a defect",
                    elements, at, at < counters_.size() ? counters_[at].left_elements : 0);
   }
   Counter& counter = counters_[at];
@@ -159,8 +160,8 @@ Status PulsedCredits::status(Request at) const {
   if (request.state != State::failed) return Status();
   return failure(
       Code::resource_exhausted,
-      "pulsed credits: no counter or credit was free after {} attempts, and {} of {} pulses are in "
-      "flight: start fewer reductions at once or raise the number of pulses",
+      "pulsed credits: no response counter or credit was free after {} attempts, and {} of {} "
+      "pulses are in flight: start fewer reductions at once or raise the number of pulses",
       request.attempts, totals_.in_flight, std::min(credits_, settings_.counters));
 }
 

@@ -163,8 +163,8 @@ bool TriggerUnit::add_packet(std::uint32_t at, const PacketKey& key,
   if ((packet.tag & kSwapAddress) != 0) {
     if (packet.payload.size() != sizeof(Address)) {
       fail(sequence, failure(Code::invalid_argument,
-                             "offload: the payload of the packet {} is not an address, but the "
-                             "packet asks for an address swap",
+                             "offload: the payload of the packet {} is not one address of 8 "
+                             "bytes: send only an address by a descriptor with swap_remote_address",
                              to_string(key)));
       return false;
     }
@@ -286,8 +286,8 @@ bool TriggerUnit::store(Sequence& sequence, std::span<const std::byte> data) {
   if (!place || data.size() != d.data_bytes) {
     fail(sequence,
          failure(Code::invalid_argument,
-                 "offload: job {} cannot store {} bytes at {:#x}: the result has {} bytes, or "
-                 "the memory is not registered by this job: correct the size or the address",
+                 "offload: job {} cannot store {} bytes at {:#x}, because the result has {} bytes "
+                 "or that memory is not registered by the job: correct the size or the address",
                  index(d.job), d.data_bytes, static_cast<std::uint64_t>(d.store_address),
                  data.size()));
     return false;

@@ -98,7 +98,7 @@ Status HostNetwork::build() {
     return failure(
         Code::invalid_argument,
         "host-based collective: {} nodes, {} jobs and {} bytes in {} pieces are invalid: use 2 to "
-        "32768 nodes, at least 1 job and 1 piece, and at least 8 bytes per piece",
+        "32768 nodes, 1 to 256 jobs, at least 1 piece, and at least 8 bytes per piece",
         spec_.nodes, spec_.jobs, spec_.bytes, spec_.pieces);
   }
   for (std::uint32_t node = 0; node < spec_.nodes; ++node) {

@@ -61,7 +61,7 @@ Result<OffloadSpeedup> run_offload_speedup(const TriggerNetworkSpec& spec) {
   const bool broadcast = spec.kind == CollectiveKind::broadcast;
   if (!broadcast && spec.kind != CollectiveKind::reduce && spec.kind != CollectiveKind::allreduce) {
     return failure(Code::invalid_argument,
-                   "{} has no host-based counterpart: use Broadcast or a reduction",
+                   "{} has no host-based counterpart: use broadcast, reduce or allreduce",
                    to_string(spec.kind));
   }
   OffloadSpeedup result;

@@ -140,7 +140,7 @@ Status TriggerNetwork::build() {
       spec_.bytes % sizeof(double) != 0) {
     return failure(Code::invalid_argument,
                    "offload: {} nodes, {} jobs and {} bytes are invalid: use at least 2 nodes, 1 "
-                   "to {} jobs and a multiple of 8 bytes",
+                   "to {} jobs and a multiple of 8 bytes above 0",
                    spec_.nodes, spec_.jobs, spec_.bytes, spec_.bank.jobs);
   }
   for (std::uint32_t node = 0; node < spec_.nodes; ++node) {

@@ -342,7 +342,8 @@ Status check(const SortSpec& spec) {
   if (spec.radix < 2 || spec.radix > 65536 || spec.keys < 1 || spec.slice_keys < 1) {
     return failure(
         Code::invalid_argument,
-        "a radix of {} with {} keys is invalid: use a radix of 2 to 65536 and at least one key",
+        "a radix of {} with {} keys is invalid: use a radix of 2 to 65536, at least one key, and "
+        "at least one key per slice",
         spec.radix, spec.keys);
   }
   if (spec.key_bits != 32 && spec.key_bits != 64) {

@@ -63,7 +63,8 @@ class Planner {
     for (const schedule::Queue& queue : in.queues()) {
       if (queue.held || queue.kind != schedule::QueueKind::free) {
         return failure(Code::unsupported,
-                       "rank {} has a {} queue, but only free queues can be converted: convert the "
+                       "the schedule of rank {} has a queue of the kind {}, but a message plan "
+                       "needs queues of the kind free that are not held: make the plan from the "
                        "schedule before it is lowered",
                        index(in.rank()), to_string(queue.kind));
       }

@@ -86,8 +86,8 @@ Status TrafficRun::check_plan(const Fabric& fabric) const {
   for (std::uint32_t rank = 0; rank < plan_.ranks(); ++rank) {
     if (index(hosts_[rank]) >= fabric.topology().hosts()) {
       return failure(Code::invalid_argument,
-                     "rank {} is on host {}, but the network has only {} hosts", rank,
-                     index(hosts_[rank]), fabric.topology().hosts());
+                     "rank {} is on host {}, which the network does not have: use hosts below {}",
+                     rank, index(hosts_[rank]), fabric.topology().hosts());
     }
   }
   return {};

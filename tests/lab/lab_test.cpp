@@ -465,7 +465,7 @@ TEST_F(ImpairedLab, ImpossibleImpairmentsAreRefused) {
   for (const Seen& one : send_all()) EXPECT_EQ(one.order.size(), kCount);
 }
 
-TEST(Lab, LinkSetDown_losesDatagrams_andWorksAgainWhenSetUp) {
+TEST(Lab, LinkThatIsSetDown_losesDatagrams_untilItIsSetUpAgain) {
   if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   Lab lab = must_create(small_lab(2));
   const device::Descriptor sender = sender_on(lab, 0, kGroup);
@@ -545,7 +545,7 @@ TEST(Lab, TearDown_killsTheProcesses_andRemovesTheNamespaces) {
   EXPECT_EQ(Lab::attach(name).status().code(), Code::invalid_argument);
 }
 
-TEST(Lab, LabOfKilledOwnerIsRemoved) {
+TEST(Lab, LabWhoseProcessWasKilled_isRemovedAsAbandoned) {
   if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   int ends[2];
   ASSERT_EQ(pipe2(ends, O_CLOEXEC), 0);

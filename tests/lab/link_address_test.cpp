@@ -80,12 +80,12 @@ class LinkAddress : public testing::Test {
   std::optional<lab::Lab> lab_;
 };
 
-TEST_F(LinkAddress, HostToWhichNothingWasSent_isNotMissing) {
+TEST_F(LinkAddress, AddressOfAHostToWhichNothingWasSent_isNotMissing) {
   EXPECT_EQ(record_of(lab_->address(1)), "");
   EXPECT_FALSE(missing(lab_->address(1)));
 }
 
-TEST_F(LinkAddress, HostThatAnswers_isNotMissing) {
+TEST_F(LinkAddress, AddressOfAHostThatAnswers_isNotMissing) {
   ASSERT_TRUE(sends(lab_->address(1)));
   const auto hang = std::chrono::steady_clock::now() + kPatience;
   while (missing(lab_->address(1)) && std::chrono::steady_clock::now() < hang) {
@@ -96,14 +96,14 @@ TEST_F(LinkAddress, HostThatAnswers_isNotMissing) {
       << "the kernel did not ask for the link address";
 }
 
-TEST_F(LinkAddress, HostThatDoesNotAnswer_isMissing) {
+TEST_F(LinkAddress, AddressOfAHostThatDoesNotAnswer_isMissing) {
   for (const std::string absent : {"10.77.0.99", "fd77::99"}) {
     ASSERT_TRUE(sends(absent)) << absent;
     EXPECT_TRUE(missing(absent)) << absent;
   }
 }
 
-TEST_F(LinkAddress, HostBehindAGatewayThatDoesNotAnswer_isMissing) {
+TEST_F(LinkAddress, AddressOfAHostBehindAGatewayThatDoesNotAnswer_isMissing) {
   ASSERT_TRUE(lab_->tool_on(0, {"ip", "route", "add", "10.99.0.0/16", "via", "10.77.0.99"}));
   ASSERT_TRUE(sends("10.99.0.5"));
   EXPECT_TRUE(missing("10.99.0.5"));

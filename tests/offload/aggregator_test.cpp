@@ -511,7 +511,7 @@ TEST_F(Aggregator, KeyFileMustBePrivateAndLongEnough) {
   EXPECT_EQ(find_service_key("").status().code(), Code::system);
 }
 
-TEST_F(Aggregator, UnknownConnectionsOnThePortDisturbNoJob) {
+TEST_F(Aggregator, StrangersAtTheDoor_disturbNoJob) {
   const auto service = start_service();
   const auto endpoint = parse_endpoint(address_of(*service));
   const Bytes noise(3000, std::byte{0x5a});

@@ -150,7 +150,7 @@ class InNetworkRing : public InNetwork {};
 INSTANTIATE_TEST_SUITE_P(Ranks, InNetworkRing, testing::Values(2u, 3u, 4u, 5u, 7u, 8u),
                          [](const auto& one) { return "P" + std::to_string(one.param); });
 
-TEST_P(InNetworkRing, ReduceScatterInRingOrder_hasTheBitsOfARing_andNoRankSendsItsOwnBlock) {
+TEST_P(InNetworkRing, ReduceScatterInRingOrder_foldsAsAlgorithmRing_andSendsNoOwnBlocks) {
   const auto service = start_service();
   const std::size_t count = 9001;
   on_joined_ranks(GetParam(), patient(), {address_of(*service)}, [&](Member& member) {
@@ -171,7 +171,7 @@ TEST_P(InNetworkRing, ReduceScatterInRingOrder_hasTheBitsOfARing_andNoRankSendsI
   });
 }
 
-TEST_P(InNetwork, ReductionOfAnyCountIsRightWithAnyNumberOfAggregators) {
+TEST_P(InNetwork, ReductionOfAnyNumberOfElements_withAnyNumberOfAggregators_isRight) {
   for (std::size_t aggregators = 1; aggregators <= 3; ++aggregators) {
     std::vector<std::unique_ptr<AggregatorService>> services;
     std::vector<std::string> addresses;

@@ -156,7 +156,7 @@ TEST(OffloadCollectives, ResultIsRightForEveryOperationAndType) {
   }
 }
 
-TEST(OffloadCollectives, Result_isRightForEveryRoot_ifTheRanksAreNoPowerOfTwo) {
+TEST(OffloadCollectives, Result_isRightForEveryRoot_ifTheNumberOfRanksIsNoPowerOfTwo) {
   for (const std::uint32_t ranks : {6u, 7u, 11u}) {
     UnitNetwork network(small(ranks), ranks);
     for (std::uint32_t root = 0; root < ranks; ++root) {

@@ -327,7 +327,7 @@ TEST(Reducer, ReductionsOfZerosInfinitiesAndDenormals_areExact) {
   }
 }
 
-TEST(Reducer, SixteenBitSumsRoundAfterEachStep) {
+TEST(Reducer, Float16Sum_isRoundedAfterEachAddition) {
   // Two float16 additions of 2^-11 to 1 give 1, because each sum lies midway between two values and
   // rounds to the even value, 1. A float32 sum that is rounded only at the end would give 1 +
   // 2^-10.

@@ -35,7 +35,7 @@ TEST(Size, TextIsParsedToBytes) {
   }
 }
 
-TEST(Size, PrintedTextParsesToTheSameBytes) {
+TEST(Size, PrintedSize_parsesToTheSameNumberOfBytes) {
   for (const std::uint64_t bytes : {0ull, 1ull, 1000ull, 1024ull, 65536ull, 3ull << 30}) {
     EXPECT_EQ(*parse_size(size_text(bytes)), bytes);
   }

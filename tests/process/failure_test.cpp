@@ -394,7 +394,7 @@ class Records {
   std::string path_;
 };
 
-TEST_F(Failure, EverySurvivorWritesAFlightRecord) {
+TEST_F(Failure, EverySurvivor_writesAFlightDump) {
   const Records records;
   auto job = Job::start(4, {"allgather", "1048576", "1000000000"}, records.environment());
   ASSERT_NE(job, nullptr);
@@ -417,7 +417,7 @@ TEST_F(Failure, EverySurvivorWritesAFlightRecord) {
 
 // SIGUSR1 arrives while rank 0 waits in a collective. Rank 0 must write its flight record and
 // continue.
-TEST_F(Failure, SignalToAWaitingRankWritesItsFlightRecord) {
+TEST_F(Failure, SignalToAWaitingRank_makesItWriteItsFlightDump) {
   const Records records;
   auto job =
       Job::start(3, {"allgather", "65536", "30", "compute=2:20:3000"}, records.environment());

@@ -95,7 +95,7 @@ TEST(ChunkMap, FurthestMulticastArrival_isKnownForEachBlockAndSubgroup) {
   EXPECT_EQ(map.horizon(1, 0), 256u);
 }
 
-TEST(ChunkMap, WorkersOfDifferentSubgroupsMarkConcurrently) {
+TEST(ChunkMap, WorkersOfDifferentSubgroups_markChunksConcurrently_withoutLosingMarks) {
   // The block lengths are no multiples of a bitmap word. If two subgroups shared a word, their
   // workers would race, and the test would fail.
   const BlockLayout layout = layout_of(5, 1000, 4);

@@ -8,7 +8,7 @@ namespace {
 constexpr Nanoseconds kDelay{1'000};
 constexpr Rank kMe = rank_of(0);
 
-TEST(DeliveryAcks, DelayedAck_toARoot_coversAllBlocksOfTheRoot) {
+TEST(DeliveryAcks, DeliveryAck_toARoot_coversAllBlocksOfTheRoot) {
   DeliveryAcks acks(4, 1, kDelay);
   EXPECT_EQ(acks.due(), kNever);
   acks.schedule(Instant{100}, rank_of(2), 1);
@@ -62,7 +62,7 @@ TEST(DeliveryAcks, CollectiveBegunByAllRanks_acknowledgesAllEarlierBlocks) {
   EXPECT_TRUE(acks.all_but(kMe, 6));
 }
 
-TEST(DeliveryAcks, WrappingEpochsAreAcknowledged) {
+TEST(DeliveryAcks, DeliveryAck_coversEarlierBlocks_evenIfEpochsWrap) {
   DeliveryAcks acks(2, 0xffff'ffffu, kDelay);
   EXPECT_FALSE(acks.all_but(kMe, 0xffff'ffffu));
   acks.on_ack(rank_of(1), 0);

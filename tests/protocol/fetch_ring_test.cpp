@@ -339,7 +339,7 @@ TEST_F(FetchRingTest, RequestAnsweredPending_isAnsweredLost_whenThisRankFindsThe
   EXPECT_EQ(ready, (Ranges{{0, 2}, {2, 4}, {4, 5}, {5, 6}}));
 }
 
-TEST_F(FetchRingTest, LossThatIsOnlySuspected_isRequested_butNotReportedAsLost) {
+TEST_F(FetchRingTest, ChunksThatAreOnlySuspectedLost_areRequested_butNotReportedAsLost) {
   node_.ring.lost({0, {2, 4}, false});
   EXPECT_FALSE(node_.ring.proven(2));
   poll(now_);

@@ -9,7 +9,7 @@
 namespace tutti::protocol {
 namespace {
 
-TEST(Handshake, CommunicatorOfOneRank_isDoneAtOnce) {
+TEST(Handshake, HandshakeOfASingleRank_needsNoMessage) {
   Handshake one(rank_of(0), 1, 3);
   Outbox outbox;
   EXPECT_FALSE(one.done());

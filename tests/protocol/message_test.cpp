@@ -43,7 +43,7 @@ TEST(Message, ExcessRangesAreRefused) {
   EXPECT_EQ(message.range_count, kMaxRanges);
 }
 
-TEST(Message, EveryKindHasANameAndDecodes) {
+TEST(Message, EveryMessageKind_hasAName_andDecodesAsEncoded) {
   for (std::uint8_t kind = 1; kind <= static_cast<std::uint8_t>(MessageKind::last_kind); ++kind) {
     Message message;
     message.kind = static_cast<MessageKind>(kind);

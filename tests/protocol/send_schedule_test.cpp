@@ -73,7 +73,7 @@ TEST(SendSchedule, SmallBlocks_areSentAtOnce_andAreNotMeasured) {
   EXPECT_FALSE(turns.next(kBytes).at_once) << "small blocks must not count as measured collectives";
 }
 
-TEST(RateVote, CombinedVotes_takeTheLowerRateAndAllFlags_andSurvivePacking) {
+TEST(RateVote, CombinedVote_packedAndUnpacked_hasTheLowerRateAndAllFlags) {
   const RateVote one{.rate_kib = 5, .link_bound = false, .lossy = true};
   const RateVote other{.rate_kib = 9, .link_bound = true, .lossy = false};
   const RateVote both = RateVote::unpack(one.combined(other).pack());

@@ -83,7 +83,7 @@ void gather(Member& member, std::size_t block_bytes) {
   EXPECT_TRUE(status.ok()) << "rank " << member.rank() << ": " << status.to_string();
 }
 
-TEST(Closing, PeerWhoseDataIsNotAcknowledged_completesItsCall) {
+TEST(Closing, SenderWhoseAcksGetLost_completesItsCall) {
   const auto acks = std::make_shared<LostAcks>();
   JobSpec spec = spec_of(2, acks);
   spec.options.peer_timeout = std::chrono::seconds(5);
@@ -102,7 +102,7 @@ TEST(Closing, RanksThatCloseTogetherOnALossyPath_completeTheirCalls) {
   }
 }
 
-TEST(Closing, MessageThatAClosedRankNeverSent_endsTheReceiveWithItsName) {
+TEST(Closing, ReceiveFromARankThatHasClosed_endsWithAnErrorThatNamesTheRank) {
   run_job(spec_of(2, nullptr), [&](Member& member) {
     ASSERT_TRUE(member.communicator().barrier()->wait().ok());
     if (member.rank() == kRoot) return;
@@ -118,7 +118,7 @@ TEST(Closing, MessageThatAClosedRankNeverSent_endsTheReceiveWithItsName) {
   });
 }
 
-TEST(Closing, PeerThatDoesNotAnswer_isNoFailureOfTheClose) {
+TEST(Closing, Finalize_ifAPeerDoesNotAnswer_succeeds_andFailsNoOtherRank) {
   const auto cut = std::make_shared<CutPath>();
   JobSpec spec = spec_of(3, cut);
   spec.options.peer_timeout = std::chrono::milliseconds(600);
@@ -141,7 +141,7 @@ TEST(Closing, PeerThatDoesNotAnswer_isNoFailureOfTheClose) {
   });
 }
 
-TEST(Closing, MemoryThatRunsOutWhileARankCloses_isTheErrorOfThatRank) {
+TEST(Closing, Finalize_ifMemoryRunsOut_failsWithAnOutOfMemoryError) {
   const auto memory = std::make_shared<MemoryRunsOut>();
   std::atomic<bool> closed{false};
   run_job(spec_of(2, memory), [&](Member& member) {

@@ -173,7 +173,7 @@ TEST(NoMulticast, RequestForAlgorithmMulticast_isRefused_andTheUnheardRankIsName
   });
 }
 
-TEST(NoMulticast, RequiredMulticast_ifOneRankIsUnheard_failsAndNamesBothRanks) {
+TEST(NoMulticast, CreationThatRequiresMulticast_ifARankIsUnheard_failsAndNamesBothRanks) {
   CommunicatorOptions options = impatient();
   options.require_multicast = true;
   for (const Status& end : created(kOnePairIsDeaf, options)) {

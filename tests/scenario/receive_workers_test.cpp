@@ -155,7 +155,7 @@ TEST_P(Workers, LossOfTheLastChunkOfEveryBlock_isRecovered) {
   EXPECT_EQ(outcome.injected.chunks_dropped_at_receiver, 10u * 6);
 }
 
-TEST_P(Workers, DuplicatesAndStaleChunksAreCounted) {
+TEST_P(Workers, DuplicatedChunks_areCountedAsDuplicateOrStale) {
   const JobSpec spec = job(3, "duplicate receiver chunk rate=20%; duplicate sender chunk rate=10%");
   const Outcome outcome = allgathers(spec, 100 * kChunk, 10);
   expect_received(outcome, 10 * received_by_all(3, 100 * kChunk));

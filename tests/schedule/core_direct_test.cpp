@@ -140,7 +140,7 @@ Schedule with_one_completion_queue(const Schedule& schedule) {
 
 // A wait for all completions of a shared queue proves that every message has arrived. A wait for
 // fewer completions does not tell which messages have arrived.
-TEST(CoreDirect, SharedQueueIsValidIfAllItsSourcesAreAwaited) {
+TEST(CoreDirect, SharedCompletionQueue_givesAValidSchedule_onlyIfAllMessagesAreAwaited) {
   const auto lowered = lower_all({Collective::gather, "linear", 5, {}, {}, {}}, Transfer::eager);
   ASSERT_TRUE(lowered.ok());
   std::vector<Schedule> schedules = *lowered;

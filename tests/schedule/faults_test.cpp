@@ -396,7 +396,7 @@ TEST(PlantedFault, MulticastBeforeTheReceivesArePosted_isFound) {
   multicast.expect(Fault::early, 0, task, options);
 }
 
-TEST(PlantedFault, CollectOfABlockThatNoRankMulticasts_isFound) {
+TEST(PlantedFault, CollectTaskThatCoversTheOwnBlock_isFound) {
   Planted multicast(purpose_of(Collective::allgather, "multicast", 4));
   const TaskIndex collect = multicast.find(1, TaskKind::collect);
   // The collect task now also covers the rank's own block.

@@ -225,7 +225,7 @@ TEST(Fill, BlocksAndPartsHaveTheRightOffsets) {
   EXPECT_EQ(*resolve(third, Shape::uniform(80, 8)), (Extent{Buffer::receive, 80 + 40, 16}));
 }
 
-TEST(Fill, MessagesUpToTheEagerLimit_areEager_andLongerOnesRendezvous) {
+TEST(Fill, MessagesUpToTheEagerLimit_areEager_andLongerOnesUseRendezvous) {
   const Schedule ring = built({Collective::allgather, "ring", 4, rank_of(0), {}, {}});
   std::vector<FilledTask> filled(ring.tasks().size());
   Shape shape = Shape::uniform(4096);

@@ -77,7 +77,7 @@ TEST(QueuePairs, CountsFollowTheFormulasAtEveryRank) {
   EXPECT_EQ(use_of(allgather("bruck", 16)).connections, 8u);
 }
 
-TEST(Rounds, CountsEqualThoseOfThePaperForAllRanksAndPorts) {
+TEST(Rounds, NumberOfRounds_equalsThatOfThePaper_forAnyNumberOfRanksAndPorts) {
   for (std::uint32_t ranks = 2; ranks <= 64; ++ranks) {
     EXPECT_EQ(rounds_of(allgather("ring", ranks)), ranks - 1);
     EXPECT_EQ(rounds_of(allgather("linear", ranks)), 1u);
@@ -126,7 +126,7 @@ TEST(Rounds, TreesAndBarriersTakeTheExpectedRounds) {
 
 // If every round forwards the block of the round before, the longest chain of messages has one
 // message per round.
-TEST(Rounds, LongestChainOfMessages_forPowersOfTwo_hasOneMessagePerRound) {
+TEST(Rounds, LongestMessageChain_ifTheRankCountIsAPowerOfTwo_hasOneMessagePerRound) {
   for (std::uint32_t ranks = 2; ranks <= 64; ranks *= 2) {
     for (const char* algorithm : {"ring", "bruck", "standard_exchange", "recursive_doubling"}) {
       const Validation validation = validated(allgather(algorithm, ranks));

@@ -13,7 +13,7 @@ DatapathReport run(const DatapathSpec& spec) {
   return report ? *report : DatapathReport{};
 }
 
-TEST(DatapathRun, AfterARun_everyByteIsInPlace_andEveryChunkIsMarked) {
+TEST(DatapathRun, Run_withAndWithoutStaging_placesEveryByte_andMarksEveryChunk) {
   for (const bool staging : {false, true}) {
     for (const std::uint32_t threads : {1u, 3u, 16u, 40u, 256u}) {
       // The sizes have no common factor, so the last chunk is shorter than the others.

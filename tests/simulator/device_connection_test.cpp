@@ -191,7 +191,7 @@ TEST(NicConnection, RestOfARead_whoseRegionWasRemoved_isRefused) {
   EXPECT_EQ(pair.completions(0)[0].code, Code::invalid_argument);
 }
 
-TEST(NicConnection, WorkForAPeerThatDoesNotAnswerFails) {
+TEST(NicConnection, WorkForAPeerThatDoesNotAnswer_fails) {
   Pair pair(5);
   Bytes bytes(10);
   pair.cut = true;
@@ -374,7 +374,7 @@ TEST(NicConnection, Atomic_withABadKeyOffsetOrAlignment_isRefused) {
             Code::invalid_argument);
 }
 
-TEST(NicConnection, BigEndianAtomics_areRefusedUnlessThePosterConverts) {
+TEST(NicConnection, BigEndianAtomics_areRefused_unlessTheEndpointAcceptsThem) {
   NicSettings settings;
   settings.big_endian_atomics = true;
   EXPECT_TRUE(check(settings).ok());

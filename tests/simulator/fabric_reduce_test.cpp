@@ -149,7 +149,7 @@ TEST(FabricReduce, InNetworkReductionWithAllgather_hasTheTheoreticalSpeedupOverT
   }
 }
 
-TEST(FabricReduce, LimitOnMessagesPostedAhead_changesNoTime) {
+TEST(FabricReduce, TimeOfAPlan_doesNotDependOnTheNumberOfMessagesPostedAhead) {
   for (const NamedPlan& one : plan_catalog()) {
     TrafficSettings settings{.message_overhead = nanoseconds(300)};
     const Picoseconds all = time_of(std::string(one.name).c_str(), 24, 24'000, settings);

@@ -108,7 +108,7 @@ TEST(SortRun, KeysThatBelongToAnotherRank_areAllMoved) {
 
 // The network interface works while the host computes. A rank that computes before it waits
 // therefore never loses time, and saves at most the time of its own work in each pass.
-TEST(SortRun, AllgatherByTheNetworkInterface_overlappedWithWork_neverCostsTime) {
+TEST(SortRun, AllgatherByTheNetworkInterface_overlappedWithWork_shortensTheSort) {
   for (const bool hierarchical : {false, true}) {
     for (const std::uint32_t radix : kRadices) {
       SortSpec spec = small(radix, ListRunner::nic, false);
@@ -125,7 +125,7 @@ TEST(SortRun, AllgatherByTheNetworkInterface_overlappedWithWork_neverCostsTime) 
   }
 }
 
-TEST(SortRun, OverlapWithoutWorkChangesNoTime) {
+TEST(SortRun, SortWhoseAllgatherOverlapsNoWork_takesTheTimeOfABlockingSort) {
   for (const ListRunner runner : {ListRunner::host, ListRunner::nic}) {
     for (const bool hierarchical : {false, true}) {
       SortSpec spec = small(8, runner, false);

@@ -67,7 +67,7 @@ TEST(AggregatedScenario, ReductionsByAnAggregator_haveTheRightSums) {
   }
 }
 
-TEST(AggregatedScenario, DeathOfTheAggregator_endsEveryCallWithItsName) {
+TEST(AggregatedScenario, DeathOfTheAggregator_endsEveryCall_withAnErrorThatNamesIt) {
   for (const char* connections : {"nic", "software"}) {
     SCOPED_TRACE(connections);
     // The verdict is ok only if each error names the dead rank.
@@ -137,7 +137,7 @@ std::string by_hosts(const std::string& connections, const std::string& faults =
       connections, faults);
 }
 
-TEST(HierarchicalScenario, CollectivesByHosts_deliverTheirBytes) {
+TEST(HierarchicalScenario, HierarchicalCollectives_runOnSideCommunicators_andDeliverTheirBytes) {
   for (const char* connections : {"nic", "software"}) {
     SCOPED_TRACE(connections);
     const Simulated run(by_hosts(connections));
@@ -169,7 +169,7 @@ TEST(HierarchicalScenario, DeathOfARank_isNamedOnAllHosts) {
   }
 }
 
-TEST(UcScenario, SlotExchangeBesideUc_isRefused) {
+TEST(UcScenario, ScenarioWithUcAndASlotExchange_isRefused) {
   const Simulated run("topology=single:2 uc-fragments=2\ncommunicator ranks=2\nrun slot-barrier\n");
   EXPECT_EQ(run.created.code(), Code::invalid_argument);
   EXPECT_NE(run.created.message().find("use UD multicast"), std::string::npos)

@@ -186,7 +186,7 @@ TEST(Topology, DragonflyReachesOtherGroupsByOneGlobalLink) {
   }
 }
 
-TEST(Topology, TextGivesTheSameTopologyAsTheBuilders) {
+TEST(Topology, TopologyText_isParsedToItsHostsSwitchesAndLinks) {
   const Topology tree = std::move(Topology::parse("link 56Gbit/s 50ns ber 1e-15\n"
                                                   "fat-tree down 18 12 up 1 6 parallel 1 3\n")
                                       .value());
@@ -243,7 +243,7 @@ TEST(Topology, TextErrorsNameTheLineAndTheRemedy) {
   expect("switch a\nhosts a 1\ncable a a", "3", "name another one");
   expect("switch a b\nhosts a 1\ncable a b x0", "3", "x1 to x1024");
   expect("switch a b\nhosts a 1\nlink 1Gbit/s 1ns\nhosts b 1", "4", "same kind of link");
-  expect("fat-tree down 4 up 2", "1", "a host must have exactly one link");
+  expect("fat-tree down 4 up 2", "1", "a host of a fat tree has more than one link");
   expect("fat-tree up 1", "1", "write 'fat-tree down N...");
   expect("fat-tree down 4 4 up 1 2 hosts 17", "1", "17 hosts do not fit into a fat tree with 16");
   expect("fat-tree down 4 up 1\nswitch a", "2", "remove this line");

@@ -134,7 +134,7 @@ TEST(TrafficOfSchedules, EveryMessageBasedAlgorithm_deliversAtLeastTheNeededByte
   EXPECT_GE(algorithms, 25);
 }
 
-TEST(TrafficOfSchedules, UnknownAlgorithmOfTheLibrary_isRefusedWithTheKnownNames) {
+TEST(TrafficOfSchedules, UnknownCollectiveOrAlgorithm_isRefused_andTheKnownOnesAreListed) {
   const auto collective = sim::plan_by_name("gossip/ring", 8, 100);
   ASSERT_FALSE(collective);
   EXPECT_NE(collective.status().message().find("allgather"), std::string::npos);

@@ -28,7 +28,7 @@ TriggerNetworkSpec crowded(CollectiveKind kind, std::uint64_t bytes, std::uint32
   return spec;
 }
 
-TEST(TriggerNetwork, FullBuffersPushBackAndNothingIsLostOrOverrun) {
+TEST(TriggerNetwork, FullBuffers_pushPacketsBack_andNothingIsLostOrOverrun) {
   for (const CollectiveKind kind : {CollectiveKind::allreduce, CollectiveKind::reduce}) {
     for (std::uint64_t seed = 1; seed <= 4; ++seed) {
       TriggerNetworkSpec spec = crowded(kind, 8192, 8);
@@ -166,7 +166,7 @@ TEST(OffloadFormulas, CalibrationPointsAreReproduced) {
   EXPECT_NEAR(reduce_formula(latency, (1u << 20) / 2), 2.42, 0.03);
 }
 
-TEST(OffloadSpeedup, SpeedupFallsWithTheSizeOfABroadcastAndGrowsWithThatOfAReduce) {
+TEST(OffloadSpeedup, Speedup_fallsWithTheSizeOfABroadcast_andGrowsWithThatOfAReduce) {
   double broadcast_before = 1e9;
   double formula_before = 1e9;
   double reduce_before = 0;

@@ -105,7 +105,7 @@ TEST_F(ArrivalCheckTest, DatagramOfADistantKeyGeneration_isJudgedDamaged_andNoTa
   EXPECT_EQ(judge(made(1, 2 * kGeneration)), Verdict::fresh);
 }
 
-TEST(TagKeys, generationsAndCommunicators_haveDifferentKeys) {
+TEST(TagKeys, KeyGenerationsAndCommunicators_haveDifferentKeys) {
   const std::array<std::byte, kHeaderBytes> header{};
   TagKeys keys = keys_of(1);
   TagKeys other = *TagKeys::keyed(std::vector<std::byte>(32, std::byte{1}), kCommunicator + 1);
@@ -116,7 +116,7 @@ TEST(TagKeys, generationsAndCommunicators_haveDifferentKeys) {
   EXPECT_EQ(keys.kind(), IntegrityKind::keyed_tag);
 }
 
-TEST(TagKeys, checksums_areTheSameForEveryGeneration) {
+TEST(TagKeys, CrcUsedWithoutAKey_isTheSameInEveryKeyGeneration) {
   TagKeys keys;
   EXPECT_EQ(keys.of(1), keys.of(5 * kGeneration));
   EXPECT_EQ(keys.kind(), IntegrityKind::crc32c);

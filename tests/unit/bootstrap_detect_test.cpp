@@ -221,7 +221,7 @@ TEST(BootstrapSocket, AddressesAreParsedAndPrinted) {
   }
 }
 
-TEST(BootstrapSocket, Listener_withoutFreeDescriptors_pausesThenAccepts) {
+TEST(BootstrapSocket, Listener_withoutFreeFileDescriptors_pauses_andLaterAccepts) {
   auto socket = listen_on({"127.0.0.1", 0});
   ASSERT_TRUE(socket.ok());
   const auto port = bound_port(*socket);
@@ -245,7 +245,7 @@ TEST(BootstrapSocket, Listener_withoutFreeDescriptors_pausesThenAccepts) {
   EXPECT_TRUE(listener.accept().open());
 }
 
-TEST(BootstrapSlurm, FirstHostOfAListIsTheMaster) {
+TEST(BootstrapSlurm, FirstHostOfANodeList_isFound_andMalformedListsAreRefused) {
   const auto first = [](const char* list) { return first_slurm_host(list).value(); };
   EXPECT_EQ(first("node1"), "node1");
   EXPECT_EQ(first("node1,node2"), "node1");
@@ -391,7 +391,7 @@ TEST(BootstrapPmi, SilentOrFailingLauncher_isReportedAsAnError) {
   EXPECT_FALSE(made.ok());
 }
 
-TEST(BootstrapPmi, ClosedDescriptorIsRefused) {
+TEST(BootstrapPmi, ClosedFileDescriptorOrMalformedLine_isRefused) {
   EXPECT_TRUE(
       names(detected({{"PMI_FD", "999"}, {"PMI_RANK", "0"}, {"PMI_SIZE", "2"}}).status().message(),
             {"PMI_FD=999 is not open"}));

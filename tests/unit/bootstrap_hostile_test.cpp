@@ -180,7 +180,9 @@ TEST(BootstrapRendezvous, RendezvousWithMissingRanks_timesOut_andNamesThem) {
   EXPECT_EQ(job.take_messages().size(), 1u);
   EXPECT_TRUE(job.failed());
   const auto late = job.hello(hello_of(2, 4), kHere, now + std::chrono::seconds(61));
-  EXPECT_EQ(late.why.message(), "ranks 1-3 did not join at here within 60 s");
+  EXPECT_EQ(late.why.message(),
+            "ranks 1-3 did not join at here within 60 s: check that all ranks run, or give them a "
+            "longer timeout");
 }
 
 TEST(BootstrapRendezvous, Hello_afterTheRanksTimeout_isRefused_andTheJobGoesOn) {
@@ -254,7 +256,8 @@ TEST(BootstrapRendezvous, RankThatTimesOutBeforeTheJobBegins_failsAlone_andMayRe
   EXPECT_TRUE(told[0].ends);
   const Bytes& frame = *told[0].frame;
   EXPECT_EQ(decode_failed(std::span(frame).subspan(kFrameHeaderBytes), 4).message(),
-            "rank 3 did not join at here within 60 s");
+            "rank 3 did not join at here within 60 s: check that all ranks run, or give them a "
+            "longer timeout");
   EXPECT_FALSE(job.failed());
   EXPECT_EQ(job.next_deadline(), now + seconds(60));
   EXPECT_EQ(job.hello(hello_of(1, 4), kHere, now + seconds(6)).admission,
@@ -381,7 +384,8 @@ TEST_F(LiveStore, Job_whileUnknownConnectionsAreOpen_isServed) {
 TEST_F(LiveStore, Hello_afterTheRanksTimeout_doesNotEndTheJob) {
   EXPECT_EQ(failure_in(answer_to(encode(hello_of(1, 2, 0)))).code(), Code::timeout);
   EXPECT_EQ(failure_in(answer_to(encode(hello_of(1, 2, 1)))).message(),
-            "rank 0 did not join at the store within 60 s");
+            "rank 0 did not join at the store within 60 s: check that all ranks run, or give them "
+            "a longer timeout");
   EXPECT_EQ(no_problems(2), problems_of_the_job());
 }
 

@@ -136,7 +136,8 @@ TEST(BootstrapStore, TimeoutNamesTheRanksThatDidNotJoin) {
   for (const Status& status : problems) {
     EXPECT_EQ(status.code(), Code::timeout);
     EXPECT_EQ(status.message(),
-              "ranks 2, 3, 5-7 did not join at 127.0.0.1:" + std::to_string(port) + " within 2 s");
+              "ranks 2, 3, 5-7 did not join at 127.0.0.1:" + std::to_string(port) +
+                  " within 2 s: check that all ranks run, or give them a longer timeout");
   }
 }
 
@@ -151,7 +152,8 @@ TEST(BootstrapStore, RankThatTimesOutEarly_doesNotEndTheWaitOfOtherRanks) {
       << problems[1].message();
   for (const std::size_t rank : {0, 2}) {
     EXPECT_EQ(problems[rank].to_string(),
-              "timeout: rank 3 did not join at " + store + " within 2 s");
+              "timeout: rank 3 did not join at " + store +
+                  " within 2 s: check that all ranks run, or give them a longer timeout");
     ASSERT_EQ(problems[rank].ranks().size(), 1u);
     EXPECT_EQ(problems[rank].ranks()[0], Rank{3});
   }
@@ -206,8 +208,10 @@ TEST(BootstrapStore, TimeoutNamesTheRankThatMissesAnExchange) {
   failures.push_back(ranks[2]->allgather({}, kLong).status());
   for (const Status& status : failures) {
     EXPECT_EQ(status.code(), Code::timeout);
-    EXPECT_EQ(status.message(), "rank 2 did not join exchange 0 of the bootstrap at 127.0.0.1:" +
-                                    std::to_string(port) + " within 2 s");
+    EXPECT_EQ(
+        status.message(),
+        "rank 2 did not join exchange 0 of the bootstrap at 127.0.0.1:" + std::to_string(port) +
+            " within 2 s: check that all ranks run, or give them a longer timeout");
   }
 }
 
@@ -335,7 +339,8 @@ TEST(BootstrapFile, TimeoutNamesTheRanksThatDidNotJoin) {
   const auto made = meet_in_directory({directory.path(), "r", Rank{1}, 4, kShort});
   EXPECT_EQ(made.status().code(), Code::timeout);
   EXPECT_EQ(made.status().message(),
-            "ranks 0, 2, 3 did not join at " + directory.path() + " (run r) within 300 ms");
+            "ranks 0, 2, 3 did not join at " + directory.path() +
+                " (run r) within 300 ms: check that all ranks run, or give them a longer timeout");
   EXPECT_EQ(directory.count(), 0u);
 }
 
@@ -401,7 +406,8 @@ TEST(BootstrapLocal, TimeoutNamesTheRanksThatDidNotJoin) {
   const auto all = bootstraps[2]->allgather({}, kShort);
   EXPECT_EQ(all.status().code(), Code::timeout);
   EXPECT_EQ(all.status().message(),
-            "ranks 0, 1, 3 did not join exchange 0 of the bootstrap within 300 ms");
+            "ranks 0, 1, 3 did not join exchange 0 of the bootstrap within 300 ms: check that all "
+            "ranks run, or give them a longer timeout");
   EXPECT_EQ(bootstraps[0]->allgather({}, kLong).status().message(), all.status().message());
 }
 

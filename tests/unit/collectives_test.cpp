@@ -342,7 +342,7 @@ TEST(Collectives, AlgorithmsWithParameters_haveTheRightResult) {
   });
 }
 
-TEST(Collectives, LongMessagesUseRendezvousAndShortOnesEager) {
+TEST(Collectives, LongMessages_useRendezvous_andShortOnesAreEager) {
   on_ranks(2, [](Communicator& communicator) {
     const auto* entry = collectives::find_algorithm(Collective::allgather, "ring").value();
     const auto messages = [&](std::size_t block) {

@@ -64,7 +64,7 @@ void expect_finalized(const Status& status) {
 
 // ---- status -------------------------------------------------------------------------------------
 
-TEST(CommunicatorEnd, Status_peerAbortsWhileNoCallIsInFlight_isTheFirstFailure) {
+TEST(CommunicatorEnd, Status_afterAnAbortBetweenCalls_staysTheFirstFailure) {
   std::barrier ready(3);
   on_ranks(3, patient(), [&](Communicator& communicator) {
     finish(communicator.barrier());
@@ -232,7 +232,7 @@ TEST(CommunicatorEnd, PeerThatClosesBeforeOrDuringTheCallOfThisRank_isNamedInThe
   expect_closed_peer_named(false);
 }
 
-TEST(CommunicatorEnd, Finalize_afterCalls_isOkAndLaterCallsFail) {
+TEST(CommunicatorEnd, Finalize_afterCalls_succeeds_andLaterCallsFail) {
   on_ranks(3, patient(), [](Communicator& communicator) {
     Bytes own(1'000), all(3'000);
     finish(communicator.allgather(own, all));
@@ -269,7 +269,7 @@ TEST(CommunicatorEnd, Finalize_withACallInFlight_waitsForTheCall) {
   });
 }
 
-TEST(CommunicatorEnd, Finalize_callThatAPeerNeverMakes_isAbortedAtTheDeadline) {
+TEST(CommunicatorEnd, Finalize_withACallThatAPeerNeverMakes_timesOut_andAbortsTheCall) {
   std::barrier ready(2);
   on_ranks(2, patient(), [&](Communicator& communicator) {
     finish(communicator.barrier());
@@ -289,7 +289,7 @@ TEST(CommunicatorEnd, Finalize_callThatAPeerNeverMakes_isAbortedAtTheDeadline) {
   });
 }
 
-TEST(CommunicatorEnd, Finalize_peerThatHasNotTakenItsData_isNamedAtTheDeadline) {
+TEST(CommunicatorEnd, Finalize_whilePeersHaveNotTakenTheirData_timesOut_andNamesThem) {
   CommunicatorOptions options = patient();
   options.device_name = "ip";
   Signal finalized;

@@ -82,7 +82,7 @@ TEST_P(Ranks, BroadcastFromEveryRootDeliversTheMessage) {
   });
 }
 
-TEST_P(Ranks, AllgatherInPlaceAndWithTwoBuffersDeliversAllBlocks) {
+TEST_P(Ranks, Allgather_inPlaceOrWithTwoBuffers_deliversAllBlocks) {
   on_ranks(GetParam(), patient(), [](Communicator& communicator) {
     for (const Algorithm algorithm : kAlgorithms) {
       for (const std::size_t size : {0u, 1u, 7u, 1499u, 20'011u, 131'071u}) {
@@ -95,7 +95,7 @@ TEST_P(Ranks, AllgatherInPlaceAndWithTwoBuffersDeliversAllBlocks) {
   });
 }
 
-TEST_P(Ranks, AllgatherWithAnySubgroupsAndChainsDeliversAllBlocks) {
+TEST_P(Ranks, Collectives_withAnyNumberOfSubgroupsAndChains_deliverTheirData) {
   for (std::uint32_t subgroups = 1; subgroups <= 4; ++subgroups) {
     for (std::uint32_t chains = 1; chains <= GetParam(); ++chains) {
       CommunicatorOptions options = patient();
@@ -461,7 +461,7 @@ TEST_P(Workers, WorkersReleaseTheBufferOfAnAbortedCollective) {
   });
 }
 
-TEST(Workers, OneRankOrADeviceWithoutSocketsHasNoWorkers) {
+TEST(Workers, CommunicatorOfOneRank_hasNoWorkers) {
   CommunicatorOptions options = patient();
   options.receive_workers = 2;
   on_ranks(1, options, [](Communicator& communicator) {
@@ -635,7 +635,7 @@ TEST(Communicator, FlightRecord_listsTheCollectives_andDescribeNamesTheRankCount
   });
 }
 
-TEST(Communicator, Counters_renamedCounter_isListedUnderBothNames) {
+TEST(Communicator, RenamedCounter_isListedUnderBothNames) {
   on_ranks(2, patient(), [](Communicator& communicator) {
     check_broadcast(communicator, 1'003, 0, Algorithm::multicast);
     leave(communicator);

@@ -105,7 +105,7 @@ TEST(CompletionCallback, CallbackThatOwnsTheLastRequest_closesTheCommunicator) {
   EXPECT_LE(threads(), before);
 }
 
-TEST(CompletionCallback, OnCompletion_requestOfAnotherCommunicator_doesNotWaitForABusyEngine) {
+TEST(CompletionCallback, OnCompletion_ofAnotherCommunicatorsRequest_doesNotWaitForABusyEngine) {
   Pair busy;
   Pair other;
   std::promise<void> entered;

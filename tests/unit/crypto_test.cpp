@@ -73,7 +73,7 @@ TEST(Secret, RandomSecretsDiffer) {
   EXPECT_FALSE(equal(one->bytes(), Secret::random()->bytes()));
 }
 
-TEST(Secret, Comparison_seesEachByteAndTheSize) {
+TEST(Secret, Comparison_detectsAChangeOfAnyByteOrOfTheSize) {
   const Bytes text = count_from(0, 40);
   EXPECT_TRUE(equal(text, Bytes(text)));
   EXPECT_FALSE(equal(text, count_from(0, 39)));
@@ -84,7 +84,7 @@ TEST(Secret, Comparison_seesEachByteAndTheSize) {
   }
 }
 
-TEST(Sha256, PublishedVectorsHold) {
+TEST(Sha256, PublishedTestVectors_areReproduced) {
   EXPECT_EQ(to_hex(sha256(bytes_of("616263")).value()),
             "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
   EXPECT_EQ(to_hex(sha256({}).value()),
@@ -97,7 +97,7 @@ std::string hkdf_hex(const HkdfInput& input, std::size_t size) {
   return status.ok() ? to_hex(out) : status.to_string();
 }
 
-TEST(Hkdf, VectorsOfRfc5869Hold) {
+TEST(Hkdf, TestVectorsOfRfc5869_areReproduced) {
   const Bytes key(22, std::byte{0x0b});
   EXPECT_EQ(hkdf_hex({.key = key, .salt = count_from(0, 13), .info = count_from(0xf0, 10)}, 42),
             "3cb25f25faacd57a90434f64d0362f2a2d2d0a90cf1a5a4c5db02d56ecc4c5bf34007208d5b887185865");
@@ -133,7 +133,7 @@ struct X25519Vector {
   const char* shared;
 };
 
-TEST(X25519, VectorsOfRfc7748Hold) {
+TEST(X25519, TestVectorsOfRfc7748_areReproduced) {
   for (const X25519Vector& vector :
        {X25519Vector{"a546e36bf0527c9d3b16154b82465edd62144c0ac1fc5a18506a2244ba449ac4",
                      "e6db6867583030db3594c1a424b15f7c726624ec26b3353b10a903a6d0ab1c4c",
@@ -181,7 +181,7 @@ const std::string kCipher =
     "8838c5f61e6393ba7a0abcc9f662898015ad";
 const std::string kKey = "feffe9928665731c6d6a8f9467308308feffe9928665731c6d6a8f9467308308";
 
-TEST(Aead, VectorsOfGcmHold) {
+TEST(Aead, TestVectorsOfGcm_areReproduced) {
   const std::string zeros(128, '0');
   for (const GcmVector& vector :
        {GcmVector{zeros.substr(0, 64), zeros.substr(0, 24), "", "",

@@ -190,7 +190,7 @@ TEST(DynamicConnections, AlltoallOfManyRanks_overALossyNetwork_needsFewConnectio
   }
 }
 
-TEST(DynamicConnections, WithoutALimit_eachPeerHasAConnectionThatIsNeverClosed) {
+TEST(DynamicConnections, Connections_withoutALimit_areMadeToEachPeer_andNeverClosed) {
   Network network(16, {});
   Alltoall all(network, 3);
   ASSERT_TRUE(all.run(10'000));
@@ -237,7 +237,7 @@ TEST(DynamicConnections, WorkForOneMorePeer_atTheConnectionLimit_isRefusedUntilW
   EXPECT_TRUE(post(3).ok());
 }
 
-TEST(DynamicConnections, HalfReceivedOperation_keepsItsConnection) {
+TEST(DynamicConnections, HalfReceivedWrite_keepsItsConnection) {
   // The last frames of a WRITE with immediate are withheld while other peers need connections.
   Network network(8, {.most = 2});
   Bytes region(8'000), data(8'000, std::byte{5});

@@ -78,14 +78,14 @@ TEST(EngineOwnership, Transitions_fromTheFreeEngine_reachOnlyTheSevenLegalStates
     EXPECT_FALSE(state.owner == Owner::background && state.watch != Watch::off);
 }
 
-TEST(EngineOwnership, Apply_illegalEvent_throws) {
+TEST(EngineOwnership, Apply_ofAnIllegalEvent_throws) {
   EngineOwnership ownership;
   const EngineOwnership::Lock lock = ownership.lock();
   EXPECT_THROW(ownership.apply(EngineEvent::background_leaves), std::bad_optional_access);
   EXPECT_EQ(ownership.state(), kFree);
 }
 
-TEST(EngineOwnership, AwaitRelease_ownerLeavesWhenNotified_returnsWithTheEngineFree) {
+TEST(EngineOwnership, AwaitRelease_ifTheOwnerLeavesWhenNotified_returnsWithTheEngineFree) {
   EngineOwnership ownership;
   {
     const EngineOwnership::Lock lock = ownership.lock();

@@ -42,7 +42,7 @@ struct Watched {
 
 class EventWaiterRefused : public testing::TestWithParam<EpollPwait2> {};
 
-TEST_P(EventWaiterRefused, Wait_systemCallIsMissing_fallsBack_andDoesNotTryTheCallAgain) {
+TEST_P(EventWaiterRefused, Wait_ifTheSystemCallIsMissingOrRefused_fallsBack_andDoesNotTryItAgain) {
   Watched watched;
   EventWaiter waiter(GetParam());
   calls = 0;
@@ -55,7 +55,7 @@ TEST_P(EventWaiterRefused, Wait_systemCallIsMissing_fallsBack_andDoesNotTryTheCa
   EXPECT_EQ(calls, GetParam() == nullptr ? 0 : 1);
 }
 
-TEST_P(EventWaiterRefused, wait_timeoutBelowAMillisecond_sleepsAtLeastThatLong) {
+TEST_P(EventWaiterRefused, Wait_withATimeoutBelowAMillisecond_sleepsAtLeastThatLong) {
   Watched watched;
   EventWaiter waiter(GetParam());
   const auto begin = steady_clock::now();
@@ -63,7 +63,7 @@ TEST_P(EventWaiterRefused, wait_timeoutBelowAMillisecond_sleepsAtLeastThatLong) 
   EXPECT_GE(steady_clock::now() - begin, 300'001ns);
 }
 
-TEST_P(EventWaiterRefused, wait_noTimeLeft_returnsAtOnceWithoutEvents) {
+TEST_P(EventWaiterRefused, Wait_withNoTimeLeft_returnsAtOnce_withoutEvents) {
   Watched watched;
   EventWaiter waiter(GetParam());
   EXPECT_EQ(waiter.wait(watched.epoll.get(), watched.events, timespec{0, 0}), 0);
@@ -72,7 +72,7 @@ TEST_P(EventWaiterRefused, wait_noTimeLeft_returnsAtOnceWithoutEvents) {
 INSTANTIATE_TEST_SUITE_P(Ways, EventWaiterRefused,
                          testing::Values(EpollPwait2(nullptr), refuse<ENOSYS>, refuse<EPERM>));
 
-TEST(EventWaiter, wait_interruptedBySignal_returnsTheError_withoutFallback) {
+TEST(EventWaiter, Wait_interruptedByASignal_returnsTheError_withoutFallback) {
   Watched watched;
   EventWaiter waiter(refuse<EINTR>);
   EXPECT_EQ(waiter.wait(watched.epoll.get(), watched.events, timespec{0, 0}), -1);
@@ -80,7 +80,7 @@ TEST(EventWaiter, wait_interruptedBySignal_returnsTheError_withoutFallback) {
   EXPECT_FALSE(waiter.falls_back());
 }
 
-TEST(WaitEvents, event_isReported) {
+TEST(WaitEvents, ReadyFileDescriptor_isReported) {
   Watched watched;
   ASSERT_EQ(::eventfd_write(watched.event.get(), 1), 0);
   EXPECT_EQ(wait_events(watched.epoll.get(), watched.events, timespec{10, 0}), 1);

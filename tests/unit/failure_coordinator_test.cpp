@@ -201,7 +201,7 @@ TEST_F(FailureCoordinatorTest, Status_beforeTheFailureIsSettled_isOk) {
   EXPECT_FALSE(settled(failures_));
 }
 
-TEST_F(FailureCoordinatorTest, SideCommunicator_namesRanksOfTheJob) {
+TEST_F(FailureCoordinatorTest, FailureOfASideCommunicator_namesRanksOfTheJob) {
   const RankNames members({}, {Rank{4}, Rank{5}, Rank{6}, Rank{7}});
   FailureCoordinator side(kMe, kSize, members);
   side.on_peer_failure(lost(Rank{2}));

@@ -45,7 +45,7 @@ TEST(HierarchicalCall, StagesOfOneSide_beginInTheirOrder) {
   EXPECT_EQ(call.ready(), 2u);
 }
 
-TEST(HierarchicalCall, AfterAFailure_noStageBegins_andTheCallEndsWithItsStatus) {
+TEST(HierarchicalCall, Call_afterAStageFails_beginsNoFurtherStage_andEndsWithTheFirstFailure) {
   HierarchicalCall call(
       {stage(HierarchySide::host), stage(HierarchySide::across), stage(HierarchySide::host)});
   call.begin(0);

@@ -40,7 +40,7 @@ TEST(MaskedAtomics, RandomOperands_giveTheResultsOfTheBitwiseReference) {
               static_cast<unsigned long long>(cases));
 }
 
-TEST(MaskedAtomics, FullMasks_arePlainAtomics) {
+TEST(MaskedAtomics, AtomicsWithFullMasks_equalPlainAtomics) {
   EXPECT_EQ(masked_compare_swap(5, AtomicOperands::compare_swap(5, 9)), 9u);
   EXPECT_EQ(masked_compare_swap(6, AtomicOperands::compare_swap(5, 9)), 6u);
   EXPECT_EQ(masked_fetch_add(UINT64_MAX, AtomicOperands::fetch_add(2)), 1u);

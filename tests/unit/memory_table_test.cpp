@@ -10,7 +10,7 @@
 namespace tutti::device::rc {
 namespace {
 
-TEST(MemoryTable, key_afterRemoval_isRefusedThoughItsSlotIsUsedAgain) {
+TEST(MemoryTable, Key_afterItsRemoval_isRefused_thoughItsEntryIsUsedAgain) {
   std::array<std::byte, 64> memory{};
   MemoryTable table;
   std::set<std::uint64_t> removed;
@@ -29,7 +29,7 @@ TEST(MemoryTable, key_afterRemoval_isRefusedThoughItsSlotIsUsedAgain) {
   EXPECT_EQ(table.size(), 1u);
 }
 
-TEST(MemoryTable, keysOfOneSlot_differInAboutHalfOfTheirRandomBits) {
+TEST(MemoryTable, KeysOfOneEntry_differInAboutHalfOfTheirRandomBits) {
   std::array<std::byte, 8> memory{};
   MemoryTable table;
   std::uint64_t previous = 0;
@@ -46,7 +46,7 @@ TEST(MemoryTable, keysOfOneSlot_differInAboutHalfOfTheirRandomBits) {
   }
 }
 
-TEST(MemoryTable, countedKeys_areTheSameInEachTable_andNeverRepeat) {
+TEST(MemoryTable, CountedKeys_areTheSameInEachTable_andNeverRepeat) {
   std::array<std::byte, 8> memory{};
   MemoryTable one(MemoryTable::Keys::counted);
   MemoryTable other(MemoryTable::Keys::counted);
@@ -62,7 +62,7 @@ TEST(MemoryTable, countedKeys_areTheSameInEachTable_andNeverRepeat) {
   EXPECT_EQ(keys.size(), 100u);
 }
 
-TEST(MemoryTable, validKeyWithOneBitFlipped_isRefused) {
+TEST(MemoryTable, ValidKey_withOneBitFlipped_isRefused) {
   std::array<std::byte, 64> memory{};
   MemoryTable table;
   const MemoryKey key = table.add(memory).value();
@@ -72,7 +72,7 @@ TEST(MemoryTable, validKeyWithOneBitFlipped_isRefused) {
   EXPECT_FALSE(table.resolve(0, 0, 0));
 }
 
-TEST(MemoryTable, rangeBeyondTheRegion_isRefused) {
+TEST(MemoryTable, RangeBeyondTheRegion_isRefused) {
   std::array<std::byte, 64> memory{};
   MemoryTable table;
   const MemoryKey key = table.add(memory).value();

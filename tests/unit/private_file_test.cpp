@@ -56,7 +56,7 @@ TEST_F(PrivateFile, ReplacedFile_isWholeAndForItsOwnerOnly) {
   EXPECT_EQ(info.st_mode & 07777, 0600u);
 }
 
-TEST_F(PrivateFile, PlantedLink_isNeverFollowed) {
+TEST_F(PrivateFile, PlantedSymbolicLink_isNeverFollowed) {
   const std::string target = folder_ / "target";
   std::ofstream(target) << "precious";
   std::filesystem::create_symlink(target, path_);
@@ -103,13 +103,13 @@ TEST_F(PrivateFile, FileOfAnotherUser_isRefused) {
   EXPECT_NE(status.message().find("belongs to user 4711"), std::string::npos) << status.message();
 }
 
-TEST_F(PrivateFile, AbsentFile_givesNoDescriptor) {
+TEST_F(PrivateFile, AbsentFile_isNoError_andGivesNoFileDescriptor) {
   const auto file = open_private_file(path_);
   ASSERT_TRUE(file.ok()) << file.status().to_string();
   EXPECT_FALSE(file->valid());
 }
 
-TEST_F(PrivateFile, FullDisk_isAnErrorWithItsReason_andLeavesNoPartialFile) {
+TEST_F(PrivateFile, Replacement_onAFullDisk_failsWithTheReason_andLeavesNoPartialFile) {
   if (::geteuid() != 0) return test::skip_without("root", "only root can mount a small disk");
   if (::mount("tmpfs", folder_.c_str(), "tmpfs", 0, "size=64k") != 0)
     return test::skip_without("root", "this process may not mount a small disk");
@@ -122,7 +122,7 @@ TEST_F(PrivateFile, FullDisk_isAnErrorWithItsReason_andLeavesNoPartialFile) {
   ASSERT_EQ(::umount(folder_.c_str()), 0);
 }
 
-TEST_F(PrivateFile, DeviceThatIsFull_failsTheWrite) {
+TEST_F(PrivateFile, Write_withoutSpaceLeft_failsWithTheReason) {
   const Descriptor full(::open("/dev/full", O_WRONLY | O_CLOEXEC));
   ASSERT_TRUE(full.valid());
   const Status status = write_all(full, std::as_bytes(std::span("text")), "/dev/full");

@@ -194,28 +194,28 @@ TEST_F(EngineThatThrows, EngineOwner_afterUseOfAnotherEngine_stillOwnsItsEngine)
   });
 }
 
-TEST_F(EngineThatThrows, Wait_operationThrows_failsTheCommunicatorOnly) {
+TEST_F(EngineThatThrows, OperationThatThrows_duringAWait_failsOnlyItsCommunicator) {
   const auto completion = submit(
       false, [] { return true; }, true);
   EXPECT_TRUE(progress().wait(*completion, runtime::now() + kLong));
   expect_failed(*completion);
 }
 
-TEST_F(EngineThatThrows, Poll_operationThrows_failsTheCommunicatorOnly) {
+TEST_F(EngineThatThrows, OperationThatThrows_duringAPoll_failsOnlyItsCommunicator) {
   const auto completion = submit(
       false, [] { return true; }, true);
   for (int round = 0; round < 1000 && !completion->done.load(); ++round) progress().poll();
   expect_failed(*completion);
 }
 
-TEST_F(EngineThatThrows, InlineStart_operationThrows_failsTheCommunicatorOnly) {
+TEST_F(EngineThatThrows, OperationThatThrows_duringItsInlineStart_failsOnlyItsCommunicator) {
   const auto completion = submit(
       true, [] { return true; }, true);
   EXPECT_TRUE(progress().wait(*completion, runtime::now() + kLong));
   expect_failed(*completion);
 }
 
-TEST_F(EngineThatThrows, InlineSpin_operationThrows_failsTheCommunicatorOnly) {
+TEST_F(EngineThatThrows, OperationThatThrows_duringALaterInlinePoll_failsOnlyItsCommunicator) {
   int polls = 0;
   const auto completion = submit(
       true, [&polls] { return ++polls > 2; }, true);
@@ -223,7 +223,7 @@ TEST_F(EngineThatThrows, InlineSpin_operationThrows_failsTheCommunicatorOnly) {
   expect_failed(*completion);
 }
 
-TEST_F(EngineThatThrows, BackgroundThread_operationThrows_failsTheCommunicatorOnly) {
+TEST_F(EngineThatThrows, OperationThatThrows_inTheBackgroundThread_failsOnlyItsCommunicator) {
   const auto test = std::this_thread::get_id();
   const auto completion = submit(
       false, [test] { return std::this_thread::get_id() != test; }, false);
@@ -232,7 +232,7 @@ TEST_F(EngineThatThrows, BackgroundThread_operationThrows_failsTheCommunicatorOn
   expect_failed(*completion);
 }
 
-TEST_F(EngineThatThrows, AnyThread_operationThrowsNonStandardException_failsCommunicatorOnly) {
+TEST_F(EngineThatThrows, NonStandardException_inAnyThread_failsOnlyTheOperationsCommunicator) {
   for (const bool background : {false, true}) {
     const auto failing = create(first_->progress(), background ? 3 : 2);
     const auto test = std::this_thread::get_id();
@@ -257,7 +257,7 @@ TEST_F(EngineThatThrows, AnyThread_operationThrowsNonStandardException_failsComm
   }
 }
 
-TEST_F(EngineThatThrows, Callback_throws_laterCallsStillWork) {
+TEST_F(EngineThatThrows, CallbackThatThrows_doesNotDisturbLaterCalls) {
   const std::function<void(const Status&)> callbacks[] = {
       [](const Status&) { throw std::bad_alloc(); }, [](const Status&) { throw 7; }};
   for (const auto& callback : callbacks) {

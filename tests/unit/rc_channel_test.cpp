@@ -337,7 +337,7 @@ TEST(RcChannel, Refusals_overALossyReorderingLink_reachTheRequester) {
   }
 }
 
-TEST(RcChannel, DeregistrationDuringATransferRefusesItsRest) {
+TEST(RcChannel, RestOfATransfer_whoseRegionIsDeregistered_isRefused) {
   for (const Opcode opcode : {Opcode::write_immediate, Opcode::read}) {
     LinkOptions options;
     options.loss = 0.05;
@@ -507,7 +507,7 @@ TEST(RcChannel, OverlappingWrites_leaveTheBytesOfTheLastOne) {
   }
 }
 
-TEST(RcChannel, OnePercentLossRetransmitsLessThanThreePercent) {
+TEST(RcChannel, LossOfOnePercent_causesRetransmissionOfLessThanThreePercent) {
   LinkOptions options;
   options.loss = 0.01;
   Pair pair(8, options);
@@ -660,7 +660,7 @@ TEST(RcChannel, Acks_ofAReceiverThatSendsNothing_areDelayedAndFew) {
 
 // The peer's messages carry ACKs, each of which opens the send window by a few frames. The next
 // frames fill the window again, and only a few of them may request an ACK.
-TEST(RcChannel, WindowThatOpensInSmallStepsRequestsFewAcks) {
+TEST(RcChannel, WindowThatOpensInSmallSteps_requestsFewAcks) {
   RcConfig config;
   config.max_frame_bytes = 8900;
   Pair pair(15, {.bytes_per_nanosecond = 0.125}, config);

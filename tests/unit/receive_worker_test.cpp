@@ -187,7 +187,7 @@ TEST_F(Receiving, UnexpectedChunkThatDoesNotFit_isReportedWhenItsCollectiveBegin
   EXPECT_EQ(fold().chunks_malformed, 1u);
 }
 
-TEST_F(Receiving, UrgentChunksWakeTheOwner) {
+TEST_F(Receiving, LastChunkOfABlockOrCollective_wakesTheOwner_andOtherChunksDoOnRequest) {
   team_.publish(view());
   first_.arrive(kEpoch, 1, 0, std::byte{1});
   worker_.poll(kNow);
@@ -225,7 +225,7 @@ TEST_F(Receiving, ChunkThatIsBeingRead_isNotPlaced) {
   EXPECT_EQ(at(8), std::byte{8});
 }
 
-TEST_F(Receiving, ReadWaitsForTheBatchThatMayPlaceTheSameChunk) {
+TEST_F(Receiving, GracePeriodBeforeARead_lastsUntilTheEndOfTheBatchThatMayPlaceItsChunk) {
   team_.publish(view());
   ReceiveTeam::GracePeriod grace;
   first_.in_place = [&] {

@@ -20,7 +20,7 @@ bool receive(ReplayWindow& window, std::uint64_t counter) {
   return true;
 }
 
-TEST(ReplayWindow, counterInOrder_isTakenOnce) {
+TEST(ReplayWindow, CountersInOrder_areAcceptedOnce) {
   ReplayWindow window;
   for (std::uint64_t counter = 1; counter < 3 * kSize; ++counter) {
     EXPECT_TRUE(receive(window, counter)) << counter;
@@ -45,7 +45,7 @@ TEST(ReplayWindow, OldestCounterOfTheWindow_isAccepted_andItsPredecessorIsNot) {
   }
 }
 
-TEST(ReplayWindow, counterAfterAJump_forgetsOnlyCountersThatLeftTheWindow) {
+TEST(ReplayWindow, JumpOfTheCounter_leavesTakenCountersRefused_andASkippedOneAcceptable) {
   for (const std::uint64_t jump :
        {std::uint64_t{1}, std::uint64_t{63}, std::uint64_t{64}, kSize - 1, kSize, kSize + 63,
         kSize + 64, kSize + 65, 10 * kSize}) {
@@ -63,7 +63,7 @@ TEST(ReplayWindow, counterAfterAJump_forgetsOnlyCountersThatLeftTheWindow) {
   }
 }
 
-TEST(ReplayWindow, countersNearTheEndOfTheirRange_areTakenOnce) {
+TEST(ReplayWindow, CountersNearTheEndOfTheirRange_areAcceptedOnce) {
   ReplayWindow window;
   for (std::uint64_t back = 3 * kSize; back > 0; --back) {
     EXPECT_TRUE(receive(window, UINT64_MAX - back + 1));
@@ -71,7 +71,7 @@ TEST(ReplayWindow, countersNearTheEndOfTheirRange_areTakenOnce) {
   }
 }
 
-TEST(ReplayWindow, randomCounters_agreeWithASetOfAllCounters) {
+TEST(ReplayWindow, RandomCounters_areAccepted_exactlyIfNewAndNotTooOld) {
   std::mt19937_64 random(7);
   for (int run = 0; run < 20; ++run) {
     ReplayWindow window;

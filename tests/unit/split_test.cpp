@@ -49,7 +49,7 @@ TEST(Split, RanksOfOneColor_formACommunicatorInOrderOfTheirKeys) {
   });
 }
 
-TEST(Split, RanksWithEqualKeys_keepTheirOrder_andNoColorGivesNoCommunicator) {
+TEST(Split, RanksWithEqualKeys_keepTheirOrder_andARankWithoutAColorIsLeftOut) {
   on_ranks(5, patient(), [](Communicator& whole) {
     const std::uint32_t me = index(whole.rank());
     const auto color = me == 2 ? std::nullopt : std::optional(9u);
@@ -63,7 +63,7 @@ TEST(Split, RanksWithEqualKeys_keepTheirOrder_andNoColorGivesNoCommunicator) {
   });
 }
 
-TEST(Split, OverlappingGroups_workAtTheSameTime) {
+TEST(Split, OverlappingCommunicators_workAtTheSameTime) {
   on_ranks(6, patient(), [](Communicator& whole) {
     const std::uint32_t me = index(whole.rank());
     auto row = whole.split(me / 3, 0, patient());

@@ -48,7 +48,7 @@ class Calls {
   Bytes own_, all_, short_all_, news_;
 };
 
-TEST(StartAll, CallsOfAGroup_beginInTheirOrder_andComplete) {
+TEST(StartAll, CallsStartedTogether_beginInTheirOrder_andComplete) {
   on_ranks(3, patient(), [](Communicator& communicator) {
     Calls calls(communicator);
     const Counters before = counters_of(communicator);
@@ -63,7 +63,7 @@ TEST(StartAll, CallsOfAGroup_beginInTheirOrder_andComplete) {
   });
 }
 
-TEST(StartAll, GroupWithAWrongCall_startsNoCall_andTheErrorNamesTheWrongCall) {
+TEST(StartAll, ListWithAWrongCall_startsNoCall_andTheErrorNamesTheWrongCall) {
   on_ranks(2, patient(), [](Communicator& communicator) {
     Calls calls(communicator);
     std::vector<CollectiveCall> list = calls.list();

@@ -299,7 +299,7 @@ TEST(StoreDoor, ConnectionWithoutACompleteHello_isDroppedAfterATimeLimit) {
   door.await_refused(2);
 }
 
-TEST(StoreDoor, StrangersBeyondTheLimit_areDropped_andTakeNoDescriptors) {
+TEST(StoreDoor, StrangersBeyondTheLimit_areDropped_andTakeNoFileDescriptors) {
   Door door(key_of(1), 2, kLong, 16);
   const std::size_t before = descriptors();
   std::vector<Stream> strangers;

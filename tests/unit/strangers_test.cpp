@@ -15,7 +15,7 @@
 namespace tutti::runtime::test {
 namespace {
 
-TEST(StrangerLimits, StrangerLimit_withFewDescriptors_isHalfOfTheDescriptors) {
+TEST(StrangerLimits, StrangerLimit_withFewFileDescriptors_isHalfOfTheirNumber) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   rlimit few = before;
@@ -27,7 +27,7 @@ TEST(StrangerLimits, StrangerLimit_withFewDescriptors_isHalfOfTheDescriptors) {
   EXPECT_EQ(limits.per_neighbourhood, 75u);
 }
 
-TEST(StrangerLimits, UsualLimitOfDescriptors_admits256RanksOfAHostAtTheSameTime) {
+TEST(StrangerLimits, UsualLimitOfFileDescriptors_admits256RanksOfAHostAtTheSameTime) {
   rlimit before{};
   ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
   rlimit usual = before;
@@ -64,7 +64,7 @@ TEST(Strangers, AddressAboveItsLimit_losesItsOldestStrangers_andOtherAddressesLo
   EXPECT_EQ(strangers.count(), 3u);
 }
 
-TEST(Strangers, ExceededTotal_dropsTheOldestStrangerOfTheBusiestAddress) {
+TEST(Strangers, ExceededTotalLimit_dropsTheOldestStrangerOfTheBusiestAddress) {
   Strangers strangers({.total = 4, .per_neighbourhood = 3});
   strangers.arrive("a");
   const auto first_of_busiest = strangers.arrive("b");

@@ -116,7 +116,7 @@ TEST(TaggedMessages, LongMessageBetweenSleepingThreads_arrives) {
   });
 }
 
-TEST(TaggedMessages, CopiesOfAnEagerMessage_areOneAtTheSender_andOneMoreIfTheReceiveIsLate) {
+TEST(TaggedMessages, EagerMessage_isCopiedOnceAtTheSender_andOnceMoreIfTheReceiveIsLate) {
   constexpr std::size_t kBytes = 10'000;  // several frames
   on_ranks(2, patient(), [&](Communicator& communicator) {
     Bytes buffer = communicator.rank() == kZero ? pattern(kBytes, 6) : Bytes(kBytes);

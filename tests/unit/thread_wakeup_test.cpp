@@ -131,7 +131,7 @@ TEST_F(ThreadWakeup, GrantedRealtimePriorityIsAnnouncedOnce) {
   EXPECT_EXIT(child(), testing::ExitedWithCode(0), "");
 }
 
-TEST_F(ThreadWakeup, NiceValueWithoutRealTimePriority_writesNoNotice) {
+TEST_F(ThreadWakeup, NoticeOfThePriority_ifOnlyANiceValueIsRequested_isNotWritten) {
   EXPECT_EQ(notices_of_two_threads({.nice = 5}), "");
 }
 
@@ -184,7 +184,7 @@ TEST_F(ThreadWakeup, RefusedNiceValue_isAnErrorOnlyIfItWasDemanded) {
   });
 }
 
-TEST_F(ThreadWakeup, BackgroundThread_raisesItsPriorityOnceAThreadComputes) {
+TEST_F(ThreadWakeup, BackgroundThread_raisesItsPriority_whenAThreadComputes) {
   if (!may_go_first()) return test::skip_without("priority", "no negative nice values here");
   const Bytes own = pattern(128 * 1024, 1);
   on_ranks(2, patient(), [&](Communicator& communicator) {

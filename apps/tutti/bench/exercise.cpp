@@ -65,7 +65,9 @@ Result<Exercise> Exercise::create(Communicator& communicator, const ExerciseOpti
     exercise.buffer_.resize(chosen.in_place ? std::max(send, receive) : receive);
     if (!chosen.in_place) exercise.apart_.resize(send);
   } catch (const std::bad_alloc&) {
-    return failure(Code::resource_exhausted, "rank {}: not enough memory for buffers of {} bytes",
+    return failure(Code::resource_exhausted,
+                   "rank {}: not enough memory for buffers of {} bytes: use smaller sizes, or "
+                   "free some memory",
                    index(communicator.rank()), send + receive);
   }
   return exercise;

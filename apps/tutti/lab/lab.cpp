@@ -554,7 +554,8 @@ Status Lab::set_port(int host, const std::string& change) {
 Status Lab::tear_down() {
   if (!parts_) return {};
   if (!parts_->owned && parts_->state.keeper != 0) {
-    return failure(Code::invalid_argument, "lab '{}' belongs to process {}: end that process",
+    return failure(Code::invalid_argument,
+                   "lab '{}' belongs to process {} and cannot be taken down: end that process",
                    name(), parts_->state.owner);
   }
   const std::unique_ptr<Parts> parts = std::move(parts_);

@@ -170,7 +170,7 @@ Status check_options(const LabOptions& options) {
   if (options.burst_bytes != 0 &&
       options.burst_bytes < static_cast<std::uint32_t>(options.mtu) + 14) {
     return failure(Code::invalid_argument,
-                   "burst {} bytes is less than one frame: use {} bytes or more",
+                   "burst {} bytes is less than one Ethernet frame: use {} bytes or more",
                    options.burst_bytes, options.mtu + 14);
   }
   for (const char c : options.congestion_control) {

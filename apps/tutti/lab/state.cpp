@@ -116,7 +116,8 @@ Result<LabState> read_state(const std::string& path) {
   const auto file = device::open_private_file(path);
   if (!file) return file.status();
   if (!file->valid())
-    return failure(Code::system, "{} does not exist any more: make the lab again", path);
+    return failure(Code::system,
+                   "the record {} of the lab does not exist any more: make the lab again", path);
   std::string text(kMaxRecordBytes, '\0');
   const auto size = device::read_all(*file, std::as_writable_bytes(std::span(text)), path);
   if (!size) return size.status();

@@ -49,7 +49,7 @@ Status MulticastTrees::add_members(std::span<const HostId> members, MulticastTre
   for (const HostId member : members) {
     if (index(member) >= topology_.hosts()) {
       return failure(Code::invalid_argument,
-                     "host {} of a multicast group does not exist: there are only {} hosts",
+                     "host {} of a multicast group does not exist: use hosts below {}",
                      index(member), topology_.hosts());
     }
     const std::uint32_t slice = ports_.slice_of(member);
@@ -104,8 +104,8 @@ Result<GroupId> MulticastTrees::create(std::span<const HostId> members, TreeChoi
   for (std::uint32_t leaf = 0; leaf < topology_.leaves(); ++leaf) {
     if (needed[leaf] && leaf != root && paths.to_switch[leaf] == kNoLink) {
       return failure(Code::invalid_argument,
-                     "no path leads from switch {}, the root of a multicast tree, to leaf {}: "
-                     "choose another root or add cables",
+                     "no path leads from switch {}, the root of a multicast tree, to leaf switch "
+                     "{}: choose another root or add cables",
                      root, leaf);
     }
   }

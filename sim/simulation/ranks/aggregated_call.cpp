@@ -52,8 +52,8 @@ Status check_aggregated(const CommunicatorSpec& spec) {
   for (const CollectiveSpec& what : spec.collectives) {
     if (!reduces(what.kind)) {
       return failure(Code::invalid_argument,
-                     "a communicator with an aggregator runs the collective {}: use reduce, "
-                     "reduce-scatter or allreduce",
+                     "a communicator with an aggregator cannot run {}: use reduce, reduce-scatter "
+                     "or allreduce",
                      to_string(what.kind));
     }
     if (Status status = engine::check(call_of(what, ranks), ranks); !status) return status;

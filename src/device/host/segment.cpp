@@ -169,8 +169,8 @@ Result<Segment> Segment::open(const SegmentAddress& address, const SegmentShape&
   if (const int seals = ::fcntl(file->get(), F_GET_SEALS);
       seals < 0 || (seals & kSeals) != kSeals) {
     return failure(Code::invalid_argument,
-                   "descriptor {} of process {} is not sealed shared memory: use the same version "
-                   "of Tutti on all ranks",
+                   "file descriptor {} of process {} is not sealed shared memory: use the same "
+                   "version of Tutti on all ranks",
                    address.memory, address.process);
   }
   if (::fstat(file->get(), &info) != 0)
@@ -198,8 +198,8 @@ Result<Segment> Segment::open(const SegmentAddress& address, const SegmentShape&
   if (!bell) return bell.status();
   if (info.st_ino != segment.head().bell) {
     return failure(Code::invalid_argument,
-                   "descriptor {} of process {} is not the pipe that wakes its rank: start all "
-                   "ranks again",
+                   "file descriptor {} of process {} is not the pipe that wakes its rank: start "
+                   "all ranks again",
                    address.bell, address.process);
   }
   segment.bell_in_ = std::move(*bell);

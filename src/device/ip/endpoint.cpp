@@ -258,8 +258,8 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
     }
     if (record->socket.family() != ip_.family) {
       return failure(Code::invalid_argument,
-                     "rank {} has the address {}, this rank uses another IP version: choose the "
-                     "same IP version on all ranks",
+                     "rank {} has the address {}, but this rank uses another IP version: choose "
+                     "the same IP version on all ranks",
                      r, record->socket.to_string());
     }
     if (record->multicast != ip_.multicast) {

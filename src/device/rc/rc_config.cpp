@@ -28,7 +28,8 @@ Status check(const RcConfig& config) {
   }
   const std::uint32_t most_requests = std::uint32_t{1} << 24;
   if (config.max_queued_requests == 0 || config.max_queued_requests > most_requests) {
-    return failure(Code::invalid_argument, "a queue of {} requests is invalid: use 1 to {}",
+    return failure(Code::invalid_argument,
+                   "a work queue for {} work requests is invalid: use 1 to {}",
                    config.max_queued_requests, most_requests);
   }
   return {};

@@ -31,7 +31,8 @@ Status WorkQueue::push(const WorkRequest& request) {
   if (end_ - first_ >= config_.max_queued_requests) {
     return failure(
         Code::resource_exhausted,
-        "the limit of {} requests to rank {} is reached: await completions before posting more",
+        "the limit of {} work requests to rank {} is reached: await completions before posting "
+        "more",
         config_.max_queued_requests, index(peer_));
   }
   if (end_ - first_ == works_.size()) grow();

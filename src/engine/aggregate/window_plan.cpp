@@ -75,7 +75,8 @@ Status check(const InNetworkCall& call, std::uint32_t ranks) {
   const std::uint64_t most =
       kMaxSegments * kSegmentGrain / reduction::element_bytes(call.type) / blocks;
   if (call.elements > most) {
-    return failure(Code::invalid_argument, "{} elements are too many: use at most {}",
+    return failure(Code::invalid_argument,
+                   "{} elements are too many for a reduction by aggregators: use at most {}",
                    call.elements, most);
   }
   return {};

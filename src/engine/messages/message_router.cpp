@@ -147,8 +147,8 @@ void MessageRouter::reject_data(const Operation& operation, Rank from, std::uint
   const Description& what = operation.description();
   failures_.fail(failures_.misfit(
       from, Code::invalid_argument,
-      "{} sent data in match slot {}, which {} by the algorithm {} does not have: call the same "
-      "collective with the same algorithm on all ranks",
+      "{} sent data in match slot {}, which does not exist in {} by the algorithm {}: call the "
+      "same collective with the same algorithm on all ranks",
       names_.of(from), slot, what.operation, what.algorithm));
 }
 

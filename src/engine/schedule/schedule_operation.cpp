@@ -96,7 +96,9 @@ Result<std::unique_ptr<ScheduleOperation>> ScheduleOperation::create(
     ScheduleCall call, std::shared_ptr<WorkspacePool> pool) {
   for (schedule::TaskIndex t = 0; t < call.schedule->tasks().size(); ++t) {
     if (!executable(call.schedule->tasks()[t].kind))
-      return failure(Code::unsupported, "the host cannot carry out {}: use another algorithm",
+      return failure(Code::unsupported,
+                     "the engine cannot carry out {}: use an algorithm without write, read, "
+                     "multicast and collect tasks",
                      schedule::describe(*call.schedule, t));
   }
   std::unique_ptr<ScheduleOperation> operation(
@@ -514,8 +516,8 @@ void ScheduleOperation::reject(Rank from, std::uint32_t slot, const std::string&
   ++context().counters().messages_rejected;
   context().failures().fail(context().failures().misfit(
       from, Code::invalid_argument,
-      "wrong message from {} in match slot {}: {}: call the same collective with the same sizes, "
-      "types and algorithm on all ranks",
+      "{} sent a wrong message in match slot {} ({}): call the same collective with the same "
+      "sizes, types and algorithm on all ranks",
       context().names().of(from), slot, what));
 }
 

@@ -312,8 +312,8 @@ Result<AggregatorService::Parts::Share> AggregatorService::Parts::admit(
   if (jobs_ >= options_.jobs) {
     return failure(
         Code::resource_exhausted,
-        "the aggregator already serves {} communicators, its limit: start another aggregator, or "
-        "raise --jobs",
+        "the aggregator already serves {} communicators, which is its limit: start another "
+        "aggregator, or raise --jobs",
         jobs_);
   }
   Share share{options_.terms, 0};

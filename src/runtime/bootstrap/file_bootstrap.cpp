@@ -210,7 +210,9 @@ Status FileBootstrap::timed_out(std::span<const std::uint32_t> missing, Nanoseco
   const std::string what = stage_ == Stage::member
                                ? fmt::format("did not join exchange {} in", exchange_)
                                : "did not join at";
-  return failure_of(to_ranks(missing), Code::timeout, "{} {} {} (run {}) within {}",
+  return failure_of(to_ranks(missing), Code::timeout,
+                    "{} {} {} (run {}) within {}: check that all ranks run, or give them a longer "
+                    "timeout",
                     describe_ranks(missing), what, options_.directory, options_.run_id,
                     describe_duration(timeout));
 }
@@ -227,8 +229,9 @@ Result<std::unique_ptr<Bootstrap>> meet_in_directory(const FileOptions& options)
       });
   if (!plain || options.directory.empty()) {
     return failure(Code::invalid_argument,
-                   "file:// needs a directory and a run id of letters, digits, '.', '_' or '-' "
-                   "(directory '{}', run id '{}'): set TUTTI_RUN_ID, the same on all ranks",
+                   "file:// needs a directory and a run id of 1 to 128 letters, digits, '.', '_' "
+                   "or '-' (directory '{}', run id '{}'): write file://DIRECTORY, and set "
+                   "TUTTI_RUN_ID to the same value on all ranks",
                    options.directory, options.run_id);
   }
   auto bootstrap = std::make_unique<FileBootstrap>(options);

@@ -32,7 +32,8 @@ class Exchange {
     const auto settled = [&] { return exchange_ != my_exchange || !failed_.ok(); };
     if (!changed_.wait_until(lock, deadline_after(timeout), settled)) {
       fail(failure_of(to_ranks(missing()), Code::timeout,
-                      "{} did not join exchange {} of the bootstrap within {}",
+                      "{} did not join exchange {} of the bootstrap within {}: check that all "
+                      "ranks run, or give them a longer timeout",
                       describe_ranks(missing()), exchange_, describe_duration(timeout)));
     }
     // If this rank's exchange was completed before the failure, the rank still gets the result.

@@ -137,8 +137,8 @@ Result<UniqueId> make_unique_id(const std::string& host) {
   if (!offers().put(*token, std::move(*server))) {
     return failure(
         Code::resource_exhausted,
-        "this process holds {} unique ids that rank 0 has not used, the limit: join with one of "
-        "them as rank 0, or discard one",
+        "this process holds {} unique ids that rank 0 has not used, which is the limit: join with "
+        "one of them as rank 0, or discard one",
         kMaxOffers);
   }
   return id;

@@ -45,8 +45,8 @@ Status unserved(const engine::CommunicatorContext& context, std::vector<Rank> aw
   std::vector<std::string> names;
   for (const Rank rank : awaited) names.push_back(context.names().of(rank));
   return failure_of(context.names().in_job(std::move(awaited)), Code::timeout,
-                    "{} closed its communicator before {} had acknowledged its data: allow more "
-                    "time, or call a barrier first",
+                    "{} closed its communicator before {} acknowledged all data from it: allow "
+                    "more time, or call a barrier before closing",
                     context.names().of(context.rank()), fmt::join(names, ", "));
 }
 

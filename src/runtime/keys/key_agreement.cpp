@@ -48,9 +48,9 @@ Bytes KeyAgreement::first(std::span<const std::byte> peer_options) const {
 Status KeyAgreement::check(const KeyOffer& offer, std::uint32_t rank) const {
   if (offer.rank != rank || offer.size != own_.size) {
     return failure(Code::invalid_argument,
-                   "the bootstrap returned the key offer of rank {1} of {2} ranks as that of "
-                   "rank {0}: give every process a rank of its own, and all the same number of "
-                   "ranks",
+                   "the process that the bootstrap returns as rank {} calls itself rank {} of {} "
+                   "ranks: give every process a rank of its own, and all processes the same "
+                   "number of ranks",
                    rank, offer.rank, offer.size);
   }
   if (offer.keyed != own_.keyed) {
@@ -84,8 +84,8 @@ Result<std::vector<std::span<const std::byte>>> KeyAgreement::take_first(
   }
   if (public_keys_.size() != own_.size || public_keys_[own_.rank] != own_.public_key) {
     return failure(Code::invalid_argument,
-                   "the bootstrap does not return what rank {} contributed: make it gather the "
-                   "contributions of all ranks, unchanged and in rank order",
+                   "the bootstrap does not return the bytes that rank {} gave to it: make it "
+                   "gather the bytes of all ranks, unchanged and in rank order",
                    own_.rank);
   }
   const auto transcript = crypto::sha256(digests);
@@ -150,8 +150,8 @@ Result<Bytes> KeyAgreement::second(std::span<const std::byte> address) {
 Result<crypto::Secret> KeyAgreement::take_second(Bytes& contribution) {
   if (contribution.size() < sealed_bytes()) {
     return failure(Code::invalid_argument,
-                   "rank 0 sent {} bytes of sealed secrets instead of {}: use one version of Tutti "
-                   "on all ranks, and a bootstrap that changes no contribution",
+                   "rank 0 sent {} bytes of sealed secrets instead of {}: use one version of "
+                   "Tutti on all ranks, and a bootstrap that delivers all bytes unchanged",
                    contribution.size(), sealed_bytes());
   }
   crypto::Secret secret = std::move(secret_);
@@ -163,8 +163,8 @@ Result<crypto::Secret> KeyAgreement::take_second(Bytes& contribution) {
     if (!crypto::unseal(*key, sealed, secret.writable())) {
       return failure(
           Code::invalid_argument,
-          "the secret that rank 0 sealed for rank {} cannot be unsealed, because a contribution "
-          "was changed on the way: use a bootstrap that changes no contribution",
+          "the secret that rank 0 sealed for rank {} cannot be unsealed, because bytes were "
+          "changed on the way: use a bootstrap that delivers all bytes unchanged",
           own_.rank);
     }
   }

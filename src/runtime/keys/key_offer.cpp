@@ -37,8 +37,8 @@ Result<KeyOffer> decode_key_offer(std::span<const std::byte> bytes) {
   const auto magic = std::as_bytes(std::span(kMagic));
   if (bytes.size() < KeyOffer::kBytes || !std::equal(magic.begin(), magic.end(), bytes.begin())) {
     return failure(Code::invalid_argument,
-                   "the contribution does not begin with a key offer: use one version of Tutti on "
-                   "all ranks");
+                   "its first message does not begin with a key offer: use one version of Tutti "
+                   "on all ranks");
   }
   const std::uint32_t keyed = get_u32(bytes, 16);
   KeyOffer offer{.rank = get_u32(bytes, 8), .size = get_u32(bytes, 12), .keyed = keyed == 1};

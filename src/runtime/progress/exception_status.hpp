@@ -26,7 +26,8 @@ inline Status status_of_exception() {
   } catch (const abi::__forced_unwind&) {
     throw;
   } catch (...) {
-    return Status(Code::internal, "an exception that is not derived from std::exception");
+    return Status(Code::internal,
+                  "an exception was thrown that is not derived from std::exception");
   }
 }
 

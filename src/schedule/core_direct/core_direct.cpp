@@ -105,7 +105,7 @@ Status Lowering::check() const {
     if (!known || from_.queues()[task.queue].kind != QueueKind::free)
       return failure(Code::unsupported,
                      "{} has no management-queue form: use only send, recv, signal, copy and "
-                     "reduce on free queues",
+                     "reduce, on queues of the kind free",
                      describe(from_, t));
     if (task.kind == TaskKind::copy || task.kind == TaskKind::reduce) continue;
     std::uint32_t& next = (sends ? next_send : next_receive)[task.peer];

@@ -16,7 +16,9 @@ Status check(const CollectiveCall& call) {
                    to_string(call.kind), call.rank, call.root, ranks, ranks);
   }
   if (index(call.port) + ports_of(call.kind) > kPorts) {
-    return failure(Code::invalid_argument, "{}: port {} is too high: use ports below {}",
+    return failure(Code::invalid_argument,
+                   "{}: the call needs ports from {} on, and not all of them are below {}: use a "
+                   "lower port",
                    to_string(call.kind), index(call.port), kPorts);
   }
   const std::uint64_t size_bytes =

@@ -53,8 +53,8 @@ class Lowering {
       if (!has_descriptor(task.kind) ||
           schedule_.queues()[task.queue].kind != schedule::QueueKind::free) {
         return failure(Code::unsupported,
-                       "offload: {} cannot be lowered to a descriptor: use only tasks that trigger "
-                       "units carry out",
+                       "offload: {} cannot be lowered to a descriptor: use only tasks that "
+                       "trigger units carry out, on queues of the kind free",
                        describe(schedule_, t));
       }
       if (task.slot >= kSequenceIds && task.kind != TaskKind::wait_keys) return too_many(task.peer);

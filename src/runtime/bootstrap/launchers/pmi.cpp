@@ -170,7 +170,8 @@ Result<std::unique_ptr<Bootstrap>> bootstrap_from_pmi(const Environment& environ
   if (!place.ok()) return place.status();
   if (!*place) {
     return failure(Code::invalid_argument,
-                   "pmi:// needs PMI_RANK, PMI_SIZE and PMI_FD, which mpirun of MPICH sets");
+                   "pmi:// needs PMI_RANK, PMI_SIZE and PMI_FD: start the program with mpirun of "
+                   "MPICH, which sets them");
   }
   if (mpi_presence() != MpiPresence::absent) {
     return failure(

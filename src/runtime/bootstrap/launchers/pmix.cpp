@@ -194,8 +194,8 @@ Result<std::unique_ptr<Bootstrap>> bootstrap_from_pmix(const Environment& enviro
                                                        Nanoseconds timeout) {
   if (!environment("PMIX_RANK") || !environment("PMIX_NAMESPACE")) {
     return failure(Code::invalid_argument,
-                   "pmix:// needs PMIX_RANK and PMIX_NAMESPACE, which mpirun of Open MPI, prterun "
-                   "and srun --mpi=pmix set");
+                   "pmix:// needs PMIX_RANK and PMIX_NAMESPACE: start the program with mpirun of "
+                   "Open MPI, prterun or srun --mpi=pmix, which set them");
   }
   // A process that may call MPI_Init later is refused, because PMIx_Finalize by Tutti would close
   // the connection that MPI_Init needs.

@@ -73,7 +73,8 @@ Result<std::unique_ptr<Bootstrap>> bootstrap_from_slurm(const Environment& envir
   if (!place.ok()) return place.status();
   if (!*place) {
     return failure(Code::invalid_argument,
-                   "slurm:// needs SLURM_PROCID and SLURM_NTASKS, which srun sets");
+                   "slurm:// needs SLURM_PROCID and SLURM_NTASKS: start the program with srun, "
+                   "which sets them");
   }
   if ((*place)->size == 1) return make_single_bootstrap("slurm:// (a single rank)");
   const auto host = master_host(environment);

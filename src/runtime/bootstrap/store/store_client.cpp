@@ -103,7 +103,8 @@ class StoreBootstrap : public Bootstrap {
     const std::string store = to_string(options_.endpoint);
     if (why.code() == Code::timeout) {
       return failure_of({Rank{0}}, Code::timeout,
-                        "rank 0, whose bootstrap store is at {}, did not answer rank {} within {}",
+                        "rank 0, whose bootstrap store is at {}, did not answer rank {} within "
+                        "{}: check that rank 0 runs and can be reached",
                         store, index(options_.rank), describe_duration(timeout));
     }
     return failure_of(

@@ -106,8 +106,8 @@ Result<Hello> decode_hello(std::span<const std::byte> payload) {
 Result<Gather> decode_gather(std::span<const std::byte> payload) {
   if (payload.size() < Gather::kPrefixBytes) {
     return failure(Code::invalid_argument,
-                   "a bootstrap contribution of {} bytes is too short for its header: use one "
-                   "version of Tutti",
+                   "a bootstrap message of {} bytes is too short for its header: use one version "
+                   "of Tutti",
                    payload.size());
   }
   const auto bytes = payload.subspan(Gather::kPrefixBytes);
@@ -129,7 +129,9 @@ Result<std::vector<Bytes>> decode_result(std::span<const std::byte> payload, std
     const std::size_t length = get_u32(payload, 4 + 4 * rank);
     if (length > rest.size()) {
       return failure(Code::internal,
-                     "the bootstrap store sent too few bytes of rank {}'s contribution", rank);
+                     "the bootstrap store sent too few of the bytes that rank {} gave to the "
+                     "exchange: use one version of Tutti",
+                     rank);
     }
     contributions[rank].assign(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(length));
     rest = rest.subspan(length);

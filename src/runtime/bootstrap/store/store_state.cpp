@@ -28,7 +28,8 @@ Status Rendezvous::check(const Hello& hello) const {
   if (size != 0 && hello.size != size) {
     return failure(
         Code::invalid_argument,
-        "rank {} expects {} ranks, but the job at {} has {}: give all ranks the same size",
+        "rank {} expects {} ranks, but the job at {} has {}: give all ranks the same number of "
+        "ranks",
         hello.rank, hello.size, where_, size);
   }
   if (hello.size == 0 || hello.size > kMaxBootstrapRanks || hello.rank >= hello.size) {
@@ -80,8 +81,7 @@ Status Rendezvous::contribute(std::uint32_t rank, Gather gather, Deadline now) {
   if (!joined_ || member.waiting || gather.exchange != exchange_) {
     Status status = failure_of({rank_of(rank)}, Code::internal,
                                "rank {} is at exchange {} of the bootstrap while the job is at "
-                               "exchange {}: make the same collective calls in the same order on "
-                               "all ranks",
+                               "exchange {}: use one version of Tutti on all ranks",
                                rank, gather.exchange, exchange_);
     fail(status);
     return status;
@@ -155,7 +155,8 @@ void Rendezvous::expire(Deadline now) {
     if (!member.waiting || member.deadline > now) continue;
     if (joined_) {
       return fail(failure_of(to_ranks(ranks_that_do_not_wait()), Code::timeout,
-                             "{} did not join exchange {} of the bootstrap at {} within {}",
+                             "{} did not join exchange {} of the bootstrap at {} within {}: check "
+                             "that all ranks run, or give them a longer timeout",
                              describe_ranks(ranks_that_do_not_wait()), exchange_, where_,
                              describe_duration(member.timeout)));
     }
@@ -180,7 +181,9 @@ Status Rendezvous::missing_ranks(Nanoseconds timeout) const {
     (members_[rank].presence == Presence::gave_up ? gave_up : absent).push_back(rank);
   }
   if (!absent.empty()) {
-    return failure_of(to_ranks(absent), Code::timeout, "{} did not join at {} within {}",
+    return failure_of(to_ranks(absent), Code::timeout,
+                      "{} did not join at {} within {}: check that all ranks run, or give them a "
+                      "longer timeout",
                       describe_ranks(absent), where_, describe_duration(timeout));
   }
   return failure_of(to_ranks(gave_up), Code::timeout,
