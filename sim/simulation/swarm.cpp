@@ -62,8 +62,8 @@ class Drawer {
   static constexpr std::uint64_t kSoftware = 0x736f'6674;
   static constexpr std::uint64_t kWide = 0x7769'6465;
   static constexpr std::uint64_t kTeams = 0x7465'616d;
-  /// Largest number of ranks of a communicator with an aggregator. The limit keeps runs short,
-  /// because the segments of an aggregator are long.
+  /// Largest number of ranks of a communicator with an aggregator. Each rank sends at least one
+  /// long segment to the aggregator, so with more ranks a run would take long.
   static constexpr std::uint32_t kMostAggregated = 16;
 
   bool chance(std::uint64_t one_in) { return random_.below(one_in) == 0; }

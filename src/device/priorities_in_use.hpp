@@ -43,8 +43,8 @@ class PrioritiesInUse {
   }
 
  private:
-  /// Time after the last arrival during which data of its priority still counts as arriving; longer
-  /// than the pause between the blocks of two ranks of a chain.
+  /// Time for which a priority counts as in use after its last data has arrived. It is longer than
+  /// the pause between the blocks of two ranks of a chain, so such a pause does not end the use.
   static constexpr Nanoseconds kMoment{2'000'000};
 
   static std::size_t place(Priority priority) {

@@ -45,7 +45,7 @@ class ChunkMap {
     std::atomic<std::uint64_t>& arrived = progress_[subgroup].arrived;
     arrived.store(arrived.load(std::memory_order_relaxed) + fresh, std::memory_order_release);
   }
-  /// Marks consecutive chunks of one block that the owner has READ from a peer or contributed
+  /// Marks consecutive chunks of one block, which this rank has READ from a peer or contributed
   /// itself; returns the number of newly marked chunks.
   std::uint32_t mark_run(std::uint32_t block_index, Range psns);
 

@@ -88,7 +88,7 @@ struct Descriptor {
   std::uint32_t contributions = 0;
 
   std::uint32_t data_bytes = 0;
-  std::array<std::byte, kMaxMiniBytes> data{};  ///< the data, in a mini descriptor
+  std::array<std::byte, kMaxMiniBytes> data{};  ///< the data; PayloadKind::mini only
   Address address = kNoAddress;                 ///< address of the data, in an rdma descriptor
   /// Address at which this node stores the result; kNoAddress: the result is not stored.
   Address store_address = kNoAddress;

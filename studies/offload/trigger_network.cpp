@@ -128,9 +128,9 @@ class TriggerNetwork {
   std::uint64_t held_back_ = 0;
   std::uint32_t running_ = 0;  ///< number of calls that have not ended
   Picoseconds moved_{};        ///< instant at which a node last accepted a packet
-  RootSlots slots_{};          ///< hash buffer slots in use at the root's node since `slots_since_`
-  Picoseconds slots_since_{};
-  double used_time_ = 0;  ///< number of used slots, integrated over time in picoseconds
+  RootSlots slots_{};          ///< hash buffer slots in use at the root's node now
+  Picoseconds slots_since_{};  ///< instant at which `slots_` last changed
+  double used_time_ = 0;       ///< number of used slots, integrated over time in picoseconds
   double waiting_time_ = 0;
   std::uint32_t most_used_ = 0;
 };

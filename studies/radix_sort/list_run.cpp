@@ -84,8 +84,8 @@ Status ListRun::prepare(Participant& one, const schedule::Schedule& schedule) {
     if (one.filled[t].transfer != schedule::Transfer::eager) {
       return failure(
           Code::unsupported,
-          "{} has {} bytes, but network interfaces can only send eager messages: use at most {} "
-          "bytes",
+          "{} has {} bytes, but a list that a simulated network interface runs can only send eager "
+          "messages: use at most {} bytes",
           describe(one.schedule, t), bytes_of(one, t), shape.eager_limit_bytes);
     }
     if (tasks[t].kind == TaskKind::copy && !queue.held) one.posting += copy_time(bytes_of(one, t));

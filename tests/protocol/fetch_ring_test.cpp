@@ -314,7 +314,7 @@ TEST_F(FetchRingTest, EachRangeOfARequest_isAnsweredReadyPendingOrLost) {
   EXPECT_TRUE(node_.ring.has_deferred());
 }
 
-TEST_F(FetchRingTest, RequestAnsweredPending_isAnsweredLost_whenThisRankFindsTheLoss) {
+TEST_F(FetchRingTest, RequestAnsweredWithPending_isLaterAnsweredWithLost_ifTheChunkIsLost) {
   node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{0, 6}}), 55, outbox_);
   EXPECT_EQ(sent().message.kind, MessageKind::fetch_pending);
   node_.ring.lost({0, {2, 4}});

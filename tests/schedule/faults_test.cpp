@@ -451,7 +451,7 @@ TEST(PlantedFault, ReadOfABlockThatAPeerIsWriting_isFound) {
   put.expect(Fault::race, 0, 1);
 }
 
-TEST(PlantedFault, SendWithoutAKey_toARankThatWaitsForAKeyedMessage_isFound) {
+TEST(PlantedFault, UnkeyedSend_toARankThatWaitsForAKeyedMessage_isFound) {
   Planted keyed(purpose_of(Collective::reduce, "linear_keyed", 3));
   keyed.change_task(1, 0, [](Task& t) { t.keyed = false; });
   keyed.expect(Fault::message, 1, 0);

@@ -384,7 +384,8 @@ class ChunkLane final : public DatagramLane {
   Bytes place_, frame_;
 };
 
-/// Entries of slot exchanges: one exchange a round, which completes with the right block.
+/// Mutates entries of slot exchanges. Each round runs one exchange, which must complete with the
+/// right block.
 class SlotLane final : public DatagramLane {
  public:
   const char* name() const override { return "slots"; }

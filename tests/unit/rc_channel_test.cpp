@@ -781,7 +781,7 @@ TEST(RcChannel, PeerTimeoutBeginsWhenThePeerIsWatched) {
   Bytes message(1);
   ASSERT_TRUE(pair.post(0, send_of(message)).ok());
   ASSERT_TRUE(pair.run_until_quiet());
-  pair.run_for(milliseconds(5000));  // a long silence while no end watches its peer
+  pair.run_for(milliseconds(5000));  // a long silence while neither end watches the other
   pair.channel(0).watch(true, pair.now());
   pair.channel(0).on_timer(pair.now(), pair[0]);
   EXPECT_FALSE(pair.channel(0).failed());

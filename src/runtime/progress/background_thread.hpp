@@ -99,8 +99,8 @@ class BackgroundThread {
   Instant due_ = kNever;  ///< time by which the engine must be polled again
   std::uint64_t application_rounds_ = 0;
   static constexpr std::uint64_t kNone = UINT64_MAX;
-  /// The value that application_rounds_ had when an application thread released the engine, if that
-  /// thread had taken it while the progress thread slept; otherwise kNone.
+  /// Set when an application thread releases the engine that it took while the progress thread
+  /// slept: the value of application_rounds_ at that release. Otherwise kNone.
   std::uint64_t rounds_left_asleep_ = kNone;
 
   std::atomic<bool> application_computes_{false};  ///< true: wake() has been called at least once
