@@ -29,7 +29,7 @@ class Lab:
         missing = [one for one in [self.switch, *self.hosts] if one not in present]
         if missing or self.ranks < 2:
             raise SystemExit(f"compare: lab {name}: missing namespaces {missing}, {found} hosts found; "
-                             f"make it first: tutti lab up {name} --hosts {max(self.ranks, 2)}")
+                             f"make it first: tutti lab up --name {name.removeprefix('tutti-')} --hosts {max(self.ranks, 2)}")
         self.ports = [f"p{host}" for host in range(self.ranks // ranks_per_host)]
         self.addresses = [self._address(host, data_interface) for host in self.hosts]
         self.rate_bits, self.burst_bytes = self._shaping()

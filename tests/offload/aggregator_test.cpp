@@ -323,6 +323,36 @@ TEST_F(Aggregator, InNetworkAlgorithmRequestedByName_isServedByTheAggregator) {
   EXPECT_EQ(counters_of(*service)["in_network_calls"], 3u);
 }
 
+TEST_F(Aggregator, ReductionWithBlocksOfDifferentSizes_goesWithoutTheAggregator) {
+  const auto service = start_service();
+  CommunicatorOptions options = patient();
+  options.aggregators = {address_of(*service)};
+  auto bootstraps = make_local_bootstraps(2);
+  std::vector<std::thread> ranks;
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    ranks.emplace_back([&, rank] {
+      auto communicator = runtime::create_communicator(*bootstraps[rank], options);
+      ASSERT_TRUE(communicator.ok()) << communicator.status().to_string();
+      const std::array<std::size_t, 2> sizes = {8, 16};
+      const std::vector<std::int32_t> ones(6, 1);
+      std::vector<std::int32_t> sums(sizes[rank] / 4);
+      CollectiveCall call{.collective = Collective::reduce_scatterv,
+                          .send = std::as_bytes(std::span(ones)),
+                          .receive = std::as_writable_bytes(std::span(sums)),
+                          .reduction = {.type = DataType::int32},
+                          .send_sizes_bytes = sizes};
+      auto request = communicator->start(call);
+      ASSERT_TRUE(request.ok()) << request.status().to_string();
+      EXPECT_TRUE(request->wait().ok());
+      EXPECT_EQ(std::count(sums.begin(), sums.end(), 2), static_cast<std::ptrdiff_t>(sums.size()));
+      call.options.algorithm = "in_network";
+      EXPECT_EQ(communicator->start(call).status().code(), Code::invalid_argument);
+    });
+  }
+  for (std::thread& one : ranks) one.join();
+  EXPECT_EQ(counters_of(*service)["in_network_calls"], 0u);
+}
+
 TEST_F(Aggregator, ImpossibleCallsAreRefusedBeforeAnythingIsSent) {
   const auto service = start_service();
   on_joined_ranks(2, patient(), {address_of(*service)}, [&](Member& member) {

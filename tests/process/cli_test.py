@@ -63,6 +63,11 @@ class Bench(unittest.TestCase):
                     if algorithm == "multicast" else 0
                 self.assertEqual(sent >= row["size_bytes"], algorithm == "multicast")
 
+    def test_gather_that_checks_some_repetitions_checks_the_same_at_all_ranks(self):
+        # The root receives so much that not every repetition is checked; the other ranks receive nothing.
+        done = job(5, "bench", "gather", "-b", "8M", "-e", "8M", "-n", "40", "-w", "1")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+
     def test_broadcast_from_root_other_than_0_is_reported(self):
         report, _ = self.run_bench("broadcast", "-b", "5K", "-e", "5K", "--root", "2",
                                    "--algorithm", "multicast")

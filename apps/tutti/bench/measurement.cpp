@@ -21,6 +21,8 @@ constexpr int kAttemptsPerIteration = 3;
 // Limit on the bytes that the checks of one row of the table process. If a row receives more bytes,
 // only every n-th repetition is checked.
 constexpr std::uint64_t kCheckedBytes = std::uint64_t{256} << 20;
+// Stands for the size of the receive buffer at a rank without memory for its buffers.
+constexpr std::uint64_t kNoBuffers = UINT64_MAX;
 // Sleep before each reading of the byte counters, in which the last ACKs pass the interfaces.
 constexpr auto kSettle = std::chrono::milliseconds(10);
 
@@ -153,10 +155,10 @@ Result<Measured> Repetitions::result() const {
   return measured;
 }
 
-int check_interval(const Exercise& exercise, const MeasureOptions& options) {
+int check_interval(std::uint64_t most_received_bytes, const MeasureOptions& options) {
   if (!options.check) return 0;
   const std::uint64_t repetitions = static_cast<std::uint64_t>(options.iterations + options.warmup);
-  const std::uint64_t every = exercise.received_bytes() * repetitions / kCheckedBytes;
+  const std::uint64_t every = most_received_bytes * repetitions / kCheckedBytes;
   return static_cast<int>(std::clamp<std::uint64_t>(every, 1, repetitions));
 }
 
@@ -254,19 +256,24 @@ Result<Measured> measure(Session& session, const ExerciseOptions& what,
   auto exercise = Exercise::create(session.communicator(), what);
   // A rank without memory for its buffers reports this to the others, which would otherwise block
   // in their first collective.
-  auto able = session.exchange(std::vector<int>{exercise.ok() ? 1 : 0});
+  const std::uint64_t received = exercise.ok() ? exercise->received_bytes() : kNoBuffers;
+  auto all_received = session.exchange(std::vector<std::uint64_t>{received});
   if (!exercise) return exercise.status();
-  if (!able) return able.status();
-  for (std::size_t r = 0; r < able->size(); ++r) {
-    if ((*able)[r][0] == 0)
+  if (!all_received) return all_received.status();
+  std::uint64_t most_received = 0;
+  for (std::size_t r = 0; r < all_received->size(); ++r) {
+    const std::uint64_t of_rank = (*all_received)[r][0];
+    if (of_rank == kNoBuffers)
       return failure(Code::peer_failed,
                      "rank {} has too little memory for its buffers: use smaller sizes", r);
+    most_received = std::max(most_received, of_rank);
   }
   // An unsupported algorithm gives the same error on all ranks, so no rank waits for another.
   auto algorithm = exercise->algorithm();
   if (!algorithm) return algorithm.status();
   const auto before = session.communicator().counters();
-  Repetitions repetitions(session, *exercise, check_interval(*exercise, options));
+  // All ranks check the same repetitions, because each check waits for all ranks.
+  Repetitions repetitions(session, *exercise, check_interval(most_received, options));
   if (Status status = repetitions.add(options.warmup); !status) return status;
   if (Status status = repetitions.add(options.iterations); !status) return status;
   auto measured = repetitions.result();

@@ -55,7 +55,7 @@ void add_trace_command(CLI::App& app, int& exit_code) {
   CLI::App* command = trace->add_subcommand(
       "merge", "Merge the files of all ranks into one for ui.perfetto.dev or chrome://tracing");
   const auto options = std::make_shared<MergeOptions>();
-  command->add_option("directory", options->directory, "Directory or file that TUTTI_TRACE named")
+  command->add_option("directory", options->directory, "Directory that TUTTI_TRACE named")
       ->required();
   command->add_option("-o,--output", options->output, "Output file")->capture_default_str();
   command->add_option("--job", options->job, "Job to merge, if the directory has several");

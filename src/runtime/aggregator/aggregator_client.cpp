@@ -229,10 +229,11 @@ struct Aggregation::Prepared {
 };
 
 bool Aggregation::serves(const CollectiveCall& call) const {
+  if (!active() || !reduces(call.collective)) return false;
   const Algorithm algorithm = call.options.algorithm;
-  return active() && reduces(call.collective) &&
-         (algorithm == Algorithm::automatic || algorithm == kInNetwork ||
-          algorithm == kInNetworkRing);
+  const bool named = algorithm == kInNetwork || algorithm == kInNetworkRing;
+  // A call that names an aggregator's algorithm gets the error of `start` if blocks differ in size.
+  return named || (algorithm == Algorithm::automatic && !varies(call.collective));
 }
 
 Result<std::string> Aggregation::algorithm_of(const CollectiveCall&) {
