@@ -1,6 +1,7 @@
-// The smallest program with an Allgather in C++: every rank sends its number and receives the
-// numbers of all ranks. Start it directly for one rank, or for several ranks by `tutti run -n 4
-// smallest_allgather` or any other launcher that Tutti supports.
+// The smallest program with an Allgather in C++: every rank sends a number and receives the numbers
+// of all ranks. Start it directly for one rank, or by a launcher for several ranks:
+//
+//   tutti run -n 4 -- build/release/examples/smallest_allgather
 #include <tutti/communicator.hpp>
 
 #include <cstdint>

@@ -1,6 +1,7 @@
-/* The smallest Broadcast from C: rank 0 sends a sentence to all ranks. Run it with one rank
- * directly, or with several ranks by `tutti run -n 4 smallest_broadcast` or any launcher that Tutti
- * supports. */
+/* The smallest program with a Broadcast in C: rank 0 sends a sentence to all ranks. Start it
+ * directly for one rank, or by a launcher for several ranks:
+ *
+ *   tutti run -n 4 -- build/release/examples/smallest_broadcast */
 #include <stdio.h>
 #include <string.h>
 #include <tutti/tutti.h>
