@@ -15,9 +15,9 @@ constexpr int kStoppedParts = 3;
 
 constexpr Nanoseconds kSignInterval{100'000'000};
 
-/// Number of peers, beside the silent one, that are questioned to learn whether they hear this
-/// rank. One is not enough, because a question or its answer may be lost and a peer may have died
-/// too.
+/// Number of peers that are questioned to learn whether they hear this rank, not counting the silent
+/// one, which may be among the ranks questioned. One is not enough, because a question or its answer
+/// may be lost and a peer may have died too.
 constexpr std::uint32_t kWitnesses = 3;
 
 /// Time after which frames that found the send queue full are tried again.
