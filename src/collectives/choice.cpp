@@ -304,11 +304,6 @@ bool ChoiceTable::prefers(const Situation& situation) const {
   return find(situation) < rules_.begin() + preferences_;
 }
 
-bool ChoiceTable::prefers_anywhere() const {
-  return std::any_of(rules_.begin(), rules_.begin() + preferences_,
-                     [](const ChoiceRule& one) { return one.place.anywhere(); });
-}
-
 std::string ChoiceTable::misplaced(const Situation& situation) const {
   std::string places;
   std::string last;

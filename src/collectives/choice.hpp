@@ -43,8 +43,6 @@ struct ChoicePlace {
   std::optional<std::uint32_t> ranks;
   std::optional<std::uint32_t> hosts;
   std::string_view device{};  ///< name of the device, a string literal; "" for any device
-
-  bool anywhere() const { return !ranks && !hosts && device.empty(); }
   bool matches(const Situation& situation) const;
 };
 
@@ -94,9 +92,6 @@ class ChoiceTable {
   /// True if the choice comes from a preference, a rule that `prefer` put before the built-in
   /// table.
   bool prefers(const Situation& situation) const;
-  /// True if at least one preference applies to any number of ranks, any number of hosts and any
-  /// device.
-  bool prefers_anywhere() const;
   /// Returns an empty text if at least one preference allows the ranks, hosts and device of
   /// `situation`, or if there are no preferences. Otherwise returns a text that names the ranks,
   /// hosts and devices to which the preferences are limited.

@@ -203,11 +203,18 @@ class LabJobs(unittest.TestCase):
                 self.assertEqual(row["wrong"], "")
                 self.assertEqual(row["hierarchical_calls"], share * row["passes"] * row["sorts_checked"])
 
-    def test_algorithm_of_the_environment_excludes_the_hierarchy(self):
-        results = self.bench(["--ranks-per-host", "2", "--env", "TUTTI_ALGORITHMS=allgather=ring"], "allgather", "-b", "64",
-                             "-e", "64", hosts=2)
-        for result in results:
-            self.assertEqual(result["counters"].get("hierarchical_calls", 0), 0)
+    def hierarchical_calls(self, rules):
+        """Hierarchical calls of two hosts of two ranks, which run Allgathers, and Barriers between them."""
+        results = self.bench(["--ranks-per-host", "2", "--env", f"TUTTI_ALGORITHMS={rules}"], "allgather", "-b", "64", "-e", "64",
+                             hosts=2)
+        return sum(result["counters"].get("hierarchical_calls", 0) for result in results)
+
+    def test_rules_of_the_environment_replace_the_hierarchy_for_their_calls(self):
+        rules = "allgather=ring,barrier=dissemination"
+        self.assertEqual(self.hierarchical_calls(rules), 0)
+        self.assertEqual(self.hierarchical_calls(f"when:ranks=4:hosts=2:device=ip,{rules}"), 0)
+        self.assertGreater(self.hierarchical_calls("allreduce=ring"), 0)
+        self.assertGreater(self.hierarchical_calls(f"when:ranks=8:hosts=2:device=ip,{rules}"), 0)
 
     def test_frozen_rank_is_named_on_all_hosts(self):
         for collective in ("allgather", "broadcast"):

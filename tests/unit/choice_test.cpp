@@ -31,7 +31,6 @@ TEST(Choice, FirstPreferenceThatFitsTheCall_choosesTheAlgorithm) {
   EXPECT_TRUE(table.prefers(allgather(40'000)));
   EXPECT_EQ(table.choose(allgather(40'001)).algorithm, "multicast");
   EXPECT_FALSE(table.prefers(allgather(40'001)));
-  EXPECT_TRUE(table.prefers_anywhere());
 }
 
 TEST(Choice, WhenClause_limitsThePreferencesThatFollowIt) {
@@ -45,7 +44,6 @@ TEST(Choice, WhenClause_limitsThePreferencesThatFollowIt) {
   Situation on_two_hosts = allgather(1 << 20, 4, "host");
   on_two_hosts.hosts = 2;
   EXPECT_EQ(table.choose(on_two_hosts).algorithm, "multicast");
-  EXPECT_TRUE(table.prefers_anywhere());
 }
 
 TEST(Choice, AutomaticPreference_usesTheDefaultTable) {
@@ -139,7 +137,6 @@ TEST(Choice, PreferencesWhoseWhenClauseDoesNotHold_areListed) {
       "when:ranks=4:device=ip,allgather=ring,barrier=dissemination,when:ranks=8,allgather=ring");
   EXPECT_EQ(table.misplaced(allgather(1)), "");
   EXPECT_EQ(table.misplaced(allgather(1, 4, "host")), "when:ranks=4:device=ip, when:ranks=8");
-  EXPECT_FALSE(table.prefers_anywhere());
   EXPECT_EQ(ChoiceTable::defaults().misplaced(allgather(1)), "");
 }
 

@@ -68,6 +68,10 @@ class CallPlanner {
   Result<std::unique_ptr<engine::Operation>> make(const CollectiveCall& call);
 
   const collectives::ChoiceTable& choices() const { return choices_; }
+  /// True if a rule of the environment, not a built-in one, chooses the algorithm of the call.
+  bool prefers(const CollectiveCall& call) const {
+    return choices_.prefers(situation_of(call.collective, block_bytes_of(call, facts_.size)));
+  }
   /// A sentence that names the algorithm rules of the environment and says why they do not apply to
   /// this communicator; empty if all rules apply.
   std::string complaint() const;

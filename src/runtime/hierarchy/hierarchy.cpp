@@ -32,10 +32,10 @@ Bytes bytes_of(const std::string& text) {
 
 Result<std::shared_ptr<Hierarchy>> Hierarchy::create(
     Bootstrap& bootstrap, const CommunicatorOptions& options, const HostLayout& layout, bool groups,
-    bool by_choice, std::shared_ptr<Progress> progress, std::uint16_t number,
+    Overruled overruled, std::shared_ptr<Progress> progress, std::uint16_t number,
     const crypto::Secret& key) {
   std::shared_ptr<Hierarchy> made(
-      new Hierarchy(layout, groups, by_choice, bootstrap.rank(), std::move(progress)));
+      new Hierarchy(layout, groups, std::move(overruled), bootstrap.rank(), std::move(progress)));
   const Status mine = made->open(bootstrap, options, number, key);
   // Each rank tells the others whether it could create its side communicators, because either all
   // ranks get this route or none does.
@@ -116,8 +116,8 @@ CallRoute::CounterList Hierarchy::counters() const {
 bool Hierarchy::serves(const CollectiveCall& call) const {
   if (!hierarchy::goes_by_hosts(call.collective)) return false;
   if (call.options.algorithm == kHierarchical) return true;
-  return by_choice_ && call.options.algorithm == Algorithm::automatic &&
-         better_by_hosts(call, layout_);
+  return call.options.algorithm == Algorithm::automatic && better_by_hosts(call, layout_) &&
+         !overruled_(call);
 }
 
 Result<std::string> Hierarchy::algorithm_of(const CollectiveCall&) {

@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -33,14 +34,17 @@ class Progress;
 
 class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hierarchy> {
  public:
+  /// Whether a rule of the user chooses the algorithm of a call.
+  using Overruled = std::function<bool(const CollectiveCall&)>;
+
   /// Creates the side communicators. They use the communicator numbers from `number` to `number` +
-  /// numbers() - 1. Every rank must call this function, and it fails on all ranks or on none. If
-  /// `by_choice` is true, the route also serves calls that name no algorithm. `key` is known only
-  /// to the ranks of the job.
+  /// numbers() - 1. Every rank must call this function, and it fails on all ranks or on none. The
+  /// route does not serve calls that name no algorithm and for which `overruled` returns true; any
+  /// thread may call `overruled`. `key` is known only to the ranks of the job.
   static Result<std::shared_ptr<Hierarchy>> create(Bootstrap& bootstrap,
                                                    const CommunicatorOptions& options,
                                                    const hierarchy::HostLayout& layout, bool groups,
-                                                   bool by_choice,
+                                                   Overruled overruled,
                                                    std::shared_ptr<Progress> progress,
                                                    std::uint16_t number, const crypto::Secret& key);
   /// How many communicator numbers the side communicators need: one that the communicators of all
@@ -53,8 +57,7 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   Hierarchy& operator=(const Hierarchy&) = delete;
 
   /// True if the collective has a hierarchical form and the call names this route. If the call
-  /// names no algorithm, the route must instead have been created with `by_choice` and be no slower
-  /// for this call.
+  /// names no algorithm, the route must instead be no slower and not be overruled.
   bool serves(const CollectiveCall& call) const override;
   Outcome start(const CollectiveCall& call) override;
   Result<std::string> algorithm_of(const CollectiveCall& call) override;
@@ -78,11 +81,11 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
     std::shared_ptr<engine::Completion> completion = std::make_shared<engine::Completion>();
   };
 
-  Hierarchy(const hierarchy::HostLayout& layout, bool groups, bool by_choice, Rank rank,
+  Hierarchy(const hierarchy::HostLayout& layout, bool groups, Overruled overruled, Rank rank,
             std::shared_ptr<Progress> progress)
       : layout_(layout),
         groups_(groups),
-        by_choice_(by_choice),
+        overruled_(std::move(overruled)),
         rank_(rank),
         progress_(std::move(progress)) {}
 
@@ -103,7 +106,7 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
 
   hierarchy::HostLayout layout_;
   bool groups_;
-  bool by_choice_;
+  Overruled overruled_;
   Rank rank_;
   std::shared_ptr<Progress> progress_;
   std::shared_ptr<CommunicatorImpl> host_;

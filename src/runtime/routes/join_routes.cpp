@@ -54,9 +54,12 @@ Status join_hosts(CommunicatorImpl& communicator, Bootstrap& bootstrap,
     communicator.set_note("flat: all communicator numbers for side communicators are used up");
     return {};
   }
-  auto made = Hierarchy::create(
-      bootstrap, side, layout, shape->groups, !communicator.calls().choices().prefers_anywhere(),
-      communicator.progress(), static_cast<std::uint16_t>(first), communicator.child_key());
+  const auto overruled = [&calls = communicator.calls()](const CollectiveCall& call) {
+    return calls.prefers(call);
+  };
+  auto made =
+      Hierarchy::create(bootstrap, side, layout, shape->groups, overruled, communicator.progress(),
+                        static_cast<std::uint16_t>(first), communicator.child_key());
   if (made) {
     communicator.add_route(std::move(*made));
   } else {
