@@ -15,13 +15,16 @@ def tutti_of(build):
 
 
 def speed(verdict, where, lab, old, options, sizes=(M,), least=0.95, most=1.05, operations=("allgather", "broadcast"), flags="",
-          old_flags=None, **placement):
+          old_flags=None, between=None, **placement):
     """Adds the bars that the operations take `least` to `most` of the time of the program `old`, as medians of alternating
-    starts, with an A/A row as a figure. `flags` are the options of both programs, unless `old_flags` are given; `placement`
-    goes to compare()."""
+    starts, with an A/A row as a figure. `flags` are the options of both programs, unless `old_flags` are given. `between`, a
+    name and the program of a commit between the two, adds its time over the old one as a figure; `placement` goes to
+    compare()."""
+    third = [(f"tutti/{between[0]}", flags, between[1])] if between else []
     for operation in operations:
         rows = compare(lab, f"earlier-{operation}", operation, list(sizes), options, peers="", tutti=flags,
-                       others=[("tutti/old", flags if old_flags is None else old_flags, old), ("tutti/again", flags)], **placement)
+                       others=[("tutti/old", flags if old_flags is None else old_flags, old), ("tutti/again", flags), *third],
+                       **placement)
         report_failures(verdict, f"{where}, {operation}:", rows)
         for size in sizes:
             ours, theirs, again = rows.tutti(size), rows.of(OLD, size), rows.of(AGAIN, size)
@@ -30,6 +33,8 @@ def speed(verdict, where, lab, old, options, sizes=(M,), least=0.95, most=1.05, 
                 verdict.bar(f"{what}: measured in every round", False)
                 continue
             verdict.figure(f"{what}: A/A {again / ours:.3f}")
+            if between and (middle := rows.of(f"tutti {between[0]}", size)):
+                verdict.figure(f"{what}: {between[0]} {us(middle)}, {middle / theirs:.3f} of the old time")
             ratio = ours / theirs
             verdict.bar(f"{what}: {us(ours)}, old {us(theirs)}, time over the old", least <= ratio <= most, ratio,
                         f"{least} to {most}")
