@@ -98,11 +98,17 @@ bool ChannelSet::close(Rank rank) {
   return true;
 }
 
-/// True if this rank may post work to one more peer.
-bool ChannelSet::work_has_room() const {
-  const auto busy = std::count_if(open_.begin(), open_.end(),
-                                  [this](Rank rank) { return at(rank).backlog().has_work; });
-  return busy < static_cast<std::ptrdiff_t>(work_limit());
+/// True if a channel has work or a ping that the peer has not acknowledged, or is to ping it.
+bool ChannelSet::asks(const RcChannel& channel, Instant now) {
+  return channel.backlog().has_work || channel.window().unacknowledged() ||
+         (channel.watched() && channel.silence().ping_at() <= now);
+}
+
+/// True if this rank may post work to one more peer, or ping it.
+bool ChannelSet::may_ask_another(Instant now) const {
+  const auto asked =
+      std::count_if(open_.begin(), open_.end(), [&](Rank rank) { return asks(at(rank), now); });
+  return asked < static_cast<std::ptrdiff_t>(work_limit());
 }
 
 /// Reopens the connections to watched peers that need a ping, and closes idle connections.
@@ -110,7 +116,9 @@ void ChannelSet::serve_closed(Instant now) {
   for (std::uint32_t r = 0; r < peers_.size(); ++r) {
     Peer& peer = peers_[r];
     if (peer.ping_at > now) continue;
-    if (open(now, rank_of(r)) == nullptr) peer.ping_at = now + kPingRetry;
+    if (!may_ask_another(now) || open(now, rank_of(r)) == nullptr) {
+      peer.ping_at = now + kPingRetry;
+    }
   }
   for (std::size_t i = open_.size(); i-- > 0;) {
     const Rank rank = open_[i];
@@ -259,8 +267,8 @@ Status ChannelSet::post(Instant now, const WorkRequest& request) {
   prioritised_ |= request.priority != Priority::normal;
   if (!limited()) return (*this)[request.peer].post(now, request);
   const auto& held = peers_[index(request.peer)].channel;
-  const bool goes_on = held && held->backlog().has_work;
-  RcChannel* const channel = goes_on || work_has_room() ? open(now, request.peer) : nullptr;
+  const bool goes_on = held && asks(*held, now);
+  RcChannel* const channel = goes_on || may_ask_another(now) ? open(now, request.peer) : nullptr;
   if (channel != nullptr) return channel->post(now, request);
   return failure(
       Code::resource_exhausted,

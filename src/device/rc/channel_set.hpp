@@ -129,9 +129,11 @@ class ChannelSet {
   RcChannel* open(Instant now, Rank peer);
   bool make_room();
   bool close(Rank peer);
-  /// Largest number of peers to which this rank may have work posted at a time.
+  /// Largest number of peers to which this rank may have work or pings under way at a time. The
+  /// other connections serve frames of peers.
   std::uint32_t work_limit() const { return std::max(1u, limits_.most / 2); }
-  bool work_has_room() const;
+  static bool asks(const RcChannel& channel, Instant now);
+  bool may_ask_another(Instant now) const;
   void serve_closed(Instant now);
 
   Rank me_;

@@ -340,8 +340,10 @@ bool RcChannel::waiting() const {
 }
 
 std::optional<RcPosition> RcChannel::resting_position() const {
+  // A connection that closed with an open question would forget how long its peer has been silent.
+  const bool asks = peer_timeout_.ping_wanted() || (attentive() && peer_timeout_.awaits_answer());
   const bool rests = quiet() && !failed_ && !undelivered_ && !path_test_wanted_ && !ask_wanted_ &&
-                     !peer_timeout_.ping_wanted() && receiver_.between_operations();
+                     !asks && receiver_.between_operations();
   if (!rests) return std::nullopt;
   return RcPosition{send_.oldest(), receiver_.window().expected(), works_.end()};
 }
