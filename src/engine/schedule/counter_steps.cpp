@@ -20,7 +20,10 @@ void CounterSteps::begin(CommunicatorContext& context, const schedule::Schedule&
 bool CounterSteps::add(Instant now, schedule::TaskIndex task, OldValue& old_value) {
   const Rank peer = schedule_->tasks()[task].peer;
   const auto key = context_->operations().counter_words().key_of(peer);
-  if (!key) return true;  // `add` is called again once the peer has sent its key
+  if (!key) {
+    context_->peers().watch(peer);
+    return true;  // `add` is called again once the peer has sent its key
+  }
   device::WorkRequest request{.opcode = device::Opcode::fetch_add,
                               .peer = peer,
                               .work_id = std::uint64_t{epoch_} << 32 | task,

@@ -299,7 +299,8 @@ void ScheduleOperation::send(Instant now, TaskIndex at) {
     return;
   }
   space_->departures[at].issued = true;
-  if (space_->departures[at].clear) transfer(now, at);
+  if (space_->departures[at].clear) return transfer(now, at);
+  context().peers().watch(task.peer);  // its clear-to-send is awaited
 }
 
 /// Begins the WRITE of a message for which the peer has sent a clear-to-send, or an addition to a
