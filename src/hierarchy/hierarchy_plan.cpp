@@ -230,13 +230,6 @@ Stages Planner::allgather_by_groups() const {
 
 }  // namespace
 
-Rank culprit_in_job(const HostLayout& layout, Rank me, HierarchySide side, Rank culprit,
-                    Rank lost) {
-  if (culprit != kNoRank || lost == kNoRank) return culprit;
-  return side == HierarchySide::host ? layout.rank_at(layout.host_of(me), index(lost))
-                                     : layout.rank_at(index(lost), layout.place_of(me));
-}
-
 bool goes_by_hosts(Collective collective) {
   return collective == Collective::barrier || collective == Collective::broadcast ||
          collective == Collective::allgather;

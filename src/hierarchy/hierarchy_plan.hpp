@@ -24,11 +24,6 @@ enum class HierarchySide : std::uint8_t {
   across,  ///< ranks of equal local rank, in the order of hosts
 };
 
-/// The rank at fault, by its number in the job, if a side communicator of rank `me` has failed. It
-/// is `culprit`, a rank of the job, if known, else `lost`, a rank of the side communicator,
-/// converted to a rank of the job; kNoRank if neither is known.
-Rank culprit_in_job(const HostLayout& layout, Rank me, HierarchySide side, Rank culprit, Rank lost);
-
 /// One stage of a plan: a call on a side communicator.
 struct HierarchyStage {
   static constexpr std::size_t kNone = SIZE_MAX;

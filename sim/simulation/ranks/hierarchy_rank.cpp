@@ -93,19 +93,17 @@ void HierarchyRank::begin(std::size_t stage) {
 
 void HierarchyRank::on_stage_end(std::size_t stage, const Status& status) {
   hierarchy::HierarchicalCall& call = jobs_.front().call;
-  if (!status.ok()) give_up(call.stage(stage), status.message());
+  if (!status.ok()) give_up(status);
   call.end(stage, status);
   advance();
 }
 
-/// Aborts this rank's side communicators, within its host and across hosts, and names the rank at
-/// fault, so that all ranks learn which rank failed.
-void HierarchyRank::give_up(const HierarchyStage& failed, const std::string& reason) {
-  const engine::FailureCoordinator& failures = side_of(failed).failures();
-  const Rank culprit =
-      culprit_in_job(layout_, me_, failed.side, failures.culprit(), failures.lost());
-  host_.failures().abort_for(culprit, reason);
-  if (across_ != nullptr) across_->failures().abort_for(culprit, reason);
+/// Aborts this rank's side communicators, within its host and across hosts, and names the ranks at
+/// fault, so that all ranks learn of them.
+void HierarchyRank::give_up(const Status& cause) {
+  const std::vector<Rank> culprits(cause.ranks().begin(), cause.ranks().end());
+  host_.failures().abort_for(culprits, cause.message());
+  if (across_ != nullptr) across_->failures().abort_for(culprits, cause.message());
 }
 
 }  // namespace tutti::simulation

@@ -61,7 +61,7 @@ class HierarchyRank {
   void advance();
   void begin(std::size_t stage);
   void on_stage_end(std::size_t stage, const Status& status);
-  void give_up(const hierarchy::HierarchyStage& failed, const std::string& reason);
+  void give_up(const Status& cause);
 
   hierarchy::HostLayout layout_;
   Rank me_;

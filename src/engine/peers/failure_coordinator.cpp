@@ -18,7 +18,7 @@ void FailureCoordinator::note(const Status& status, Rank lost, bool notify_peers
 }
 
 void FailureCoordinator::fail(const Status& status) {
-  if (!noted() && culprit_ == kNoRank) undelivered_bytes_ = protocol::kGaveUp;
+  if (!noted() && culprits_.empty()) undelivered_bytes_ = protocol::kGaveUp;
   note(status, me_, true);
 }
 
@@ -33,16 +33,16 @@ void FailureCoordinator::abort(const std::string& reason) {
       failure_of(names_.in_job({me_}), Code::aborted, "aborted by {}: {}", names_.of(me_), reason));
 }
 
-void FailureCoordinator::abort_for(Rank culprit, const std::string& reason) {
-  if (!noted()) culprit_ = culprit;
-  std::vector<Rank> ranks = names_.in_job({me_});
-  if (culprit != kNoRank) ranks = {culprit};
-  fail(failure_of(std::move(ranks), Code::aborted, "{} has ended this communicator: {}",
-                  names_.of(me_), reason));
+void FailureCoordinator::abort_for(std::vector<Rank> culprits, const std::string& reason) {
+  constexpr std::size_t kMostNamed = 2;
+  const bool named = !culprits.empty() && culprits.size() <= kMostNamed;
+  if (!noted() && named) culprits_ = culprits;
+  fail(failure_of(named ? std::move(culprits) : names_.in_job({me_}), Code::aborted,
+                  "{} has ended this communicator: {}", names_.of(me_), reason));
 }
 
 void FailureCoordinator::fail_because(const Status& cause) {
-  if (!noted() && cause.ranks().size() == 1) culprit_ = cause.ranks().front();
+  if (!noted() && cause.ranks().size() == 1) culprits_ = {cause.ranks().front()};
   fail(cause);
 }
 
@@ -108,13 +108,19 @@ Status FailureCoordinator::undelivered_status(Rank from, Rank to, std::uint32_t 
 void FailureCoordinator::on_notice(Rank from, const protocol::Message& notice) {
   const auto lost_index = static_cast<std::uint32_t>(notice.argument);
   const auto upper = static_cast<std::uint32_t>(notice.argument >> 32);
-  if (lost_index >= size_ || noted()) return;
+  if (noted()) return;
+  if (notice.epoch == protocol::kEither) {
+    told_by_ = from;
+    culprits_ = {rank_of(upper), rank_of(lost_index)};
+    return note(told_status(from, from), from, false);
+  }
+  if (lost_index >= size_) return;
   const Rank lost = rank_of(lost_index);
   if (notice.epoch != 0) {
     if (upper >= size_) return;
     finder_ = rank_of(upper);
   } else if (upper != 0) {
-    culprit_ = rank_of(upper - 1);
+    culprits_ = {rank_of(upper - 1)};
   }
   told_by_ = from;
   undelivered_bytes_ = notice.epoch;
@@ -122,9 +128,11 @@ void FailureCoordinator::on_notice(Rank from, const protocol::Message& notice) {
 }
 
 Status FailureCoordinator::told_status(Rank from, Rank lost) const {
-  if (culprit_ != kNoRank) {
-    return failure_of({culprit_}, Code::peer_failed, "{} is lost, as reported by {}",
-                      names_.of_job(culprit_), names_.of(from));
+  if (!culprits_.empty()) {
+    const bool either = culprits_.size() > 1;
+    return failure_of(culprits_, Code::peer_failed, "{}{} is lost, as reported by {}",
+                      names_.of_job(culprits_.front()),
+                      either ? " or " + names_.of_job(culprits_.back()) : "", names_.of(from));
   }
   if (undelivered_bytes_ == protocol::kGaveUp) {
     return failure_of(names_.in_job({lost}), Code::peer_failed,
@@ -161,9 +169,14 @@ void FailureCoordinator::add_notice(Rank rank, protocol::Outbox& notices) const 
   if (undelivered_bytes_ == protocol::kAlone && rank == lost_) {
     return notices.send(rank, protocol::MessageKind::failed, 0, index(finder_));
   }
+  if (culprits_.size() > 1) {
+    const std::uint64_t first = index(culprits_.front());
+    return notices.send(rank, protocol::MessageKind::failed, protocol::kEither,
+                        first << 32 | index(culprits_.back()));
+  }
   std::uint64_t upper = 0;
   if (undelivered_bytes_ > 0) upper = index(finder_);
-  if (culprit_ != kNoRank) upper = index(culprit_) + 1;
+  if (!culprits_.empty()) upper = index(culprits_.front()) + 1;
   notices.send(rank, protocol::MessageKind::failed, undelivered_bytes_, upper << 32 | index(lost_));
 }
 

@@ -10,6 +10,7 @@
 #include <functional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/error.hpp"
 #include "device/device.hpp"
@@ -36,9 +37,10 @@ class FailureCoordinator {
   /// Ends every collective of the communicator, at this rank and at its peers. The error at the
   /// peers names this rank.
   void abort(const std::string& reason);
-  /// Ends every collective as `abort` does, but names `culprit` as the cause: a rank of the job
-  /// that need not be in this communicator.
-  void abort_for(Rank culprit, const std::string& reason);
+  /// Ends every collective as `abort` does, but names `culprits` as the cause: one rank of the job,
+  /// which need not be in this communicator, or two of which one is at fault. With any other number
+  /// of ranks this rank is named.
+  void abort_for(std::vector<Rank> culprits, const std::string& reason);
   /// Ends every collective with `cause`, at this rank and at its peers. The error at the peers
   /// names the rank at fault if `cause` names exactly one, otherwise this rank.
   void fail_because(const Status& cause);
@@ -65,10 +67,8 @@ class FailureCoordinator {
   /// thread may call this function and `settled`.
   const Status& status() const;
   bool settled() const { return over_.load(std::memory_order_acquire); }
-  /// The rank of this communicator whose loss caused the failure; kNoRank if no rank was lost. If
-  /// a rank outside this communicator caused the failure, `culprit` returns its rank in the job.
+  /// The rank of this communicator whose loss caused the failure; kNoRank if no rank was lost.
   Rank lost() const { return lost_; }
-  Rank culprit() const { return culprit_; }
 
   /// Settles the noted failure and writes the failure notices for the peers to `notices`; false if
   /// no peer needs one.
@@ -103,7 +103,9 @@ class FailureCoordinator {
   /// silent. protocol::kAlone: all peers of the rank that found the failure are silent, lost_
   /// included. protocol::kGaveUp: lost_ found the failure and names itself.
   std::uint32_t undelivered_bytes_ = 0;
-  Rank culprit_ = kNoRank;
+  /// Ranks of the job at fault, if the cause lies outside this communicator: one, or two of which
+  /// one is at fault.
+  std::vector<Rank> culprits_;
   Rank finder_ = kNoRank;   ///< rank that found the failure; kNoRank: not known
   Rank told_by_ = kNoRank;  ///< rank whose failure notice came first; kNoRank: none
   Rank lost_ = kNoRank;     ///< rank whose loss is the cause; this rank if it gave up itself

@@ -39,9 +39,10 @@ enum class MessageKind : std::uint8_t {
   /// the lower half is the batch.
   grant,
   /// Failure notice. The lower half of the argument is the lost rank. If the epoch is 0, the upper
-  /// half is 0 for a silent rank, or 1 plus the job rank of the culprit. Any other epoch is kAlone,
-  /// kGaveUp or the length of packets that do not reach the lost rank; the upper half is then the
-  /// rank that found the failure.
+  /// half is 0 for a silent rank, or 1 plus the job rank of the culprit. If the epoch is kEither,
+  /// the halves are the job ranks of which one is at fault. Any other epoch is kAlone, kGaveUp or
+  /// the length of packets that do not reach the lost rank; the upper half is then the rank that
+  /// found the failure.
   failed,
   window,  ///< from an aggregator; argument: key of the receiver's part of the aggregator window
   /// Credit from an aggregator. The argument is the number of segments that the receiver may write
@@ -74,6 +75,8 @@ inline constexpr std::size_t kMaxRanges = 28;
 inline constexpr std::uint32_t kAlone = UINT32_MAX;
 /// Epoch of the failure notice of a rank that has given up and names itself.
 inline constexpr std::uint32_t kGaveUp = UINT32_MAX - 1;
+/// Epoch of a failure notice that names two ranks, one of which is at fault.
+inline constexpr std::uint32_t kEither = UINT32_MAX - 2;
 
 struct Message {
   MessageKind kind = MessageKind::barrier;

@@ -203,7 +203,8 @@ void Hierarchy::begin(const std::shared_ptr<Job>& job, std::size_t stage) {
 
 void Hierarchy::on_stage_end(const std::shared_ptr<Job>& job, std::size_t stage,
                              const Status& status) {
-  if (!status.ok()) give_up(culprit_of(job->call.stage(stage)), status.message());
+  // The ranks at fault of a side communicator's error are ranks of the job.
+  if (!status.ok()) give_up({status.ranks().begin(), status.ranks().end()}, status.message());
   std::unique_lock lock(mutex_);
   job->call.end(stage, status);
   job->completion->chunks_present = job->call.ended();
@@ -222,7 +223,7 @@ void Hierarchy::finish(const std::shared_ptr<Job>& job) {
   if (next) run(next);
 }
 
-void Hierarchy::abort(const std::string& reason) { give_up(rank_, reason); }
+void Hierarchy::abort(const std::string& reason) { give_up({rank_}, reason); }
 
 void Hierarchy::poll() {
   for (const auto& side : {host_, across_}) {
@@ -257,18 +258,11 @@ Status Hierarchy::close(Instant deadline) {
   return first;
 }
 
-/// The rank, as numbered in the job, whose loss ended the side communicator of the stage `failed`;
-/// kNoRank if the communicator failed for another reason.
-Rank Hierarchy::culprit_of(const HierarchyStage& failed) const {
-  const engine::FailureCoordinator& failures = side_of(failed).context().failures();
-  return culprit_in_job(layout_, rank_, failed.side, failures.culprit(), failures.lost());
-}
-
 // The ranks on other hosts may not notice the loss of a rank. This rank therefore aborts both side
-// communicators with the number of the lost rank in the job, so that all ranks learn of the loss.
-void Hierarchy::give_up(Rank culprit, const std::string& reason) {
+// communicators with the ranks at fault, so that all ranks learn of them.
+void Hierarchy::give_up(const std::vector<Rank>& culprits, const std::string& reason) {
   for (const auto& side : {host_, across_}) {
-    if (side) side->context().failures().abort_for(culprit, reason);
+    if (side) side->context().failures().abort_for(culprits, reason);
   }
 }
 
