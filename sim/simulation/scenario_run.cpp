@@ -262,11 +262,16 @@ Status ScenarioWorld::check_nobody_was_skipped(const ScenarioResult& result) {
 
 // Reports staging drops as an error, because in one collective without loss, credits limit the
 // chunks in flight to the posted receives. Scenarios with several collectives, such as those of a
-// hierarchical call, are not checked.
+// hierarchical call, and with entries of slot exchanges, which need no credit, are not checked.
 Status ScenarioWorld::check_staging(const ScenarioResult& result) {
   if (scenario_.ranks_per_host > 0) return {};
-  for (const ScenarioCommunicator& one : scenario_.communicators)
-    if (one.collectives.size() > 1) return {};
+  for (const ScenarioCommunicator& one : scenario_.communicators) {
+    const auto by_slots = [](const CollectiveSpec& each) { return uses_slots(each.kind); };
+    if (one.collectives.size() > 1 ||
+        std::any_of(one.collectives.begin(), one.collectives.end(), by_slots)) {
+      return {};
+    }
+  }
   for (std::uint32_t c = 0; c < world_->config().communicators.size(); ++c) {
     for (std::uint32_t r = 0; r < world_->config().communicators[c].hosts.size(); ++r)
       if (world_->context(c, rank_of(r)).counters().tail_probes > 0) return {};

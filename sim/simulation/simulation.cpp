@@ -539,6 +539,11 @@ std::string Simulation::describe_stuck() const {
         fmt::format("{}rank {} of communicator {} has not finished collective {} ({}, {} bytes)",
                     text.empty() ? "" : ", ", index(member.rank), member.communicator, member.over,
                     to_string(what.kind), what.bytes);
+    if (!member.context) continue;
+    for (const auto& active : member.context->operations().active()) {
+      const std::string missing = active->missing().text;
+      if (!missing.empty()) text += ", which waits for " + missing;
+    }
   }
   return text;
 }

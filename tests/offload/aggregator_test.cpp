@@ -333,14 +333,16 @@ TEST_F(Aggregator, ReductionWithBlocksOfDifferentSizes_goesWithoutTheAggregator)
     ranks.emplace_back([&, rank] {
       auto communicator = runtime::create_communicator(*bootstraps[rank], options);
       ASSERT_TRUE(communicator.ok()) << communicator.status().to_string();
-      const std::array<std::size_t, 2> sizes = {8, 16};
+      const std::array<std::uint64_t, 2> sizes = {8, 16};
+      const std::array<std::uint64_t, 2> offsets = {0, 8};
       const std::vector<std::int32_t> ones(6, 1);
       std::vector<std::int32_t> sums(sizes[rank] / 4);
       CollectiveCall call{.collective = Collective::reduce_scatterv,
                           .send = std::as_bytes(std::span(ones)),
                           .receive = std::as_writable_bytes(std::span(sums)),
                           .reduction = {.type = DataType::int32},
-                          .send_sizes_bytes = sizes};
+                          .send_sizes_bytes = sizes,
+                          .send_offsets_bytes = offsets};
       auto request = communicator->start(call);
       ASSERT_TRUE(request.ok()) << request.status().to_string();
       EXPECT_TRUE(request->wait().ok());
