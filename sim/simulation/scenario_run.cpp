@@ -9,8 +9,9 @@ namespace tutti::simulation {
 
 namespace {
 
-// A scenario with more events than this is taken to loop forever.
-constexpr std::uint64_t kMaxEvents = 20'000'000;
+// A scenario with more events than this is taken to loop forever. Half of it is not enough for 64
+// ranks that poll every 20 us and lose half of all chunks.
+constexpr std::uint64_t kMaxEvents = 60'000'000;
 
 }  // namespace
 

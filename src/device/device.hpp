@@ -406,9 +406,9 @@ class Endpoint {
   /// Must precede the first chunk; `capabilities` shows the effect.
   virtual void limit_datagrams(std::uint32_t /*bytes*/) {}
 
-  /// Gives up all posted work that was not copied, so that callers get their buffers back at once;
-  /// needed when the communicator has failed. This work has no further effect at either rank and
-  /// may complete with Code::aborted. Short messages, which were copied, are still sent.
+  /// Gives up all posted work, so that callers get their buffers back at once and later work does
+  /// not wait; needed when the communicator has failed. The posted work has no further effect at
+  /// either rank and may complete with Code::aborted.
   virtual void abandon() {}
   /// True if this rank's posted work waits for no peer and no peer waits for this rank, so that
   /// closing is safe.

@@ -19,11 +19,7 @@ class FrameTap {
   virtual bool loses_multicast() const { return true; }
   /// True if `from` is to act as if its kernel held back unicast datagrams to `to`, because it lacks
   /// the link address.
-  virtual bool holds_back(Rank from, Rank to) const {
-    (void)from;
-    (void)to;
-    return false;
-  }
+  virtual bool holds_back(Rank /*from*/, Rank /*to*/) const { return false; }
 };
 
 }  // namespace tutti::device

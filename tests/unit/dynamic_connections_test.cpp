@@ -39,9 +39,11 @@ struct Side final : FrameSocket, CompletionSink {
       failures.push_back(completion);
     } else if (completion.opcode == Opcode::receive) {
       arrived[completion.peer].emplace_back(completion.payload.begin(), completion.payload.end());
-    } else {
-      EXPECT_EQ(completion.code, Code::ok);
+    } else if (completion.code == Code::ok) {
       ++completed;
+    } else {
+      EXPECT_EQ(completion.code, Code::peer_failed);
+      ++lost;
     }
   }
   EndpointCounters counters() const {
@@ -57,6 +59,7 @@ struct Side final : FrameSocket, CompletionSink {
   std::map<Rank, std::vector<Bytes>> arrived;
   std::vector<Completion> failures;
   int completed = 0;
+  int lost = 0;  ///< operations that ended with the loss of the peer
 };
 
 class Network {
@@ -290,6 +293,28 @@ TEST(DynamicConnections, DeathOfAWatchedPeer_beyondTheConnectionLimit_isReported
     ASSERT_EQ(network[r].failures.size(), 1u) << "rank " << r;
     EXPECT_EQ(network[r].failures[0].peer, rank_of(7));
     EXPECT_EQ(network[r].failures[0].blame, Blame::peer);
+  }
+}
+
+TEST(DynamicConnections, ConnectionsToDeadPeers_leaveRoomForMessagesToOthers) {
+  Network network(8, {.most = 4});
+  Bytes message(100, std::byte{1});
+  const auto post = [&](std::uint32_t to) {
+    return network[0].channels.post(
+        network.now(), {.opcode = Opcode::send, .peer = rank_of(to), .local = message});
+  };
+  for (std::uint32_t r = 1; r <= 4; ++r) network.kill(r);
+  for (std::uint32_t r = 1; r <= 3; r += 2) {
+    ASSERT_TRUE(post(r).ok());
+    ASSERT_TRUE(post(r + 1).ok());
+    network.run_for(2 * kPeerTimeout);
+    ASSERT_EQ(network[0].failures.size(), r + 1);
+  }
+  EXPECT_EQ(network[0].lost, 4);
+  for (std::uint32_t r = 5; r < 8; ++r) {
+    EXPECT_TRUE(post(r).ok()) << "rank " << r;
+    network.run_for(std::chrono::milliseconds(20));
+    EXPECT_EQ(network[r].arrived[Rank{0}].size(), 1u) << "rank " << r;
   }
 }
 

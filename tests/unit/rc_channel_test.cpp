@@ -357,7 +357,7 @@ TEST(RcChannel, RestOfATransfer_whoseRegionIsDeregistered_isRefused) {
   }
 }
 
-TEST(RcChannel, AbandonedWork_freesItsMemory_andShortMessagesAreStillSent) {
+TEST(RcChannel, AbandonedWork_freesItsMemory_andLaterMessagesAreSent) {
   for (const std::uint64_t begun_us : {0, 30, 200, 2000}) {
     for (const Opcode opcode : {Opcode::write_immediate, Opcode::read, Opcode::send}) {
       LinkOptions options;
@@ -440,6 +440,37 @@ TEST(RcChannel, ImmediateThatArrivesEarly_isNotRaisedIfItsWriteIsAbandoned) {
     ASSERT_EQ(pair[1].completions.size(), 1u) << "only the next WRITE must arrive";
     EXPECT_EQ(region.front(), std::byte{2});
   }
+}
+
+// The first message is lost, and all requests after it have arrived early when it is given up.
+TEST(RcChannel, RequestsThatArriveEarly_haveNoEffectIfTheMessageBeforeThemIsAbandoned) {
+  Pair pair(24);
+  Bytes region(100);
+  const MemoryKey key = pair[1].memory.add(region).value();
+  std::uint64_t word = 0;
+  const MemoryKey word_key =
+      pair[1].memory.add(std::as_writable_bytes(std::span(&word, 1))).value();
+  bool loses = true;
+  pair.filter = [&](std::size_t from, const Bytes& bytes) {
+    return from != 0 || !loses || kind_of(bytes) != RcKind::send || decode_rc(bytes)->sequence > 0;
+  };
+  Bytes lost(300, std::byte{1}), later(20, std::byte{2}), data(100, std::byte{3}), old(8);
+  ASSERT_TRUE(pair.post(0, send_of(lost)).ok());
+  ASSERT_TRUE(pair.post(0, send_of(later)).ok());
+  ASSERT_TRUE(pair.post(0, one_sided(Opcode::write_immediate, data, key)).ok());
+  WorkRequest add = one_sided(Opcode::fetch_add, old, word_key);
+  add.atomic.compare_add = 1;
+  ASSERT_TRUE(pair.post(0, add).ok());
+  pair.run_for(microseconds(200));
+  ASSERT_EQ(region, data) << "the WRITE has not arrived early";
+  pair.channel(0).abandon();
+  loses = false;
+  Bytes next(10, std::byte{4});
+  ASSERT_TRUE(pair.post(0, send_of(next)).ok());
+  ASSERT_TRUE(pair.run_until_quiet());
+  ASSERT_EQ(pair[1].completions.size(), 1u);
+  EXPECT_EQ(pair[1].completions[0].payload, next);
+  EXPECT_EQ(word, 0u);
 }
 
 TEST(RcChannel, PartsOfTwoAbandonedMessages_areNotJoined) {

@@ -145,9 +145,9 @@ TEST(RcUndelivered, ShortMessages_afterALostPathTestWasAbandoned_arriveAtOnce) {
   pair.channel(0).watch(true, pair.now());
   pair.channel(0).test_path();
   pair.run_for(Nanoseconds(500'000'000));
+  pair.channel(0).abandon();
   Bytes news = random_bytes(pair.random(), 30);
   ASSERT_TRUE(pair.post(0, send_of(news)).ok());
-  pair.channel(0).abandon();
   EXPECT_TRUE(
       pair.run([&] { return !pair[1].of(Opcode::receive).empty(); }, Nanoseconds(100'000'000)));
 }
@@ -234,18 +234,24 @@ TEST(RcUndelivered, PeerStoppedForLessThanTheTimeout_isNotReported) {
 
 // The path loses even messages that are short enough to be copied when they are posted. Only frames
 // of at most 200 bytes pass.
-TEST(RcUndelivered, UndeliveredCopiedMessage_afterAbandon_doesNotDelayAShorterMessage) {
-  Pair pair(8, {}, config_of());
-  pair.filter = [](std::size_t, const Bytes& bytes) { return bytes.size() <= 200; };
-  Bytes message = random_bytes(pair.random(), kInlineSendBytes);
-  Bytes notice = random_bytes(pair.random(), 40);
-  ASSERT_TRUE(pair.post(0, send_of(message)).ok());
-  EXPECT_EQ(failure_at(pair, 0).code, Code::peer_failed);
-  ASSERT_TRUE(pair.post(0, send_of(notice)).ok());
-  pair.channel(0).abandon();
-  ASSERT_TRUE(pair.run_until_quiet());
-  ASSERT_EQ(pair[1].of(Opcode::receive).size(), 1u);
-  EXPECT_EQ(pair[1].of(Opcode::receive)[0].payload, notice);
+TEST(RcUndelivered, UndeliveredCopiedMessages_afterAbandon_doNotDelayANotice) {
+  for (const bool reported_first : {true, false}) {
+    Pair pair(8, {}, config_of());
+    pair.filter = [](std::size_t, const Bytes& bytes) { return bytes.size() <= 200; };
+    for (const std::size_t bytes : {kInlineSendBytes, std::size_t{180}, std::size_t{40}}) {
+      Bytes message = random_bytes(pair.random(), bytes);
+      ASSERT_TRUE(pair.post(0, send_of(message)).ok());
+    }
+    if (reported_first) {
+      EXPECT_EQ(failure_at(pair, 0).code, Code::peer_failed);
+    }
+    pair.channel(0).abandon();
+    Bytes notice = random_bytes(pair.random(), 40);
+    ASSERT_TRUE(pair.post(0, send_of(notice)).ok());
+    ASSERT_TRUE(pair.run_until_quiet());
+    ASSERT_EQ(pair[1].of(Opcode::receive).size(), 1u) << "reported first: " << reported_first;
+    EXPECT_EQ(pair[1].of(Opcode::receive)[0].payload, notice);
+  }
 }
 
 TEST(RcUndelivered, LongFramesThatPassAgain_beforeThePeerTimeout_areNotReported) {

@@ -101,9 +101,8 @@ void HierarchyRank::on_stage_end(std::size_t stage, const Status& status) {
 /// Aborts this rank's side communicators, within its host and across hosts, and names the ranks at
 /// fault, so that all ranks learn of them.
 void HierarchyRank::give_up(const Status& cause) {
-  const std::vector<Rank> culprits(cause.ranks().begin(), cause.ranks().end());
-  host_.failures().abort_for(culprits, cause.message());
-  if (across_ != nullptr) across_->failures().abort_for(culprits, cause.message());
+  host_.failures().abort_for(cause.ranks(), cause.message());
+  if (across_ != nullptr) across_->failures().abort_for(cause.ranks(), cause.message());
 }
 
 }  // namespace tutti::simulation

@@ -71,9 +71,12 @@ RcChannel* ChannelSet::open(Instant now, Rank rank) {
 }
 
 /// Makes room for a connection, if necessary by closing the least recently used one that has no
-/// traffic; false if no connection can be closed.
+/// traffic; false if no connection can be closed. Failed connections, which stay and only answer,
+/// do not count: a rank must be able to tell others of the failure.
 bool ChannelSet::make_room() {
-  if (open_.size() < limits_.most) return true;
+  const auto failed =
+      std::count_if(open_.begin(), open_.end(), [this](Rank rank) { return at(rank).failed(); });
+  if (open_.size() - static_cast<std::size_t>(failed) < limits_.most) return true;
   const auto before = [this](Rank a, Rank b) {
     const auto key = [this](Rank one) {
       return std::pair(!at(one).resting_position().has_value(), peers_[index(one)].used);
@@ -100,6 +103,7 @@ bool ChannelSet::close(Rank rank) {
 
 /// True if a channel has work or a ping that the peer has not acknowledged, or is to ping it.
 bool ChannelSet::asks(const RcChannel& channel, Instant now) {
+  if (channel.failed()) return false;
   return channel.backlog().has_work || channel.window().unacknowledged() ||
          (channel.watched() && channel.silence().ping_at() <= now);
 }

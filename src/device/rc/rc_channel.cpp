@@ -3,14 +3,11 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/circular.hpp"
 #include "base/error.hpp"
 
 namespace tutti::device::rc {
 namespace {
-
-/// Size in bytes of the message that notifies a peer of a failure. `abandon` never drops a SEND of
-/// at most this size.
-constexpr std::size_t kNoticeBytes = 16;
 
 SendWindowLimits window_limits(const RcConfig& config, const RcPosition& begin) {
   SendWindowLimits limits;
@@ -89,10 +86,8 @@ void RcChannel::limit_frames(std::uint32_t bytes) {
 }
 
 void RcChannel::abandon() {
-  // On a path that loses long frames, long SENDs are dropped, because they would delay the messages
-  // behind them, such as the notice of a failure. SENDs of at most kNoticeBytes are kept.
-  const bool is_long = undelivered_ && oldest_frame_bytes_ > kRcSendHeaderBytes + kNoticeBytes;
-  works_.abandon(receiver_.ack(), is_long ? oldest_frame_bytes_ - kRcSendHeaderBytes : SIZE_MAX);
+  works_.abandon(receiver_.ack());
+  given_up_end_ = send_.next();
   receiver_.release_place();
   // The path test, a frame of full length, is cancelled: if it were lost, it would delay the
   // messages behind it, such as the notice of a failure.
@@ -296,6 +291,10 @@ void RcChannel::fill(std::uint32_t sequence, OutgoingFrame& frame) {
     case RcKind::ack:
       break;
   }
+  // Frames after this one may have arrived early. They must have no effect, because a peer that
+  // misses one message must not get the next.
+  if (out.kind == RcKind::empty && given_up_end_ && circular_before(sequence, *given_up_end_))
+    out.count = static_cast<std::uint16_t>(*given_up_end_ - sequence - 1);
   // The last frame requests an ACK, because nothing else ends the receiver's ACK delay. At least
   // four frames per window request an ACK, too, so that the window stays open without an ACK for
   // every frame.

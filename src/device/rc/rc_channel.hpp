@@ -113,8 +113,7 @@ class RcChannel {
   /// Declares the peer lost: pending requests complete with `code`, then one `failure` completion
   /// follows. From then on, frames of the peer are answered by frames with the flag `gave_up`.
   void fail(Code code, CompletionSink& sink, Blame blame = Blame::peer);
-  /// Releases the callers' memory: work that was not copied has no further effect
-  /// (Endpoint::abandon).
+  /// Releases the callers' memory: the posted work has no further effect (Endpoint::abandon).
   void abandon();
   /// Records a sign of life of the peer that arrived by other means than a frame of this channel.
   void on_heard(Instant now) { peer_timeout_.on_heard(now); }
@@ -189,6 +188,9 @@ class RcChannel {
   /// Size in bytes of the oldest unacknowledged frame when it was last sent.
   std::uint32_t oldest_frame_bytes_ = 0;
   bool undelivered_ = false;  ///< true once the loss of long frames has been reported
+
+  /// Sequence number of the first frame after those that `abandon` has given up.
+  std::optional<std::uint32_t> given_up_end_;
 
   bool watched_ = false;
   PeerTimeout peer_timeout_;

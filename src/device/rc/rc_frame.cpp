@@ -102,7 +102,7 @@ bool consistent(const RcFrame& frame) {
       return frame.sequence == 0 && frame.count <= kRcMaxWords &&
              bytes == frame.count * kRcWordBytes;
     case RcKind::empty:
-      return frame.count == 0;
+      return frame.count <= kRcReceiveWindowFrames;
     case RcKind::send:
       return frame.count == 0 && frame.offset + bytes <= frame.message_bytes &&
              (bytes > 0 || frame.message_bytes == 0);

@@ -3,7 +3,7 @@
 //
 //    0        1        2        3
 //   +--------+--------+-----------------+
-//   |  kind  | flags  |      count      |  count: words, ranges, AtomicKind, or refusal code
+//   |  kind  | flags  |      count      |  count: words, ranges, AtomicKind, refusal code, or frames
 //   +--------+--------+-----------------+
 //   |        source incarnation         |  incarnations: random per endpoint, so that frames of an
 //   +-----------------------------------+  earlier incarnation of either side are recognised
@@ -21,7 +21,8 @@
 //   the further fields of each kind:
 //     ack              count words of 8 bytes: bit i is set if acknowledged + 1 + i has arrived;
 //                      with flag bit 0 a question to the peer
-//     empty            padding of any length
+//     empty            padding of any length; the peer has given up the requests in this frame and
+//                      in the count frames after it, and they have no effect even if they arrive
 //     send             message bytes (4), offset in the message (4), data
 //     write            operation (4), key (8), offset (8), remaining (8), data
 //     write_immediate  as write, then immediate (8), data; always the last frame of its operation
@@ -112,7 +113,7 @@ struct RcFrame {
   bool alone = false;      ///< the sender got no answer from other ranks either
   bool continues = false;  ///< write, write_immediate: not the first frame of its operation
   /// Depends on the kind: number of words (ack), number of ranges (read_request), AtomicKind
-  /// (atomic_request) or error code (refused).
+  /// (atomic_request), error code (refused) or number of further frames given up (empty).
   std::uint16_t count = 0;
   std::uint32_t source_incarnation = 0;
   std::uint32_t destination_incarnation = 0;

@@ -1,5 +1,6 @@
 #include "device/rc/rc_frame_receiver.hpp"
 
+#include <algorithm>
 #include <cstring>
 #include <optional>
 
@@ -12,6 +13,12 @@ bool overlap(const std::byte* a, std::size_t a_bytes, const std::byte* b, std::s
   const auto first = reinterpret_cast<std::uintptr_t>(a);
   const auto second = reinterpret_cast<std::uintptr_t>(b);
   return first < second + b_bytes && second < first + a_bytes;
+}
+
+/// True if the frame carries a request, or part of one, that its sender can give up.
+bool is_request(RcKind kind) {
+  return kind == RcKind::send || kind == RcKind::write || kind == RcKind::write_immediate ||
+         kind == RcKind::read_request || kind == RcKind::atomic_request;
 }
 
 }  // namespace
@@ -52,6 +59,7 @@ bool FrameReceiver::on_frame(Instant now, const RcFrame& frame, std::span<const 
 }
 
 bool FrameReceiver::accept_next(const RcFrame& frame, CompletionSink& sink) {
+  if (count_given_up() && is_request(frame.kind)) return true;
   std::byte* placed = nullptr;
   switch (frame.kind) {
     case RcKind::send:
@@ -80,9 +88,7 @@ bool FrameReceiver::accept_next(const RcFrame& frame, CompletionSink& sink) {
       works_.accept_refusal(frame, ack_);
       return true;
     case RcKind::empty:
-      // An empty frame after a part of a message is no ping: the sender has abandoned the rest of
-      // the message.
-      drop_message();
+      accept_empty(frame.count);
       return true;
     case RcKind::ack:
       return true;
@@ -121,8 +127,10 @@ bool FrameReceiver::accept_early(const RcFrame& frame, std::span<const std::byte
     case RcKind::refused:
       works_.accept_refusal(frame, ack_);
       break;
-    case RcKind::ack:
     case RcKind::empty:
+      added.given_up_frames = frame.count;
+      break;
+    case RcKind::ack:
       break;
   }
   early(frame.sequence) = added;
@@ -132,18 +140,35 @@ bool FrameReceiver::accept_early(const RcFrame& frame, std::span<const std::byte
 void FrameReceiver::run_early(CompletionSink& sink) {
   while (window_.gap() && window_.received(window_.expected())) {
     const Early& next = early(window_.expected());
-    if (next.kind == RcKind::write || next.kind == RcKind::write_immediate)
-      finish_write(next.kind, next.write, next.placed_bytes, sink);
-    if (next.kind == RcKind::empty) drop_message();
-    if (next.kept != nullptr) {
-      const std::optional<RcFrame> frame = decode_rc({next.kept, next.kept_bytes});
-      if (next.kind == RcKind::send) deliver_message(*frame, sink);
-      if (next.kind == RcKind::read_request) responses_.add_reads(*frame);
-      if (next.kind == RcKind::atomic_request) responses_.execute_atomic(*frame);
-      early_buffers_.give_back(next.kept);
-    }
+    if (!count_given_up() || !is_request(next.kind)) run(next, sink);
+    if (next.kept != nullptr) early_buffers_.give_back(next.kept);
     window_.advance();
   }
+}
+
+void FrameReceiver::run(const Early& next, CompletionSink& sink) {
+  if (next.kind == RcKind::empty) accept_empty(next.given_up_frames);
+  if (next.kind == RcKind::write || next.kind == RcKind::write_immediate)
+    finish_write(next.kind, next.write, next.placed_bytes, sink);
+  if (next.kept == nullptr) return;
+  const std::optional<RcFrame> frame = decode_rc({next.kept, next.kept_bytes});
+  if (next.kind == RcKind::send) deliver_message(*frame, sink);
+  if (next.kind == RcKind::read_request) responses_.add_reads(*frame);
+  if (next.kind == RcKind::atomic_request) responses_.execute_atomic(*frame);
+}
+
+/// Counts the expected frame; true if the peer has given up its requests.
+bool FrameReceiver::count_given_up() {
+  if (given_up_frames_ == 0) return false;
+  --given_up_frames_;
+  return true;
+}
+
+void FrameReceiver::accept_empty(std::uint16_t given_up_frames) {
+  given_up_frames_ = std::max(given_up_frames_, given_up_frames);
+  // An empty frame after a part of a message is no ping: the sender has abandoned the rest of the
+  // message.
+  drop_message();
 }
 
 bool FrameReceiver::accept_write(const RcFrame& frame, std::byte*& placed) {

@@ -52,7 +52,7 @@ class FrameReceiver {
   /// next frame depends on no earlier one.
   bool between_operations() const {
     return !window_.gap() && message_arrived_ == 0 && open_write_bytes_ == 0 && !refusing_ &&
-           !refused_any_;
+           !refused_any_ && given_up_frames_ == 0;
   }
   /// Ends the use of the memory to which a message of several frames is being stored; the rest of
   /// the message is dropped.
@@ -82,12 +82,14 @@ class FrameReceiver {
     std::byte* placed = nullptr;  ///< destination that has the data of a write already, else null
     std::uint32_t placed_bytes = 0;
     WritePart write{};
+    std::uint16_t given_up_frames = 0;  ///< as RcFrame::count of an empty frame
   };
 
   Early& early(std::uint32_t sequence) { return early_[sequence % kRcReceiveWindowFrames]; }
   bool accept_next(const RcFrame& frame, CompletionSink& sink);
   bool accept_early(const RcFrame& frame, std::span<const std::byte> bytes);
   void run_early(CompletionSink& sink);
+  void run(const Early& next, CompletionSink& sink);
   bool accept_write(const RcFrame& frame, std::byte*& placed);
   void place_under_later(std::span<const std::byte> data, std::byte* to, std::uint32_t later);
   void refuse_write(const RcFrame& frame);
@@ -95,6 +97,8 @@ class FrameReceiver {
   void deliver_immediate(std::uint32_t operation, std::uint64_t immediate, CompletionSink& sink);
   void deliver_message(const RcFrame& frame, CompletionSink& sink);
   void drop_message();
+  bool count_given_up();
+  void accept_empty(std::uint16_t given_up_frames);
 
   Rank peer_;
   const RcConfig& config_;
@@ -120,6 +124,8 @@ class FrameReceiver {
   bool refusing_ = false;
   bool refused_any_ = false;
   std::uint32_t refused_operation_ = 0;
+  /// Number of frames, from the expected one on, whose requests the peer has given up.
+  std::uint16_t given_up_frames_ = 0;
   bool newest_was_resent_ = false;
   DelayedAck ack_;
 };

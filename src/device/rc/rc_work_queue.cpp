@@ -75,7 +75,8 @@ void WorkQueue::cut(FrameRecord& record) {
     return;
   }
   if (is_atomic(cut.request.opcode)) {
-    cut_atomic(record);
+    record.kind = RcKind::atomic_request;
+    ask(cut);
     return;
   }
   cut_data(cut, record);
@@ -125,18 +126,10 @@ void WorkQueue::cut_reads(FrameRecord& record) {
 void WorkQueue::ask(Work& asked) {
   asked.frames = 1;
   asked.all_cut = true;
-  ++open_reads_;
+  // The frame of abandoned work is empty and has no answer.
+  asked.answered = asked.code != Code::ok;
+  if (!asked.answered) ++open_reads_;
   pass_next();
-}
-
-void WorkQueue::cut_atomic(FrameRecord& record) {
-  record.kind = RcKind::atomic_request;
-  Work& atomic = work(next_);
-  ask(atomic);
-  if (atomic.code == Code::ok) return;
-  // An abandoned atomic is sent as an empty frame, which has no answer.
-  atomic.answered = true;
-  --open_reads_;
 }
 
 void WorkQueue::fill(const FrameRecord& record, RcFrame& out, OutgoingFrame& frame) const {
@@ -272,12 +265,9 @@ void WorkQueue::fail(Code code, CompletionSink& sink, Blame blame) {
   open_reads_ = 0;
 }
 
-void WorkQueue::abandon(DelayedAck& ack, std::size_t undelivered_bytes) {
+void WorkQueue::abandon(DelayedAck& ack) {
   for (std::uint32_t operation = first_; operation != end_; ++operation) {
-    Work& one = work(operation);
-    const std::size_t bytes = one.request.local.size();
-    const bool sends = one.inline_copy != nullptr && bytes < undelivered_bytes;
-    if (!sends && bytes > 0) abandon(one, ack);
+    abandon(work(operation), ack);
   }
 }
 

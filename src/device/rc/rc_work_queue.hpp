@@ -81,9 +81,8 @@ class WorkQueue {
   }
   /// Completes all work with `code`, except that refused work keeps the code of its refusal.
   void fail(Code code, CompletionSink& sink, Blame blame);
-  /// Releases the posters' memory, as RcChannel::abandon does. SENDs that were copied are still
-  /// sent, except those of `undelivered_bytes` or more.
-  void abandon(DelayedAck& ack, std::size_t undelivered_bytes);
+  /// Releases the posters' memory, as RcChannel::abandon does.
+  void abandon(DelayedAck& ack);
 
  private:
   /// A posted request and its progress.
@@ -111,7 +110,6 @@ class WorkQueue {
 
   void cut_data(Work& cut, FrameRecord& record);
   void cut_reads(FrameRecord& record);
-  void cut_atomic(FrameRecord& record);
   void ask(Work& asked);
   void place_answer(const RcFrame& frame, std::uint64_t offset, std::span<const std::byte> bytes,
                     DelayedAck& ack);

@@ -244,8 +244,11 @@ void InNetworkLeave::on_message(Instant, Rank from, const Message& message) {
 }
 
 void InNetworkLeave::start(Instant now, bool) {
+  const Rank aggregator = rank_of(context().size() - 1);
+  // If the aggregator dies now, the ranks that its answer has reached have ended and do not look.
+  context().peers().watch(aggregator);
   protocol::Outbox outbox;
-  outbox.send(rank_of(context().size() - 1), MessageKind::leave, epoch());
+  outbox.send(aggregator, MessageKind::leave, epoch());
   context().messages().send(now, outbox);
 }
 

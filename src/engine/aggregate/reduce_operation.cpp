@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <new>
+#include <utility>
 
 #include "base/error.hpp"
 #include "engine/core/communicator_context.hpp"
@@ -183,8 +184,6 @@ void ReduceOperation::adopt(const CallRecord& record) {
   if (call_->kind != InNetworkKind::allreduce) submit_successor();
 }
 
-// Refuses the call. The message with the reason must reach the ranks before the notice that the
-// communicator has failed.
 void ReduceOperation::refuse(Refusal refusal, std::uint32_t rank) {
   if (refused_) return;
   refused_ = true;
@@ -194,9 +193,9 @@ void ReduceOperation::refuse(Refusal refusal, std::uint32_t rank) {
     outbox.send(rank_of(r), MessageKind::refused, epoch(),
                 std::uint64_t{static_cast<std::uint32_t>(refusal)} << 32 | rank);
   }
-  context().messages().send(now_, outbox);
   context().failures().fail(
-      failure_of({rank_of(rank)}, Code::invalid_argument, "{}", describe(refusal, rank_of(rank))));
+      failure_of({rank_of(rank)}, Code::invalid_argument, "{}", describe(refusal, rank_of(rank))),
+      std::move(outbox));
 }
 
 void ReduceOperation::submit_successor() {

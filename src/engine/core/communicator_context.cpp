@@ -19,11 +19,8 @@ Settings in_effect(Settings settings, const device::Capabilities& device) {
   return settings;
 }
 
-/// Stops the device and the peers from using the callers' buffers, because the callers get these
-/// buffers back.
-void release_buffers(device::Endpoint& endpoint, const OperationQueue& operations,
-                     TaggedMessages& tagged) {
-  endpoint.abandon();
+/// Stops the peers from using the callers' buffers, because the callers get these buffers back.
+void release_buffers(const OperationQueue& operations, TaggedMessages& tagged) {
   for (const auto& operation : operations.active()) operation->finish();
   tagged.release_memory();
 }
@@ -91,7 +88,7 @@ bool CommunicatorContext::poll(Instant now) {
     // An earlier exception in `settle_failure` may have left collectives that have not ended. They
     // are ended here.
     if (operations_.idle() && !tagged_.busy()) return false;
-    release_buffers(*endpoint_, operations_, tagged_);
+    release_buffers(operations_, tagged_);
     operations_.fail_all({}, failures_.status());
     tagged_.fail_all(failures_.status());
     return true;
@@ -230,6 +227,9 @@ void CommunicatorContext::settle_failure(Instant now) {
   peers_.stop_path_tests();
   receiver_.fold_counts();
   messages_.drop_deferred();
+  // Work given up before the notices are posted does not delay them.
+  tagged_.stop();
+  endpoint_->abandon();
   failures_.settle(notices_);
   if (!notices_.empty()) messages_.send(now, notices_);
   endpoint_->poll(now, completions_);
@@ -241,7 +241,7 @@ void CommunicatorContext::settle_failure(Instant now) {
     results.push_back(operation->done() ? Status() : failures_.status_of(now, *operation));
     if (first.ok()) first = results.back();
   }
-  release_buffers(*endpoint_, operations_, tagged_);
+  release_buffers(operations_, tagged_);
   for (std::size_t i = 0; i < results.size(); ++i) {
     recorder_.enter(operations_.active()[i]->epoch(),
                     results[i].ok() ? observe::Phase::done : observe::Phase::failed, now);

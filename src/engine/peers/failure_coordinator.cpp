@@ -22,6 +22,11 @@ void FailureCoordinator::fail(const Status& status) {
   note(status, me_, true);
 }
 
+void FailureCoordinator::fail(const Status& status, protocol::Outbox reasons) {
+  if (!noted()) reasons_ = std::move(reasons);
+  fail(status);
+}
+
 void FailureCoordinator::on_refusal(const Status& refusal) {
   if (refusal.code() != Code::resource_exhausted && refusal.code() != Code::peer_failed) {
     fail(refusal);
@@ -33,12 +38,14 @@ void FailureCoordinator::abort(const std::string& reason) {
       failure_of(names_.in_job({me_}), Code::aborted, "aborted by {}: {}", names_.of(me_), reason));
 }
 
-void FailureCoordinator::abort_for(std::vector<Rank> culprits, const std::string& reason) {
+void FailureCoordinator::abort_for(std::span<const Rank> culprits, const std::string& reason) {
   constexpr std::size_t kMostNamed = 2;
   const bool named = !culprits.empty() && culprits.size() <= kMostNamed;
-  if (!noted() && named) culprits_ = culprits;
-  fail(failure_of(named ? std::move(culprits) : names_.in_job({me_}), Code::aborted,
-                  "{} has ended this communicator: {}", names_.of(me_), reason));
+  std::vector<Rank> ranks =
+      named ? std::vector(culprits.begin(), culprits.end()) : names_.in_job({me_});
+  if (!noted() && named) culprits_ = ranks;
+  fail(failure_of(std::move(ranks), Code::aborted, "{} has ended this communicator: {}",
+                  names_.of(me_), reason));
 }
 
 void FailureCoordinator::fail_because(const Status& cause) {
@@ -152,7 +159,7 @@ const Status& FailureCoordinator::status() const {
 
 bool FailureCoordinator::settle(protocol::Outbox& notices) {
   Status copy = noted_;
-  notices.clear();
+  notices = reasons_;
   for (std::uint32_t r = 0; r < size_; ++r) {
     if (tells(rank_of(r))) add_notice(rank_of(r), notices);
   }

@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -31,6 +32,8 @@ class FailureCoordinator {
   /// Ends every collective with an error of this rank, at the end of the current or next `poll` of
   /// the context. The other ranks learn that this rank has given up.
   void fail(const Status& status);
+  /// As `fail`; each of the messages `reasons` reaches its rank before the notice of the failure.
+  void fail(const Status& status, protocol::Outbox reasons);
   /// Handles work that a device refused to take. Only refusals for other reasons than a full queue,
   /// for which the caller tries again, or a lost peer, which a completion reports, are failures.
   void on_refusal(const Status& refusal);
@@ -40,7 +43,7 @@ class FailureCoordinator {
   /// Ends every collective as `abort` does, but names `culprits` as the cause: one rank of the job,
   /// which need not be in this communicator, or two of which one is at fault. With any other number
   /// of ranks this rank is named.
-  void abort_for(std::vector<Rank> culprits, const std::string& reason);
+  void abort_for(std::span<const Rank> culprits, const std::string& reason);
   /// Ends every collective with `cause`, at this rank and at its peers. The error at the peers
   /// names the rank at fault if `cause` names exactly one, otherwise this rank.
   void fail_because(const Status& cause);
@@ -70,8 +73,8 @@ class FailureCoordinator {
   /// The rank of this communicator whose loss caused the failure; kNoRank if no rank was lost.
   Rank lost() const { return lost_; }
 
-  /// Settles the noted failure and writes the failure notices for the peers to `notices`; false if
-  /// no peer needs one.
+  /// Settles the noted failure and writes the reasons and failure notices for the peers to
+  /// `notices`; false if no peer needs one.
   bool settle(protocol::Outbox& notices);
   /// The error with which the settled failure ends a collective.
   Status status_of(Instant now, const Operation& operation) const;
@@ -106,9 +109,10 @@ class FailureCoordinator {
   /// Ranks of the job at fault, if the cause lies outside this communicator: one, or two of which
   /// one is at fault.
   std::vector<Rank> culprits_;
-  Rank finder_ = kNoRank;   ///< rank that found the failure; kNoRank: not known
-  Rank told_by_ = kNoRank;  ///< rank whose failure notice came first; kNoRank: none
-  Rank lost_ = kNoRank;     ///< rank whose loss is the cause; this rank if it gave up itself
+  protocol::Outbox reasons_;  ///< messages to be sent before the failure notices
+  Rank finder_ = kNoRank;     ///< rank that found the failure; kNoRank: not known
+  Rank told_by_ = kNoRank;    ///< rank whose failure notice came first; kNoRank: none
+  Rank lost_ = kNoRank;       ///< rank whose loss is the cause; this rank if it gave up itself
   std::function<void(const Status&)> hook_;
 };
 

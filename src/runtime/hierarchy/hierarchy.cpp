@@ -204,7 +204,7 @@ void Hierarchy::begin(const std::shared_ptr<Job>& job, std::size_t stage) {
 void Hierarchy::on_stage_end(const std::shared_ptr<Job>& job, std::size_t stage,
                              const Status& status) {
   // The ranks at fault of a side communicator's error are ranks of the job.
-  if (!status.ok()) give_up({status.ranks().begin(), status.ranks().end()}, status.message());
+  if (!status.ok()) give_up(status.ranks(), status.message());
   std::unique_lock lock(mutex_);
   job->call.end(stage, status);
   job->completion->chunks_present = job->call.ended();
@@ -223,7 +223,7 @@ void Hierarchy::finish(const std::shared_ptr<Job>& job) {
   if (next) run(next);
 }
 
-void Hierarchy::abort(const std::string& reason) { give_up({rank_}, reason); }
+void Hierarchy::abort(const std::string& reason) { give_up({&rank_, 1}, reason); }
 
 void Hierarchy::poll() {
   for (const auto& side : {host_, across_}) {
@@ -260,7 +260,7 @@ Status Hierarchy::close(Instant deadline) {
 
 // The ranks on other hosts may not notice the loss of a rank. This rank therefore aborts both side
 // communicators with the ranks at fault, so that all ranks learn of them.
-void Hierarchy::give_up(const std::vector<Rank>& culprits, const std::string& reason) {
+void Hierarchy::give_up(std::span<const Rank> culprits, const std::string& reason) {
   for (const auto& side : {host_, across_}) {
     if (side) side->context().failures().abort_for(culprits, reason);
   }

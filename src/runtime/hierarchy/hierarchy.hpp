@@ -101,7 +101,7 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   void on_stage_end(const std::shared_ptr<Job>& job, std::size_t stage, const Status& status);
   /// Ends a call and runs the next call. Only the owner of the engine may call this function.
   void finish(const std::shared_ptr<Job>& job);
-  void give_up(const std::vector<Rank>& culprits, const std::string& reason);
+  void give_up(std::span<const Rank> culprits, const std::string& reason);
 
   hierarchy::HostLayout layout_;
   bool groups_;

@@ -67,6 +67,8 @@ class SendWindow {
   bool unacknowledged() const { return next_ != oldest_; }
   /// The first sequence number that is not acknowledged.
   std::uint32_t oldest() const { return oldest_; }
+  /// Sequence number of the next new frame.
+  std::uint32_t next() const { return next_; }
   /// Time at which the oldest frame counts as impossible to deliver: it has been the oldest for
   /// `patience`, and the peer answered kMaxDeliveries transmissions of it without acknowledging it.
   Instant undelivered_at(Nanoseconds patience) const {
