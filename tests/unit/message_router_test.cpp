@@ -1,4 +1,5 @@
-// Tests the limits on unexpected messages: those of collectives that this rank has not begun.
+// Tests the limits on unexpected messages, those of collectives that this rank has not begun, and
+// that no message is matched once the communicator has failed.
 #include "engine/messages/message_router.hpp"
 
 #include <gtest/gtest.h>
@@ -7,12 +8,16 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/core/communicator_context.hpp"
 #include "fuzz/scripted_endpoint.hpp"
 #include "protocol/codec/message.hpp"
+#include "protocol/codec/tagged_message.hpp"
 
 namespace tutti::engine {
 namespace {
@@ -49,6 +54,47 @@ TEST(MessageRouter, MessagesBeyondTheLimit_failTheCommunicator) {
   ASSERT_EQ(status.ranks().size(), 2u);  // either rank may have called the wrong collective
   EXPECT_EQ(status.ranks()[0], Rank{0});
   EXPECT_NE(status.message().find("65536"), std::string::npos) << status.to_string();
+}
+
+/// Offers the first frame of a tagged message to the matcher in each poll.
+class OfferingEndpoint final : public fuzz::ScriptedEndpoint {
+ public:
+  void use_matcher(device::MessageMatcher* matcher) override { matcher_ = matcher; }
+  std::size_t poll(Instant now, std::span<device::Completion> completions) override {
+    std::array<std::byte, protocol::kMaxTaggedHeaderBytes> header;
+    const std::size_t bytes =
+        protocol::encode_tagged({.kind = protocol::TaggedKind::eager, .tag = 5}, header);
+    last_match = matcher_->match(Rank{0}, std::span(header).first(bytes), bytes + 2'000);
+    return ScriptedEndpoint::poll(now, completions);
+  }
+  std::optional<device::MessagePlace> last_match;
+
+ private:
+  device::MessageMatcher* matcher_ = nullptr;
+};
+
+TEST(MessageRouter, MessageThatArrivesWhileAFailureSettles_getsNoPlaceInACallersBuffer) {
+  auto owned = std::make_unique<OfferingEndpoint>();
+  OfferingEndpoint& endpoint = *owned;
+  CommunicatorContext context(Rank{1}, 2, Settings{}, std::move(owned),
+                              std::vector<std::string>{"rank 0", "rank 1"});
+  std::vector<std::byte> buffer(2'000);
+  for (int i = 0; i < 2; ++i) {
+    auto call = std::make_unique<TaggedCall>(
+        TaggedCall{.kind = TaggedCall::Kind::receive, .peer = Rank{0}, .tag = 5, .buffer = buffer});
+    call->completion = std::make_shared<Completion>();
+    context.tagged().submit(std::move(call));
+  }
+  context.poll(kNow);
+  ASSERT_TRUE(endpoint.last_match.has_value());
+  EXPECT_EQ(endpoint.last_match->memory.data(), buffer.data());
+  context.failures().abort("test");
+  for (int polls = 0; polls < 3; ++polls) {
+    // The last device poll in each of these rounds follows the release of the places.
+    context.poll(kNow);
+    EXPECT_TRUE(context.failures().settled());
+    EXPECT_FALSE(endpoint.last_match.has_value()) << "poll " << polls;
+  }
 }
 
 }  // namespace

@@ -473,6 +473,49 @@ TEST(RcChannel, RequestsThatArriveEarly_haveNoEffectIfTheMessageBeforeThemIsAban
   EXPECT_EQ(word, 0u);
 }
 
+TEST(RcChannel, ConnectionOfAnAbandonedWrite_ofWhichAPartHasArrived_canClose) {
+  Pair pair(25);
+  Bytes region(3500);
+  const MemoryKey key = pair[1].memory.add(region).value();
+  bool loses = true;
+  pair.filter = [&](std::size_t from, const Bytes& bytes) {
+    return from != 0 || !loses || decode_rc(bytes)->offset != 1400;
+  };
+  Bytes local(region.size(), std::byte{1});
+  ASSERT_TRUE(pair.post(0, one_sided(Opcode::write, local, key)).ok());
+  pair.run_for(microseconds(200));
+  ASSERT_EQ(region.front(), std::byte{1});
+  pair.channel(0).abandon();
+  loses = false;
+  Bytes next(10, std::byte{2});
+  ASSERT_TRUE(pair.post(0, send_of(next)).ok());
+  ASSERT_TRUE(pair.run_until_quiet());
+  EXPECT_TRUE(pair.channel(1).resting_position().has_value());
+}
+
+// The WRITE arrives early, because the path test before it is lost. Its sender knows of its arrival.
+TEST(RcChannel, WriteAcknowledgedBehindALostPathTest_hasEffectAfterAbandon) {
+  Pair pair(26);
+  Bytes region(100);
+  const MemoryKey key = pair[1].memory.add(region).value();
+  bool loses = true;
+  pair.filter = [&](std::size_t from, const Bytes& bytes) {
+    return from != 0 || !loses || kind_of(bytes) != RcKind::empty;
+  };
+  pair.channel(0).watch(true, pair.now());
+  pair.channel(0).test_path();
+  pair.run_for(microseconds(100));
+  Bytes data(100, std::byte{3});
+  ASSERT_TRUE(pair.post(0, one_sided(Opcode::write_immediate, data, key)).ok());
+  pair.run_for(microseconds(2'000));
+  ASSERT_EQ(pair[0].of(Opcode::write_immediate).size(), 1u);
+  ASSERT_TRUE(pair[1].completions.empty());
+  pair.channel(0).abandon();
+  loses = false;
+  ASSERT_TRUE(pair.run_until_quiet());
+  EXPECT_EQ(pair[1].of(Opcode::receive).size(), 1u);
+}
+
 TEST(RcChannel, PartsOfTwoAbandonedMessages_areNotJoined) {
   Pair pair(23);
   Bytes first(4000, std::byte{1}), second(4000, std::byte{2}), last(10, std::byte{3});

@@ -271,7 +271,7 @@ Status ChannelSet::post(Instant now, const WorkRequest& request) {
   prioritised_ |= request.priority != Priority::normal;
   if (!limited()) return (*this)[request.peer].post(now, request);
   const auto& held = peers_[index(request.peer)].channel;
-  const bool goes_on = held && asks(*held, now);
+  const bool goes_on = held && (held->failed() || asks(*held, now));
   RcChannel* const channel = goes_on || may_ask_another(now) ? open(now, request.peer) : nullptr;
   if (channel != nullptr) return channel->post(now, request);
   return failure(

@@ -293,7 +293,8 @@ void RcChannel::fill(std::uint32_t sequence, OutgoingFrame& frame) {
   }
   // Frames after this one may have arrived early. They must have no effect, because a peer that
   // misses one message must not get the next.
-  if (out.kind == RcKind::empty && given_up_end_ && circular_before(sequence, *given_up_end_))
+  const bool given_up = out.kind == RcKind::empty && record.kind != RcKind::empty;
+  if (given_up && given_up_end_ && circular_before(sequence, *given_up_end_))
     out.count = static_cast<std::uint16_t>(*given_up_end_ - sequence - 1);
   // The last frame requests an ACK, because nothing else ends the receiver's ACK delay. At least
   // four frames per window request an ACK, too, so that the window stays open without an ACK for

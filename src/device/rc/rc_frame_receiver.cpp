@@ -166,9 +166,10 @@ bool FrameReceiver::count_given_up() {
 
 void FrameReceiver::accept_empty(std::uint16_t given_up_frames) {
   given_up_frames_ = std::max(given_up_frames_, given_up_frames);
-  // An empty frame after a part of a message is no ping: the sender has abandoned the rest of the
-  // message.
+  // An empty frame after a part of a message or WRITE is no ping: the sender has given up the rest.
   drop_message();
+  open_write_bytes_ = 0;
+  if (given_up_frames > 0) refused_any_ = false;
 }
 
 bool FrameReceiver::accept_write(const RcFrame& frame, std::byte*& placed) {

@@ -25,6 +25,13 @@ void release_buffers(const OperationQueue& operations, TaggedMessages& tagged) {
   tagged.release_memory();
 }
 
+/// Posts the failure notices. All other work is given up first, so that it does not delay them.
+void post_notices(Instant now, device::Endpoint& endpoint, MessageSender& messages,
+                  protocol::Outbox& notices) {
+  endpoint.abandon();
+  messages.send(now, notices);
+}
+
 /// An error if a rank has closed its communicator without beginning an active collective; otherwise
 /// ok. The closed rank is no longer watched, so without this error the collective would never end.
 Status closed_without(const OperationQueue& operations, const ClosedPeers& closed,
@@ -82,7 +89,7 @@ bool CommunicatorContext::poll(Instant now) {
     // A failed communicator is still polled, because its failure notices have to reach the other
     // ranks.
     endpoint_->poll(now, completions_);
-    if (!notices_.empty()) messages_.send(now, notices_);
+    if (!notices_.empty()) post_notices(now, *endpoint_, messages_, notices_);
     messages_.post_deferred(now);
     receiver_.discard();
     // An earlier exception in `settle_failure` may have left collectives that have not ended. They
@@ -227,11 +234,8 @@ void CommunicatorContext::settle_failure(Instant now) {
   peers_.stop_path_tests();
   receiver_.fold_counts();
   messages_.drop_deferred();
-  // Work given up before the notices are posted does not delay them.
-  tagged_.stop();
-  endpoint_->abandon();
   failures_.settle(notices_);
-  if (!notices_.empty()) messages_.send(now, notices_);
+  post_notices(now, *endpoint_, messages_, notices_);
   endpoint_->poll(now, completions_);
   // An operation that is already done completes successfully, even if its last message arrived in
   // the same poll as the failure.

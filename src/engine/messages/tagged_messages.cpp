@@ -138,7 +138,7 @@ std::optional<device::MessagePlace> TaggedMessages::match(Rank source,
                                                           std::span<const std::byte> first,
                                                           std::size_t bytes) {
   const auto head = protocol::decode_tagged(first);
-  if (!head || stopped_) return std::nullopt;
+  if (!head) return std::nullopt;
   const bool eager = head->kind == TaggedKind::eager;
   if (!eager && head->kind != TaggedKind::ready) return std::nullopt;
   ++counters_.messages_received;
@@ -353,12 +353,8 @@ void TaggedMessages::release_memory() {
   }
 }
 
-void TaggedMessages::stop() {
-  stopped_ = true;
-  arriving_.clear();
-}
-
 void TaggedMessages::fail_all(const Status& failed) {
+  arriving_.clear();
   while (!calls_.empty()) {
     const auto first = calls_.begin();
     end(first->first, failed_call(*first->second.call, failed));

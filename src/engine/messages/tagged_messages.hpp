@@ -90,8 +90,6 @@ class TaggedMessages {
   Status closed_without(const ClosedPeers& closed) const;
   /// Ends the registration of the callers' memory after a failure.
   void release_memory();
-  /// Stops matching, for example to a receive whose buffer the caller will get back.
-  void stop();
   /// Ends every call with an error that quotes `failed`.
   void fail_all(const Status& failed);
   /// A number that changes whenever an eager message is sent, a message arrives or a call ends.
@@ -178,7 +176,6 @@ class TaggedMessages {
   Number next_number_ = 0;
   /// Token of the next message, which is also the message's number in the matcher.
   std::uint64_t next_message_ = 0;
-  bool stopped_ = false;  ///< true: messages that arrive are dropped
   std::uint64_t calls_ended_ = 0;
 };
 
