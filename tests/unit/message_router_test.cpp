@@ -1,5 +1,5 @@
-// Tests the limits on unexpected messages, those of collectives that this rank has not begun, and
-// that no message is matched once the communicator has failed.
+// Tests the limits on unexpected messages, and that a failed communicator matches no message. A
+// message is unexpected if this rank has not begun its collective.
 #include "engine/messages/message_router.hpp"
 
 #include <gtest/gtest.h>

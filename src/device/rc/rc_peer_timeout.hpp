@@ -58,7 +58,6 @@ class PeerTimeout {
   Instant doubt_begins() const {
     return asked_at_ == kNever ? kNever : asked_at_ + timeout_ - timeout_ / kDoubtPart;
   }
-  Instant asked_at() const { return asked_at_; }
   bool awaits_answer() const { return asked_at_ != kNever; }
   Instant answered_at() const { return answered_at_; }
   Instant ping_at() const { return std::max(last_heard_, begun_) + ping_interval(timeout_); }
