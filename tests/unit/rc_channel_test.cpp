@@ -493,6 +493,38 @@ TEST(RcChannel, ConnectionOfAnAbandonedWrite_ofWhichAPartHasArrived_canClose) {
   EXPECT_TRUE(pair.channel(1).resting_position().has_value());
 }
 
+// The abandoned work is longer than the window, and none of its frames is lost.
+TEST(RcChannel, ConnectionOfAbandonedWork_ofWhichAPartIsNotSentYet_canClose) {
+  for (const Opcode opcode : {Opcode::send, Opcode::write, Opcode::write_immediate}) {
+    RcConfig config;
+    config.max_message_bytes = 1'000'000;
+    Pair pair(27, {}, config);
+    Bytes region(config.max_message_bytes);
+    const MemoryKey key = pair[1].memory.add(region).value();
+    Bytes local(region.size(), std::byte{1});
+    ASSERT_TRUE(pair.post(0, one_sided(opcode, local, key)).ok());
+    pair.run_for(microseconds(40));
+    const std::uint64_t sent = pair[0].counters.frames_sent;
+    ASSERT_TRUE(sent > 0 && sent < 700) << sent << " frames sent; all together are about 720";
+    pair.channel(0).abandon();
+    ASSERT_TRUE(pair.run_until_quiet());
+    EXPECT_LE(pair[0].counters.frames_sent, sent + 2) << "only the empty frame and an ACK";
+    ASSERT_EQ(pair[0].completions.size(), 1u);
+    EXPECT_EQ(pair[0].completions.front().completion.code, Code::aborted);
+    EXPECT_TRUE(pair[1].completions.empty());
+    EXPECT_TRUE(pair.channel(1).resting_position().has_value());
+  }
+}
+
+TEST(RcChannel, ConnectionOfARefusedWrite_canClose) {
+  Pair pair(28);
+  Bytes local(100);
+  ASSERT_TRUE(pair.post(0, one_sided(Opcode::write, local, MemoryKey{1})).ok());
+  ASSERT_TRUE(pair.run_until_quiet());
+  ASSERT_EQ(pair[1].counters.refused_operations, 1u);
+  EXPECT_TRUE(pair.channel(1).resting_position().has_value());
+}
+
 // The WRITE arrives early, because the path test before it is lost. Its sender knows of its arrival.
 TEST(RcChannel, WriteAcknowledgedBehindALostPathTest_hasEffectAfterAbandon) {
   Pair pair(26);

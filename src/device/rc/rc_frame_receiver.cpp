@@ -21,6 +21,12 @@ bool is_request(RcKind kind) {
          kind == RcKind::read_request || kind == RcKind::atomic_request;
 }
 
+/// True if the frame is not a part of a WRITE, and its sender sends it when no WRITE is incomplete.
+bool is_between_writes(RcKind kind) {
+  return kind == RcKind::send || kind == RcKind::read_request || kind == RcKind::atomic_request ||
+         kind == RcKind::empty;
+}
+
 }  // namespace
 
 bool FrameReceiver::on_frame(Instant now, const RcFrame& frame, std::span<const std::byte> bytes,
@@ -60,6 +66,7 @@ bool FrameReceiver::on_frame(Instant now, const RcFrame& frame, std::span<const 
 
 bool FrameReceiver::accept_next(const RcFrame& frame, CompletionSink& sink) {
   if (count_given_up() && is_request(frame.kind)) return true;
+  if (is_between_writes(frame.kind)) end_write();
   std::byte* placed = nullptr;
   switch (frame.kind) {
     case RcKind::send:
@@ -147,6 +154,7 @@ void FrameReceiver::run_early(CompletionSink& sink) {
 }
 
 void FrameReceiver::run(const Early& next, CompletionSink& sink) {
+  if (is_between_writes(next.kind)) end_write();
   if (next.kind == RcKind::empty) accept_empty(next.given_up_frames);
   if (next.kind == RcKind::write || next.kind == RcKind::write_immediate)
     finish_write(next.kind, next.write, next.placed_bytes, sink);
@@ -166,10 +174,14 @@ bool FrameReceiver::count_given_up() {
 
 void FrameReceiver::accept_empty(std::uint16_t given_up_frames) {
   given_up_frames_ = std::max(given_up_frames_, given_up_frames);
-  // An empty frame after a part of a message or WRITE is no ping: the sender has given up the rest.
+  // An empty frame after a part of a message is no ping: the sender has given up the rest.
   drop_message();
+}
+
+// The sender has given up the rest of a WRITE that is still incomplete or refused.
+void FrameReceiver::end_write() {
   open_write_bytes_ = 0;
-  if (given_up_frames > 0) refused_any_ = false;
+  refused_any_ = false;
 }
 
 bool FrameReceiver::accept_write(const RcFrame& frame, std::byte*& placed) {

@@ -97,6 +97,7 @@ class FrameReceiver {
   void deliver_immediate(std::uint32_t operation, std::uint64_t immediate, CompletionSink& sink);
   void deliver_message(const RcFrame& frame, CompletionSink& sink);
   void drop_message();
+  void end_write();
   bool count_given_up();
   void accept_empty(std::uint16_t given_up_frames);
 

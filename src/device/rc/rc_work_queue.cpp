@@ -271,18 +271,17 @@ void WorkQueue::abandon(DelayedAck& ack) {
   }
 }
 
-// Frames of abandoned work are sent empty, because the peer needs only their sequence numbers. An
-// abandoned READ is marked as answered, so that a later answer is ignored.
+// Frames of abandoned work are sent empty, because the peer needs only their sequence numbers. One
+// more empty frame follows if a part is not sent yet, so that the peer does not wait for that part.
 void WorkQueue::abandon(Work& left, DelayedAck& ack) {
   if (left.code == Code::ok) left.code = Code::aborted;
-  const bool begun = left.cut_bytes > 0 || left.all_cut;
-  if (!begun) {
-    left.request.local = {};
+  if (!left.all_cut) {
+    left.request.local = left.request.local.first(left.cut_bytes);
     left.answer_bytes = 0;
     return;
   }
+  // A later answer to a READ or atomic is ignored.
   if (is_answered(left.request.opcode) && !left.answered) finish_read(left, ack);
-  end_cutting(left);
 }
 
 }  // namespace tutti::device::rc
