@@ -33,7 +33,7 @@ struct TriggerNetworkSpec {
   trigger::UnitBank::Settings bank{};
   trigger::PulsedCredits::Settings credits{};
   /// Interval at which trigger units process arrivals. Units with a full outbox run again after
-  /// `retry`, and packets that were pushed back are delivered again after `retry`.
+  /// `retry`, and the network tries to deliver a refused packet again after `retry`.
   sim::Picoseconds tick = sim::nanoseconds(100);
   sim::Picoseconds retry = sim::microseconds(2);
   /// Each process starts at a random instant within this time, which models clock offsets and
@@ -58,8 +58,8 @@ struct TriggerNetworkReport {
   /// the reserve for collisions. A packet takes a slot or the landing place of a sequence.
   double allowed_percent = 0;
   std::uint64_t packets = 0;      ///< number of accepted packets
-  std::uint64_t held_back = 0;    ///< number of packets that were pushed back at least once
-  std::uint64_t pushed_back = 0;  ///< number of deliveries that were pushed back
+  std::uint64_t held_back = 0;    ///< number of packets that were refused at least once
+  std::uint64_t pushed_back = 0;  ///< number of deliveries that were refused
   std::uint64_t stalled = 0;      ///< stops of descriptors by a full outbox or completion queue
   std::uint64_t posts_deferred = 0;
   std::uint64_t pulses = 0;

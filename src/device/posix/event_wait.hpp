@@ -14,7 +14,7 @@ namespace tutti::device {
 /// The signature of epoll_pwait2.
 using EpollPwait2 = int (*)(int, epoll_event*, int, const timespec*, const sigset_t*);
 
-/// Waits by epoll_pwait2 until the kernel refuses a call, and by epoll_pwait from then on.
+/// Waits by epoll_pwait2, or by epoll_pwait once the kernel has refused a call of the former.
 class EventWaiter {
  public:
   /// A null `call` makes this object use epoll_pwait from the start.

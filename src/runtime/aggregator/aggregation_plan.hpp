@@ -1,5 +1,5 @@
-// The aggregation plan: the side communicators, and the aggregator windows on which rank 0 has
-// agreed with the aggregators, for all ranks of a job.
+// The aggregation plan, which is the same for all ranks of a job. It lists the side communicators,
+// and the aggregator windows on which rank 0 has agreed with the aggregators.
 #pragma once
 
 #include <cstdint>

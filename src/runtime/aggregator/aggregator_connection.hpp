@@ -1,4 +1,4 @@
-// Both ends of the TCP connection over which a job asks an aggregator to join.
+// Both ends of the TCP connection over which a job asks an aggregator to join it.
 #pragma once
 
 #include <string>

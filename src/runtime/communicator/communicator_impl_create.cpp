@@ -1,4 +1,4 @@
-// Creates a communicator: from a bootstrap to a context that the engine serves.
+// The steps that create a communicator, from a bootstrap to a context that the engine serves.
 #include <algorithm>
 #include <array>
 #include <charconv>

@@ -118,10 +118,10 @@ Result<std::vector<Bytes>> decode_result(std::span<const std::byte> payload, std
                                          std::uint32_t size) {
   const std::size_t prefix_bytes = 4 + std::size_t{4} * size;
   if (payload.size() < prefix_bytes || get_u32(payload, 0) != exchange) {
-    return failure(
-        Code::internal,
-        "the bootstrap store answered an exchange other than {}: use one version of Tutti",
-        exchange);
+    return failure(Code::internal,
+                   "the bootstrap store answered an exchange other than {}: use the same version "
+                   "of Tutti on all ranks",
+                   exchange);
   }
   std::vector<Bytes> contributions(size);
   std::span<const std::byte> rest = payload.subspan(prefix_bytes);
@@ -130,7 +130,7 @@ Result<std::vector<Bytes>> decode_result(std::span<const std::byte> payload, std
     if (length > rest.size()) {
       return failure(Code::internal,
                      "the bootstrap store sent too few of the bytes that rank {} gave to the "
-                     "exchange: use one version of Tutti",
+                     "exchange: use the same version of Tutti on all ranks",
                      rank);
     }
     contributions[rank].assign(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(length));
