@@ -172,7 +172,10 @@ class Switch:
     def leave_groups(self, port):
         """Lets the memberships of a port expire, and drops further reports."""
         self.drop(prerouting=f'iifname "{port}" ip protocol igmp')
-        for entry in self._memberships(port):
+        memberships = self._memberships(port)
+        if not memberships:
+            raise RuntimeError(f"the port {port} is a member of no group")
+        for entry in memberships:
             self.tool("bridge", "mdb", "del", "dev", "br0", "port", port, "grp", entry["grp"],
                       *(["src", entry["src"]] if "src" in entry else []))
         return time.monotonic()

@@ -13,8 +13,8 @@ namespace tutti::app {
 
 void add_key_command(CLI::App& app, int& exit_code) {
   CLI::App* key = app.add_subcommand("key",
-                                     "Make the key by which the ranks of a job recognise "
-                                     "each other");
+                                     "Make a key, by which the ranks of a job, or an "
+                                     "aggregator and its ranks, recognise each other");
   key->require_subcommand(1);
   CLI::App* command = key->add_subcommand("new", "Write a new key to a file that does not exist");
   const auto path = std::make_shared<std::string>();
@@ -25,7 +25,10 @@ void add_key_command(CLI::App& app, int& exit_code) {
       exit_code = complain("key new", status);
       return;
     }
-    fmt::print("{} has a new job key: name it in TUTTI_JOB_KEY_FILE at every rank\n", *path);
+    fmt::print(
+        "{} has a new key: name it in TUTTI_JOB_KEY_FILE at every rank of a job, or in "
+        "TUTTI_AGGREGATOR_KEY_FILE at an aggregator and its ranks\n",
+        *path);
     exit_code = kExitOk;
   });
 }

@@ -2,10 +2,12 @@
 // and strangers that have no key, send nothing, or are very many.
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cerrno>
 #include <filesystem>
 #include <iterator>
@@ -327,23 +329,35 @@ TEST(StoreDoor, RanksOfAHost_connectingTogether_areAllAdmitted) {
 
 TEST(StoreDoor, Flood_ofSilentAndSlowStrangers_doesNotKeepTheRanksOut) {
   constexpr std::size_t kStrangers = 5000;
-  constexpr std::size_t kHeld = 400;  // more than the 300 strangers that the store admits
+  constexpr std::size_t kAdmitted = 300;
+  constexpr std::uint32_t kRanks = 8;
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  limit.rlim_cur = limit.rlim_max;
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &limit), 0);
+  ASSERT_GE(limit.rlim_max, 6000u) << "this test needs 6000 descriptors: raise the hard limit";
   const Bytes hello = client_hello();
-  Door door(key_of(1), 8, std::chrono::seconds(2), 300);
-  std::vector<Stream> held(kHeld);
+  Door door(key_of(1), kRanks, std::chrono::seconds(2), kAdmitted);
+  std::vector<Stream> strangers;  // each stays open until the job is complete
+  std::atomic<bool> all_are_there = false;
   std::thread flood([&] {
     for (std::size_t i = 0; i < kStrangers; ++i) {
-      // The door may close while the flood goes on.
-      auto socket = connect_once({"127.0.0.1", door.port()}, deadline_after(kLong));
-      if (!socket.ok()) break;
-      Stream stranger(std::move(*socket));
+      strangers.push_back(door.visit());
       const auto part = std::span(hello).first(i % 2 == 0 ? 0 : i % 100);
-      (void)stranger.send_all(part, deadline_after(kLong));
-      held[i % kHeld] = std::move(stranger);
+      (void)strangers.back().send_all(part, deadline_after(kLong));
     }
+    all_are_there = true;
+    all_are_there.notify_all();
   });
-  door.await_refused(kStrangers / 4);
-  EXPECT_EQ(no_problems(8), door.problems_of_the_job(key_of(1)));
+  // The last rank comes after the last stranger, because the door closes when all ranks have come.
+  const auto problems = exchange_problems(kRanks, [&](std::uint32_t rank) {
+    if (rank == kRanks - 1) {
+      all_are_there.wait(false);
+      door.await_refused(kStrangers - kAdmitted);
+    }
+    return door.join(rank, key_of(1));
+  });
+  EXPECT_EQ(no_problems(kRanks), problems);
   flood.join();
 }
 

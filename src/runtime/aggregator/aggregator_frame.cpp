@@ -67,7 +67,7 @@ Result<ServiceKey> checked(std::string key, const std::string& from) {
   if (key.size() < kMinServiceKeyBytes || key.size() > kMaxServiceKeyBytes) {
     return failure(Code::invalid_argument,
                    "the aggregator's key in {} has {} bytes: give {} to {} random bytes, as "
-                   "`openssl rand -hex 32` prints them",
+                   "`tutti key new FILE` writes them",
                    from, key.size(), kMinServiceKeyBytes, kMaxServiceKeyBytes);
   }
   const auto* first = reinterpret_cast<const std::byte*>(key.data());
@@ -191,10 +191,9 @@ Result<ServiceKey> find_service_key(const std::string& file) {
   if (const char* key = std::getenv("TUTTI_AGGREGATOR_KEY")) {
     return checked(key, "TUTTI_AGGREGATOR_KEY");
   }
-  return failure(
-      Code::invalid_argument,
-      "no key for the aggregator: put 32 random bytes in a file (`openssl rand -hex 32`) "
-      "and name it in TUTTI_AGGREGATOR_KEY_FILE, at the aggregator and at every rank");
+  return failure(Code::invalid_argument,
+                 "no key for the aggregator: make a file with `tutti key new FILE` and name it in "
+                 "TUTTI_AGGREGATOR_KEY_FILE, at the aggregator and at every rank");
 }
 
 }  // namespace tutti::runtime
