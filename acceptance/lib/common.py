@@ -167,11 +167,12 @@ def output_of(command, timeout=600, **options):
         done = subprocess.run(command, timeout=timeout, cwd=options.pop("cwd", ROOT), check=False, text=True,
                               errors="replace", capture_output=True, **options)
     except subprocess.TimeoutExpired as expired:
-        return 124, _text(expired.stdout), _text(expired.stderr)
+        return 124, text_of(expired.stdout), text_of(expired.stderr)
     return done.returncode, done.stdout, done.stderr
 
 
-def _text(captured):
+def text_of(captured):
+    """What a command wrote, which a time-out gives as bytes or None."""
     return captured.decode(errors="replace") if isinstance(captured, bytes) else captured or ""
 
 
@@ -276,6 +277,10 @@ class GtestResult:
         """The lines that the tests print as figures."""
         mark = "[ figures  ]"
         return [line[len(mark):].strip() for line in self.output.splitlines() if line.startswith(mark)]
+
+    def counts(self, pattern):
+        """The numbers that the figures have where the group of `pattern` stands."""
+        return [int(match.group(1)) for line in self.figures() for match in [re.search(pattern, line)] if match]
 
 
 def gtest(binary, *arguments, timeout=900):

@@ -1,20 +1,22 @@
 #!/usr/bin/env python3
 """One rank of acceptance/transport/connections. It has numpy and the Python package.
 
-  connections_job.py resources DUPLICATES | alltoall CALLS | defaults CALLS
+  connections_job.py resources DUPLICATES | alltoall CALLS | defaults CALLS | time COLLECTIVE CALLS BYTES [ALGORITHM]
 
 resources makes DUPLICATES duplicates of the job's communicator, runs an Allgather and an Alltoall in each and reports the largest
 counts of any rank. alltoall runs CALLS Alltoalls, checks them, and reports the connections. defaults runs every collective and messages
-CALLS times in the job's communicator and in a duplicate, and reports all counters of the device and of messages. Rank 0 prints
-"result {JSON}".
+CALLS times in the job's communicator and in a duplicate, and reports all counters of the device and of messages. time makes CALLS
+calls of barrier or alltoall, with blocks of BYTES, one after the other, and reports the time of a call in us, of the slowest rank.
+Rank 0 prints "result {JSON}".
 """
 
 import json
 import os
 import sys
+import time
 
 import numpy
-from tutti_collectives import Communicator, Operation, wait_all
+from tutti_collectives import CallOptions, Communicator, Operation, wait_all
 
 LIMIT_S = 120
 ELEMENTS = 300
@@ -32,7 +34,13 @@ def held(communicators):
         resident_kib = next(int(line.split()[1]) for line in file if line.startswith("VmRSS"))
     return {"sockets": sum(link.startswith("socket:") for link in links), "descriptors": len(links),
             "threads": len(os.listdir("/proc/self/task")), "resident_kib": resident_kib,
-            "connections": sum(one.counters().get("device_connections_open", 0) for one in communicators)}
+            **connections(communicators)}
+
+
+def connections(communicators):
+    """The open connections, where the library counts them."""
+    counts = [one.counters().get("device_connections_open") for one in communicators]
+    return {} if None in counts else {"connections": sum(counts)}
 
 
 def most(comm, counts):
@@ -70,8 +78,8 @@ def alltoall(comm, calls):
         exchange(comm, call + 1)
     counters = comm.counters()
     names = ("high_water", "made", "closed")
-    counts = {name: counters.get(f"device_connections_{name}", 0) for name in names}
-    counts["resent"] = counters.get("device_reliable_frames_resent", 0)
+    counts = {name: counters[f"device_connections_{name}"] for name in names}
+    counts["resent"] = counters["device_reliable_frames_resent"]
     return most(comm, counts)
 
 
@@ -102,10 +110,29 @@ def defaults(comm, calls):
         return most(comm, {name: comm.counters()[name] + other.counters()[name] for name in names})
 
 
+def time_of(comm, collective, calls, size_bytes=0, algorithm=None):
+    sent = numpy.full(comm.size * size_bytes, comm.rank, numpy.uint8)
+    received = numpy.zeros_like(sent)
+    buffers = (sent, received) if collective == "alltoall" else ()
+    options = CallOptions(algorithm=algorithm) if algorithm else None
+    call = getattr(comm, collective)
+    for _ in range(calls // 10):
+        call(*buffers, timeout=LIMIT_S, options=options)
+    comm.barrier(timeout=LIMIT_S)
+    begun = time.monotonic()
+    for _ in range(calls):
+        call(*buffers, timeout=LIMIT_S, options=options)
+    call_ns = (time.monotonic() - begun) / calls * 1e9
+    if not numpy.array_equal(received, numpy.repeat(numpy.arange(comm.size), size_bytes)) and buffers:
+        raise AssertionError(f"rank {comm.rank}: wrong Alltoall")
+    result = most(comm, {"call_ns": call_ns, "atomics": comm.counters().get("device_atomics_served", 0)})
+    return {"call_us": result["call_ns"] / 1e3, "atomics": result["atomics"]}
+
+
 def main():
-    modes = {"resources": resources, "alltoall": alltoall, "defaults": defaults}
+    modes = {"resources": resources, "alltoall": alltoall, "defaults": defaults, "time": time_of}
     with Communicator() as comm:
-        result = modes[sys.argv[1]](comm, int(sys.argv[2]))
+        result = modes[sys.argv[1]](comm, *[int(word) if word.isdigit() else word for word in sys.argv[2:]])
         if comm.rank == 0:
             print("result " + json.dumps(result), flush=True)
 

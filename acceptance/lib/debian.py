@@ -31,10 +31,10 @@ class Root:
                   f"PYTHONDONTWRITEBYTECODE=1 CCACHE_DIR={BUILDS}/ccache sh -c {shlex.quote(command)}")
         print(f"+ [{self.suite}] {command}", flush=True)
         try:
-            done = subprocess.run(["unshare", "--mount", "sh", "-c", inside], timeout=timeout, check=False, text=True,
+            done = subprocess.run(["unshare", "--mount", "--fork", "--kill-child", "sh", "-c", inside], timeout=timeout, check=False, text=True,
                                   errors="replace", stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         except subprocess.TimeoutExpired as late:
-            return 124, late.stdout or ""
+            return 124, common.text_of(late.stdout)
         return done.returncode, done.stdout
 
     def make(self, *packages):

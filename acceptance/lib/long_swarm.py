@@ -8,6 +8,7 @@ import common
 PIECE = 20_000
 PIECE_TIMEOUT_S = 3600
 PLANTED = os.path.join(common.ROOT, "tests", "swarm", "planted")
+PLANTED_UNIT = os.path.join(PLANTED, "unit")
 
 
 def run_piece(verdict, first, last, *options):
@@ -44,9 +45,24 @@ def run_planted(verdict, bugs):
         verdict.bar(f"{bug}: {output.splitlines()[0][:150] if output else 'no output'}", status == 0 and "caught by seed" in output)
 
 
+def run_planted_unit(verdict, names=None):
+    """Bars that each bug in PLANTED/unit, or each of these, fails the test that its file names."""
+    bugs = names or _bugs_in(PLANTED_UNIT)
+    common.build(*[f"planted_{bug}" for bug in bugs])
+    for bug in bugs:
+        with open(os.path.join(PLANTED_UNIT, f"{bug}.txt"), encoding="utf-8") as file:
+            test = re.search(r"^expects (\S+)$", file.read(), re.M).group(1)
+        status, output, _ = common.output_of([os.path.join(common.BUILD, "tests", "swarm", f"planted_{bug}")], timeout=600)
+        verdict.bar(f"planted bug {bug}: {test} fails", status != 0 and f"FAILED  ] {test}" in output)
+
+
+def _bugs_in(folder):
+    return sorted(name[:-4] for name in os.listdir(folder) if name.endswith(".txt"))
+
+
 def planted_bugs():
     """The names of all bugs that the swarm must catch."""
-    return sorted(name[:-4] for name in os.listdir(PLANTED) if name.endswith(".txt"))
+    return _bugs_in(PLANTED)
 
 
 def total_of(verdict, pattern):

@@ -9,6 +9,7 @@ K, M = 1 << 10, 1 << 20
 COLUMNS = ("--rank {rank} --ranks {ranks} --master {addresses} --interface {interface}")
 CONTEND = (" contend --name {name} --operations {operations} --sizes {sizes} --iterations {iterations} "
            "--warmup {warmup} --gate {gate} " + COLUMNS)
+COMPARE_TIMEOUT_S = 4 * 3600  # each launch has a limit of its own
 OUT = os.path.join(common.ROOT, "build", "peers")
 
 
@@ -54,19 +55,20 @@ class Rows:
 
 
 def compare(lab, tag, operation, sizes, options, peers="openmpi,mpich,gloo", variants=None, tutti="", others=(), ranks=0,
-            per_host=1):
+            per_host=1, warmup=10, launch_timeout_s=60):
     """Measures one operation in the lab of this name, with `per_host` ranks on each host. Without a
     lab, `ranks` processes of this host run the operation. The argument `tutti` holds the options of
     Tutti; each entry (name, options) or (name, options, program) of `others` adds a further column
     of Tutti. `options` has rounds, iterations, and the patience: the seconds to wait in all while
-    the machine is slower than before in this run."""
+    the machine is slower than before in this run. A launch that takes longer than `launch_timeout_s`
+    counts as hung."""
     os.makedirs(OUT, exist_ok=True)
     out = os.path.join(OUT, tag)
     patience = getattr(options, "patience", 0)
     fabric = ["--lab", f"tutti-{lab}", "--ranks-per-host", str(per_host)] if lab else ["--loopback", "--ranks", str(ranks)]
     command = ["bench/peers/compare.py", *fabric, "--operations", operation, "--sizes",
                ",".join(map(str, sizes)), "--rounds", str(options.rounds), "--iterations", str(options.iterations),
-               "--warmup", "10", "--programs", os.path.join(common.BUILD, "bench", "peers"), "--tutti", contender(tutti),
+               "--warmup", str(warmup), "--timeout", str(launch_timeout_s), "--programs", os.path.join(common.BUILD, "bench", "peers"), "--tutti", contender(tutti),
                "--peers", peers, "--lock", "build/peers.lock", "--out", out,
                "--patience", str(patience)]
     for name, *how in others:
@@ -76,7 +78,7 @@ def compare(lab, tag, operation, sizes, options, peers="openmpi,mpich,gloo", var
     for old in (out + ".json", out + ".md"):
         if os.path.exists(old):
             os.remove(old)
-    common.call(command, timeout=1800 + patience)
+    common.call(command, timeout=COMPARE_TIMEOUT_S)
     if not os.path.exists(out + ".json"):
         sys.exit("compare.py measured nothing, see above")
     result = common.read_json(out + ".json")

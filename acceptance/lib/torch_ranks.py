@@ -1,7 +1,9 @@
 """PyTorch for the acceptance programs: an interpreter that has it, and ranks that run a script."""
 
 import functools
+import json
 import os
+import re
 import socket
 import subprocess
 import sys
@@ -34,6 +36,24 @@ def environment(**variables):
     return {**os.environ, "PYTHONPATH": os.pathsep.join(path for path in paths if path), "OMP_NUM_THREADS": "1",
             "TUTTI_LIBRARY": os.path.join(common.BUILD, "bindings", "c", "libtutti.so"), "PYTHONWARNINGS": "ignore",
             **variables}
+
+
+def older(build):
+    """The environment with which a rank uses the package and the library of an older build of Tutti."""
+    return {"TUTTI_LIBRARY": os.path.join(build, "bindings", "c", "libtutti.so"),
+            "PYTHONPATH": os.path.join(os.path.dirname(os.path.dirname(build)), "bindings", "python")}
+
+
+def result_of(launcher, script, *arguments, program=common.TUTTI, timeout=900, **variables):
+    """The JSON after the word "result" that rank 0 of a job of acceptance/lib/SCRIPT prints, or None if the job fails. `launcher`
+    is the subcommand of `program` that starts the ranks."""
+    command = [program, *launcher, "--", python(), os.path.join(common.ROOT, "acceptance", "lib", script), *map(str, arguments)]
+    status, output, errors = common.output_of(command, env=environment(**variables), timeout=timeout)
+    found = re.search(r"result (\{.*\})", output)
+    if status != 0 or not found:
+        print(output[-3000:] + errors[-3000:], flush=True)
+        return None
+    return json.loads(found.group(1))
 
 
 def run_test_job(name, hosts, *options, timeout=200, **variables):

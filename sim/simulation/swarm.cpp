@@ -432,8 +432,9 @@ SwarmFeatures& SwarmFeatures::operator+=(const SwarmFeatures& other) {
         &SwarmFeatures::deaths, &SwarmFeatures::flaps, &SwarmFeatures::one_way,
         &SwarmFeatures::black_holes, &SwarmFeatures::replays, &SwarmFeatures::strangers,
         &SwarmFeatures::point_to_point, &SwarmFeatures::messages, &SwarmFeatures::atomics,
-        &SwarmFeatures::big_endian, &SwarmFeatures::few_connections, &SwarmFeatures::aggregators,
-        &SwarmFeatures::receive_workers, &SwarmFeatures::uc, &SwarmFeatures::hierarchies}) {
+        &SwarmFeatures::big_endian, &SwarmFeatures::conversions, &SwarmFeatures::few_connections,
+        &SwarmFeatures::aggregators, &SwarmFeatures::receive_workers, &SwarmFeatures::uc,
+        &SwarmFeatures::hierarchies}) {
     this->*member += other.*member;
   }
   return *this;
@@ -446,11 +447,13 @@ SwarmFeatures features_of(const Scenario& scenario) {
   const auto one_way = [](const Outage& one) { return one.one_way; };
   const auto whole = [](const device::sim::PathFault& one) { return one.above_bytes == 0; };
   const auto once = [](const device::sim::Replay& one) { return one.every.count() == 0; };
+  const auto calls = [](const ScenarioCommunicator& one, const auto& is_of_kind) {
+    return std::any_of(one.collectives.begin(), one.collectives.end(),
+                       [&](const CollectiveSpec& what) { return is_of_kind(what.kind); });
+  };
   const auto runs = [&](const auto& is_of_kind) {
-    return any(scenario.communicators, [&](const ScenarioCommunicator& one) {
-      return std::any_of(one.collectives.begin(), one.collectives.end(),
-                         [&](const CollectiveSpec& what) { return is_of_kind(what.kind); });
-    });
+    return any(scenario.communicators,
+               [&](const ScenarioCommunicator& one) { return calls(one, is_of_kind); });
   };
   const auto is_message = [](CollectiveKind kind) { return kind == CollectiveKind::messages; };
   const auto between_pairs = [&](CollectiveKind kind) {
@@ -458,6 +461,9 @@ SwarmFeatures features_of(const Scenario& scenario) {
   };
   const auto counts = [](CollectiveKind kind) { return kind == CollectiveKind::counter_barrier; };
   const auto big_endian = [](const ScenarioCommunicator& one) { return one.big_endian; };
+  const auto converts = [&](const ScenarioCommunicator& one) {
+    return one.big_endian && calls(one, counts);
+  };
   const auto limited = [](const ScenarioCommunicator& one) { return one.max_connections > 0; };
   const auto aggregated = [](const ScenarioCommunicator& one) { return one.aggregator_slots > 0; };
   const auto by_hosts = [&](const ScenarioCommunicator& one) {
@@ -477,6 +483,7 @@ SwarmFeatures features_of(const Scenario& scenario) {
           .messages = runs(is_message),
           .atomics = runs(counts),
           .big_endian = any(scenario.communicators, big_endian),
+          .conversions = any(scenario.communicators, converts),
           .few_connections = any(scenario.communicators, limited),
           .aggregators = any(scenario.communicators, aggregated),
           .receive_workers = scenario.receive_workers > 0,

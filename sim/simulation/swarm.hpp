@@ -43,6 +43,8 @@ struct SwarmFeatures {
   std::uint64_t messages = 0;    ///< scenarios with tagged messages
   std::uint64_t atomics = 0;     ///< scenarios with Barriers by atomics
   std::uint64_t big_endian = 0;  ///< scenarios with NICs that answer atomics big-endian
+  /// Scenarios with Barriers by atomics whose answers are big-endian.
+  std::uint64_t conversions = 0;
   /// Scenarios in which reliable connections close when others need room.
   std::uint64_t few_connections = 0;
   std::uint64_t aggregators = 0;      ///< scenarios with reductions by an aggregator

@@ -314,10 +314,11 @@ std::uint64_t value_of(std::span<const std::byte> bytes) {
   return value;
 }
 
+constexpr std::size_t kRandomAtomics = 100;
+
 /// Posts random atomics on one word and compares their old values with the bitwise reference. Every
 /// second seed has NICs that answer big-endian.
 void run_random_atomics(std::uint64_t seed, const Network& network) {
-  constexpr std::size_t kAtomics = 100;
   NicSettings settings;
   settings.big_endian_atomics = seed % 2 == 0;
   Capabilities capabilities;
@@ -328,9 +329,9 @@ void run_random_atomics(std::uint64_t seed, const Network& network) {
   pair.nic(0).accept_big_endian_atomics = true;
   std::uint64_t word = 0, meant = 0;
   const MemoryKey key = *pair.nic(1).regions.add(std::as_writable_bytes(std::span(&word, 1)));
-  std::vector<std::array<std::byte, kAtomicBytes>> answers(kAtomics);
+  std::vector<std::array<std::byte, kAtomicBytes>> answers(kRandomAtomics);
   std::vector<std::uint64_t> expected;
-  for (std::uint64_t i = 0; i < kAtomics; ++i) {
+  for (std::uint64_t i = 0; i < kRandomAtomics; ++i) {
     const Opcode opcode = pair.random().below(2) == 0 ? Opcode::compare_swap : Opcode::fetch_add;
     WorkRequest request = request_of(opcode, answers[i], key, 0, i);
     request.atomic = test::draw_operands(meant, [&] { return pair.random().next(); });
@@ -343,17 +344,18 @@ void run_random_atomics(std::uint64_t seed, const Network& network) {
   std::vector<std::uint64_t> old;
   for (const auto& answer : answers) old.push_back(old_value(capabilities, answer));
   EXPECT_EQ(old, expected);
-  EXPECT_EQ(pair.completions(0).size(), kAtomics);
-  EXPECT_EQ(pair.nic(1).counters.atomics_served, kAtomics);
+  EXPECT_EQ(pair.completions(0).size(), kRandomAtomics);
+  EXPECT_EQ(pair.nic(1).counters.atomics_served, kRandomAtomics);
   EXPECT_EQ(pair.payloads().live(), 0u);
 }
 
 TEST_P(AnyNetwork, AtomicsAreExecutedOnceAndInOrder) {
   const std::uint64_t cases = test::count_wanted("TUTTI_TEST_DEVICE_ATOMICS", 2'000);
-  for (std::uint64_t seed = 0; seed < cases / 100; ++seed)
+  std::uint64_t done = 0;
+  for (std::uint64_t seed = 0; done < cases; ++seed, done += kRandomAtomics)
     ASSERT_NO_FATAL_FAILURE(run_random_atomics(seed, GetParam()));
   std::printf("[ figures  ] sim: %llu random atomics give the results of the pseudocode\n",
-              static_cast<unsigned long long>(cases));
+              static_cast<unsigned long long>(done));
 }
 
 TEST(NicConnection, Atomic_withABadKeyOffsetOrAlignment_isRefused) {

@@ -9,6 +9,7 @@ name like words/headless.
 """
 
 import argparse
+import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -91,6 +92,9 @@ def main():
                         key=lambda one: (names.index(one.name), one.file, one.line))
     for skipped in tree.skipped:
         print(f"SKIPPED: {skipped}")
+    if "TUTTI_SKIP_LOG" in os.environ:
+        with open(os.environ["TUTTI_SKIP_LOG"], "a", encoding="utf-8") as log:
+            log.writelines(f"check_structure {skipped}\n" for skipped in tree.skipped)
     counts = Counter(one.name for one in violations)
     for name in names:
         if arguments.counts or counts[name]:
