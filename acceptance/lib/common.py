@@ -172,7 +172,7 @@ def output_of(command, timeout=600, **options):
 
 
 def text_of(captured):
-    """What a command wrote, which a time-out gives as bytes or None."""
+    """The output of a command as text; a time-out gives bytes or None."""
     return captured.decode(errors="replace") if isinstance(captured, bytes) else captured or ""
 
 
