@@ -94,7 +94,8 @@ Status swarm(const SimSwarmOptions& options) {
   fmt::print(
       "drawn: {} software, {} slots, {} stops, {} deaths, {} flaps, {} one-way, {} black-holes, {} "
       "replays, {} strangers, {} point-to-point, {} messages, {} atomics, {} big-endian, {} "
-      "conversions, {} few-connections, {} aggregators, {} receive-workers, {} uc, {} hierarchies; {} datagrams of "
+      "conversions, {} few-connections, {} aggregators, {} receive-workers, {} uc, {} hierarchies; "
+      "{} datagrams of "
       "strangers refused\n",
       drawn.software, drawn.slots, drawn.stops, drawn.deaths, drawn.flaps, drawn.one_way,
       drawn.black_holes, drawn.replays, drawn.strangers, drawn.point_to_point, drawn.messages,
