@@ -257,6 +257,14 @@ def folder():
         shutil.rmtree(path, ignore_errors=True)
 
 
+def lines_of(path):
+    """The lines of a file; none if there is no file."""
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding="utf-8") as file:
+        return file.read().splitlines()
+
+
 def read_json(path):
     with open(path, encoding="utf-8") as file:
         return json.load(file)

@@ -8,6 +8,7 @@ import common
 from peers import M, compare, name_of, report_failures, us
 
 OLD, AGAIN = "tutti old", "tutti again"
+ROUNDS = 20  # alternating starts of a row, by default and at least
 DATAPATH = ("bench", "datapath", "receive_datapath_bench")
 
 
@@ -39,6 +40,12 @@ def speed(verdict, where, lab, old, options, sizes=(M,), least=0.95, most=1.05, 
             ratio = ours / theirs
             verdict.bar(f"{what}: {us(ours)}, old {us(theirs)}, time over the old", least <= ratio <= most, ratio,
                         f"{least} to {most}")
+
+
+def require_rounds(verdict, options):
+    """A missed bar if the rows have fewer starts than ROUNDS."""
+    if options.rounds < ROUNDS:
+        verdict.bar(f"{ROUNDS} alternating starts, not {options.rounds}", False)
 
 
 def instructions(build, kind):
