@@ -24,6 +24,7 @@ class Connections {
     return poll(now, completions);
   }
   virtual void watch(Rank peer, bool on) = 0;
+  virtual void release_peer(Rank) {}
   virtual void test_path(Rank) {}
   virtual void abandon() {}
   virtual bool quiet() const = 0;

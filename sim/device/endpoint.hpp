@@ -61,6 +61,7 @@ class SimEndpoint final : public Endpoint {
     return connections_->poll_posted(now, completions);
   }
   void watch(Rank peer, bool on) override { connections_->watch(peer, on); }
+  void release_peer(Rank peer) override { connections_->release_peer(peer); }
   void test_path(Rank peer) override { connections_->test_path(peer); }
   void abandon() override { connections_->abandon(); }
   bool quiet() const override { return connections_->quiet(); }
@@ -75,7 +76,6 @@ class SimEndpoint final : public Endpoint {
 
   // State that all connections of the endpoint share; the network and the simulation use it too.
   NicShared& nic() { return nic_; }
-  const NicShared& nic() const { return nic_; }
   std::uint32_t host() const { return port_.host(); }
   std::uint32_t communicator() const { return communicator_; }
   /// The instant from which the worker can see the first queued completion, or the first staged

@@ -211,7 +211,7 @@ void SimNetwork::departed(Picoseconds when, HostId from, const Packet& packet) {
 Picoseconds SimNetwork::inject_group(std::uint32_t number, const wire::Header& header,
                                      std::uint64_t cookie, std::uint32_t bytes,
                                      std::uint32_t count) {
-  const SimEndpoint& from = *endpoints_[number];
+  SimEndpoint& from = *endpoints_[number];
   const Communicator& communicator = communicators_[from.communicator()];
   Packet packet = Packet::to_group(communicator.groups[header.subgroup],
                                    bytes + from.nic().settings.multicast_header_bytes, bytes);
@@ -227,7 +227,7 @@ Picoseconds SimNetwork::inject_group(std::uint32_t number, const wire::Header& h
 Picoseconds SimNetwork::multicast(std::uint32_t number, const wire::Header& header,
                                   const MulticastBurst& burst) {
   if (burst.count == 0) return inject_group(number, header, 0, 0, 1);
-  const SimEndpoint& from = *endpoints_[number];
+  SimEndpoint& from = *endpoints_[number];
   const auto receivers =
       static_cast<std::uint32_t>(communicators_[from.communicator()].hosts.size() - 1);
   const auto full = static_cast<std::uint32_t>(burst.data.size() / burst.chunk_bytes);

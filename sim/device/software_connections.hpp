@@ -37,6 +37,7 @@ class SoftwareConnections final : public Connections, private rc::FrameSocket {
   std::size_t poll(Instant now, std::span<Completion> completions) override;
   std::size_t poll_posted(Instant now, std::span<Completion> completions) override;
   void watch(Rank peer, bool on) override { channels_.watch(now_, peer, on); }
+  void release_peer(Rank peer) override { channels_.release_peer(peer); }
   void test_path(Rank peer) override { channels_.test_path(peer); }
   void abandon() override { channels_.abandon(); }
   bool quiet() const override { return channels_.quiet() && arrived_.empty(); }

@@ -33,6 +33,19 @@ Status check_hierarchy(const CommunicatorSpec& spec, std::uint32_t number) {
   return {};
 }
 
+Status check_close(const CommunicatorSpec& spec, std::uint32_t number) {
+  const auto closes = [](const CollectiveSpec& one) { return one.kind == CollectiveKind::close; };
+  const auto first = std::find_if(spec.collectives.begin(), spec.collectives.end(), closes);
+  if (first == spec.collectives.end()) return {};
+  const bool last = first + 1 == spec.collectives.end();
+  const bool software = spec.nic.connections == device::sim::ConnectionKind::software;
+  if (last && software && !spec.aggregator && spec.ranks_per_host == 0) return {};
+  return failure(Code::invalid_argument,
+                 "communicator {} cannot run close: use it as the last collective, with "
+                 "connections=software, and without an aggregator or hierarchy",
+                 number);
+}
+
 }  // namespace
 
 Status check(const CommunicatorSpec& spec, std::uint32_t number) {
@@ -57,6 +70,7 @@ Status check(const CommunicatorSpec& spec, std::uint32_t number) {
                    : spec.uc ? "UC multicast"
                              : "a hierarchy");
   }
+  if (Status status = check_close(spec, number); !status) return status;
   if (spec.ranks_per_host > 0) {
     if (Status status = check_hierarchy(spec, number); !status) return status;
   }

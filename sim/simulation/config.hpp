@@ -45,6 +45,7 @@ enum class CollectiveKind : std::uint8_t {
   slot_allgather,
   slot_broadcast,
   slot_barrier,
+  close,  ///< each rank closes its communicator; the last one of a communicator's collectives
   leave,  ///< the ranks tell their aggregator that they make no further calls
 };
 constexpr bool uses_slots(CollectiveKind kind) {
@@ -53,7 +54,7 @@ constexpr bool uses_slots(CollectiveKind kind) {
 /// Whether a collective moves no data.
 constexpr bool moves_no_data(CollectiveKind kind) {
   return kind == CollectiveKind::barrier || kind == CollectiveKind::counter_barrier ||
-         kind == CollectiveKind::slot_barrier || kind == CollectiveKind::leave;
+         kind >= CollectiveKind::slot_barrier;
 }
 /// Whether the result of a collective must be computed for each rank from what all ranks send,
 /// because not every rank receives all sent blocks unchanged. Such collectives need simulations
@@ -121,6 +122,11 @@ struct CommunicatorSpec {
   Nanoseconds skew{0};     ///< largest difference between the start times of the ranks
   Nanoseconds compute{0};  ///< longest computation between two collectives of a rank
 };
+
+/// Whether the ranks close the communicator.
+inline bool closes(const CommunicatorSpec& spec) {
+  return !spec.collectives.empty() && spec.collectives.back().kind == CollectiveKind::close;
+}
 
 /// A pause of a host's worker. The host's NIC continues to work, except for connections that the
 /// worker must serve.

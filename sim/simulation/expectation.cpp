@@ -45,11 +45,14 @@ Expectation::Expectation(const WorldConfig& config) : fates_(config.topology->ho
     }
   }
   for (std::uint32_t host = 0; host < hosts; ++host) {
+    longest_absence_ = std::max(longest_absence_, stopped[host] + unplugged[host]);
     if (stopped[host] + unplugged[host] > patience) worsen(host, HostFate::stopped);
     if (unplugged[host] > patience) worsen(host, HostFate::cut_off);
   }
   for (const device::sim::PathFault& one : config.path_faults) {
-    if (one.length.count() != 0 && one.length <= patience) continue;
+    const bool for_ever = one.length.count() == 0;
+    longest_absence_ = std::max(longest_absence_, for_ever ? Nanoseconds::max() : one.length);
+    if (!for_ever && one.length <= patience) continue;
     worsen(index(one.from), HostFate::end_of_path);
     worsen(index(one.to), HostFate::end_of_path);
   }

@@ -29,12 +29,15 @@ class Expectation {
   /// True if an error in a communicator on `hosts` may name the ranks on the hosts `named`: one
   /// rank at fault, or the two ends of a path, at least one of which is at fault.
   bool may_name(std::span<const sim::HostId> named, std::span<const sim::HostId> hosts) const;
+  /// The longest time for which a living host does not answer, or does not hear, a peer.
+  Nanoseconds longest_absence() const { return longest_absence_; }
 
  private:
   HostFate fate(sim::HostId host) const { return fates_[index(host)]; }
   void worsen(std::uint32_t host, HostFate fate);
 
   std::vector<HostFate> fates_;
+  Nanoseconds longest_absence_{0};
 };
 
 }  // namespace tutti::simulation

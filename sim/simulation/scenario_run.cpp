@@ -77,9 +77,8 @@ Result<std::unique_ptr<ScenarioWorld>> ScenarioWorld::create(const Scenario& sce
 CommunicatorSpec ScenarioWorld::make_communicator(const ScenarioCommunicator& from,
                                                   const std::vector<sim::HostId>& places) {
   CommunicatorSpec to;
-  for (std::uint32_t r = 0; r < from.ranks; ++r) {
+  for (std::uint32_t r = 0; r < from.ranks; ++r)
     to.hosts.push_back(places[(r + from.rotated) % places.size()]);
-  }
   to.subgroups = from.subgroups;
   to.engine.chains = from.chains;
   to.engine.window_bytes = from.window_bytes;
@@ -141,6 +140,7 @@ CommunicatorSpec ScenarioWorld::make_communicator(const ScenarioCommunicator& fr
   to.submitted_ahead = from.submitted_ahead;
   to.skew = from.skew;
   to.compute = from.compute;
+  to.engine.close_linger = std::min(to.engine.close_linger, from.peer_timeout * 2 / 3);
   return to;
 }
 
@@ -210,6 +210,7 @@ void ScenarioWorld::sum_up(ScenarioResult& result) {
                                 std::min(counters.bytes_retransmitted, repeated);
       const device::EndpointCounters device = world_->endpoint(c, rank_of(r)).counters();
       result.staging_drops += device.kernel_drops;
+      result.frames_without_connection += device.frames_without_connection;
       result.sent_bytes += device.multicast_bytes_sent + device.reliable_bytes_sent;
     }
   }
@@ -231,6 +232,7 @@ Status ScenarioWorld::check_costs(const ScenarioResult& result) {
       injected.chunks_reordered > 0 || voids_messages) {
     return {};
   }
+  if (Status status = check_closes(result); !status) return status;
   if (result.staging_drops == 0 && result.lost_bytes == 0) {
     return check_nothing_was_recovered(result);
   }
@@ -239,6 +241,22 @@ Status ScenarioWorld::check_costs(const ScenarioResult& result) {
   // run out although the engine obeys its credits.
   const bool once = result.lost_bytes == 0 && injected.chunks_duplicated == 0;
   return once ? check_staging(result) : Status();
+}
+
+// Checks that no rank closed before each peer had acknowledged its close or closed, too. If frames
+// are lost or dropped, a rank may wait for a peer that has gone (docs/decisions/035).
+Status ScenarioWorld::check_closes(const ScenarioResult& result) {
+  if (result.frames_without_connection > 0) return {};
+  for (std::uint32_t c = 0; c < scenario_.communicators.size(); ++c) {
+    for (std::uint32_t r = 0; r < scenario_.communicators[c].ranks; ++r) {
+      if (!world_->left_early(c, rank_of(r))) continue;
+      return failure(Code::internal,
+                     "rank {} of communicator {} closed although a peer had neither acknowledged "
+                     "its close nor closed itself",
+                     r, c);
+    }
+  }
+  return {};
 }
 
 // Checks that the fetch ring skipped no rank as silent if one rank lost one chunk. The left

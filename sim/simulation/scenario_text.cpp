@@ -259,7 +259,7 @@ std::string print_collective(const CollectiveSpec& one) {
 bool parse_collective(std::string_view word, CollectiveSpec& one) {
   const Words parts = split(word, ":");
   bool known = false;
-  constexpr auto kKinds = static_cast<unsigned>(CollectiveKind::slot_barrier) + 1;
+  constexpr auto kKinds = static_cast<unsigned>(CollectiveKind::close) + 1;
   for (unsigned k = 0; k < kKinds; ++k) {
     const auto kind = static_cast<CollectiveKind>(k);
     if (parts.empty() || parts[0] != to_string(kind)) continue;

@@ -34,6 +34,8 @@ constexpr EventKind kReceiveWorker = world_kind(7);
 constexpr Instant kStart{1'000};
 // Time after the end of the last collective within which all packets still in flight arrive.
 constexpr Nanoseconds kLinger{20'000'000};
+// Longest time between two polls of a rank that closes.
+constexpr Nanoseconds kClosePoll{1'000'000};
 
 // Purposes of random draws. Draws for different purposes are independent.
 constexpr std::uint64_t kSkew = 1;
@@ -381,8 +383,10 @@ void Simulation::work(std::uint32_t at) {
   Work sum;
   for (const std::uint32_t m : host.members) {
     Member& member = members_[m];
+    if (member.gone()) continue;
     const Work before = work_of(member);
     worked |= member.context->poll(now);
+    if (member.departure) worked |= depart(m);
     sum += work_of(member) - before;
   }
   ++report_.polls;
@@ -399,6 +403,8 @@ void Simulation::work(std::uint32_t at) {
   Instant next = kNever;
   for (const std::uint32_t m : host.members) {
     const Member& member = members_[m];
+    if (member.gone()) continue;
+    if (member.departure) next = std::min(next, now + kClosePoll);
     worked |= member.context->operations().has_submissions();
     worked |= member.context->tagged().has_submissions();
     const Instant chunk = member.endpoint->next_chunk();
@@ -469,7 +475,7 @@ void Simulation::on_end(std::uint32_t at, std::uint32_t number, const Status& st
   report_.digest = mixed_into(report_.digest, std::uint64_t{at} << 32 | std::uint64_t{number} << 8 |
                                                   static_cast<std::uint64_t>(status.code()));
   if (!status.ok() && member.first_error.ok()) member.first_error = status;
-  if (!member.runs.empty()) {
+  if (number < member.runs.size()) {
     const auto sends = [&](const auto* endpoint) {
       return endpoint->sends_from(member.runs[number].sent());
     };

@@ -15,6 +15,7 @@
 
 #include "engine/aggregate/reduce_operation.hpp"
 #include "engine/core/communicator_context.hpp"
+#include "engine/core/departure.hpp"
 #include "sim/device/network.hpp"
 #include "sim/fabric/event_queue.hpp"
 #include "sim/fabric/port_trace.hpp"
@@ -82,6 +83,10 @@ class Simulation final : public device::sim::HostWaker {
   }
   /// The faults that the fault decorators injected.
   device::fault::Injected injected() const;
+  /// True if the rank closed although a peer might still need it.
+  bool left_early(std::uint32_t communicator, Rank rank) const {
+    return member(communicator, rank).left_early;
+  }
   bool lives(std::uint32_t communicator, Rank rank) const;
   /// The packets lost in the fabric, named by link and identity, in the order in which they were
   /// lost.
@@ -109,10 +114,15 @@ class Simulation final : public device::sim::HostWaker {
     std::unique_ptr<HierarchyRank> by_hosts;
     /// Endpoints of this rank in the side communicators.
     std::vector<device::sim::SimEndpoint*> side_endpoints;
+    /// How this rank closes its communicator; null before it closes, or if it never does.
+    std::unique_ptr<engine::Departure> departure;
+    bool left_early = false;  ///< whether this rank closed although a peer might still need it
     /// Total time of this rank in ready barriers, in ns, at the end of its previous collective.
     std::uint64_t traced_ready_ns = 0;
     std::uint64_t traced_data_ns = 0;
     Status first_error;
+
+    bool gone() const { return departure != nullptr && departure->over(); }
   };
   struct Host {
     std::vector<std::uint32_t> members;
@@ -160,6 +170,7 @@ class Simulation final : public device::sim::HostWaker {
   void submit(std::uint32_t member);
   void submit_one(Member& member, std::uint32_t number);
   Status open_window(Member& member);
+  bool depart(std::uint32_t member);
   void open_hierarchy(std::uint32_t number, std::uint32_t first_side);
   void on_end(std::uint32_t member, std::uint32_t collective, const Status& status);
   void kill(sim::HostId host);

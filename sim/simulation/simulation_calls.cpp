@@ -64,8 +64,9 @@ void Simulation::submit(std::uint32_t at) {
   while (member.submitted < member.ends.size() &&
          member.submitted - member.over < std::max(1u, spec.submitted_ahead)) {
     const CollectiveKind next = spec.collectives[member.submitted].kind;
-    // A rank may leave its aggregator only after all its calls have ended.
-    if (next == CollectiveKind::leave && member.over < member.submitted) break;
+    // A rank may close, or leave its aggregator, only after all its calls have ended.
+    const bool ends = next == CollectiveKind::leave || next == CollectiveKind::close;
+    if (ends && member.over < member.submitted) break;
     submit_one(member, member.submitted++);
   }
   schedule_wake(member.host, now());
@@ -82,6 +83,10 @@ void Simulation::submit_one(Member& member, std::uint32_t number) {
   if (member.window) {
     return context.operations().submit(std::make_unique<engine::ReduceOperation>(member.window));
   }
+  if (what.kind == CollectiveKind::close) {
+    member.departure = std::make_unique<engine::Departure>(context, kNever);
+    return;
+  }
   const auto at = static_cast<std::uint32_t>(&member - members_.data());
   const Ended ended = [this, at, number](const Status& status) { on_end(at, number, status); };
   if (!spec.nic.carry_bytes) {
@@ -97,6 +102,17 @@ void Simulation::submit_one(Member& member, std::uint32_t number) {
   if (spec.aggregator && reduces(what.kind)) return submit_aggregated(run, spec, context, ended);
   if (goes_by_hosts(spec, what)) return member.by_hosts->start(run.call(), ended);
   submit_operation(run.operation(), context, ended);
+}
+
+/// Takes a step of a rank that closes its communicator; returns true if the rank must be polled
+/// again at once.
+bool Simulation::depart(std::uint32_t at) {
+  Member& member = members_[at];
+  const bool moved = member.departure->step(now());
+  if (!member.gone()) return moved;
+  member.left_early = !member.context->closing().may_leave();
+  on_end(at, static_cast<std::uint32_t>(member.ends.size()) - 1, member.departure->status());
+  return moved;
 }
 
 }  // namespace tutti::simulation

@@ -29,6 +29,7 @@ class Drawer {
         software_seed_(draw(seed, kSoftware)),
         wide_seed_(draw(seed, kWide)),
         team_seed_(draw(seed, kTeams)),
+        closing_seed_(draw(seed, kClosing)),
         options_(options) {}
 
   Scenario scenario(std::uint64_t seed) {
@@ -55,6 +56,12 @@ class Drawer {
     if (chance(8)) one.receive_workers = from_to(1, 4);
     if (chance(8) && features_of(one).slots == 0) one.uc_fragments = from_to(2, 6);
     if (chance(6)) one.ranks_per_host = from_to(2, 4);
+    random_ = Random(closing_seed_);
+    for (ScenarioCommunicator& each : one.communicators) {
+      const bool plain = each.aggregator_slots == 0 && !has_hierarchy(one, each);
+      if (chance(2) && plain && one.connections == ConnectionKind::software)
+        each.collectives.push_back({.kind = CollectiveKind::close});
+    }
     return one;
   }
 
@@ -62,6 +69,7 @@ class Drawer {
   static constexpr std::uint64_t kSoftware = 0x736f'6674;
   static constexpr std::uint64_t kWide = 0x7769'6465;
   static constexpr std::uint64_t kTeams = 0x7465'616d;
+  static constexpr std::uint64_t kClosing = 0x636c'6f73;
   /// Largest number of ranks of a communicator with an aggregator. Each rank sends at least one
   /// long segment to the aggregator, so with more ranks a run would take long.
   static constexpr std::uint32_t kMostAggregated = 16;
@@ -415,6 +423,7 @@ class Drawer {
   std::uint64_t software_seed_;
   std::uint64_t wide_seed_;
   std::uint64_t team_seed_;
+  std::uint64_t closing_seed_;
   SwarmOptions options_;
   Nanoseconds peer_timeout_{};
   std::uint32_t ranks_ = 2;
@@ -427,14 +436,17 @@ Scenario draw_scenario(std::uint64_t seed, const SwarmOptions& options) {
 }
 
 SwarmFeatures& SwarmFeatures::operator+=(const SwarmFeatures& other) {
-  for (const auto member :
-       {&SwarmFeatures::software, &SwarmFeatures::slots, &SwarmFeatures::stops,
-        &SwarmFeatures::deaths, &SwarmFeatures::flaps, &SwarmFeatures::one_way,
-        &SwarmFeatures::black_holes, &SwarmFeatures::replays, &SwarmFeatures::strangers,
-        &SwarmFeatures::point_to_point, &SwarmFeatures::messages, &SwarmFeatures::atomics,
-        &SwarmFeatures::big_endian, &SwarmFeatures::conversions, &SwarmFeatures::few_connections,
-        &SwarmFeatures::aggregators, &SwarmFeatures::receive_workers, &SwarmFeatures::uc,
-        &SwarmFeatures::hierarchies}) {
+  for (const auto member : {&SwarmFeatures::software,        &SwarmFeatures::slots,
+                            &SwarmFeatures::stops,           &SwarmFeatures::deaths,
+                            &SwarmFeatures::flaps,           &SwarmFeatures::one_way,
+                            &SwarmFeatures::black_holes,     &SwarmFeatures::replays,
+                            &SwarmFeatures::strangers,       &SwarmFeatures::point_to_point,
+                            &SwarmFeatures::messages,        &SwarmFeatures::atomics,
+                            &SwarmFeatures::big_endian,      &SwarmFeatures::conversions,
+                            &SwarmFeatures::few_connections, &SwarmFeatures::aggregators,
+                            &SwarmFeatures::receive_workers, &SwarmFeatures::uc,
+                            &SwarmFeatures::hierarchies,     &SwarmFeatures::closes,
+                            &SwarmFeatures::limited_closes}) {
     this->*member += other.*member;
   }
   return *this;
@@ -465,6 +477,7 @@ SwarmFeatures features_of(const Scenario& scenario) {
     return one.big_endian && calls(one, counts);
   };
   const auto limited = [](const ScenarioCommunicator& one) { return one.max_connections > 0; };
+  const auto is_close = [](CollectiveKind kind) { return kind == CollectiveKind::close; };
   const auto aggregated = [](const ScenarioCommunicator& one) { return one.aggregator_slots > 0; };
   const auto by_hosts = [&](const ScenarioCommunicator& one) {
     return has_hierarchy(scenario, one) &&
@@ -488,7 +501,11 @@ SwarmFeatures features_of(const Scenario& scenario) {
           .aggregators = any(scenario.communicators, aggregated),
           .receive_workers = scenario.receive_workers > 0,
           .uc = scenario.uc_fragments > 0,
-          .hierarchies = any(scenario.communicators, by_hosts)};
+          .hierarchies = any(scenario.communicators, by_hosts),
+          .closes = runs(is_close),
+          .limited_closes = any(scenario.communicators, [&](const ScenarioCommunicator& one) {
+            return calls(one, is_close) && limited(one);
+          })};
 }
 
 namespace {

@@ -51,6 +51,9 @@ struct SwarmFeatures {
   std::uint64_t receive_workers = 0;  ///< scenarios with receive workers
   std::uint64_t uc = 0;               ///< scenarios with UC multicast
   std::uint64_t hierarchies = 0;      ///< scenarios with hierarchical collectives
+  std::uint64_t closes = 0;           ///< scenarios in which ranks close their communicators
+  /// Scenarios in which ranks close communicators whose number of connections is limited.
+  std::uint64_t limited_closes = 0;
 
   SwarmFeatures& operator+=(const SwarmFeatures& other);
 };

@@ -320,15 +320,6 @@ struct EndpointCounters {
   std::uint64_t kernel_drops = 0;
 };
 
-/// The state of the reliable connection to one peer.
-enum class Connection : std::uint8_t {
-  none,  ///< no frame was ever exchanged
-  /// This rank awaits nothing from the peer and owes it no ACK. The peer may still wait, because
-  /// the last ACK of this rank may have been lost.
-  quiet,
-  busy,
-};
-
 /// One rank's presence in one communicator. Used by one thread at a time, except that each
 /// multicast queue pair may have a thread of its own.
 class Endpoint {
@@ -392,6 +383,10 @@ class Endpoint {
   /// If `on`, pings the peer while it is silent, and reports a `failure` completion once it has
   /// been silent for the endpoint's peer timeout.
   virtual void watch(Rank peer, bool on) = 0;
+  /// States that a peer needs nothing more of this rank and may be gone, so that its silence is no
+  /// failure: `quiet` does not wait until it acknowledges SENDs, and other work that it does not
+  /// answer completes with Code::aborted.
+  virtual void release_peer(Rank /*peer*/) {}
   /// Sends a watched peer a frame of full length, which reveals a path that loses long packets
   /// (`Completion::undelivered_bytes`). Has no effect on a device that never loses long packets.
   virtual void test_path(Rank /*peer*/) {}
@@ -413,10 +408,6 @@ class Endpoint {
   /// True if this rank's posted work waits for no peer and no peer waits for this rank, so that
   /// closing is safe.
   virtual bool quiet() const = 0;
-  /// The state of the connection to a peer. Before this rank closes, it announces its close to each
-  /// peer whose state is not `none`; a device that loses no frames needs no announcement and may
-  /// return `none` for every peer.
-  virtual Connection connection(Rank /*peer*/) const { return Connection::none; }
 
   /// The time at which `poll` must be called even if nothing arrives; kNever if no timer runs.
   virtual Instant next_deadline() const = 0;

@@ -47,10 +47,10 @@ class ForwardingEndpoint : public Endpoint {
     return inner_->poll_posted(now, completions);
   }
   void watch(Rank peer, bool on) override { inner_->watch(peer, on); }
+  void release_peer(Rank peer) override { inner_->release_peer(peer); }
   void test_path(Rank peer) override { inner_->test_path(peer); }
   void abandon() override { inner_->abandon(); }
   bool quiet() const override { return inner_->quiet(); }
-  Connection connection(Rank peer) const override { return inner_->connection(peer); }
   Instant next_deadline() const override { return inner_->next_deadline(); }
   int wait_descriptor() const override { return inner_->wait_descriptor(); }
   bool prepare_wait() override { return inner_->prepare_wait(); }

@@ -198,10 +198,9 @@ TEST(CommunicatorEnd, QueuedCallThatTimesOut_namesTheCallBeforeIt) {
 
 /// Expects that a call of rank 0 fails and names rank 1, which closes its communicator instead of
 /// joining the call. With `waits_already`, rank 1 closes it only after rank 0 has started the call.
-void expect_closed_peer_named(bool waits_already) {
+void expect_closed_peer_named(const char* device, bool waits_already) {
   CommunicatorOptions options = patient();
-  options.device_name = "ip";
-  options.interface = "lo";
+  options.device_name = device;
   options.hierarchy = "flat";
   Signal called;
   on_ranks(2, options, [&](Communicator& communicator) {
@@ -224,12 +223,32 @@ void expect_closed_peer_named(bool waits_already) {
   });
 }
 
-TEST(CommunicatorEnd, PeerThatClosesWhileThisRankWaitsForIt_isNamedInTheError) {
-  expect_closed_peer_named(true);
+class ClosedPeer : public testing::TestWithParam<const char*> {};
+
+INSTANTIATE_TEST_SUITE_P(CommunicatorEnd, ClosedPeer, testing::Values("ip", "host"),
+                         [](const auto& one) { return std::string(one.param); });
+
+TEST_P(ClosedPeer, PeerThatClosesWhileThisRankWaitsForIt_isNamedInTheError) {
+  expect_closed_peer_named(GetParam(), true);
 }
 
-TEST(CommunicatorEnd, PeerThatClosesBeforeOrDuringTheCallOfThisRank_isNamedInTheError) {
-  expect_closed_peer_named(false);
+TEST_P(ClosedPeer, PeerThatClosesBeforeOrDuringTheCallOfThisRank_isNamedInTheError) {
+  expect_closed_peer_named(GetParam(), false);
+}
+
+TEST_P(ClosedPeer, ReceiveFromAnyRank_onceAllOthersHaveClosed_fails) {
+  CommunicatorOptions options = patient();
+  options.device_name = GetParam();
+  on_ranks(4, options, [](Communicator& communicator) {
+    finish(communicator.barrier());
+    if (communicator.rank() != Rank{0}) return;
+    Bytes message(10);
+    const Status status = end_of(communicator.receive(message, kAnyRank));
+    EXPECT_EQ(status.code(), Code::peer_failed) << status.to_string();
+    EXPECT_NE(status.message().find("all other ranks have closed the communicator"),
+              std::string::npos)
+        << status.to_string();
+  });
 }
 
 TEST(CommunicatorEnd, Finalize_afterCalls_succeeds_andLaterCallsFail) {

@@ -41,9 +41,10 @@ struct Side final : FrameSocket, CompletionSink {
       arrived[completion.peer].emplace_back(completion.payload.begin(), completion.payload.end());
     } else if (completion.code == Code::ok) {
       ++completed;
+    } else if (completion.code == Code::aborted) {
+      ++aborted;
     } else {
       EXPECT_EQ(completion.code, Code::peer_failed);
-      ++lost;
     }
   }
   EndpointCounters counters() const {
@@ -59,7 +60,7 @@ struct Side final : FrameSocket, CompletionSink {
   std::map<Rank, std::vector<Bytes>> arrived;
   std::vector<Completion> failures;
   int completed = 0;
-  int lost = 0;  ///< operations that ended with the loss of the peer
+  int aborted = 0;
 };
 
 class Network {
@@ -296,26 +297,86 @@ TEST(DynamicConnections, DeathOfAWatchedPeer_beyondTheConnectionLimit_isReported
   }
 }
 
-TEST(DynamicConnections, ConnectionsToDeadPeers_leaveRoomForMessagesToOthers) {
-  Network network(8, {.most = 4});
+TEST(DynamicConnections, NoticesAfterAFailure_reachLivingPeers_beyondTheConnectionLimit) {
+  Network network(8, {.most = 2});
   Bytes message(100, std::byte{1});
   const auto post = [&](std::uint32_t to) {
     return network[0].channels.post(
         network.now(), {.opcode = Opcode::send, .peer = rank_of(to), .local = message});
   };
   for (std::uint32_t r = 1; r <= 4; ++r) network.kill(r);
-  for (std::uint32_t r = 1; r <= 3; r += 2) {
-    ASSERT_TRUE(post(r).ok());
-    ASSERT_TRUE(post(r + 1).ok());
-    network.run_for(2 * kPeerTimeout);
-    ASSERT_EQ(network[0].failures.size(), r + 1);
+  ASSERT_TRUE(post(1).ok());
+  network.run_for(2 * kPeerTimeout);
+  ASSERT_EQ(network[0].failures.size(), 1u);
+  network[0].channels.abandon();
+  for (std::uint32_t r = 2; r < 8; ++r) EXPECT_TRUE(post(r).ok()) << "rank " << r;
+  network.run_for(std::chrono::milliseconds(20));
+  for (std::uint32_t r = 5; r < 8; ++r)
+    EXPECT_EQ(network[r].arrived[Rank{0}].size(), 1u) << "rank " << r;
+}
+
+TEST(DynamicConnections, ConnectionsToReleasedPeers_leaveRoomForMessagesToOthers) {
+  Network network(8, {.most = 2});
+  Bytes message(100, std::byte{1});
+  const auto post = [&](std::uint32_t to) {
+    return network[0].channels.post(
+        network.now(), {.opcode = Opcode::send, .peer = rank_of(to), .local = message});
+  };
+  for (std::uint32_t r = 1; r <= 4; ++r) network.kill(r);
+  for (std::uint32_t r = 1; r <= 4; ++r) {
+    ASSERT_TRUE(post(r).ok()) << "rank " << r;
+    network.step();
+    EXPECT_FALSE(network[0].channels.quiet());
+    network[0].channels.release_peer(rank_of(r));
+    EXPECT_TRUE(network[0].channels.quiet());
   }
-  EXPECT_EQ(network[0].lost, 4);
   for (std::uint32_t r = 5; r < 8; ++r) {
-    EXPECT_TRUE(post(r).ok()) << "rank " << r;
+    ASSERT_TRUE(post(r).ok()) << "rank " << r;
     network.run_for(std::chrono::milliseconds(20));
     EXPECT_EQ(network[r].arrived[Rank{0}].size(), 1u) << "rank " << r;
   }
+  network.run_for(2 * kPeerTimeout);
+  EXPECT_TRUE(network[0].failures.empty()) << "a released peer must not be declared lost";
+  EXPECT_LE(network[0].counters().connections_high_water, 2u);
+}
+
+TEST(DynamicConnections, ReleasedPeer_whoseConnectionWasClosed_stillGetsAnAck) {
+  Network network(4, {.most = 2});
+  Bytes message(100, std::byte{1});
+  const auto post = [&](std::uint32_t from, std::uint32_t to) {
+    return network[from].channels.post(
+        network.now(), {.opcode = Opcode::send, .peer = rank_of(to), .local = message});
+  };
+  ASSERT_TRUE(post(0, 1).ok());
+  network.step();
+  network[0].channels.release_peer(Rank{1});
+  ASSERT_EQ(network[1].incoming.size(), 1u);
+  network[1].incoming.clear();  // the message is lost
+  for (const std::uint32_t other : {2u, 3u}) {
+    ASSERT_TRUE(post(0, other).ok());
+    network.run_for(std::chrono::milliseconds(20));
+  }
+  ASSERT_EQ(network[0].counters().connections_closed, 1u);
+  ASSERT_TRUE(post(1, 0).ok());
+  network.run_for(std::chrono::milliseconds(20));
+  EXPECT_EQ(network[0].arrived[Rank{1}].size(), 1u);
+  EXPECT_TRUE(network[1].channels.quiet());
+}
+
+TEST(DynamicConnections, ReadFromAReleasedPeer_thatIsGone_isAborted) {
+  Network network(4, {.most = 2});
+  Bytes memory(100);
+  network.kill(1);
+  ASSERT_TRUE(
+      network[0]
+          .channels.post(network.now(), {.opcode = Opcode::read, .peer = Rank{1}, .local = memory})
+          .ok());
+  network[0].channels.release_peer(Rank{1});
+  EXPECT_FALSE(network[0].channels.quiet());
+  network.run_for(kPeerTimeout / 4);
+  EXPECT_EQ(network[0].aborted, 1);
+  EXPECT_TRUE(network[0].failures.empty());
+  EXPECT_TRUE(network[0].channels.quiet());
 }
 
 TEST(DynamicConnections, SharedMemoryDevice_refusesALimitOfConnections) {

@@ -94,13 +94,13 @@ Status swarm(const SimSwarmOptions& options) {
   fmt::print(
       "drawn: {} software, {} slots, {} stops, {} deaths, {} flaps, {} one-way, {} black-holes, {} "
       "replays, {} strangers, {} point-to-point, {} messages, {} atomics, {} big-endian, {} "
-      "conversions, {} few-connections, {} aggregators, {} receive-workers, {} uc, {} hierarchies; "
-      "{} datagrams of "
-      "strangers refused\n",
+      "conversions, {} few-connections, {} aggregators, {} receive-workers, {} uc, {} hierarchies, "
+      "{} closes, {} limited-closes; {} datagrams of strangers refused\n",
       drawn.software, drawn.slots, drawn.stops, drawn.deaths, drawn.flaps, drawn.one_way,
       drawn.black_holes, drawn.replays, drawn.strangers, drawn.point_to_point, drawn.messages,
       drawn.atomics, drawn.big_endian, drawn.conversions, drawn.few_connections, drawn.aggregators,
-      drawn.receive_workers, drawn.uc, drawn.hierarchies, summary.strangers_refused);
+      drawn.receive_workers, drawn.uc, drawn.hierarchies, drawn.closes, drawn.limited_closes,
+      summary.strangers_refused);
   if (!summary.found) return {};
   simulation::Scenario scenario = simulation::draw_scenario(summary.failing_seed, options.draws);
   if (!options.no_shrink) {

@@ -168,7 +168,7 @@ const char* to_string(CollectiveKind kind) {
       "allgather",       "broadcast", "ring-allgather", "chain-broadcast", "barrier",
       "counter-barrier", "gather",    "scatter",        "alltoall",        "reduce",
       "reduce-scatter",  "allreduce", "messages",       "slot-allgather",  "slot-broadcast",
-      "slot-barrier",    "leave"};
+      "slot-barrier",    "close",     "leave"};
   return kNames[static_cast<std::size_t>(kind)];
 }
 

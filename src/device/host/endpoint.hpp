@@ -37,6 +37,7 @@ class HostEndpoint final : public Endpoint, private rc::FrameSocket {
   Status post(Instant now, const WorkRequest& request) override;
   std::size_t poll(Instant now, std::span<Completion> completions) override;
   void watch(Rank peer, bool on) override { channels_.watch(now_, peer, on); }
+  void release_peer(Rank peer) override { channels_.release_peer(peer); }
   void abandon() override;
   bool quiet() const override { return channels_.quiet() && reads_.empty(); }
   Instant next_deadline() const override;

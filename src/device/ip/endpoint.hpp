@@ -50,13 +50,13 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
   std::size_t poll(Instant now, std::span<Completion> completions) override;
   std::size_t poll_posted(Instant now, std::span<Completion> completions) override;
   void watch(Rank peer, bool on) override { channels_.watch(now_, peer, on); }
+  void release_peer(Rank peer) override { channels_.release_peer(peer); }
   void test_path(Rank peer) override { channels_.test_path(peer); }
   std::vector<std::uint32_t> probe_sizes() const override;
   void probe_path(Rank peer, std::uint32_t bytes) override;
   void limit_datagrams(std::uint32_t bytes) override;
   void abandon() override;
   bool quiet() const override { return channels_.quiet(); }
-  Connection connection(Rank peer) const override { return channels_.connection(peer); }
   Instant next_deadline() const override {
     if (groups_.front()->frames().any()) return now_;
     return std::min(channels_.next_deadline(), rejoin_.deadline());

@@ -44,6 +44,7 @@ RcChannel& ChannelSet::operator[](Rank rank) {
     config.peer_incarnation = peer.incarnation;
     open_.reserve(open_.size() + 1);
     peer.channel = std::make_unique<RcChannel>(rank, config, memory_, counters_, peer.position);
+    if (peer.released) peer.channel->release();
     open_.push_back(rank);
     ++counters_.connections_made;
     counters_.connections_high_water =
@@ -71,12 +72,9 @@ RcChannel* ChannelSet::open(Instant now, Rank rank) {
 }
 
 /// Makes room for a connection, if necessary by closing the least recently used one that has no
-/// traffic; false if no connection can be closed. Failed connections, which stay and only answer,
-/// do not count: a rank must be able to tell others of the failure.
+/// traffic; false if no connection can be closed.
 bool ChannelSet::make_room() {
-  const auto failed =
-      std::count_if(open_.begin(), open_.end(), [this](Rank rank) { return at(rank).failed(); });
-  if (open_.size() - static_cast<std::size_t>(failed) < limits_.most) return true;
+  if (open_.size() < limits_.most) return true;
   const auto before = [this](Rank a, Rank b) {
     const auto key = [this](Rank one) {
       return std::pair(!at(one).resting_position().has_value(), peers_[index(one)].used);
@@ -101,17 +99,10 @@ bool ChannelSet::close(Rank rank) {
   return true;
 }
 
-/// True if a channel has work or a ping that the peer has not acknowledged, or is to ping it.
-bool ChannelSet::asks(const RcChannel& channel, Instant now) {
-  if (channel.failed()) return false;
-  return channel.backlog().has_work || channel.window().unacknowledged() ||
-         (channel.watched() && channel.silence().ping_at() <= now);
-}
-
 /// True if this rank may post work to one more peer, or ping it.
 bool ChannelSet::may_ask_another(Instant now) const {
   const auto asked =
-      std::count_if(open_.begin(), open_.end(), [&](Rank rank) { return asks(at(rank), now); });
+      std::count_if(open_.begin(), open_.end(), [&](Rank rank) { return at(rank).asks(now); });
   return asked < static_cast<std::ptrdiff_t>(work_limit());
 }
 
@@ -139,11 +130,17 @@ void ChannelSet::on_frame(Instant now, Rank source, std::span<const std::byte> b
 void ChannelSet::watch(Instant now, Rank rank, bool on) {
   Peer& peer = peers_[index(rank)];
   peer.watched = on;
-  if (!peer.channel && limited()) {
+  if (!peer.channel && (limited() || !on)) {
     peer.ping_at = on ? now + PeerTimeout::ping_interval(config_.peer_timeout) : kNever;
   } else {
     (*this)[rank].watch(on, now);
   }
+}
+
+void ChannelSet::release_peer(Rank rank) {
+  Peer& peer = peers_[index(rank)];
+  peer.released = true;
+  if (peer.channel) peer.channel->release();
 }
 
 // A closed connection needs no path test, because it has no frames in flight.
@@ -271,7 +268,7 @@ Status ChannelSet::post(Instant now, const WorkRequest& request) {
   prioritised_ |= request.priority != Priority::normal;
   if (!limited()) return (*this)[request.peer].post(now, request);
   const auto& held = peers_[index(request.peer)].channel;
-  const bool goes_on = held && (held->failed() || asks(*held, now));
+  const bool goes_on = held && (held->failed() || held->asks(now));
   RcChannel* const channel = goes_on || may_ask_another(now) ? open(now, request.peer) : nullptr;
   if (channel != nullptr) return channel->post(now, request);
   return failure(
@@ -282,19 +279,14 @@ Status ChannelSet::post(Instant now, const WorkRequest& request) {
 }
 
 void ChannelSet::abandon() {
+  // The rank tells all others of the failure at the same time: peers that have left already do not
+  // acknowledge the notice, and would keep their connections under a limit.
+  limits_.most = 0;
   for (const Rank rank : open_) peers_[index(rank)].channel->abandon();
 }
 
 bool ChannelSet::quiet() const {
   return std::all_of(open_.begin(), open_.end(), [this](Rank rank) { return at(rank).quiet(); });
-}
-
-Connection ChannelSet::connection(Rank peer) const {
-  const Peer& one = peers_[index(peer)];
-  // A connection that has been used and is closed is quiet, because only quiet connections are
-  // closed.
-  if (!one.channel) return one.used == Instant{} ? Connection::none : Connection::quiet;
-  return one.channel->quiet() ? Connection::quiet : Connection::busy;
 }
 
 Instant ChannelSet::next_deadline() const {

@@ -91,10 +91,10 @@ class ChannelSet {
   /// this rank are in use.
   Status post(Instant now, const WorkRequest& request);
   void watch(Instant now, Rank peer, bool on);
+  void release_peer(Rank peer);
   void test_path(Rank peer);
   void abandon();
   bool quiet() const;
-  Connection connection(Rank peer) const;
   Instant next_deadline() const;
   /// Adds the counts of all channels to `counters`.
   void add_to(EndpointCounters& counters) const;
@@ -116,6 +116,7 @@ class ChannelSet {
   struct Peer {
     std::uint32_t incarnation = 0;
     bool watched = false;
+    bool released = false;
     std::unique_ptr<RcChannel> channel;
     RcPosition position{};  ///< sequence numbers from which a closed connection continues
     Instant used{};         ///< instant at which the connection was last used
@@ -132,7 +133,6 @@ class ChannelSet {
   /// Largest number of peers to which this rank may have work or pings under way at a time. The
   /// other connections serve frames of peers.
   std::uint32_t work_limit() const { return std::max(1u, limits_.most / 2); }
-  static bool asks(const RcChannel& channel, Instant now);
   bool may_ask_another(Instant now) const;
   void serve_closed(Instant now);
 

@@ -141,7 +141,9 @@ void RcChannel::hold_back(const std::optional<Allowance>& allowance) {
                   static_cast<std::uint32_t>(allowance->more_bytes / config_.max_frame_bytes));
 }
 
-bool RcChannel::awaits_peer() const { return works_.awaited() || backlog().frames_wait; }
+bool RcChannel::awaits_peer() const {
+  return watched_ || works_.awaited() || backlog().frames_wait;
+}
 
 bool RcChannel::has_new_frame() const {
   if (!send_.may_send_new()) return false;
@@ -317,8 +319,8 @@ void RcChannel::fill_acknowledgement(OutgoingFrame& frame, bool ask) {
   const ReceiveWindow& window = receiver_.window();
   RcFrame out = new_frame(RcKind::ack);
   out.acknowledge_now = ask;
-  out.gave_up = failed_;
-  out.alone = failed_ && blame_ == Blame::either;
+  out.gave_up = failed_ && !released_;
+  out.alone = out.gave_up && blame_ == Blame::either;
   out.fresh = receiver_.ack().reports_arrival();
   out.count = static_cast<std::uint16_t>(window.word_count());
   frame.header_bytes = encode(out, frame.header.data());
@@ -336,7 +338,14 @@ void RcChannel::fill_acknowledgement(OutgoingFrame& frame, bool ask) {
 // ---- time and liveness --------------------------------------------------------------------------
 
 bool RcChannel::waiting() const {
+  if (released_) return works_.awaited();
   return !works_.empty() || !responses_.empty() || send_.unacknowledged();
+}
+
+bool RcChannel::asks(Instant now) const {
+  if (failed_) return false;
+  if (released_) return works_.awaited();
+  return !works_.empty() || send_.unacknowledged() || (watched_ && peer_timeout_.ping_at() <= now);
 }
 
 std::optional<RcPosition> RcChannel::resting_position() const {
@@ -345,7 +354,7 @@ std::optional<RcPosition> RcChannel::resting_position() const {
   const bool rests = quiet() && !failed_ && !undelivered_ && !path_test_wanted_ && !ask_wanted_ &&
                      !asks && receiver_.between_operations();
   if (!rests) return std::nullopt;
-  return RcPosition{send_.oldest(), receiver_.window().expected(), works_.end()};
+  return RcPosition{send_.next(), receiver_.window().expected(), works_.end()};
 }
 
 bool RcChannel::quiet() const { return failed_ || (!waiting() && !receiver_.ack().owed()); }
@@ -357,11 +366,19 @@ void RcChannel::watch(bool on, Instant now) {
 
 bool RcChannel::on_timer(Instant now, CompletionSink& sink, bool alone) {
   if (failed_) return false;
-  if (attentive() && peer_timeout_.expired(now)) {
+  const bool gone = released_ && send_.timeouts_in_a_row() >= kAskAfterTimeouts;
+  if (attentive() && (peer_timeout_.expired(now) || gone)) {
     fail(Code::peer_failed, sink, alone ? Blame::either : Blame::peer);
     return false;
   }
-  if (!undelivered_ && send_.undelivered_at(config_.peer_timeout) <= now) report_undelivered(sink);
+  if (!undelivered_ && send_.undelivered_at(config_.peer_timeout) <= now) {
+    undelivered_ = true;
+    send_.forget_timeouts();
+    sink.push({.opcode = Opcode::failure,
+               .code = Code::peer_failed,
+               .peer = peer_,
+               .undelivered_bytes = config_.overhead_bytes + oldest_frame_bytes_});
+  }
   if (send_.on_timer(now)) {
     ++counters_.timeouts;
     ask_wanted_ |= send_.timeouts_in_a_row() >= kAskAfterTimeouts;
@@ -369,15 +386,6 @@ bool RcChannel::on_timer(Instant now, CompletionSink& sink, bool alone) {
   if (!attentive()) return false;
   if (!send_.unacknowledged()) peer_timeout_.on_timer(now);
   return peer_timeout_.doubts(now);
-}
-
-void RcChannel::report_undelivered(CompletionSink& sink) {
-  undelivered_ = true;
-  send_.forget_timeouts();
-  sink.push({.opcode = Opcode::failure,
-             .code = Code::peer_failed,
-             .peer = peer_,
-             .undelivered_bytes = config_.overhead_bytes + oldest_frame_bytes_});
 }
 
 Instant RcChannel::next_deadline() const {
@@ -394,8 +402,9 @@ void RcChannel::fail(Code code, CompletionSink& sink, Blame blame) {
   if (failed_) return;
   failed_ = true;
   blame_ = blame;
-  works_.fail(code, sink, blame);
+  works_.fail(released_ ? Code::aborted : code, sink, blame);
   responses_.clear();
+  if (released_) return;
   Completion completion;
   completion.opcode = Opcode::failure;
   completion.code = code;

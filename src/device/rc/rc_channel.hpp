@@ -102,6 +102,12 @@ class RcChannel {
   /// retransmissions, a `failure` completion with `undelivered_bytes` reports this once. The
   /// channel continues with short frames, and refuses READs of the peer with Code::peer_failed.
   void watch(bool on, Instant now);
+  /// States that the peer needs nothing more and may be gone. Only a WRITE, READ or atomic whose
+  /// completion the poster may await still waits for the peer, and ends with Code::aborted, without
+  /// a `failure` completion, after a few unanswered retransmissions.
+  void release() { released_ = true; }
+  /// True if work or a ping of this side is not acknowledged, or the channel is to ping the peer.
+  bool asks(Instant now) const;
   /// Restarts the peer timeout: earlier silence of the peer does not count, because this rank did
   /// not poll.
   void forgive_silence(Instant now) { peer_timeout_.begin(now); }
@@ -128,15 +134,14 @@ class RcChannel {
     return !failed_ && !undelivered_ && send_.timeouts_in_a_row() >= kAskAfterTimeouts &&
            now - send_.oldest_since() >= config_.peer_timeout / kUnansweredPart;
   }
-  bool watched() const { return watched_; }
-  /// True if the channel may be closed: it has failed, or nothing is queued, unacknowledged or
-  /// being answered, and no ACK is owed.
+  /// True if the channel may be closed: it has failed, or no ACK is owed and either the peer is
+  /// released or nothing is queued, unacknowledged or being answered.
   bool quiet() const;
   /// The position from which another channel can continue later, if this channel is quiet and all
   /// operations of the peer are complete; otherwise nothing.
   std::optional<RcPosition> resting_position() const;
-  /// True if this side needs an ACK of the peer: frames remain to be sent, or the poster may wait
-  /// for a WRITE, READ or atomic to complete.
+  /// True if this side waits for the peer: it watches the peer, frames remain to be sent, or the
+  /// poster may wait for a WRITE, READ or atomic to complete.
   bool awaits_peer() const;
   const SendWindow& window() const { return send_; }
 
@@ -162,7 +167,6 @@ class RcChannel {
 
   bool waiting() const;
   bool attentive() const { return watched_ || waiting(); }
-  void report_undelivered(CompletionSink& sink);
 
   Rank peer_;
   RcConfig config_;
@@ -193,6 +197,7 @@ class RcChannel {
   std::optional<std::uint32_t> given_up_end_;
 
   bool watched_ = false;
+  bool released_ = false;  ///< true: the peer needs nothing more and may be gone
   PeerTimeout peer_timeout_;
 };
 

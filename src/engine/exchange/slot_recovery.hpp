@@ -51,10 +51,10 @@ class SlotRecovery {
   /// Ranks that may miss an entry of this rank; a rank that has closed needs none.
   std::vector<Rank> unacked() const;
 
-  /// Whether this rank has taken part in a slot exchange on a device that loses entries.
-  bool exchanged() const { return slots_ != nullptr && slots_->exchange() != 0; }
-  /// The last slot exchange that this rank has finished; 0: none.
-  std::uint32_t acked() const { return exchanged() ? slots_->acked() : 0; }
+  /// The last slot exchange that this rank has finished; 0: none, or a device that loses no entries.
+  std::uint32_t acked() const {
+    return slots_ != nullptr && slots_->exchange() != 0 ? slots_->acked() : 0;
+  }
   /// Records that a rank has finished a slot exchange.
   void on_acked(Rank from, std::uint32_t exchange) {
     if (slots_ != nullptr) slots_->on_acked(from, exchange);

@@ -35,31 +35,19 @@ void CloseProtocol::poll(Instant now) {
 void CloseProtocol::announce(Instant now, std::uint32_t next_epoch) {
   protocol::Outbox outbox;
   for (std::uint32_t r = 0; r < size_; ++r) {
-    const Rank rank = rank_of(r);
-    if (rank == me_) continue;
-    // After a slot exchange, a rank may wait for a slot ACK of this rank even if the two have no
-    // connection.
-    const bool connected = endpoint_.connection(rank) != device::Connection::none;
-    if (connected || slots_.exchanged())
-      outbox.send(rank, protocol::MessageKind::closing, slots_.acked(), next_epoch);
+    if (rank_of(r) == me_) continue;
+    outbox.send(rank_of(r), protocol::MessageKind::closing, slots_.acked(), next_epoch);
   }
   messages_.send(now, outbox);
   peers_.unwatch_all();
 }
 
-bool CloseProtocol::may_leave() const {
-  if (messages_.has_deferred()) return false;
-  if (closed_.count() == 0) return endpoint_.quiet();
-  for (std::uint32_t r = 0; r < size_; ++r) {
-    const bool busy = endpoint_.connection(rank_of(r)) == device::Connection::busy;
-    if (busy && !closed_.contains(rank_of(r))) return false;
-  }
-  return true;
-}
+bool CloseProtocol::may_leave() const { return !messages_.has_deferred() && endpoint_.quiet(); }
 
 void CloseProtocol::on_announcement(Rank from, const protocol::Message& message) {
   slots_.on_acked(from, message.epoch);
   peers_.unwatch(from);
+  endpoint_.release_peer(from);
   closed_.add(from, static_cast<std::uint32_t>(message.argument));
 }
 

@@ -1,0 +1,109 @@
+#include "engine/core/departure.hpp"
+
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/error.hpp"
+
+namespace tutti::engine {
+
+namespace {
+
+// Longest time for which a closing rank serves peers that have not acknowledged its notices of a
+// failure: twice the longest retransmission timeout.
+constexpr Nanoseconds kFailedLinger{100'000'000};
+
+}  // namespace
+
+bool Departure::step(Instant now) {
+  const Step before = step_;
+  const FailureCoordinator& failures = context_.failures();
+  switch (step_) {
+    case Step::first:
+      enter(Step::serving, now);
+      context_.closing().begin(now);
+      break;
+    case Step::serving:
+      serve(now);
+      break;
+    case Step::finishing:
+      if (!context_.busy() || may_leave(now)) announce(now);
+      break;
+    case Step::announced:
+      if (!may_leave(now)) break;
+      enter(failures.noted() && !failures.settled() ? Step::last_poll : Step::over, now);
+      break;
+    case Step::telling:
+      if (may_leave(now)) enter(Step::over, now);
+      break;
+    case Step::last_poll:
+      enter(Step::over, now);
+      break;
+    case Step::over:
+      break;
+  }
+  return step_ != before;
+}
+
+void Departure::serve(Instant now) {
+  if (context_.failures().settled()) {
+    enter(Step::telling, now);
+    end_ = context_.failures().status();
+    return;
+  }
+  const bool needed = context_.closing().needed();
+  if (needed && now < deadline_) return;
+  enter(Step::finishing, now);
+  if (needed) end_ = unserved();
+  if (!context_.busy()) announce(now);
+}
+
+void Departure::announce(Instant now) {
+  enter(Step::announced, now);
+  if (context_.busy()) {
+    // A call that is still under way is aborted, because a peer would otherwise wait forever for
+    // this rank, which takes no further part in the call.
+    context_.failures().abort(
+        "it closed its communicator while a call was under way: complete all calls first");
+  } else {
+    context_.closing().announce(now, context_.operations().next_epoch());
+  }
+}
+
+/// Whether this rank need not stay in the present step: no peer needs it, or the time is up. After
+/// a failure only notices remain to be sent, so the time is short.
+bool Departure::may_leave(Instant now) const {
+  if (context_.closing().may_leave()) return true;
+  Nanoseconds patience = context_.settings().close_linger;
+  if (context_.failures().settled()) patience = std::min(patience, kFailedLinger);
+  return now >= entered_ + patience || (step_ != Step::telling && now >= deadline_);
+}
+
+void Departure::enter(Step step, Instant now) {
+  step_ = step;
+  entered_ = now;
+}
+
+Status Departure::unserved() const {
+  std::vector<Rank> awaited = context_.closing().awaited(context_.rank());
+  std::vector<std::string> names;
+  for (const Rank rank : awaited) names.push_back(context_.names().of(rank));
+  return failure_of(context_.names().in_job(std::move(awaited)), Code::timeout,
+                    "{} closed its communicator before {} acknowledged all data from it: allow "
+                    "more time, or call a barrier before closing",
+                    context_.names().of(context_.rank()), fmt::join(names, ", "));
+}
+
+// The peers are told of a failure of this rank itself, so the caller gets this failure, too. The
+// loss of a peer is not reported if it was found at the end, because no call was under way then.
+Status Departure::status() const {
+  const FailureCoordinator& failures = context_.failures();
+  const bool own = failures.settled() && failures.lost() == context_.rank();
+  return end_.ok() && own ? failures.status() : end_;
+}
+
+}  // namespace tutti::engine
