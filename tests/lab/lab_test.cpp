@@ -318,6 +318,22 @@ TEST(Lab, RateLimit_appliesToBothEndsOfEachLink) {
   }
 }
 
+// The kernel's table of resolved addresses is too short for the hosts of a large lab.
+TEST(Lab, HostsOfALargeLab_resolveNoAddresses) {
+  constexpr int kHosts = 40;
+  const Lab lab = must_create(small_lab(kHosts));
+  const auto shown = lab.tool_on(0, {"ip", "-j", "neigh", "show", "dev", "eth0"});
+  const auto last = lab.tool_on(kHosts - 1, {"ip", "-j", "link", "show", "dev", "eth0"});
+  ASSERT_TRUE(shown && last);
+  std::map<std::string, nlohmann::json> known;
+  for (const nlohmann::json& one : nlohmann::json::parse(shown->output)) known[one.at("dst")] = one;
+  EXPECT_EQ(known.size(), kHosts - 1u);
+  for (const auto& [address, one] : known)
+    EXPECT_EQ(one.at("state"), nlohmann::json::array({"PERMANENT"})) << address;
+  EXPECT_EQ(known[lab.address(kHosts - 1)].at("lladdr"),
+            nlohmann::json::parse(last->output).at(0).at("address"));
+}
+
 TEST(Lab, LabWithImpairments_turnsSegmentationOffloadOff) {
   if (!support().offload) return test::skip_without("netadmin", support().offload.message());
   if (!support().loss) return test::skip_without("netadmin", support().loss.message());

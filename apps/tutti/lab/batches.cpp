@@ -25,15 +25,39 @@ std::string routes_batch(const LabOptions& options, int number) {
                      options.congestion_control);
 }
 
+/// Largest number of places that resolve the addresses of each other. The kernel has one table of
+/// resolved addresses for all network namespaces, by default of 1,024 entries (gc_thresh3). In a
+/// larger lab the entries are permanent, because these do not count.
+constexpr int kMaxResolvingPlaces = 30;
+
+/// The Ethernet address of the place whose IP address ends in `number`.
+std::string ethernet_address(int number) { return fmt::format("02:77:00:00:00:{:02x}", number); }
+
+std::string neighbours_batch(const LabOptions& options, int number) {
+  std::string batch;
+  if (options.hosts + options.aggregators <= kMaxResolvingPlaces) return batch;
+  const auto add = [&](int other) {
+    if (other == number) return;
+    const std::string to = fmt::format("lladdr {} dev eth0 nud permanent", ethernet_address(other));
+    batch += fmt::format("neigh replace 10.77.0.{} {}\n", other, to);
+    if (options.ipv6) batch += fmt::format("neigh replace fd77::{:x} {}\n", other, to);
+  };
+  for (int host = 0; host < options.hosts; ++host) add(host + 1);
+  for (int one = 0; one < options.aggregators; ++one) add(aggregator_number(one));
+  return batch;
+}
+
 /// The name of the switch's port for an aggregator place.
 std::string aggregator_port(int aggregator) { return fmt::format("q{}", aggregator); }
 
-std::string link(const LabOptions& options, const std::string& port, const std::string& space) {
+/// The commands that make the link between a port and the place whose address ends in `number`.
+std::string link(const LabOptions& options, const std::string& port, const std::string& space,
+                 int number) {
   return fmt::format(
-      "link add {0} mtu {1} type veth peer name eth0 netns {2} mtu {1}\n"
+      "link add {0} mtu {1} type veth peer name eth0 address {3} netns {2} mtu {1}\n"
       "link set {0} master br0\n"
       "link set {0} type bridge_slave fastleave on\n",
-      port, options.mtu, space);
+      port, options.mtu, space, ethernet_address(number));
 }
 
 }  // namespace
@@ -52,10 +76,11 @@ std::string querier_batch() {
 std::string links_batch(const LabOptions& options, const std::string& prefix) {
   std::string batch;
   for (int host = 0; host < options.hosts; ++host) {
-    batch += link(options, port_name(host), fmt::format("{}h{}", prefix, host));
+    batch += link(options, port_name(host), fmt::format("{}h{}", prefix, host), host + 1);
   }
   for (int one = 0; one < options.aggregators; ++one) {
-    batch += link(options, aggregator_port(one), fmt::format("{}a{}", prefix, one));
+    batch += link(options, aggregator_port(one), fmt::format("{}a{}", prefix, one),
+                  aggregator_number(one));
   }
   return batch;
 }
@@ -81,7 +106,8 @@ std::string shaper(const std::string& device, const LabOptions& options) {
 std::string host_batch(const LabOptions& options, int number) {
   std::string batch = fmt::format("link set lo up\naddr add 10.77.0.{}/24 dev eth0\n", number);
   if (options.ipv6) batch += fmt::format("addr add fd77::{:x}/64 dev eth0 nodad\n", number);
-  return batch + "link set eth0 up\n" + routes_batch(options, number);
+  return batch + "link set eth0 up\n" + routes_batch(options, number) +
+         neighbours_batch(options, number);
 }
 
 }  // namespace tutti::lab
