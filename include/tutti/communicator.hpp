@@ -136,7 +136,7 @@ class TUTTI_EXPORT Prepared {
 
 /// A fixed set of ranks that run collectives together; movable and thread-safe. This rank leaves
 /// the communicator when this object and all its requests are destroyed. Leaving can take a few
-/// seconds if peers still need data from this rank; finalize() bounds this time.
+/// seconds if peers still need data from this rank, or do not answer; finalize() bounds this time.
 ///
 /// After a failure every call in flight ends with an error, and every later call fails at once,
 /// with the code and the ranks of the first failure. A failed communicator does not hinder a new

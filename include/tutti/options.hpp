@@ -55,7 +55,7 @@ struct CommunicatorOptions {
   /// default applies.
   std::string traffic_class;
   /// Largest number of reliable connections that the device `ip` holds at a time, 2 or more; an
-  /// idle connection is closed if another one is needed. Use this option in jobs of many ranks in
+  /// idle connection is closed if another one is needed. There is no limit after a failure. Use this option in jobs of many ranks in
   /// which each rank exchanges data with few peers at a time. If 0, TUTTI_MAX_CONNECTIONS applies,
   /// or else no connection is closed.
   /// [OFED-AT] dynamically connected transport

@@ -210,7 +210,6 @@ void ScenarioWorld::sum_up(ScenarioResult& result) {
                                 std::min(counters.bytes_retransmitted, repeated);
       const device::EndpointCounters device = world_->endpoint(c, rank_of(r)).counters();
       result.staging_drops += device.kernel_drops;
-      result.frames_without_connection += device.frames_without_connection;
       result.sent_bytes += device.multicast_bytes_sent + device.reliable_bytes_sent;
     }
   }
@@ -232,7 +231,7 @@ Status ScenarioWorld::check_costs(const ScenarioResult& result) {
       injected.chunks_reordered > 0 || voids_messages) {
     return {};
   }
-  if (Status status = check_closes(result); !status) return status;
+  if (Status status = check_closes(); !status) return status;
   if (result.staging_drops == 0 && result.lost_bytes == 0) {
     return check_nothing_was_recovered(result);
   }
@@ -245,11 +244,16 @@ Status ScenarioWorld::check_costs(const ScenarioResult& result) {
 
 // Checks that no rank closed before each peer had acknowledged its close or closed, too. If frames
 // are lost or dropped, a rank may wait for a peer that has gone (docs/decisions/035).
-Status ScenarioWorld::check_closes(const ScenarioResult& result) {
-  if (result.frames_without_connection > 0) return {};
+Status ScenarioWorld::check_closes() {
   for (std::uint32_t c = 0; c < scenario_.communicators.size(); ++c) {
-    for (std::uint32_t r = 0; r < scenario_.communicators[c].ranks; ++r) {
-      if (!world_->left_early(c, rank_of(r))) continue;
+    const ScenarioCommunicator& one = scenario_.communicators[c];
+    if (!closes(world_->config().communicators[c])) continue;
+    std::uint64_t dropped = 0;
+    for (std::uint32_t r = 0; r < one.ranks; ++r)
+      dropped += world_->endpoint(c, rank_of(r)).counters().frames_without_connection;
+    for (std::uint32_t r = 0; r < one.ranks && dropped == 0; ++r) {
+      const auto last = static_cast<std::uint32_t>(one.collectives.size()) - 1;
+      if (!world_->end_of(c, rank_of(r), last).early) continue;
       return failure(Code::internal,
                      "rank {} of communicator {} closed although a peer had neither acknowledged "
                      "its close nor closed itself",

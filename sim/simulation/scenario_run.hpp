@@ -25,8 +25,6 @@ struct ScenarioResult {
   /// Number of payload bytes that receivers did not get because of drops and corruption.
   std::uint64_t lost_bytes = 0;
   std::uint64_t staging_drops = 0;
-  /// Number of frames that were dropped because their peer could get no connection.
-  std::uint64_t frames_without_connection = 0;
   /// Bytes that all ranks sent by multicast and on connections.
   std::uint64_t sent_bytes = 0;
   /// Number of packets of reliable connections that path faults lost.
@@ -56,7 +54,7 @@ class ScenarioWorld {
                                      const std::vector<sim::HostId>& places);
   void sum_up(ScenarioResult& result);
   Status check_costs(const ScenarioResult& result);
-  Status check_closes(const ScenarioResult& result);
+  Status check_closes();
   Status check_nobody_was_skipped(const ScenarioResult& result);
   Status check_staging(const ScenarioResult& result);
   Status check_nothing_was_recovered(const ScenarioResult& result);

@@ -30,6 +30,7 @@ namespace tutti::simulation {
 
 /// The end of one collective at one rank.
 struct CollectiveEnd {
+  bool early = false;  ///< a close that ended although a peer might still need this rank
   bool submitted = false;
   bool done = false;
   Code code = Code::ok;
@@ -83,10 +84,6 @@ class Simulation final : public device::sim::HostWaker {
   }
   /// The faults that the fault decorators injected.
   device::fault::Injected injected() const;
-  /// True if the rank closed although a peer might still need it.
-  bool left_early(std::uint32_t communicator, Rank rank) const {
-    return member(communicator, rank).left_early;
-  }
   bool lives(std::uint32_t communicator, Rank rank) const;
   /// The packets lost in the fabric, named by link and identity, in the order in which they were
   /// lost.
@@ -116,7 +113,6 @@ class Simulation final : public device::sim::HostWaker {
     std::vector<device::sim::SimEndpoint*> side_endpoints;
     /// How this rank closes its communicator; null before it closes, or if it never does.
     std::unique_ptr<engine::Departure> departure;
-    bool left_early = false;  ///< whether this rank closed although a peer might still need it
     /// Total time of this rank in ready barriers, in ns, at the end of its previous collective.
     std::uint64_t traced_ready_ns = 0;
     std::uint64_t traced_data_ns = 0;
@@ -179,6 +175,7 @@ class Simulation final : public device::sim::HostWaker {
   void fail(const Status& status);
   Status check_end();
   Status check_ports() const;
+  bool names_a_closed_rank(const Member& member) const;
   Status check_member(const Expectation& expected, const Member& member) const;
   std::string describe_stuck() const;
 

@@ -110,7 +110,7 @@ bool Simulation::depart(std::uint32_t at) {
   Member& member = members_[at];
   const bool moved = member.departure->step(now());
   if (!member.gone()) return moved;
-  member.left_early = !member.context->closing().may_leave();
+  member.ends.back().early = !member.context->closing().may_leave();
   on_end(at, static_cast<std::uint32_t>(member.ends.size()) - 1, member.departure->status());
   return moved;
 }

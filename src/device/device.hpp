@@ -403,7 +403,8 @@ class Endpoint {
 
   /// Gives up all posted work, so that callers get their buffers back at once and later work does
   /// not wait; needed when the communicator has failed. The posted work has no further effect at
-  /// either rank and may complete with Code::aborted.
+  /// either rank and may complete with Code::aborted. Work posted later, such as the notices of the
+  /// failure, may exceed the limit of connections.
   virtual void abandon() {}
   /// True if this rank's posted work waits for no peer and no peer waits for this rank, so that
   /// closing is safe.
@@ -444,7 +445,7 @@ struct EndpointOptions {
   bool accept_big_endian_atomics = false;
   /// Largest number of reliable connections that the endpoint holds at a time
   /// (Capability::dynamic_connections); 0: one for each peer with which the endpoint has
-  /// communicated.
+  /// communicated. `Endpoint::abandon` ends the limit.
   std::uint32_t max_connections = 0;
 };
 

@@ -141,6 +141,36 @@ TEST(Closing, Finalize_ifAPeerDoesNotAnswer_succeeds_andFailsNoOtherRank) {
   });
 }
 
+Status end_of(Result<Request> call) { return call.ok() ? call->wait_for(kLong) : call.status(); }
+
+TEST(Closing, BroadcastWhoseRootHasLeft_ifChunksAreLost_failsAndNamesTheRoot) {
+  JobSpec spec = spec_of(2, nullptr);
+  spec.faults = "drop receiver chunk ranks=0";
+  spec.options.retain_bytes = CommunicatorOptions{}.retain_bytes;
+  std::atomic<bool> left{false};
+  run_job(spec, [&](Member& member) {
+    Bytes buffer(2'000);
+    Communicator& communicator = member.communicator();
+    const CollectiveOptions multicast{.algorithm = Algorithm::multicast};
+    Status status = end_of(communicator.barrier());
+    ASSERT_TRUE(status.ok()) << status.to_string();
+    if (member.rank() == kRoot) {
+      status = end_of(communicator.broadcast(buffer, rank_of(kRoot), multicast));
+      EXPECT_TRUE(status.ok()) << status.to_string();
+      status = communicator.finalize(std::chrono::milliseconds(50));
+      EXPECT_EQ(status.code(), Code::timeout) << status.to_string();
+      left = true;
+      left.notify_all();
+      return;
+    }
+    left.wait(false);
+    status = end_of(communicator.broadcast(buffer, rank_of(kRoot), multicast));
+    EXPECT_EQ(status.code(), Code::peer_failed) << status.to_string();
+    ASSERT_FALSE(status.ranks().empty()) << status.to_string();
+    EXPECT_EQ(status.ranks()[0], rank_of(kRoot)) << status.to_string();
+  });
+}
+
 TEST(Closing, Finalize_ifMemoryRunsOut_failsWithAnOutOfMemoryError) {
   const auto memory = std::make_shared<MemoryRunsOut>();
   std::atomic<bool> closed{false};

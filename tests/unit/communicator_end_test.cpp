@@ -331,6 +331,19 @@ TEST(CommunicatorEnd, Finalize_whilePeersHaveNotTakenTheirData_timesOut_andNames
   });
 }
 
+TEST(CommunicatorEnd, Finalize_ofARootWhosePeersHaveClosed_doesNotWaitForThem) {
+  CommunicatorOptions options = patient();
+  options.device_name = "ip";
+  on_ranks(3, options, [](Communicator& communicator) {
+    finish(communicator.barrier());
+    if (communicator.rank() != Rank{0}) return;
+    Bytes buffer = pattern(2'000, 1);
+    finish(communicator.broadcast(buffer, Rank{0}, {.algorithm = Algorithm::multicast}));
+    const Status end = communicator.finalize(kLong);
+    EXPECT_TRUE(end.ok()) << end.to_string();
+  });
+}
+
 TEST(CommunicatorEnd, Finalize_ofAFailedCommunicator_returnsTheFailure) {
   std::barrier ready(2);
   on_ranks(2, patient(), [&](Communicator& communicator) {

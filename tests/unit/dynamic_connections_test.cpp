@@ -354,29 +354,72 @@ TEST(DynamicConnections, ReleasedPeer_whoseConnectionWasClosed_stillGetsAnAck) {
   network[1].incoming.clear();  // the message is lost
   for (const std::uint32_t other : {2u, 3u}) {
     ASSERT_TRUE(post(0, other).ok());
-    network.run_for(std::chrono::milliseconds(20));
+    network.run_for(std::chrono::milliseconds(1));
   }
   ASSERT_EQ(network[0].counters().connections_closed, 1u);
+  EXPECT_EQ(post(0, 1).code(), Code::aborted) << "the lost message leaves a gap for ever";
   ASSERT_TRUE(post(1, 0).ok());
   network.run_for(std::chrono::milliseconds(20));
   EXPECT_EQ(network[0].arrived[Rank{1}].size(), 1u);
   EXPECT_TRUE(network[1].channels.quiet());
 }
 
-TEST(DynamicConnections, ReadFromAReleasedPeer_thatIsGone_isAborted) {
-  Network network(4, {.most = 2});
+TEST(DynamicConnections, ReadsFromReleasedPeers_thatAreGone_areAbortedAndLeaveRoom) {
+  Network network(5, {.most = 2});
   Bytes memory(100);
+  const auto post = [&](Opcode opcode, std::uint32_t to) {
+    return network[0].channels.post(network.now(),
+                                    {.opcode = opcode, .peer = rank_of(to), .local = memory});
+  };
+  for (std::uint32_t r = 1; r <= 2; ++r) {
+    network.kill(r);
+    ASSERT_TRUE(post(Opcode::read, r).ok());
+    network[0].channels.release_peer(rank_of(r));
+    EXPECT_FALSE(network[0].channels.quiet());
+    network.run_for(kPeerTimeout / 4);
+    EXPECT_EQ(network[0].aborted, static_cast<int>(r));
+    EXPECT_TRUE(network[0].channels.quiet());
+  }
+  for (std::uint32_t r = 3; r <= 4; ++r) {
+    EXPECT_TRUE(post(Opcode::send, r).ok());
+    network.run_for(std::chrono::milliseconds(20));
+    EXPECT_EQ(network[r].arrived[Rank{0}].size(), 1u) << "rank " << r;
+  }
+  EXPECT_TRUE(network[0].failures.empty());
+}
+
+TEST(DynamicConnections, MessageToAReleasedPeer_thatIsGone_isNotRetransmittedForEver) {
+  Network network(3, {});
+  Bytes message(100, std::byte{1});
   network.kill(1);
   ASSERT_TRUE(
       network[0]
-          .channels.post(network.now(), {.opcode = Opcode::read, .peer = Rank{1}, .local = memory})
+          .channels.post(network.now(), {.opcode = Opcode::send, .peer = Rank{1}, .local = message})
           .ok());
+  network.step();
   network[0].channels.release_peer(Rank{1});
-  EXPECT_FALSE(network[0].channels.quiet());
   network.run_for(kPeerTimeout / 4);
+  const std::uint64_t sent = network[0].counters().reliable_frames_sent;
+  EXPECT_GE(sent, 3u);
   EXPECT_EQ(network[0].aborted, 1);
+  network.run_for(2 * kPeerTimeout);
+  EXPECT_EQ(network[0].counters().reliable_frames_sent, sent);
+  EXPECT_EQ(network[0].channels.next_deadline(), kNever);
   EXPECT_TRUE(network[0].failures.empty());
-  EXPECT_TRUE(network[0].channels.quiet());
+}
+
+// No third rank can tell whether rank 0 or rank 1 is cut off.
+TEST(DynamicConnections, SilentPeer_onceAllOthersHaveClosed_isBlamedTogetherWithThisRank) {
+  Network network(4, {});
+  for (std::uint32_t r = 1; r < 4; ++r) network.kill(r);
+  network[0].channels.release_peer(Rank{2});
+  network[0].channels.release_peer(Rank{3});
+  network[0].channels.watch(network.now(), Rank{1}, true);
+  network.run_for(2 * kPeerTimeout);
+  ASSERT_EQ(network[0].failures.size(), 1u);
+  EXPECT_EQ(network[0].failures[0].peer, Rank{1});
+  EXPECT_EQ(network[0].failures[0].blame, Blame::either);
+  EXPECT_EQ(network[0].counters().connections_made, 1u) << "closed ranks must not be questioned";
 }
 
 TEST(DynamicConnections, SharedMemoryDevice_refusesALimitOfConnections) {

@@ -25,9 +25,8 @@ std::string routes_batch(const LabOptions& options, int number) {
                      options.congestion_control);
 }
 
-/// Largest number of places that resolve the addresses of each other. The kernel has one table of
-/// resolved addresses for all network namespaces, by default of 1,024 entries (gc_thresh3). In a
-/// larger lab the entries are permanent, because these do not count.
+/// Largest number of places that resolve the addresses of each other. The kernel limits the entries
+/// of all network namespaces together (gc_thresh3), but does not count permanent ones.
 constexpr int kMaxResolvingPlaces = 30;
 
 /// The Ethernet address of the place whose IP address ends in `number`.

@@ -134,8 +134,8 @@ typedef struct tutti_comm_options {
    * of calls of low, normal and high priority. Default: TUTTI_TRAFFIC_CLASS, else the kernel's. */
   const char* traffic_class;
   /* Largest number of reliable connections that the device "ip" holds at a time, 2 or more; an idle
-   * connection is closed if another one is needed. Default: TUTTI_MAX_CONNECTIONS, else no
-   * connection is closed. */
+   * connection is closed if another one is needed. There is no limit after a failure. Default:
+   * TUTTI_MAX_CONNECTIONS, else no connection is closed. */
   uint32_t max_connections;
 } tutti_comm_options_t;
 

@@ -246,7 +246,7 @@ Instant HostEndpoint::next_deadline() const {
   Instant deadline = kNever;
   for (const Rank rank : channels_.open()) {
     const rc::RcChannel& one = channels_.at(rank);
-    if (one.awaits_peer()) deadline = std::min(deadline, one.next_deadline());
+    if (one.watched() || one.awaits_peer()) deadline = std::min(deadline, one.next_deadline());
   }
   return deadline;
 }

@@ -228,8 +228,12 @@ void ChannelSet::on_timers(Instant now, CompletionSink& sink) {
 
 void ChannelSet::question_witnesses(Instant now) {
   const auto ranks = static_cast<std::uint32_t>(peers_.size());
-  for (std::uint32_t i = 1; i <= std::min(kWitnesses + 1, ranks - 1); ++i) {
-    if (RcChannel* witness = open(now, rank_of((index(me_) + i) % ranks))) witness->question();
+  std::uint32_t questioned = 0;
+  for (std::uint32_t i = 1; i < ranks && questioned <= kWitnesses; ++i) {
+    const Rank rank = rank_of((index(me_) + i) % ranks);
+    if (peers_[index(rank)].released) continue;
+    if (RcChannel* witness = open(now, rank)) witness->question();
+    ++questioned;
   }
 }
 
@@ -266,9 +270,11 @@ Status ChannelSet::post(Instant now, const WorkRequest& request) {
                    index(request.peer), index(me_), peers_.size());
   }
   prioritised_ |= request.priority != Priority::normal;
+  const Peer& peer = peers_[index(request.peer)];
+  // A frame after those that the peer may not have received would never be executed.
+  if (peer.released && !peer.channel) return closed_status(request.peer);
   if (!limited()) return (*this)[request.peer].post(now, request);
-  const auto& held = peers_[index(request.peer)].channel;
-  const bool goes_on = held && (held->failed() || held->asks(now));
+  const bool goes_on = peer.channel && (peer.channel->failed() || peer.channel->asks(now));
   RcChannel* const channel = goes_on || may_ask_another(now) ? open(now, request.peer) : nullptr;
   if (channel != nullptr) return channel->post(now, request);
   return failure(

@@ -21,6 +21,11 @@ SendWindowLimits window_limits(const RcConfig& config, const RcPosition& begin) 
 
 }  // namespace
 
+Status closed_status(Rank peer) {
+  return failure(Code::aborted, "rank {} has closed the communicator: send it nothing more",
+                 index(peer));
+}
+
 RcChannel::RcChannel(Rank peer, const RcConfig& config, const MemoryTable& memory,
                      RcCounters& counters, const RcPosition& begin)
     : peer_(peer),
@@ -33,6 +38,7 @@ RcChannel::RcChannel(Rank peer, const RcConfig& config, const MemoryTable& memor
       peer_timeout_(config.peer_timeout) {}
 
 Status RcChannel::post(Instant now, const WorkRequest& request) {
+  if (failed_ && released_) return closed_status(peer_);
   if (failed_) {
     return failure(Code::peer_failed, "the connection to rank {} is lost: abort the communicator",
                    index(peer_));
@@ -141,9 +147,7 @@ void RcChannel::hold_back(const std::optional<Allowance>& allowance) {
                   static_cast<std::uint32_t>(allowance->more_bytes / config_.max_frame_bytes));
 }
 
-bool RcChannel::awaits_peer() const {
-  return watched_ || works_.awaited() || backlog().frames_wait;
-}
+bool RcChannel::awaits_peer() const { return works_.awaited() || backlog().frames_wait; }
 
 bool RcChannel::has_new_frame() const {
   if (!send_.may_send_new()) return false;
@@ -242,17 +246,13 @@ void RcChannel::cut_next(FrameRecord& record) {
     works_.cut(record);
     response_turn_ = true;
   } else {
-    cut_ping(record);
+    record.kind = RcKind::empty;
+    if (std::exchange(path_test_wanted_, false)) {
+      record.bytes = config_.max_frame_bytes - static_cast<std::uint32_t>(kRcCommonBytes);
+      padding_.resize(record.bytes);
+    }
+    ++counters_.pings_sent;
   }
-}
-
-void RcChannel::cut_ping(FrameRecord& record) {
-  record.kind = RcKind::empty;
-  if (std::exchange(path_test_wanted_, false)) {
-    record.bytes = config_.max_frame_bytes - static_cast<std::uint32_t>(kRcCommonBytes);
-    padding_.resize(record.bytes);
-  }
-  ++counters_.pings_sent;
 }
 
 RcFrame RcChannel::new_frame(RcKind kind) const {
@@ -350,10 +350,10 @@ bool RcChannel::asks(Instant now) const {
 
 std::optional<RcPosition> RcChannel::resting_position() const {
   // A connection that closed with an open question would forget how long its peer has been silent.
-  const bool asks = peer_timeout_.ping_wanted() || (attentive() && peer_timeout_.awaits_answer());
-  const bool rests = quiet() && !failed_ && !undelivered_ && !path_test_wanted_ && !ask_wanted_ &&
-                     !asks && receiver_.between_operations();
-  if (!rests) return std::nullopt;
+  const bool asks = path_test_wanted_ || ask_wanted_ || peer_timeout_.ping_wanted() ||
+                    (attentive() && peer_timeout_.awaits_answer());
+  const bool given_up = failed_ || undelivered_ || asks || !receiver_.between_operations();
+  if (!quiet() || (given_up && !(failed_ && released_))) return std::nullopt;
   return RcPosition{send_.next(), receiver_.window().expected(), works_.end()};
 }
 
@@ -366,12 +366,13 @@ void RcChannel::watch(bool on, Instant now) {
 
 bool RcChannel::on_timer(Instant now, CompletionSink& sink, bool alone) {
   if (failed_) return false;
+  // A peer that has closed and answers no retransmission has gone.
   const bool gone = released_ && send_.timeouts_in_a_row() >= kAskAfterTimeouts;
-  if (attentive() && (peer_timeout_.expired(now) || gone)) {
+  if (gone || (attentive() && peer_timeout_.expired(now))) {
     fail(Code::peer_failed, sink, alone ? Blame::either : Blame::peer);
     return false;
   }
-  if (!undelivered_ && send_.undelivered_at(config_.peer_timeout) <= now) {
+  if (!undelivered_ && !released_ && send_.undelivered_at(config_.peer_timeout) <= now) {
     undelivered_ = true;
     send_.forget_timeouts();
     sink.push({.opcode = Opcode::failure,
@@ -391,7 +392,8 @@ bool RcChannel::on_timer(Instant now, CompletionSink& sink, bool alone) {
 Instant RcChannel::next_deadline() const {
   if (failed_) return kNever;
   Instant deadline = std::min(send_.deadline(), receiver_.ack().due_at());
-  if (!undelivered_) deadline = std::min(deadline, send_.undelivered_at(config_.peer_timeout));
+  if (!undelivered_ && !released_)
+    deadline = std::min(deadline, send_.undelivered_at(config_.peer_timeout));
   if (!attentive()) return deadline;
   deadline = std::min({deadline, peer_timeout_.expires_at(), peer_timeout_.doubt_at()});
   if (send_.unacknowledged() || peer_timeout_.ping_wanted()) return deadline;

@@ -60,6 +60,9 @@ struct Backlog {
   bool window_closed = false;  ///< frames are ready, but the send window is full
 };
 
+/// The error of work that is posted to a peer that has closed the communicator and gone.
+Status closed_status(Rank peer);
+
 class RcChannel {
  public:
   /// `memory` and `counters` must outlive the channel; `config` must be valid according to `check`.
@@ -103,9 +106,12 @@ class RcChannel {
   /// channel continues with short frames, and refuses READs of the peer with Code::peer_failed.
   void watch(bool on, Instant now);
   /// States that the peer needs nothing more and may be gone. Only a WRITE, READ or atomic whose
-  /// completion the poster may await still waits for the peer, and ends with Code::aborted, without
-  /// a `failure` completion, after a few unanswered retransmissions.
-  void release() { released_ = true; }
+  /// completion the poster may await still waits for the peer. After a few unanswered
+  /// retransmissions the channel fails: all work completes with Code::aborted.
+  void release() {
+    released_ = true;
+    send_.forget_timeouts();
+  }
   /// True if work or a ping of this side is not acknowledged, or the channel is to ping the peer.
   bool asks(Instant now) const;
   /// Restarts the peer timeout: earlier silence of the peer does not count, because this rank did
@@ -117,7 +123,9 @@ class RcChannel {
   /// frames even if no other long frame is sent.
   void test_path() { path_test_wanted_ = true; }
   /// Declares the peer lost: pending requests complete with `code`, then one `failure` completion
-  /// follows. From then on, frames of the peer are answered by frames with the flag `gave_up`.
+  /// follows. From then on, frames of the peer are answered by frames with the flag `gave_up`. If
+  /// the peer is released, requests complete with Code::aborted, no `failure` follows, and its frames
+  /// are answered by ACKs.
   void fail(Code code, CompletionSink& sink, Blame blame = Blame::peer);
   /// Releases the callers' memory: the posted work has no further effect (Endpoint::abandon).
   void abandon();
@@ -131,17 +139,19 @@ class RcChannel {
   /// retransmissions, for longer than a network delays frames. False once a failure is reported,
   /// because signs of life of a rank that has given up would make the peer wait for ever.
   bool unanswered(Instant now) const {
-    return !failed_ && !undelivered_ && send_.timeouts_in_a_row() >= kAskAfterTimeouts &&
+    return !failed_ && !undelivered_ && !released_ &&
+           send_.timeouts_in_a_row() >= kAskAfterTimeouts &&
            now - send_.oldest_since() >= config_.peer_timeout / kUnansweredPart;
   }
-  /// True if the channel may be closed: it has failed, or no ACK is owed and either the peer is
-  /// released or nothing is queued, unacknowledged or being answered.
+  bool watched() const { return watched_; }
+  /// True if the channel may be closed: it has failed, or no ACK is owed and nothing is queued,
+  /// unacknowledged or being answered. If the peer is released, only awaited work counts.
   bool quiet() const;
   /// The position from which another channel can continue later, if this channel is quiet and all
   /// operations of the peer are complete; otherwise nothing.
   std::optional<RcPosition> resting_position() const;
-  /// True if this side waits for the peer: it watches the peer, frames remain to be sent, or the
-  /// poster may wait for a WRITE, READ or atomic to complete.
+  /// True if this side needs an ACK of the peer: frames remain to be sent, or the poster may wait
+  /// for a WRITE, READ or atomic to complete.
   bool awaits_peer() const;
   const SendWindow& window() const { return send_; }
 
@@ -158,7 +168,6 @@ class RcChannel {
   bool has_new_frame() const;
   bool choose_frame(Instant now, OutgoingFrame& frame);
   void cut_next(FrameRecord& record);
-  void cut_ping(FrameRecord& record);
   void fill_sequenced(std::uint32_t sequence, OutgoingFrame& frame);
   void fill(std::uint32_t sequence, OutgoingFrame& frame);
   void fill_acknowledgement(OutgoingFrame& frame, bool ask);
@@ -172,7 +181,7 @@ class RcChannel {
   RcConfig config_;
   RcCounters& counters_;
   bool failed_ = false;
-  bool farewell_wanted_ = false;  ///< a frame with `gave_up` is to be sent
+  bool farewell_wanted_ = false;  ///< a frame of the peer is to be answered
   Blame blame_ = Blame::peer;     ///< rank at fault, once `failed_` is true
 
   WorkQueue works_;

@@ -89,7 +89,7 @@ void Departure::enter(Step step, Instant now) {
 }
 
 Status Departure::unserved() const {
-  std::vector<Rank> awaited = context_.closing().awaited(context_.rank());
+  std::vector<Rank> awaited = context_.closing().awaited();
   std::vector<std::string> names;
   for (const Rank rank : awaited) names.push_back(context_.names().of(rank));
   return failure_of(context_.names().in_job(std::move(awaited)), Code::timeout,

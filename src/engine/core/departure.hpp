@@ -26,8 +26,8 @@ class Departure {
   /// returns true, the context must be polled again at once, because messages may wait to be sent.
   bool step(Instant now);
   bool over() const { return step_ == Step::over; }
-  /// The failure of the communicator or, if the deadline passed before the peers were served,
-  /// Code::timeout.
+  /// The failure of the communicator, if it was found while peers needed this rank or is a failure of
+  /// this rank itself; or Code::timeout, if the deadline passed before the peers were served.
   Status status() const;
 
  private:

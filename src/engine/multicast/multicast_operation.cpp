@@ -294,7 +294,10 @@ bool MulticastOperation::poll(Instant now) {
       handshake_->finish(call_.outbox);
     }
   }
-  if (!call_.fetch->idle()) call_.fetch->poll(now, call_.outbox);
+  if (!call_.fetch->idle()) {
+    call_.fetch->poll(now, call_.outbox);
+    recovery_.check_root();
+  }
   worked |= !call_.outbox.empty();
   flush(now);
   if (ReceiveTeam* team = context().receiver().team();

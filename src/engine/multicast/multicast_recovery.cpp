@@ -142,6 +142,12 @@ void MulticastRecovery::fail_unserved(Rank root) {
                                   context().names().of(root)));
 }
 
+void MulticastRecovery::check_root() {
+  const Rank root = call_.layout.blocks().front().root;
+  if (call_.retains_copy && !call_.fetch->idle() && context().closing().has_closed(root))
+    fail_unserved(root);
+}
+
 void MulticastRecovery::judge_sources(Instant now) {
   GroupMembership& membership = context().receiver().membership();
   if ((fetched_.empty() && !membership.suspects()) || !call_.received_all()) return;

@@ -50,6 +50,8 @@ class MulticastRecovery {
   /// Fails the communicator, because the root no longer has the chunks although it must serve every
   /// request.
   void fail_unserved(Rank root);
+  /// Fails the communicator if this rank lacks chunks of a retained block whose root has closed.
+  void check_root();
 
   /// Tells GroupMembership from which ranks chunks came by multicast; called when the collective
   /// has ended.

@@ -14,13 +14,14 @@ void CloseProtocol::begin(Instant now) {
   for (const Rank rank : slots_.unacked()) peers_.watch(rank);
 }
 
-std::vector<Rank> CloseProtocol::awaited(Rank me) const {
+std::vector<Rank> CloseProtocol::awaited() const {
   const std::vector<Rank> unacked = slots_.unacked();
   std::vector<Rank> ranks;
   for (std::uint32_t r = 0; r < size_; ++r) {
     const Rank rank = rank_of(r);
     const bool owes = std::find(unacked.begin(), unacked.end(), rank) != unacked.end();
-    if (rank != me && (owes || !retention_.all_at(rank))) ranks.push_back(rank);
+    if (rank == me_ || closed_.contains(rank)) continue;
+    if (owes || !retention_.all_at(rank)) ranks.push_back(rank);
   }
   return ranks;
 }

@@ -37,9 +37,10 @@ class CloseProtocol {
   void begin(Instant now);
   bool begun() const { return begun_; }
   /// Whether another rank may still ask this rank for a retained block or a slot entry.
-  bool needed() const { return !retention_.empty() || !slots_.unacked().empty(); }
-  /// The ranks other than `me` that may still ask this rank for a retained block or a slot entry.
-  std::vector<Rank> awaited(Rank me) const;
+  bool needed() const { return !awaited().empty(); }
+  /// The other ranks that have not closed and may still ask this rank for a retained block or a slot
+  /// entry.
+  std::vector<Rank> awaited() const;
   /// Repeats the request for missing slot ACKs from time to time.
   void poll(Instant now);
   /// Tells the peers that this rank needs nothing more. The messages also acknowledge all that the
