@@ -140,7 +140,7 @@ CommunicatorSpec ScenarioWorld::make_communicator(const ScenarioCommunicator& fr
   to.submitted_ahead = from.submitted_ahead;
   to.skew = from.skew;
   to.compute = from.compute;
-  to.engine.close_linger = std::min(to.engine.close_linger, from.peer_timeout * 2 / 3);
+  to.engine.limit_close_linger(from.peer_timeout);
   return to;
 }
 

@@ -75,6 +75,10 @@ class Network {
   std::uint32_t size() const { return static_cast<std::uint32_t>(sides_.size()); }
   Instant now() const { return now_; }
   void kill(std::uint32_t rank) { dead_.insert(rank); }
+  Status post(std::uint32_t from, std::uint32_t to, Bytes& local, Opcode opcode = Opcode::send) {
+    return sides_[from]->channels.post(now_,
+                                       {.opcode = opcode, .peer = rank_of(to), .local = local});
+  }
   void carry(Rank from, Rank to, Bytes frame) {
     if (random_.chance_ppm(loss_ppm_)) return;
     const Nanoseconds delay(static_cast<std::int64_t>(20'000 + random_.below(300'000)));
@@ -225,10 +229,7 @@ TEST(DynamicConnections, IdleConnections_areClosed_andReopenedWhenTheyAreUsedAga
 TEST(DynamicConnections, WorkForOneMorePeer_atTheConnectionLimit_isRefusedUntilWorkCompletes) {
   Network network(6, {.most = 4});
   Bytes message(10'000, std::byte{1});
-  const auto post = [&](std::uint32_t to) {
-    return network[0].channels.post(
-        network.now(), {.opcode = Opcode::send, .peer = rank_of(to), .local = message});
-  };
+  const auto post = [&](std::uint32_t to) { return network.post(0, to, message); };
   ASSERT_TRUE(post(1).ok());
   ASSERT_TRUE(post(2).ok());
   const Status refused = post(3);
@@ -262,10 +263,7 @@ TEST(DynamicConnections, HalfReceivedWrite_keepsItsConnection) {
   network[0].channels.on_frame(network.now(), Rank{1}, frames[0], network[0]);
   Bytes note(8, std::byte{2});
   for (std::uint32_t r = 2; r < 8; ++r) {
-    ASSERT_TRUE(
-        network[r]
-            .channels.post(network.now(), {.opcode = Opcode::send, .peer = Rank{0}, .local = note})
-            .ok());
+    ASSERT_TRUE(network.post(r, 0, note).ok());
   }
   network.run_for(std::chrono::milliseconds(400));
   EXPECT_TRUE(region == data);
@@ -300,10 +298,7 @@ TEST(DynamicConnections, DeathOfAWatchedPeer_beyondTheConnectionLimit_isReported
 TEST(DynamicConnections, NoticesAfterAFailure_reachLivingPeers_beyondTheConnectionLimit) {
   Network network(8, {.most = 2});
   Bytes message(100, std::byte{1});
-  const auto post = [&](std::uint32_t to) {
-    return network[0].channels.post(
-        network.now(), {.opcode = Opcode::send, .peer = rank_of(to), .local = message});
-  };
+  const auto post = [&](std::uint32_t to) { return network.post(0, to, message); };
   for (std::uint32_t r = 1; r <= 4; ++r) network.kill(r);
   ASSERT_TRUE(post(1).ok());
   network.run_for(2 * kPeerTimeout);
@@ -318,10 +313,7 @@ TEST(DynamicConnections, NoticesAfterAFailure_reachLivingPeers_beyondTheConnecti
 TEST(DynamicConnections, ConnectionsToReleasedPeers_leaveRoomForMessagesToOthers) {
   Network network(8, {.most = 2});
   Bytes message(100, std::byte{1});
-  const auto post = [&](std::uint32_t to) {
-    return network[0].channels.post(
-        network.now(), {.opcode = Opcode::send, .peer = rank_of(to), .local = message});
-  };
+  const auto post = [&](std::uint32_t to) { return network.post(0, to, message); };
   for (std::uint32_t r = 1; r <= 4; ++r) network.kill(r);
   for (std::uint32_t r = 1; r <= 4; ++r) {
     ASSERT_TRUE(post(r).ok()) << "rank " << r;
@@ -343,22 +335,19 @@ TEST(DynamicConnections, ConnectionsToReleasedPeers_leaveRoomForMessagesToOthers
 TEST(DynamicConnections, ReleasedPeer_whoseConnectionWasClosed_stillGetsAnAck) {
   Network network(4, {.most = 2});
   Bytes message(100, std::byte{1});
-  const auto post = [&](std::uint32_t from, std::uint32_t to) {
-    return network[from].channels.post(
-        network.now(), {.opcode = Opcode::send, .peer = rank_of(to), .local = message});
-  };
-  ASSERT_TRUE(post(0, 1).ok());
+  ASSERT_TRUE(network.post(0, 1, message).ok());
   network.step();
   network[0].channels.release_peer(Rank{1});
   ASSERT_EQ(network[1].incoming.size(), 1u);
   network[1].incoming.clear();  // the message is lost
   for (const std::uint32_t other : {2u, 3u}) {
-    ASSERT_TRUE(post(0, other).ok());
+    ASSERT_TRUE(network.post(0, other, message).ok());
     network.run_for(std::chrono::milliseconds(1));
   }
   ASSERT_EQ(network[0].counters().connections_closed, 1u);
-  EXPECT_EQ(post(0, 1).code(), Code::aborted) << "the lost message leaves a gap for ever";
-  ASSERT_TRUE(post(1, 0).ok());
+  EXPECT_EQ(network.post(0, 1, message).code(), Code::aborted)
+      << "the lost message leaves a gap for ever";
+  ASSERT_TRUE(network.post(1, 0, message).ok());
   network.run_for(std::chrono::milliseconds(20));
   EXPECT_EQ(network[0].arrived[Rank{1}].size(), 1u);
   EXPECT_TRUE(network[1].channels.quiet());
@@ -367,13 +356,9 @@ TEST(DynamicConnections, ReleasedPeer_whoseConnectionWasClosed_stillGetsAnAck) {
 TEST(DynamicConnections, ReadsFromReleasedPeers_thatAreGone_areAbortedAndLeaveRoom) {
   Network network(5, {.most = 2});
   Bytes memory(100);
-  const auto post = [&](Opcode opcode, std::uint32_t to) {
-    return network[0].channels.post(network.now(),
-                                    {.opcode = opcode, .peer = rank_of(to), .local = memory});
-  };
   for (std::uint32_t r = 1; r <= 2; ++r) {
     network.kill(r);
-    ASSERT_TRUE(post(Opcode::read, r).ok());
+    ASSERT_TRUE(network.post(0, r, memory, Opcode::read).ok());
     network[0].channels.release_peer(rank_of(r));
     EXPECT_FALSE(network[0].channels.quiet());
     network.run_for(kPeerTimeout / 4);
@@ -381,7 +366,7 @@ TEST(DynamicConnections, ReadsFromReleasedPeers_thatAreGone_areAbortedAndLeaveRo
     EXPECT_TRUE(network[0].channels.quiet());
   }
   for (std::uint32_t r = 3; r <= 4; ++r) {
-    EXPECT_TRUE(post(Opcode::send, r).ok());
+    EXPECT_TRUE(network.post(0, r, memory).ok());
     network.run_for(std::chrono::milliseconds(20));
     EXPECT_EQ(network[r].arrived[Rank{0}].size(), 1u) << "rank " << r;
   }
@@ -392,10 +377,7 @@ TEST(DynamicConnections, MessageToAReleasedPeer_thatIsGone_isNotRetransmittedFor
   Network network(3, {});
   Bytes message(100, std::byte{1});
   network.kill(1);
-  ASSERT_TRUE(
-      network[0]
-          .channels.post(network.now(), {.opcode = Opcode::send, .peer = Rank{1}, .local = message})
-          .ok());
+  ASSERT_TRUE(network.post(0, 1, message).ok());
   network.step();
   network[0].channels.release_peer(Rank{1});
   network.run_for(kPeerTimeout / 4);

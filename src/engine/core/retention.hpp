@@ -51,7 +51,6 @@ class Retention {
   /// Records that every rank has begun the collective `epoch`, which acknowledges all earlier
   /// blocks.
   void begun_by_all(std::uint32_t epoch);
-  bool empty() const { return blocks_.empty(); }
   /// Whether `rank` has acknowledged every retained block.
   bool all_at(Rank rank) const { return blocks_.all_at(rank, acks_); }
 

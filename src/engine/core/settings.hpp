@@ -1,6 +1,7 @@
 // Tuning parameters of an engine. Every value has a unit in its name or type.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 
 #include "protocol/cutoff.hpp"
@@ -33,13 +34,17 @@ struct Settings {
   /// a copy (RetainedBlocks).
   std::uint64_t retain_bytes = 0;
   Nanoseconds path_test_interval{0};  ///< time without progress before a path test; 0: no test
-  /// Longest time for which a closing rank serves peers that do not answer; shorter than the peer
-  /// timeout, so that a silent peer is no failure.
+  /// Longest time for which a closing rank serves peers that do not answer.
   Nanoseconds close_linger{2'000'000'000};
   Nanoseconds ack_delay{1'000'000};  ///< delay of a delivery ACK after the arrival of a block
   /// Lead time of activations: a sender activates its successor this long before the sender's own
   /// last byte leaves the host.
   Nanoseconds activation_lead{300'000};
+
+  /// Makes `close_linger` shorter than the peer timeout, so that a silent peer is no failure.
+  void limit_close_linger(Nanoseconds peer_timeout) {
+    close_linger = std::min(close_linger, peer_timeout * 2 / 3);
+  }
 };
 
 }  // namespace tutti::engine

@@ -47,7 +47,7 @@ engine::Settings engine_settings(const CommunicatorOptions& options) {
   settings.always_barrier = options.always_barrier;
   settings.retain_bytes = options.retain_bytes;
   settings.path_test_interval = options.peer_timeout / 5;
-  settings.close_linger = std::min(settings.close_linger, options.peer_timeout * 2 / 3);
+  settings.limit_close_linger(options.peer_timeout);
   return settings;
 }
 
