@@ -199,7 +199,9 @@ def build(*targets, definitions=()):
     """Configures and builds the targets: in build/release by its preset, unless TUTTI_BUILD names another folder."""
     command = ["cmake", "-B", BUILD] if os.environ.get("TUTTI_BUILD") else ["cmake", "--preset", "release"]
     if shutil.which("ccache"):
-        os.environ.setdefault("CCACHE_SLOPPINESS", "pch_defines,time_macros")  # the tests' precompiled header
+        # For the tests' precompiled header, as in tools/test.sh.
+        os.environ.setdefault("CCACHE_SLOPPINESS", "pch_defines,time_macros")
+        os.environ.setdefault("CCACHE_DEPEND", "1")
         command.append("-DCMAKE_CXX_COMPILER_LAUNCHER=ccache")
     configured = os.path.exists(os.path.join(BUILD, "build.ninja"))
     if (not configured or definitions) and call([*command, *definitions], stdout=subprocess.DEVNULL) != 0:

@@ -55,9 +55,9 @@ struct CommunicatorOptions {
   /// default applies.
   std::string traffic_class;
   /// Largest number of reliable connections that the device `ip` holds at a time, 2 or more; an
-  /// idle connection is closed if another one is needed. There is no limit after a failure. Use this option in jobs of many ranks in
-  /// which each rank exchanges data with few peers at a time. If 0, TUTTI_MAX_CONNECTIONS applies,
-  /// or else no connection is closed.
+  /// idle connection is closed if another one is needed. There is no limit after a failure. Use this
+  /// option in jobs of many ranks in which each rank exchanges data with few peers at a time. If 0,
+  /// TUTTI_MAX_CONNECTIONS applies, or else no connection is closed.
   /// [OFED-AT] dynamically connected transport
   std::uint32_t max_connections = 0;
   /// Hierarchy of a job with several ranks on each of several hosts; used with the device "auto"
