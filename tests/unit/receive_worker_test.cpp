@@ -389,6 +389,21 @@ TEST_F(Receiving, UnexpectedChunksBeyondTheLimit_areDropped) {
   EXPECT_EQ(counters.chunks_unexpected_dropped, 2u);
 }
 
+TEST_F(Receiving, UnexpectedChunksThatAreSentAgain_takeNoRoom) {
+  for (int copy = 0; copy < 12; ++copy) first_.arrive(kEpoch, 4, 0, std::byte{4});
+  first_.arrive(kEpoch, 5, 0, std::byte{5});
+  first_.arrive(kEpoch + 1, 4, 0, std::byte{6});
+  worker_.poll(kNow);
+  team_.publish(view());
+  worker_.poll(kNow);
+  EXPECT_EQ(at(4), std::byte{4});
+  EXPECT_EQ(at(5), std::byte{5});
+  const observe::Counters counters = fold();
+  EXPECT_EQ(counters.chunks_unexpected, 3u);
+  EXPECT_EQ(counters.chunks_duplicate, 11u);
+  EXPECT_EQ(counters.chunks_unexpected_dropped, 0u);
+}
+
 TEST_F(Receiving, DrainRequestIsAnsweredWhenTheQueueIsEmpty) {
   team_.publish(view());
   worker_.poll(kNow);

@@ -123,14 +123,15 @@ void ChunkReceiver::on_chunk(Instant now, const device::ReceivedChunk& chunk,
     membership_.heard(chunk.source);
     return;
   }
-  bool damaged = false;
-  if (unexpected_.keep(chunk, pair, damaged)) {
-    ++counters_.chunks_unexpected;
-  } else {
-    ++(damaged ? counters_.chunks_damaged : counters_.chunks_unexpected_dropped);
-    if (endpoint_.capabilities().has(device::Capability::every_chunk_arrives))
-      failures_.fail_without_slow_path(chunk.source);
-  }
+  using Kept = UnexpectedChunks::Kept;
+  const Kept kept = unexpected_.keep(chunk, pair);
+  if (kept == Kept::stored) ++counters_.chunks_unexpected;
+  if (kept == Kept::duplicate) ++counters_.chunks_duplicate;
+  if (kept == Kept::damaged) ++counters_.chunks_damaged;
+  if (kept == Kept::no_room) ++counters_.chunks_unexpected_dropped;
+  const bool lost = kept == Kept::damaged || kept == Kept::no_room;
+  if (lost && endpoint_.capabilities().has(device::Capability::every_chunk_arrives))
+    failures_.fail_without_slow_path(chunk.source);
 }
 
 device::Placement ChunkReceiver::landing(const device::MessageHead& chunk, bool begins) {

@@ -239,13 +239,14 @@ void ReceiveWorker::fail(Status reason) {
 // ---- unexpected chunks --------------------------------------------------------------------------
 
 void ReceiveWorker::keep(Stream& stream, const device::ReceivedChunk& chunk) {
-  bool damaged = false;
-  if (stream.unexpected.keep(chunk, *stream.pair, damaged)) {
-    ++counters_.unexpected;
-    holds_unexpected_.store(true, std::memory_order_seq_cst);
-  } else {
-    ++(damaged ? counters_.damaged : counters_.unexpected_dropped);
-  }
+  using Kept = UnexpectedChunks::Kept;
+  const Kept kept = stream.unexpected.keep(chunk, *stream.pair);
+  if (kept == Kept::duplicate) ++counters_.duplicate;
+  if (kept == Kept::damaged) ++counters_.damaged;
+  if (kept == Kept::no_room) ++counters_.unexpected_dropped;
+  if (kept != Kept::stored) return;
+  ++counters_.unexpected;
+  holds_unexpected_.store(true, std::memory_order_seq_cst);
 }
 
 bool ReceiveWorker::place_unexpected(Instant now, Stream& stream) {
