@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "base/circular.hpp"
 #include "base/error.hpp"
 #include "base/random.hpp"
 #include "device/atomics.hpp"
@@ -242,7 +243,6 @@ void NicConnection::fill_response(NicShared& nic, Flight& flight, NicPacket& pac
   if (!memory) {
     flight.kind = packet.kind = NicPacketKind::refusal;
     flight.length = packet.length = 0;
-    if (refusals_++ == 0) refused_sequence_ = expected_;
     return;
   }
   nic.counters.read_bytes_served += flight.length;
@@ -252,12 +252,10 @@ void NicConnection::fill_response(NicShared& nic, Flight& flight, NicPacket& pac
 }
 
 void NicConnection::stamp(NicPacket& packet) {
-  // While a refusal is under way, ACKs do not advance past the point of the refusal, because the
-  // ACK of a refused WRITE would tell the peer that the WRITE was executed.
-  packet.acknowledged = refusals_ > 0 ? refused_sequence_ : expected_;
+  packet.acknowledged = expected_;
+  packet.refused_writes = refused_writes_;
   acknowledge_ = false;
   unacknowledged_arrivals_ = 0;
-  if (refusals_ > 0) return;
   for (const NicPacket& early : early_) {
     const std::uint32_t ahead = early.sequence - expected_;
     if (ahead >= 1 && ahead <= 64) packet.selective |= std::uint64_t{1} << (ahead - 1);
@@ -296,14 +294,13 @@ void NicConnection::on_packet(NicShared& nic, Instant now, const NicPacket& pack
 }
 
 void NicConnection::on_acknowledged(NicShared& nic, Instant now, const NicPacket& packet) {
+  if (circular_before(refusals_announced_, packet.refused_writes))
+    refusals_announced_ = packet.refused_writes;
   const std::uint32_t count = packet.acknowledged - first_flight_;
   if (count > flights_.size()) return;  // the ACK is outdated
   for (std::uint32_t i = 0; i < count; ++i) {
     const Flight& flight = flights_[i];
     if (flight.lost) --lost_;
-    if (flight.kind == NicPacketKind::refusal && refusals_ > 0 && --refusals_ == 0) {
-      acknowledge_ = true;
-    }
     const bool own = flight.kind == NicPacketKind::send || flight.kind == NicPacketKind::write ||
                      flight.kind == NicPacketKind::read_request ||
                      flight.kind == NicPacketKind::atomic_request;
@@ -387,6 +384,7 @@ void NicConnection::accept(NicShared& nic, Instant now, const NicPacket& packet)
       if (Work* work = open_work(packet.operation)) {
         work->code = Code::invalid_argument;
         work->answered = true;
+        if (!is_answered(work->opcode)) ++refusals_received_;
       }
       break;
     case NicPacketKind::acknowledgement:
@@ -413,7 +411,7 @@ void NicConnection::accept_write(NicShared& nic, Instant now, const NicPacket& p
   if (!memory && !refused) {
     refused_any_ = true;
     refused_operation_ = packet.operation;
-    if (refusals_++ == 0) refused_sequence_ = packet.sequence;
+    ++refused_writes_;
     responses_.push_back({.kind = NicPacketKind::refusal, .operation = packet.operation});
   }
   if (!memory || refused) return;
@@ -431,7 +429,6 @@ void NicConnection::accept_read(NicShared& nic, const NicPacket& packet) {
                     .total = packet.total};
   if (packet.total > 0 && !nic.regions.resolve(packet.key, packet.offset, packet.total)) {
     response.kind = NicPacketKind::refusal;
-    if (refusals_++ == 0) refused_sequence_ = packet.sequence;
   }
   responses_.push_back(response);
 }
@@ -444,11 +441,7 @@ void NicConnection::accept_atomic(NicShared& nic, const NicPacket& packet) {
   const auto memory = nic.regions.resolve(packet.key, packet.offset, kAtomicBytes);
   const auto old =
       memory ? execute(static_cast<AtomicKind>(packet.argument), *memory, operands) : std::nullopt;
-  if (old) {
-    ++nic.counters.atomics_served;
-  } else if (refusals_++ == 0) {
-    refused_sequence_ = packet.sequence;
-  }
+  if (old) ++nic.counters.atomics_served;
   responses_.push_back({.kind = old ? NicPacketKind::atomic_answer : NicPacketKind::refusal,
                         .operation = packet.operation,
                         .old_value = old.value_or(0)});
@@ -482,6 +475,8 @@ void NicConnection::complete_finished(NicShared& nic, Instant now) {
     Work& work = works_.front();
     const bool answered = is_answered(work.opcode);
     if (work.unacknowledged > 0 || (answered && !work.answered)) return;
+    // The ACK of a WRITE does not say that the WRITE was executed while a refusal is under way.
+    if (!answered && refusals_received_ != refusals_announced_) return;
     if (work.signaled || answered || work.code != Code::ok) {
       nic.completions.push(
           {.opcode = work.opcode, .code = work.code, .peer = peer_, .work_id = work.work_id},

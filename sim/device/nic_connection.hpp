@@ -157,8 +157,11 @@ class NicConnection {
   bool refused_any_ = false;
   std::uint8_t backoff_ = 0;
   std::uint32_t refused_operation_ = 0;
-  std::uint32_t refusals_ = 0;  ///< number of refusals queued or in flight
-  std::uint32_t refused_sequence_ = 0;
+  // Numbers of refused WRITEs: of the peer, by this NIC; of this rank, as ACKs tell; those of them
+  // of which the refusal has arrived.
+  std::uint32_t refused_writes_ = 0;
+  std::uint32_t refusals_announced_ = 0;
+  std::uint32_t refusals_received_ = 0;
 
   RingQueue<Work> works_;
   std::uint32_t first_work_ = 0;  ///< operation number of works_[0]

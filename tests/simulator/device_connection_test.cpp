@@ -2,6 +2,7 @@
 // duplicates and reorders packets, in virtual time that the test advances.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <cstring>
@@ -74,6 +75,7 @@ class Pair {
       for (const NicPacket& one : arrived) connections_[end].on_packet(nics_[end], now_, one);
       if (connections_[end].next_deadline(nics_[end]) <= now_) {
         connections_[end].on_timer(nics_[end], now_);
+        EXPECT_GT(connections_[end].next_deadline(nics_[end]), now_);
       }
       collect(end);
     }
@@ -189,6 +191,25 @@ TEST(NicConnection, RestOfARead_whoseRegionWasRemoved_isRefused) {
   ASSERT_TRUE(pair.run_until_quiet());
   ASSERT_EQ(pair.completions(0).size(), 1u);
   EXPECT_EQ(pair.completions(0)[0].code, Code::invalid_argument);
+}
+
+TEST(NicConnection, RefusedReads_onALossyNetwork_endAllWork) {
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    Pair pair(seed, {.lose_ppm = 200'000});
+    pair.nic(0).peer_timeout = pair.nic(1).peer_timeout = Nanoseconds(100'000'000'000);
+    Bytes bytes(10);
+    for (std::uint64_t id = 0; id < 40; ++id) {
+      const Opcode opcode = id % 4 == 0 ? Opcode::read : Opcode::send;
+      for (int end = 0; end < 2; ++end)
+        ASSERT_TRUE(pair.post(end, request_of(opcode, bytes, {}, 0, id)).ok());
+    }
+    ASSERT_TRUE(pair.run_until_quiet()) << "seed " << seed;
+    for (int end = 0; end < 2; ++end) {
+      EXPECT_EQ(
+          std::ranges::count(pair.completions(end), Code::invalid_argument, &Completion::code), 10);
+      EXPECT_EQ(pair.messages(end).size(), 30u);
+    }
+  }
 }
 
 TEST(NicConnection, WorkForAPeerThatDoesNotAnswer_fails) {
