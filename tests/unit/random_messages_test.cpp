@@ -24,7 +24,7 @@ using Pattern = protocol::TagMatcher::Pattern;
 constexpr Rank kReceiver{0};
 constexpr Rank kSender{1};
 constexpr std::uint64_t kTags = 6;
-constexpr std::size_t kLongBytes = 20'000;  // longer than any eager message
+constexpr std::size_t kLongBytes = 70'000;  // longer than any eager message
 constexpr std::uint64_t kPerRound = 100;    // receives in a round, and as many messages
 constexpr std::size_t kMostUnexpected = 400;
 
@@ -36,7 +36,7 @@ struct Message {
   static Message of(Number number) {
     Random random(draw(1, number));
     const std::uint64_t tag = random.below(kTags);
-    return {tag, random.below(16) == 0 ? kLongBytes : random.below(2'000)};
+    return {tag, random.below(16) == 0 ? kLongBytes : random.below(4'000)};
   }
   bool is_long() const { return bytes == kLongBytes; }
 };

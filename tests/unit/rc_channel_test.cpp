@@ -590,6 +590,28 @@ TEST(RcChannel, DelayedAck_isNoSampleOfTheRoundTripTime) {
   EXPECT_LT(pair.channel(0).window().smoothed_round_trip(), microseconds(45));
 }
 
+TEST(RcChannel, PromptReplies_carryTheAcksOfLaterMessages) {
+  Pair pair(24);
+  Bytes message(8);
+  const auto exchange = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      ASSERT_TRUE(pair.post(0, send_of(message)).ok());
+      pair.run_for(microseconds(50));
+      ASSERT_TRUE(pair.post(1, send_of(message)).ok());
+      pair.run_for(microseconds(50));
+    }
+  };
+  exchange(DelayedAck::kPromptReplies);
+  EXPECT_EQ(pair[1].counters.acks_sent, DelayedAck::kPromptReplies);
+  exchange(10);
+  EXPECT_EQ(pair[1].counters.acks_sent, DelayedAck::kPromptReplies);
+  ASSERT_TRUE(pair.post(0, send_of(message)).ok());
+  ASSERT_TRUE(pair.run_until_quiet());
+  EXPECT_EQ(pair[1].counters.acks_sent, DelayedAck::kPromptReplies + 1u)
+      << "the ACK of a message without a reply is sent soon";
+  EXPECT_EQ(pair[0].counters.frames_resent, 0u);
+}
+
 TEST(RcChannel, OverlappingWrites_leaveTheBytesOfTheLastOne) {
   for (std::uint64_t seed = 1; seed <= 20; ++seed) {
     LinkOptions options;

@@ -131,7 +131,7 @@ TEST(CompletionQueue, CompletionsThatDoNotFit_areTakenInOrderByLaterPolls) {
 }
 
 TEST(DelayedAck, ArrivalIsAcknowledgedAfterTheDelay) {
-  DelayedAck ack(Nanoseconds(500));
+  DelayedAck ack(Nanoseconds(500), Nanoseconds(0));
   EXPECT_FALSE(ack.owed());
   ack.on_arrival(Instant{1000}, false);
   ack.on_arrival(Instant{1200}, false);
@@ -144,7 +144,7 @@ TEST(DelayedAck, ArrivalIsAcknowledgedAfterTheDelay) {
 }
 
 TEST(DelayedAck, Ack_afterManyArrivalsOrARequest_isDueAtOnce) {
-  DelayedAck ack(Nanoseconds(500));
+  DelayedAck ack(Nanoseconds(500), Nanoseconds(0));
   for (std::uint32_t i = 1; i < DelayedAck::kEvery; ++i) ack.on_arrival(Instant{1}, false);
   EXPECT_FALSE(ack.due(Instant{1}));
   ack.on_arrival(Instant{1}, false);
@@ -152,13 +152,39 @@ TEST(DelayedAck, Ack_afterManyArrivalsOrARequest_isDueAtOnce) {
   ack.on_sent();
   ack.on_arrival(Instant{2}, true);
   EXPECT_TRUE(ack.due(Instant{2}));
+  EXPECT_TRUE(ack.reports_arrival_at_once());
 }
 
-TEST(DelayedAck, AckWithoutAnArrival_isNoSampleOfTheRoundTripTime) {
-  DelayedAck ack(Nanoseconds(500));
+TEST(DelayedAck, AckOfAMessage_waitsForAReplyOnlyAfterPromptReplies) {
+  DelayedAck ack(Nanoseconds(500), Nanoseconds(100));
+  const auto replies_to = [&ack](std::int64_t at, std::int64_t after) {
+    ack.on_message(Instant{at});
+    const bool waits = !ack.due(Instant{at});
+    ack.on_new_frame(Instant{at + after});
+    ack.on_sent();
+    return waits;
+  };
+  for (std::uint32_t i = 0; i < DelayedAck::kPromptReplies; ++i)
+    EXPECT_FALSE(replies_to(1000 * i, 99));
+  EXPECT_TRUE(replies_to(10'000, 99));
+  EXPECT_TRUE(replies_to(20'000, 100)) << "this reply is late";
+  EXPECT_FALSE(replies_to(30'000, 1));
+  for (std::uint32_t i = 1; i < DelayedAck::kPromptReplies; ++i) replies_to(40'000 + 1000 * i, 1);
+  ack.on_message(Instant{50'000});
+  EXPECT_EQ(ack.due_at(), Instant{50'100});
+  ack.on_message(Instant{50'010});
+  EXPECT_TRUE(ack.due(Instant{50'010})) << "the first message has had no reply";
+}
+
+TEST(DelayedAck, AckWithoutAnArrivalOrWithDelay_isNoSampleOfTheRoundTripTime) {
+  DelayedAck ack(Nanoseconds(500), Nanoseconds(0));
   ack.send_at_once();
   EXPECT_TRUE(ack.due(Instant{0}));
-  EXPECT_FALSE(ack.reports_arrival());
+  EXPECT_FALSE(ack.reports_arrival_at_once());
+  ack.on_sent();
+  ack.on_arrival(Instant{1}, false);
+  EXPECT_TRUE(ack.due(Instant{501}));
+  EXPECT_FALSE(ack.reports_arrival_at_once());
 }
 
 TEST(PeerTimeout, PeerIsLost_whenAPingHasHadNoAnswerForTheTimeout) {

@@ -180,7 +180,7 @@ TEST(TaggedMessages, MoreUnexpectedMessagesThanTheReceiverHasRoomFor_allArrive) 
       leave(communicator);
       for (Request& send : sends) EXPECT_TRUE(send.wait_for(kLong).ok());
       const Counters counters = counters_of(communicator);
-      EXPECT_EQ(counters.at("tagged_sent_eager"), 128u * 1024 / (kBytes + 64));
+      EXPECT_EQ(counters.at("tagged_sent_eager"), 256u * 1024 / (kBytes + 64));
       EXPECT_EQ(counters.at("tagged_sent_rendezvous"),
                 kMessages - counters.at("tagged_sent_eager"));
     } else {

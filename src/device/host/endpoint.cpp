@@ -13,7 +13,6 @@ namespace {
 // Receive window: bytes that other ranks may multicast before this rank has begun the collective.
 constexpr std::uint64_t kReceiveWindowBytes = 8 << 20;
 constexpr std::uint32_t kSendBatchChunks = 8;
-constexpr std::uint32_t kFrameDataBytes = 16 * 1024;
 constexpr std::uint32_t kMaxSubgroups = 256;
 // First retransmission timeout. It is long, because shared memory loses nothing: a late answer only
 // means that the peer has not polled yet.
@@ -21,9 +20,11 @@ constexpr Nanoseconds kPatience{50'000'000};
 
 rc::RcConfig make_config(const EndpointOptions& options, const SegmentShape& shape) {
   rc::RcConfig config;
-  config.max_frame_bytes = kFrameDataBytes + static_cast<std::uint32_t>(rc::kRcHeaderMax);
+  // A message is one frame.
+  config.max_frame_bytes = config.max_message_bytes + static_cast<std::uint32_t>(rc::kRcHeaderMax);
   config.window_bytes = static_cast<std::uint32_t>(shape.frame_capacity_bytes());
   config.rto_min = config.rto_first_max = kPatience;
+  config.reply_wait = Nanoseconds(0);  // an ACK is a few stores, and has no timer of its own
   config.peer_timeout = options.peer_timeout;
   return config;
 }

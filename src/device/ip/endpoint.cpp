@@ -26,6 +26,10 @@ constexpr double kPayloadShare = 0.4;
 // two doorbells.
 constexpr std::uint32_t kMessageBatchBytes = 256 * 1024;
 
+/// Size of the longest SEND: 64 KiB of data and the header of the engine. A longer message is READ,
+/// which takes two more one-way times.
+constexpr std::uint32_t kLongestSendBytes = 64 * 1024 + 64;
+
 SocketAddress group_of(std::uint32_t subgroup, const EndpointOptions& options, const IpOptions& ip,
                        const Interface& interface) {
   return group_address(options.group_seed, subgroup, ip.family, interface.index, ip.multicast_hops);
@@ -287,6 +291,7 @@ Status IpEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
   shape_chunks();
   rc::RcConfig config;
   config.max_frame_bytes = std::max<std::uint32_t>(datagram_payload_, rc::kMinFrameBytes);
+  config.max_message_bytes = kLongestSendBytes;
   config.window_bytes = reliable_window_bytes(unicast_buffer_bytes_, options_.size);
   config.overhead_bytes =
       ip_and_udp_bytes(ip_.family) + static_cast<std::uint32_t>(wire::kHeaderBytes);

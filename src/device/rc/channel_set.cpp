@@ -42,6 +42,8 @@ RcChannel& ChannelSet::operator[](Rank rank) {
   if (!peer.channel) {
     RcConfig config = config_;
     config.peer_incarnation = peer.incarnation;
+    // A message keeps its connection open until the ACK arrives.
+    if (limited()) config.reply_wait = Nanoseconds(0);
     open_.reserve(open_.size() + 1);
     peer.channel = std::make_unique<RcChannel>(rank, config, memory_, counters_, peer.position);
     if (peer.released) peer.channel->release();

@@ -95,6 +95,8 @@ void RcChannel::abandon() {
   works_.abandon(receiver_.ack());
   given_up_end_ = send_.next();
   receiver_.release_place();
+  // This rank may end before a reply follows.
+  if (receiver_.ack().owed()) receiver_.ack().send_at_once();
   // The path test, a frame of full length, is cancelled: if it were lost, it would delay the
   // messages behind it, such as the notice of a failure.
   path_test_wanted_ = false;
@@ -196,6 +198,7 @@ bool RcChannel::choose_frame(Instant now, OutgoingFrame& frame) {
     FrameRecord record;
     cut_next(record);
     peer_timeout_.on_asked(now);
+    receiver_.ack().on_new_frame(now);
     fill_sequenced(send_.send_new(now, record), frame);
   } else if (ack.due(now) || ask_wanted_) {
     // An ack frame that requests an ACK is sent only after all retransmissions. The ACK then shows
@@ -306,7 +309,7 @@ void RcChannel::fill(std::uint32_t sequence, OutgoingFrame& frame) {
   out.acknowledge_now = last || out.kind == RcKind::empty || ++since_ack_request_ >= spacing;
   if (out.acknowledge_now) since_ack_request_ = 0;
   const bool gap = receiver_.window().gap();
-  out.fresh = !gap && receiver_.ack().reports_arrival();
+  out.fresh = !gap && receiver_.ack().reports_arrival_at_once();
   out.resent = frame.resent = send_.resent(sequence);
   frame.header_bytes = encode(out, frame.header.data());
   if (out.kind == RcKind::read_request) works_.add_ranges(record, frame);
@@ -321,7 +324,7 @@ void RcChannel::fill_acknowledgement(OutgoingFrame& frame, bool ask) {
   out.acknowledge_now = ask;
   out.gave_up = failed_ && !released_;
   out.alone = out.gave_up && blame_ == Blame::either;
-  out.fresh = receiver_.ack().reports_arrival();
+  out.fresh = receiver_.ack().reports_arrival_at_once();
   out.count = static_cast<std::uint16_t>(window.word_count());
   frame.header_bytes = encode(out, frame.header.data());
   for (std::size_t i = 0; i < out.count; ++i) {

@@ -20,7 +20,8 @@ struct RcConfig {
   std::uint32_t max_frame_bytes = 1448;
   /// Bytes of the headers before the frame in a packet; used only in reports of lost long packets.
   std::uint32_t overhead_bytes = 0;
-  std::uint32_t max_message_bytes = 16 * 1024;
+  /// Size of the longest SEND: 16 KiB of data and the header of the engine.
+  std::uint32_t max_message_bytes = 16 * 1024 + 64;
   /// Largest number of bytes in flight; the resulting window is 4 to 1024 frames.
   std::uint32_t window_bytes = 256 * 1024;
   std::uint32_t max_queued_requests = 4096;
@@ -35,8 +36,12 @@ struct RcConfig {
   /// this time.
   Nanoseconds rto_max{50'000'000};
   /// Delay of an ACK that was not requested: longer than two packets of 64 KiB take at 1 Gbit/s.
-  /// A sender that waits is not held up, because it requests an ACK, which is sent at once.
+  /// A sender that waits is not held up, because it requests an ACK, which is sent at once, or, for
+  /// a message, after `reply_wait` at the latest.
   Nanoseconds ack_delay{1'200'000};
+  /// Time for which the ACK of a message waits for the reply, if the last messages had replies
+  /// within this time; 0: the ACK is sent at once.
+  Nanoseconds reply_wait{100'000};
   Nanoseconds peer_timeout{10'000'000'000};
   std::uint32_t own_incarnation = 0;
   std::uint32_t peer_incarnation = 0;

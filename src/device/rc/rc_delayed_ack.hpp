@@ -1,5 +1,8 @@
 // The ACK that this side owes its peer. It is sent at once, or after a delay in which another
 // frame of this side may carry it (RFC 5681 4.2).
+//
+// The ACK of a message is sent at once, unless the last messages had prompt replies: then it waits
+// for the reply, because a frame of its own would leave before the reply and delay it.
 #pragma once
 
 #include <algorithm>
@@ -13,8 +16,12 @@ class DelayedAck {
  public:
   /// Number of received frames after which an ACK is due even if none was requested.
   static constexpr std::uint32_t kEvery = 16;
+  /// Number of messages in a row that had prompt replies before an ACK waits for a reply.
+  static constexpr std::uint32_t kPromptReplies = 3;
 
-  explicit DelayedAck(Nanoseconds delay) : delay_(delay) {}
+  /// An ACK that was not requested waits for `delay`, the ACK of a message at most for
+  /// `reply_wait`.
+  DelayedAck(Nanoseconds delay, Nanoseconds reply_wait) : delay_(delay), reply_wait_(reply_wait) {}
 
   /// Makes an ACK due now, whether or not a frame arrived.
   void send_at_once() { at_once_ = true; }
@@ -26,6 +33,21 @@ class DelayedAck {
     if (at_once || arrivals_ >= kEvery) at_once_ = true;
     due_at_ = std::min(due_at_, now + delay_);
   }
+  /// Records that the last frame of a message arrived.
+  void on_message(Instant now) {
+    if (message_at_ != kNever) prompt_replies_ = 0;  // the previous message has had no reply
+    message_at_ = now;
+    const bool awaits_reply = prompt_replies_ >= kPromptReplies;
+    on_arrival(now, !awaits_reply);
+    if (awaits_reply) due_at_ = std::min(due_at_, now + reply_wait_);
+  }
+  /// Records that this side sends a new frame, which may be the reply to a message.
+  void on_new_frame(Instant now) {
+    if (message_at_ == kNever) return;
+    const bool prompt = now - message_at_ < reply_wait_;
+    prompt_replies_ = prompt ? std::min(prompt_replies_ + 1, kPromptReplies) : 0;
+    message_at_ = kNever;
+  }
   void on_sent() {
     arrivals_ = 0;
     at_once_ = answers_question_ = false;
@@ -36,16 +58,19 @@ class DelayedAck {
   /// The end of the ACK delay; kNever if no frame arrived since the last ACK.
   Instant due_at() const { return due_at_; }
   bool owed() const { return at_once_ || due_at_ != kNever; }
-  /// True if a frame has arrived since the last ACK was sent.
-  bool reports_arrival() const { return arrivals_ > 0; }
+  /// True if this ACK reports a new arrival without delay.
+  bool reports_arrival_at_once() const { return arrivals_ > 0 && at_once_; }
   bool answers_question() const { return answers_question_; }
 
  private:
   Nanoseconds delay_;
+  Nanoseconds reply_wait_;
   std::uint32_t arrivals_ = 0;  ///< frames received since the last ACK was sent
   bool at_once_ = false;
   bool answers_question_ = false;
   Instant due_at_ = kNever;
+  Instant message_at_ = kNever;  ///< arrival of a message that has had no reply; kNever: none
+  std::uint32_t prompt_replies_ = 0;
 };
 
 }  // namespace tutti::device::rc

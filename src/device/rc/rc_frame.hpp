@@ -101,8 +101,8 @@ struct RcReadRange {
 struct RcFrame {
   RcKind kind = RcKind::empty;
   bool acknowledge_now = false;
-  /// True if the sender of this frame has received a new frame since its previous ACK. Only then
-  /// does the ACK in this frame measure a round trip.
+  /// True if the ACK in this frame reports a new arrival without delay. Only such an ACK measures a
+  /// round trip.
   bool fresh = false;
   bool resent = false;  ///< retransmission
   /// True if `resent` was set in the newest frame that the sender of this frame had received.

@@ -60,7 +60,12 @@ bool FrameReceiver::on_frame(Instant now, const RcFrame& frame, std::span<const 
       break;
   }
   const bool gap = window_.gap();
-  ack_.on_arrival(now, frame.acknowledge_now || had_gap || gap);
+  const bool message = frame.kind == RcKind::send && message_arrived_ == 0;
+  if (message && !frame.resent && !had_gap && !gap) {
+    ack_.on_message(now);
+  } else {
+    ack_.on_arrival(now, frame.acknowledge_now || message || had_gap || gap);
+  }
   return gap && !had_gap;
 }
 
@@ -270,7 +275,6 @@ void FrameReceiver::deliver_message(const RcFrame& frame, CompletionSink& sink) 
     message_.insert(message_.end(), frame.payload.begin(), frame.payload.end());
   }
   if (!whole) return;
-  ack_.send_at_once();
   Completion completion;
   completion.peer = peer_;
   completion.opcode = message_place_ ? Opcode::matched : Opcode::receive;

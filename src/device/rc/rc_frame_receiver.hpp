@@ -38,7 +38,7 @@ class FrameReceiver {
         responses_(responses),
         window_(next_expected),
         early_buffers_(config.max_frame_bytes, config.unexpected_buffers),
-        ack_(config.ack_delay) {}
+        ack_(config.ack_delay, config.reply_wait) {}
 
   /// Takes a frame that has a sequence number, decoded from `bytes`. Returns true if the frame
   /// opens a gap, because a frame before it is missing.

@@ -14,7 +14,7 @@ namespace {
 
 /// Room in bytes that a rank has for its eager messages at each other rank. A message uses
 /// kEntryBytes of the room in addition to its payload bytes.
-constexpr std::uint64_t kRoomBytes = 128 * 1024;
+constexpr std::uint64_t kRoomBytes = 256 * 1024;
 constexpr std::uint64_t kEntryBytes = 64;
 /// Largest number of unexpected messages that are stored. A rank that posts a receive for each
 /// message never reaches it.

@@ -118,9 +118,10 @@ void SendWindow::finish_acknowledge(Instant now, const RcFrame& frame, const Evi
   const Slot* resent = evidence.latest_resent;
   if (once != nullptr) {
     // Only a `fresh` ACK measures a round trip. Any other ACK may report old arrivals, whose first
-    // ACK was lost.
+    // ACK was lost, and so limits the round trip only from above.
     const bool timed = resent == nullptr || resent->transmission < once->transmission;
-    if (frame.fresh && timed) timeout_.sample(now - once->sent_at);
+    const Nanoseconds took = now - once->sent_at;
+    if (timed && (frame.fresh || took < timeout_.smoothed_round_trip())) timeout_.sample(took);
     latest_arrived_ = std::max(latest_arrived_, once->transmission);
   }
   // Without `answers_resent`, the ACK may answer an earlier transmission of the retransmitted
