@@ -42,12 +42,15 @@ class Job {
       case 2:
         acks_.on_ack(peer, epoch);
         kept_.release(acks_);
-        std::erase_if(held_, [&](std::uint32_t one) { return acks_.all_but(kMe, one); });
+        std::erase_if(held_, [&](std::uint32_t one) {
+          const bool at_all = acks_.all_but(kMe, one);
+          require(kept_.holds(one) != at_all);
+          return at_all;
+        });
         break;
       default:
         serve();
     }
-    require(kept_.empty() == held_.empty());
     for (const std::uint32_t one : held_) require(kept_.holds(one));
   }
 
