@@ -74,15 +74,17 @@ TEST(SharedMemoryMulticast, Allgather_inSharedMemory_sendsNoMessage) {
 
 TEST(SharedMemoryMulticast, BlocksLongerThanTheRing_areDeliveredWhole) {
   constexpr std::size_t kLong = kSanitized ? 6'000'000 : 20'000'000;
-  on_ranks(3, on_host(), [](Communicator& communicator) {
+  std::atomic<std::uint64_t> full_rings{0};
+  on_ranks(3, on_host(), [&](Communicator& communicator) {
     for (std::uint32_t i = 0; i < 3; ++i) {
       broadcast(communicator, kLong, i, i);
       allgather(communicator, kLong / 4, 10 * i);
     }
     const Counters after = counters_of(communicator);
-    EXPECT_GT(after.at("device_send_queue_full"), 0u);
+    full_rings += after.at("device_send_queue_full");
     expect_no_slow_path(after);
   });
+  EXPECT_GT(full_rings, 0u) << "no rank had to wait for its receivers";
 }
 
 TEST(SharedMemoryMulticast, LateRootIsNotAskedForUnsentChunks) {
