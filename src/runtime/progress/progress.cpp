@@ -17,10 +17,6 @@ namespace {
 // longer than this time.
 constexpr std::chrono::milliseconds kHandoverWait{10};
 
-/// Number of bytes above which the end of an eager message may wait for room in a send window that
-/// losses have made small.
-constexpr std::size_t kSentAtOnceBytes = 16 * 1024;
-
 bool is_done(const engine::Completion& completion) {
   return completion.done.load(std::memory_order_acquire);
 }
@@ -193,16 +189,12 @@ void Progress::submit(engine::CommunicatorContext& context,
 void Progress::submit(engine::CommunicatorContext& context,
                       std::unique_ptr<engine::TaggedCall> call, bool will_wait) {
   const std::shared_ptr<engine::Completion> completion = call->completion;
-  const std::size_t bytes = call->buffer.size();
-  const bool long_eager = call->kind == engine::TaggedCall::Kind::send &&
-                          bytes > kSentAtOnceBytes &&
-                          bytes < context.endpoint().max_message_bytes();
   context.tagged().submit(std::move(call));
   engine_.on_submission(context);
-  if (will_wait && !long_eager) return;
+  if (will_wait) return;
   // Polls once. This completes an eager send, so that the progress thread need not wake for it.
   if (!callbacks_.load(std::memory_order_relaxed)) poll();
-  if (!is_done(*completion) || long_eager) wake();
+  if (!is_done(*completion)) wake();
 }
 
 void Progress::go_on(engine::CommunicatorContext& context,
