@@ -5,8 +5,8 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <tuple>
 #include <utility>
@@ -21,12 +21,19 @@ namespace tutti::engine {
 class UnexpectedChunks {
  public:
   struct Chunk {
-    std::uint32_t psn;
-    Rank source;
-    std::size_t bytes;
-    std::unique_ptr<std::byte[]> storage;
+    std::uint32_t epoch = 0;
+    std::uint32_t psn = 0;
+    Rank source{};
+    std::size_t bytes = 0;
+    std::unique_ptr<std::byte[]> storage{};
 
     std::span<std::byte> payload() const { return {storage.get(), bytes}; }
+    /// Sorts by epoch first. Epochs wrap at 2^32, so all stored epochs must lie less than 2^31
+    /// apart.
+    friend bool operator<(const Chunk& a, const Chunk& b) {
+      if (a.epoch != b.epoch) return circular_before(a.epoch, b.epoch);
+      return std::tie(a.psn, a.source) < std::tie(b.psn, b.source);
+    }
   };
 
   /// Result of an attempt to store a chunk.
@@ -40,54 +47,38 @@ class UnexpectedChunks {
   explicit UnexpectedChunks(std::uint64_t limit_bytes) : limit_bytes_(limit_bytes) {}
 
   Kept keep(const device::ReceivedChunk& chunk, device::MulticastQueuePair& queue_pair) {
-    const Place place{chunk.epoch, chunk.psn, chunk.source};
-    if (chunks_.contains(place)) return Kept::duplicate;
-    const std::size_t bytes = chunk.payload.size();
-    if (bytes_ + bytes > limit_bytes_) return Kept::no_room;
-    Chunk kept{chunk.psn, chunk.source, bytes, std::make_unique_for_overwrite<std::byte[]>(bytes)};
+    Chunk kept{chunk.epoch, chunk.psn, chunk.source, chunk.payload.size()};
+    if (chunks_.contains(kept)) return Kept::duplicate;
+    if (bytes_ + kept.bytes > limit_bytes_) return Kept::no_room;
+    kept.storage = std::make_unique_for_overwrite<std::byte[]>(kept.bytes);
     if (!queue_pair.copy_and_verify(chunk, kept.storage.get())) return Kept::damaged;
-    bytes_ += bytes;
-    chunks_.emplace(place, std::move(kept));
+    bytes_ += kept.bytes;
+    chunks_.insert(std::move(kept));
     return Kept::stored;
   }
   /// Removes and returns the chunks of one epoch.
   std::vector<Chunk> take(std::uint32_t epoch) {
-    return take(chunks_.lower_bound({epoch, 0, rank_of(0)}),
-                chunks_.lower_bound({epoch + 1, 0, rank_of(0)}));
+    return take(chunks_.lower_bound({epoch}), chunks_.lower_bound({epoch + 1}));
   }
   /// Drops the chunks of all epochs before `epoch`; returns their number.
   std::size_t drop_before(std::uint32_t epoch) {
-    return take(chunks_.begin(), chunks_.lower_bound({epoch, 0, rank_of(0)})).size();
+    return take(chunks_.begin(), chunks_.lower_bound({epoch})).size();
   }
   bool empty() const { return chunks_.empty(); }
 
  private:
-  /// Sorted by epoch first. Epochs wrap at 2^32, so all stored epochs must lie less than 2^31 apart.
-  struct Place {
-    std::uint32_t epoch;
-    std::uint32_t psn;
-    Rank source;
-
-    friend bool operator<(const Place& a, const Place& b) {
-      if (a.epoch != b.epoch) return circular_before(a.epoch, b.epoch);
-      return std::tie(a.psn, a.source) < std::tie(b.psn, b.source);
-    }
-  };
-  using Chunks = std::map<Place, Chunk>;
-
-  std::vector<Chunk> take(Chunks::iterator first, Chunks::iterator last) {
+  std::vector<Chunk> take(std::set<Chunk>::iterator first, std::set<Chunk>::iterator last) {
     std::vector<Chunk> taken;
-    for (auto one = first; one != last; ++one) {
-      bytes_ -= one->second.bytes;
-      taken.push_back(std::move(one->second));
+    while (first != last) {
+      bytes_ -= first->bytes;
+      taken.push_back(std::move(chunks_.extract(first++).value()));
     }
-    chunks_.erase(first, last);
     return taken;
   }
 
   std::uint64_t limit_bytes_;
   std::uint64_t bytes_ = 0;
-  Chunks chunks_;
+  std::set<Chunk> chunks_;
 };
 
 }  // namespace tutti::engine
