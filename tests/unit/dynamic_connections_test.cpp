@@ -242,6 +242,23 @@ TEST(DynamicConnections, WorkForOneMorePeer_atTheConnectionLimit_isRefusedUntilW
   EXPECT_TRUE(post(3).ok());
 }
 
+TEST(DynamicConnections, AckOfAMessage_waitsForThePromptReplyOnlyWithoutALimit) {
+  constexpr std::uint32_t kMessages = 10;
+  for (const std::uint32_t most : {0u, 2u}) {
+    Network network(3, {.most = most});
+    Bytes message(100);
+    for (std::uint32_t i = 0; i < kMessages; ++i) {
+      ASSERT_TRUE(network.post(0, 1, message).ok());
+      while (network[1].arrived[Rank{0}].size() <= i) network.step();
+      ASSERT_TRUE(network.post(1, 0, message).ok());
+      network[1].channels.poll_posted(network.now(), network[1], network[1]);
+      network.run_for(std::chrono::milliseconds(1));
+    }
+    const std::uint32_t acks = most > 0 ? kMessages : DelayedAck::kPromptReplies;
+    EXPECT_EQ(network[1].counters().reliable_frames_sent, kMessages + acks) << "limit " << most;
+  }
+}
+
 TEST(DynamicConnections, HalfReceivedWrite_keepsItsConnection) {
   // The last frames of a WRITE with immediate are withheld while other peers need connections.
   Network network(8, {.most = 2});

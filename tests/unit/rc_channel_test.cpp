@@ -590,26 +590,51 @@ TEST(RcChannel, DelayedAck_isNoSampleOfTheRoundTripTime) {
   EXPECT_LT(pair.channel(0).window().smoothed_round_trip(), microseconds(45));
 }
 
+void exchange_promptly(Pair& pair, std::uint32_t times) {
+  Bytes message(8);
+  for (std::uint32_t i = 0; i < times; ++i) {
+    ASSERT_TRUE(pair.post(0, send_of(message)).ok());
+    pair.run_for(microseconds(50));
+    ASSERT_TRUE(pair.post(1, send_of(message)).ok());
+    pair.run_for(microseconds(50));
+  }
+}
+
 TEST(RcChannel, PromptReplies_carryTheAcksOfLaterMessages) {
   Pair pair(24);
   Bytes message(8);
-  const auto exchange = [&](int times) {
-    for (int i = 0; i < times; ++i) {
-      ASSERT_TRUE(pair.post(0, send_of(message)).ok());
-      pair.run_for(microseconds(50));
-      ASSERT_TRUE(pair.post(1, send_of(message)).ok());
-      pair.run_for(microseconds(50));
-    }
-  };
-  exchange(DelayedAck::kPromptReplies);
+  exchange_promptly(pair, DelayedAck::kPromptReplies);
   EXPECT_EQ(pair[1].counters.acks_sent, DelayedAck::kPromptReplies);
-  exchange(10);
+  exchange_promptly(pair, 10);
   EXPECT_EQ(pair[1].counters.acks_sent, DelayedAck::kPromptReplies);
   ASSERT_TRUE(pair.post(0, send_of(message)).ok());
   ASSERT_TRUE(pair.run_until_quiet());
   EXPECT_EQ(pair[1].counters.acks_sent, DelayedAck::kPromptReplies + 1u)
       << "the ACK of a message without a reply is sent soon";
   EXPECT_EQ(pair[0].counters.frames_resent, 0u);
+}
+
+TEST(RcChannel, AckAfterPromptReplies_ofARetransmissionOrAFailure_isSentAtOnce) {
+  for (const bool fails : {false, true}) {
+    Pair pair(25);
+    Bytes message(8);
+    exchange_promptly(pair, DelayedAck::kPromptReplies);
+    const std::uint64_t acks = pair[1].counters.acks_sent;
+    if (!fails) pair.filter = [](std::size_t from, const Bytes&) { return from != 0; };
+    ASSERT_TRUE(pair.post(0, send_of(message)).ok());
+    pair.run_for(microseconds(30));
+    pair.filter = nullptr;
+    EXPECT_EQ(pair[1].counters.acks_sent, acks);
+    if (fails) {
+      pair.channel(1).abandon();
+      pair.run_for(microseconds(1));
+    } else {
+      const std::size_t before = pair[1].of(Opcode::receive).size();
+      ASSERT_TRUE(pair.run([&] { return pair[1].of(Opcode::receive).size() > before; }));
+      pair.run_for(microseconds(1));
+    }
+    EXPECT_EQ(pair[1].counters.acks_sent, acks + 1) << (fails ? "failure" : "retransmission");
+  }
 }
 
 TEST(RcChannel, OverlappingWrites_leaveTheBytesOfTheLastOne) {
