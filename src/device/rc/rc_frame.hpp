@@ -102,7 +102,7 @@ struct RcFrame {
   RcKind kind = RcKind::empty;
   bool acknowledge_now = false;
   /// True if the ACK in this frame reports a new arrival without delay. Only such an ACK measures a
-  /// round trip.
+  /// round trip; any other one limits it from above.
   bool fresh = false;
   bool resent = false;  ///< retransmission
   /// True if `resent` was set in the newest frame that the sender of this frame had received.
