@@ -332,7 +332,9 @@ TEST(RetainedBlocks, RootThatLostItsRetainedCopy_isNamedInTheError) {
       ++lies;
     });
   };
+  std::barrier created(3);
   const Outcome outcome = run_job(spec, [&](Member& member) {
+    created.arrive_and_wait();  // a failure would end the creation at a late rank
     const Bytes expected = pattern(kBytes, 5);
     Bytes buffer = member.rank() == 0 ? expected : Bytes(kBytes);
     auto request = member.communicator().broadcast(buffer, rank_of(0), {Algorithm::multicast});

@@ -286,12 +286,14 @@ TEST(BootstrapRendezvous, TimeoutOfRank0_afterAllRanksJoined_namesTheRanksThatGa
 /// A running store for `size` ranks, and raw connections to the store.
 class LiveStore : public testing::Test {
  protected:
-  void SetUp() override {
+  void SetUp() override { start(kLong); }
+
+  void start(Nanoseconds hello_timeout) {
     auto server = BootstrapServer::start({.endpoint = {"127.0.0.1", 0},
                                           .name = "the store",
                                           .token = kToken,
                                           .size = 2,
-                                          .hello_timeout = kShort});
+                                          .hello_timeout = hello_timeout});
     ASSERT_TRUE(server.ok()) << server.status().to_string();
     server_ = std::move(*server);
   }
@@ -349,6 +351,7 @@ TEST_F(LiveStore, UnknownConnectionsAreDroppedWithoutAnAnswer) {
 }
 
 TEST_F(LiveStore, ConnectionsWithoutAHelloAreDropped) {
+  start(kShort);
   EXPECT_EQ(answer_to({}), Bytes());
   const Bytes hello = encode(hello_of(0, 2));
   EXPECT_EQ(answer_to(std::span(hello).first(20)), Bytes());

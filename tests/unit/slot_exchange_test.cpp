@@ -304,8 +304,10 @@ TEST_P(SlotExchange, BarrierWithBuffers_ignoresThem) {
 
 TEST(SlotExchangeBetweenHosts, ClosedRankIsNamedInTheError) {
   std::atomic<int> named{0};
+  std::barrier ready(3);
   on_ranks(3, on("ip"), [&](Communicator& communicator) {
     finish(communicator.barrier(by_slots()));
+    ready.arrive_and_wait();  // a failure would end a Barrier that is still in flight elsewhere
     if (index(communicator.rank()) == 1) {
       const Communicator closed = std::move(communicator);
       return;
@@ -347,10 +349,10 @@ TEST_P(SlotExchange, ClosingRootWaitsForRanksThatMayMissItsEntry) {
 }
 
 TEST_P(SlotExchange, LeavingRankIsNamedInTheError) {
-  CommunicatorOptions hasty = options();
-  hasty.peer_timeout = milliseconds(300);
-  on_ranks(3, hasty, [](Communicator& communicator) {
+  std::barrier ready(3);
+  on_ranks(3, options(), [&](Communicator& communicator) {
     finish(communicator.barrier(by_slots()));
+    ready.arrive_and_wait();  // a failure would end a Barrier that is still in flight elsewhere
     if (index(communicator.rank()) == 1) return;
     // A rank that has already learned that rank 1 has closed refuses the call.
     auto request = communicator.barrier(by_slots());

@@ -1,6 +1,7 @@
 // Tests the traffic class of datagrams: the option, and what the sockets send.
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <cstdlib>
@@ -44,6 +45,8 @@ int class_of_datagram(int family, SocketAddress address) {
   EXPECT_EQ(::getsockname(receiver->get(), address.get(), &length), 0);
   EXPECT_TRUE(set_traffic_class(sender->get(), family, {.dscp = 10, .priority = 0}));
   EXPECT_EQ(::sendto(sender->get(), "x", 1, 0, address.get(), address.length()), 1);
+  pollfd arrival{receiver->get(), POLLIN, 0};  // the kernel may deliver after `sendto` has returned
+  EXPECT_EQ(::poll(&arrival, 1, -1), 1);
   char byte = 0;
   iovec vector{&byte, 1};
   alignas(cmsghdr) char control[64] = {};
