@@ -555,6 +555,8 @@ TEST(Lab, TearDown_killsTheProcesses_andRemovesTheNamespaces) {
   ASSERT_TRUE(inside) << inside.status().to_string();
   EXPECT_TRUE(namespace_in_use(inode));
   EXPECT_TRUE(Lab::attach(name)) << "other processes must find the lab while its owner runs";
+  // An open namespace keeps its number from those that other tests make.
+  const device::Descriptor held(::fcntl(lab.host_place(1)->network, F_DUPFD_CLOEXEC, 0));
   ASSERT_TRUE(lab.tear_down());
   EXPECT_EQ(*launch::wait_for(*inside), 128 + SIGKILL);
   EXPECT_FALSE(namespace_in_use(inode));
@@ -690,14 +692,17 @@ TEST(Runner, RanksThatIgnoreTheTimeLimitAreKilled) {
   if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   const Lab lab = must_create(small_lab(1));
   RunOptions options;
-  options.arguments = {"sh", "-c", "trap '' TERM; sleep 600 & wait; sleep 600"};
-  options.timeout_ms = 200;
-  options.on_line = [](int, bool, std::string_view) {};
-  Result<RunReport> report = run_ranks(lab, options);
-  ASSERT_TRUE(report) << report.status().to_string();
-  EXPECT_TRUE(report->timed_out);
-  EXPECT_EQ(report->exit_status, 124);
-  EXPECT_EQ(report->exit_statuses[0], 128 + SIGKILL);
+  options.arguments = {"sh", "-c", "trap '' TERM; echo ready; sleep 600 & wait; sleep 600"};
+  bool ready = false;
+  options.on_line = [&ready](int, bool, std::string_view) { ready = true; };
+  // A shell that starts slowly is ended by SIGTERM before it ignores the signal.
+  for (options.timeout_ms = 200; !ready; options.timeout_ms *= 2) {
+    Result<RunReport> report = run_ranks(lab, options);
+    ASSERT_TRUE(report) << report.status().to_string();
+    EXPECT_TRUE(report->timed_out);
+    EXPECT_EQ(report->exit_status, 124);
+    EXPECT_EQ(report->exit_statuses[0], 128 + (ready ? SIGKILL : SIGTERM));
+  }
 }
 
 TEST(Runner, MissingProgramIsReported) {

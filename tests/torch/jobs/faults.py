@@ -19,10 +19,17 @@ LONG_S = 60  # limit of a call that must end long before it
 kept = []  # objects that live until the interpreter ends
 
 
+def meet(name):
+    """A barrier that has ended at all ranks, because a failure would end it where it is in flight."""
+    dist.barrier()
+    tell(name)
+    await_ranks(name, range(SIZE))
+
+
 def begin_together(name):
     """Begins a group whose limit becomes SHORT only once all ranks use it, however long they took to start."""
     begin(name, timeout_s=LONG_S)
-    dist.barrier()
+    meet(name)
     dist.group.WORLD.set_timeout(SHORT)
 
 
@@ -145,7 +152,7 @@ def late_rank_fails_a_future():
 
 def wait_with_a_timeout_of_its_own():
     begin("wait_with_a_timeout_of_its_own", timeout_s=2 * LONG_S)
-    dist.barrier()
+    meet("wait_with_a_timeout_of_its_own")
     if RANK == 0:
         began = time.monotonic()
         work = dist.irecv(torch.zeros(1), LAST)

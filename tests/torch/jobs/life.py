@@ -9,7 +9,7 @@ from datetime import timedelta
 import torch
 import torch.distributed as dist
 import tutti_collectives.torch as tutti
-from job import FOLDER, RANK, SIZE, begin, raises, run, same
+from job import FOLDER, RANK, SIZE, await_ranks, begin, raises, run, same, tell
 
 TIMES = 20
 
@@ -72,7 +72,9 @@ def keys_of_an_earlier_attempt_do_no_harm():
 def aborted_group_ends_and_a_new_one_works():
     begin("aborted")
     dist.barrier()
+    tell("met")
     if RANK == 0:
+        await_ranks("met", range(SIZE))  # an abort ends a barrier that is still in flight at another rank
         dist.distributed_c10d._abort_process_group()
     else:
         raises(dist.DistBackendError, ["rank 0"], dist.barrier)
