@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <functional>
 #include <map>
@@ -12,6 +13,7 @@
 #include <new>
 #include <optional>
 #include <thread>
+#include <vector>
 
 #include "engine/core/operation.hpp"
 #include "runtime/bootstrap/local_bootstrap.hpp"
@@ -132,10 +134,28 @@ class Throwing final : public engine::Operation {
   std::function<bool()> throws_;
 };
 
+/// An operation that ends with the first poll for which `ends` returns true.
+class EndsOnDemand final : public engine::Operation {
+ public:
+  explicit EndsOnDemand(std::function<bool()> ends)
+      : Operation({.operation = "test", .algorithm = "test"}), ends_(std::move(ends)) {}
+
+  bool poll(Instant) override { return ended_ = ended_ || ends_(); }
+  bool locally_complete() const override { return ended_; }
+  bool done() const override { return ended_; }
+  observe::Phase phase() const override { return observe::Phase::data; }
+
+ private:
+  void start(Instant, bool) override {}
+
+  std::function<bool()> ends_;
+  bool ended_ = false;
+};
+
 /// Two communicators of one rank, which one engine serves.
-class EngineThatThrows : public testing::Test {
+class OneEngine : public testing::Test {
  protected:
-  EngineThatThrows() : first_(create(nullptr, 0)), second_(create(first_->progress(), 1)) {}
+  OneEngine() : first_(create(nullptr, 0)), second_(create(first_->progress(), 1)) {}
 
   static std::shared_ptr<runtime::CommunicatorImpl> create(
       std::shared_ptr<runtime::Progress> progress, std::uint16_t number) {
@@ -146,6 +166,14 @@ class EngineThatThrows : public testing::Test {
     return *made;
   }
 
+  runtime::Progress& progress() { return *first_->progress(); }
+
+  std::shared_ptr<runtime::CommunicatorImpl> first_;
+  std::shared_ptr<runtime::CommunicatorImpl> second_;
+};
+
+class EngineThatThrows : public OneEngine {
+ protected:
   std::shared_ptr<engine::Completion> submit(bool meets, std::function<bool()> throws,
                                              bool will_wait) {
     auto operation = std::make_unique<Throwing>(meets, std::move(throws));
@@ -153,8 +181,6 @@ class EngineThatThrows : public testing::Test {
     progress().submit(first_->context(), std::move(operation), will_wait);
     return completion;
   }
-
-  runtime::Progress& progress() { return *first_->progress(); }
 
   /// Expects that the operation failed for lack of memory, that later calls fail at once, and that
   /// the other communicator still works.
@@ -180,10 +206,112 @@ class EngineThatThrows : public testing::Test {
       return Status(Code::timeout, "the barrier did not complete in time");
     return completion.status;
   }
-
-  std::shared_ptr<runtime::CommunicatorImpl> first_;
-  std::shared_ptr<runtime::CommunicatorImpl> second_;
 };
+
+/// Two communicators whose application waits at once for all that it starts.
+class PromptWaits : public OneEngine {
+ protected:
+  static constexpr int kAttempts = 2000;
+
+  std::shared_ptr<engine::Completion> start(runtime::CommunicatorImpl& communicator,
+                                            std::function<bool()> ends, bool will_wait = false) {
+    auto operation = std::make_unique<EndsOnDemand>(std::move(ends));
+    auto completion = operation->completion();
+    progress().submit(communicator.context(), std::move(operation), will_wait);
+    return completion;
+  }
+
+  /// Starts an operation without waking the progress thread, after as many starts with prompt waits
+  /// as this takes on a busy machine; null after too many.
+  std::shared_ptr<engine::Completion> start_unattended(const std::function<bool()>& ends) {
+    for (int attempt = 0; attempt < kAttempts; ++attempt) {
+      for (int call = 0; call < 3; ++call) {
+        const auto completion = start(*second_, [] { return true; });
+        EXPECT_TRUE(progress().wait(*completion, runtime::now() + kLong));
+      }
+      const std::uint64_t before = progress().wakes();
+      auto completion = start(*first_, ends);
+      if (progress().wakes() == before) return completion;
+      ended_ = true;
+      EXPECT_TRUE(progress().wait(*completion, runtime::now() + kLong));
+      ended_ = false;
+    }
+    return nullptr;
+  }
+
+  std::atomic<bool> ended_{false};
+};
+
+TEST_F(PromptWaits, StartBeforeAnotherPromptWait_doesNotWakeTheProgressThread) {
+  const auto completion = start_unattended([this] { return ended_.load(); });
+  ASSERT_NE(completion, nullptr);
+  ended_ = true;
+  EXPECT_TRUE(progress().wait(*completion, runtime::now() + kLong));
+}
+
+TEST_F(PromptWaits, ThreeStartsBeforeThreeWaits_doNotWakeTheProgressThread) {
+  // On a busy machine some waits come late.
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const std::uint64_t before = progress().wakes();
+    std::vector<std::shared_ptr<engine::Completion>> started;
+    ended_ = false;
+    for (int call = 0; call < 3; ++call)
+      started.push_back(start(*first_, [this] { return ended_.load(); }));
+    ended_ = true;
+    for (const auto& one : started)
+      EXPECT_TRUE(progress().wait(*one, runtime::now() + kLong, one != started.back()));
+    if (progress().wakes() == before) return;
+  }
+  ADD_FAILURE() << "each of " << kAttempts << " batches woke the progress thread";
+}
+
+TEST_F(PromptWaits, CallForWhichTheApplicationDoesNotWait_isPolledByTheProgressThread) {
+  const auto test = std::this_thread::get_id();
+  const auto completion = start_unattended(
+      [this, test] { return ended_.load() || std::this_thread::get_id() != test; });
+  ASSERT_NE(completion, nullptr);
+  const Instant deadline = runtime::now() + kLong;
+  while (!completion->done.load() && runtime::now() < deadline) std::this_thread::yield();
+  EXPECT_TRUE(completion->done.load());
+}
+
+TEST_F(PromptWaits, WaitForAnotherCall_wakesTheProgressThread_forTheCallInFlight) {
+  const auto completion = start_unattended([this] { return ended_.load(); });
+  ASSERT_NE(completion, nullptr);
+  const std::uint64_t before = progress().wakes();
+  const auto other = start(
+      *second_, [] { return true; }, true);
+  EXPECT_TRUE(progress().wait(*other, runtime::now() + kLong));
+  EXPECT_GT(progress().wakes(), before);
+  ended_ = true;
+  EXPECT_TRUE(progress().wait(*completion, runtime::now() + kLong));
+}
+
+// The other thread owns the engine and sleeps, because nothing arrives. Without a notification it
+// would sleep for up to a second before it sees a call.
+TEST_F(PromptWaits, CallsBesideAThreadThatWaitsForLong_areSeenByThatThread) {
+  constexpr int kCalls = 200;
+  std::thread other([this] {
+    const auto never = start(
+        *first_, [this] { return ended_.load(); }, true);
+    EXPECT_TRUE(progress().wait(*never, runtime::now() + 3 * kLong));
+  });
+  const Instant deadline = runtime::now() + kLong;
+  for (int call = 0; call < kCalls; ++call) {
+    // The owner falls asleep meanwhile.
+    std::this_thread::sleep_for(std::chrono::microseconds(500));
+    const auto completion = start(
+        *second_, [] { return true; }, call % 2 == 0);
+    const bool done = progress().wait(*completion, deadline);
+    EXPECT_TRUE(done) << "call " << call;
+    if (!done) break;
+  }
+  ended_ = true;
+  const auto last = start(
+      *second_, [] { return true; }, true);
+  EXPECT_TRUE(progress().wait(*last, runtime::now() + kLong));
+  other.join();
+}
 
 TEST_F(EngineThatThrows, EngineOwner_afterUseOfAnotherEngine_stillOwnsItsEngine) {
   const auto other = create(nullptr, 0);

@@ -54,11 +54,12 @@ Status check_may_wait(const runtime::RequestState& request) {
       index(request.communicator->rank()));
 }
 
-/// Waits for a call; false: the call is not done at the deadline. Fails if this thread may not
-/// wait.
-Result<bool> wait_until(const runtime::RequestState& request, Instant deadline) {
+/// Waits for a call; false: the call is not done at the deadline. `waits_again`: the caller waits
+/// for another call at once. Fails if this thread may not wait.
+Result<bool> wait_until(const runtime::RequestState& request, Instant deadline,
+                        bool waits_again = false) {
   if (Status status = check_may_wait(request); !status) return status;
-  return request.communicator->progress()->wait(*request.completion, deadline);
+  return request.communicator->progress()->wait(*request.completion, deadline, waits_again);
 }
 
 /// Converts rank numbers of a communicator to the job's rank numbers.
@@ -233,7 +234,7 @@ Status Request::wait_all(std::span<Request> requests, Nanoseconds timeout) {
     for (const Request& one : requests) {
       if (!one.state_) continue;
       ++calls;
-      const auto ended = wait_until(*one.state_, deadline);
+      const auto ended = wait_until(*one.state_, deadline, &one != &requests.back());
       if (!ended) return ended.status();
       if (!*ended) {
         open.push_back(one.state_.get());
@@ -470,7 +471,8 @@ std::vector<std::pair<std::string, std::uint64_t>> Communicator::counters() cons
                 {"device_uc_messages_gapped", device.uc_messages_gapped},
                 {"device_uc_segments_received", device.uc_segments_received},
                 {"device_uc_segments_direct", device.uc_segments_direct},
-                {"device_kernel_drops", device.kernel_drops}});
+                {"device_kernel_drops", device.kernel_drops},
+                {"background_wakes", state_->progress()->wakes()}});
     state_->add_side_counters(all);
     runtime::add_old_names(all);
     return all;

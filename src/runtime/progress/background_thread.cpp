@@ -72,6 +72,7 @@ void BackgroundThread::stop() {
 
 void BackgroundThread::wake() {
   application_computes_.store(true, std::memory_order_relaxed);
+  wakes_.fetch_add(1, std::memory_order_relaxed);
   EngineState state;
   {
     const EngineOwnership::Lock lock = ownership_.lock();
@@ -121,7 +122,7 @@ void BackgroundThread::watch_engine(bool on) {
 
 /// Sleeps until this thread may take the free engine (true) or must end (false). It sleeps longer
 /// and longer while application threads poll the engine, but takes a free engine at once after a
-/// call of wake(), and within kParkPollInterval if work is due.
+/// call of wake(), and within kParkPollInterval if work is due or an expected wait has not come.
 bool BackgroundThread::park(EngineOwnership::Lock& lock) {
   auto pause = kParkMin;
   std::uint64_t seen = application_rounds_;
@@ -130,6 +131,7 @@ bool BackgroundThread::park(EngineOwnership::Lock& lock) {
   const bool slept = std::exchange(rounds_left_asleep_, kNone) == seen;
   Instant until = now() + (slept ? Nanoseconds(0) : pause);
   while (!stop_) {
+    note_missing_wait();
     brief_ = !wake_requested_;
     const bool due = due_ <= now() && !ownership_.wanted();
     if (ownership_.owner() == Owner::none && (wake_requested_ || due)) return true;
@@ -143,6 +145,15 @@ bool BackgroundThread::park(EngineOwnership::Lock& lock) {
     until = now() + pause;
   }
   return false;
+}
+
+/// Requests the engine for this thread if the application has not waited as expected. The caller
+/// must hold the lock.
+void BackgroundThread::note_missing_wait() {
+  if (expected_wait_.load(std::memory_order_relaxed) > now() || !on_wait()) return;
+  application_computes_.store(true, std::memory_order_relaxed);
+  wakes_.fetch_add(1, std::memory_order_relaxed);
+  wake_requested_ = true;
 }
 
 void BackgroundThread::run() {

@@ -38,6 +38,18 @@ class BackgroundThread {
 
   /// Makes the progress thread poll, because the application computes. Any thread may call it.
   void wake();
+  /// Number of calls of wake(), and of waits that were expected and did not come. Any thread.
+  std::uint64_t wakes() const { return wakes_.load(std::memory_order_relaxed); }
+  /// Declares that the application is expected to wait before `latest`. If it does not, the parked
+  /// progress thread takes the engine when it looks next, after some milliseconds. The caller must
+  /// have polled the engine since it submitted its call, so that a progress thread that sleeps on
+  /// the network looks, too. Any thread.
+  void expect_wait(Instant latest) { expected_wait_.store(latest, std::memory_order_relaxed); }
+  /// Records that the application waits; returns true if the wait was expected. Any thread.
+  bool on_wait() {
+    return expected_wait_.load(std::memory_order_relaxed) != kNever &&
+           expected_wait_.exchange(kNever, std::memory_order_relaxed) != kNever;
+  }
   /// Writes the progress thread's priority to a counter of each communicator. Only the owner of the
   /// engine calls this.
   void report_priority();
@@ -66,6 +78,7 @@ class BackgroundThread {
 
  private:
   bool park(EngineOwnership::Lock& lock);
+  void note_missing_wait();
   void run();
   Instant own_contained();
   Instant own();
@@ -103,7 +116,11 @@ class BackgroundThread {
   /// slept: the value of application_rounds_ at that release. Otherwise kNone.
   std::uint64_t rounds_left_asleep_ = kNone;
 
-  std::atomic<bool> application_computes_{false};  ///< true: wake() has been called at least once
+  /// True: the application has computed while a call was in flight.
+  std::atomic<bool> application_computes_{false};
+  std::atomic<std::uint64_t> wakes_{0};
+  /// Latest time at which the application is expected to wait; kNever if no wait is expected.
+  std::atomic<Instant> expected_wait_{kNever};
   std::thread thread_;
 };
 

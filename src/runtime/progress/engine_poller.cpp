@@ -175,6 +175,12 @@ void EnginePoller::fail_all(const Status& status) {
   on_change();
 }
 
+bool EnginePoller::busy() {
+  awaken_changed();
+  return std::any_of(awake_.begin(), awake_.end(),
+                     [](const engine::CommunicatorContext* one) { return one->busy(); });
+}
+
 Instant EnginePoller::next_deadline() {
   awaken_changed();
   Instant deadline = dormant_deadline_;

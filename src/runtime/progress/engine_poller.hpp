@@ -71,6 +71,8 @@ class EnginePoller {
   /// Records a failure of every communicator; the next round of polling carries the failures out.
   void fail_all(const Status& status);
 
+  /// True if a communicator has a call in flight.
+  bool busy();
   /// The earliest time at which a communicator must be polled even if nothing arrives.
   Instant next_deadline();
   /// True if an operation asks that all ranks on the same core begin at the same time.

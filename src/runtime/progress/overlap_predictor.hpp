@@ -1,30 +1,63 @@
 // The overlap predictor: predicts from the last calls of an application whether it will compute
-// after it has started a collective.
+// after it has started a collective or message, or wait for it at once.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
+
+#include "tutti/units.hpp"
 
 namespace tutti::runtime {
 
-/// Thread-safe. If several threads start and wait at the same time, the prediction is a guess.
+/// Thread-safe. If several threads start and wait at the same time, the predictions are guesses.
 class OverlapPredictor {
  public:
+  /// Longest time from a start to the wait of an application that computes nothing in between.
+  static constexpr Nanoseconds kSoon{50'000};
+
   /// Records that a collective has begun; returns true if the application is expected to compute
   /// next.
-  bool begun() {
+  bool begun(Instant now) {
+    started(now);
     if (begun_.fetch_add(1, std::memory_order_relaxed) > 0)
       several_.store(true, std::memory_order_relaxed);
-    return !several_.load(std::memory_order_relaxed);
+    return !several_.load(std::memory_order_relaxed) && !waits_soon();
   }
-  /// Records that the application waits for a collective.
-  void waits() {
+  /// Records that a collective or message has started.
+  void started(Instant now) {
+    Instant first = kNever;
+    if (first_start_.compare_exchange_strong(first, now, std::memory_order_relaxed)) return;
+    if (now - first > kSoon) waits_in_a_row_.store(0, std::memory_order_relaxed);
+  }
+  /// Records that the thread that has begun a collective has yielded its core, so that the time of
+  /// other threads does not count as computation.
+  void yielded(Instant now) { first_start_.store(now, std::memory_order_relaxed); }
+  /// Records that the application waits for a collective or message.
+  void waits(Instant now) {
     if (begun_.exchange(0, std::memory_order_relaxed) == 1)
       several_.store(false, std::memory_order_relaxed);
+    const Instant first = first_start_.exchange(kNever, std::memory_order_relaxed);
+    if (first == kNever) return;
+    const unsigned before = waits_in_a_row_.load(std::memory_order_relaxed);
+    const bool soon = now - first <= kSoon;
+    waits_in_a_row_.store(soon ? std::min(before + 1, kEnoughWaits) : 0, std::memory_order_relaxed);
+  }
+  /// Forgets the last waits, because calls were in flight after one of them.
+  void forget_waits() { waits_in_a_row_.store(0, std::memory_order_relaxed); }
+  /// True if a call has started since the last wait.
+  bool start_pending() const { return first_start_.load(std::memory_order_relaxed) != kNever; }
+  /// True if the application is expected to wait within kSoon after a start.
+  bool waits_soon() const {
+    return waits_in_a_row_.load(std::memory_order_relaxed) == kEnoughWaits;
   }
 
  private:
+  static constexpr unsigned kEnoughWaits = 3;
+
   std::atomic<unsigned> begun_{0};    ///< collectives begun since the last wait
   std::atomic<bool> several_{false};  ///< true: several collectives began before the last wait
+  std::atomic<Instant> first_start_{kNever};  ///< the first start since the last wait
+  std::atomic<unsigned> waits_in_a_row_{0};   ///< the last waits that came soon, up to kEnoughWaits
 };
 
 }  // namespace tutti::runtime

@@ -17,6 +17,10 @@ namespace {
 // longer than this time.
 constexpr std::chrono::milliseconds kHandoverWait{10};
 
+// Longest call that may go without the progress thread until the application waits. If the
+// application computes instead, a longer call would lose more than the wake-up costs.
+constexpr std::uint64_t kShortCallBytes = 16 * 1024;
+
 bool is_done(const engine::Completion& completion) {
   return completion.done.load(std::memory_order_acquire);
 }
@@ -169,6 +173,7 @@ void Progress::hand_over(engine::CommunicatorContext& context,
 
 void Progress::submit(engine::CommunicatorContext& context,
                       std::unique_ptr<engine::Operation> operation, bool will_wait) {
+  const std::uint64_t bytes = operation->description().bytes;
   if (operation->meets()) {
     const std::shared_ptr<engine::Completion> completion = operation->completion();
     completion->inline_poll_context = &context;
@@ -180,21 +185,36 @@ void Progress::submit(engine::CommunicatorContext& context,
   }
   if (operation) hand_over(context, std::move(operation));
   if (will_wait) return;
+  const bool computes = overlap_.begun(now());
   // This thread sends the first data itself, because the progress thread would first have to wake
   // up.
-  poll_quietly();
-  if (yields_.yields_after_start()) ::sched_yield();
+  leave_to_background(!callbacks_.load(std::memory_order_relaxed) && poll(), bytes);
+  if (!computes) return;
+  // The other ranks of this core should begin the collective before this rank computes.
+  ::sched_yield();
+  overlap_.yielded(now());
 }
 
 void Progress::submit(engine::CommunicatorContext& context,
                       std::unique_ptr<engine::TaggedCall> call, bool will_wait) {
   const std::shared_ptr<engine::Completion> completion = call->completion;
+  const std::uint64_t bytes = call->buffer.size();
   context.tagged().submit(std::move(call));
   engine_.on_submission(context);
   if (will_wait) return;
   // Polls once. This completes an eager send, so that the progress thread need not wake for it.
-  if (!callbacks_.load(std::memory_order_relaxed)) poll();
-  if (!is_done(*completion)) wake();
+  const bool polled = !callbacks_.load(std::memory_order_relaxed) && poll();
+  if (is_done(*completion)) return;
+  overlap_.started(now());
+  leave_to_background(polled, bytes);
+}
+
+/// Wakes the progress thread for a call, unless the call is short and the application is expected to
+/// wait at once: both threads would then compete for the engine. A call that this thread has not
+/// polled needs another thread in any case.
+void Progress::leave_to_background(bool polled, std::uint64_t bytes) {
+  if (!polled || bytes > kShortCallBytes || !overlap_.waits_soon()) return wake();
+  background_.expect_wait(now() + OverlapPredictor::kSoon);
 }
 
 void Progress::go_on(engine::CommunicatorContext& context,
@@ -228,12 +248,37 @@ bool Progress::spin_inline(const engine::Completion& completion, Instant deadlin
   return is_done(completion);
 }
 
-bool Progress::wait(const engine::Completion& completion, Instant deadline) {
-  yields_.on_wait();
+bool Progress::wait(const engine::Completion& completion, Instant deadline, bool waits_again) {
+  const bool after_start = overlap_.start_pending();
+  if (after_start) overlap_.waits(now());
+  const bool unattended = background_.on_wait();
+  const bool done = poll_until(completion, deadline);
+  if (waits_again) {
+    if (unattended) background_.expect_wait(now() + OverlapPredictor::kSoon);
+  } else if ((after_start || unattended) && !idle()) {
+    // The application computes while other calls are in flight.
+    overlap_.forget_waits();
+    if (unattended) wake();
+  }
+  return done;
+}
+
+/// True if no thread owns the engine and no call is in flight.
+bool Progress::idle() {
+  {
+    const EngineOwnership::Lock lock = ownership_.lock();
+    if (ownership_.owner() != Owner::none || ownership_.wanted()) return false;
+    ownership_.apply(EngineEvent::application_steps_inline);
+  }
+  const InlineOwner owner(ownership_);
+  return !engine_.busy();
+}
+
+bool Progress::poll_until(const engine::Completion& completion, Instant deadline) {
   if (completion.inline_poll_context.load() != nullptr && spin_inline(completion, deadline))
     return true;
-  while (!is_done(completion)) {
-    const Turn turn = take_turn(completion, deadline);
+  for (bool first = true; !is_done(completion); first = false) {
+    const Turn turn = take_turn(completion, deadline, first);
     if (turn == Turn::expired) return is_done(completion);
     if (turn == Turn::retry) continue;
     own_until(completion, deadline);
@@ -244,14 +289,16 @@ bool Progress::wait(const engine::Completion& completion, Instant deadline) {
 
 /// Takes the engine for an application thread. If another application thread owns it or is about to
 /// take it, waits for a limited time instead.
-Progress::Turn Progress::take_turn(const engine::Completion& completion, Instant deadline) {
+Progress::Turn Progress::take_turn(const engine::Completion& completion, Instant deadline,
+                                   bool first) {
   EngineOwnership::Lock lock = ownership_.lock();
   const auto again = [&] { return now() < deadline ? Turn::retry : Turn::expired; };
   if (ownership_.owner() == Owner::background) {
     ownership_.await_release(lock, [this] { engine_.notify_owner(); });
   } else if (ownership_.owner() == Owner::application) {
     // The owner polls all communicators, and notifies this thread when a collective completes and
-    // when the engine becomes free.
+    // when the engine becomes free. If it sleeps, it has not seen the call of this thread yet.
+    if (first) engine_.notify_owner();
     const auto left = std::max(deadline - now(), Nanoseconds(0));
     ownership_.await_change(lock, std::min(left, EngineOwnership::kMaxWait), [&] {
       return is_done(completion) || ownership_.owner() == Owner::none;
@@ -302,19 +349,20 @@ void Progress::own_until(const engine::Completion& completion, Instant deadline)
   }
 }
 
-void Progress::poll() {
+bool Progress::poll() {
   {
     EngineOwnership::Lock lock = ownership_.lock();
-    if (ownership_.owner() != Owner::none) return;
+    if (ownership_.owner() != Owner::none) return false;
     background_.count_application_round();
     take(lock);
   }
   const EngineOwner owner(*this, std::adopt_lock);
   engine_.poll_all();
+  return true;
 }
 
 void Progress::poll_quietly() {
-  if (!callbacks_.load(std::memory_order_relaxed)) poll();
+  if (!callbacks_.load(std::memory_order_relaxed)) (void)poll();
   wake();
 }
 

@@ -18,6 +18,7 @@
 #include "runtime/progress/background_thread.hpp"
 #include "runtime/progress/engine_ownership.hpp"
 #include "runtime/progress/engine_poller.hpp"
+#include "runtime/progress/overlap_predictor.hpp"
 #include "runtime/progress/receive_threads.hpp"
 #include "runtime/progress/thread_priority.hpp"
 #include "runtime/progress/yield_policy.hpp"
@@ -70,11 +71,14 @@ class Progress {
   void go_on(engine::CommunicatorContext& context, std::unique_ptr<engine::Operation> operation);
   /// Wakes the progress thread, because the application computes and does not poll.
   void wake() { background_.wake(); }
+  /// How often the progress thread has been woken. Any thread.
+  std::uint64_t wakes() const { return background_.wakes(); }
   /// Waits until the collective of `completion` is complete (true) or the deadline has passed. The
-  /// thread polls the engine itself, unless another application thread does.
-  bool wait(const engine::Completion& completion, Instant deadline);
-  /// Polls once, if the engine is free.
-  void poll();
+  /// thread polls the engine itself, unless another application thread does. `waits_again` says that
+  /// the caller waits for another call at once.
+  bool wait(const engine::Completion& completion, Instant deadline, bool waits_again = false);
+  /// Polls once, if the engine is free; returns whether it was.
+  bool poll();
   /// Polls once if the engine is free and no completion callback can run, because the caller may
   /// hold a lock that a callback also takes. Wakes the progress thread in any case.
   void poll_quietly();
@@ -120,7 +124,10 @@ class Progress {
   void acquire();
   void take(EngineOwnership::Lock& lock);
   void release();
-  Turn take_turn(const engine::Completion& completion, Instant deadline);
+  void leave_to_background(bool polled, std::uint64_t bytes);
+  bool idle();
+  bool poll_until(const engine::Completion& completion, Instant deadline);
+  Turn take_turn(const engine::Completion& completion, Instant deadline, bool first);
   void own_until(const engine::Completion& completion, Instant deadline);
   void hand_over(engine::CommunicatorContext& context,
                  std::unique_ptr<engine::Operation> operation);
@@ -135,6 +142,7 @@ class Progress {
   EnginePoller engine_;
   EngineOwnership ownership_;
   YieldPolicy yields_;
+  OverlapPredictor overlap_;
   std::atomic<bool> callbacks_{false};
   std::atomic<std::uint16_t> last_number_{0};
   /// Threads of the receive workers; used by the owner of the engine.

@@ -1,12 +1,11 @@
-// The yield policy decides when a waiting thread lets other threads run: after how much work, after
-// how long polling without work, and whether at the start of a collective. With more ranks than
-// cores, a spinning rank delays the rank for which it waits.
+// The yield policy decides when a waiting thread lets other threads run: after how much work, and
+// after how long polling without work. With more ranks than cores, a spinning rank delays the rank
+// for which it waits.
 #pragma once
 
 #include <algorithm>
 
 #include "runtime/progress/engine_poller.hpp"
-#include "runtime/progress/overlap_predictor.hpp"
 #include "tutti/units.hpp"
 
 namespace tutti::runtime {
@@ -48,10 +47,6 @@ class YieldPolicy {
     if (engine.only_slot_exchanges()) return kInlineSpin;
     return slept ? std::min(times_.spin, kSpinAfterSleep) : times_.spin;
   }
-  /// Records that a collective has begun. Returns true if the caller should yield: the application
-  /// is about to compute, and the other ranks of this core should begin the collective first.
-  bool yields_after_start() { return predictor_.begun(); }
-  void on_wait() { predictor_.waits(); }
 
   /// Time for which a thread polls in a slot exchange until the peers have published their blocks.
   static constexpr Nanoseconds kInlineSpin{200'000};
@@ -63,7 +58,6 @@ class YieldPolicy {
   static constexpr Nanoseconds kSpinAfterSleep{5'000};
 
   CoreTimes times_;
-  OverlapPredictor predictor_;
 };
 
 }  // namespace tutti::runtime
