@@ -354,7 +354,7 @@ class TUTTI_EXPORT Communicator {
 
 /// Starts several collectives together, in the order of `calls`, and stores their requests in
 /// `requests`, which has as many elements as `calls`. If one call is wrong, no collective starts,
-/// and the error gives the index of the call. The progress thread is woken at most once. If memory
+/// and the error gives the index of the call. The calls wake the progress thread together. If memory
 /// runs out after some collectives have started, only these have a request, and the caller must
 /// wait for these requests. Thread-safe.
 ///

@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <functional>
@@ -13,7 +14,6 @@
 #include <new>
 #include <optional>
 #include <thread>
-#include <vector>
 
 #include "engine/core/operation.hpp"
 #include "runtime/bootstrap/local_bootstrap.hpp"
@@ -229,9 +229,9 @@ class PromptWaits : public OneEngine {
         const auto completion = start(*second_, [] { return true; });
         EXPECT_TRUE(progress().wait(*completion, runtime::now() + kLong));
       }
-      const std::uint64_t before = progress().wakes();
+      wakes_before_ = progress().wakes();
       auto completion = start(*first_, ends);
-      if (progress().wakes() == before) return completion;
+      if (progress().wakes() == wakes_before_) return completion;
       ended_ = true;
       EXPECT_TRUE(progress().wait(*completion, runtime::now() + kLong));
       ended_ = false;
@@ -240,6 +240,7 @@ class PromptWaits : public OneEngine {
   }
 
   std::atomic<bool> ended_{false};
+  std::uint64_t wakes_before_ = 0;  ///< wake-ups before the last unattended start
 };
 
 TEST_F(PromptWaits, StartBeforeAnotherPromptWait_doesNotWakeTheProgressThread) {
@@ -249,40 +250,44 @@ TEST_F(PromptWaits, StartBeforeAnotherPromptWait_doesNotWakeTheProgressThread) {
   EXPECT_TRUE(progress().wait(*completion, runtime::now() + kLong));
 }
 
-TEST_F(PromptWaits, ThreeStartsBeforeThreeWaits_doNotWakeTheProgressThread) {
+TEST_F(PromptWaits, WaitsForABatch_wakeTheProgressThread_onlyForAnotherCallInFlight) {
   // On a busy machine some waits come late.
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
-    const std::uint64_t before = progress().wakes();
-    std::vector<std::shared_ptr<engine::Completion>> started;
     ended_ = false;
-    for (int call = 0; call < 3; ++call)
-      started.push_back(start(*first_, [this] { return ended_.load(); }));
+    std::array<std::shared_ptr<engine::Completion>, 2> batch;
+    batch[0] = start_unattended([this] { return ended_.load(); });
+    ASSERT_NE(batch[0], nullptr);
+    batch[1] = start(*second_, [this] { return ended_.load(); });
     ended_ = true;
-    for (const auto& one : started)
-      EXPECT_TRUE(progress().wait(*one, runtime::now() + kLong, one != started.back()));
-    if (progress().wakes() == before) return;
+    EXPECT_TRUE(progress().wait(*batch[0], runtime::now() + kLong, true));
+    EXPECT_TRUE(progress().wait(*batch[1], runtime::now() + kLong));
+    if (progress().wakes() == wakes_before_) return;
   }
   ADD_FAILURE() << "each of " << kAttempts << " batches woke the progress thread";
 }
 
 TEST_F(PromptWaits, CallForWhichTheApplicationDoesNotWait_isPolledByTheProgressThread) {
   const auto test = std::this_thread::get_id();
-  const auto completion = start_unattended(
-      [this, test] { return ended_.load() || std::this_thread::get_id() != test; });
-  ASSERT_NE(completion, nullptr);
-  const Instant deadline = runtime::now() + kLong;
-  while (!completion->done.load() && runtime::now() < deadline) std::this_thread::yield();
-  EXPECT_TRUE(completion->done.load());
+  // A progress thread that has polled shortly before takes the engine without counting a wake-up.
+  for (int attempt = 0; attempt < kAttempts; ++attempt) {
+    const auto completion = start_unattended(
+        [this, test] { return ended_.load() || std::this_thread::get_id() != test; });
+    ASSERT_NE(completion, nullptr);
+    const Instant deadline = runtime::now() + kLong;
+    while (!completion->done.load() && runtime::now() < deadline) std::this_thread::yield();
+    ASSERT_TRUE(completion->done.load());
+    if (progress().wakes() > wakes_before_) return;
+  }
+  ADD_FAILURE() << "the progress thread noted none of " << kAttempts << " missing waits";
 }
 
 TEST_F(PromptWaits, WaitForAnotherCall_wakesTheProgressThread_forTheCallInFlight) {
   const auto completion = start_unattended([this] { return ended_.load(); });
   ASSERT_NE(completion, nullptr);
-  const std::uint64_t before = progress().wakes();
   const auto other = start(
       *second_, [] { return true; }, true);
   EXPECT_TRUE(progress().wait(*other, runtime::now() + kLong));
-  EXPECT_GT(progress().wakes(), before);
+  EXPECT_GT(progress().wakes(), wakes_before_);
   ended_ = true;
   EXPECT_TRUE(progress().wait(*completion, runtime::now() + kLong));
 }
@@ -294,7 +299,7 @@ TEST_F(PromptWaits, CallsBesideAThreadThatWaitsForLong_areSeenByThatThread) {
   std::thread other([this] {
     const auto never = start(
         *first_, [this] { return ended_.load(); }, true);
-    EXPECT_TRUE(progress().wait(*never, runtime::now() + 3 * kLong));
+    EXPECT_TRUE(progress().wait(*never, runtime::now() + 5 * kLong));
   });
   const Instant deadline = runtime::now() + kLong;
   for (int call = 0; call < kCalls; ++call) {

@@ -231,10 +231,16 @@ Status Request::wait_all(std::span<Request> requests, Nanoseconds timeout) {
     Status first;
     std::size_t calls = 0;
     std::vector<const runtime::RequestState*> open;
+    const Request* last = nullptr;
+    for (const Request& one : requests)
+      if (one.state_) last = &one;
     for (const Request& one : requests) {
       if (!one.state_) continue;
       ++calls;
-      const auto ended = wait_until(*one.state_, deadline, &one != &requests.back());
+      const bool waits_again =
+          last->state_->communicator->progress() == one.state_->communicator->progress() &&
+          &one != last;
+      const auto ended = wait_until(*one.state_, deadline, waits_again);
       if (!ended) return ended.status();
       if (!*ended) {
         open.push_back(one.state_.get());

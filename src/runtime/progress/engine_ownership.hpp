@@ -20,7 +20,7 @@
 //   (none, off) <------- watch_ends ------------------+
 //
 // An inline step also leads from (none, off) and (none, disarmed) to `application` and back. It
-// does not change the watch, because it touches nothing for which the progress thread sleeps. All
+// does not change the watch, because it takes no event for which the progress thread sleeps. All
 // other pairs of state and event are illegal; (background, armed) and (background, disarmed) do not
 // exist.
 #pragma once
@@ -132,9 +132,13 @@ class EngineOwnership {
   /// is only a hint.
   bool wanted() const { return wanted_.load(std::memory_order_relaxed) > 0; }
   void notify_all() { changed_.notify_all(); }
-  /// Notifies threads that wait for a completion.
+  /// Notifies threads that wait for a completion. The caller must not hold the lock.
   void notify_waiters() {
-    if (waiters_.load(std::memory_order_relaxed) > 0) changed_.notify_all();
+    // The read-modify-write comes after the stores of the completion, and the lock makes sure that a
+    // waiting thread has seen them or sleeps already.
+    if (waiters_.fetch_add(0) == 0) return;
+    { const Lock held = lock(); }
+    changed_.notify_all();
   }
   /// Notifies threads that wait for the engine to become free.
   void notify_released() {

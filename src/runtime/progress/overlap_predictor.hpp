@@ -46,6 +46,8 @@ class OverlapPredictor {
   void forget_waits() { waits_in_a_row_.store(0, std::memory_order_relaxed); }
   /// True if a call has started since the last wait.
   bool start_pending() const { return first_start_.load(std::memory_order_relaxed) != kNever; }
+  /// True if the last wait after a start came soon.
+  bool waited_soon() const { return waits_in_a_row_.load(std::memory_order_relaxed) > 0; }
   /// True if the application is expected to wait within kSoon after a start.
   bool waits_soon() const {
     return waits_in_a_row_.load(std::memory_order_relaxed) == kEnoughWaits;

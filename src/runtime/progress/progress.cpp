@@ -249,29 +249,28 @@ bool Progress::spin_inline(const engine::Completion& completion, Instant deadlin
 }
 
 bool Progress::wait(const engine::Completion& completion, Instant deadline, bool waits_again) {
-  const bool after_start = overlap_.start_pending();
-  if (after_start) overlap_.waits(now());
+  if (overlap_.start_pending()) overlap_.waits(now());
   const bool unattended = background_.on_wait();
   const bool done = poll_until(completion, deadline);
   if (waits_again) {
     if (unattended) background_.expect_wait(now() + OverlapPredictor::kSoon);
-  } else if ((after_start || unattended) && !idle()) {
+  } else if (unattended || overlap_.waited_soon()) {
+    const CallsInFlight others = calls_in_flight();
     // The application computes while other calls are in flight.
-    overlap_.forget_waits();
-    if (unattended) wake();
+    if (others == CallsInFlight::some) overlap_.forget_waits();
+    if (unattended && others != CallsInFlight::none) wake();
   }
   return done;
 }
 
-/// True if no thread owns the engine and no call is in flight.
-bool Progress::idle() {
+Progress::CallsInFlight Progress::calls_in_flight() {
   {
     const EngineOwnership::Lock lock = ownership_.lock();
-    if (ownership_.owner() != Owner::none || ownership_.wanted()) return false;
+    if (ownership_.owner() != Owner::none || ownership_.wanted()) return CallsInFlight::unknown;
     ownership_.apply(EngineEvent::application_steps_inline);
   }
   const InlineOwner owner(ownership_);
-  return !engine_.busy();
+  return engine_.busy() ? CallsInFlight::some : CallsInFlight::none;
 }
 
 bool Progress::poll_until(const engine::Completion& completion, Instant deadline) {
@@ -296,9 +295,9 @@ Progress::Turn Progress::take_turn(const engine::Completion& completion, Instant
   if (ownership_.owner() == Owner::background) {
     ownership_.await_release(lock, [this] { engine_.notify_owner(); });
   } else if (ownership_.owner() == Owner::application) {
-    // The owner polls all communicators, and notifies this thread when a collective completes and
-    // when the engine becomes free. If it sleeps, it has not seen the call of this thread yet.
-    if (first) engine_.notify_owner();
+    // The owner notifies this thread when a collective completes, but may sleep without having seen
+    // its call. With an armed watch the owner runs an inline step, in which it does not sleep.
+    if (first && ownership_.state().watch != Watch::armed) engine_.notify_owner();
     const auto left = std::max(deadline - now(), Nanoseconds(0));
     ownership_.await_change(lock, std::min(left, EngineOwnership::kMaxWait), [&] {
       return is_done(completion) || ownership_.owner() == Owner::none;

@@ -92,9 +92,12 @@ class Progress {
   /// Runs `work` while no other thread owns the engine.
   template <typename Work>
   auto with_engine(Work&& work) {
-    engine_.on_change();
-    if (caller_owns_engine()) return work();
+    if (caller_owns_engine()) {
+      engine_.on_change();
+      return work();
+    }
     const EngineOwner owner(*this);
+    engine_.on_change();  // an earlier owner would clear the change before `work` makes it
     return work();
   }
 
@@ -117,6 +120,8 @@ class Progress {
   /// because the step changes nothing for which that thread must wake.
   class InlineOwner;
   enum class Turn : std::uint8_t { taken, retry, expired };
+  /// Unknown: another thread owns the engine.
+  enum class CallsInFlight : std::uint8_t { none, some, unknown };
 
   Progress(const CoreTimes& times, const PriorityRequest& priority,
            std::unique_ptr<RankTrace> trace);
@@ -125,7 +130,7 @@ class Progress {
   void take(EngineOwnership::Lock& lock);
   void release();
   void leave_to_background(bool polled, std::uint64_t bytes);
-  bool idle();
+  CallsInFlight calls_in_flight();
   bool poll_until(const engine::Completion& completion, Instant deadline);
   Turn take_turn(const engine::Completion& completion, Instant deadline, bool first);
   void own_until(const engine::Completion& completion, Instant deadline);

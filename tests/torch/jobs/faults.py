@@ -130,7 +130,8 @@ def late_rank_times_out():
         # The rank that times out first tells the others, which may have waited a moment less.
         assert ("Timed out" in text and (f"rank {LAST}" in text or "aborted" in text)) or "gave up" in text, text
         before_the_limit(began)
-        raises(dist.DistBackendError, ["aborted"], dist.barrier)
+        text = raises(dist.DistBackendError, [], dist.barrier)
+        assert "aborted" in text or "gave up" in text, text
         tell("timed_out")
     dist.destroy_process_group()
     begin("next")
