@@ -104,8 +104,8 @@ TEST(Split, SubsetOfASplit_hasItsOwnRanks_andErrorsNameRanksOfTheJob) {
       ASSERT_EQ(pair->has_value(), me >= 2);
       if (*pair) {
         EXPECT_EQ(members(whole, **pair), (std::vector<std::uint32_t>{3, 2}));
-        gathered
-            .arrive_and_wait();  // an Allgather that is done at rank 3 may be in flight at rank 2
+        // An Allgather that is done at rank 3 may be in flight at rank 2.
+        gathered.arrive_and_wait();
         if (me == 3) (*pair)->abort("test");
         const Status status = [&] {
           auto request = (*pair)->barrier();

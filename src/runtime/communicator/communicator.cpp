@@ -229,23 +229,20 @@ Status Request::wait_all(std::span<Request> requests, Nanoseconds timeout) {
   return guarded([&]() -> Status {
     const Instant deadline = runtime::instant_after(timeout);
     Status first;
-    std::size_t calls = 0;
-    std::vector<const runtime::RequestState*> open;
-    const Request* last = nullptr;
+    std::vector<const runtime::RequestState*> calls;
     for (const Request& one : requests)
-      if (one.state_) last = &one;
-    for (const Request& one : requests) {
-      if (!one.state_) continue;
-      ++calls;
+      if (one.state_) calls.push_back(one.state_.get());
+    std::vector<const runtime::RequestState*> open;
+    for (const runtime::RequestState* call : calls) {
+      const runtime::RequestState* const last = calls.back();
       const bool waits_again =
-          last->state_->communicator->progress() == one.state_->communicator->progress() &&
-          &one != last;
-      const auto ended = wait_until(*one.state_, deadline, waits_again);
+          call != last && call->communicator->progress() == last->communicator->progress();
+      const auto ended = wait_until(*call, deadline, waits_again);
       if (!ended) return ended.status();
       if (!*ended) {
-        open.push_back(one.state_.get());
+        open.push_back(call);
       } else if (first.ok()) {
-        first = one.state_->completion->status;
+        first = call->completion->status;
       }
     }
     if (open.empty()) return first;
@@ -253,7 +250,7 @@ Status Request::wait_all(std::span<Request> requests, Nanoseconds timeout) {
         missing_ranks(open), Code::timeout,
         "{} of {} calls are not complete after {:.3f} s: wait longer, or look for the "
         "rank that has not made its calls",
-        open.size(), calls, seconds_of(timeout));
+        open.size(), calls.size(), seconds_of(timeout));
   });
 }
 

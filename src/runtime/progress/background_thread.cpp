@@ -71,13 +71,11 @@ void BackgroundThread::stop() {
 }
 
 void BackgroundThread::wake() {
-  application_computes_.store(true, std::memory_order_relaxed);
-  wakes_.fetch_add(1, std::memory_order_relaxed);
   EngineState state;
   {
     const EngineOwnership::Lock lock = ownership_.lock();
     state = ownership_.state();
-    wake_requested_ = true;
+    request_engine();
   }
   if (state.owner != Owner::none) {
     engine_.notify_owner();
@@ -131,7 +129,8 @@ bool BackgroundThread::park(EngineOwnership::Lock& lock) {
   const bool slept = std::exchange(rounds_left_asleep_, kNone) == seen;
   Instant until = now() + (slept ? Nanoseconds(0) : pause);
   while (!stop_) {
-    note_missing_wait();
+    // The application has not waited as expected.
+    if (expected_wait_.load(std::memory_order_relaxed) <= now() && on_wait()) request_engine();
     brief_ = !wake_requested_;
     const bool due = due_ <= now() && !ownership_.wanted();
     if (ownership_.owner() == Owner::none && (wake_requested_ || due)) return true;
@@ -147,10 +146,9 @@ bool BackgroundThread::park(EngineOwnership::Lock& lock) {
   return false;
 }
 
-/// Requests the engine for this thread if the application has not waited as expected. The caller
-/// must hold the lock.
-void BackgroundThread::note_missing_wait() {
-  if (expected_wait_.load(std::memory_order_relaxed) > now() || !on_wait()) return;
+/// Requests the engine for this thread, because the application computes. The caller must hold the
+/// lock.
+void BackgroundThread::request_engine() {
   application_computes_.store(true, std::memory_order_relaxed);
   wakes_.fetch_add(1, std::memory_order_relaxed);
   wake_requested_ = true;

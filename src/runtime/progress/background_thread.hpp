@@ -78,7 +78,7 @@ class BackgroundThread {
 
  private:
   bool park(EngineOwnership::Lock& lock);
-  void note_missing_wait();
+  void request_engine();
   void run();
   Instant own_contained();
   Instant own();

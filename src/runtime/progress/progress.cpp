@@ -188,7 +188,7 @@ void Progress::submit(engine::CommunicatorContext& context,
   const bool computes = overlap_.begun(now());
   // This thread sends the first data itself, because the progress thread would first have to wake
   // up.
-  leave_to_background(!callbacks_.load(std::memory_order_relaxed) && poll(), bytes);
+  leave_to_background(poll_without_callbacks(), bytes);
   if (!computes) return;
   // The other ranks of this core should begin the collective before this rank computes.
   ::sched_yield();
@@ -203,7 +203,7 @@ void Progress::submit(engine::CommunicatorContext& context,
   engine_.on_submission(context);
   if (will_wait) return;
   // Polls once. This completes an eager send, so that the progress thread need not wake for it.
-  const bool polled = !callbacks_.load(std::memory_order_relaxed) && poll();
+  const bool polled = poll_without_callbacks();
   if (is_done(*completion)) return;
   overlap_.started(now());
   leave_to_background(polled, bytes);
@@ -360,8 +360,12 @@ bool Progress::poll() {
   return true;
 }
 
+bool Progress::poll_without_callbacks() {
+  return !callbacks_.load(std::memory_order_relaxed) && poll();
+}
+
 void Progress::poll_quietly() {
-  if (!callbacks_.load(std::memory_order_relaxed)) (void)poll();
+  (void)poll_without_callbacks();
   wake();
 }
 

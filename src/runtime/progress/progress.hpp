@@ -129,6 +129,7 @@ class Progress {
   void acquire();
   void take(EngineOwnership::Lock& lock);
   void release();
+  bool poll_without_callbacks();
   void leave_to_background(bool polled, std::uint64_t bytes);
   CallsInFlight calls_in_flight();
   bool poll_until(const engine::Completion& completion, Instant deadline);
