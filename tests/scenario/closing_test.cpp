@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <barrier>
 #include <chrono>
 #include <memory>
 #include <new>
@@ -173,10 +174,12 @@ TEST(Closing, BroadcastWhoseRootHasLeft_ifChunksAreLost_failsAndNamesTheRoot) {
 
 TEST(Closing, Finalize_ifMemoryRunsOut_failsWithAnOutOfMemoryError) {
   const auto memory = std::make_shared<MemoryRunsOut>();
+  std::barrier ready(2);
   std::atomic<bool> closed{false};
   run_job(spec_of(2, memory), [&](Member& member) {
     gather(member, 100);
     ASSERT_TRUE(member.communicator().barrier()->wait().ok());
+    ready.arrive_and_wait();  // a failure would end the barrier at a late rank
     if (member.rank() != kRoot) {
       closed.wait(false);
       return;

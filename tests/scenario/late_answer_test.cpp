@@ -149,9 +149,9 @@ class LateAnswer : public testing::Test {
     const bool ours = request.work_id >> 32 == kEpoch;
     const bool of_lost_chunk =
         request.remote_offset <= kLostAt && kLostAt < request.remote_offset + request.local.size();
-    if (request.opcode == device::Opcode::read && ours && of_lost_chunk && me == kReader &&
-        read_[peer]++ == 0) {
-      on_read_(peer);
+    if (request.opcode == device::Opcode::read && ours && of_lost_chunk && me == kReader) {
+      if (read_[peer] == 0) on_read_(peer);
+      ++read_[peer];  // last, because the main thread may open what `on_read_` mutes
     }
     if (request.opcode != device::Opcode::send) return;
     const auto message = protocol::decode(request.local);
@@ -197,7 +197,7 @@ TEST_F(LateAnswer, UnansweredReadKeepsTheCollectiveOpen) {
         if (story.rank() == kReader) {
           // Rank 1 answers that it has the chunk. The READ from rank 2 stays unanswered, so rank 3,
           // the reader, asks rank 0 too.
-          EXPECT_TRUE(eventually([&] { return ready_[1] > 0 && asked_[0] > 0; }));
+          EXPECT_TRUE(eventually([&] { return read_[2] > 0 && ready_[1] > 0 && asked_[0] > 0; }));
           EXPECT_FALSE(story.over())
               << "the collective must stay open, because the bytes of rank 2 may still arrive";
           connections_->open_all_from(2);
@@ -225,7 +225,8 @@ TEST_F(LateAnswer, RanksThatHaveLeftTheCollective_answerFetchRequestsWithExpired
       EXPECT_FALSE(story.over());
       connections_->open(kReader, 0);
       connections_->open(kReader, 1);
-      EXPECT_TRUE(eventually([&] { return gone_[0] > 0 && gone_[1] > 0; }));
+      // The reader asks rank 2 again once it has both answers.
+      EXPECT_TRUE(eventually([&] { return gone_[0] > 0 && gone_[1] > 0 && asked_[2] > 1; }));
       EXPECT_FALSE(story.over());
       connections_->open(2, kReader);
     }
