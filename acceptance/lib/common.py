@@ -288,9 +288,9 @@ class GtestResult:
         mark = "[ figures  ]"
         return [line[len(mark):].strip() for line in self.output.splitlines() if line.startswith(mark)]
 
-    def counts(self, pattern):
+    def numbers(self, pattern, kind=int):
         """The numbers that the figures have where the group of `pattern` stands."""
-        return [int(match.group(1)) for line in self.figures() for match in [re.search(pattern, line)] if match]
+        return [kind(match.group(1)) for line in self.figures() for match in [re.search(pattern, line)] if match]
 
 
 def gtest(binary, *arguments, timeout=900):
