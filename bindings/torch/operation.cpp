@@ -106,13 +106,16 @@ bool Operation::wait_started(Clock::time_point deadline) {
 
 bool Operation::wait_requests(Clock::time_point deadline, Failure& failure) {
   for (tutti_request_t* const request : requests_) {
-    const Failure one = last_failure(tutti_request_wait_for(request, nanoseconds_until(deadline)));
-    if (!one) continue;
-    if (one.status == TUTTI_TIMEOUT && !has_ended(request)) {
-      failure = one;
-      return false;
+    Failure one = last_failure(tutti_request_wait_for(request, nanoseconds_until(deadline)));
+    if (one.status == TUTTI_TIMEOUT) {
+      if (!has_ended(request)) {
+        failure = one;
+        return false;
+      }
+      // The call may have ended after the wait did: this is its own result.
+      one = last_failure(tutti_request_wait_for(request, 0));
     }
-    if (!failure) failure = one;
+    if (one && !failure) failure = one;
   }
   return true;
 }
