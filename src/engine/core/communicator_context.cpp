@@ -237,8 +237,8 @@ void CommunicatorContext::settle_failure(Instant now) {
   failures_.settle(notices_);
   post_notices(now, *endpoint_, messages_, notices_);
   endpoint_->poll(now, completions_);
-  // An operation that is already done completes successfully, even if its last message arrived in
-  // the same poll as the failure.
+  // An operation that is already done completes successfully. A schedule or slot exchange whose last
+  // message arrived in the same poll as the failure is not done, because it was not polled again.
   std::vector<Status> results;
   Status first;  // error of the oldest collective that the failure ends
   for (const auto& operation : operations_.active()) {

@@ -229,14 +229,17 @@ Status Request::wait_all(std::span<Request> requests, Nanoseconds timeout) {
   return guarded([&]() -> Status {
     const Instant deadline = runtime::instant_after(timeout);
     Status first;
-    std::vector<const runtime::RequestState*> calls;
-    for (const Request& one : requests)
-      if (one.state_) calls.push_back(one.state_.get());
+    std::size_t calls = 0;
     std::vector<const runtime::RequestState*> open;
-    for (const runtime::RequestState* call : calls) {
-      const runtime::RequestState* const last = calls.back();
+    for (std::size_t i = 0; i < requests.size(); ++i) {
+      const runtime::RequestState* const call = requests[i].state_.get();
+      if (call == nullptr) continue;
+      ++calls;
       const bool waits_again =
-          call != last && call->communicator->progress() == last->communicator->progress();
+          std::any_of(requests.begin() + i + 1, requests.end(), [&](const Request& later) {
+            return later.state_ != nullptr &&
+                   later.state_->communicator->progress() == call->communicator->progress();
+          });
       const auto ended = wait_until(*call, deadline, waits_again);
       if (!ended) return ended.status();
       if (!*ended) {
@@ -250,7 +253,7 @@ Status Request::wait_all(std::span<Request> requests, Nanoseconds timeout) {
         missing_ranks(open), Code::timeout,
         "{} of {} calls are not complete after {:.3f} s: wait longer, or look for the "
         "rank that has not made its calls",
-        open.size(), calls.size(), seconds_of(timeout));
+        open.size(), calls, seconds_of(timeout));
   });
 }
 

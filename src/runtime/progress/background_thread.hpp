@@ -63,7 +63,7 @@ class BackgroundThread {
 
   // Functions for an application thread that owns the engine or is about to take it.
 
-  /// Counts a poll of the engine by an application thread; while this count grows, the parked
+  /// Counts a use of the engine by an application thread; while this count grows, the parked
   /// thread checks less often. The caller must hold the lock.
   void count_application_round() { ++application_rounds_; }
   /// Records that an application thread has taken the engine while the progress thread sleeps on

@@ -126,13 +126,20 @@ void Progress::release() {
   ownership_.notify_released();
 }
 
+/// Owns the engine for one short step, if it is free. A sleeping progress thread is not told when
+/// the step ends, because the step changes nothing for which that thread must wake.
 class Progress::InlineOwner {
  public:
-  /// The calling thread must already own the engine.
-  explicit InlineOwner(EngineOwnership& ownership) : ownership_(ownership) {
+  explicit InlineOwner(Progress& progress) : ownership_(progress.ownership_) {
+    const EngineOwnership::Lock lock = ownership_.lock();
+    owns_ = ownership_.owner() == Owner::none && !ownership_.wanted();
+    if (!owns_) return;
+    ownership_.apply(EngineEvent::application_steps_inline);
+    progress.background_.count_application_round();
     ownership_.set_owned_by_caller(true);
   }
   ~InlineOwner() {
+    if (!owns_) return;
     ownership_.set_owned_by_caller(false);
     {
       const EngineOwnership::Lock lock = ownership_.lock();
@@ -143,21 +150,19 @@ class Progress::InlineOwner {
   InlineOwner(const InlineOwner&) = delete;
   InlineOwner& operator=(const InlineOwner&) = delete;
 
+  bool owns() const { return owns_; }
+
  private:
   EngineOwnership& ownership_;
+  bool owns_ = false;
 };
 
 /// Runs a step that touches only one slot exchange and its collective; returns false if the engine
 /// is not free.
 template <typename Step>
 bool Progress::with_inline_engine(engine::CommunicatorContext& context, Step&& step) {
-  {
-    const EngineOwnership::Lock lock = ownership_.lock();
-    if (ownership_.owner() != Owner::none || ownership_.wanted()) return false;
-    ownership_.apply(EngineEvent::application_steps_inline);
-    background_.count_application_round();
-  }
-  const InlineOwner owner(ownership_);
+  const InlineOwner owner(*this);
+  if (!owner.owns()) return false;
   engine_.awaken(context);
   EnginePoller::run_contained(context, std::forward<Step>(step));
   return true;
@@ -264,12 +269,8 @@ bool Progress::wait(const engine::Completion& completion, Instant deadline, bool
 }
 
 Progress::CallsInFlight Progress::calls_in_flight() {
-  {
-    const EngineOwnership::Lock lock = ownership_.lock();
-    if (ownership_.owner() != Owner::none || ownership_.wanted()) return CallsInFlight::unknown;
-    ownership_.apply(EngineEvent::application_steps_inline);
-  }
-  const InlineOwner owner(ownership_);
+  const InlineOwner owner(*this);
+  if (!owner.owns()) return CallsInFlight::unknown;
   return engine_.busy() ? CallsInFlight::some : CallsInFlight::none;
 }
 

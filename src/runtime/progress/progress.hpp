@@ -116,8 +116,6 @@ class Progress {
    private:
     Progress& progress_;
   };
-  /// Releases the engine at the end of an inline step. A sleeping progress thread is not told,
-  /// because the step changes nothing for which that thread must wake.
   class InlineOwner;
   enum class Turn : std::uint8_t { taken, retry, expired };
   /// Unknown: another thread owns the engine.
