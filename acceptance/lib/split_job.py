@@ -22,7 +22,7 @@ LIMIT_S = 60
 BLOCK_ELEMENTS = [0, 1, 3, 1001, 20011]
 MESSAGE_BYTES = [0, 1, 7, 1471, 65537, 300001]
 IDLE_ROUNDS = 11
-IDLE_CALLS = 2000
+IDLE_CALLS = 10_000  # after a rest the processor alternates between two speeds for some 20 ms at a time
 REST_S = 0.5  # a communicator that has just been used is not idle yet
 
 
