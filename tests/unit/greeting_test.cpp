@@ -4,6 +4,7 @@
 #include "runtime/communicator/create.hpp"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
@@ -247,6 +248,24 @@ TEST(PeerOptions, HostileBytesOfAPeer_failTheCreation_andThePeerIsNamedInTheErro
   EXPECT_EQ(created.status().message(),
             "rank 1: the peer options are not from this version of Tutti: use one version of Tutti "
             "on all ranks");
+}
+
+TEST(PeerOptions, ThreadBoundToOneCore_countsThisCoreOnly) {
+  std::thread([] {
+    cpu_set_t allowed;
+    ASSERT_EQ(::sched_getaffinity(0, sizeof allowed, &allowed), 0);
+    const std::string unbound = runtime::make_greeting({}, 1).processors;
+    EXPECT_EQ(runtime::allowed_core_count(), static_cast<std::uint32_t>(CPU_COUNT(&allowed)));
+    int last = CPU_SETSIZE - 1;
+    while (!CPU_ISSET(last, &allowed)) --last;
+    CPU_ZERO(&allowed);
+    CPU_SET(last, &allowed);
+    ASSERT_EQ(::sched_setaffinity(0, sizeof allowed, &allowed), 0);
+    EXPECT_EQ(runtime::allowed_core_count(), 1u);
+    const std::string bound = runtime::make_greeting({}, 1).processors;
+    EXPECT_TRUE(bound.ends_with(":" + std::to_string(last))) << bound;
+    EXPECT_LE(bound.size(), unbound.size());
+  }).join();
 }
 
 }  // namespace

@@ -410,10 +410,10 @@ Status CommunicatorImpl::Creation::exchange_clocks(engine::ClockComparison& comp
 Status CommunicatorImpl::Creation::create_progress(std::unique_ptr<RankTrace> trace) {
   const Rank me = bootstrap_.rank();
   const auto rivals = ranks_sharing(made_.greetings_, me, &PeerOptions::processors);
-  const double cores = std::thread::hardware_concurrency();
+  const double cores = allowed_core_count();
   const auto wanted = static_cast<double>(rivals.size());
   CoreTimes times = wanted <= cores ? kOwnCore : kSharedCore;
-  // All ranks of this host together may use half of its cores at real-time priority.
+  // All ranks that share these cores may together use half of them at real-time priority.
   times.realtime_share = 0.5 * std::min(1.0, cores / wanted);
   // If a host has several ranks, they wait for each other's threads rather than for the network, so
   // their threads stay at normal priority.

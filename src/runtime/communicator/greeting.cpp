@@ -28,13 +28,19 @@ std::string memory_identity() {
   return boot_identity() + namespace_identity("pid") + ":" + std::to_string(::geteuid());
 }
 
+/// The cores on which the calling thread may run; none if the kernel does not tell.
+cpu_set_t allowed_cores() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) CPU_ZERO(&allowed);
+  return allowed;
+}
+
 /// An identity of the host's boot and of the set of allowed cores. Processes with equal identities
 /// compete for the same cores, even in different namespaces.
 std::string processors_identity() {
   std::string identity = boot_identity();
-  cpu_set_t allowed;
-  CPU_ZERO(&allowed);
-  if (::sched_getaffinity(0, sizeof allowed, &allowed) != 0) return identity;
+  const cpu_set_t allowed = allowed_cores();
   for (int core = 0; core < CPU_SETSIZE; ++core) {
     if (CPU_ISSET(core, &allowed)) identity += ":" + std::to_string(core);
   }
@@ -161,6 +167,11 @@ Result<PeerOptions> PeerOptions::decode(std::span<const std::byte> bytes) {
                  "the peer options are damaged at the field {}: use one version of Tutti on all "
                  "ranks",
                  reader.damaged());
+}
+
+std::uint32_t allowed_core_count() {
+  const cpu_set_t allowed = allowed_cores();
+  return std::max<std::uint32_t>(1, CPU_COUNT(&allowed));
 }
 
 PeerOptions make_greeting(const CommunicatorOptions& options, std::uint16_t communicator,

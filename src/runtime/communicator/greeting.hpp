@@ -40,6 +40,10 @@ struct PeerOptions {
   static Result<PeerOptions> decode(std::span<const std::byte> bytes);
 };
 
+/// The number of cores on which the calling thread may run, at least 1. Ranks with an equal
+/// `PeerOptions::processors` share them.
+std::uint32_t allowed_core_count();
+
 /// The peer options of this process, without the job key. `algorithms` contains the algorithm rules
 /// of the environment.
 PeerOptions make_greeting(const CommunicatorOptions& options, std::uint16_t communicator,
