@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <limits>
 #include <string_view>
+#include <thread>
 
 #include "base/error.hpp"
 #include "runtime/bootstrap/byte_fields.hpp"
@@ -28,7 +29,7 @@ std::string memory_identity() {
   return boot_identity() + namespace_identity("pid") + ":" + std::to_string(::geteuid());
 }
 
-/// The cores on which the calling thread may run; none if the kernel does not tell.
+/// The cores on which the calling thread may run; none if the host has more than CPU_SETSIZE cores.
 cpu_set_t allowed_cores() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
@@ -171,7 +172,8 @@ Result<PeerOptions> PeerOptions::decode(std::span<const std::byte> bytes) {
 
 std::uint32_t allowed_core_count() {
   const cpu_set_t allowed = allowed_cores();
-  return std::max<std::uint32_t>(1, CPU_COUNT(&allowed));
+  const auto count = static_cast<std::uint32_t>(CPU_COUNT(&allowed));
+  return count > 0 ? count : std::max(1u, std::thread::hardware_concurrency());
 }
 
 PeerOptions make_greeting(const CommunicatorOptions& options, std::uint16_t communicator,

@@ -16,8 +16,8 @@ namespace tutti::runtime {
 namespace {
 
 /// Interval at which an owner that does not sleep asks the kernel for events of dormant
-/// communicators. Each request is a system call that takes as long as several rounds of polling; a
-/// peer that waits for a dormant communicator waits for at most this interval.
+/// communicators. Each request is a system call, which takes longer than a round of polling, and a
+/// peer may have to wait for an interval before a dormant communicator answers.
 constexpr Nanoseconds kEventInterval = std::chrono::microseconds(200);
 
 bool has_submissions(engine::CommunicatorContext& context) {
