@@ -5,6 +5,7 @@
 
 #include "base/error.hpp"
 #include "engine/core/communicator_context.hpp"
+#include "engine/schedule/unexpected_bound.hpp"
 #include "schedule/text.hpp"
 
 namespace tutti::engine {
@@ -18,55 +19,9 @@ using schedule::Transfer;
 
 namespace {
 
-/// Overhead in bytes of storing an unexpected message, in addition to its length.
-constexpr std::uint64_t kUnexpectedOverheadBytes = 64;
-
 bool executable(TaskKind kind) {
   return kind != TaskKind::write && kind != TaskKind::read && kind != TaskKind::multicast &&
          kind != TaskKind::collect;
-}
-
-/// True for a collective whose end at one rank proves that every rank has begun it, because each
-/// rank needs data of all others.
-bool needs_every_rank(schedule::Collective collective) {
-  switch (collective) {
-    case schedule::Collective::barrier:
-    case schedule::Collective::allgather:
-    case schedule::Collective::allgatherv:
-    case schedule::Collective::alltoall:
-    case schedule::Collective::alltoallv:
-    case schedule::Collective::reduce_scatter:
-    case schedule::Collective::reduce_scatterv:
-    case schedule::Collective::allreduce:
-      return true;
-    case schedule::Collective::broadcast:
-    case schedule::Collective::gather:
-    case schedule::Collective::gatherv:
-    case schedule::Collective::scatter:
-    case schedule::Collective::scatterv:
-    case schedule::Collective::reduce:
-      return false;
-  }
-  return false;
-}
-
-/// Upper bound of the bytes that other ranks may send to a rank that has not called the collective
-/// yet. All ranks compute the same bound.
-std::uint64_t unexpected_bound(const schedule::Schedule& schedule, const schedule::Shape& shape) {
-  const schedule::Purpose& purpose = schedule.purpose();
-  const schedule::BlockSizes& blocks = shape.of(Buffer::receive);
-  std::uint64_t bytes = blocks.uniform_bytes;
-  if (purpose.collective == schedule::Collective::allgatherv) {
-    bytes = 0;
-    for (const std::uint64_t size : blocks.sizes_bytes) bytes += size;
-  } else if (varies(purpose.collective)) {
-    bytes = UINT64_MAX;  // the ranks know different sizes, so all use the largest bound
-  } else if (purpose.collective == schedule::Collective::gather ||
-             purpose.collective == schedule::Collective::scatter) {
-    bytes *= purpose.ranks;
-  }
-  const std::uint64_t messages = std::uint64_t{purpose.ranks} * purpose.parameters.segments;
-  return messages * kUnexpectedOverheadBytes + std::min(bytes, messages * shape.eager_limit_bytes);
 }
 
 /// Checks that every task of the schedule stays within the buffers.
@@ -135,7 +90,7 @@ Status ScheduleOperation::prepare_call() {
     if (!result) return result.status();
     result_ = *result;
   }
-  unexpected_bytes_ = unexpected_bound(schedule, call_.shape);
+  unexpected_bytes_ = unexpected_bound(purpose, call_.shape);
   confirms_ = needs_every_rank(purpose.collective);
   for (schedule::BlockSizes& blocks : call_.shape.buffers)
     blocks = {};  // cleared: the caller may free its arrays of sizes once `create` returns

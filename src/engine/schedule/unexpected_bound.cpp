@@ -1,0 +1,66 @@
+#include "engine/schedule/unexpected_bound.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace tutti::engine {
+
+namespace {
+
+/// Overhead in bytes of storing an unexpected message, in addition to its length.
+constexpr std::uint64_t kUnexpectedOverheadBytes = 64;
+
+/// Largest number of blocks that one rank receives in a call.
+std::uint64_t most_received_blocks(const schedule::Purpose& purpose) {
+  switch (purpose.collective) {
+    case schedule::Collective::barrier:
+    case schedule::Collective::broadcast:
+      return 1;
+    case schedule::Collective::reduce:
+      if (purpose.algorithm == "linear_keyed") return purpose.ranks;
+      [[fallthrough]];
+    case schedule::Collective::allreduce:
+      return std::bit_width(purpose.ranks);  // trees and exchanges; the other algorithms: two
+    default:
+      return purpose.ranks;
+  }
+}
+
+}  // namespace
+
+std::uint64_t unexpected_bound(const schedule::Purpose& purpose, const schedule::Shape& shape) {
+  const schedule::BlockSizes& blocks = shape.of(schedule::Buffer::receive);
+  std::uint64_t bytes = most_received_blocks(purpose) * blocks.uniform_bytes;
+  if (purpose.collective == schedule::Collective::allgatherv) {
+    bytes = 0;
+    for (const std::uint64_t size : blocks.sizes_bytes) bytes += size;
+  } else if (varies(purpose.collective)) {
+    bytes = UINT64_MAX;  // the ranks know different sizes, so all use the largest bound
+  }
+  const std::uint64_t messages = std::uint64_t{purpose.ranks} * purpose.parameters.segments;
+  return messages * kUnexpectedOverheadBytes + std::min(bytes, messages * shape.eager_limit_bytes);
+}
+
+bool needs_every_rank(schedule::Collective collective) {
+  switch (collective) {
+    case schedule::Collective::barrier:
+    case schedule::Collective::allgather:
+    case schedule::Collective::allgatherv:
+    case schedule::Collective::alltoall:
+    case schedule::Collective::alltoallv:
+    case schedule::Collective::reduce_scatter:
+    case schedule::Collective::reduce_scatterv:
+    case schedule::Collective::allreduce:
+      return true;
+    case schedule::Collective::broadcast:
+    case schedule::Collective::gather:
+    case schedule::Collective::gatherv:
+    case schedule::Collective::scatter:
+    case schedule::Collective::scatterv:
+    case schedule::Collective::reduce:
+      return false;
+  }
+  return false;
+}
+
+}  // namespace tutti::engine
