@@ -124,6 +124,17 @@ TEST_F(ChannelSetTest, FramesThatFindTheSendQueueFull_areRetriedWithinAMilliseco
   EXPECT_GT(left_.channels.next_deadline(), next + Nanoseconds(1'000'000));
 }
 
+TEST_F(ChannelSetTest, WorkPostedAfterAPoll_isDueAtOnce_andNotAtTheNextTimer) {
+  left_.poll(kBegin);
+  EXPECT_EQ(left_.channels.next_deadline(), kNever);
+  post();
+  const Instant next = left_.channels.next_deadline();
+  EXPECT_LE(next, kBegin);
+  left_.poll(kBegin);
+  EXPECT_EQ(right_.arrived.size(), 1u);
+  EXPECT_GT(left_.channels.next_deadline(), kBegin);
+}
+
 /// Records to which peer each frame is sent. As the gate, it limits the frames of all connections
 /// except those of high priority.
 class OrderOfPeers final : public FrameSocket, public FrameGate {

@@ -1,5 +1,5 @@
 // Tests that a failed communicator ends its operations even if the function that reports its
-// failure throws.
+// failure throws, and that a communicator without calls watches no peer.
 #include "engine/core/communicator_context.hpp"
 
 #include <gtest/gtest.h>
@@ -7,6 +7,7 @@
 #include <deque>
 #include <memory>
 #include <new>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -14,6 +15,7 @@
 
 #include "base/error.hpp"
 #include "fuzz/scripted_endpoint.hpp"
+#include "protocol/codec/tagged_message.hpp"
 
 namespace tutti::engine {
 namespace {
@@ -96,6 +98,36 @@ TEST_F(FailedContext, Operations_whenSettlingTheFailureThrows_endInTheNextPoll) 
   EXPECT_EQ(end_.code(), Code::peer_failed);
   EXPECT_NE(end_.message().find("rank 0 is lost"), std::string::npos) << end_.to_string();
   EXPECT_TRUE(context_.operations().idle());
+}
+
+/// Records which peers are watched.
+class WatchingEndpoint final : public fuzz::ScriptedEndpoint {
+ public:
+  explicit WatchingEndpoint(std::set<Rank>& watched) : watched_(watched) {}
+  void watch(Rank peer, bool on) override {
+    on ? (void)watched_.insert(peer) : (void)watched_.erase(peer);
+  }
+
+ private:
+  std::set<Rank>& watched_;
+};
+
+TEST(CommunicatorContext, ReceiveThatBeginsAndEndsInOnePoll_leavesNoPeerWatched) {
+  std::set<Rank> watched;
+  auto owned = std::make_unique<WatchingEndpoint>(watched);
+  WatchingEndpoint& endpoint = *owned;
+  CommunicatorContext context(Rank{1}, 3, Settings{}, std::move(owned),
+                              std::vector<std::string>{"rank 0", "rank 1", "rank 2"});
+  std::array<std::byte, protocol::kMaxTaggedHeaderBytes> header;
+  const std::size_t bytes = protocol::encode_tagged({.tag = 7}, header);
+  endpoint.deliver(Rank{0}, {header.begin(), header.begin() + bytes});
+  const auto completion = std::make_shared<Completion>();
+  context.tagged().submit(std::make_unique<TaggedCall>(TaggedCall{
+      .kind = TaggedCall::Kind::receive, .peer = kNoRank, .tag = 7, .completion = completion}));
+  context.poll(kNow);
+  EXPECT_TRUE(completion->done);
+  EXPECT_TRUE(completion->status.ok()) << completion->status.to_string();
+  EXPECT_TRUE(watched.empty()) << watched.size() << " peers are watched";
 }
 
 }  // namespace

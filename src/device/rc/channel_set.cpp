@@ -176,7 +176,7 @@ void ChannelSet::poll_posted(Instant now, FrameSocket& socket, CompletionSink& s
 }
 
 void ChannelSet::transmit(Instant now, FrameSocket& socket) {
-  held_back_ = false;
+  held_back_ = untransmitted_ = false;
   waiting_.reset();
   for (const Priority priority : {Priority::high, Priority::normal, Priority::low}) {
     if (priority != Priority::normal && !prioritised_) continue;
@@ -275,15 +275,25 @@ Status ChannelSet::post(Instant now, const WorkRequest& request) {
   const Peer& peer = peers_[index(request.peer)];
   // A frame after those that the peer may not have received would never be executed.
   if (peer.released && !peer.channel) return closed_status(request.peer);
-  if (!limited()) return (*this)[request.peer].post(now, request);
+  RcChannel* const channel = channel_for_work(now, request.peer);
+  if (channel == nullptr) {
+    return failure(
+        Code::resource_exhausted,
+        "rank {} has no free connection for work to rank {} ({} connections are open, and at most "
+        "{} may carry work at a time): await completions before posting this work",
+        index(me_), index(request.peer), open_.size(), work_limit());
+  }
+  Status posted = channel->post(now, request);
+  untransmitted_ |= posted.ok();
+  return posted;
+}
+
+/// The channel for work of this rank; null if all connections for such work are in use.
+RcChannel* ChannelSet::channel_for_work(Instant now, Rank rank) {
+  if (!limited()) return &(*this)[rank];
+  const Peer& peer = peers_[index(rank)];
   const bool goes_on = peer.channel && (peer.channel->failed() || peer.channel->asks(now));
-  RcChannel* const channel = goes_on || may_ask_another(now) ? open(now, request.peer) : nullptr;
-  if (channel != nullptr) return channel->post(now, request);
-  return failure(
-      Code::resource_exhausted,
-      "rank {} has no free connection for work to rank {} ({} connections are open, and at most "
-      "{} may carry work at a time): await completions before posting this work",
-      index(me_), index(request.peer), open_.size(), work_limit());
+  return goes_on || may_ask_another(now) ? open(now, rank) : nullptr;
 }
 
 void ChannelSet::abandon() {
@@ -298,6 +308,7 @@ bool ChannelSet::quiet() const {
 }
 
 Instant ChannelSet::next_deadline() const {
+  if (untransmitted_) return last_poll_;
   // No event reports that the send queue has room again, and unsent frames have no timer, so they
   // are tried again after a fixed time.
   Instant deadline = send_queue_full_ ? last_poll_ + kSendRetry

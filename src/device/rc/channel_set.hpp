@@ -134,6 +134,7 @@ class ChannelSet {
   /// other connections serve frames of peers.
   std::uint32_t work_limit() const { return std::max(1u, limits_.most / 2); }
   bool may_ask_another(Instant now) const;
+  RcChannel* channel_for_work(Instant now, Rank rank);
   void serve_closed(Instant now);
 
   Rank me_;
@@ -148,8 +149,9 @@ class ChannelSet {
   Instant next_sign_{0};
   bool sign_wanted_ = false;
   bool send_queue_full_ = false;
-  bool prioritised_ = false;  ///< true once work with a priority other than normal was posted
-  bool held_back_ = false;    ///< true: the gate held frames back at the last poll
+  bool untransmitted_ = false;  ///< true: work was posted after the last transmission
+  bool prioritised_ = false;    ///< true once work with a priority other than normal was posted
+  bool held_back_ = false;      ///< true: the gate held frames back at the last poll
   std::optional<Priority> waiting_;
 };
 

@@ -107,10 +107,11 @@ bool CommunicatorContext::poll(Instant now) {
   if (briefly && poll_inline(now)) return operations_.active().empty();
   if (peers_.path_test_due(now))
     peers_.test_paths(now, operations_.progress() + tagged_.progress());
-  const bool awaited_messages = tagged_.waiting();
+  const bool awaited_messages = tagged_.busy();
   bool worked = tagged_.busy() && tagged_.poll(now);
   (void)messages_.take_posted();  // the next poll of the device sends what was posted so far
   worked |= router_.take(now, std::span(completions_).first(endpoint_->poll(now, completions_)));
+  tagged_.retry_reads(now);
   messages_.post_deferred(now);
   if (closed_.count() > 0) {
     Status gone = closed_without(operations_, closed_, names_);

@@ -27,7 +27,6 @@ std::uint64_t room_of(std::uint64_t payload_bytes) { return payload_bytes + kEnt
 // ---- calls --------------------------------------------------------------------------------------
 
 bool TaggedMessages::poll(Instant now) {
-  for (const Number receive : std::exchange(reads_to_post_, {})) read(now, receive);
   bool began = false;
   for (auto* next = submitted_.front(); next != nullptr; next = submitted_.front()) {
     begin(now, *next);
@@ -35,6 +34,11 @@ bool TaggedMessages::poll(Instant now) {
     began = true;
   }
   return began;
+}
+
+void TaggedMessages::retry_reads(Instant now) {
+  if (reads_to_post_.empty()) return;
+  for (const Number receive : std::exchange(reads_to_post_, {})) read(now, receive);
 }
 
 /// Begins a call. If this throws, the call is still in `call` or in `calls_`, so that `fail_all`

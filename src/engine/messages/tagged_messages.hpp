@@ -71,9 +71,10 @@ class TaggedMessages {
   /// Whether a call is under way that needs another rank.
   bool waiting() const { return !calls_.empty(); }
   bool busy() const { return has_submissions() || waiting(); }
-  /// Begins the submitted calls, and posts READs that the device refused before; returns true if a
-  /// call began.
+  /// Begins the submitted calls; returns true if a call began.
   bool poll(Instant now);
+  /// Posts the READs that the device refused before, which the ACK of another peer may have enabled.
+  void retry_reads(Instant now);
   /// Does the work of MessageMatcher::match for a message that begins to arrive. The token in the
   /// result is below 2^63.
   std::optional<device::MessagePlace> match(Rank source, std::span<const std::byte> first,
