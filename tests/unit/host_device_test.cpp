@@ -484,6 +484,26 @@ TEST_F(Host, LoneAck_wakesOnlyARankThatAwaitsACompletion) {
   EXPECT_EQ(arrived_[0][0].completion.code, Code::ok);
 }
 
+// Without the answer of a sleeping rank, the error of a rank that waits for a dead peer would name
+// both the peer and itself.
+TEST_F(Host, QuestionToASleepingRank_wakesIt_soThatOnlyTheDeadPeerIsBlamed) {
+  open(3);
+  ASSERT_TRUE(at(1).prepare_wait());
+  at(0).watch(rank_of(2), true);
+  for (int step = 0; step < 800 && arrived_[0].empty(); ++step) {
+    now_ = now_ + kPeerTimeout / 500;
+    if (rings(at(1), 0)) {
+      poll(1);
+      ASSERT_TRUE(at(1).prepare_wait());
+    }
+    poll(0);
+  }
+  ASSERT_EQ(arrived_[0].size(), 1u);
+  EXPECT_EQ(arrived_[0][0].completion.opcode, Opcode::failure);
+  EXPECT_EQ(arrived_[0][0].completion.peer, rank_of(2));
+  EXPECT_EQ(arrived_[0][0].completion.blame, Blame::peer);
+}
+
 // Back-to-back broadcasts fill the send window, and their caller sleeps while frames are still
 // queued.
 TEST_F(Host, Ack_wakesASleepingRankWithAFullSendWindow) {

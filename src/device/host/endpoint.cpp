@@ -200,7 +200,7 @@ bool HostEndpoint::send(Instant now, Rank rank, rc::RcChannel& rc) {
       std::memcpy(place + frame.header_bytes, frame.payload.data(), frame.payload.size());
     peer.out.commit();
     any = true;
-    work |= frame.sequenced;
+    work |= frame.sequenced || frame.asks;
   }
   if (any) counters_.send_calls += segments_[index(rank)].wake(!work) ? 1 : 0;
   return true;

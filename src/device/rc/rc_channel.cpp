@@ -275,6 +275,7 @@ void RcChannel::fill(std::uint32_t sequence, OutgoingFrame& frame) {
   out.sequence = sequence;
   frame.sequence = sequence;
   frame.sequenced = true;
+  frame.asks = false;
   frame.payload = {};
   switch (record.kind) {
     case RcKind::send:
@@ -334,6 +335,7 @@ void RcChannel::fill_acknowledgement(OutgoingFrame& frame, bool ask) {
   frame.payload = {};
   frame.sequence = 0;
   frame.sequenced = frame.resent = false;
+  frame.asks = ask;
   ++counters_.acks_sent;
   receiver_.ack().on_sent();
 }

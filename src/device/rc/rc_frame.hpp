@@ -156,6 +156,7 @@ struct OutgoingFrame {
   bool sequenced = false;
   bool resent = false;    ///< true if the frame was sent before
   bool repeated = false;  ///< true if the frame is a tail probe
+  bool asks = false;      ///< true if the frame is an ACK that requests an answer
 
   std::size_t size() const { return header_bytes + payload.size(); }
   /// A copy of the whole frame.
