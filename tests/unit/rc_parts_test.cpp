@@ -118,6 +118,35 @@ TEST(CompletionQueue, PayloadMemory_ifEveryPollTakesOneCompletion_isReused) {
   EXPECT_EQ(queue.take(taken), 0u);
 }
 
+TEST(CompletionQueue, QueueThatNeverBecomesEmpty_staysShort_andKeepsOrderAndPayloads) {
+  CompletionQueue queue;
+  std::array<Completion, 3> taken;
+  std::uint64_t pushed = 0;
+  const auto push = [&] {
+    const std::vector<std::byte> message(50 + pushed % 50, static_cast<std::byte>(pushed));
+    queue.push({.work_id = pushed++, .payload = message});
+  };
+  std::uint64_t expected = 0;
+  const std::byte* first = nullptr;
+  const std::byte* last = nullptr;
+  for (int i = 0; i < 10; ++i) push();
+  for (int poll = 0; poll < 10'000; ++poll) {
+    for (std::size_t i = 0; i < taken.size(); ++i) push();
+    ASSERT_EQ(queue.take(taken), taken.size());
+    for (const Completion& one : taken) {
+      ASSERT_EQ(one.work_id, expected);
+      ASSERT_EQ(one.payload.size(), 50 + expected % 50);
+      ASSERT_EQ(one.payload.back(), static_cast<std::byte>(expected++));
+    }
+    if (poll < 100) continue;  // until then the memory grows
+    const std::byte* const place = taken[0].payload.data();
+    first = first == nullptr ? place : std::min(first, place);
+    last = std::max(last, place);
+  }
+  EXPECT_FALSE(queue.empty());
+  EXPECT_LT(last - first, 100 * 100) << "bytes between the payloads of different polls";
+}
+
 TEST(CompletionQueue, CompletionsThatDoNotFit_areTakenInOrderByLaterPolls) {
   CompletionQueue queue;
   std::array<Completion, 2> taken;

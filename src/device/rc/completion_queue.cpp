@@ -5,16 +5,23 @@
 namespace tutti::device::rc {
 
 void CompletionQueue::push(const Completion& completion) {
-  if (empty()) {
-    entries_.clear();
-    bytes_.clear();
-    taken_ = 0;
-  }
+  drop_taken();
   // The payload is copied before the entry is added, so that an exception never leaves an entry
   // without its payload.
   const std::size_t offset = bytes_.size();
   bytes_.insert(bytes_.end(), completion.payload.begin(), completion.payload.end());
   entries_.push_back({completion, offset, completion.payload.size()});
+}
+
+// Entries are dropped once they are half of all, so that a queue which never becomes empty stays
+// short and an entry moves once in the mean.
+void CompletionQueue::drop_taken() {
+  if (taken_ == 0 || 2 * taken_ < entries_.size()) return;
+  const std::size_t bytes = empty() ? bytes_.size() : entries_[taken_].offset;
+  entries_.erase(entries_.begin(), entries_.begin() + static_cast<std::ptrdiff_t>(taken_));
+  bytes_.erase(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(bytes));
+  for (Entry& entry : entries_) entry.offset -= bytes;
+  taken_ = 0;
 }
 
 std::size_t CompletionQueue::take(std::span<Completion> out) {

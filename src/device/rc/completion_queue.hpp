@@ -43,6 +43,8 @@ class CompletionQueue final : public CompletionSink {
     std::size_t size;
   };
 
+  void drop_taken();
+
   std::vector<Entry> entries_;
   std::vector<std::byte> bytes_;
   std::size_t taken_ = 0;
