@@ -137,8 +137,8 @@ bool FrameReceiver::accept_early(const RcFrame& frame, std::span<const std::byte
       works_.accept_answer(frame, ack_);
       break;
     case RcKind::refused:
-      works_.accept_refusal(frame, ack_);
-      break;
+      // A frame before this one may say why: a failure notice names the rank at fault.
+      return false;
     case RcKind::empty:
       added.given_up_frames = frame.count;
       break;
