@@ -316,11 +316,16 @@ TEST_F(Aggregator, InNetworkAlgorithmRequestedByName_isServedByTheAggregator) {
     call.options.algorithm = "ring";
     EXPECT_FALSE(member.aggregation->serves(call));
     call.options.algorithm = "";
+    auto prepared = member.aggregation->prepare(call);
+    ASSERT_TRUE(prepared.ok()) << prepared.status().to_string();
+    EXPECT_TRUE(member.finish((*prepared)()).ok());
+    call.receive = call.receive.first(400);
+    EXPECT_EQ(member.aggregation->prepare(call).status().code(), Code::invalid_argument);
     call.collective = Collective::allgather;
     EXPECT_FALSE(member.aggregation->serves(call));
     EXPECT_FALSE(member.aggregation->start(call).ok());
   });
-  EXPECT_EQ(counters_of(*service)["in_network_calls"], 3u);
+  EXPECT_EQ(counters_of(*service)["in_network_calls"], 4u);
 }
 
 TEST_F(Aggregator, ReductionWithBlocksOfDifferentSizes_goesWithoutTheAggregator) {

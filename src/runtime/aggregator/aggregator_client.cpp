@@ -74,8 +74,12 @@ Result<std::shared_ptr<Aggregation>> Aggregation::create(Bootstrap& bootstrap,
   if (!plan) return failure(plan.status().code(), "rank 0: {}", plan.status().message());
   Status status = plan->status;
   for (const AggregationPlan::Side& side : plan->sides) {
-    if (!status.ok()) break;
-    status = made->join(side.address, side.unique_id, side.terms, options, number++);
+    if (status.ok()) {
+      status = made->join(side.address, side.unique_id, side.terms, options, number++);
+    } else if (bootstrap.rank() == rank_of(0)) {
+      // This rank made the id, with a store that listens until all ranks have joined.
+      if (const auto id = parse_unique_id(side.unique_id)) discard_unique_id(*id);
+    }
   }
   // Each rank tells the others whether it has succeeded, because either all ranks use the
   // aggregators or none does.
@@ -218,14 +222,14 @@ class Aggregation::CompletionGroup {
   std::atomic<std::uint64_t> open_{1};
 };
 
-struct Aggregation::Prepared {
+/// A call whose arguments are right.
+struct Aggregation::Plan {
   engine::InNetworkCall call;  ///< the call; `elements` is the length of a whole block
   engine::InNetworkBuffers buffers;
   std::span<std::byte> output;
   reduction::Reducer reducer;
   bool will_wait = false;
   Priority priority = Priority::normal;
-  std::shared_ptr<CompletionGroup> gathered;
 };
 
 bool Aggregation::serves(const CollectiveCall& call) const {
@@ -240,7 +244,15 @@ Result<std::string> Aggregation::algorithm_of(const CollectiveCall&) {
   return std::string(kInNetwork.name());
 }
 
-CallRoute::Outcome Aggregation::start(const CollectiveCall& call) {
+CallRoute::Outcome Aggregation::start(const CollectiveCall& call) { return submit(plan(call)); }
+
+Result<CallRoute::PreparedRun> Aggregation::prepare(const CollectiveCall& call) {
+  auto planned = plan(call);
+  if (!planned) return planned.status();
+  return PreparedRun([this, planned = std::move(planned)] { return submit(planned); });
+}
+
+Result<Aggregation::Plan> Aggregation::plan(const CollectiveCall& call) const {
   if (Status fits = check_call(call, rank_, size_); !fits) return fits;
   ReductionCall reduction{.type = call.reduction.type,
                           .operation = call.reduction.operation,
@@ -254,11 +266,10 @@ CallRoute::Outcome Aggregation::start(const CollectiveCall& call) {
   }
   switch (call.collective) {
     case Collective::allreduce:
-      return allreduce(call.send, call.receive, reduction);
     case Collective::reduce_scatter:
-      return reduce_scatter(call.send, call.receive, reduction);
+      return plan(call.collective, rank_of(0), call.send, call.receive, reduction);
     case Collective::reduce:
-      return reduce(call.send, call.receive, call.root, reduction);
+      return plan(call.collective, call.root, call.send, call.receive, reduction);
     default:
       return failure(Code::invalid_argument,
                      "aggregators do not support {}: use allreduce, reduce or reduce_scatter",
@@ -269,29 +280,30 @@ CallRoute::Outcome Aggregation::start(const CollectiveCall& call) {
 Aggregation::Outcome Aggregation::allreduce(std::span<const std::byte> input,
                                             std::span<std::byte> output,
                                             const ReductionCall& call) {
-  return submit(Collective::allreduce, rank_of(0), input, output, call);
+  return submit(plan(Collective::allreduce, rank_of(0), input, output, call));
 }
 
 Aggregation::Outcome Aggregation::reduce_scatter(std::span<const std::byte> input,
                                                  std::span<std::byte> output,
                                                  const ReductionCall& call) {
-  return submit(Collective::reduce_scatter, rank_of(0), input, output, call);
+  return submit(plan(Collective::reduce_scatter, rank_of(0), input, output, call));
 }
 
 Aggregation::Outcome Aggregation::reduce(std::span<const std::byte> input,
                                          std::span<std::byte> output, Rank root,
                                          const ReductionCall& call) {
-  return submit(Collective::reduce, root, input, rank_ == root ? output : std::span<std::byte>(),
-                call);
+  return submit(plan(Collective::reduce, root, input, output, call));
 }
 
 std::size_t Aggregation::parts_of(std::uint64_t bytes) const {
   return std::clamp<std::size_t>(bytes / kMinPartBytes, 1, sides_.size());
 }
 
-Aggregation::Outcome Aggregation::submit(Collective collective, Rank root,
-                                         std::span<const std::byte> input,
-                                         std::span<std::byte> output, const ReductionCall& call) {
+Result<Aggregation::Plan> Aggregation::plan(Collective collective, Rank root,
+                                            std::span<const std::byte> input,
+                                            std::span<std::byte> output,
+                                            const ReductionCall& call) const {
+  if (collective == Collective::reduce && rank_ != root) output = {};
   if (!active()) return failure(Code::unsupported, "{}", describe());
   const Status fits = check_call({.collective = collective,
                                   .send = input,
@@ -311,54 +323,67 @@ Aggregation::Outcome Aggregation::submit(Collective collective, Rank root,
                    "the factor of premultiplied_sum has {} bytes: pass one element of type {}",
                    call.factor.size(), to_string(call.type));
   }
-  Prepared prepared{.call = {.kind = kind_of(collective),
-                             .type = call.type,
-                             .operation = call.operation,
-                             .order = engine::FoldOrder::rank,
-                             .root = root,
-                             .elements = block_bytes / element},
-                    .buffers = {.input = input, .block_bytes = block_bytes},
-                    .output = output,
-                    .reducer = *reducer,
-                    .will_wait = call.will_wait,
-                    .priority = call.priority,
-                    .gathered = std::make_shared<CompletionGroup>(size_)};
+  Plan made{.call = {.kind = kind_of(collective),
+                     .type = call.type,
+                     .operation = call.operation,
+                     .order = engine::FoldOrder::rank,
+                     .root = root,
+                     .elements = block_bytes / element},
+            .buffers = {.input = input, .block_bytes = block_bytes},
+            .output = output,
+            .reducer = *reducer,
+            .will_wait = call.will_wait,
+            .priority = call.priority};
   if (scatters && size_ > 1) {
-    prepared.call.order =
+    made.call.order =
         call.order.value_or(order_free(call) ? engine::FoldOrder::ring : engine::FoldOrder::rank);
   }
-  if (scaled) std::memcpy(prepared.buffers.factor.data(), call.factor.data(), element);
-  if (Status status = engine::check(prepared.call, size_); !status) return status;
-  if (prepared.call.elements > 0) {
-    const std::lock_guard lock(mutex_);
-    const std::size_t parts = parts_of(input.size());
-    const std::size_t first = parts < sides_.size() ? calls_++ % sides_.size() : 0;
-    for (std::size_t part = 0; part < parts; ++part) {
-      submit_part(prepared, sides_[(first + part) % sides_.size()], part, parts);
-    }
-  }
-  prepared.gathered->seal();
-  return prepared.gathered->completion();
+  if (scaled) std::memcpy(made.buffers.factor.data(), call.factor.data(), element);
+  if (Status status = engine::check(made.call, size_); !status) return status;
+  return made;
 }
 
-void Aggregation::submit_part(Prepared& prepared, Side& side, std::size_t part, std::size_t parts) {
-  const std::size_t element = element_bytes(prepared.call.type);
-  const std::uint64_t begin = prepared.call.elements * part / parts;
-  const std::uint64_t end = prepared.call.elements * (part + 1) / parts;
-  if (begin == end) return;
-  engine::InNetworkCall call = prepared.call;
+Aggregation::Outcome Aggregation::submit(const Result<Plan>& plan) {
+  if (!plan) return plan.status();
+  const auto gathered = std::make_shared<CompletionGroup>(size_);
+  if (plan->call.elements > 0) {
+    const std::lock_guard lock(mutex_);
+    const std::size_t parts = parts_of(plan->buffers.input.size());
+    const std::size_t first = parts < sides_.size() ? calls_++ % sides_.size() : 0;
+    // All parts exist before the first is submitted: a call that fails for lack of memory has not
+    // begun.
+    std::vector<std::pair<Side*, std::unique_ptr<engine::Operation>>> all;
+    for (std::size_t part = 0; part < parts; ++part) {
+      Side& side = sides_[(first + part) % sides_.size()];
+      for (auto& operation : operations_of(*plan, side, part, parts)) {
+        gathered->add(*operation, gathered);
+        all.emplace_back(&side, std::move(operation));
+      }
+    }
+    for (auto& [side, operation] : all)
+      progress_->submit(side->state->context(), std::move(operation), plan->will_wait);
+  }
+  gathered->seal();
+  return gathered->completion();
+}
+
+/// The operations by which one aggregator carries out its part of a call.
+std::vector<std::unique_ptr<engine::Operation>> Aggregation::operations_of(
+    const Plan& plan, const Side& side, std::size_t part, std::size_t parts) const {
+  const std::size_t element = element_bytes(plan.call.type);
+  const std::uint64_t begin = plan.call.elements * part / parts;
+  const std::uint64_t end = plan.call.elements * (part + 1) / parts;
+  if (begin == end) return {};
+  engine::InNetworkCall call = plan.call;
   call.elements = end - begin;
-  engine::InNetworkBuffers buffers = prepared.buffers;
+  engine::InNetworkBuffers buffers = plan.buffers;
   buffers.part_offset_bytes = begin * element;
   const std::span<std::byte> result =
-      prepared.output.empty() ? prepared.output
-                              : prepared.output.subspan(begin * element, call.elements * element);
-  for (auto& operation :
-       engine::aggregated_call(call, size_, side.terms, buffers, result, prepared.reducer)) {
-    operation->set_priority(prepared.priority);
-    prepared.gathered->add(*operation, prepared.gathered);
-    progress_->submit(side.state->context(), std::move(operation), prepared.will_wait);
-  }
+      plan.output.empty() ? plan.output
+                          : plan.output.subspan(begin * element, call.elements * element);
+  auto operations = engine::aggregated_call(call, size_, side.terms, buffers, result, plan.reducer);
+  for (auto& operation : operations) operation->set_priority(plan.priority);
+  return operations;
 }
 
 }  // namespace tutti::runtime

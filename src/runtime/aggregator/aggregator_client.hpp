@@ -82,6 +82,7 @@ class Aggregation final : public CallRoute {
   /// algorithm or no algorithm.
   bool serves(const CollectiveCall& call) const override;
   Outcome start(const CollectiveCall& call) override;
+  Result<PreparedRun> prepare(const CollectiveCall& call) override;
   Result<std::string> algorithm_of(const CollectiveCall& call) override;
   void abort(const std::string& reason) override;
   void poll() override;
@@ -108,7 +109,7 @@ class Aggregation final : public CallRoute {
     engine::WindowConfig terms;
     std::shared_ptr<CommunicatorImpl> state;
   };
-  struct Prepared;
+  struct Plan;
   class CompletionGroup;
 
   Aggregation(Rank rank, std::uint32_t size, std::shared_ptr<Progress> progress)
@@ -117,10 +118,14 @@ class Aggregation final : public CallRoute {
   Status join(const std::string& address, const std::string& unique_id,
               const engine::WindowConfig& terms, const CommunicatorOptions& options,
               std::uint16_t number);
-  Outcome submit(Collective collective, Rank root, std::span<const std::byte> input,
-                 std::span<std::byte> output, const ReductionCall& call);
+  Result<Plan> plan(const CollectiveCall& call) const;
+  Result<Plan> plan(Collective collective, Rank root, std::span<const std::byte> input,
+                    std::span<std::byte> output, const ReductionCall& call) const;
+  Outcome submit(const Result<Plan>& plan);
   std::size_t parts_of(std::uint64_t bytes) const;
-  void submit_part(Prepared& prepared, Side& side, std::size_t part, std::size_t parts);
+  std::vector<std::unique_ptr<engine::Operation>> operations_of(const Plan& plan, const Side& side,
+                                                                std::size_t part,
+                                                                std::size_t parts) const;
 
   Rank rank_;
   std::uint32_t size_;

@@ -143,6 +143,11 @@ CallRoute::Outcome Hierarchy::start(const CollectiveCall& call) {
   return job->completion;
 }
 
+Result<CallRoute::PreparedRun> Hierarchy::prepare(const CollectiveCall& call) {
+  if (Status fits = check_call(call, rank_, layout_.ranks()); !fits) return fits;
+  return PreparedRun([this, call] { return start(call); });
+}
+
 void Hierarchy::run(const std::shared_ptr<Job>& job) { advance(job, std::unique_lock(mutex_)); }
 
 /// Begins every stage that may begin now, and ends the call after its last stage.
@@ -261,9 +266,12 @@ Status Hierarchy::close(Instant deadline) {
 // The ranks on other hosts may not notice the loss of a rank. This rank therefore aborts both side
 // communicators with the ranks at fault, so that all ranks learn of them.
 void Hierarchy::give_up(std::span<const Rank> culprits, const std::string& reason) {
-  for (const auto& side : {host_, across_}) {
-    if (side) side->context().failures().abort_for(culprits, reason);
-  }
+  // A side without a call may be dormant, so the engine must look at it again.
+  progress_->with_engine([&] {
+    for (const auto& side : {host_, across_}) {
+      if (side) side->context().failures().abort_for(culprits, reason);
+    }
+  });
 }
 
 }  // namespace tutti::runtime

@@ -60,6 +60,7 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   /// names no algorithm, the route must instead be no slower and not be overruled.
   bool serves(const CollectiveCall& call) const override;
   Outcome start(const CollectiveCall& call) override;
+  Result<PreparedRun> prepare(const CollectiveCall& call) override;
   Result<std::string> algorithm_of(const CollectiveCall& call) override;
   void abort(const std::string& reason) override;
   void poll() override;

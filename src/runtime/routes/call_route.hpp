@@ -32,11 +32,9 @@ class CallRoute {
   /// Checks and starts a call that takes this route. Until the call completes, its buffers belong
   /// to Tutti.
   virtual Outcome start(const CollectiveCall& call) = 0;
-  /// Prepares a call that takes this route for many runs. The arrays of sizes and offsets that the
+  /// Checks and prepares a call that takes this route for many runs. The arrays of sizes and offsets that the
   /// call names must outlive the runs.
-  virtual Result<PreparedRun> prepare(const CollectiveCall& call) {
-    return PreparedRun([this, call] { return start(call); });
-  }
+  virtual Result<PreparedRun> prepare(const CollectiveCall& call) = 0;
   /// The name of the algorithm with which this route would carry out `call`.
   virtual Result<std::string> algorithm_of(const CollectiveCall& call) = 0;
   /// The names and values of the protocol counters of the route's side communicators.

@@ -1,0 +1,85 @@
+// Tests the route through the leaders of hosts alone: four ranks, threads of this process, as two
+// hosts of two ranks.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <functional>
+#include <thread>
+#include <vector>
+
+#include "communicator_ranks.hpp"
+#include "runtime/hierarchy/hierarchy.hpp"
+#include "runtime/progress/clock.hpp"
+#include "runtime/progress/progress.hpp"
+
+namespace tutti::runtime {
+namespace {
+
+using test::Bytes;
+
+constexpr hierarchy::HostLayout kLayout{.hosts = 2, .ranks_per_host = 2};
+
+struct Member {
+  std::uint32_t rank;
+  std::shared_ptr<Progress> progress;
+  std::shared_ptr<Hierarchy> route;
+
+  void finish(const CallRoute::Outcome& outcome) const {
+    ASSERT_TRUE(outcome.ok()) << outcome.status().to_string();
+    ASSERT_TRUE(progress->wait(**outcome, now() + test::kLong));
+    ASSERT_TRUE((*outcome)->status.ok()) << (*outcome)->status.to_string();
+  }
+};
+
+void on_members(const std::function<void(Member&)>& body) {
+  auto bootstraps = make_local_bootstraps(kLayout.ranks());
+  const crypto::Secret key;
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < kLayout.ranks(); ++rank) {
+    threads.emplace_back([&, rank] {
+      auto progress = Progress::create({.spin = std::chrono::microseconds(20)});
+      ASSERT_TRUE(progress.ok()) << progress.status().to_string();
+      const auto never = [](const CollectiveCall&) { return false; };
+      auto made = Hierarchy::create(*bootstraps[rank], test::patient(), kLayout, false, never,
+                                    *progress, 0, key);
+      ASSERT_TRUE(made.ok()) << made.status().to_string();
+      Member member{rank, *progress, *made};
+      body(member);
+      EXPECT_TRUE(member.route->close(now() + test::kLong).ok());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+TEST(HierarchyRoute, PreparedCall_runsRepeatedly_andAWrongOneIsRefusedBeforeItStarts) {
+  on_members([](Member& member) {
+    constexpr std::size_t kBytes = 1000;
+    Bytes own(kBytes);
+    Bytes all(kBytes * kLayout.ranks());
+    const CollectiveCall call{.collective = Collective::allgather,
+                              .send = own,
+                              .receive = all,
+                              .options = {.will_wait = true}};
+    ASSERT_TRUE(member.route->serves(call));
+    CollectiveCall wrong = call;
+    wrong.receive = wrong.receive.first(kBytes);
+    const auto refused = member.route->prepare(wrong);
+    EXPECT_EQ(refused.status().code(), Code::invalid_argument);
+    EXPECT_NE(refused.status().message().find("4 ranks x 1000 bytes need 4000"), std::string::npos)
+        << refused.status().to_string();
+    const auto run = member.route->prepare(call);
+    ASSERT_TRUE(run.ok()) << run.status().to_string();
+    for (std::uint64_t round = 0; round < 3; ++round) {
+      const Bytes mine = test::pattern(kBytes, 10 * round + member.rank);
+      std::copy(mine.begin(), mine.end(), own.begin());
+      member.finish((*run)());
+      for (std::uint32_t r = 0; r < kLayout.ranks(); ++r) {
+        const Bytes expected = test::pattern(kBytes, 10 * round + r);
+        ASSERT_TRUE(std::equal(expected.begin(), expected.end(), all.begin() + r * kBytes)) << r;
+      }
+    }
+  });
+}
+
+}  // namespace
+}  // namespace tutti::runtime
