@@ -672,5 +672,21 @@ TEST(CommunicatorOptions, KeepBytes_isADeprecatedNameOfRetainBytes) {
   EXPECT_EQ(copy.retain_bytes, 1234u);
 }
 
+TEST(CommunicatorTimeouts, LongestPossibleTimeouts_areNoLimit_andNoPeerTimeoutIsRefused) {
+  CommunicatorOptions options = patient();
+  options.peer_timeout = options.create_timeout = Nanoseconds::max();
+  on_ranks(3, options, [](Communicator& communicator) {
+    finish(communicator.barrier({.algorithm = "dissemination"}));
+    EXPECT_TRUE(communicator.status().ok()) << communicator.status().to_string();
+  });
+  options = patient();
+  options.peer_timeout = Nanoseconds(0);
+  auto alone = runtime::make_local_bootstraps(1);
+  const auto refused = runtime::create_communicator(*alone.front(), options);
+  EXPECT_EQ(refused.status().code(), Code::invalid_argument);
+  EXPECT_NE(refused.status().message().find("peer_timeout is 0 ns"), std::string::npos)
+      << refused.status().to_string();
+}
+
 }  // namespace
 }  // namespace tutti

@@ -39,6 +39,15 @@ constexpr CoreTimes kSharedCore{.spin = Nanoseconds(20'000),
                                 .yield_after = Nanoseconds(500'000),
                                 .first_yield_after = Nanoseconds(100'000)};
 
+/// Longer timeouts would overflow the instants that are derived from them.
+constexpr Nanoseconds kLongestTimeout = std::chrono::hours(24 * 365);
+
+CommunicatorOptions with_limited_timeouts(CommunicatorOptions options) {
+  options.peer_timeout = std::min(options.peer_timeout, kLongestTimeout);
+  options.create_timeout = std::min(options.create_timeout, kLongestTimeout);
+  return options;
+}
+
 engine::Settings engine_settings(const CommunicatorOptions& options) {
   engine::Settings settings;
   settings.chains = options.chains;
@@ -97,7 +106,10 @@ class CommunicatorImpl::Creation {
  public:
   Creation(CommunicatorImpl& made, Bootstrap& bootstrap, const CommunicatorOptions& options,
            CommunicatorRole role)
-      : made_(made), bootstrap_(bootstrap), options_(options), role_(std::move(role)) {}
+      : made_(made),
+        bootstrap_(bootstrap),
+        options_(with_limited_timeouts(options)),
+        role_(std::move(role)) {}
 
   Status run();
 
@@ -122,7 +134,7 @@ class CommunicatorImpl::Creation {
 
   CommunicatorImpl& made_;
   Bootstrap& bootstrap_;
-  const CommunicatorOptions& options_;
+  CommunicatorOptions options_;
   CommunicatorRole role_;
   std::uint32_t workers_ = 0;
   std::uint32_t max_connections_ = 0;
@@ -253,6 +265,9 @@ Result<std::unique_ptr<device::Endpoint>> CommunicatorImpl::Creation::open_endpo
 Status CommunicatorImpl::Creation::open() {
   if (options_.subgroups == 0)
     return failure(Code::invalid_argument, "the number of subgroups is 0: use 1 or more");
+  if (options_.peer_timeout <= Nanoseconds(0))
+    return failure(Code::invalid_argument, "peer_timeout is {} ns: use a time above 0",
+                   options_.peer_timeout.count());
   auto keys = KeyAgreement::begin(bootstrap_.rank(), bootstrap_.size(), role_.key);
   if (!keys) return keys.status();
   if (Status status = greet(*keys); !status) return status;
