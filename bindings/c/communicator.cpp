@@ -55,6 +55,13 @@ Result<CommunicatorOptions> to_options(const tutti_comm_options_t* given) {
   return options;
 }
 
+/// The reason why a communicator returned nothing.
+Status unavailable(const Communicator& communicator, const char* what) {
+  // In a child of fork(), the status says that the communicator belongs to the parent.
+  if (Status status = communicator.status(); status.code() == Code::invalid_argument) return status;
+  return failure(Code::resource_exhausted, "no memory for {}: free some memory", what);
+}
+
 /// Creates a communicator by calling `make` with the converted options, and stores its handle in
 /// *comm.
 template <typename Make>
@@ -107,6 +114,7 @@ ExchangeCallback to_callback(tutti_allgather_fn allgather, void* context) {
 using tutti::Status;
 using tutti::c::guarded;
 using tutti::c::null_argument;
+using tutti::c::unavailable;
 
 tutti_status_t tutti_comm_create(const tutti_comm_options_t* options, tutti_comm_t** comm) {
   return guarded([&]() -> Status {
@@ -251,9 +259,7 @@ tutti_status_t tutti_comm_counters(const tutti_comm_t* comm, tutti_counter_fn vi
     if (comm == nullptr) return null_argument("tutti_comm_counters", "comm");
     if (visit == nullptr) return null_argument("tutti_comm_counters", "visit");
     const auto counters = comm->communicator->counters();
-    if (counters.empty())
-      return tutti::failure(tutti::Code::resource_exhausted,
-                            "no memory for the counters: free some memory");
+    if (counters.empty()) return unavailable(*comm->communicator, "the counters");
     for (const auto& [name, value] : counters) {
       visit(name.c_str(), value, context);
     }
@@ -265,7 +271,9 @@ tutti_status_t tutti_comm_flight_record(const tutti_comm_t* comm, char** json) {
   return guarded([&]() -> Status {
     if (comm == nullptr) return null_argument("tutti_comm_flight_record", "comm");
     if (json == nullptr) return null_argument("tutti_comm_flight_record", "json");
-    return tutti::c::give_text(comm->communicator->flight_record(), json);
+    const std::string record = comm->communicator->flight_record();
+    if (record.empty()) return unavailable(*comm->communicator, "the flight record");
+    return tutti::c::give_text(record, json);
   });
 }
 
@@ -273,6 +281,8 @@ tutti_status_t tutti_comm_describe(const tutti_comm_t* comm, char** text) {
   return guarded([&]() -> Status {
     if (comm == nullptr) return null_argument("tutti_comm_describe", "comm");
     if (text == nullptr) return null_argument("tutti_comm_describe", "text");
-    return tutti::c::give_text(comm->communicator->describe(), text);
+    const std::string described = comm->communicator->describe();
+    if (described.empty()) return unavailable(*comm->communicator, "the description");
+    return tutti::c::give_text(described, text);
   });
 }

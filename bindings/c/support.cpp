@@ -51,8 +51,7 @@ Status null_argument(const char* function, const char* argument) {
 }
 
 Status give_text(const std::string& text, char** out) {
-  // `text` is empty if the communicator had no memory to compose it.
-  auto* copy = text.empty() ? nullptr : static_cast<char*>(std::malloc(text.size() + 1));
+  auto* copy = static_cast<char*>(std::malloc(text.size() + 1));
   if (copy == nullptr)
     return failure(Code::resource_exhausted, "no memory for the requested text: free some memory");
   std::memcpy(copy, text.c_str(), text.size() + 1);
