@@ -101,7 +101,8 @@ def test_factorAndOperation_thatDoNotFit_areRefused(comm, factor, op, text):
 
 def test_counts_areChecked(comm):
     for counts, text in (([1, 2], "counts has 2 entries: use one for each of the 1 ranks"),
-                         ([-1], "counts contains -1: use 0 or more")):
+                         ([-1], "counts contains -1: use 0 or more"),
+                         ([2**61], f"counts contains {2**61} elements of 8 bytes: use less than")):
         with pytest.raises(InvalidArgumentError, match=text):
             comm.allgatherv(numpy.zeros(2), numpy.zeros(2), counts)
 
@@ -113,6 +114,10 @@ def test_options_thatCannotBeUsed_areRefused(comm):
         Communicator(CommunicatorOptions(peer_timeout=0))
     with pytest.raises(InvalidArgumentError, match="no_such"):
         comm.allreduce(numpy.zeros(2), options=CallOptions(algorithm="no_such"))
+    with pytest.raises(InvalidArgumentError, match="subgroups is 4294967296: use a number from 0 to 4294967295"):
+        Communicator(CommunicatorOptions(subgroups=2**32))
+    with pytest.raises(InvalidArgumentError, match="segments is -1: use a number from 0 to"):
+        comm.allreduce(numpy.zeros(2), options=CallOptions(segments=-1))
     for timeout in (-1, float("nan")):
         with pytest.raises(InvalidArgumentError, match="timeout is"):
             comm.barrier(timeout=timeout)

@@ -29,7 +29,8 @@ def rank_forks(comm):
     request = comm.start.recv(bytearray(4), source=1 - comm.rank, tag=1)
 
     def uses():
-        for use in (lambda: comm.allreduce(value), request.wait, request.test, lambda: comm.send(b"x", to=0)):
+        for use in (lambda: comm.allreduce(value), request.wait, request.test, lambda: comm.send(b"x", to=0),
+                    comm.counters, comm.describe, comm.flight_record):
             try:
                 use()
                 raise AssertionError("a child of fork can use a communicator of its parent")
@@ -126,6 +127,29 @@ def test_terminatedRank_endsAtOnce():
     finally:
         for rank in ranks:
             rank.remove()
+
+
+def test_useInAnExitHandler_afterTheLibraryHasLeft_isRefused():
+    """The handler was registered before the first communicator, so it runs after all have been left."""
+    code = """
+import atexit
+
+def late():
+    for use in (comm.counters, comm.describe, comm.status, comm.barrier):
+        try:
+            use()
+        except InvalidArgumentError as error:
+            print("refused:", error)
+
+atexit.register(late)
+from tutti_collectives import Communicator, CommunicatorOptions, InvalidArgumentError
+comm = Communicator(CommunicatorOptions(interface="lo"))
+"""
+    environment = {name: value for name, value in os.environ.items() if name not in ("RANK", "WORLD_SIZE")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100, check=False,
+                          env=environment)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == 4 * "refused: the communicator is closed: create a new one\n", done.stdout
 
 
 def test_garbageInACallback_isLeftInAThreadOfItsOwn():

@@ -84,6 +84,61 @@ def test_droppedRequest_keepsItsMemory_untilItsCallHasEnded():
     run_on_devices(rank_dropped, 2)
 
 
+def rank_dropped_while_closing(comm):
+    incoming = Memory(1 << 20)
+    alive = weakref.ref(incoming)
+    with comm.duplicate() as other:
+        if comm.rank == 0:
+            request = comm.start.recv(incoming, source=1, tag=4)
+            closing = threading.Thread(target=comm.close, args=(60,))
+            closing.start()
+            while not comm.closed:
+                time.sleep(0.001)
+            del request, incoming
+            gc.collect()
+            assert alive() is not None, "the memory of a call under way was freed"
+            other.barrier()
+            closing.join()
+        else:
+            other.barrier()
+            comm.send(bytes(1 << 20), to=0, tag=4)
+            comm.close()
+
+
+def test_requestDroppedWhileTheCommunicatorCloses_keepsItsMemory():
+    run_on_devices(rank_dropped_while_closing, 2)
+
+
+def rank_interrupted_at_the_start(comm):
+    """Ctrl-C can end a start in Python after C has begun the call."""
+    incoming = Memory(1 << 20)
+    alive = weakref.ref(incoming)
+    if comm.rank == 0:
+        begin = comm._core.begin
+
+        def interrupted(start, place):
+            begin(start, place)
+            raise KeyboardInterrupt
+
+        comm._core.begin = interrupted
+        with pytest.raises(KeyboardInterrupt):
+            comm.recv(incoming, source=1, tag=4)
+        del comm._core.begin, begin, incoming
+        gc.collect()
+        assert alive() is not None, "the memory of a call under way was freed"
+        comm.send(b"go", to=1)
+        comm.recv(bytearray(1), source=1, tag=5)
+    else:
+        comm.recv(bytearray(2), source=0)
+        comm.send(bytes(1 << 20), to=0, tag=4)
+        comm.send(b"", to=0, tag=5)
+    comm.barrier()
+
+
+def test_callInterruptedAtItsStart_keepsItsMemory():
+    run_on_devices(rank_interrupted_at_the_start, 2)
+
+
 def rank_closed_under_way(comm):
     if comm.rank == 1:
         comm.barrier()

@@ -55,6 +55,9 @@ class Blocks:
         numbers = [int(one) for one in elements]
         if min(numbers) < 0:
             raise InvalidArgumentError(f"{argument} contains {min(numbers)}: use 0 or more")
+        if max(numbers) * item_bytes >= 2**64:
+            raise InvalidArgumentError(f"{argument} contains {max(numbers)} elements of {item_bytes} bytes: use less "
+                                       "than 2**64 bytes")
         return [one * item_bytes for one in numbers]
 
 

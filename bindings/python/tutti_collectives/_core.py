@@ -40,17 +40,22 @@ class Lease:
     """
 
     def __init__(self, library: Library, handle: int) -> None:
-        self.handle = handle
+        self._handle = handle
         self._library = library
         self._users = 1
         self._lock = threading.Lock()
 
+    @property
+    def handle(self) -> int:
+        if self._users == 0:
+            raise InvalidArgumentError("the communicator is closed: create a new one")
+        return self._handle
+
     def __enter__(self) -> int:
         with self._lock:
-            if self._users == 0:
-                raise InvalidArgumentError("the communicator is closed: create a new one")
+            handle = self.handle
             self._users += 1
-        return self.handle
+        return handle
 
     def __exit__(self, *_: object) -> None:
         self.release()
@@ -60,7 +65,7 @@ class Lease:
             self._users -= 1
             last = self._users == 0
         if last:
-            self._library.functions.tutti_comm_destroy(self.handle)
+            self._library.functions.tutti_comm_destroy(self._handle)
 
 
 def _leave(library: Library, lease: Lease, orphans: deque[Orphan], timeout: float) -> int:
@@ -109,17 +114,18 @@ class Core:
     def handle(self) -> int:
         return self.lease.handle
 
-    def begin(self, start: Callable[[int, object], int]) -> int:
-        """Starts a call by `start`, which gets this handle and the place for the request. Returns the request."""
+    def begin(self, start: Callable[[int, object], int], place: ctypes.c_void_p) -> None:
+        """Starts a call by `start`, which gets this handle and the place for the request.
+
+        Ctrl-C can raise KeyboardInterrupt after C has put the request into `place`.
+        """
         if self._orphans:
             self._free_ended_orphans()
-        request = ctypes.c_void_p()
-        self.library.check(start(self.handle, ctypes.byref(request)))
-        return request.value or 0
+        self.library.check(start(self.handle, ctypes.byref(place)))
 
     def adopt(self, request: int, buffers: object) -> None:
         """Takes a request whose owner is gone, with its buffers."""
-        if self._lease is None or ended(self.library, request):
+        if ended(self.library, request):
             self.library.functions.tutti_request_free(request)
         else:
             self._orphans.append(Orphan(request, buffers))
@@ -131,6 +137,7 @@ class Core:
             return
         self._lease = None
         status = _leave(self.library, lease, self._orphans, timeout)
+        self._free_ended_orphans()  # of requests that the program has dropped meanwhile
         self.library.check(status)
 
     def _free_ended_orphans(self) -> None:

@@ -47,18 +47,19 @@ class _OverCore(Collectives[Result]):
     def _start(self, call: Call, timeout: float | None) -> Request:
         functions = self._core.library.functions
         limit = checked_timeout(timeout)
-        request = self._core.begin(
-            lambda handle, place: functions.tutti_start(handle, ctypes.byref(call.structure), place))
-        return Request(self._core, request, call.buffers, limit)
+        return Request(self._core,
+                       lambda handle, place: functions.tutti_start(handle, ctypes.byref(call.structure), place),
+                       call.buffers, limit)
 
     def _start_send(self, message: BufferLike, to: int, tag: int, timeout: float | None) -> Request:
         functions = self._core.library.functions
         limit = checked_timeout(timeout)
         own = sent(message, "message")
         target, number = _number("to", to, 32), _number("tag", tag, 64)
-        request = self._core.begin(
-            lambda handle, place: functions.tutti_isend(handle, own.address, own.nbytes, target, number, place))
-        return Request(self._core, request, own.view, limit)
+        return Request(
+            self._core,
+            lambda handle, place: functions.tutti_isend(handle, own.address, own.nbytes, target, number, place),
+            own.view, limit)
 
     def _start_recv(self, buffer: BufferLike, source: int | None, tag: int | None, tag_mask: int | None,
                     timeout: float | None) -> Request:
@@ -68,9 +69,10 @@ class _OverCore(Collectives[Result]):
         origin = _declarations.ANY_RANK if source is None else _number("source", source, 32)
         mask = _declarations.ALL_TAG_BITS if tag_mask is None else _number("tag_mask", tag_mask, 64)
         wanted, mask = (0, 0) if tag is None else (_number("tag", tag, 64), mask)
-        request = self._core.begin(
-            lambda handle, place: functions.tutti_irecv(handle, own.address, own.nbytes, origin, wanted, mask, place))
-        return Request(self._core, request, own.view, limit, receives=True)
+        return Request(
+            self._core,
+            lambda handle, place: functions.tutti_irecv(handle, own.address, own.nbytes, origin, wanted, mask, place),
+            own.view, limit, receives=True)
 
 
 class Starter(_OverCore[Request]):
@@ -264,7 +266,8 @@ class Communicator(_OverCore[None]):
 
         Any thread may call this method. Later calls fail.
         """
-        self._check(self._core.library.functions.tutti_comm_abort(self._core.handle, reason.encode() or None))
+        with self._core.lease as handle:
+            self._check(self._core.library.functions.tutti_comm_abort(handle, reason.encode() or None))
 
     def close(self, timeout: float = 30.0) -> None:
         """Ends the communicator at this rank, within `timeout` seconds, and frees it.
@@ -307,12 +310,14 @@ class Communicator(_OverCore[None]):
         death of a peer.
         """
         functions = self._core.library.functions
-        status = functions.tutti_comm_status(self._core.handle)
+        with self._core.lease as handle:
+            status = functions.tutti_comm_status(handle)
         return None if status == Code.OK else self._core.library.failure(status)
 
     def describe(self) -> str:
         """A few lines that name device, interface, multicast group and limits."""
-        return self._core.library.text(self._core.library.functions.tutti_comm_describe, self._core.handle)
+        with self._core.lease as handle:
+            return self._core.library.text(self._core.library.functions.tutti_comm_describe, handle)
 
     @property
     def device(self) -> str:
@@ -333,13 +338,15 @@ class Communicator(_OverCore[None]):
             counts[name.decode()] = value
 
         function = _declarations.CounterFunction(visit)
-        self._check(self._core.library.functions.tutti_comm_counters(self._core.handle, function, None))
+        with self._core.lease as handle:
+            self._check(self._core.library.functions.tutti_comm_counters(handle, function, None))
         return counts
 
     def flight_record(self) -> dict[str, Any]:
         """The last 256 collectives of this rank with their phase and progress."""
-        record: dict[str, Any] = json.loads(
-            self._core.library.text(self._core.library.functions.tutti_comm_flight_record, self._core.handle))
+        with self._core.lease as handle:
+            text = self._core.library.text(self._core.library.functions.tutti_comm_flight_record, handle)
+        record: dict[str, Any] = json.loads(text)
         return record
 
     @property

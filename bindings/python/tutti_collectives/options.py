@@ -5,9 +5,12 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
 from . import _declarations
 from .errors import InvalidArgumentError
+
+Filled = TypeVar("Filled", bound=ctypes.Structure)
 
 
 def nanoseconds(name: str, seconds: float) -> int:
@@ -19,6 +22,16 @@ def nanoseconds(name: str, seconds: float) -> int:
 
 def _text(value: str | None) -> bytes | None:
     return None if value is None else value.encode()
+
+
+def _filled(structure: type[Filled], **values: Any) -> Filled:
+    """A C structure with these values. Error: InvalidArgumentError for a number that its field cannot hold."""
+    made = structure(**values)
+    for name, value in values.items():
+        if isinstance(value, int) and getattr(made, name) != value:
+            largest = 2**(8 * getattr(structure, name).size) - 1
+            raise InvalidArgumentError(f"{name} is {value}: use a number from 0 to {largest}")
+    return made
 
 
 @dataclass(frozen=True)
@@ -79,7 +92,8 @@ class CommunicatorOptions:
     def _structure(self) -> _declarations.CommOptions:
         if self.job_key is not None and len(self.job_key) != 32:
             raise InvalidArgumentError(f"job_key has {len(self.job_key)} bytes: use 32")
-        made = _declarations.CommOptions(
+        made = _filled(
+            _declarations.CommOptions,
             interface_name=_text(self.interface), ipv6=self.ipv6, subgroups=self.subgroups or 0,
             chains=self.chains or 0, chunk_bytes=self.chunk_bytes or 0, window_bytes=self.window_bytes or 0,
             no_authentication=not self.authenticate, always_barrier=self.always_barrier,
@@ -123,5 +137,5 @@ class CallOptions:
         priority = {None: 0, "low": -1, "normal": 0, "high": 1}.get(self.priority)
         if priority is None:
             raise InvalidArgumentError(f"priority is {self.priority!r}: use \"low\", \"normal\" or \"high\"")
-        return _declarations.CallOptions(ports=self.ports or 0, radix=self.radix or 0, segments=self.segments or 0,
-                                         algorithm_name=_text(self.algorithm), priority=priority)
+        return _filled(_declarations.CallOptions, ports=self.ports or 0, radix=self.radix or 0,
+                       segments=self.segments or 0, algorithm_name=_text(self.algorithm), priority=priority)

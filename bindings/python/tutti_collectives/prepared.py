@@ -24,21 +24,22 @@ class Prepared:
         self._core = core
         self._timeout = timeout
         self._buffers = call.buffers
-        self._handle: int | None = core.begin(
-            lambda handle, place: core.library.functions.tutti_prepare(handle, ctypes.byref(call.structure), place))
+        self._place = ctypes.c_void_p()  # C puts the prepared call here
+        core.begin(lambda handle, place: core.library.functions.tutti_prepare(
+            handle, ctypes.byref(call.structure), place), self._place)
 
     def start(self) -> Request:
         """Starts the collective once more. Error: InvalidArgumentError while the previous run is under way."""
         functions = self._core.library.functions
-        request = self._core.begin(lambda _, place: functions.tutti_prepared_start(self._handle, place))
-        return Request(self._core, request, self, self._timeout)
+        return Request(self._core, lambda _, place: functions.tutti_prepared_start(self._place, place), self,
+                       self._timeout)
 
     def run(self, timeout: float | None = None) -> None:
         """Starts the collective and waits for its end, as Request.wait does."""
         self.start().wait(timeout)
 
     def __del__(self) -> None:
-        handle = getattr(self, "_handle", None)
-        if handle is not None:
-            self._handle = None
+        place = getattr(self, "_place", None)
+        if place is not None and place.value is not None:
+            handle, place.value = place.value, None
             self._core.library.functions.tutti_prepared_free(handle)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ctypes
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,15 +62,21 @@ class Request:
         request.wait(timeout=10)      # or: await request
     """
 
-    def __init__(self, core: Core, handle: int, buffers: object, timeout: float | None, receives: bool = False) -> None:
+    def __init__(self, core: Core, start: Callable[[int, object], int], buffers: object, timeout: float | None,
+                 receives: bool = False) -> None:
         self._core = core
-        self._handle: int | None = handle
+        self._place = ctypes.c_void_p()  # C puts the request here
         self._buffers = buffers
         self._timeout = timeout
         self._receives = receives
         self._message: Message | None = None
         self._failure: tuple[int, str, tuple[int, ...]] | None = None
         self._waiters = _Waiters()
+        core.begin(start, self._place)
+
+    @property
+    def _handle(self) -> int | None:
+        return self._place.value
 
     @property
     def done(self) -> bool:
@@ -183,7 +189,7 @@ class Request:
             found = _declarations.MessageStructure()
             library.check(library.functions.tutti_request_message(handle, ctypes.byref(found)))
             self._message = Message(found.source, found.tag, found.bytes)
-        self._handle = None
+        self._place.value = None
         self._buffers = None
         library.functions.tutti_request_free(handle)
 
@@ -192,9 +198,9 @@ class Request:
             raise TuttiError.of(*self._failure)
 
     def __del__(self) -> None:
-        handle = getattr(self, "_handle", None)
-        if handle is not None:
-            self._handle = None
+        place = getattr(self, "_place", None)
+        if place is not None and place.value is not None:
+            handle, place.value = place.value, None
             self._core.adopt(handle, self._buffers)
 
 

@@ -1,6 +1,8 @@
 """The backend in Python, which serves a torch without an adapter."""
 
+import gc
 import warnings
+import weakref
 
 import torch
 import torch.distributed as dist
@@ -9,6 +11,7 @@ from job import RANK, SIZE, begin, raises, run
 from operations import (all_gather, all_gather_single, all_reduce, all_to_all, all_to_all_with_splits, broadcast,
                         gather_and_scatter, messages, messages_by_tag_and_of_any_rank, objects, reduce_scatter,
                         reduce_to_the_root)
+from tutti_collectives.torch._python_group import _memory
 from training import distributed_data_parallel, distributed_tensors, fsdp1, sharded, train, twice, whole
 
 
@@ -28,6 +31,18 @@ def refusals():
     assert tutti.counters()["collectives_completed"] > 0
 
 
+def memory_of_a_call_keeps_its_tensor():
+    tensor = torch.ones(1000)
+    alive = weakref.ref(tensor)
+    memory = memoryview(_memory(tensor))
+    del tensor
+    gc.collect()
+    assert alive() is not None
+    del memory
+    gc.collect()
+    assert alive() is None
+
+
 def groups():
     part = dist.new_group([0, 1])
     if RANK < 2:
@@ -38,5 +53,5 @@ def groups():
 if __name__ == "__main__":
     run([beginning_warns, broadcast, all_gather, all_gather_single, gather_and_scatter, all_to_all, all_to_all_with_splits,
          messages, messages_by_tag_and_of_any_rank, all_reduce, reduce_to_the_root, reduce_scatter, objects, groups,
-         refusals, distributed_data_parallel, fsdp1, fsdp2, distributed_tensors])
+         memory_of_a_call_keeps_its_tensor, refusals, distributed_data_parallel, fsdp1, fsdp2, distributed_tensors])
     dist.destroy_process_group()

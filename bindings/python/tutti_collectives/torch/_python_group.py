@@ -43,7 +43,9 @@ def _memory(tensor: torch.Tensor) -> Any:
     """The bytes of a contiguous tensor by the buffer protocol."""
     if tensor.numel() == 0:
         return bytearray()
-    return (ctypes.c_ubyte * (tensor.numel() * tensor.element_size())).from_address(tensor.data_ptr())
+    memory: Any = (ctypes.c_ubyte * (tensor.numel() * tensor.element_size())).from_address(tensor.data_ptr())
+    memory.tensor = tensor  # a call under way keeps `memory`, and so the tensor, alive
+    return memory
 
 
 def _check(name: str, tensors: Tensors) -> None:
