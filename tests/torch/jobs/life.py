@@ -115,6 +115,11 @@ def options_reach_the_library():
     found = tutti.counters()
     assert found["device_multicast_datagrams_sent"] == 0
     dist.destroy_process_group()
+    for retained, given in ((1, {}), (0, {"retain_bytes": 0}), (0, {"retain_bytes": 0, "authenticate": False})):
+        begin(f"given_{len(given)}", pg_options=tutti.Options(device="ip", **given))
+        dist.broadcast(torch.ones(16384), 0)
+        assert tutti.counters()["blocks_retained"] == (retained if RANK == 0 else 0), tutti.counters()
+        dist.destroy_process_group()
     begin("refused", pg_options=tutti.Options(device="nothing"))
     raises(dist.DistBackendError, ["nothing"], dist.barrier)
     dist.destroy_process_group()

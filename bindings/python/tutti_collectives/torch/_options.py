@@ -30,22 +30,26 @@ class Options:
     chunk_bytes: int | None = None
     window_bytes: int | None = None
     segment_bytes: int | None = None
-    keep_bytes: int | None = None
+    retain_bytes: int | None = None  # 0: the root of a Broadcast retains no copy
     receive_workers: int | None = None
     max_connections: int | None = None
-    no_authentication: bool | None = None
+    authenticate: bool | None = None
     always_barrier: bool | None = None
     peer_timeout: timedelta | None = None  # silence after which a peer counts as lost
     create_timeout: timedelta | None = None  # time limit of the creation, once all ranks have come
 
     def texts(self) -> dict[str, str]:
-        """The options that are given, as the adapter takes them."""
+        """The options that are given, as the adapter takes them: under the names and with the values of C."""
         texts = {}
         for field in fields(self):
             value = getattr(self, field.name)
             if value is None:
                 continue
-            if isinstance(value, timedelta):
+            if field.name == "retain_bytes":
+                texts["keep_bytes"] = str(value or 1)  # 0 is the default there
+            elif field.name == "authenticate":
+                texts["no_authentication"] = str(int(not value))
+            elif isinstance(value, timedelta):
                 texts[field.name + "_ns"] = str(value // timedelta(microseconds=1) * 1000)
             elif isinstance(value, bool):
                 texts[field.name] = str(int(value))
@@ -58,7 +62,6 @@ class Options:
 
         `priority` is an option of single calls.
         """
-        names = {"keep_bytes": "retain_bytes", "no_authentication": "authenticate"}
         values: dict[str, object] = {}
         for field in fields(self):
             value = getattr(self, field.name)
@@ -66,11 +69,9 @@ class Options:
                 continue
             if isinstance(value, timedelta):
                 value = value.total_seconds()
-            elif field.name == "no_authentication":
-                value = not value
             elif field.name == "aggregators":
                 value = value.split(",")
-            values[names.get(field.name, field.name)] = value
+            values[field.name] = value
         return values
 
 
