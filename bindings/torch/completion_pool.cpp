@@ -31,8 +31,8 @@ void CompletionPool::wake_or_add_thread() {
     changed_.notify_one();
     return;
   }
+  std::thread([this] { work(); }).detach();  // it waits for the mutex, which the caller holds
   ++idle_threads_;
-  std::thread([this] { work(); }).detach();
 }
 
 void CompletionPool::complete(std::shared_ptr<Operation> operation) {

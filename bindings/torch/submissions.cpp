@@ -37,19 +37,21 @@ void Submissions::issue(const std::shared_ptr<Operation>& operation) {
     if (end_) std::rethrow_exception(end_);
     const bool overtakes = message && communicator_ && queued_messages_ == 0;
     if (!overtakes && (!communicator_ || working_ || operation->plan.steps)) {
+      add_worker();
+      queue_.push_back(operation);
       group_->counts.queued += 1;
       queued_messages_ += message ? 1 : 0;
-      queue_.push_back(operation);
-      return add_worker();
+      return;
     }
     operation->start(communicator_->get());
   }
   if (const std::exception_ptr error = operation->after_start()) std::rethrow_exception(error);
 }
 
+/// Starts the thread that starts queued operations. The thread waits for the mutex, which the
+/// caller holds.
 void Submissions::add_worker() {
   if (working_) return;
-  working_ = true;
   if (!communicator_) exchange_ = std::make_shared<StoreExchange>(group_, store_);
   // The thread is detached, because it may still wait for other ranks when the group is destroyed.
   std::thread([self = shared_from_this()]() mutable {
@@ -58,6 +60,7 @@ void Submissions::add_worker() {
     // Python, and CompletionPool::stop() waits for this thread only while `guest` exists.
     std::exchange(self, nullptr)->work();
   }).detach();
+  working_ = true;
 }
 
 void Submissions::work() {

@@ -1,5 +1,6 @@
 #include "work.hpp"
 
+#include <c10/util/Logging.h>
 #include <c10/util/ScopeExit.h>
 
 #include <utility>
@@ -16,7 +17,12 @@ OperationWork::OperationWork(int rank, c10d::OpType type, const char* title,
 }
 
 OperationWork::~OperationWork() {
-  for (const auto& operation : operations_) operation->abandon();
+  try {
+    for (const auto& operation : operations_) operation->abandon();
+  } catch (const std::exception& error) {
+    LOG(ERROR) << "Tutti: an operation that the program has dropped is not watched: "
+               << error.what();
+  }
 }
 
 void OperationWork::end_recording() {
