@@ -33,6 +33,33 @@ class Batch {
   Message message_;
 };
 
+/// "Ready" answers: one message for the ranges of each memory key.
+class ReadyBatch {
+ public:
+  ReadyBatch(Outbox& outbox, Rank to, std::uint32_t epoch, const FetchRing::KeyOf& key_of)
+      : outbox_(outbox), to_(to), epoch_(epoch), key_of_(key_of) {}
+  void add(std::uint32_t block_index, Range range) {
+    const std::uint64_t key = key_of_(block_index);
+    if (!batch_ || key != key_) {
+      flush();
+      batch_.emplace(outbox_, to_, MessageKind::fetch_ready, epoch_, key);
+      key_ = key;
+    }
+    batch_->add(range);
+  }
+  void flush() {
+    if (batch_) batch_->flush();
+  }
+
+ private:
+  Outbox& outbox_;
+  Rank to_;
+  std::uint32_t epoch_;
+  const FetchRing::KeyOf& key_of_;
+  std::optional<Batch> batch_;
+  std::uint64_t key_ = 0;
+};
+
 /// The argument of a fetch request for chunks that may not have been sent yet.
 constexpr std::uint64_t kEnquiry = 1;
 
@@ -228,10 +255,10 @@ void FetchRing::count_enquired(Range psns) {
   }
 }
 
-bool FetchRing::on_request(Rank from, const Message& message, std::uint64_t key, Outbox& outbox) {
+bool FetchRing::on_request(Rank from, const Message& message, const KeyOf& key_of, Outbox& outbox) {
   std::vector<LostRun> runs;
   if (!split(message, runs)) return false;
-  Batch ready(outbox, from, MessageKind::fetch_ready, epoch_, key);
+  ReadyBatch ready(outbox, from, epoch_, key_of);
   Batch pending(outbox, from, MessageKind::fetch_pending, epoch_);
   Batch lost_here(outbox, from, MessageKind::fetch_lost, epoch_);
   for (const LostRun& run : runs) {
@@ -239,7 +266,7 @@ bool FetchRing::on_request(Rank from, const Message& message, std::uint64_t key,
     while (!rest.empty()) {
       const Range missing = first_unavailable(run.block_index, rest);
       if (rest.first < missing.first) {
-        ready.add({rest.first, missing.first});
+        ready.add(run.block_index, {rest.first, missing.first});
         ++counters_.ranges_served;
       }
       rest.first = missing.last;
@@ -304,17 +331,17 @@ Range FetchRing::first_unavailable(std::uint32_t block_index, Range psns) const 
   return !held.empty() && held.first < missing.first ? held : missing;
 }
 
-void FetchRing::serve_deferred(std::uint64_t key, Outbox& outbox) {
+void FetchRing::serve_deferred(const KeyOf& key_of, Outbox& outbox) {
   Rank to = kNoRank;
-  std::optional<Batch> batch;
+  std::optional<ReadyBatch> batch;
   std::erase_if(deferred_, [&](const Deferred& waiting) {
     if (!first_unavailable(waiting.block_index, waiting.psns).empty()) return false;
     if (waiting.from != to) {
       if (batch) batch->flush();
       to = waiting.from;
-      batch.emplace(outbox, to, MessageKind::fetch_ready, epoch_, key);
+      batch.emplace(outbox, to, epoch_, key_of);
     }
-    batch->add(waiting.psns);
+    batch->add(waiting.block_index, waiting.psns);
     ++counters_.ranges_served;
     return true;
   });

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "protocol/chunk_map.hpp"
@@ -90,11 +91,12 @@ class FetchRing {
   /// Sets the part of this rank's own block that has not been multicast yet. Requests for chunks in
   /// this part are answered "pending", because sending a chunk twice would waste bandwidth.
   void withhold(Range psns) { withheld_ = psns; }
-  /// Handles a request of rank `from`; `key` is the memory key of this rank's buffer. False if a
-  /// range is out of bounds.
-  bool on_request(Rank from, const Message& message, std::uint64_t key, Outbox& outbox);
+  /// Returns the memory key by which a peer READs a block from this rank's buffer.
+  using KeyOf = std::function<std::uint64_t(std::uint32_t block_index)>;
+  /// Handles a request of rank `from`. False if a range is out of bounds.
+  bool on_request(Rank from, const Message& message, const KeyOf& key_of, Outbox& outbox);
   /// Answers the deferred requests whose chunks have arrived meanwhile.
-  void serve_deferred(std::uint64_t key, Outbox& outbox);
+  void serve_deferred(const KeyOf& key_of, Outbox& outbox);
   bool has_deferred() const { return !deferred_.empty(); }
 
   // Functions for the root, which multicasts lost ranges again.

@@ -12,6 +12,11 @@
 namespace tutti::protocol {
 namespace {
 
+/// One memory key for all blocks.
+FetchRing::KeyOf key(std::uint64_t key) {
+  return [key](std::uint32_t) { return key; };
+}
+
 using std::chrono::milliseconds;
 
 constexpr std::uint32_t kChunkBytes = 10;
@@ -220,7 +225,7 @@ TEST_F(FetchRingTest, RequestForABlockWithoutArrivals_isForwarded_andKeepsItsEnq
     const std::uint32_t block = enquiry == 1 ? 0 : 1;
     const Range psns{10 * block, 10 * block + 2};
     EXPECT_TRUE(node_.ring.on_request(
-        rank_of(3), message(MessageKind::fetch_request, {psns}, enquiry), 0, outbox_));
+        rank_of(3), message(MessageKind::fetch_request, {psns}, enquiry), key(0), outbox_));
     EXPECT_EQ(sent().message.kind, MessageKind::fetch_pending);
     poll(now_);
     const Outbox::Item passed_on = sent();
@@ -281,8 +286,8 @@ TEST_F(FetchRingTest, MessagesWithRangesOutsideTheBlocks_areRefused) {
   for (const Range range : {Range{48, 51}, Range{50, 51}, Range{8, 12}, Range{0, 0xffff'ffff}}) {
     EXPECT_FALSE(node_.ring.on_answer(now_, rank_of(1), message(MessageKind::fetch_ready, {range}),
                                       outbox_, reads));
-    EXPECT_FALSE(node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {range}), 1,
-                                       outbox_));
+    EXPECT_FALSE(node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {range}),
+                                       key(1), outbox_));
     std::vector<Range> again;
     EXPECT_FALSE(node_.ring.on_retransmit_request(
         now_, message(MessageKind::retransmit_request, {range}), again));
@@ -297,8 +302,8 @@ TEST_F(FetchRingTest, EachRangeOfARequest_isAnsweredReadyPendingOrLost) {
   node_.map.mark_run(0, {0, 4});
   node_.map.mark_run(0, {8, 10});
   node_.ring.lost({0, {4, 6}});
-  node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{1, 10}, {12, 13}}), 55,
-                        outbox_);
+  node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{1, 10}, {12, 13}}),
+                        key(55), outbox_);
   ASSERT_EQ(outbox_.items().size(), 3u);
   const auto& items = outbox_.items();
   EXPECT_EQ(items[0].message.kind, MessageKind::fetch_ready);
@@ -314,8 +319,23 @@ TEST_F(FetchRingTest, EachRangeOfARequest_isAnsweredReadyPendingOrLost) {
   EXPECT_TRUE(node_.ring.has_deferred());
 }
 
+TEST_F(FetchRingTest, BlocksWithKeysOfTheirOwn_areAnsweredInMessagesOfTheirOwn) {
+  node_.map.mark_run(0, {0, 10});
+  node_.map.mark_run(1, {10, 20});
+  const auto key_of_block = [](std::uint32_t block_index) { return 100 + block_index; };
+  node_.ring.on_request(rank_of(3),
+                        message(MessageKind::fetch_request, {{1, 3}, {5, 10}, {10, 15}}),
+                        key_of_block, outbox_);
+  ASSERT_EQ(outbox_.items().size(), 2u);
+  EXPECT_EQ(outbox_.items()[0].message.argument, 100u);
+  EXPECT_EQ(ranges(outbox_.items()[0].message), (Ranges{{1, 3}, {5, 10}}));
+  EXPECT_EQ(outbox_.items()[1].message.argument, 101u);
+  EXPECT_EQ(ranges(outbox_.items()[1].message), (Ranges{{10, 15}}));
+}
+
 TEST_F(FetchRingTest, RequestAnsweredWithPending_isLaterAnsweredWithLost_ifTheChunkIsLost) {
-  node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{0, 6}}), 55, outbox_);
+  node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{0, 6}}), key(55),
+                        outbox_);
   EXPECT_EQ(sent().message.kind, MessageKind::fetch_pending);
   node_.ring.lost({0, {2, 4}});
   poll(now_);
@@ -333,7 +353,7 @@ TEST_F(FetchRingTest, RequestAnsweredWithPending_isLaterAnsweredWithLost_ifTheCh
   EXPECT_EQ(ranges(outbox_.items()[0].message), (Ranges{{4, 5}})) << "each loss is reported once";
   outbox_.clear();
   node_.map.mark_run(0, {0, 6});
-  node_.ring.serve_deferred(55, outbox_);
+  node_.ring.serve_deferred(key(55), outbox_);
   std::vector<Range> ready = ranges(sent().message);
   std::sort(ready.begin(), ready.end(), [](Range a, Range b) { return a.first < b.first; });
   EXPECT_EQ(ready, (Ranges{{0, 2}, {2, 4}, {4, 5}, {5, 6}}));
@@ -344,7 +364,8 @@ TEST_F(FetchRingTest, ChunksThatAreOnlySuspectedLost_areRequested_butNotReported
   EXPECT_FALSE(node_.ring.proven(2));
   poll(now_);
   EXPECT_EQ(ranges(sent().message), (Ranges{{2, 4}}));
-  node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{2, 4}}), 55, outbox_);
+  node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{2, 4}}), key(55),
+                        outbox_);
   EXPECT_EQ(sent().message.kind, MessageKind::fetch_pending);
   node_.ring.lost({0, {2, 4}});
   EXPECT_TRUE(node_.ring.proven(2));
@@ -357,27 +378,28 @@ TEST_F(FetchRingTest, ChunksThatAreOnlySuspectedLost_areRequested_butNotReported
 }
 
 TEST_F(FetchRingTest, RequestedRanges_missingAtTheAskedRank_areAnsweredWhenTheyArrive) {
-  node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{0, 2}, {5, 6}}), 55,
+  node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{0, 2}, {5, 6}}), key(55),
                         outbox_);
   outbox_.clear();
-  node_.ring.serve_deferred(55, outbox_);
+  node_.ring.serve_deferred(key(55), outbox_);
   EXPECT_TRUE(outbox_.empty());
   node_.map.mark_run(0, {5, 6});
-  node_.ring.serve_deferred(55, outbox_);
+  node_.ring.serve_deferred(key(55), outbox_);
   const Outbox::Item ready = sent();
   EXPECT_EQ(ready.to, rank_of(3));
   EXPECT_EQ(ready.message.kind, MessageKind::fetch_ready);
   EXPECT_EQ(ready.message.argument, 55u);
   EXPECT_EQ(ranges(ready.message), (Ranges{{5, 6}}));
   node_.map.mark_run(0, {0, 2});
-  node_.ring.serve_deferred(55, outbox_);
+  node_.ring.serve_deferred(key(55), outbox_);
   EXPECT_EQ(ranges(sent().message), (Ranges{{0, 2}}));
   EXPECT_FALSE(node_.ring.has_deferred());
 }
 
 TEST_F(FetchRingTest, RequestForChunksThatThisRootHasNotSentYet_isAnsweredPending) {
   node_.ring.withhold({25, 30});
-  node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{23, 27}}), 1, outbox_);
+  node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{23, 27}}), key(1),
+                        outbox_);
   ASSERT_EQ(outbox_.items().size(), 2u);
   EXPECT_EQ(ranges(outbox_.items()[0].message), (Ranges{{23, 25}}));
   EXPECT_EQ(outbox_.items()[1].message.kind, MessageKind::fetch_pending);
@@ -390,13 +412,14 @@ TEST_F(FetchRingTest, RequestForChunksThatThisRootHasNotSentYet_isAnsweredPendin
       now_, message(MessageKind::retransmit_request, {{23, 27}}), again));
   EXPECT_EQ(again, (Ranges{{23, 25}}));
   node_.ring.withhold({27, 30});
-  node_.ring.serve_deferred(1, outbox_);
+  node_.ring.serve_deferred(key(1), outbox_);
   EXPECT_EQ(ranges(sent().message), (Ranges{{25, 27}}));
 }
 
 TEST_F(FetchRingTest, RequestForChunksThatThisRootHasNotSentYet_isNotCountedAsALoss) {
   node_.ring.withhold({20, 30});
-  node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{20, 30}}), 1, outbox_);
+  node_.ring.on_request(rank_of(3), message(MessageKind::fetch_request, {{20, 30}}), key(1),
+                        outbox_);
   EXPECT_EQ(sent().message.kind, MessageKind::fetch_pending);
   EXPECT_EQ(node_.ring.counters().chunks_lost, 0u);
   EXPECT_TRUE(node_.ring.idle());
@@ -547,14 +570,15 @@ class Rings {
     serve(read.reader);
   }
   void serve(Rank rank) {
-    nodes_[index(rank)]->ring.serve_deferred(1000 + index(rank), outbox_);
+    nodes_[index(rank)]->ring.serve_deferred(key(1000 + index(rank)), outbox_);
     pump_.collect(rank, outbox_);
   }
   void on_message(const MessagePump::Delivery& delivery) {
     Node& node = *nodes_[index(delivery.to)];
     const Message& message = delivery.message;
     if (message.kind == MessageKind::fetch_request) {
-      EXPECT_TRUE(node.ring.on_request(delivery.from, message, 1000 + index(delivery.to), outbox_));
+      EXPECT_TRUE(
+          node.ring.on_request(delivery.from, message, key(1000 + index(delivery.to)), outbox_));
     } else if (message.kind == MessageKind::retransmit_request) {
       std::vector<Range> again;
       EXPECT_TRUE(node.ring.on_retransmit_request(now_, message, again));

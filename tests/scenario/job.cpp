@@ -165,11 +165,13 @@ bool Member::allgather(std::size_t block_bytes, std::uint64_t seed) {
 bool Member::allgatherv(const std::vector<std::uint64_t>& sizes_bytes, std::uint64_t seed) {
   constexpr std::uint64_t kGapBytes = 7;
   const Bytes own = pattern(sizes_bytes[rank()], draw(seed, rank()));
-  std::vector<std::uint64_t> offsets;
+  std::vector<std::uint64_t> offsets(size());
   Bytes expected;
-  for (std::uint32_t r = 0; r < size(); ++r) {
+  // The ranks place the blocks in different orders.
+  for (std::uint32_t i = 0; i < size(); ++i) {
+    const std::uint32_t r = (i + rank()) % size();
     expected.resize(expected.size() + kGapBytes);
-    offsets.push_back(expected.size());
+    offsets[r] = expected.size();
     const Bytes block = pattern(sizes_bytes[r], draw(seed, r));
     expected.insert(expected.end(), block.begin(), block.end());
   }

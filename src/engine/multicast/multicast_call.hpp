@@ -38,6 +38,7 @@ struct MulticastCall {
   std::span<std::byte> buffer;
   std::span<const std::byte> own;
   bool gather = false;
+  bool own_offsets = false;      ///< true: ranks may place the blocks at different offsets
   std::uint64_t data_bytes = 0;  ///< payload bytes of all blocks together
   bool retains_copy = false;     ///< true: the root retains a copy, and there is no handshake
   /// True: the device has Capability::every_chunk_arrives, so recovery and handshake are left out.

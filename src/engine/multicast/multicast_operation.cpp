@@ -39,11 +39,20 @@ std::unique_ptr<MulticastOperation> MulticastOperation::allgatherv(
   std::unique_ptr<MulticastOperation> made(new MulticastOperation(
       {"allgatherv", "multicast", kNoRank, receive.size()}, receive, own, true));
   made->call_.data_bytes = 0;
+  made->call_.own_offsets = true;
   for (std::size_t r = 0; r < sizes.size(); ++r) {
     made->extents_.push_back({offsets[r], sizes[r]});
     made->call_.data_bytes += sizes[r];
   }
   return made;
+}
+
+// No rank needs anything of a rank with an empty block, so the call may end before that rank begins
+// it.
+bool MulticastOperation::confirms_earlier() const {
+  const auto empty = [](const BlockExtent& block) { return block.size_bytes == 0; };
+  return call_.gather && call_.data_bytes > 0 &&
+         std::none_of(extents_.begin(), extents_.end(), empty);
 }
 
 bool MulticastOperation::prepare(CommunicatorContext& context) {
@@ -180,7 +189,7 @@ void MulticastOperation::on_message(Instant now, Rank from, const Message& messa
         legal = sender_.has_block();
         if (legal) context().retention().answer(now, from, message);
       } else {
-        legal = call_.fetch->on_request(from, message, recovery_.key(), call_.outbox);
+        legal = call_.fetch->on_request(from, message, keys(), call_.outbox);
       }
       break;
     case MessageKind::fetch_ready:
@@ -281,7 +290,7 @@ bool MulticastOperation::poll(Instant now) {
   if (call_.dirty) {
     call_.dirty = false;
     completion()->chunks_present.store(call_.map->marked(), std::memory_order_relaxed);
-    if (call_.fetch->has_deferred()) call_.fetch->serve_deferred(recovery_.key(), call_.outbox);
+    if (call_.fetch->has_deferred()) call_.fetch->serve_deferred(keys(), call_.outbox);
     sender_.credits().consume(*call_.fetch, call_.outbox);
     if (locally_complete() && !handshake_->told()) {
       call_.trace.collected_all();
@@ -341,9 +350,17 @@ bool MulticastOperation::settled() const {
 void MulticastOperation::finish() {
   if (!call_.fetch) return;
   fold_counters();
-  recovery_.judge_sources(polled_at_);
   context().recorder().progress(call_.epoch, call_.map->marked(), call_.layout.chunk_count());
-  recovery_.release_key();
+  recovery_.release_keys();
+  try {
+    recovery_.judge_sources(polled_at_);
+  } catch (const std::bad_alloc&) {
+    // A later collective judges the sources: this one has ended and must not lose its completion.
+  }
+}
+
+protocol::FetchRing::KeyOf MulticastOperation::keys() {
+  return [this](std::uint32_t block_index) { return recovery_.key_of(block_index); };
 }
 
 void MulticastOperation::fold_counters() {

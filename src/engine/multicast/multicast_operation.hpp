@@ -36,7 +36,7 @@ class MulticastOperation final : public Operation {
 
   bool prepare(CommunicatorContext& context) override;
   std::uint64_t multicast_bytes() const override { return call_.data_bytes; }
-  bool confirms_earlier() const override { return call_.gather && call_.data_bytes > 0; }
+  bool confirms_earlier() const override;
   void on_message(Instant now, Rank from, const protocol::Message& message) override;
   void on_chunk(Instant now, const device::ReceivedChunk& chunk,
                 device::MulticastQueuePair& queue_pair) override;
@@ -72,6 +72,7 @@ class MulticastOperation final : public Operation {
   void become_ready(Instant now);
   bool on_retransmit_request(Instant now, const protocol::Message& message);
   void leave_copy(Instant now);
+  protocol::FetchRing::KeyOf keys();
   void fold_counters();
   /// True if this rank has nothing more to send, to receive or to READ.
   bool settled() const;

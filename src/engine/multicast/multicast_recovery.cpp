@@ -164,19 +164,24 @@ void MulticastRecovery::judge_sources(Instant now) {
   membership.judge(now);
 }
 
-std::uint64_t MulticastRecovery::key() {
-  if (!registered_) {
-    if (auto key = context().endpoint().register_memory(call_.buffer)) {
-      key_ = *key;
-      registered_ = true;
-    }
+std::uint64_t MulticastRecovery::key_of(std::uint32_t block_index) {
+  const std::size_t at = call_.own_offsets ? block_index : 0;
+  if (keys_.empty()) keys_.resize(call_.own_offsets ? call_.layout.blocks().size() : 1);
+  if (!keys_[at]) {
+    const Block& block = call_.layout.blocks()[block_index];
+    const auto memory = call_.own_offsets
+                            ? call_.buffer.subspan(block.offset_bytes, block.size_bytes)
+                            : call_.buffer;
+    if (auto key = context().endpoint().register_memory(memory)) keys_[at] = *key;
   }
-  return key_.key;
+  return keys_[at].value_or(device::MemoryKey{}).key;
 }
 
-void MulticastRecovery::release_key() {
-  if (registered_) context().endpoint().deregister_memory(key_);
-  registered_ = false;
+void MulticastRecovery::release_keys() {
+  for (const auto& key : keys_) {
+    if (key) context().endpoint().deregister_memory(*key);
+  }
+  keys_.clear();
 }
 
 /// Whether an answer offers chunks that this rank requested although they might not have been sent
@@ -225,13 +230,14 @@ void MulticastRecovery::post_read(Instant now, const ReadOrder& order) {
   const Block& block = call_.layout.blocks()[order.block_index];
   const std::uint64_t offset = call_.layout.offset_of(block, order.psns.first);
   const std::uint64_t bytes = call_.layout.bytes_of(block, order.psns);
+  const std::uint64_t remote_begin = call_.own_offsets ? block.offset_bytes : 0;
   const Status posted =
       context().endpoint().post(now, {.opcode = device::Opcode::read,
                                       .peer = order.from,
                                       .work_id = std::uint64_t{call_.epoch} << 32 | slot,
                                       .local = call_.buffer.subspan(offset, bytes),
                                       .remote_key = {order.key},
-                                      .remote_offset = offset,
+                                      .remote_offset = offset - remote_begin,
                                       .priority = call_.priority});
   if (!posted.ok()) {
     call_.fetch->on_read_end(order, false, 0);

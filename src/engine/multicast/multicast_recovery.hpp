@@ -57,9 +57,9 @@ class MulticastRecovery {
   /// has ended.
   void judge_sources(Instant now);
 
-  /// The memory key of the receive buffer; the first call registers the buffer.
-  std::uint64_t key();
-  void release_key();
+  /// The memory key of a block in the receive buffer; the first call registers the memory.
+  std::uint64_t key_of(std::uint32_t block_index);
+  void release_keys();
 
   const WorkerGate& gate() const { return gate_; }
 
@@ -95,8 +95,8 @@ class MulticastRecovery {
   std::uint32_t open_reads_ = 0;
   /// By block: number of chunks that READs brought; empty before the first successful READ.
   std::vector<std::uint32_t> fetched_;
-  device::MemoryKey key_;
-  bool registered_ = false;
+  /// Keys of the blocks if their offsets are this rank's own, or else the key of the whole buffer.
+  std::vector<std::optional<device::MemoryKey>> keys_;
 };
 
 }  // namespace tutti::engine
