@@ -100,6 +100,15 @@ TEST_F(FailedContext, Operations_whenSettlingTheFailureThrows_endInTheNextPoll) 
   EXPECT_TRUE(context_.operations().idle());
 }
 
+TEST_F(FailedContext, DeliveryAckThatIsDue_wakesNoThread) {
+  context_.retention().schedule_ack(kNow, Rank{0}, 1);
+  EXPECT_LT(context_.next_deadline(), kNever);
+  context_.failures().fail(failure(Code::peer_failed, "rank 0 is lost"));
+  poll();
+  poll();
+  EXPECT_EQ(context_.next_deadline(), kNever);
+}
+
 /// Records which peers are watched.
 class WatchingEndpoint final : public fuzz::ScriptedEndpoint {
  public:

@@ -259,8 +259,10 @@ void CommunicatorContext::settle_failure(Instant now) {
 }
 
 Instant CommunicatorContext::next_deadline() const {
+  // A failed communicator sends no more delivery ACKs and serves no requests.
+  const Instant retention = failures_.noted() ? kNever : retention_.next_deadline();
   return std::min({endpoint_->next_deadline(), operations_.next_deadline(), peers_.next_deadline(),
-                   receiver_.next_deadline(), retention_.next_deadline()});
+                   receiver_.next_deadline(), retention});
 }
 
 }  // namespace tutti::engine

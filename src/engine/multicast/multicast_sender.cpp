@@ -193,7 +193,11 @@ Instant MulticastSender::next_deadline(Instant polled_at) const {
   if (!block_) return kNever;
   // A full send queue is polled again soon, because no event reports that it has room.
   if (const auto retry = block_->retry_after()) return polled_at + *retry;
-  return call_.ready && activated_ && !sent_all_ ? block_->next_send() : kNever;
+  if (block_->has_again()) return polled_at;
+  // Without credit only a message of another rank lets this rank send.
+  const bool may_send = call_.ready && activated_ && !sent_all_ &&
+                        block_->lowest_unsent() < credits_->limit(call_.own_block);
+  return may_send ? block_->next_send() : kNever;
 }
 
 }  // namespace tutti::engine
