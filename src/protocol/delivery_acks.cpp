@@ -46,6 +46,10 @@ bool DeliveryAcks::all_but(Rank me, std::uint32_t epoch) const {
 
 void DeliveryAcks::begun_by_all(std::uint32_t epoch) {
   if (circular_before(acked_by_all_, epoch - 1)) acked_by_all_ = epoch - 1;
+  // An old entry would seem to be a later one after half of all epochs.
+  for (std::uint32_t& known : acked_) {
+    if (circular_before(known, acked_by_all_)) known = acked_by_all_;
+  }
   std::erase_if(pending_,
                 [this](const Pending& one) { return !circular_before(acked_by_all_, one.epoch); });
   if (pending_.empty()) due_ = kNever;

@@ -73,5 +73,16 @@ TEST(DeliveryAcks, DeliveryAck_coversEarlierBlocks_evenIfEpochsWrap) {
   EXPECT_TRUE(acks.all_but(kMe, 1));
 }
 
+TEST(DeliveryAcks, AckOlderThanHalfOfAllEpochs_isNoneOfANewBlock) {
+  DeliveryAcks acks(2, 1, kDelay);
+  acks.on_ack(rank_of(1), 100);
+  std::uint32_t epoch = 100;
+  for (int step = 0; step < 3; ++step) acks.begun_by_all(epoch += 1'000'000'000);
+  EXPECT_TRUE(acks.all_but(kMe, epoch - 1));
+  EXPECT_FALSE(acks.all_but(kMe, epoch + 10));
+  acks.on_ack(rank_of(1), epoch + 10);
+  EXPECT_TRUE(acks.all_but(kMe, epoch + 10));
+}
+
 }  // namespace
 }  // namespace tutti::protocol
