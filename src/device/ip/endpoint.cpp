@@ -400,6 +400,7 @@ void IpEndpoint::abandon() {
   channels_.abandon();
   gate_.withdraw();
   for (auto& group : groups_) group->release_claim();
+  if (slot_pair_) slot_pair_->release_claim();
 }
 
 bool IpEndpoint::send(Instant now, Rank rank, rc::RcChannel& rc) {
