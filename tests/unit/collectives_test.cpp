@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <barrier>
 #include <cstdlib>
 #include <cstring>
@@ -538,6 +539,72 @@ TEST(Collectives, AverageAndPremultipliedSum_haveTheResultsOfTheReducer) {
         if (!in_place) {
           EXPECT_EQ(own, contribution(me)) << "the caller's data must not change";
         }
+      }
+    }
+  });
+}
+
+Reduction halved(DataType type) {
+  Reduction reduction{.type = type, .operation = ReduceOperation::premultiplied_sum};
+  const float factor = 0.5f;
+  std::memcpy(reduction.factor.data(), &factor, sizeof factor);
+  return reduction;
+}
+
+TEST(Collectives, PremultipliedReduceScatterInPlace_leavesTheBlocksOfOtherRanks) {
+  on_ranks(3, [](Communicator& communicator) {
+    constexpr std::size_t kCount = 1'000;
+    const std::uint32_t me = index(communicator.rank());
+    std::vector<float> all(3 * kCount, static_cast<float>(me + 1));
+    const std::span<float> own = std::span(all).subspan(me * kCount, kCount);
+    finish(communicator.reduce_scatter(std::as_bytes(std::span(all)), std::as_writable_bytes(own),
+                                       halved(DataType::float32)));
+    for (std::size_t i = 0; i < all.size(); ++i)
+      ASSERT_EQ(all[i], i / kCount == me ? 3.0f : static_cast<float>(me + 1)) << i;
+  });
+}
+
+TEST(Collectives, PremultipliedReduceScatterv_scalesBlocksAtAnyOffset) {
+  on_ranks(3, [](Communicator& communicator) {
+    const std::uint32_t me = index(communicator.rank());
+    const std::array<std::uint64_t, 3> sizes = {8, 12, 4};
+    const std::array<std::uint64_t, 3> offsets = {2, 13, 27};
+    const std::vector<float> values(3, static_cast<float>(me + 1));
+    Bytes all(40, std::byte{0x7f});
+    for (std::size_t r = 0; r < 3; ++r) std::memcpy(&all[offsets[r]], values.data(), sizes[r]);
+    const Bytes before = all;
+    for (const bool in_place : {false, true}) {
+      Bytes apart(sizes[me]);
+      const std::span<std::byte> own =
+          in_place ? std::span(all).subspan(offsets[me], sizes[me]) : std::span(apart);
+      finish(communicator.reduce_scatterv(all, sizes, offsets, own, halved(DataType::float32)));
+      std::vector<float> found(sizes[me] / sizeof(float));
+      std::memcpy(found.data(), own.data(), own.size());
+      EXPECT_EQ(found, std::vector<float>(found.size(), 3.0f)) << in_place;
+      std::copy(before.begin() + offsets[me], before.begin() + offsets[me] + sizes[me],
+                all.begin() + offsets[me]);
+      EXPECT_EQ(all, before) << "only this rank's block may change" << in_place;
+    }
+  });
+}
+
+// The other ranks need nothing of the rank with the empty block, so the call does not prove that
+// this rank has begun it.
+TEST(Collectives, AllgathervWithAnEmptyBlock_doesNotOutrunTheRankOfThisBlock) {
+  on_ranks(3, [](Communicator& communicator) {
+    const std::uint32_t me = index(communicator.rank());
+    constexpr std::uint64_t kBytes = 64 * 1024;
+    const std::array<std::uint64_t, 3> sizes = {kBytes, kBytes, 0};
+    const std::array<std::uint64_t, 3> offsets = {0, kBytes, 2 * kBytes};
+    if (me == 2) std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    for (std::uint64_t call = 0; call < 150; ++call) {
+      const Bytes own = pattern(sizes[me], 2 * call + me);
+      Bytes all(2 * kBytes);
+      finish(
+          communicator.allgatherv(own, all, sizes, offsets, {.algorithm = Algorithm::multicast}));
+      for (std::uint64_t r = 0; r < 2; ++r) {
+        const Bytes expected = pattern(kBytes, 2 * call + r);
+        ASSERT_TRUE(std::equal(expected.begin(), expected.end(), all.begin() + r * kBytes));
       }
     }
   });

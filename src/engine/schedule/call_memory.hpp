@@ -22,6 +22,7 @@ class CallMemory {
 
   /// Replaces the caller's send buffer by the contribution in the workspace.
   void use_contribution() { contributes_copy_ = true; }
+  bool contributes_copy() const { return contributes_copy_; }
   std::span<std::byte> of(schedule::Buffer buffer) const {
     switch (buffer) {
       case schedule::Buffer::send:

@@ -43,6 +43,24 @@ Status check_extents(const ScheduleCall& call, const ScheduleWorkspace& space) {
   return {};
 }
 
+/// Whether this rank's contribution is multiplied by a factor.
+bool scales(const std::optional<reduction::Reducer>& reducer) {
+  return reducer && reducer->operation() == ReduceOperation::premultiplied_sum;
+}
+
+/// Scales blocks of different sizes, which need not begin at a multiple of the size of an element.
+void scale_blocks(const ScheduleCall& call, const reduction::Reducer& reducer,
+                  std::vector<std::byte>& contribution) {
+  const schedule::BlockSizes& blocks = call.shape.of(Buffer::send);
+  contribution.resize(call.send.size());
+  for (std::size_t b = 0; b < blocks.sizes_bytes.size(); ++b) {
+    const std::uint64_t offset = blocks.offsets_bytes[b];
+    reducer.prepare(contribution.data() + offset, call.send.data() + offset,
+                    blocks.sizes_bytes[b] / element_bytes(reducer.type()),
+                    call.reduction->factor.data());
+  }
+}
+
 }  // namespace
 
 // ---- One call -----------------------------------------------------------------------------------
@@ -79,11 +97,15 @@ Status ScheduleOperation::prepare_call() {
     if (!reducer) return reducer.status();
     reducer_ = *reducer;
   }
+  const schedule::Purpose& purpose = schedule.purpose();
+  const bool scatters = purpose.collective == schedule::Collective::reduce_scatter ||
+                        purpose.collective == schedule::Collective::reduce_scatterv;
+  // Scaling in place would change blocks that the call does not overwrite, so a copy is scaled.
+  if (scales(reducer_) && scatters) call_.shape.in_place = false;
   space.filled.resize(schedule.tasks().size());
   if (Status status = fill(schedule, call_.shape, space.filled); !status) return status;
   space.scratch.resize(scratch_bytes(schedule, call_.shape));
   if (Status status = check_extents(call_, space); !status) return status;
-  const schedule::Purpose& purpose = schedule.purpose();
   if (call_.shape.in_place) alias_ = in_place_alias(purpose);
   if (reducer_ && (!has_root(purpose.collective) || purpose.rank == purpose.root)) {
     auto result = resolve(block_of(Buffer::receive, 0), call_.shape, alias_);
@@ -92,6 +114,10 @@ Status ScheduleOperation::prepare_call() {
   }
   unexpected_bytes_ = unexpected_bound(purpose, call_.shape);
   confirms_ = needs_every_rank(purpose.collective);
+  if (scales(reducer_) && varies(purpose.collective)) {
+    scale_blocks(call_, *reducer_, space.contribution);
+    memory_.use_contribution();
+  }
   for (schedule::BlockSizes& blocks : call_.shape.buffers)
     blocks = {};  // cleared: the caller may free its arrays of sizes once `create` returns
   space.departures.assign(schedule.tasks().size(), {});
@@ -500,14 +526,14 @@ void ScheduleOperation::reduce(const Task& task, std::span<const std::byte> sour
 /// factor for premultiplied_sum, and copies it for an Alltoall in place. A reduction in place
 /// stores the products in the caller's buffer, which the result overwrites anyway.
 void ScheduleOperation::prepare_contribution() {
-  const bool scales = reducer_ && reducer_->operation() == ReduceOperation::premultiplied_sum;
+  if (memory_.contributes_copy()) return;
   const bool in_place = !alias_.name.empty();
   const bool shares = !in_place && !call_.send.empty() && call_.send.data() == call_.receive.data();
-  if (!scales && !shares) return;
+  if (!scales(reducer_) && !shares) return;
   const std::span<std::byte> own = memory_.of(in_place ? alias_.storage.buffer : Buffer::send);
   if (!in_place) space_->contribution.resize(own.size());
   std::byte* const target = in_place ? own.data() : space_->contribution.data();
-  if (scales) {
+  if (scales(reducer_)) {
     reducer_->prepare(target, own.data(), own.size() / element_bytes(reducer_->type()),
                       call_.reduction->factor.data());
   } else {
