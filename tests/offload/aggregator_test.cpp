@@ -562,5 +562,32 @@ TEST_F(Aggregator, StrangersAtTheDoor_disturbNoJob) {
   on_joined_ranks(2, patient(), {address_of(*service)}, [](Member& member) { check_sum(member); });
 }
 
+TEST_F(Aggregator, RankThatLeavesLongBeforeTheOthers_endsWell_andSoDoTheyAndTheirCalls) {
+  const auto service = start_service();
+  ::setenv("TUTTI_AGGREGATORS", address_of(*service).c_str(), 1);
+  auto bootstraps = make_local_bootstraps(2);
+  std::vector<std::thread> threads;
+  for (std::uint32_t rank = 0; rank < 2; ++rank) {
+    threads.emplace_back([&, rank] {
+      auto made = create_communicator(*bootstraps[rank], patient());
+      ASSERT_TRUE(made.ok()) << made.status().to_string();
+      const std::int32_t one = 1;
+      std::int32_t sum = 0;
+      auto request =
+          made->allreduce(std::as_bytes(std::span(&one, 1)),
+                          std::as_writable_bytes(std::span(&sum, 1)), {.type = DataType::int32});
+      ASSERT_TRUE(request.ok()) << request.status().to_string();
+      ASSERT_TRUE(request->wait().ok());
+      EXPECT_EQ(sum, 2);
+      // Longer than a leaving rank waits for the others.
+      if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
+      EXPECT_TRUE(made->status().ok()) << made->status().to_string();
+      const Status end = made->finalize(kPatience);
+      EXPECT_TRUE(end.ok()) << "rank " << rank << ": " << end.to_string();
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 }  // namespace
 }  // namespace tutti::runtime

@@ -41,7 +41,7 @@ void on_members(const std::function<void(Member&)>& body) {
       ASSERT_TRUE(progress.ok()) << progress.status().to_string();
       const auto never = [](const CollectiveCall&) { return false; };
       auto made = Hierarchy::create(*bootstraps[rank], test::patient(), kLayout, false, never,
-                                    *progress, 0, key);
+                                    *progress, 0, key, engine::RankNames());
       ASSERT_TRUE(made.ok()) << made.status().to_string();
       Member member{rank, *progress, *made};
       body(member);

@@ -196,7 +196,7 @@ std::unique_ptr<engine::Operation> make_operation(const CollectiveSpec& spec, st
   if (spec.kind == CollectiveKind::broadcast)
     return engine::MulticastOperation::broadcast(result, spec.root);
   if (uses_slots(spec.kind)) return slot_operation(spec, rank, own, result);
-  if (spec.kind == CollectiveKind::leave) return std::make_unique<engine::InNetworkLeave>();
+  if (spec.kind == CollectiveKind::leave) return std::make_unique<engine::InNetworkLeave>(kNever);
   thread_local const auto pool = std::make_shared<engine::WorkspacePool>();
   const schedule::TemplateKey key = template_of(spec, ranks, rank);
   engine::ScheduleCall call{

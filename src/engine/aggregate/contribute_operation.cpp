@@ -93,7 +93,7 @@ void ContributeOperation::on_message(Instant, Rank from, const Message& message)
       granted_ = std::max(granted_, static_cast<std::uint32_t>(message.argument));
       return;
     case MessageKind::refused:
-      context().failures().fail(refusal_status(context().names().of(aggregator()), message));
+      context().failures().fail(refusal_status(context().names(), aggregator(), message));
       return;
     default:
       ++context().counters().messages_rejected;

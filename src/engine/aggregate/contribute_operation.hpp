@@ -99,9 +99,11 @@ class ContributeOperation final : public Operation {
 /// aggregator reports that no rank makes further calls.
 class InNetworkLeave final : public Operation {
  public:
-  InNetworkLeave() : Operation({"leave", "in_network", kNoRank, 0}) {}
+  explicit InNetworkLeave(Instant deadline)
+      : Operation({"leave", "in_network", kNoRank, 0}), deadline_(deadline) {}
   void on_message(Instant now, Rank from, const protocol::Message& message) override;
-  bool poll(Instant) override { return false; }
+  bool poll(Instant now) override { return left_ = left_ || now >= deadline_; }
+  Instant next_deadline() const override { return deadline_; }
   bool locally_complete() const override { return left_; }
   bool done() const override { return left_; }
   observe::Phase phase() const override { return observe::Phase::handshake; }
@@ -110,6 +112,7 @@ class InNetworkLeave final : public Operation {
   void start(Instant now, bool barrier) override;
 
  private:
+  Instant deadline_;
   bool left_ = false;
 };
 

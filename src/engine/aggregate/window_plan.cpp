@@ -194,15 +194,15 @@ std::string describe(Refusal refusal, Rank rank) {
   return fmt::format("rank {} {}", index(rank), what);
 }
 
-Status refusal_status(const std::string& who, const protocol::Message& message) {
+Status refusal_status(const RankNames& names, Rank from, const protocol::Message& message) {
   const std::uint64_t reason = message.argument >> 32;
   const auto refusal = reason <= static_cast<std::uint64_t>(Refusal::last)
                            ? static_cast<Refusal>(reason)
                            : Refusal::none;
   const bool fault = refusal == Refusal::overrun || refusal == Refusal::record;
   const Rank rank = rank_of(message.argument & 0xffff'ffffu);
-  return failure_of({rank}, fault ? Code::internal : Code::invalid_argument,
-                    "{} refused the call: {}", who, describe(refusal, rank));
+  return failure_of(names.in_job({rank}), fault ? Code::internal : Code::invalid_argument,
+                    "{} refused the call: {}", names.of(from), describe(refusal, rank));
 }
 
 }  // namespace tutti::engine

@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 
+#include "engine/peers/rank_names.hpp"
 #include "protocol/codec/message.hpp"
 #include "reduction/element_type.hpp"
 #include "tutti/status.hpp"
@@ -145,7 +146,7 @@ enum class Refusal : std::uint32_t {
 
 /// The reason in words, such as "rank 3 wrote without credit: use one version of Tutti".
 std::string describe(Refusal refusal, Rank rank);
-/// The error that a rank reports for a `refused` message; `who` names the aggregator.
-Status refusal_status(const std::string& who, const protocol::Message& message);
+/// The error that a rank reports for a `refused` message of the aggregator `from`.
+Status refusal_status(const RankNames& names, Rank from, const protocol::Message& message);
 
 }  // namespace tutti::engine

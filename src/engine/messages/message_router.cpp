@@ -174,7 +174,7 @@ void MessageRouter::on_message(Instant now, Rank from, std::span<const std::byte
   } else if (message->kind == MessageKind::refused) {
     // A refusal fails the communicator even if this rank has already ended the refused call, or not
     // begun it: an aggregator refuses a call as soon as the call records of two ranks differ.
-    failures_.fail(refusal_status(names_.of(from), *message));
+    failures_.fail(refusal_status(names_, from, *message));
   } else if (operations_.has_begun(message->epoch)) {
     if (message->kind == MessageKind::fetch_request) retention_.answer_late(now, from, *message);
   } else if (unexpected_.size() < kMaxUnexpectedMessages) {

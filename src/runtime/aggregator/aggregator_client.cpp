@@ -42,25 +42,32 @@ engine::InNetworkKind kind_of(Collective collective) {
                                           : engine::InNetworkKind::allreduce;
 }
 
-/// Removes the aggregator from the ranks at fault of `status`. The job has `size` ranks, and the
-/// aggregator is not one of them.
-Status without_aggregator(const Status& status, std::uint32_t size) {
+/// Removes the aggregator, which is no rank of the job, from the ranks at fault of `status`.
+Status without_aggregator(const Status& status) {
   std::vector<Rank> ranks(status.ranks().begin(), status.ranks().end());
-  if (std::erase_if(ranks, [size](Rank rank) { return index(rank) >= size; }) == 0) return status;
+  if (std::erase(ranks, kNoRank) == 0) return status;
   return Status(status.code(), status.message(), std::move(ranks));
+}
+
+/// The number in the job of each rank of a side communicator.
+std::vector<Rank> members_of_side(const engine::RankNames& names, std::uint32_t size) {
+  std::vector<Rank> members;
+  for (std::uint32_t r = 0; r < size; ++r) members.push_back(rank_of(r));
+  members = names.in_job(std::move(members));
+  members.push_back(kNoRank);  // the aggregator
+  return members;
 }
 
 }  // namespace
 
 // ---- joining the aggregators --------------------------------------------------------------------
 
-Result<std::shared_ptr<Aggregation>> Aggregation::create(Bootstrap& bootstrap,
-                                                         const CommunicatorOptions& options,
-                                                         std::shared_ptr<Progress> progress,
-                                                         std::uint16_t number,
-                                                         const crypto::Secret& key) {
+Result<std::shared_ptr<Aggregation>> Aggregation::create(
+    Bootstrap& bootstrap, const CommunicatorOptions& options, std::shared_ptr<Progress> progress,
+    std::uint16_t number, const crypto::Secret& key, const engine::RankNames& names) {
   std::shared_ptr<Aggregation> made(
       new Aggregation(bootstrap.rank(), bootstrap.size(), std::move(progress)));
+  made->members_ = members_of_side(names, bootstrap.size());
   // The plan is sealed, because it contains the unique ids of the side communicators: a process
   // that has such an id can join.
   Result<Bytes> own = Bytes();
@@ -111,8 +118,9 @@ Status Aggregation::join(const std::string& address, const std::string& unique_i
   if (!id) return named(id.status());
   auto bootstrap = join_unique_id(*id, rank_, size_ + 1, options.create_timeout, "aggregator");
   if (!bootstrap) return named(bootstrap.status());
-  auto state = CommunicatorImpl::create(**bootstrap, side_options(options), progress_,
-                                        {.number = number, .key = (*bootstrap)->key()});
+  auto state =
+      CommunicatorImpl::create(**bootstrap, side_options(options), progress_,
+                               {.number = number, .members = members_, .key = (*bootstrap)->key()});
   if (!state) return named(state.status());
   const device::Capabilities& can = (*state)->context().endpoint().capabilities();
   if (!can.has(device::Capability::write_immediate)) {
@@ -129,19 +137,19 @@ Aggregation::~Aggregation() { (void)close(kNever); }
 Status Aggregation::close(Instant deadline) {
   if (std::exchange(closed_, true)) return {};
   std::vector<std::shared_ptr<engine::Completion>> left;
+  const Instant patience = std::min(deadline, now() + kLeavePatience);
   for (Side& side : sides_) {
-    auto leave = std::make_unique<engine::InNetworkLeave>();
+    auto leave = std::make_unique<engine::InNetworkLeave>(patience);
     left.push_back(leave->completion());
     progress_->submit(side.state->context(), std::move(leave), true);
   }
-  const Instant patience = std::min(deadline, now() + kLeavePatience);
-  for (const auto& one : left) progress_->wait(*one, patience);
+  for (const auto& one : left) progress_->wait(*one, patience + kLeavePatience);
   Status first;
   for (Side& side : sides_) {
     Status end = side.state->close(deadline);
     if (first.ok()) first = std::move(end);
   }
-  return guarded([&] { return without_aggregator(first, size_); });
+  return guarded([&] { return without_aggregator(first); });
 }
 
 std::string Aggregation::describe() const {
@@ -180,8 +188,7 @@ bool Aggregation::busy() const {
 
 Status Aggregation::status() const {
   for (const Side& side : sides_) {
-    if (const Status failed = side.state->status(); !failed)
-      return without_aggregator(failed, size_);
+    if (const Status failed = side.state->status(); !failed) return without_aggregator(failed);
   }
   return {};
 }
@@ -191,8 +198,6 @@ Status Aggregation::status() const {
 /// One completion for all operations of a call, which end in any order.
 class Aggregation::CompletionGroup {
  public:
-  explicit CompletionGroup(std::uint32_t size)
-      : size_(size), completion_(std::make_shared<engine::Completion>()) {}
   const std::shared_ptr<engine::Completion>& completion() const { return completion_; }
 
   void add(engine::Operation& operation, const std::shared_ptr<CompletionGroup>& self) {
@@ -208,7 +213,7 @@ class Aggregation::CompletionGroup {
   void ended(const Status& status) {
     {
       const std::lock_guard lock(mutex_);
-      if (completion_->status.ok()) completion_->status = without_aggregator(status, size_);
+      if (completion_->status.ok()) completion_->status = without_aggregator(status);
       ++completion_->chunks_present;
     }
     if (open_.fetch_sub(1) != 1) return;
@@ -216,8 +221,7 @@ class Aggregation::CompletionGroup {
     completion_->end(completion_->status);
   }
 
-  std::uint32_t size_;  ///< number of ranks of the job
-  std::shared_ptr<engine::Completion> completion_;
+  std::shared_ptr<engine::Completion> completion_ = std::make_shared<engine::Completion>();
   std::mutex mutex_;
   std::atomic<std::uint64_t> open_{1};
 };
@@ -345,11 +349,12 @@ Result<Aggregation::Plan> Aggregation::plan(Collective collective, Rank root,
 
 Aggregation::Outcome Aggregation::submit(const Result<Plan>& plan) {
   if (!plan) return plan.status();
-  const auto gathered = std::make_shared<CompletionGroup>(size_);
+  const auto gathered = std::make_shared<CompletionGroup>();
   if (plan->call.elements > 0) {
     const std::lock_guard lock(mutex_);
     const std::size_t parts = parts_of(plan->buffers.input.size());
-    const std::size_t first = parts < sides_.size() ? calls_++ % sides_.size() : 0;
+    const bool shared = parts == sides_.size();
+    const std::size_t first = shared ? 0 : calls_ % sides_.size();
     // All parts exist before the first is submitted: a call that fails for lack of memory has not
     // begun.
     std::vector<std::pair<Side*, std::unique_ptr<engine::Operation>>> all;
@@ -360,6 +365,7 @@ Aggregation::Outcome Aggregation::submit(const Result<Plan>& plan) {
         all.emplace_back(&side, std::move(operation));
       }
     }
+    if (!shared) ++calls_;
     for (auto& [side, operation] : all)
       progress_->submit(side->state->context(), std::move(operation), plan->will_wait);
   }

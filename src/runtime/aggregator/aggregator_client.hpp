@@ -19,6 +19,7 @@
 #include "crypto/secret.hpp"
 #include "engine/aggregate/window_plan.hpp"
 #include "engine/core/operation.hpp"
+#include "engine/peers/rank_names.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
 #include "runtime/routes/call_route.hpp"
 #include "tutti/collective.hpp"
@@ -56,12 +57,11 @@ class Aggregation final : public CallRoute {
   /// Joins the aggregators that the options of rank 0 name; every rank must call this function. The
   /// side communicators are served by `progress` and get consecutive numbers from `number` on. The
   /// function fails on all ranks or on none; with the option `aggregator_fallback` it returns an
-  /// inactive object instead of an error. `key` is known only to the ranks of the job.
-  static Result<std::shared_ptr<Aggregation>> create(Bootstrap& bootstrap,
-                                                     const CommunicatorOptions& options,
-                                                     std::shared_ptr<Progress> progress,
-                                                     std::uint16_t number,
-                                                     const crypto::Secret& key);
+  /// inactive object instead of an error. `key` is known only to the ranks of the job, and `names` has
+  /// their numbers in the job.
+  static Result<std::shared_ptr<Aggregation>> create(
+      Bootstrap& bootstrap, const CommunicatorOptions& options, std::shared_ptr<Progress> progress,
+      std::uint16_t number, const crypto::Secret& key, const engine::RankNames& names);
   /// Leaves the aggregators, which ends the side communicators.
   ~Aggregation() override;
   Aggregation(const Aggregation&) = delete;
@@ -130,6 +130,7 @@ class Aggregation final : public CallRoute {
   Rank rank_;
   std::uint32_t size_;
   std::shared_ptr<Progress> progress_;
+  std::vector<Rank> members_;  ///< number in the job of each rank of a side communicator
   std::vector<Side> sides_;
   bool closed_ = false;
   Status reason_;

@@ -270,7 +270,11 @@ Status CommunicatorImpl::Creation::open() {
                    options_.peer_timeout.count());
   auto keys = KeyAgreement::begin(bootstrap_.rank(), bootstrap_.size(), role_.key);
   if (!keys) return keys.status();
-  if (Status status = greet(*keys); !status) return status;
+  if (Status status = greet(*keys); !status) {
+    const engine::RankNames names({}, role_.members);
+    return Status(status.code(), status.message(),
+                  names.in_job({status.ranks().begin(), status.ranks().end()}));
+  }
   auto endpoint = open_endpoint(*keys);
   // A rank that cannot open its endpoint still takes part in the second exchange and contributes no
   // bytes: otherwise the other ranks would wait for it until the timeout.

@@ -33,10 +33,11 @@ Bytes bytes_of(const std::string& text) {
 Result<std::shared_ptr<Hierarchy>> Hierarchy::create(
     Bootstrap& bootstrap, const CommunicatorOptions& options, const HostLayout& layout, bool groups,
     Overruled overruled, std::shared_ptr<Progress> progress, std::uint16_t number,
-    const crypto::Secret& key) {
-  std::shared_ptr<Hierarchy> made(
-      new Hierarchy(layout, groups, std::move(overruled), bootstrap.rank(), std::move(progress)));
-  const Status mine = made->open(bootstrap, options, number, key);
+    const crypto::Secret& key, const engine::RankNames& names) {
+  const Rank me = bootstrap.rank();
+  std::shared_ptr<Hierarchy> made(new Hierarchy(layout, groups, std::move(overruled), me,
+                                                names.in_job({me}).front(), std::move(progress)));
+  const Status mine = made->open(bootstrap, options, number, key, names);
   // Each rank tells the others whether it could create its side communicators, because either all
   // ranks get this route or none does.
   auto ends =
@@ -52,7 +53,8 @@ Result<std::shared_ptr<Hierarchy>> Hierarchy::create(
 }
 
 Status Hierarchy::open(Bootstrap& bootstrap, const CommunicatorOptions& options,
-                       std::uint16_t number, const crypto::Secret& key) {
+                       std::uint16_t number, const crypto::Secret& key,
+                       const engine::RankNames& names) {
   CommunicatorOptions side = options;
   side.aggregators.clear();
   const auto join = [&](std::vector<Rank> members, const std::string& device,
@@ -67,8 +69,8 @@ Status Hierarchy::open(Bootstrap& bootstrap, const CommunicatorOptions& options,
       auto created =
           CommunicatorImpl::create(part, side, progress_,
                                    {.number = its_number,
-                                    .name = fmt::format("rank {} of the job", index(rank_)),
-                                    .members = std::move(members),
+                                    .name = fmt::format("rank {} of the job", index(job_rank_)),
+                                    .members = names.in_job(std::move(members)),
                                     .key = &key});
       if (created) state = std::move(*created);
       status = created.status();
@@ -228,7 +230,7 @@ void Hierarchy::finish(const std::shared_ptr<Job>& job) {
   if (next) run(next);
 }
 
-void Hierarchy::abort(const std::string& reason) { give_up({&rank_, 1}, reason); }
+void Hierarchy::abort(const std::string& reason) { give_up({&job_rank_, 1}, reason); }
 
 void Hierarchy::poll() {
   for (const auto& side : {host_, across_}) {

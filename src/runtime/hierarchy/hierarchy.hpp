@@ -19,6 +19,7 @@
 
 #include "crypto/secret.hpp"
 #include "engine/core/operation.hpp"
+#include "engine/peers/rank_names.hpp"
 #include "hierarchy/hierarchical_call.hpp"
 #include "hierarchy/host_layout.hpp"
 #include "runtime/bootstrap/bootstrap.hpp"
@@ -40,13 +41,11 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   /// Creates the side communicators. They use the communicator numbers from `number` to `number` +
   /// numbers() - 1. Every rank must call this function, and it fails on all ranks or on none. The
   /// route does not serve calls that name no algorithm and for which `overruled` returns true; any
-  /// thread may call `overruled`. `key` is known only to the ranks of the job.
-  static Result<std::shared_ptr<Hierarchy>> create(Bootstrap& bootstrap,
-                                                   const CommunicatorOptions& options,
-                                                   const hierarchy::HostLayout& layout, bool groups,
-                                                   Overruled overruled,
-                                                   std::shared_ptr<Progress> progress,
-                                                   std::uint16_t number, const crypto::Secret& key);
+  /// thread may call `overruled`. `key` is known only to the ranks of the job, and `names` has their numbers in the job.
+  static Result<std::shared_ptr<Hierarchy>> create(
+      Bootstrap& bootstrap, const CommunicatorOptions& options, const hierarchy::HostLayout& layout,
+      bool groups, Overruled overruled, std::shared_ptr<Progress> progress, std::uint16_t number,
+      const crypto::Secret& key, const engine::RankNames& names);
   /// How many communicator numbers the side communicators need: one that the communicators of all
   /// hosts share, and one for each communicator across the hosts.
   static std::uint32_t numbers(const hierarchy::HostLayout& layout, bool groups) {
@@ -83,15 +82,16 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   };
 
   Hierarchy(const hierarchy::HostLayout& layout, bool groups, Overruled overruled, Rank rank,
-            std::shared_ptr<Progress> progress)
+            Rank job_rank, std::shared_ptr<Progress> progress)
       : layout_(layout),
         groups_(groups),
         overruled_(std::move(overruled)),
         rank_(rank),
+        job_rank_(job_rank),
         progress_(std::move(progress)) {}
 
   Status open(Bootstrap& bootstrap, const CommunicatorOptions& options, std::uint16_t number,
-              const crypto::Secret& key);
+              const crypto::Secret& key, const engine::RankNames& names);
   CommunicatorImpl& side_of(const hierarchy::HierarchyStage& stage) const {
     return stage.side == hierarchy::HierarchySide::host ? *host_ : *across_;
   }
@@ -108,6 +108,7 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   bool groups_;
   Overruled overruled_;
   Rank rank_;
+  Rank job_rank_;  ///< number of this rank in the job
   std::shared_ptr<Progress> progress_;
   std::shared_ptr<CommunicatorImpl> host_;
   /// The across side, which joins ranks of different hosts. Only leaders have it, and it is null at

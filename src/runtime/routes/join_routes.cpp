@@ -57,9 +57,9 @@ Status join_hosts(CommunicatorImpl& communicator, Bootstrap& bootstrap,
   const auto overruled = [&calls = communicator.calls()](const CollectiveCall& call) {
     return calls.prefers(call);
   };
-  auto made =
-      Hierarchy::create(bootstrap, side, layout, shape->groups, overruled, communicator.progress(),
-                        static_cast<std::uint16_t>(first), communicator.child_key());
+  auto made = Hierarchy::create(bootstrap, side, layout, shape->groups, overruled,
+                                communicator.progress(), static_cast<std::uint16_t>(first),
+                                communicator.child_key(), communicator.context().names());
   if (made) {
     communicator.add_route(std::move(*made));
   } else {
@@ -74,7 +74,8 @@ Status join_aggregators(CommunicatorImpl& communicator, Bootstrap& bootstrap,
   if (options.aggregators.empty()) return {};
   const std::uint32_t number = kFirstAggregatorNumber + kMaxAggregators * communicator.number();
   auto made = Aggregation::create(bootstrap, options, communicator.progress(),
-                                  static_cast<std::uint16_t>(number), communicator.child_key());
+                                  static_cast<std::uint16_t>(number), communicator.child_key(),
+                                  communicator.context().names());
   if (!made) return made.status();
   communicator.add_route(std::move(*made));
   return {};
