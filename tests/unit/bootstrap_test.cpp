@@ -96,6 +96,25 @@ TEST_P(EverySize, RanksExchangeThroughFiles_andLeaveNoFile) {
   EXPECT_EQ(directory.count(), 0u);
 }
 
+// A rank that is through with one meeting begins the next while others still remove files.
+TEST_P(EverySize, MeetingsInOneDirectory_followEachOtherAtOnce) {
+  const std::uint32_t size = GetParam();
+  const Directory directory;
+  std::vector<std::thread> ranks;
+  for (std::uint32_t rank = 0; rank < size; ++rank) {
+    ranks.emplace_back([&, rank] {
+      for (int meeting = 0; meeting < 20; ++meeting) {
+        const auto made =
+            meet_in_directory({directory.path(), "run-2", rank_of(rank), size, kLong});
+        ASSERT_TRUE(made.ok()) << made.status().to_string();
+        ASSERT_TRUE((*made)->allgather(Bytes(3), kLong).ok());
+      }
+    });
+  }
+  for (std::thread& rank : ranks) rank.join();
+  EXPECT_EQ(directory.count(), 0u);
+}
+
 TEST_P(EverySize, RanksExchangeBetweenThreads) {
   const std::uint32_t size = GetParam();
   auto bootstraps = make_local_bootstraps(size);

@@ -7,8 +7,11 @@
 #include <cctype>
 #include <cerrno>
 #include <filesystem>
+#include <map>
+#include <mutex>
 #include <numeric>
 #include <thread>
+#include <tuple>
 
 #include "base/error.hpp"
 #include "device/posix/private_file.hpp"
@@ -217,6 +220,34 @@ Status FileBootstrap::timed_out(std::span<const std::uint32_t> missing, Nanoseco
                     describe_duration(timeout));
 }
 
+/// How often ranks of this process have met in places. The files of a meeting may still exist when
+/// the next one begins, so each has names of its own.
+class Meetings {
+ public:
+  std::uint32_t before(const FileOptions& options) {
+    const std::lock_guard lock(mutex_);
+    return counts_[key(options)];
+  }
+  void add(const FileOptions& options) {
+    const std::lock_guard lock(mutex_);
+    ++counts_[key(options)];
+  }
+
+ private:
+  using Key = std::tuple<std::string, std::string, Rank>;
+  static Key key(const FileOptions& options) {
+    return {options.directory, options.run_id, options.rank};
+  }
+
+  std::mutex mutex_;
+  std::map<Key, std::uint32_t> counts_;
+};
+
+Meetings& meetings() {
+  static Meetings all;
+  return all;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<Bootstrap>> meet_in_directory(const FileOptions& options) {
@@ -234,9 +265,13 @@ Result<std::unique_ptr<Bootstrap>> meet_in_directory(const FileOptions& options)
                    "TUTTI_RUN_ID to the same value on all ranks",
                    options.directory, options.run_id);
   }
-  auto bootstrap = std::make_unique<FileBootstrap>(options);
+  FileOptions meeting = options;
+  if (const std::uint32_t before = meetings().before(options); before > 0)
+    meeting.run_id += fmt::format("-{}", before + 1);
+  auto bootstrap = std::make_unique<FileBootstrap>(std::move(meeting));
   status = bootstrap->arrive();
   if (!status.ok()) return status;
+  meetings().add(options);
   return std::unique_ptr<Bootstrap>(std::move(bootstrap));
 }
 

@@ -47,8 +47,8 @@ Result<UniqueId> exchange_id(PmiClient& client, Rank rank, const Environment& en
   if (!value.ok()) return value.status();
   std::string text(value->size() / 2, '\0');
   if (!from_hex(*value, std::as_writable_bytes(std::span(text))))
-    return failure(Code::internal, "the launcher's PMI returned '{}' instead of a unique id",
-                   *value);
+    return failure(Code::internal, "the launcher's PMI returned no unique id, but {} letters",
+                   value->size());
   return parse_unique_id(text);
 }
 
@@ -124,8 +124,10 @@ Result<PmiClient::Words> PmiClient::ask(std::string_view request, std::string_vi
   if (!words.ok()) return words;
   const bool refused = words->contains("rc") && words->at("rc") != "0";
   if (words->at("cmd") != expected || refused) {
-    return failure(Code::internal, "the launcher answered '{}' to the PMI request '{}'", *answer,
-                   request);
+    // Requests and answers may contain the unique id, from which keys are derived.
+    return failure(Code::internal, "the launcher answered '{}' to the PMI request '{}', with rc={}",
+                   words->at("cmd"), request.substr(0, request.find(' ')),
+                   refused ? words->at("rc") : "0");
   }
   return words;
 }

@@ -43,12 +43,10 @@ Result<AddressList> resolve(const Endpoint& endpoint, int flags) {
   return AddressList(list, &freeaddrinfo);
 }
 
-bool is_loopback(const sockaddr& address) {
-  if (address.sa_family == AF_INET) {
-    return reinterpret_cast<const sockaddr_in&>(address).sin_addr.s_addr == htonl(INADDR_LOOPBACK);
-  }
-  return address.sa_family == AF_INET6 &&
-         IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(address).sin6_addr);
+/// A name that means this host everywhere. Other names may resolve to the loopback address here,
+/// because /etc/hosts says so, and to another one elsewhere.
+bool names_loopback(const std::string& host) {
+  return host == "localhost" || host == "ip6-localhost" || host == "ip6-loopback";
 }
 
 Result<Socket> bind_and_listen(const Endpoint& endpoint, int family, const sockaddr* address,
@@ -204,7 +202,7 @@ Result<Socket> listen_on(const Endpoint& endpoint) {
   auto list = literal.ok() ? std::move(literal) : resolve(endpoint, 0);
   if (!list.ok()) return list.status();
   const addrinfo* first = list->get();
-  const bool exact = literal.ok() || is_loopback(*first->ai_addr);
+  const bool exact = literal.ok() || names_loopback(endpoint.host);
   if (!exact) return listen_everywhere(endpoint);
   return bind_and_listen(endpoint, first->ai_family, first->ai_addr, first->ai_addrlen, false);
 }
@@ -265,8 +263,12 @@ Result<Socket> connect_once(const Endpoint& endpoint, Deadline deadline) {
   if (!list.ok()) return list.status();
   Status last =
       failure(Code::system, "the name {} resolves to no address: correct it", to_string(endpoint));
-  for (const addrinfo* entry = list->get(); entry != nullptr; entry = entry->ai_next) {
-    auto socket = connect_address(*entry, endpoint, deadline);
+  int left = 0;
+  for (const addrinfo* entry = list->get(); entry != nullptr; entry = entry->ai_next) ++left;
+  for (const addrinfo* entry = list->get(); entry != nullptr; entry = entry->ai_next, --left) {
+    // An address from which nothing returns leaves time for the others.
+    const auto now = SteadyClock::now();
+    auto socket = connect_address(*entry, endpoint, now + (deadline - now) / left);
     if (socket.ok()) return socket;
     last = socket.status();
   }
