@@ -77,6 +77,18 @@ TEST(MulticastHops, NumberOutOfRange_isRefusedAndItsSourceNamed) {
   ::unsetenv("TUTTI_MULTICAST_HOPS");
 }
 
+TEST(RequiredMulticast, Variable_otherThan0And1_isRefused) {
+  CommunicatorOptions options;
+  for (const auto& [text, required] : {std::pair("1", true), {"0", false}, {"", false}}) {
+    ::setenv("TUTTI_REQUIRE_MULTICAST", text, 1);
+    EXPECT_EQ(runtime::requires_multicast(options).value(), required) << text;
+  }
+  ::setenv("TUTTI_REQUIRE_MULTICAST", "true", 1);
+  EXPECT_EQ(runtime::requires_multicast(options).status().message(),
+            "TUTTI_REQUIRE_MULTICAST=\"true\" is neither 0 nor 1: use 1 to turn it on");
+  ::unsetenv("TUTTI_REQUIRE_MULTICAST");
+}
+
 TEST(MulticastHops, RanksWithDifferentHops_areRefused) {
   auto bootstraps = runtime::make_local_bootstraps(2);
   std::vector<std::thread> threads;

@@ -12,6 +12,7 @@
 #include "engine/multicast/multicast_operation.hpp"
 #include "engine/schedule/schedule_operation.hpp"
 #include "protocol/block_layout.hpp"
+#include "runtime/communicator/option_lookup.hpp"
 #include "runtime/routes/route_names.hpp"
 
 namespace tutti::runtime {
@@ -89,7 +90,7 @@ schedule::Shape shape_of(const CollectiveCall& call, std::uint64_t block_bytes) 
 
 Result<collectives::ChoiceTable> CallPlanner::choices_from_environment() {
   auto table = collectives::ChoiceTable::defaults();
-  if (const char* path = std::getenv(kFile)) {
+  if (const std::string path = variable_or_empty(kFile); !path.empty()) {
     auto list = read_choices(path);
     if (!list) return named(kFile, list.status());
     if (Status status = table.prefer(*list); !status) return named(kFile, status);

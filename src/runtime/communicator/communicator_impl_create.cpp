@@ -64,7 +64,7 @@ engine::Settings engine_settings(const CommunicatorOptions& options) {
 Result<std::uint32_t> receive_workers(const CommunicatorOptions& options) {
   std::uint32_t workers = options.receive_workers;
   const char* text = std::getenv("TUTTI_RECEIVE_WORKERS");
-  if (workers != 0 || text == nullptr) return workers;
+  if (workers != 0 || text == nullptr || *text == '\0') return workers;
   const char* end = text + std::strlen(text);
   const auto [rest, error] = std::from_chars(text, end, workers);
   if (error == std::errc{} && rest == end) return workers;
@@ -202,7 +202,9 @@ Result<PeerOptions> CommunicatorImpl::Creation::own_options() const {
   auto hops = multicast_hops(options_);
   if (!hops) return hops.status();
   own.options.multicast_hops = *hops;
-  own.options.require_multicast = requires_multicast(options_);
+  const auto required = requires_multicast(options_);
+  if (!required) return required.status();
+  own.options.require_multicast = *required;
   const auto shape = HierarchyShape::wanted(options_);
   if (!shape) return shape.status();
   own.hierarchy = shape->text();

@@ -135,15 +135,16 @@ Result<device::ip::TrafficClasses> traffic_classes(const CommunicatorOptions& op
       source, text, kMostDscp, kMostPriority);
 }
 
-bool requires_multicast(const CommunicatorOptions& options) {
-  const char* text = std::getenv("TUTTI_REQUIRE_MULTICAST");
-  return options.require_multicast || (text != nullptr && std::string_view(text) == "1");
+Result<bool> requires_multicast(const CommunicatorOptions& options) {
+  const auto wanted = flag_of_environment("TUTTI_REQUIRE_MULTICAST");
+  if (!wanted) return wanted.status();
+  return options.require_multicast || *wanted;
 }
 
 bool wants_network(const CommunicatorOptions& options, std::uint32_t receive_workers,
                    const std::string& multicast) {
   return !options.interface.empty() || options.ipv6 || receive_workers > 0 || multicast == "uc" ||
-         std::getenv("TUTTI_INTERFACE") != nullptr;
+         !variable_or_empty("TUTTI_INTERFACE").empty();
 }
 
 std::vector<Rank> ranks_sharing(const std::vector<PeerOptions>& greetings, Rank me,

@@ -36,7 +36,7 @@ Result<std::uint32_t> max_connections(const CommunicatorOptions& options);
 Result<device::ip::TrafficClasses> traffic_classes(const CommunicatorOptions& options);
 
 /// True if the option or TUTTI_REQUIRE_MULTICAST makes a network without multicast an error.
-bool requires_multicast(const CommunicatorOptions& options);
+Result<bool> requires_multicast(const CommunicatorOptions& options);
 
 /// True if only a network device can satisfy the options and the environment, because they ask for
 /// an interface, an IP version, receive workers or multicast by UC.

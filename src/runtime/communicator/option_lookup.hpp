@@ -4,6 +4,8 @@
 #include <cstdlib>
 #include <string>
 
+#include "base/error.hpp"
+
 namespace tutti::runtime {
 
 /// The text of the option, else of the environment variable, else "". `source` receives the name of
@@ -15,6 +17,21 @@ inline std::string asked_for(const std::string& option, const char* option_name,
   if (!option.empty() || text == nullptr) return option;
   source = variable;
   return text;
+}
+
+/// The text of an environment variable; "" if it is not set.
+inline std::string variable_or_empty(const char* variable) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? "" : text;
+}
+
+/// Whether an environment variable is 1. Error: it is neither 0 nor 1 nor empty.
+inline Result<bool> flag_of_environment(const char* variable) {
+  const std::string text = variable_or_empty(variable);
+  if (text.empty() || text == "0") return false;
+  if (text == "1") return true;
+  return failure(Code::invalid_argument, "{}=\"{}\" is neither 0 nor 1: use 1 to turn it on",
+                 variable, text);
 }
 
 }  // namespace tutti::runtime
