@@ -48,8 +48,11 @@ tutti::Result<std::vector<Row>> measure_all(tutti::Communicator& communicator,
 
 tutti::Status write_json(const Options& options, const tutti::Communicator& communicator,
                          const std::vector<Row>& rows) {
+  // Names of hosts and files need not be UTF-8.
+  const std::string text = to_json(options, communicator, rows)
+                               .dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
   std::ofstream file(options.json_path);
-  file << to_json(options, communicator, rows).dump(2) << "\n";
+  file << text << "\n";
   file.close();
   if (file) return {};
   return {tutti::Code::system, "cannot write --json file " + options.json_path};
@@ -79,7 +82,11 @@ int run(const Options& options) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  Options options;
-  if (tutti::Status status = read(argc, argv, options); !status) return complain(status);
-  return options.radices.empty() ? kExitOk : run(options);
+  try {
+    Options options;
+    if (tutti::Status status = read(argc, argv, options); !status) return complain(status);
+    return options.radices.empty() ? kExitOk : run(options);
+  } catch (const std::exception& error) {
+    return complain({tutti::Code::internal, error.what()});
+  }
 }

@@ -44,14 +44,14 @@ Status SizeRange::check() const {
                  size_text(min_bytes), size_text(max_bytes));
 }
 
-std::vector<std::uint64_t> SizeRange::sizes() const {
+std::vector<std::uint64_t> SizeRange::sizes(std::uint64_t element_bytes) const {
   std::vector<std::uint64_t> list;
   for (std::uint64_t size = min_bytes; size <= max_bytes;) {
     list.push_back(size);
     if (step_bytes != 0) {
       size += step_bytes;
     } else {
-      size = size == 0 ? 1 : size * step_factor;
+      size = size == 0 ? element_bytes : size * step_factor;
     }
   }
   return list;

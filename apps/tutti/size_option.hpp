@@ -25,7 +25,7 @@ struct SizeRange {
   /// options.
   Status check() const;
   /// The sizes of the range in bytes, in ascending order.
-  std::vector<std::uint64_t> sizes() const;
+  std::vector<std::uint64_t> sizes(std::uint64_t element_bytes = 1) const;
 };
 
 /// Adds the options --minbytes, --maxbytes, --stepfactor and --stepbytes.

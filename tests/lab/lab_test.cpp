@@ -657,7 +657,7 @@ TEST(Runner, EachRank_runsOnItsHost_withItsEnvironmentVariables) {
                        "echo $RANK/$WORLD_SIZE $LOCAL_RANK/$LOCAL_WORLD_SIZE "
                        "$MASTER_ADDR:$MASTER_PORT $TUTTI_INTERFACE $EXTRA; uname -n; "
                        "printf unfinished >&2"};
-  options.environment = {"EXTRA=more"};
+  options.environment = {"EXTRA=more", "MASTER_PORT=30000"};
   options.on_line = lines.collector();
   Result<RunReport> report = run_ranks(lab, options);
   ASSERT_TRUE(report) << report.status().to_string();
@@ -669,7 +669,7 @@ TEST(Runner, EachRank_runsOnItsHost_withItsEnvironmentVariables) {
     const std::string number = std::to_string(rank);
     EXPECT_EQ(
         lines.output[rank],
-        (std::vector<std::string>{number + "/3 0/1 10.77.0.1:29500 eth0 more", "host" + number}));
+        (std::vector<std::string>{number + "/3 0/1 10.77.0.1:30000 eth0 more", "host" + number}));
     EXPECT_EQ(lines.error[rank], std::vector<std::string>{"unfinished"});
   }
 }

@@ -18,6 +18,7 @@
 #include "info/findings.hpp"
 #include "runtime/bootstrap/local_bootstrap.hpp"
 #include "runtime/communicator/create.hpp"
+#include "size_option.hpp"
 #include "size_text.hpp"
 
 namespace tutti::app::test {
@@ -33,6 +34,14 @@ TEST(Size, TextIsParsedToBytes) {
                            "18446744073709551615K"}) {
     EXPECT_EQ(parse_size(text).status().code(), Code::invalid_argument) << text;
   }
+}
+
+TEST(SizeRange, SizeAfterZero_isOneElement) {
+  SizeRange range;
+  range.min_bytes = 0;
+  range.max_bytes = 16;
+  range.step_factor = 2;
+  EXPECT_EQ(range.sizes(4), (std::vector<std::uint64_t>{0, 4, 8, 16}));
 }
 
 TEST(Size, PrintedSize_parsesToTheSameNumberOfBytes) {

@@ -72,7 +72,8 @@ Status check(const BenchOptions& options) {
 
 std::vector<std::uint64_t> sizes(const BenchOptions& options) {
   if (options.operation == Operation::barrier) return {0};
-  return options.range.sizes();
+  return options.range.sizes(reduces(options.operation) ? element_bytes(options.reduction.type)
+                                                        : 1);
 }
 
 Result<BenchRow> measure_row(const BenchOptions& options, Session& session, std::uint64_t bytes) {
@@ -102,8 +103,11 @@ Result<BenchRow> measure_row(const BenchOptions& options, Session& session, std:
 Status write_json(const BenchOptions& options, Session& session,
                   const std::vector<BenchRow>& rows) {
   if (options.json_path.empty() || !session.is_first()) return {};
+  // Names of hosts and files need not be UTF-8.
+  const std::string text =
+      to_json(options, session, rows).dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
   std::ofstream file(options.json_path);
-  file << to_json(options, session, rows).dump(2) << "\n";
+  file << text << "\n";
   file.close();
   if (file) return {};
   return failure(Code::system, "cannot write --json file {}", options.json_path);

@@ -149,6 +149,7 @@ Status set_place(const ContendOptions& options) {
   setenv("WORLD_SIZE", options.ranks.c_str(), 1);
   if (!options.rendezvous.empty()) {
     setenv("TUTTI_BOOTSTRAP", ("file://" + options.rendezvous).c_str(), 1);
+    setenv("TUTTI_RUN_ID", "contend", 0);
     return {};
   }
   if (options.master.empty()) {

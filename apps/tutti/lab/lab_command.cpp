@@ -235,8 +235,10 @@ nlohmann::json ports_json(const std::vector<PortBytes>& ports) {
 }
 
 Status write_json(const std::string& path, const nlohmann::json& json) {
+  // Names of hosts and files need not be UTF-8.
+  const std::string text = json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
   std::ofstream file(path);
-  file << json.dump(2) << "\n";
+  file << text << "\n";
   file.close();
   if (file) return {};
   return failure(Code::system, "cannot write {}", path);

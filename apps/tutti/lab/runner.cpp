@@ -47,7 +47,8 @@ class Output : public launch::JobObserver {
 /// The caller's environment with the variables of one rank added.
 std::vector<std::string> environment_of(const Lab& lab, const RunOptions& options,
                                         const std::string& key, int rank) {
-  std::vector<std::string> ours{
+  std::vector<std::string> ours = options.environment;
+  const std::initializer_list<std::string> defaults{
       fmt::format("RANK={}", rank),
       fmt::format("WORLD_SIZE={}", lab.hosts() * options.ranks_per_host),
       fmt::format("LOCAL_RANK={}", rank % options.ranks_per_host),
@@ -57,7 +58,7 @@ std::vector<std::string> environment_of(const Lab& lab, const RunOptions& option
       fmt::format("{}={}", runtime::kJobKeyVariable, key),
       "TUTTI_INTERFACE=eth0",
   };
-  ours.insert(ours.end(), options.environment.begin(), options.environment.end());
+  ours.insert(ours.end(), defaults);
   return launch::environment_with(std::move(ours));
 }
 

@@ -13,6 +13,8 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <functional>
+#include <set>
 
 #include "base/error.hpp"
 #include "device/posix/descriptor.hpp"
@@ -225,16 +227,12 @@ Result<pid_t> spawn(const SpawnRequest& request) {
 }
 
 std::vector<std::string> environment_with(std::vector<std::string> variables) {
-  const std::size_t own = variables.size();
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view text(*entry);
-    const std::string_view name = text.substr(0, text.find('=') + 1);
-    const auto end = variables.begin() + static_cast<std::ptrdiff_t>(own);
-    const bool replaced = std::any_of(variables.begin(), end, [name](const std::string& variable) {
-      return variable.starts_with(name);
-    });
-    if (!replaced) variables.emplace_back(text);
-  }
+  for (char** entry = environ; *entry != nullptr; ++entry) variables.emplace_back(*entry);
+  // Programs differ in which of two equal names they take.
+  std::set<std::string, std::less<>> names;
+  std::erase_if(variables, [&names](const std::string& variable) {
+    return !names.insert(variable.substr(0, variable.find('='))).second;
+  });
   return variables;
 }
 

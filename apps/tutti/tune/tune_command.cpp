@@ -57,8 +57,8 @@ class Tuner {
                  "usual", "us", "gain");
     std::vector<TunedRow> rows;
     for (const Operation operation : operations) {
-      const auto sizes =
-          operation == Operation::barrier ? std::vector<std::uint64_t>{0} : options_.range.sizes();
+      const auto sizes = operation == Operation::barrier ? std::vector<std::uint64_t>{0}
+                                                         : options_.range.sizes(sizeof(float));
       for (const std::uint64_t bytes : sizes) {
         auto row = tune(operation, bytes);
         if (!row) return row.status();
