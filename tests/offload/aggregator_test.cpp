@@ -188,12 +188,14 @@ TEST_F(Aggregator, RestartedAggregatorServesNewCommunicators) {
 TEST_F(Aggregator, AggregatorAddresses_areReadFromTheEnvironment_ifNoneAreGiven) {
   ::setenv("TUTTI_AGGREGATORS", "10.0.0.1:7600,,10.0.0.2:7600", 1);
   ::setenv("TUTTI_AGGREGATOR_FALLBACK", "1", 1);
-  const CommunicatorOptions options = with_aggregators_of_environment({});
+  const CommunicatorOptions options = with_aggregators_of_environment({}).value();
   EXPECT_EQ(options.aggregators, (std::vector<std::string>{"10.0.0.1:7600", "10.0.0.2:7600"}));
   EXPECT_TRUE(options.aggregator_fallback);
   CommunicatorOptions own;
   own.aggregators = {"h:1"};
-  EXPECT_EQ(with_aggregators_of_environment(own).aggregators, own.aggregators);
+  EXPECT_EQ(with_aggregators_of_environment(own)->aggregators, own.aggregators);
+  ::setenv("TUTTI_AGGREGATOR_FALLBACK", "yes", 1);
+  EXPECT_EQ(with_aggregators_of_environment({}).status().code(), Code::invalid_argument);
 }
 
 TEST_F(Aggregator, AggregatorThatEndsDuringACall_isNamedInTheErrorAtEveryRank) {

@@ -1,18 +1,17 @@
 #include "runtime/aggregator/aggregation_options.hpp"
 
 #include <algorithm>
-#include <cstdlib>
+
+#include "runtime/communicator/option_lookup.hpp"
 
 namespace tutti::runtime {
 
-CommunicatorOptions with_aggregators_of_environment(CommunicatorOptions options) {
-  if (const char* text = std::getenv("TUTTI_AGGREGATOR_FALLBACK")) {
-    options.aggregator_fallback = options.aggregator_fallback || std::string_view(text) == "1";
-  }
-  const char* text = std::getenv("TUTTI_AGGREGATORS");
-  if (options.aggregators.empty() && text != nullptr) {
-    options.aggregators = list_of_aggregators(text);
-  }
+Result<CommunicatorOptions> with_aggregators_of_environment(CommunicatorOptions options) {
+  const auto fallback = flag_of_environment("TUTTI_AGGREGATOR_FALLBACK");
+  if (!fallback) return fallback.status();
+  options.aggregator_fallback = options.aggregator_fallback || *fallback;
+  if (options.aggregators.empty())
+    options.aggregators = list_of_aggregators(variable_or_empty("TUTTI_AGGREGATORS"));
   return options;
 }
 

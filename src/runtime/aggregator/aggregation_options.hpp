@@ -6,12 +6,14 @@
 #include <vector>
 
 #include "tutti/options.hpp"
+#include "tutti/status.hpp"
 
 namespace tutti::runtime {
 
 /// The given options, completed by the environment: TUTTI_AGGREGATORS is used if `aggregators` is
-/// empty, and TUTTI_AGGREGATOR_FALLBACK=1 sets `aggregator_fallback`.
-CommunicatorOptions with_aggregators_of_environment(CommunicatorOptions options);
+/// empty, and TUTTI_AGGREGATOR_FALLBACK=1 sets `aggregator_fallback`. Error: the latter is neither 0
+/// nor 1.
+Result<CommunicatorOptions> with_aggregators_of_environment(CommunicatorOptions options);
 
 /// Splits a list of addresses at its commas.
 std::vector<std::string> list_of_aggregators(std::string_view text);

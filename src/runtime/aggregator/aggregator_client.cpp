@@ -42,19 +42,24 @@ engine::InNetworkKind kind_of(Collective collective) {
                                           : engine::InNetworkKind::allreduce;
 }
 
+/// The number of the aggregator among ranks at fault if ranks have other numbers in the job. No rank
+/// of a job has it.
+constexpr Rank kAggregatorInJob = rank_of(0xffff'fffe);
+
 /// Removes the aggregator, which is no rank of the job, from the ranks at fault of `status`.
-Status without_aggregator(const Status& status) {
+Status without(Rank aggregator, const Status& status) {
   std::vector<Rank> ranks(status.ranks().begin(), status.ranks().end());
-  if (std::erase(ranks, kNoRank) == 0) return status;
+  if (std::erase(ranks, aggregator) == 0) return status;
   return Status(status.code(), status.message(), std::move(ranks));
 }
 
-/// The number in the job of each rank of a side communicator.
+/// The number in the job of each rank of a side communicator; empty if all keep their numbers.
 std::vector<Rank> members_of_side(const engine::RankNames& names, std::uint32_t size) {
-  std::vector<Rank> members;
-  for (std::uint32_t r = 0; r < size; ++r) members.push_back(rank_of(r));
-  members = names.in_job(std::move(members));
-  members.push_back(kNoRank);  // the aggregator
+  std::vector<Rank> ranks;
+  for (std::uint32_t r = 0; r < size; ++r) ranks.push_back(rank_of(r));
+  std::vector<Rank> members = names.in_job(ranks);
+  if (members == ranks) return {};
+  members.push_back(kAggregatorInJob);
   return members;
 }
 
@@ -132,6 +137,9 @@ Status Aggregation::join(const std::string& address, const std::string& unique_i
   return {};
 }
 
+/// The aggregator among the ranks at fault of a side communicator's error.
+Rank Aggregation::aggregator() const { return members_.empty() ? rank_of(size_) : members_.back(); }
+
 Aggregation::~Aggregation() { (void)close(kNever); }
 
 Status Aggregation::close(Instant deadline) {
@@ -149,7 +157,7 @@ Status Aggregation::close(Instant deadline) {
     Status end = side.state->close(deadline);
     if (first.ok()) first = std::move(end);
   }
-  return guarded([&] { return without_aggregator(first); });
+  return guarded([&] { return without(aggregator(), first); });
 }
 
 std::string Aggregation::describe() const {
@@ -188,7 +196,7 @@ bool Aggregation::busy() const {
 
 Status Aggregation::status() const {
   for (const Side& side : sides_) {
-    if (const Status failed = side.state->status(); !failed) return without_aggregator(failed);
+    if (const Status failed = side.state->status(); !failed) return without(aggregator(), failed);
   }
   return {};
 }
@@ -198,6 +206,7 @@ Status Aggregation::status() const {
 /// One completion for all operations of a call, which end in any order.
 class Aggregation::CompletionGroup {
  public:
+  explicit CompletionGroup(Rank aggregator) : aggregator_(aggregator) {}
   const std::shared_ptr<engine::Completion>& completion() const { return completion_; }
 
   void add(engine::Operation& operation, const std::shared_ptr<CompletionGroup>& self) {
@@ -213,7 +222,7 @@ class Aggregation::CompletionGroup {
   void ended(const Status& status) {
     {
       const std::lock_guard lock(mutex_);
-      if (completion_->status.ok()) completion_->status = without_aggregator(status);
+      if (completion_->status.ok()) completion_->status = without(aggregator_, status);
       ++completion_->chunks_present;
     }
     if (open_.fetch_sub(1) != 1) return;
@@ -221,6 +230,7 @@ class Aggregation::CompletionGroup {
     completion_->end(completion_->status);
   }
 
+  Rank aggregator_;
   std::shared_ptr<engine::Completion> completion_ = std::make_shared<engine::Completion>();
   std::mutex mutex_;
   std::atomic<std::uint64_t> open_{1};
@@ -349,7 +359,7 @@ Result<Aggregation::Plan> Aggregation::plan(Collective collective, Rank root,
 
 Aggregation::Outcome Aggregation::submit(const Result<Plan>& plan) {
   if (!plan) return plan.status();
-  const auto gathered = std::make_shared<CompletionGroup>();
+  const auto gathered = std::make_shared<CompletionGroup>(aggregator());
   if (plan->call.elements > 0) {
     const std::lock_guard lock(mutex_);
     const std::size_t parts = parts_of(plan->buffers.input.size());

@@ -57,8 +57,8 @@ class Aggregation final : public CallRoute {
   /// Joins the aggregators that the options of rank 0 name; every rank must call this function. The
   /// side communicators are served by `progress` and get consecutive numbers from `number` on. The
   /// function fails on all ranks or on none; with the option `aggregator_fallback` it returns an
-  /// inactive object instead of an error. `key` is known only to the ranks of the job, and `names` has
-  /// their numbers in the job.
+  /// inactive object instead of an error. `key` is known only to the ranks of the job, and
+  /// `names` has their numbers in the job.
   static Result<std::shared_ptr<Aggregation>> create(
       Bootstrap& bootstrap, const CommunicatorOptions& options, std::shared_ptr<Progress> progress,
       std::uint16_t number, const crypto::Secret& key, const engine::RankNames& names);
@@ -123,6 +123,7 @@ class Aggregation final : public CallRoute {
                     std::span<std::byte> output, const ReductionCall& call) const;
   Outcome submit(const Result<Plan>& plan);
   std::size_t parts_of(std::uint64_t bytes) const;
+  Rank aggregator() const;
   std::vector<std::unique_ptr<engine::Operation>> operations_of(const Plan& plan, const Side& side,
                                                                 std::size_t part,
                                                                 std::size_t parts) const;
@@ -130,7 +131,8 @@ class Aggregation final : public CallRoute {
   Rank rank_;
   std::uint32_t size_;
   std::shared_ptr<Progress> progress_;
-  std::vector<Rank> members_;  ///< number in the job of each rank of a side communicator
+  /// Number in the job of each rank of a side communicator; empty if all keep their numbers.
+  std::vector<Rank> members_;
   std::vector<Side> sides_;
   bool closed_ = false;
   Status reason_;

@@ -108,7 +108,9 @@ Result<std::shared_ptr<runtime::CommunicatorImpl>> create_state(runtime::Bootstr
                                                                 std::uint32_t first_epoch = 1) {
   const std::uint16_t number =
       parent != nullptr ? parent->progress()->next_number() : std::uint16_t{0};
-  CommunicatorOptions options = runtime::with_aggregators_of_environment(given);
+  auto with_aggregators = runtime::with_aggregators_of_environment(given);
+  if (!with_aggregators) return with_aggregators.status();
+  CommunicatorOptions options = std::move(*with_aggregators);
   if (parent != nullptr) {
     if (!parent->no_multicast().empty()) options.multicast = "none";
     members = parent->context().names().in_job(std::move(members));

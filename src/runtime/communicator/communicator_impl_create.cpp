@@ -20,6 +20,7 @@
 #include "runtime/communicator/communicator_impl.hpp"
 #include "runtime/communicator/device_choice.hpp"
 #include "runtime/communicator/membership_check.hpp"
+#include "runtime/communicator/option_lookup.hpp"
 #include "runtime/diagnostics/flight_dump.hpp"
 #include "runtime/diagnostics/rank_trace.hpp"
 #include "runtime/hierarchy/hierarchy_shape.hpp"
@@ -63,10 +64,10 @@ engine::Settings engine_settings(const CommunicatorOptions& options) {
 /// The number of receive workers: from the options if set there, else from TUTTI_RECEIVE_WORKERS.
 Result<std::uint32_t> receive_workers(const CommunicatorOptions& options) {
   std::uint32_t workers = options.receive_workers;
-  const char* text = std::getenv("TUTTI_RECEIVE_WORKERS");
-  if (workers != 0 || text == nullptr || *text == '\0') return workers;
-  const char* end = text + std::strlen(text);
-  const auto [rest, error] = std::from_chars(text, end, workers);
+  const std::string text = variable_or_empty("TUTTI_RECEIVE_WORKERS");
+  if (workers != 0 || text.empty()) return workers;
+  const char* end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, workers);
   if (error == std::errc{} && rest == end) return workers;
   return failure(Code::invalid_argument,
                  "TUTTI_RECEIVE_WORKERS=\"{}\" is not a number of threads: use 1 or more, or 0 "
@@ -117,6 +118,8 @@ class CommunicatorImpl::Creation {
   Status read_environment();
   Result<PeerOptions> own_options() const;
   Status greet(KeyAgreement& keys);
+  Status take_greetings(KeyAgreement& keys, const std::vector<Bytes>& contributions);
+  Status in_job(const Status& status) const;
   Result<std::unique_ptr<device::Endpoint>> open_endpoint(const KeyAgreement& keys);
   Status open();
   void plan_calls();
@@ -220,7 +223,21 @@ Status CommunicatorImpl::Creation::greet(KeyAgreement& keys) {
   if (!own) return own.status();
   auto contributions = bootstrap_.allgather(keys.first(own->encode()), options_.create_timeout);
   if (!contributions) return contributions.status();
-  const auto peer_options = keys.take_first(*contributions);
+  if (Status status = take_greetings(keys, *contributions); !status) return in_job(status);
+  // Each rank proposes a communicator number above all that it has used, so no rank has used the
+  // highest proposed number.
+  for (const PeerOptions& one : made_.greetings_)
+    made_.number_ = std::max(made_.number_, one.communicator);
+  std::array<std::byte, 4> name{};
+  if (Status status = keys.public_bytes("tutti job name 1", name); !status) return status;
+  job_name_ = to_hex(name);
+  return {};
+}
+
+/// Reads and compares the contributions to the first exchange.
+Status CommunicatorImpl::Creation::take_greetings(KeyAgreement& keys,
+                                                  const std::vector<Bytes>& contributions) {
+  const auto peer_options = keys.take_first(contributions);
   if (!peer_options) return peer_options.status();
   for (std::size_t r = 0; r < peer_options->size(); ++r) {
     auto greeting = PeerOptions::decode((*peer_options)[r]);
@@ -230,15 +247,14 @@ Status CommunicatorImpl::Creation::greet(KeyAgreement& keys) {
     made_.greetings_.push_back(std::move(*greeting));
   }
   if (Status status = check_agreement(made_.greetings_); !status) return status;
-  if (Status status = check_traces(made_.greetings_); !status) return status;
-  // Each rank proposes a communicator number above all that it has used, so no rank has used the
-  // highest proposed number.
-  for (const PeerOptions& one : made_.greetings_)
-    made_.number_ = std::max(made_.number_, one.communicator);
-  std::array<std::byte, 4> name{};
-  if (Status status = keys.public_bytes("tutti job name 1", name); !status) return status;
-  job_name_ = to_hex(name);
-  return {};
+  return check_traces(made_.greetings_);
+}
+
+/// An error with the numbers in the job of the ranks at fault.
+Status CommunicatorImpl::Creation::in_job(const Status& status) const {
+  const engine::RankNames names({}, role_.members);
+  return Status(status.code(), status.message(),
+                names.in_job({status.ranks().begin(), status.ranks().end()}));
 }
 
 /// Opens this rank's endpoint. The addresses of its multicast groups are derived from `keys`.
@@ -272,11 +288,7 @@ Status CommunicatorImpl::Creation::open() {
                    options_.peer_timeout.count());
   auto keys = KeyAgreement::begin(bootstrap_.rank(), bootstrap_.size(), role_.key);
   if (!keys) return keys.status();
-  if (Status status = greet(*keys); !status) {
-    const engine::RankNames names({}, role_.members);
-    return Status(status.code(), status.message(),
-                  names.in_job({status.ranks().begin(), status.ranks().end()}));
-  }
+  if (Status status = greet(*keys); !status) return status;
   auto endpoint = open_endpoint(*keys);
   // A rank that cannot open its endpoint still takes part in the second exchange and contributes no
   // bytes: otherwise the other ranks would wait for it until the timeout.
@@ -286,10 +298,10 @@ Status CommunicatorImpl::Creation::open() {
   if (!addresses) return addresses.status();
   for (std::size_t r = 0; r < addresses->size(); ++r) {
     if ((*addresses)[r].empty()) {
-      return failure_of({rank_of(r)}, Code::peer_failed,
-                        "rank {} ({}) could not open its network endpoint: see the error "
-                        "of that rank",
-                        r, made_.greetings_[r].host);
+      return in_job(failure_of({rank_of(r)}, Code::peer_failed,
+                               "rank {} ({}) could not open its network endpoint: see the error "
+                               "of that rank",
+                               r, made_.greetings_[r].host));
     }
   }
   const auto secret = keys->take_second(addresses->front());

@@ -25,9 +25,7 @@ Result<std::shared_ptr<device::Device>> make_ip(const CommunicatorOptions& optio
   device::ip::IpOptions ip;
   ip.traffic = *traffic;
   ip.interface = options.interface;
-  if (ip.interface.empty()) {
-    if (const char* name = std::getenv("TUTTI_INTERFACE")) ip.interface = name;
-  }
+  if (ip.interface.empty()) ip.interface = variable_or_empty("TUTTI_INTERFACE");
   ip.family = options.ipv6 ? AF_INET6 : AF_INET;
   ip.local_only = local_only;
   ip.multicast_hops = own.options.multicast_hops;

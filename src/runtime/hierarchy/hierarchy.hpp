@@ -41,7 +41,8 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   /// Creates the side communicators. They use the communicator numbers from `number` to `number` +
   /// numbers() - 1. Every rank must call this function, and it fails on all ranks or on none. The
   /// route does not serve calls that name no algorithm and for which `overruled` returns true; any
-  /// thread may call `overruled`. `key` is known only to the ranks of the job, and `names` has their numbers in the job.
+  /// thread may call `overruled`. `key` is known only to the ranks of the job, and `names` has
+  /// their numbers in the job.
   static Result<std::shared_ptr<Hierarchy>> create(
       Bootstrap& bootstrap, const CommunicatorOptions& options, const hierarchy::HostLayout& layout,
       bool groups, Overruled overruled, std::shared_ptr<Progress> progress, std::uint16_t number,
