@@ -1,8 +1,10 @@
 #include "completion_pool.hpp"
 
+#include <c10/util/Logging.h>
 #include <c10/util/thread_name.h>
 #include <unistd.h>
 
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -33,6 +35,15 @@ void CompletionPool::wake_or_add_thread() {
   }
   std::thread([this] { work(); }).detach();  // it waits for the mutex, which the caller holds
   ++idle_threads_;
+}
+
+/// Does without a thread that cannot be created: the calling thread looks at the queue again.
+void CompletionPool::try_to_add_thread() {
+  try {
+    wake_or_add_thread();
+  } catch (const std::system_error& error) {
+    LOG(WARNING) << "Tutti: a thread for callbacks could not be created: " << error.what();
+  }
 }
 
 void CompletionPool::complete(std::shared_ptr<Operation> operation) {
@@ -112,7 +123,7 @@ void CompletionPool::work() {
     ++busy_threads_;
     // If no thread is idle, another thread must watch the deadlines and the queue while this thread
     // runs callbacks.
-    if (idle_threads_ == 0 && (!ended_.empty() || !deadlines_.empty())) wake_or_add_thread();
+    if (idle_threads_ == 0 && (!ended_.empty() || !deadlines_.empty())) try_to_add_thread();
     lock.unlock();
     if (expired) expired->expire();
     if (ended) ended->complete();

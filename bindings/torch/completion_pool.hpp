@@ -46,6 +46,7 @@ class CompletionPool {
   CompletionPool() = default;
   void work();
   void wake_or_add_thread();
+  void try_to_add_thread();
   std::shared_ptr<Operation> take_expired();
 
   std::mutex mutex_;

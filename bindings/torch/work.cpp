@@ -17,11 +17,13 @@ OperationWork::OperationWork(int rank, c10d::OpType type, const char* title,
 }
 
 OperationWork::~OperationWork() {
-  try {
-    for (const auto& operation : operations_) operation->abandon();
-  } catch (const std::exception& error) {
-    LOG(ERROR) << "Tutti: an operation that the program has dropped is not watched: "
-               << error.what();
+  for (const auto& operation : operations_) {
+    try {
+      operation->abandon();
+    } catch (const std::exception& error) {
+      LOG(ERROR) << "Tutti: an operation that the program has dropped is not watched: "
+                 << error.what();
+    }
   }
 }
 
