@@ -28,7 +28,7 @@ def _filled(structure: type[Filled], **values: Any) -> Filled:
     """A C structure with these values. Error: InvalidArgumentError for a number that its field cannot hold."""
     made = structure(**values)
     for name, value in values.items():
-        if isinstance(value, int) and getattr(made, name) != value:
+        if value is not None and not isinstance(value, bytes) and getattr(made, name) != value:
             largest = 2**(8 * getattr(structure, name).size) - 1
             raise InvalidArgumentError(f"{name} is {value}: use a number from 0 to {largest}")
     return made
@@ -90,6 +90,8 @@ class CommunicatorOptions:
     max_connections: int | None = None
 
     def _structure(self) -> _declarations.CommOptions:
+        if self.retain_bytes is not None and self.retain_bytes < 0:
+            raise InvalidArgumentError(f"retain_bytes is {self.retain_bytes}: use 0 or more bytes")
         if self.job_key is not None and len(self.job_key) != 32:
             raise InvalidArgumentError(f"job_key has {len(self.job_key)} bytes: use 32")
         made = _filled(
