@@ -267,7 +267,7 @@ Result<std::unique_ptr<Bootstrap>> meet_in_directory(const FileOptions& options)
   }
   FileOptions meeting = options;
   if (const std::uint32_t before = meetings().before(options); before > 0)
-    meeting.run_id += fmt::format("-{}", before + 1);
+    meeting.run_id += fmt::format("+{}", before + 1);  // no run id of a user has a '+'
   auto bootstrap = std::make_unique<FileBootstrap>(std::move(meeting));
   status = bootstrap->arrive();
   if (!status.ok()) return status;

@@ -7,6 +7,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <strings.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -46,7 +47,10 @@ Result<AddressList> resolve(const Endpoint& endpoint, int flags) {
 /// A name that means this host everywhere. Other names may resolve to the loopback address here,
 /// because /etc/hosts says so, and to another one elsewhere.
 bool names_loopback(const std::string& host) {
-  return host == "localhost" || host == "ip6-localhost" || host == "ip6-loopback";
+  constexpr std::array kNames = {"localhost",  "localhost.localdomain", "localhost4",
+                                 "localhost6", "ip6-localhost",         "ip6-loopback"};
+  return std::any_of(kNames.begin(), kNames.end(),
+                     [&](const char* name) { return ::strcasecmp(name, host.c_str()) == 0; });
 }
 
 Result<Socket> bind_and_listen(const Endpoint& endpoint, int family, const sockaddr* address,
