@@ -241,7 +241,7 @@ bool HostEndpoint::prepare_wait() {
 }
 
 Instant HostEndpoint::next_deadline() const {
-  if (!reads_.empty()) return now_;
+  if (!reads_.empty() || channels_.untransmitted()) return now_;
   // Nothing is lost in shared memory, so a timer is needed only while this rank waits for a peer. A
   // delayed ACK needs no timer: no rank waits for it, and the next poll sends it.
   Instant deadline = kNever;

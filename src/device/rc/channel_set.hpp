@@ -95,6 +95,8 @@ class ChannelSet {
   void test_path(Rank peer);
   void abandon();
   bool quiet() const;
+  /// True if work was posted after the last transmission.
+  bool untransmitted() const { return untransmitted_; }
   Instant next_deadline() const;
   /// Adds the counts of all channels to `counters`.
   void add_to(EndpointCounters& counters) const;
