@@ -400,8 +400,8 @@ TEST(Collectives, FastRootDoesNotOverrunALateRank) {
   });
 }
 
-// A late root stores what several ranks send for the calls that it has not made. Ready barriers keep
-// this below the limit, at which the communicator fails.
+// A late root stores what several ranks send for the calls that it has not made. Ready barriers
+// keep this below the limit, at which the communicator fails.
 TEST(Collectives, ReducesAheadOfALateRoot_areStoppedByReadyBarriers) {
   constexpr std::size_t kCalls = 300;
   for (const char* algorithm : {"binomial_ordered", "linear_keyed"}) {

@@ -14,7 +14,8 @@ namespace tutti::lab {
 /// The program to run on every host, and the limits of the run.
 struct RunOptions {
   std::vector<std::string> arguments;  ///< program and its arguments
-  /// Variables "NAME=value" added to the caller's environment.
+  /// Variables "NAME=value" added to the caller's environment, or replaced there and among those
+  /// that the lab sets.
   std::vector<std::string> environment;
   int master_port = 29500;
   int ranks_per_host = 1;  ///< number of ranks on each host; ranks are numbered host by host

@@ -39,7 +39,8 @@ struct SpawnRequest {
 /// be entered, or the program cannot be executed.
 Result<pid_t> spawn(const SpawnRequest& request);
 
-/// The caller's environment with the given "NAME=value" variables added or replaced.
+/// The caller's environment with the given "NAME=value" variables added or replaced. Of two
+/// variables with one name the first is taken.
 std::vector<std::string> environment_with(std::vector<std::string> variables);
 
 /// Forks a child that enters the namespaces, runs `body` and exits with the result of `body`, or

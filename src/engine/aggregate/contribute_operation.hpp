@@ -96,7 +96,8 @@ class ContributeOperation final : public Operation {
 };
 
 /// Tells the aggregator that this rank makes no further calls. The operation is done when the
-/// aggregator reports that no rank makes further calls.
+/// aggregator reports that no rank makes further calls, or at `deadline`, because another rank may
+/// leave much later.
 class InNetworkLeave final : public Operation {
  public:
   explicit InNetworkLeave(Instant deadline)

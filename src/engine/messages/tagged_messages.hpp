@@ -73,7 +73,7 @@ class TaggedMessages {
   bool busy() const { return has_submissions() || waiting(); }
   /// Begins the submitted calls; returns true if a call began.
   bool poll(Instant now);
-  /// Posts the READs that the device refused before, which the ACK of another peer may have enabled.
+  /// Posts the READs that the device refused before, which an ACK may have enabled.
   void retry_reads(Instant now);
   /// Does the work of MessageMatcher::match for a message that begins to arrive. The token in the
   /// result is below 2^63.

@@ -523,8 +523,8 @@ void ScheduleOperation::reduce(const Task& task, std::span<const std::byte> sour
 }
 
 /// Prepares this rank's contribution before the schedule uses it: multiplies it by the rank's
-/// factor for premultiplied_sum, and copies it for an Alltoall in place. A reduction in place
-/// stores the products in the caller's buffer, which the result overwrites anyway.
+/// factor for premultiplied_sum, and copies it for an Alltoall in place. An Allreduce or
+/// Reduce in place stores the products in the caller's buffer, which the result overwrites anyway.
 void ScheduleOperation::prepare_contribution() {
   if (memory_.contributes_copy()) return;
   const bool in_place = !alias_.name.empty();
