@@ -298,7 +298,7 @@ bool MulticastOperation::poll(Instant now) {
           static_cast<std::uint64_t>((now - call_.arrivals.since).count());
       context().network().observe_rate(call_.data_bytes, now - call_.arrivals.since);
       context().recorder().enter(call_.epoch, observe::Phase::handshake, now);
-      if (call_.gather) receiver_.cast_vote(now, sender_.queue_filled());
+      if (call_.gather) receiver_.cast_vote(now, sender_.queue_filled(), barrier_ != nullptr);
       if (call_.retains_copy) leave_copy(now);
       handshake_->finish(call_.outbox);
     }

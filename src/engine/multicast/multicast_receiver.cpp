@@ -163,7 +163,7 @@ void MulticastReceiver::end_blocks_before(std::uint32_t block_index) {
   }
 }
 
-void MulticastReceiver::cast_vote(Instant now, bool queue_filled) {
+void MulticastReceiver::cast_vote(Instant now, bool queue_filled, bool began_together) {
   // The network counts as lossy if more than one chunk in kLossyShare was lost. If fewer than one
   // in kCongestedShare was lost, the pace is not the cause of the losses.
   constexpr std::uint64_t kLossyShare = 20;
@@ -179,7 +179,9 @@ void MulticastReceiver::cast_vote(Instant now, bool queue_filled) {
   if (call_.chains != 1 && !paced) return;
   std::uint64_t rate = meter_->bytes_per_second();
   // If every block is too short to be measured alone, the rate is measured over all blocks
-  // together, from the start of the data phase until now.
+  // together, from the start of the data phase until now. Without a ready barrier that time may be
+  // the wait for a late rank.
+  if (rate == 0 && !began_together) return;
   if (rate == 0) rate = ArrivalMeter::rate(call_.data_bytes, now - call_.arrivals.since);
   if (paced && rate > 0) {
     rate = protocol::learned_rate(

@@ -31,8 +31,9 @@ class MulticastReceiver {
   void on_arrivals(Instant now, const std::vector<Arrival>& arrivals);
   /// Records that chunks of a block were marked in the chunk map.
   void on_marked(Instant now, std::uint32_t block_index);
-  /// Fills in this rank's rate vote; `queue_filled` means that a send queue of this host was full.
-  void cast_vote(Instant now, bool queue_filled);
+  /// Fills in this rank's rate vote. `queue_filled`: a send queue of this host was full;
+  /// `began_together`: a ready barrier preceded the data.
+  void cast_vote(Instant now, bool queue_filled, bool began_together);
 
  private:
   /// The block of a chunk, and the chunk's position in the buffer.
