@@ -142,6 +142,19 @@ class LabJobs(unittest.TestCase):
         # The counter `chunks_lost` also has chunks that a late sender had not sent yet.
         self.assertLess(sum(link["queue_drops"] for link in links), sum(link["rx_packets"] for link in links) / 50)
 
+    def test_wait_for_a_rank_that_is_late_in_the_first_allgather_does_not_slow_later_ones(self):
+        late_s = 1.5
+        done = subprocess.run([TUTTI, "lab", "run", "--hosts", "4", "--rate", "100mbit", "--", LOOP, "allgather", "65536",
+                               "18", f"compute=3:0:{late_s * 1000:.0f}", "report=1"], capture_output=True, text=True,
+                              timeout=200, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        reports = [json.loads(line[line.index("{"):]) for line in done.stdout.splitlines() if "] {" in line]
+        self.assertEqual(len(reports), 4)
+        # Later calls that took the lost time for the pace of the link would take as long, one after the other.
+        waits_s = sorted(report["counters"]["data_phase_ns"] / 1e9 for report in reports)
+        self.assertGreater(waits_s[1], late_s / 2)
+        self.assertLess(waits_s[-1], 2 * late_s)
+
     def test_ranks_of_one_host_use_shared_memory_in_hierarchical_calls(self):
         hosts = ["--ranks-per-host", "3"]
         for operation, options in (("allgather", ["-b", "5K", "-e", "40K"]), ("broadcast", ["-b", "100K", "-e", "100K",
