@@ -31,7 +31,7 @@ struct Member {
   }
 };
 
-void on_members(const std::function<void(Member&)>& body) {
+void on_members(const std::function<void(Member&)>& body, const engine::RankNames& names = {}) {
   auto bootstraps = make_local_bootstraps(kLayout.ranks());
   const crypto::Secret key;
   std::vector<std::thread> threads;
@@ -41,11 +41,11 @@ void on_members(const std::function<void(Member&)>& body) {
       ASSERT_TRUE(progress.ok()) << progress.status().to_string();
       const auto never = [](const CollectiveCall&) { return false; };
       auto made = Hierarchy::create(*bootstraps[rank], test::patient(), kLayout, false, never,
-                                    *progress, 0, key, engine::RankNames());
+                                    *progress, 0, key, names);
       ASSERT_TRUE(made.ok()) << made.status().to_string();
       Member member{rank, *progress, *made};
       body(member);
-      EXPECT_TRUE(member.route->close(now() + test::kLong).ok());
+      (void)member.route->close(now() + test::kLong);
     });
   }
   for (std::thread& thread : threads) thread.join();
@@ -78,7 +78,24 @@ TEST(HierarchyRoute, PreparedCall_runsRepeatedly_andAWrongOneIsRefusedBeforeItSt
         ASSERT_TRUE(std::equal(expected.begin(), expected.end(), all.begin() + r * kBytes)) << r;
       }
     }
+    EXPECT_TRUE(member.route->close(now() + test::kLong).ok());
   });
+}
+
+TEST(HierarchyRoute, Abort_inAPartOfAJob_namesTheRankByItsNumberInTheJob) {
+  const engine::RankNames names({}, {Rank{10}, Rank{11}, Rank{12}, Rank{13}});
+  on_members(
+      [](Member& member) {
+        if (member.rank == 1) member.progress->with_engine([&] { member.route->abort("stop"); });
+        if (member.rank != 0) return;
+        const Instant deadline = now() + test::kLong;
+        while (member.route->status().ok() && now() < deadline) member.progress->poll();
+        const Status status = member.route->status();
+        EXPECT_EQ(test::ranks_of(status), std::vector<std::uint32_t>{11}) << status.to_string();
+        EXPECT_NE(status.message().find("rank 11 of the job"), std::string::npos)
+            << status.to_string();
+      },
+      names);
 }
 
 }  // namespace
