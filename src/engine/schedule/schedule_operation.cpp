@@ -87,6 +87,12 @@ ScheduleOperation::ScheduleOperation(ScheduleCall call, std::shared_ptr<Workspac
       space_(pool_->take()),
       memory_(call_.send, call_.receive, *space_) {}
 
+/// In a collective without a root each rank needs data of all others, so its end at one rank proves
+/// that every rank has begun it.
+bool ScheduleOperation::confirms_earlier() const {
+  return !has_root(call_.schedule->purpose().collective);
+}
+
 ScheduleOperation::~ScheduleOperation() { pool_->give_back(std::move(space_)); }
 
 Status ScheduleOperation::prepare_call() {
@@ -113,7 +119,6 @@ Status ScheduleOperation::prepare_call() {
     result_ = *result;
   }
   unexpected_bytes_ = unexpected_bound(purpose, call_.shape);
-  confirms_ = needs_every_rank(purpose.collective);
   if (scales(reducer_) && varies(purpose.collective)) {
     scale_blocks(call_, *reducer_, space.contribution);
     memory_.use_contribution();

@@ -51,7 +51,7 @@ class ScheduleOperation final : public Operation {
   ~ScheduleOperation() override;
 
   std::uint64_t unexpected_bytes() const override { return unexpected_bytes_; }
-  bool confirms_earlier() const override { return confirms_; }
+  bool confirms_earlier() const override;
   void on_message(Instant now, Rank from, const protocol::Message& message) override;
   void on_data(Instant now, Rank from, std::uint32_t slot,
                std::span<const std::byte> payload) override;
@@ -117,7 +117,6 @@ class ScheduleOperation final : public Operation {
   ScheduleTrace trace_;
   CounterSteps counters_;
   std::uint64_t unexpected_bytes_ = 0;
-  bool confirms_ = false;
   bool begun_ = false;
   bool finished_ = false;
 };

@@ -41,26 +41,4 @@ std::uint64_t unexpected_bound(const schedule::Purpose& purpose, const schedule:
   return messages * kUnexpectedOverheadBytes + std::min(bytes, messages * shape.eager_limit_bytes);
 }
 
-bool needs_every_rank(schedule::Collective collective) {
-  switch (collective) {
-    case schedule::Collective::barrier:
-    case schedule::Collective::allgather:
-    case schedule::Collective::allgatherv:
-    case schedule::Collective::alltoall:
-    case schedule::Collective::alltoallv:
-    case schedule::Collective::reduce_scatter:
-    case schedule::Collective::reduce_scatterv:
-    case schedule::Collective::allreduce:
-      return true;
-    case schedule::Collective::broadcast:
-    case schedule::Collective::gather:
-    case schedule::Collective::gatherv:
-    case schedule::Collective::scatter:
-    case schedule::Collective::scatterv:
-    case schedule::Collective::reduce:
-      return false;
-  }
-  return false;
-}
-
 }  // namespace tutti::engine

@@ -12,8 +12,4 @@ namespace tutti::engine {
 /// yet. All ranks compute the same bound.
 std::uint64_t unexpected_bound(const schedule::Purpose& purpose, const schedule::Shape& shape);
 
-/// True for a collective whose end at one rank proves that every rank has begun it, because each
-/// rank needs data of all others.
-bool needs_every_rank(schedule::Collective collective);
-
 }  // namespace tutti::engine
