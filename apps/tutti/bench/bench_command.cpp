@@ -3,7 +3,6 @@
 #include <sys/prctl.h>
 
 #include <CLI/CLI.hpp>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -11,6 +10,7 @@
 #include "base/error.hpp"
 #include "bench/report.hpp"
 #include "exit_status.hpp"
+#include "json_file.hpp"
 #include "size_text.hpp"
 
 namespace tutti::app {
@@ -103,14 +103,7 @@ Result<BenchRow> measure_row(const BenchOptions& options, Session& session, std:
 Status write_json(const BenchOptions& options, Session& session,
                   const std::vector<BenchRow>& rows) {
   if (options.json_path.empty() || !session.is_first()) return {};
-  // Names of hosts and files need not be UTF-8.
-  const std::string text =
-      to_json(options, session, rows).dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
-  std::ofstream file(options.json_path);
-  file << text << "\n";
-  file.close();
-  if (file) return {};
-  return failure(Code::system, "cannot write --json file {}", options.json_path);
+  return write_json_file(options.json_path, to_json(options, session, rows));
 }
 
 Result<std::vector<BenchRow>> measure_rows(const BenchOptions& options, Session& session) {

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cstdio>
-#include <fstream>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "base/error.hpp"
+#include "json_file.hpp"
 #include "lab/aggregators.hpp"
 #include "lab/cores.hpp"
 #include "lab/lab.hpp"
@@ -234,31 +234,22 @@ nlohmann::json ports_json(const std::vector<PortBytes>& ports) {
   return list;
 }
 
-Status write_json(const std::string& path, const nlohmann::json& json) {
-  // Names of hosts and files need not be UTF-8.
-  const std::string text = json.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
-  std::ofstream file(path);
-  file << text << "\n";
-  file.close();
-  if (file) return {};
-  return failure(Code::system, "cannot write {}", path);
-}
-
 Status write_report(const TypedRun& typed, const Lab& lab, const RunReport& report) {
   if (typed.stats) print_ports(report.traffic);
   if (typed.json_path.empty()) return {};
   const LabOptions& options = lab.options();
-  return write_json(typed.json_path, {{"lab", lab.name()},
-                                      {"hosts", options.hosts},
-                                      {"mtu", options.mtu},
-                                      {"rate_bits_per_second", options.rate_bits_per_second},
-                                      {"segmentation", segmentation_of(options)},
-                                      {"arguments", typed.run.arguments},
-                                      {"seconds", report.seconds},
-                                      {"exit_status", report.exit_status},
-                                      {"exit_statuses", report.exit_statuses},
-                                      {"first_failed", report.first_failed},
-                                      {"links", ports_json(report.traffic)}});
+  return app::write_json_file(typed.json_path,
+                              {{"lab", lab.name()},
+                               {"hosts", options.hosts},
+                               {"mtu", options.mtu},
+                               {"rate_bits_per_second", options.rate_bits_per_second},
+                               {"segmentation", segmentation_of(options)},
+                               {"arguments", typed.run.arguments},
+                               {"seconds", report.seconds},
+                               {"exit_status", report.exit_status},
+                               {"exit_statuses", report.exit_statuses},
+                               {"first_failed", report.first_failed},
+                               {"links", ports_json(report.traffic)}});
 }
 
 void explain_end(const RunReport& report) {
@@ -319,7 +310,7 @@ int stats(const std::string& name, const std::string& json_path) {
   if (!ports) return complain(ports.status());
   print_ports(*ports);
   if (json_path.empty()) return 0;
-  Status status = write_json(json_path, {{"lab", name}, {"links", ports_json(*ports)}});
+  Status status = app::write_json_file(json_path, {{"lab", name}, {"links", ports_json(*ports)}});
   return status.ok() ? 0 : complain(status);
 }
 

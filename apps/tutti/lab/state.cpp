@@ -177,7 +177,7 @@ std::string state_folder() {
 Status record_new(const LabState& state) {
   Result<std::string> written = write_atomic(state);
   if (!written) return written.status();
-  const int linked = link(written->c_str(), path_of(state.options.name).c_str());
+  const int linked = ::link(written->c_str(), path_of(state.options.name).c_str());
   const int error_number = errno;
   unlink(written->c_str());
   if (linked == 0) return {};
