@@ -56,17 +56,29 @@ class Memory(bytearray):
     """A buffer whose end can be seen."""
 
 
+LONG = 1 << 20  # bytes of a message that is received only after its sender was told to send
+
+
+def send_when_told(comm):
+    comm.recv(bytearray(2), source=0)
+    comm.send(bytes(LONG), to=0, tag=4)
+    comm.send(b"", to=0, tag=5)
+
+
+def tell_the_sender(comm):
+    comm.send(b"go", to=1)
+    comm.recv(bytearray(1), source=1, tag=5)
+
+
 def rank_dropped(comm):
-    size = 1 << 20
-    incoming = Memory(size)
+    incoming = Memory(LONG)
     alive = weakref.ref(incoming)
     if comm.rank == 0:
         comm.start.recv(incoming, source=1, tag=4)  # dropped at once
         del incoming
         gc.collect()
         assert alive() is not None, "the memory of a call under way was freed"
-        comm.send(b"go", to=1)
-        comm.recv(bytearray(1), source=1, tag=5)
+        tell_the_sender(comm)
         deadline = time.monotonic() + 60
         while alive() is not None and time.monotonic() < deadline:
             own = comm.start.recv(bytearray(1), source=0, tag=8)  # each start frees the requests that have ended
@@ -74,9 +86,7 @@ def rank_dropped(comm):
             own.wait()
         assert alive() is None, "the memory of a call that has ended is kept"
     else:
-        comm.recv(bytearray(2), source=0)
-        comm.send(bytes(size), to=0, tag=4)
-        comm.send(b"", to=0, tag=5)
+        send_when_told(comm)
     comm.barrier()
 
 
@@ -85,7 +95,7 @@ def test_droppedRequest_keepsItsMemory_untilItsCallHasEnded():
 
 
 def rank_dropped_while_closing(comm):
-    incoming = Memory(1 << 20)
+    incoming = Memory(LONG)
     alive = weakref.ref(incoming)
     with comm.duplicate() as other:
         if comm.rank == 0:
@@ -101,7 +111,7 @@ def rank_dropped_while_closing(comm):
             closing.join()
         else:
             other.barrier()
-            comm.send(bytes(1 << 20), to=0, tag=4)
+            comm.send(bytes(LONG), to=0, tag=4)
             comm.close()
 
 
@@ -111,7 +121,7 @@ def test_requestDroppedWhileTheCommunicatorCloses_keepsItsMemory():
 
 def rank_interrupted_at_the_start(comm):
     """Ctrl-C can end a start in Python after C has begun the call."""
-    incoming = Memory(1 << 20)
+    incoming = Memory(LONG)
     alive = weakref.ref(incoming)
     if comm.rank == 0:
         begin = comm._core.begin
@@ -126,12 +136,9 @@ def rank_interrupted_at_the_start(comm):
         del comm._core.begin, begin, incoming
         gc.collect()
         assert alive() is not None, "the memory of a call under way was freed"
-        comm.send(b"go", to=1)
-        comm.recv(bytearray(1), source=1, tag=5)
+        tell_the_sender(comm)
     else:
-        comm.recv(bytearray(2), source=0)
-        comm.send(bytes(1 << 20), to=0, tag=4)
-        comm.send(b"", to=0, tag=5)
+        send_when_told(comm)
     comm.barrier()
 
 
