@@ -1,10 +1,13 @@
 """Aggregators in a lab, for acceptance programs that build the lab themselves."""
 
 import contextlib
+import json
 import os
+import re
 import secrets
 import subprocess
 import sys
+import time
 
 import common
 
@@ -50,3 +53,36 @@ def aggregator(lab, number=0, *options, program=common.TUTTI):
     finally:
         if not started.process.stdout.closed:
             started.stop()
+
+
+def port_bytes(lab, ranks):
+    """(to the host, from the host) of each host's port of the switch."""
+    counts = []
+    for rank in range(ranks):
+        text = common.output_of(["ip", "-n", f"tutti-{lab}-h{rank}", "-s", "-j", "link", "show", "dev", "eth0"])[1]
+        stats = json.loads(text)[0]["stats64"]
+        counts.append((stats["rx"]["bytes"], stats["tx"]["bytes"]))
+    return counts
+
+
+def pair_bytes(lab, ranks, size, flags, program=common.TUTTI):
+    """{"uplink": bytes, "downlink": bytes} of the busiest link in one Allgather beside a Reduce-Scatter, from a job with at
+    least twelve such pairs and one with at least two; None if a job fails."""
+    def run(iterations):
+        before = port_bytes(lab, ranks)
+        programs = [subprocess.Popen(
+            [*in_namespace(lab, f"h{rank}"), program, "contend", "--operations", "pair", "--sizes", str(size), "--warmup", "0",
+             "--iterations", str(iterations), "--rank", str(rank), "--ranks", str(ranks), "--master", "10.77.0.1",
+             *flags.split()], stdout=subprocess.PIPE, text=True) for rank in range(ranks)]
+        outputs = [one.communicate(timeout=120)[0] for one in programs]
+        time.sleep(0.1)  # for the last acknowledgements
+        after = port_bytes(lab, ranks)
+        pairs = re.search(r'"attempts":(\d+)', outputs[0])  # late starts are pairs, too
+        worked = pairs is not None and not any(one.returncode for one in programs)
+        return int(pairs.group(1)) if worked else None, [(b[0] - a[0], b[1] - a[1]) for a, b in zip(before, after)]
+
+    (few_pairs, few), (many_pairs, many) = run(2), run(12)
+    if few_pairs is None or many_pairs is None or many_pairs <= few_pairs:
+        return None
+    return {name: max(b[direction] - a[direction] for a, b in zip(few, many)) / (many_pairs - few_pairs)
+            for name, direction in (("uplink", 1), ("downlink", 0))}
