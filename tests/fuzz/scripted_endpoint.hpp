@@ -10,7 +10,7 @@
 
 namespace tutti::fuzz {
 
-class SilentQueuePair final : public device::MulticastQueuePair {
+class SilentQueuePair : public device::MulticastQueuePair {
  public:
   Result<std::uint32_t> post(const device::ChunkRun&) override { return 0u; }
   std::uint64_t unsent_bytes() override { return 0; }

@@ -34,6 +34,7 @@ class Side final : public FrameSocket {
 
   bool receive(Instant now) override {
     ++receives;
+    sent_before_receive = other->arrived.size();
     if (arrived.empty()) return false;
     channels[peer_].on_frame(now, arrived.front(), completions);
     arrived.pop_front();
@@ -58,6 +59,7 @@ class Side final : public FrameSocket {
   Side* other = nullptr;
   bool full = false;  ///< whether the send queue is full
   int receives = 0;
+  std::size_t sent_before_receive = 0;  ///< frames at the other end when the last receive began
 
  private:
   Rank peer_;
@@ -133,6 +135,14 @@ TEST_F(ChannelSetTest, WorkPostedAfterAPoll_isDueAtOnce_andNotAtTheNextTimer) {
   left_.poll(kBegin);
   EXPECT_EQ(right_.arrived.size(), 1u);
   EXPECT_GT(left_.channels.next_deadline(), kBegin);
+}
+
+TEST_F(ChannelSetTest, PostedWork_isSentBeforeThePollReceives) {
+  post();
+  left_.poll(kBegin);
+  EXPECT_EQ(left_.receives, 1);
+  EXPECT_EQ(left_.sent_before_receive, 1u);
+  EXPECT_EQ(right_.arrived.size(), 1u) << "the frame must be sent once";
 }
 
 /// Records to which peer each frame is sent. As the gate, it limits the frames of all connections

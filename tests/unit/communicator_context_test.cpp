@@ -139,5 +139,38 @@ TEST(CommunicatorContext, ReceiveThatBeginsAndEndsInOnePoll_leavesNoPeerWatched)
   EXPECT_TRUE(watched.empty()) << watched.size() << " peers are watched";
 }
 
+/// Counts the polls of the multicast queue pair.
+class CountingEndpoint final : public fuzz::ScriptedEndpoint {
+ public:
+  explicit CountingEndpoint(int& polls) : pair_(polls) {}
+  device::MulticastQueuePair& multicast(std::uint32_t) override { return pair_; }
+
+ private:
+  class Pair final : public fuzz::SilentQueuePair {
+   public:
+    explicit Pair(int& polls) : polls_(polls) {}
+    std::size_t poll(std::span<device::ReceivedChunk>) override { return ++polls_, 0; }
+
+   private:
+    int& polls_;
+  };
+
+  Pair pair_;
+};
+
+TEST(CommunicatorContext, QueuePair_whileAReceiveWaits_isPolledInEveryFourthRound) {
+  int polls = 0;
+  CommunicatorContext context(Rank{1}, 2, Settings{}, std::make_unique<CountingEndpoint>(polls),
+                              std::vector<std::string>{"rank 0", "rank 1"});
+  for (int round = 0; round < 100; ++round) context.poll(kNow);
+  EXPECT_EQ(polls, 100) << "an idle rank must read all multicast";
+  context.tagged().submit(
+      std::make_unique<TaggedCall>(TaggedCall{.kind = TaggedCall::Kind::receive,
+                                              .peer = kNoRank,
+                                              .completion = std::make_shared<Completion>()}));
+  for (int round = 0; round < 100; ++round) context.poll(kNow);
+  EXPECT_EQ(polls, 125);
+}
+
 }  // namespace
 }  // namespace tutti::engine

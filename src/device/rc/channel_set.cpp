@@ -158,6 +158,7 @@ void ChannelSet::limit_frames(std::uint32_t bytes) {
 }
 
 void ChannelSet::poll(Instant now, FrameSocket& socket, CompletionSink& sink) {
+  if (untransmitted_) transmit(now, socket);
   for (int i = 0; i < kMaxReceives && socket.receive(now); ++i) {
   }
   poll_posted(now, socket, sink);

@@ -65,8 +65,9 @@ class ChannelSet {
   const std::vector<Rank>& open() const { return open_; }
   MemoryTable& memory() { return memory_; }
 
-  /// Serves all channels: receives at most kMaxReceives times, then does what `poll_posted` does.
-  /// Receiving comes first, because a peer must not be declared lost before its frames are read.
+  /// Serves all channels: sends work posted since the last poll, receives at most kMaxReceives
+  /// times, then does what `poll_posted` does. Timers run after the receives, because a peer must
+  /// not be declared lost before its frames are read.
   void poll(Instant now, FrameSocket& socket, CompletionSink& sink);
   /// Runs the timers of all channels and sends their frames, in order of priority. Multicasts a
   /// sign of life if a peer does not answer, because unicast may not reach it. If this process has

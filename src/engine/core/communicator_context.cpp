@@ -118,7 +118,7 @@ bool CommunicatorContext::poll(Instant now) {
     if (gone.ok()) gone = tagged_.closed_without(closed_);
     if (!gone) failures_.fail_because(gone);
   }
-  worked |= receiver_.poll(now);
+  worked |= receiver_.poll(now, awaited_messages);
   bool posted = poll_operations(now);
   worked |= posted;
   posted |= messages_.take_posted();

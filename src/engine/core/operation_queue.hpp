@@ -96,11 +96,10 @@ class OperationQueue {
   bool only_slot_exchange() const {
     return active_.size() == 1 && active_.front()->meets() && queued_.empty();
   }
-  /// Whether chunks of active collectives, or of the next one, may arrive now.
+  /// Whether an active collective receives chunks.
   bool expects_chunks() const {
-    return active_.empty() || std::any_of(active_.begin(), active_.end(), [](const auto& one) {
-             return one->multicast_bytes() > 0;
-           });
+    return std::any_of(active_.begin(), active_.end(),
+                       [](const auto& one) { return one->multicast_bytes() > 0; });
   }
   /// Whether an active operation wants the ranks to start together (`Operation::begins_together`).
   bool begins_together() const {

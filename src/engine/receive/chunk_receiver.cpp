@@ -52,9 +52,9 @@ void ChunkReceiver::stop_workers() {
   (void)endpoint_.use_receive_workers(false);
 }
 
-bool ChunkReceiver::poll(Instant now) {
+bool ChunkReceiver::poll(Instant now, bool awaits_messages) {
   if (team_) return poll_team(now);
-  return next_round_polls() && poll_queue_pairs(now);
+  return next_round_polls(awaits_messages) && poll_queue_pairs(now);
 }
 
 bool ChunkReceiver::poll_team(Instant now) {
@@ -75,11 +75,13 @@ bool ChunkReceiver::poll_team(Instant now) {
 }
 
 /// Counts a round of work and returns true if the round polls the multicast queue pairs. If no
-/// active operation uses multicast, chunks can only belong to later collectives. Then only some
-/// rounds poll, because each queue pair costs a system call.
-bool ChunkReceiver::next_round_polls() {
+/// active operation uses multicast, chunks can only belong to later collectives. While this rank
+/// awaits something else, only some rounds poll then, because each queue pair costs a system call.
+bool ChunkReceiver::next_round_polls(bool awaits_messages) {
   constexpr std::uint32_t kRoundsWithoutPoll = 4;
-  const bool poll = operations_.expects_chunks() || rounds_without_poll_ + 1 == kRoundsWithoutPoll;
+  const bool idle = operations_.active().empty() && !awaits_messages;
+  const bool poll =
+      idle || operations_.expects_chunks() || rounds_without_poll_ + 1 == kRoundsWithoutPoll;
   rounds_without_poll_ = poll ? 0 : rounds_without_poll_ + 1;
   return poll;
 }

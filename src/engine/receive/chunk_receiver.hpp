@@ -49,8 +49,9 @@ class ChunkReceiver : private device::PlacementResolver {
   }
 
   GroupMembership& membership() { return membership_; }
-  /// Takes the chunks that have arrived; returns whether there were any.
-  bool poll(Instant now);
+  /// Takes the chunks that have arrived; returns whether there were any. `awaits_messages`: whether
+  /// this rank waits for tagged messages.
+  bool poll(Instant now, bool awaits_messages);
   /// Drops the chunks that have arrived; called after a failure. Unread datagrams would keep the
   /// wait descriptor readable, so that the owner could not sleep.
   void discard();
@@ -78,7 +79,7 @@ class ChunkReceiver : private device::PlacementResolver {
  private:
   void set_resolver();
   device::Placement landing(const device::MessageHead& chunk, bool begins) override;
-  bool next_round_polls();
+  bool next_round_polls(bool awaits_messages);
   bool poll_queue_pairs(Instant now);
   bool poll_team(Instant now);
   void on_chunk(Instant now, const device::ReceivedChunk& chunk, device::MulticastQueuePair& pair);
