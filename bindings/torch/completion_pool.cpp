@@ -33,11 +33,12 @@ void CompletionPool::wake_or_add_thread() {
     changed_.notify_one();
     return;
   }
-  std::thread([this] { work(); }).detach();  // it waits for the mutex, which the caller holds
+  std::thread([this] { work(); }).detach();  // work() waits for mutex_, which the caller holds
   ++idle_threads_;
 }
 
-/// Does without a thread that cannot be created: the calling thread looks at the queue again.
+/// As wake_or_add_thread(), but only logs a warning if no thread can be created: each thread of the
+/// pool looks at the queue again later.
 void CompletionPool::try_to_add_thread() {
   try {
     wake_or_add_thread();
@@ -49,7 +50,7 @@ void CompletionPool::try_to_add_thread() {
 void CompletionPool::complete(std::shared_ptr<Operation> operation) {
   const std::lock_guard lock(mutex_);
   ended_.push_back(std::move(operation));
-  wake_or_add_thread();
+  try_to_add_thread();
 }
 
 void CompletionPool::watch(std::weak_ptr<Operation> operation, Clock::time_point deadline) {

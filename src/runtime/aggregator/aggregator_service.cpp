@@ -199,11 +199,12 @@ void AggregatorService::Parts::listen() {
 void AggregatorService::Parts::accept_one() {
   Socket socket = listener_.accept();
   if (!socket.open()) return;
+  const std::string peer = peer_of(socket);
   const std::string neighbourhood = neighbourhood_of(socket);
   const int descriptor = socket.fd();
   auto stream = Stream::open(std::move(socket), Stream::Role::server, &door_key_);
-  if (!stream) return say("connection refused: " + stream.status().message());
   const std::lock_guard lock(mutex_);
+  if (!stream) return refusals_.refuse(peer, stream.status().message(), SteadyClock::now());
   visits_.push_back(std::make_unique<Visit>());
   Visit& one = *visits_.back();
   one.stranger = descriptor;
@@ -214,7 +215,8 @@ void AggregatorService::Parts::accept_one() {
       receive_visit(one, std::move(taken));
     });
   } catch (const std::system_error& error) {
-    say(fmt::format("connection refused: no thread can be started: {}", error.what()));
+    refusals_.refuse(peer, fmt::format("no thread can be started: {}", error.what()),
+                     SteadyClock::now());
     strangers_.leave(one.number);
     visits_.pop_back();
   }
