@@ -41,8 +41,9 @@ inline std::uint64_t value_by_bits(AtomicKind kind, std::uint64_t va,
                                           : fetch_add_by_bits(va, operands);
 }
 
-/// Draws the operands of an atomic on a word with the value `old`; `next` returns 64 random bits.
-/// The masks are sparse, so that comparisons often succeed and fields are long.
+/// Draws the operands of an atomic operation on a word with the value `old`; `next` returns 64
+/// random bits. Few bits of the masks are set, so that comparisons often succeed and the fields of
+/// a fetch-and-add are long.
 template <typename Next>
 AtomicOperands draw_operands(std::uint64_t old, Next&& next) {
   const std::uint64_t compare_add = next() % 3 == 0 ? old : next();

@@ -1,4 +1,4 @@
-// The size of a random test, which an environment variable can raise for a long run, or lower.
+// The size of a random test. An environment variable can set a larger or smaller size than usual.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kMaxFrames = 64;
-constexpr int kSignal = SIGSYS;  // a fault signal, because the library's threads block all others
+/// A fault signal, because the library's threads block all other signals.
+constexpr int kSignal = SIGSYS;
 constexpr auto kThreadPatience = std::chrono::milliseconds(500);
 
 std::atomic<Clock::rep> last_sign{0};

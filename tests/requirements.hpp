@@ -17,7 +17,7 @@ inline constexpr std::array<std::string_view, 11> kCapabilities = {
 void skip_without(std::string_view capability, std::string_view reason);
 
 /// Records each skipped test of this process, with its reason, in the file that TUTTI_SKIP_LOG
-/// names. A skip that names no capability fails.
+/// names. A test that is skipped without skip_without() fails.
 void report_skips();
 
 }  // namespace tutti::test

@@ -8,7 +8,7 @@
 
 namespace tutti::test {
 
-/// True if the door ends the connection before the deadline; it may send an alert first.
+/// True if the door ends the connection before the deadline, possibly after an alert.
 inline bool ends(runtime::Stream& stream, runtime::Deadline deadline) {
   std::array<std::byte, 4096> buffer;
   while (true) {

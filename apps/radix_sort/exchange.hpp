@@ -15,7 +15,7 @@
 
 namespace radix_sort {
 
-/// Waits for the collective, or returns the error if it could not be started.
+/// Waits for the end of a collective, or returns the error of a collective that was not started.
 inline tutti::Status finish(tutti::Result<tutti::Request> request) {
   return request ? request->wait() : request.status();
 }

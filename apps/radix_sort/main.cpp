@@ -48,7 +48,7 @@ tutti::Result<std::vector<Row>> measure_all(tutti::Communicator& communicator,
 
 tutti::Status write_json(const Options& options, const tutti::Communicator& communicator,
                          const std::vector<Row>& rows) {
-  // Names of hosts and files need not be UTF-8.
+  // Names of hosts and files may contain bytes that are not UTF-8; dump() replaces these bytes.
   const std::string text = to_json(options, communicator, rows)
                                .dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
   std::ofstream file(options.json_path);
@@ -70,7 +70,7 @@ int run(const Options& options) {
     print_summary(*rows);
     if (!options.json_path.empty()) status = write_json(options, *communicator, *rows);
   }
-  // A final barrier keeps each rank from leaving while a peer still needs it.
+  // The final barrier keeps each rank alive until no peer needs data from that rank.
   if (tutti::Status end = finish(communicator->barrier({.will_wait = true})); status.ok())
     status = end;
   if (!status) return complain(status);

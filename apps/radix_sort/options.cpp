@@ -84,9 +84,9 @@ void add_number(CLI::App& app, const char* name, std::uint64_t& value, std::uint
 
 void add_options(CLI::App& app, Options& options) {
   add_list(app, "--radix", options.radices, 2, kMaxRadix,
-           "Radices of the sort, 2 to 65536 each, as 10 or 2^8 (256)");
+           "Radices of the sort, 2 to 65536 each, such as 10 or 2^8 (default: 256)");
   add_list(app, "--keys", options.keys_per_rank, 0, kMaxKeys,
-           "Numbers of keys per rank, as 1000 or 2^12 (4096)");
+           "Numbers of keys per rank, such as 1000 or 2^12 (default: 4096)");
   app.add_option("--key-bits", options.key_bits, "32 or 64")
       ->check(CLI::IsMember({32u, 64u}))
       ->capture_default_str();
@@ -109,9 +109,9 @@ void add_options(CLI::App& app, Options& options) {
   app.add_option("--alltoall", options.alltoall, "Algorithm of the exchange of keys");
   add_number(app, "--piece-bytes", options.piece_bytes, 8, kMaxPieceBytes,
              "Largest block in bytes of one Alltoall in the exchange");
-  app.add_option(
-         "--progress", options.progress,
-         "Progress of the overlapped Allgather: thread (the library's) or test (calls by the sort)")
+  app.add_option("--progress", options.progress,
+                 "Progress of the overlapped Allgather: thread (by the progress thread) or test "
+                 "(by calls of test() in the sort)")
       ->transform(CLI::CheckedTransformer(kProgressNames).description("{thread,test}"))
       ->default_str("test");
   app.add_option("--interface", options.communicator.interface,

@@ -8,8 +8,8 @@
 
 namespace tutti::app {
 
-/// Writes the file of an option --json. Bytes that are not UTF-8, as names of hosts and files may
-/// have, are replaced.
+/// Writes the file of an option --json. Names of hosts and files may contain bytes that are not
+/// UTF-8; these bytes are replaced.
 Status write_json_file(const std::string& path, const nlohmann::json& json);
 
 }  // namespace tutti::app

@@ -16,9 +16,11 @@ void add_key_command(CLI::App& app, int& exit_code) {
                                      "Make a key, by which the ranks of a job, or an "
                                      "aggregator and its ranks, recognise each other");
   key->require_subcommand(1);
-  CLI::App* command = key->add_subcommand("new", "Write a new key to a file that does not exist");
+  CLI::App* command =
+      key->add_subcommand("new", "Write a new key to a file that does not exist yet");
   const auto path = std::make_shared<std::string>();
-  command->add_option("file", *path, "The file, which only its owner can read")->required();
+  command->add_option("file", *path, "The new file, which only its owner will be able to read")
+      ->required();
   command->callback([path, &exit_code] {
     const Status status = runtime::write_key_file(*path);
     if (!status.ok()) {

@@ -91,8 +91,10 @@ void add_run_command(CLI::App& app, int& exit_code) {
   command->add_flag("--no-prefix", arguments->no_prefix,
                     "Print output unchanged, without the rank before each line");
   command
-      ->add_option("--grace", arguments->grace_s,
-                   "Seconds for the other ranks to end after the first failure")
+      ->add_option(
+          "--grace", arguments->grace_s,
+          "Seconds from the first failure until the other ranks get SIGTERM, and from SIGTERM "
+          "until SIGKILL")
       ->check(CLI::Range(0.0, week_s))
       ->capture_default_str();
   command
@@ -100,11 +102,12 @@ void add_run_command(CLI::App& app, int& exit_code) {
                    "Seconds after which the job is ended; 0: no limit")
       ->check(CLI::Range(0.0, week_s));
   command->add_option("--netns", options.netns,
-                      "Network namespace of each rank; {} is replaced by the rank: lab-h{}");
+                      "Network namespace of each rank; {} is replaced by the rank, as in "
+                      "tutti-lab-h{}");
   command->add_option("--master-addr", options.master_addr,
-                      "MASTER_ADDR of the job (default: 127.0.0.1)");
+                      "MASTER_ADDR of the job (default: 127.0.0.1; required with --netns)");
   command->add_option("--master-port", options.master_port,
-                      "MASTER_PORT of the job (default: a free port)");
+                      "MASTER_PORT of the job (default: a free port, or 29500 with --netns)");
   command->add_option("program", options.program, "The program and its arguments, after --")
       ->required();
   command->callback([arguments, &exit_code] {

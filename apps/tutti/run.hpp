@@ -18,8 +18,8 @@ struct RunOptions {
   /// SIGKILL.
   Nanoseconds grace = std::chrono::seconds(10);
   Nanoseconds timeout{0};  ///< time limit of the whole job; 0: no limit
-  /// Name of each rank's network namespace, in which "{}" is replaced by the rank: "lab-h{}" is
-  /// /run/netns/lab-h0 for rank 0. Empty: all ranks run in the launcher's namespace.
+  /// Name of each rank's network namespace, in which "{}" is replaced by the rank:
+  /// "tutti-lab-h{}" is /run/netns/tutti-lab-h0 for rank 0. Empty: all ranks run in the launcher's namespace.
   std::string netns;
   /// Address of rank 0; empty: 127.0.0.1, which other namespaces cannot reach.
   std::string master_addr;

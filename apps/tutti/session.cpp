@@ -48,26 +48,27 @@ constexpr const char* kOptionGroup = "Communicator";
 void add_network_options(CLI::App& command, CommunicatorOptions& communicator) {
   command
       .add_option("--multicast", communicator.multicast,
-                  "ud: a chunk is one datagram; uc: a message of several, placed as it arrives; "
+                  "ud: a chunk is one datagram; uc: a chunk is one message of several datagrams; "
                   "none: no multicast (default: TUTTI_MULTICAST, else ud)")
       ->check(CLI::IsMember({"ud", "uc", "none"}))
       ->group(kOptionGroup);
   command
       .add_option("--multicast-hops", communicator.multicast_hops,
-                  "Routers, plus one, that multicast may cross (default: TUTTI_MULTICAST_HOPS, "
-                  "else 1)")
+                  "Hop limit (TTL) of multicast; 1 keeps multicast inside the subnet (default: "
+                  "TUTTI_MULTICAST_HOPS, else 1)")
       ->check(CLI::Range(1u, 255u))
       ->group(kOptionGroup);
   command
       .add_option("--max-connections", communicator.max_connections,
-                  "Most connections that a rank holds at a time, 2 or more (default: "
-                  "TUTTI_MAX_CONNECTIONS, else none is closed)")
+                  "Largest number of connections of a rank at a time, 2 or more (default: "
+                  "TUTTI_MAX_CONNECTIONS, else no limit)")
       ->group(kOptionGroup);
   command
-      .add_option("--traffic-class", communicator.traffic_class,
-                  "Code point of datagrams, and after a slash their priority in this host, such as "
-                  "46/5, or three of these for calls of low, normal and high priority (default: "
-                  "TUTTI_TRAFFIC_CLASS)")
+      .add_option(
+          "--traffic-class", communicator.traffic_class,
+          "Code point of datagrams, such as 46; 46/5 also sets their priority in this host; "
+          "8,0,46 has the values for calls of low, normal and high priority (default: "
+          "TUTTI_TRAFFIC_CLASS)")
       ->group(kOptionGroup);
   command
       .add_flag("--require-multicast", communicator.require_multicast,
@@ -98,27 +99,29 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
           ->capture_default_str());
   add(command
           .add_option("--receive-workers", communicator.receive_workers,
-                      "Receive threads, at most one per subgroup; 0: TUTTI_RECEIVE_WORKERS, "
-                      "else none")
+                      "Number of receive workers, at most one per subgroup (default, also for 0: "
+                      "TUTTI_RECEIVE_WORKERS, else none)")
           ->check(CLI::Range(0u, 256u)));
   add(command
-          .add_option("--chains", communicator.chains,
-                      "Ranks that multicast at once in an Allgather; 0: learned")
+          .add_option(
+              "--chains", communicator.chains,
+              "Ranks that multicast at the same time in an Allgather; 0: learned from measurements")
           ->capture_default_str());
   add_network_options(command, communicator);
   add(command.add_option(
       "--hierarchy", communicator.hierarchy,
-      "Hierarchy of hosts with several ranks: leaders, leaders=N (per host), groups or "
+      "Hierarchy of hosts with several ranks: leaders, leaders=N (N leaders per host), groups or "
       "flat (default: TUTTI_HIERARCHY, else leaders)"));
-  add(command.add_option(
-      "--chunk-bytes", communicator.chunk_bytes,
-      "Payload bytes of a chunk; 0: the most that the smallest MTU allows, for uc the longest "
-      "message"));
+  add(command.add_option("--chunk-bytes", communicator.chunk_bytes,
+                         "Payload bytes of a chunk; 0: the most that the smallest MTU allows, or "
+                         "with uc the most that a message may have"));
   add(command.add_option(
       "--segment-bytes", communicator.segment_bytes,
       "Payload bytes of a uc datagram; 0: the most that the smallest MTU allows"));
-  add(command.add_option("--interface", communicator.interface,
-                         "Network interface, by name or address (default: TUTTI_INTERFACE)"));
+  add(command.add_option(
+      "--interface", communicator.interface,
+      "Network interface, by name or address (default: TUTTI_INTERFACE, else chosen by the "
+      "library)"));
   add(command
           .add_option("--aggregators", communicator.aggregators,
                       "host:port of each aggregator (default: TUTTI_AGGREGATORS)")
@@ -132,8 +135,8 @@ void add_session_options(CLI::App& command, SessionOptions& options) {
                       "auto, ip or host (shared memory) (default: TUTTI_DEVICE, else auto)")
           ->check(CLI::IsMember({"auto", "ip", "host"})));
   add(command.add_option("--retain-bytes", communicator.retain_bytes,
-                         "Largest Broadcast that completes at its root once it is sent, while the "
-                         "root retains a copy; 0: none"));
+                         "Bytes up to which a Broadcast is done at its root as soon as it is sent, "
+                         "while the root retains a copy; 0 turns this off"));
   // The old option name --keep-bytes works for one more release, but --help does not list it.
   command.add_option("--keep-bytes", communicator.retain_bytes, "Use --retain-bytes")->group("");
   add(command.add_flag("--always-barrier", communicator.always_barrier,

@@ -23,8 +23,7 @@ struct SessionOptions {
 /// The name of an algorithm as the option --algorithm accepts it.
 std::string to_string(Algorithm algorithm);
 
-/// Adds the options of a communicator to a command: --algorithm, --subgroups, --receive-workers,
-/// --chains, --chunk-bytes, --interface, --ipv6, --no-auth, --always-barrier and --create-timeout.
+/// Adds the options of a communicator (docs/operating.md) to a command.
 void add_session_options(CLI::App& command, SessionOptions& options);
 
 /// The host, the clock and the network of one rank.
@@ -39,8 +38,8 @@ struct Location {
 
 class Session {
  public:
-  /// Finds the other ranks by the environment variables and creates a communicator with them. Every
-  /// rank must call it.
+  /// Finds the other ranks by the environment variables and creates a communicator of all ranks.
+  /// Every rank must call this function.
   static Result<Session> create(const SessionOptions& options);
 
   Communicator& communicator() { return communicator_; }
@@ -59,7 +58,7 @@ class Session {
   /// rank must call it.
   Result<std::vector<runtime::Bytes>> exchange_bytes(std::span<const std::byte> mine);
   /// Gathers a list of values from every rank over the bootstrap and returns the lists indexed by
-  /// rank; every rank must call it. All lists have the same length.
+  /// rank; every rank must call it. All lists must have the same length.
   template <typename T>
   Result<std::vector<std::vector<T>>> exchange(const std::vector<T>& mine);
 
@@ -71,7 +70,8 @@ class Session {
 
   /// Creates another communicator of the same ranks with the same options; every rank must call it.
   Result<Communicator> duplicate() { return communicator_.duplicate(options_); }
-  /// Runs a barrier on the communicator, so that no rank leaves while a peer still needs it.
+  /// Runs a barrier on the communicator, so that no rank leaves while a peer still needs data from
+  /// that rank.
   Status finish();
 
  private:

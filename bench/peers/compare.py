@@ -48,16 +48,18 @@ def parse_arguments():
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--iterations", type=int, default=10, help="measured repetitions in a round")
     parser.add_argument("--warmup", type=int, default=2)
-    parser.add_argument("--peers", type=parse_list(str), default=list(contenders.VARIANTS), help="'': none")
+    parser.add_argument("--peers", type=parse_list(str), default=list(contenders.VARIANTS),
+                        help="peer libraries, a list (default: all; '': none)")
     parser.add_argument("--variants", type=parse_list(str), help="only these variants (default: all)")
-    parser.add_argument("--tutti", metavar="COMMAND", help="Tutti's command line with {fields}; ratios refer to it")
+    parser.add_argument("--tutti", metavar="COMMAND", help="Tutti's command line with {fields}; ratios are to its times")
     parser.add_argument("--contender", nargs=2, metavar=("NAME/VARIANT", "COMMAND"), action="append", default=[],
-                        help="another program that speaks the protocol, for example tutti/chain")
+                        help="name and command line of another program that speaks the protocol of README.md")
     parser.add_argument("--patience", type=float, default=0, metavar="SECONDS",
-                        help="time to wait, in all, while the machine is slower than it was before (default: %(default)s)")
+                        help="longest time to wait, over all launches, until the machine is as fast as at its best in "
+                             "this run (default: %(default)s)")
     parser.add_argument("--timeout", type=float, default=60, help="seconds until a launch counts as hung")
-    parser.add_argument("--lock", default="build/bench.lock", help="lock file that is held around every launch")
-    parser.add_argument("--cgroup", help="existing cpu cgroup that every contender runs in, against background load")
+    parser.add_argument("--lock", default="build/bench.lock", help="lock file that is held during every launch")
+    parser.add_argument("--cgroup", help="existing cpu cgroup in which every contender runs, to shield it from other load")
     parser.add_argument("--out", default="build/peers",
                         help="prefix of the results OUT.md and OUT.json (default: %(default)s)")
     arguments = parser.parse_args()

@@ -542,8 +542,7 @@ std::vector<std::string> split(const std::string& list) {
   return parts;
 }
 
-/// Stores the value of an option that all contenders have. Returns false if `option` is no such
-/// option.
+/// Stores the value of an option that all contenders have. Returns false for any other option.
 bool apply(Options& options, const std::string& option, const std::string& value) {
   if (option == "--name") {
     options.name = value;

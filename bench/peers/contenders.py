@@ -32,7 +32,8 @@ OPERATIONS = ("barrier", "broadcast", "allgather", "reduce_scatter", "allreduce"
 GLOO_OPERATIONS = tuple(one for one in OPERATIONS if one not in ("reduce_scatter", "pair", "loop_ping_pong", "loop_stream"))
 
 # Variants by peer library, each with the operations it applies to and the extra arguments of the launcher. A variant
-# changes the algorithm only; a peer's "best" is its fastest variant for an operation and size, "default" included.
+# changes only the algorithm, or with "shared-memory" the transport; a peer's "best" is its fastest variant for an
+# operation and size, "default" included.
 VARIANTS = {
     "openmpi": {
         "default": (OPERATIONS, []),

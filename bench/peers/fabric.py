@@ -130,7 +130,7 @@ def received_blocks(operation, ranks):
     """The least number of blocks, over all algorithms, that the busiest direction of a host's link
     carries. In an allgather a host receives ranks - 1 blocks; in a reduce_scatter with sums in the
     network it sends as many. The pair carries one block more in each direction, and an allreduce
-    sends and receives its vector once. A stream has two messages or more."""
+    sends and receives its vector once. A stream has at least two messages."""
     collective = operation.removeprefix("overlap_").removeprefix("loop_")
     if collective in ("allgather", "reduce_scatter"):
         return ranks - 1

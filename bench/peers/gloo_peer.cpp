@@ -159,7 +159,8 @@ int main(int argc, char** argv) {
     const Place place = parse_place(rest);
     GlooContender contender(place.rank, place.ranks, place.interface, place.folder);
     const std::int64_t wrong_bytes = tutti::bench::measure_all(contender, options);
-    // No rank may close its connections while another rank still waits for data from them.
+    // The barrier keeps each rank from closing its connections while another rank still waits for
+    // data over these connections.
     contender.barrier();
     return wrong_bytes == 0 ? 0 : 1;
   } catch (const std::exception& error) {

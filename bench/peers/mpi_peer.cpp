@@ -135,8 +135,8 @@ extern "C" void leave_hung_finalize(int) {
   _exit(written < 0 ? 1 : kFinalizeHung);
 }
 
-/// Calls MPI_Finalize, and ends the process if the call does not return in time, which is frequent
-/// with MPICH 4.0 over UCX.
+/// Calls MPI_Finalize, and ends the process if the call does not return in time. The call often
+/// hangs with MPICH 4.0 over UCX.
 void finalize_within(long patience_ms) {
   std::signal(SIGALRM, leave_hung_finalize);
   const itimerval timer{{0, 0}, {patience_ms / 1000, (patience_ms % 1000) * 1000}};

@@ -12,8 +12,8 @@ BETWEEN_READINGS_S = 2.0
 
 
 class Pace:
-    """Reads the pace before each launch and waits for a quiet moment, for `patience_s` in all. `program` is machine_pace,
-    or None if the pace is not to be read."""
+    """Reads the pace before each launch and waits for a quiet moment, over all launches at most `patience_s`. `program`
+    is machine_pace, or None if the pace is not to be read."""
 
     def __init__(self, program, patience_s=0.0, read=None, sleep=time.sleep):
         self.readings = []
@@ -24,7 +24,7 @@ class Pace:
 
     def before_launch(self):
         """Waits until a launch may begin and returns the last reading: the first quiet one, or
-        the one at which the patience ended."""
+        the one after which `patience_s` was spent."""
         reading = self._next()
         while reading and not self._quiet(reading) and self.waited_s < self._patience_s:
             self._sleep(BETWEEN_READINGS_S)

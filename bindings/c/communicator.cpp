@@ -55,7 +55,7 @@ Result<CommunicatorOptions> to_options(const tutti_comm_options_t* given) {
   return options;
 }
 
-/// The reason why a communicator returned nothing.
+/// The error to return if the communicator gave an empty result for `what`, such as "the counters".
 Status unavailable(const Communicator& communicator, const char* what) {
   // In a child of fork(), the status says that the communicator belongs to the parent.
   if (Status status = communicator.status(); status.code() == Code::invalid_argument) return status;

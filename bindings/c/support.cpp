@@ -74,7 +74,7 @@ static_assert(static_cast<int>(Code::aborted) == TUTTI_ABORTED);
 static_assert(static_cast<int>(Code::system) == TUTTI_SYSTEM);
 static_assert(static_cast<int>(Code::internal) == TUTTI_INTERNAL);
 
-// The version in tutti.h is the version of the CMake project.
+// The version in tutti.h must equal the version of the CMake project.
 static_assert(TUTTI_VERSION_MAJOR == TUTTI_PROJECT_MAJOR);
 static_assert(TUTTI_VERSION_MINOR == TUTTI_PROJECT_MINOR);
 static_assert(TUTTI_VERSION_PATCH == TUTTI_PROJECT_PATCH);

@@ -20,8 +20,8 @@ class LiveGroups {
   static LiveGroups& instance();
   ~LiveGroups();
 
-  /// Shuts all groups down and serves their peers for at most a second. Python calls this function
-  /// before it ends, because callbacks need the interpreter.
+  /// Shuts all groups down and serves their peers for at most a second. The adapter calls this
+  /// function before the interpreter ends, because callbacks need the interpreter.
   void shut_down();
   void add(const std::string& name, const std::shared_ptr<Submissions>& group);
   /// The newest group of this name; null if it has ended.

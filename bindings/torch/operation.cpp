@@ -112,7 +112,8 @@ bool Operation::wait_requests(Clock::time_point deadline, Failure& failure) {
         failure = one;
         return false;
       }
-      // The call may have ended after the wait did: this is its own result.
+      // The wait has timed out, but the call has ended since then, or has itself failed with a
+      // timeout. A second wait returns the status of the call.
       one = last_failure(tutti_request_wait_for(request, 0));
     }
     if (one && !failure) failure = one;

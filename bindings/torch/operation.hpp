@@ -91,7 +91,8 @@ class Operation : public std::enable_shared_from_this<Operation> {
   bool wait_requests(Clock::time_point deadline, Failure& failure);
   /// Makes sure that the operation ends even if no thread waits for it.
   void want_callback();
-  /// Sets the callbacks by which libtutti hands the operation to the completion pool at its end.
+  /// Sets a callback on each request, by which libtutti hands the operation to the completion pool
+  /// when the request ends.
   void arm();
   bool is_marked_done();
   void finish_if_ended();
@@ -120,7 +121,7 @@ class Operation : public std::enable_shared_from_this<Operation> {
   bool armed_ = false;
   bool wants_callback_ = false;
   bool done_ = false;
-  bool settled_ = false;  ///< true from when settle() begins to set the value of the future
+  bool settled_ = false;  ///< whether settle() has begun to set the value of the future
   int waiters_ = 0;       ///< number of threads in wait(); each of them can end the operation
   std::exception_ptr start_error_;
   std::exception_ptr error_;

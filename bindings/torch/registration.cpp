@@ -75,7 +75,8 @@ std::vector<std::tuple<std::string, std::int64_t>> counters(const std::string& n
   return all;
 }
 
-/// Ends all groups and the callbacks of futures. Python calls this function before it ends.
+/// Ends all groups and the callbacks of futures. Python calls this function before the interpreter
+/// ends.
 void end_process(std::int64_t patience_ms) {
   LiveGroups::instance().shut_down();
   CompletionPool::instance().stop(std::chrono::milliseconds(patience_ms));

@@ -14,7 +14,8 @@ bool is_plain(const at::Tensor& tensor) {
 }
 
 Bytes bytes_of(const at::Tensor& tensor) {
-  // data_ptr() throws for some empty tensors that have no storage.
+  // An empty tensor gets a null pointer, because data_ptr() throws for some empty tensors without
+  // storage.
   const auto count = static_cast<std::size_t>(tensor.nbytes());
   return {count == 0 ? nullptr : tensor.data_ptr(), count};
 }

@@ -185,7 +185,7 @@ tutti_status_t StoreExchange::allgather(const void* mine, void* all, std::size_t
                                         std::chrono::nanoseconds timeout) {
   try {
     const auto* const begin = static_cast<const std::uint8_t*>(mine);
-    // The timeout of libtutti may be so long that the deadline would overflow.
+    // The timeout is bounded, because a very long timeout of libtutti would overflow the deadline.
     const auto bound = std::min<std::chrono::nanoseconds>(timeout, 24h);
     exchange(Value(begin, begin + bytes), static_cast<std::uint8_t*>(all), Clock::now() + bound);
     return TUTTI_OK;

@@ -16,9 +16,10 @@
 
 namespace tutti::torch_backend {
 
-/// An operation starts in the thread that issues it. An operation that is issued while the
-/// communicator is being created, or after an operation whose calls depend on each other, is
-/// queued, and a thread starts the queued operations in the order of issue.
+/// Starts each operation in the thread that issues it, or in a worker thread that starts queued
+/// operations in the order of issue. A collective is queued while the communicator is being
+/// created, while the worker thread runs, or if its calls depend on each other. A message is queued
+/// only while the communicator is being created or another message is queued.
 class Submissions : public std::enable_shared_from_this<Submissions> {
  public:
   Submissions(std::shared_ptr<Group> group, c10::intrusive_ptr<c10d::Store> store);
@@ -48,8 +49,8 @@ class Submissions : public std::enable_shared_from_this<Submissions> {
   /// Makes all further operations fail with the error "group ... was `how`". If the group has ended
   /// before, its first error stays.
   Ending refuse(const std::string& how);
-  /// The communicator. Null before the first operation that needs it has created it, and after
-  /// shut_down().
+  /// The communicator; null before it has been created and after shut_down(). The first operation
+  /// that needs a communicator begins the creation.
   std::shared_ptr<Communicator> communicator();
   void check_usable() const;
   void add_worker();

@@ -88,8 +88,8 @@ struct CollectiveOptions {
   /// A hint that the caller will wait right after the start, so that the progress thread can stay
   /// asleep.
   bool will_wait = false;
-  // Parameters of the algorithms that have any. All ranks must pass equal values; 0 lets the
-  // library choose.
+  // Parameters of algorithms; an algorithm ignores the parameters that it does not have. All ranks
+  // must pass equal values; 0 lets the library choose.
   std::uint32_t ports = 0;     ///< number of ports k of a k-port algorithm
   std::uint32_t radix = 0;     ///< radix k of a k-nomial tree
   std::uint32_t segments = 0;  ///< number of segments into which a pipelined message is cut

@@ -146,8 +146,8 @@ class TUTTI_EXPORT Communicator {
  public:
   /// Creates a communicator of all ranks of the job that the environment variables describe
   /// (torchrun, Open MPI, MPICH, Slurm, `tutti run` or TUTTI_BOOTSTRAP). Without such variables the
-  /// communicator has one rank. Every rank must call this function, which returns when every rank
-  /// knows whether the network passes multicast between all ranks, or with an error.
+  /// communicator has one rank. Every rank must call this function. On success it returns when
+  /// every rank knows whether the network passes multicast between all ranks.
   static Result<Communicator> create(const CommunicatorOptions& options = {});
   /// Creates a communicator of `size` ranks that have the same unique id. Rank 0 must be the
   /// process that made the id.
@@ -273,7 +273,7 @@ class TUTTI_EXPORT Communicator {
 
   /// Sends a message with a tag to rank `to`, which may be this rank. The request is done when
   /// `message` may be changed: at once for a short message that finds room at the receiver,
-  /// otherwise when a receive has got it. Messages to one rank that fit the same receive are
+  /// otherwise when a receive has got it. Messages to one rank that match the same receive are
   /// received in the order in which they are sent. Thread-safe.
   Result<Request> send(std::span<const std::byte> message, Rank to, std::uint64_t tag = 0,
                        const MessageOptions& options = {});
@@ -290,8 +290,8 @@ class TUTTI_EXPORT Communicator {
 
   /// Starts the collective that `call` describes.
   Result<Request> start(const CollectiveCall& call);
-  /// Prepares the collective that `call` describes for many starts, without communication. The
-  /// buffers of `call` must outlive the result.
+  /// Returns an object that can start the collective of `call` many times. This function does not
+  /// communicate. The buffers of `call` must outlive the object.
   Result<Prepared> prepare(const CollectiveCall& call);
 
   /// Sets the callback of a request; a second call before the request is done replaces the first
@@ -311,12 +311,12 @@ class TUTTI_EXPORT Communicator {
   /// call in flight notices the death of a peer by itself.
   Status status() const;
   /// Ends the communicator at this rank within a time: waits up to `timeout` for the calls in
-  /// flight and for peers that still need data from this rank. Returns ok, the failure of the
-  /// communicator, or Code::timeout: calls in flight were then aborted, and Status::ranks has the
-  /// peers that may lack data. Afterwards every call fails with Code::invalid_argument, except
-  /// counters() and the other functions that only observe, and the destructor returns quickly. Only
-  /// this rank leaves; no other thread may start a collective meanwhile. A completion callback must
-  /// not call this function.
+  /// flight and for peers that still need data from this rank. Returns ok or the failure of the
+  /// communicator. Returns Code::timeout if calls in flight were aborted, or if peers may lack data
+  /// although all calls have ended; in the second case Status::ranks has these peers. Afterwards
+  /// the destructor returns quickly, and every call fails with Code::invalid_argument; counters()
+  /// and the other functions that only observe still work. Only this rank leaves; no other thread
+  /// may start a collective meanwhile. A completion callback must not call this function.
   Status finalize(Nanoseconds timeout);
 
   // If memory runs out, counters(), flight_record() and describe() log the failure and return an
@@ -354,9 +354,9 @@ class TUTTI_EXPORT Communicator {
 
 /// Starts several collectives together, in the order of `calls`, and stores their requests in
 /// `requests`, which has as many elements as `calls`. If one call is wrong, no collective starts,
-/// and the error gives the index of the call. The calls wake the progress thread together. If memory
-/// runs out after some collectives have started, only these have a request, and the caller must
-/// wait for these requests. Thread-safe.
+/// and the error gives the index of the call. The calls wake the progress thread together. If
+/// memory runs out after some collectives have started, only these collectives have a request, and
+/// the caller must wait for these requests. Thread-safe.
 ///
 ///   std::array<tutti::Request, 2> requests;
 ///   auto status = tutti::start_all(*comm, calls, requests);

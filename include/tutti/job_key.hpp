@@ -1,4 +1,4 @@
-// The job key of a program that distributes a key by itself.
+// The type of the job key, for programs that give each rank the key themselves.
 #pragma once
 
 #include <array>

@@ -28,7 +28,7 @@ struct MessageOptions {
 struct MessageInfo {
   Rank source = kNoRank;
   std::uint64_t tag = 0;
-  std::uint64_t bytes = 0;  ///< length of the message, also if it was longer than the buffer
+  std::uint64_t bytes = 0;  ///< length of the message as sent, which may exceed the buffer
 };
 
 }  // namespace tutti

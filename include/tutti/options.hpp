@@ -19,61 +19,62 @@ class Device;
 /// Options of Communicator::create. The mark (all) means that the field must be equal on all ranks;
 /// otherwise create() fails with an error that names the field.
 struct CommunicatorOptions {
-  /// Device that moves the bytes: "ip" (UDP), "host" (shared memory of one host) or "auto". With
-  /// "auto" it is "host" if all ranks share a host and no option or variable asks for the network,
-  /// otherwise "ip". If empty, TUTTI_DEVICE or else "auto" applies. (all)
+  /// Device that moves the bytes: "ip" (UDP), "host" (shared memory of one host) or "auto". "auto"
+  /// selects "host" if all ranks share a host and no option or variable asks for the network, and
+  /// "ip" otherwise. If empty, TUTTI_DEVICE is used; the default is "auto". (all)
   std::string device_name;
-  /// Name or IP address of the network interface. If empty, TUTTI_INTERFACE applies, or else the
-  /// library chooses.
+  /// Name or IP address of the network interface. If empty, TUTTI_INTERFACE is used; if that is not
+  /// set either, the library chooses the interface.
   std::string interface;
   bool ipv6 = false;            ///< whether IPv6 is used instead of IPv4 (all)
   std::uint32_t subgroups = 1;  ///< number of multicast subgroups that share each block (all)
   /// Number of receive workers, at most one per subgroup; duplicates of the communicator share
-  /// them. If 0, TUTTI_RECEIVE_WORKERS applies, or else the thread that runs the engine also
-  /// receives. [Khalilov24] 4.3
+  /// them. If 0, TUTTI_RECEIVE_WORKERS is used; if that is not set either, there are no receive
+  /// workers, and the thread that runs the engine receives. [Khalilov24] 4.3
   std::uint32_t receive_workers = 0;
   /// Number of ranks that multicast at the same time in an Allgather; 0: the library learns it from
   /// measurements. [Khalilov24] 4.1 (all)
   std::uint32_t chains = 0;
   /// How the device `ip` multicasts a chunk: as one datagram ("ud") or as one message of several
-  /// datagrams ("uc"); with "none" it multicasts nothing. If empty, TUTTI_MULTICAST or else "ud"
-  /// applies. (all)
+  /// datagrams ("uc"); with "none" it multicasts nothing. If empty, TUTTI_MULTICAST is used; the
+  /// default is "ud". (all)
   std::string multicast;
-  /// Whether create() fails if the network does not pass multicast between all ranks; if false, the
-  /// collectives then use connections only. TUTTI_REQUIRE_MULTICAST=1 has the same effect as true.
-  /// (all)
+  /// Whether create() fails if the network does not pass multicast between all ranks. If false,
+  /// create() succeeds on such a network, and the collectives use connections only.
+  /// TUTTI_REQUIRE_MULTICAST=1 has the same effect as true. (all)
   bool require_multicast = false;
-  /// Number of routers, plus one, that multicast may cross, 1 to 255; above 1, IPv6 groups have
-  /// site-local instead of link-local scope. If 0, TUTTI_MULTICAST_HOPS or else 1 applies:
-  /// multicast does not leave the subnet. (all)
+  /// Hop limit (TTL in IPv4) of multicast datagrams, 1 to 255: they cross at most
+  /// `multicast_hops` - 1 routers. Above 1, IPv6 groups have site-local instead of link-local
+  /// scope. If 0, TUTTI_MULTICAST_HOPS is used; the default is 1, which keeps multicast inside the
+  /// subnet. (all)
   std::uint32_t multicast_hops = 0;
   /// Traffic class of the datagrams of the device `ip`: the differentiated services code point, 0
   /// to 63 (RFC 2474), by which switches choose a queue. A number from 0 to 15 may follow after a
-  /// slash, as in "46/5": the priority in the queues of this host (SO_PRIORITY), which needs
-  /// CAP_NET_ADMIN above 6. Three such values with commas between, as in "8,0,46", are the classes
-  /// of calls of low, normal and high priority. If empty, TUTTI_TRAFFIC_CLASS or else the kernel's
-  /// default applies.
+  /// slash, as in "46/5": the priority in the queues of this host (SO_PRIORITY); values above 6
+  /// need CAP_NET_ADMIN. Three values separated by commas, as in "8,0,46", are the classes of calls
+  /// of low, normal and high priority. If empty, TUTTI_TRAFFIC_CLASS is used; if that is not set
+  /// either, the kernel's default.
   std::string traffic_class;
   /// Largest number of reliable connections that the device `ip` holds at a time, 2 or more; an
-  /// idle connection is closed if another one is needed. There is no limit after a failure. Use this
-  /// option in jobs of many ranks in which each rank exchanges data with few peers at a time. If 0,
-  /// TUTTI_MAX_CONNECTIONS applies, or else no connection is closed.
+  /// idle connection is closed if another one is needed. There is no limit after a failure. Use
+  /// this option in jobs of many ranks in which each rank exchanges data with few peers at a time.
+  /// If 0, TUTTI_MAX_CONNECTIONS is used; if that is not set either, there is no limit.
   /// [OFED-AT] dynamically connected transport
   std::uint32_t max_connections = 0;
   /// Hierarchy of a job with several ranks on each of several hosts; used with the device "auto"
-  /// only. With "leaders" one rank of each host communicates with other hosts, with "leaders=N" N
-  /// ranks of each host. With "groups" every rank exchanges long Allgather blocks with the ranks of
-  /// equal local rank. "flat" turns the hierarchy off. If empty, TUTTI_HIERARCHY or else "leaders"
-  /// applies. (all)
+  /// only. With "leaders" one rank of each host communicates with other hosts; with "leaders=N", N
+  /// ranks of each host do. With "groups" every rank exchanges long Allgather blocks with the ranks
+  /// of equal local rank. "flat" turns the hierarchy off. If empty, TUTTI_HIERARCHY is used; the
+  /// default is "leaders". (all)
   std::string hierarchy;
   /// Payload of a multicast chunk, in bytes. If 0, a chunk is as long as the smallest MTU allows,
   /// or with "uc" as long as a message may be. (all)
   std::uint32_t chunk_bytes = 0;
   /// Payload of one datagram of a "uc" message, in bytes; 0: as much as the MTU allows.
   std::uint32_t segment_bytes = 0;
-  /// Credit window in bytes: the largest amount that all senders together may have sent before they
-  /// know that every receiver has consumed it. If 0, the window is as large as the smallest receive
-  /// buffer. (all)
+  /// Credit window in bytes: the most that all senders together may have outstanding, which means
+  /// sent but not yet known to be consumed by every receiver. If 0, the window is as large as the
+  /// smallest receive buffer. (all)
   std::uint64_t window_bytes = 0;
   /// Size in bytes up to which a Broadcast is done at its root as soon as it is sent; 0 turns this
   /// off. The root retains a copy for retransmission until every rank has acknowledged the
@@ -93,15 +94,18 @@ struct CommunicatorOptions {
   Nanoseconds peer_timeout{3'000'000'000};
   Nanoseconds create_timeout{30'000'000'000};  ///< time within which all ranks must call create()
   /// Addresses "host:port" of the aggregators that reduce for this communicator
-  /// (docs/aggregator.md). The list of rank 0 applies to all ranks, but either all ranks give a
-  /// list or none does. If empty, TUTTI_AGGREGATORS applies, or else there are no aggregators.
+  /// (docs/aggregator.md). If the list is empty, TUTTI_AGGREGATORS is used; if that is not set
+  /// either, no aggregators are used. The list of rank 0 applies to all ranks, and create() fails
+  /// if only some ranks give a list.
   std::vector<std::string> aggregators;
   /// Whether create() goes on without aggregators if one of them cannot be used, so that the ranks
   /// reduce by themselves; if false, create() fails. The value of rank 0 applies to all ranks.
+  /// TUTTI_AGGREGATOR_FALLBACK=1 has the same effect as true.
   bool aggregator_fallback = false;
-  /// The job key; all ranks must give the same one, or none. If none is given, the file that
-  /// TUTTI_JOB_KEY_FILE names applies, or else the key of a unique id or of the launcher. A
-  /// duplicate does not use it, because its ranks know each other already.
+  /// The job key; create() fails unless all ranks have the same key, or none has one. Without this
+  /// option the key comes from the file that TUTTI_JOB_KEY_FILE names; if that is not set either,
+  /// from the unique id or the launcher. A duplicate ignores this option, because its key derives
+  /// from the secret of the original communicator.
   std::optional<JobKey> job_key{};
   /// Device object that replaces the one named by device_name; used by the simulator and by tests.
   std::shared_ptr<device::Device> device;

@@ -16,7 +16,7 @@ namespace tutti {
 /// The kind of a failure, on which a program can branch. The message of a Status gives the details.
 enum class Code {
   ok,
-  invalid_argument,    ///< argument, environment variable or file of the caller that cannot be used
+  invalid_argument,    ///< unusable argument, environment variable or file, given by the caller
   unsupported,         ///< feature that this device or host lacks
   resource_exhausted,  ///< lack of memory or file descriptors, or a limit that is reached
   timeout,             ///< operation that did not end within its time limit

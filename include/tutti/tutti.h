@@ -46,16 +46,17 @@ typedef struct tutti_message {
   size_t size;     /* sizeof(tutti_message_t), set by the caller */
   uint32_t source; /* rank that sent it */
   uint64_t tag;
-  uint64_t bytes; /* length of the message, also if it was longer than the buffer */
+  uint64_t bytes; /* length of the message as sent, which may exceed the buffer */
 } tutti_message_t;
 
 #define TUTTI_MESSAGE_INIT \
   { sizeof(tutti_message_t), 0, 0, 0 }
 
 /* Sends `bytes` bytes with a tag to rank `to`, which may be this rank. Messages to one rank that
- * fit the same receive are received in the order in which they are sent. They need no order among
- * the collectives. The call returns, or the request is done, when `message` may be changed: at once
- * for a short message that finds room at the receiver, otherwise when a receive has got it. */
+ * match the same receive are received in the order in which they are sent. A rank may send and
+ * receive messages at any point in the order of its collectives. tutti_send returns, and the
+ * request of tutti_isend is done, when `message` may be changed: at once for a short message that
+ * finds room at the receiver, otherwise when a receive has got it. */
 TUTTI_C_EXPORT tutti_status_t tutti_send(tutti_comm_t* comm, const void* message, size_t bytes,
                                          uint32_t to, uint64_t tag);
 TUTTI_C_EXPORT tutti_status_t tutti_isend(tutti_comm_t* comm, const void* message, size_t bytes,
@@ -78,8 +79,8 @@ TUTTI_C_EXPORT tutti_status_t tutti_irecv(tutti_comm_t* comm, void* buffer, size
  * Returns TUTTI_INVALID_ARGUMENT for other calls. The buffer belongs to Tutti until the request is
  * done. */
 TUTTI_C_EXPORT tutti_status_t tutti_request_cancel(tutti_request_t* request);
-/* Stores the sender, the tag and the length of the message of a receive that is done in
- * *message. */
+/* Stores in *message the sender, the tag and the length of the message of a receive that is
+ * done. */
 TUTTI_C_EXPORT tutti_status_t tutti_request_message(const tutti_request_t* request,
                                                     tutti_message_t* message);
 
@@ -98,17 +99,17 @@ TUTTI_C_EXPORT tutti_status_t tutti_request_wait(tutti_request_t* request);
 /* As tutti_request_wait, but returns TUTTI_TIMEOUT if the collective is not done after
  * `timeout_ns`. The collective then goes on, and the caller may wait again. tutti_last_error_ranks
  * has the ranks whose data is missing at this rank, as far as this rank knows. In a slot exchange,
- * such as a Barrier of up to 16 ranks, these are all ranks that have not made the call. Messages,
- * and calls that leaders or aggregators carry out, give no ranks. */
+ * such as a Barrier of up to 16 ranks, these are all ranks that have not made the call. For a
+ * message, or a call that leaders or aggregators carry out, it has no ranks. */
 TUTTI_C_EXPORT tutti_status_t tutti_request_wait_for(tutti_request_t* request, int64_t timeout_ns);
 
-/* Waits until all requests are done, also of several communicators; NULLs are skipped.
- * Returns the first failure in the order of the array, or TUTTI_TIMEOUT if some calls are not done
- * after `timeout_ns`; these go on, and the caller may wait again. A call from a completion callback
- * fails at once with TUTTI_INVALID_ARGUMENT. */
+/* Waits until all requests are done. The requests may belong to several communicators; NULLs are
+ * skipped. Returns the first failure in the order of the array, or TUTTI_TIMEOUT if some calls are
+ * not done after `timeout_ns`; these go on, and the caller may wait again. A call from a completion
+ * callback fails at once with TUTTI_INVALID_ARGUMENT. */
 TUTTI_C_EXPORT tutti_status_t tutti_request_wait_all(tutti_request_t* const* requests, size_t count,
                                                      int64_t timeout_ns);
-/* Waits until one of the requests is done and stores its index in the array in *index; waiting for
+/* Waits until one of the requests is done and stores in *index its index in the array; waiting for
  * this request then returns at once. NULLs are skipped. Returns TUTTI_TIMEOUT if no request is done
  * after `timeout_ns`, and TUTTI_INVALID_ARGUMENT if all requests are NULL or if a completion
  * callback calls this function. */

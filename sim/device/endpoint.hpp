@@ -95,7 +95,7 @@ class SimEndpoint final : public Endpoint {
   /// Receives a packet and takes over the packet's reference to its payload.
   void on_packet(const NicPacket& packet);
   void on_timer() { connections_->on_timer(); }
-  /// Must be called when the last of the host's packets that waited for credits leaves the host.
+  /// Must be called when the last packet that waited for credits at the host's port has left.
   void departed(Instant when) {
     for (auto& group : groups_) group->departed(when);
   }

@@ -50,7 +50,7 @@ class SimMulticastQueuePair final : public MulticastQueuePair {
   std::uint64_t unsent_bytes() override;
   bool reads_posted() override {
     return queued_bytes_ > 0;
-  }  ///< true while a send is queued, because its memory is read only when its burst leaves
+  }  ///< the NIC reads the data of a queued send only when its burst leaves
   std::size_t poll(std::span<ReceivedChunk> chunks) override;
   bool copy_and_verify(const ReceivedChunk& chunk, std::byte* destination) override;
   void release() override;

@@ -393,8 +393,8 @@ void SimNetwork::dropped(const Arrival& lost, tutti::sim::LinkId link, const Pac
   SimEndpoint* from = communicator.endpoint_at[index(packet.source)];
   if (from == nullptr || !from->nic().settings.carry_bytes || packet.payload_bytes == 0) return;
   // Releases one reference per lost copy: a loss on the link from a host loses all copies, a loss
-  // on the link to a host loses one. A loss between switches loses several copies, so the store
-  // retains the payload until the simulation ends.
+  // on the link to a host loses one. A loss between switches loses an unknown number of copies, so
+  // no reference is released, and the store retains the payload until the simulation ends.
   auto* payload = reinterpret_cast<Payload*>(packet.cookie);
   const tutti::sim::LinkClass link_class = fabric_.topology().link(link).link_class;
   if (link_class == tutti::sim::LinkClass::host_down) payloads_.release(payload);

@@ -475,7 +475,8 @@ void NicConnection::complete_finished(NicShared& nic, Instant now) {
     Work& work = works_.front();
     const bool answered = is_answered(work.opcode);
     if (work.unacknowledged > 0 || (answered && !work.answered)) return;
-    // The ACK of a WRITE does not say that the WRITE was executed while a refusal is under way.
+    // An ACK does not show whether a WRITE was executed or refused. If a refusal is announced but
+    // has not arrived yet, it may concern this WRITE.
     if (!answered && refusals_received_ != refusals_announced_) return;
     if (work.signaled || answered || work.code != Code::ok) {
       nic.completions.push(

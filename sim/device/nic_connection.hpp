@@ -157,10 +157,11 @@ class NicConnection {
   bool refused_any_ = false;
   std::uint8_t backoff_ = 0;
   std::uint32_t refused_operation_ = 0;
-  // Numbers of refused WRITEs: of the peer, by this NIC; of this rank, as ACKs tell; those of them
-  // of which the refusal has arrived.
+  /// Number of the peer's WRITEs that this NIC has refused.
   std::uint32_t refused_writes_ = 0;
+  /// Number of this rank's WRITEs that the peer has refused, as stated in the peer's packets.
   std::uint32_t refusals_announced_ = 0;
+  /// Number of this rank's WRITEs whose refusal has arrived.
   std::uint32_t refusals_received_ = 0;
 
   RingQueue<Work> works_;

@@ -39,7 +39,8 @@ struct NicPacket {
   std::uint32_t acknowledged = 0;  ///< cumulative ACK: next sequence number that the source expects
   /// Selective ACK: bit i is set if packet number `acknowledged` + 1 + i has arrived.
   std::uint64_t selective = 0;
-  std::uint32_t refused_writes = 0;  ///< number of refused WRITEs of the destination
+  /// Number of WRITEs by the destination that this packet's source has refused.
+  std::uint32_t refused_writes = 0;
   std::uint32_t operation = 0;
   std::uint32_t length = 0;    ///< number of data bytes in this packet
   std::uint64_t total = 0;     ///< number of bytes that a read_request asks for

@@ -21,8 +21,8 @@ Status check(const NicSettings& settings) {
   if (settings.retransmit_timeout.count() <= 0 ||
       settings.retransmit_timeout_max < settings.retransmit_timeout) {
     return failure(Code::invalid_argument,
-                   "retransmission timeouts of {} to {} ns are invalid: the first must be above 0 "
-                   "and the second not shorter than the first",
+                   "retransmission timeouts of {} to {} ns are invalid: set retransmit_timeout "
+                   "above 0, and retransmit_timeout_max to at least retransmit_timeout",
                    settings.retransmit_timeout.count(), settings.retransmit_timeout_max.count());
   }
   if (settings.big_endian_atomics && settings.connections != ConnectionKind::nic) {
@@ -40,8 +40,9 @@ Status check(const NicSettings& settings) {
       settings.receive_batch_frames == 0 || !settings.carry_bytes) {
     return failure(Code::invalid_argument,
                    "connections by software cannot run with send_queue_frames {}, "
-                   "receive_queue_frames {}, receive_batch_frames {} and carry_bytes {}: use 2 "
-                   "or more send_queue_frames, 1 or more of the others, and carry_bytes true",
+                   "receive_queue_frames {}, receive_batch_frames {} and carry_bytes {}: set "
+                   "send_queue_frames to 2 or more, receive_queue_frames and "
+                   "receive_batch_frames to 1 or more, and carry_bytes to true",
                    settings.send_queue_frames, settings.receive_queue_frames,
                    settings.receive_batch_frames, settings.carry_bytes);
   }

@@ -34,7 +34,7 @@ struct NicSettings {
   /// Largest number of packets that one queue pair sends per turn.
   std::uint32_t burst_packets = 4;
   std::uint32_t window_packets = 128;  ///< largest number of unacknowledged packets of a connection
-  /// Number of packets of a long operation for which the receiver must send at least one ACK.
+  /// Interval at which the receiver of a long operation must send an ACK, in packets.
   std::uint32_t acknowledge_every = 16;
   Nanoseconds receive_latency{600};  ///< delay from the link to the worker's completion queue
   Nanoseconds retransmit_timeout{200'000};

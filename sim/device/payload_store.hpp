@@ -55,7 +55,7 @@ class PayloadStore {
 
  private:
   static constexpr std::size_t kSmallest = 64;
-  static constexpr std::size_t kClasses = 27;  // size classes for payloads of up to 4 GiB
+  static constexpr std::size_t kClasses = 27;  // number of size classes, from 64 bytes to 4 GiB
   static constexpr std::size_t kSlabBytes = 16 * 1024;
 
   void refill(std::uint32_t size_class) {

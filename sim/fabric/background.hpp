@@ -14,7 +14,7 @@ struct BackgroundSettings {
   /// Number of streams. No two streams send from the same host, unless there are more streams than
   /// hosts.
   std::uint32_t streams = 0;
-  /// Mean share of the rate of a host's link that one stream uses, from 0 to 1.
+  /// Share of the rate of its host's link that a stream uses on average, from 0 to 1.
   double load = 0.1;
   std::uint32_t packet_bytes = 4122;
   /// Mean number of packets in a burst. The size of each burst is drawn from 1 to twice this mean.

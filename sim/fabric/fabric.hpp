@@ -32,8 +32,8 @@ class Fabric {
   const Topology& topology() const;
   const FabricSettings& settings() const;
 
-  /// Creates a multicast group with its tree. Error: `members` is empty, names a host twice or
-  /// names an unknown host, or no tree reaches all members.
+  /// Creates a multicast group with its tree. Fails if `members` is empty, or contains an unknown
+  /// host or the same host twice, or if no tree reaches all members.
   Result<GroupId> create_group(std::span<const HostId> members, TreeChoice choice = {});
   /// Number of switches that can be the root of a tree. TreeChoice::root numbers them from 0.
   std::uint32_t trees() const;

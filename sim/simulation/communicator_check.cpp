@@ -15,13 +15,13 @@ Status check_hierarchy(const CommunicatorSpec& spec, std::uint32_t number) {
   const std::uint32_t each = spec.ranks_per_host;
   if (each < 2 || ranks <= each || ranks % each != 0 || spec.aggregator) {
     return failure(Code::invalid_argument,
-                   "communicator {} of {} ranks{} cannot have a hierarchy of hosts of {} ranks: "
-                   "use two or more hosts with equally many ranks, two or more on each, and no "
+                   "communicator {} of {} ranks{} cannot have a hierarchy with {} ranks per host: "
+                   "use two or more hosts, the same number of ranks (two or more) on each, and no "
                    "aggregator",
-                   number, ranks, spec.aggregator ? ", one an aggregator," : "", each);
+                   number, ranks, spec.aggregator ? ", one of them an aggregator," : "", each);
   }
-  // With more bytes for each host, the plan of a hierarchical call may have stages that the
-  // simulation cannot run, such as an Allgatherv.
+  // If a call has more bytes per host than this limit, its hierarchical plan may contain stages
+  // that the simulation cannot run, such as an Allgatherv.
   constexpr std::uint64_t kMaxHostBytes = 512 * 1024;
   for (const CollectiveSpec& what : spec.collectives) {
     if (!may_go_by_hosts(what) || what.bytes * each <= kMaxHostBytes) continue;
@@ -41,7 +41,7 @@ Status check_close(const CommunicatorSpec& spec, std::uint32_t number) {
   const bool software = spec.nic.connections == device::sim::ConnectionKind::software;
   if (last && software && !spec.aggregator && spec.ranks_per_host == 0) return {};
   return failure(Code::invalid_argument,
-                 "communicator {} cannot run close: use it as the last collective, with "
+                 "communicator {} cannot run close: run close as the last collective, with "
                  "connections=software, and without an aggregator or hierarchy",
                  number);
 }

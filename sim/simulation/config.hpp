@@ -104,8 +104,8 @@ struct CommunicatorSpec {
   std::uint32_t max_connections = 0;  ///< EndpointOptions::max_connections; software only
   /// Number of consecutive ranks that hierarchical collectives treat as one host; 0: no hierarchy.
   std::uint32_t ranks_per_host = 0;
-  /// For a side communicator, the ranks of the communicator with the hierarchy that belong to it,
-  /// in order; empty for any other communicator.
+  /// In a side communicator: the rank that each member has in the communicator with the hierarchy,
+  /// in order. Empty in any other communicator.
   std::vector<Rank> members{};
   /// Sizes of UC messages; empty: UD multicast.
   std::optional<device::sim::FragmentShape> uc{};
@@ -117,7 +117,7 @@ struct CommunicatorSpec {
   /// Frame tap that replaces the tap of `faults`; may be null.
   std::shared_ptr<device::FrameTap> tap{};
   std::vector<CollectiveSpec> collectives{};  ///< collectives that every rank runs, in order
-  /// Largest number of collectives that a rank may have in flight, submitted and not ended.
+  /// Largest number of collectives that a rank may have in flight: submitted but not yet ended.
   std::uint32_t submitted_ahead = 1;
   Nanoseconds skew{0};     ///< largest difference between the start times of the ranks
   Nanoseconds compute{0};  ///< longest computation between two collectives of a rank
@@ -148,9 +148,9 @@ struct Outage {
   bool one_way = false;  ///< whether the opposite direction of the cable stays up
 };
 
-/// Names a packet on one link by the link and the packet's key in loss draws. In a report, the
-/// packet was lost on the link; in `toggled_losses`, the packet's loss draw on the link is
-/// inverted.
+/// A packet on one link, identified by the link and by the packet's key in loss draws. In the
+/// losses of a result, the packet was lost on the link; in `toggled_losses`, its loss draw on the
+/// link is inverted.
 struct FabricLoss {
   sim::LinkId link{};
   std::uint64_t identity = 0;

@@ -218,8 +218,9 @@ class Explorer {
       ++report_.states;
       if (count == 0 && !execution.wait()) {
         return fail(failure(Code::internal,
-                            "a rank has not finished its collective, but no packet is in flight, "
-                            "and no deadline is left or the limit of waits is reached"),
+                            "a rank has not finished its collective, but no packet is in flight "
+                            "and the clock cannot advance: either no deadline is left or the limit "
+                            "of waits is reached"),
                     path);
       }
       // A path does not record where the clock advances, because a repetition of the path advances

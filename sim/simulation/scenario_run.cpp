@@ -9,8 +9,8 @@ namespace tutti::simulation {
 
 namespace {
 
-// A scenario with more events than this is taken to loop forever. Half of it is not enough for 64
-// ranks that poll every 20 us and lose half of all chunks.
+// A scenario with more events than this limit is taken to loop forever. Half of the limit would be
+// too low for 64 ranks that poll every 20 us and lose half of all chunks.
 constexpr std::uint64_t kMaxEvents = 60'000'000;
 
 }  // namespace
@@ -235,15 +235,16 @@ Status ScenarioWorld::check_costs(const ScenarioResult& result) {
   if (result.staging_drops == 0 && result.lost_bytes == 0) {
     return check_nothing_was_recovered(result);
   }
-  if (Status status = check_nobody_was_skipped(result); !status) return status;
+  if (Status status = check_no_rank_was_skipped(result); !status) return status;
   // A duplicated chunk takes two posted receives but only one credit, so the posted receives may
   // run out although the engine obeys its credits.
   const bool once = result.lost_bytes == 0 && injected.chunks_duplicated == 0;
   return once ? check_staging(result) : Status();
 }
 
-// Checks that no rank closed before each peer had acknowledged its close or closed, too. If frames
-// are lost or dropped, a rank may wait for a peer that has gone (docs/decisions/035).
+// Checks that each rank stayed until every peer had acknowledged the rank's close or announced its
+// own. Communicators that dropped frames for lack of a connection are not checked, because a rank
+// then waits for an ACK that never comes, if the peer has gone (docs/decisions/035).
 Status ScenarioWorld::check_closes() {
   for (std::uint32_t c = 0; c < scenario_.communicators.size(); ++c) {
     const ScenarioCommunicator& one = scenario_.communicators[c];
@@ -256,7 +257,7 @@ Status ScenarioWorld::check_closes() {
       if (!world_->end_of(c, rank_of(r), last).early) continue;
       return failure(Code::internal,
                      "rank {} of communicator {} closed although a peer had neither acknowledged "
-                     "its close nor closed itself",
+                     "this close nor announced its own",
                      r, c);
     }
   }
@@ -265,7 +266,7 @@ Status ScenarioWorld::check_closes() {
 
 // Checks that the fetch ring skipped no rank as silent if one rank lost one chunk. The left
 // neighbour of that rank has the chunk or will get it, and so it answers.
-Status ScenarioWorld::check_nobody_was_skipped(const ScenarioResult& result) {
+Status ScenarioWorld::check_no_rank_was_skipped(const ScenarioResult& result) {
   const device::fault::Injected& injected = result.injected;
   const bool one_lost = injected.chunks_dropped_at_sender == 0 && result.staging_drops == 0 &&
                         injected.chunks_dropped_at_receiver + injected.chunks_corrupted == 1;
@@ -283,9 +284,9 @@ Status ScenarioWorld::check_nobody_was_skipped(const ScenarioResult& result) {
   return {};
 }
 
-// Reports staging drops as an error, because in one collective without loss, credits limit the
-// chunks in flight to the posted receives. Scenarios with several collectives, such as those of a
-// hierarchical call, and with entries of slot exchanges, which need no credit, are not checked.
+// Reports staging drops as an error: credits limit the chunks in flight to the posted receives if
+// one collective runs without loss. Scenarios with a hierarchy, several collectives, slot exchanges
+// (whose entries need no credit) or tail probes are not checked.
 Status ScenarioWorld::check_staging(const ScenarioResult& result) {
   if (scenario_.ranks_per_host > 0) return {};
   for (const ScenarioCommunicator& one : scenario_.communicators) {

@@ -55,7 +55,7 @@ class ScenarioWorld {
   void sum_up(ScenarioResult& result);
   Status check_costs(const ScenarioResult& result);
   Status check_closes();
-  Status check_nobody_was_skipped(const ScenarioResult& result);
+  Status check_no_rank_was_skipped(const ScenarioResult& result);
   Status check_staging(const ScenarioResult& result);
   Status check_nothing_was_recovered(const ScenarioResult& result);
 

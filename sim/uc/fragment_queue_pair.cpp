@@ -27,8 +27,8 @@ Result<std::uint32_t> FragmentQueuePair::post(const ChunkRun& run) {
                                      .to = run.to,
                                      .priority = run.priority});
     if (!posted) return posted.status();
-    // A message is posted as a whole or not at all. If its last fragments are refused, the accepted
-    // ones are void, and the message is posted again from its start.
+    // A message counts as accepted only if all its fragments are accepted. Otherwise the fragments
+    // that were accepted are void, and the caller posts the message again from its start.
     if (*posted < fragments) break;
   }
   return accepted;

@@ -25,8 +25,8 @@ Result<std::unique_ptr<Endpoint>> UcDevice::open(const EndpointOptions& options)
       shape_.fragment_bytes + wire::kFragmentHeaderBytes > room) {
     return failure(
         Code::invalid_argument,
-        "UC messages of {} fragments of {} bytes are not possible: use at least 1 fragment of at "
-        "least 1 byte; a fragment and its header of {} bytes must fit a chunk of {} bytes",
+        "UC messages of {} fragments of {} bytes are not possible: use 1 or more fragments of 1 or "
+        "more bytes, so that a fragment and its header of {} bytes fit a chunk of {} bytes",
         shape_.fragments, shape_.fragment_bytes, wire::kFragmentHeaderBytes, room);
   }
   return std::unique_ptr<Endpoint>(

@@ -19,14 +19,14 @@ Status failure(Code code, fmt::format_string<Args...> format, Args&&... args) {
   return Status(code, fmt::format(format, std::forward<Args>(args)...));
 }
 
-/// An error with the ranks at fault.
+/// An error that names `ranks` as the ranks at fault.
 template <typename... Args>
 Status failure_of(std::vector<Rank> ranks, Code code, fmt::format_string<Args...> format,
                   Args&&... args) {
   return Status(code, fmt::format(format, std::forward<Args>(args)...), std::move(ranks));
 }
 
-/// An error with the code and the ranks at fault of `cause`.
+/// An error with a new message, and with the code and the ranks at fault from `cause`.
 template <typename... Args>
 Status failure_from(const Status& cause, fmt::format_string<Args...> format, Args&&... args) {
   return Status(cause.code(), fmt::format(format, std::forward<Args>(args)...),

@@ -12,7 +12,7 @@ namespace tutti {
 std::string to_hex(std::span<const std::byte> bytes);
 
 /// Fills `bytes` from hexadecimal digits in either case, two per byte. Returns false if `text` has
-/// another length or another character.
+/// the wrong length or contains a character that is not a hexadecimal digit.
 bool from_hex(std::string_view text, std::span<std::byte> bytes);
 
 }  // namespace tutti

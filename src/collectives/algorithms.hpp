@@ -36,8 +36,8 @@ struct AlgorithmEntry {
   std::uint32_t heeds = kNothing;
   /// Writes the tasks of one rank.
   void (*write)(Builder&);
-  /// Function that checks whether the algorithm serves a purpose; null if it serves any number of
-  /// ranks.
+  /// Function that checks whether the algorithm supports the given Purpose; null if the algorithm
+  /// supports any number of ranks.
   Status (*restriction)(const Purpose&) = nullptr;
 };
 

@@ -48,8 +48,8 @@ class FromRoot {
 /// consecutive, and the node's own number is the lowest of them.
 struct BinomialNode {
   std::uint32_t number;
-  /// Power of two: for each 2^i < `reach`, the node `number` + 2^i is a child of this node, if the
-  /// tree has such a node.
+  /// A power of two: the children of this node are the nodes `number` + 2^i with 2^i < `reach`, as
+  /// far as the tree has them.
   std::uint32_t reach;
   std::uint32_t size;  ///< number of nodes in the subtree
 

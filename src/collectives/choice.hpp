@@ -89,8 +89,8 @@ class ChoiceTable {
   /// The largest block size, in bytes, for which the same rules match as for `block_bytes`,
   /// whatever the ranks, hosts and device are.
   std::uint64_t constant_up_to(schedule::Collective collective, std::uint64_t block_bytes) const;
-  /// True if the choice comes from a preference, a rule that `prefer` put before the built-in
-  /// table.
+  /// True if the first rule that matches is a preference, which means that `prefer` put it before
+  /// the built-in table.
   bool prefers(const Situation& situation) const;
   /// Returns an empty text if at least one preference allows the ranks, hosts and device of
   /// `situation`, or if there are no preferences. Otherwise returns a text that names the ranks,
@@ -117,8 +117,8 @@ std::string to_string(const Choice& choice);
 /// text.
 Result<Choice> parse_choice(schedule::Collective collective, std::string_view text);
 
-/// Returns `parameters`. If `entry` uses segments and their number still has its default, the
-/// result has a number of segments that suits `ranks` and `bytes`.
+/// Returns `parameters`, in which a default number of segments is replaced by a number that suits
+/// `ranks` and `bytes` if `entry` uses segments.
 schedule::Parameters suited(const AlgorithmEntry& entry, schedule::Parameters parameters,
                             std::uint32_t ranks, std::uint64_t bytes);
 

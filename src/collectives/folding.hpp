@@ -1,7 +1,7 @@
-// Folding adapts algorithms that need a power of two to any number of ranks. Of 2^n + x ranks, the
-// first 2x form pairs of neighbours: the even rank sends its data to the odd one, which takes part
-// for both and sends the result back. The ranks that take part are the actors. The ranks of a pair
-// are consecutive, so a fold in the order of the actors is in rank order.
+// Folding lets an algorithm for 2^n ranks run on any number of ranks. Of 2^n + x ranks, the first
+// 2x form pairs of neighbours: the even rank sends its data to the odd one, which takes part for
+// both and sends the result back. The ranks that take part are the actors. The ranks of a pair are
+// consecutive, so a fold in the order of the actors is in rank order.
 #pragma once
 
 #include <bit>

@@ -28,8 +28,8 @@ constexpr InOrderNode in_order_node(std::uint32_t position, std::uint32_t n) {
   }
   if (height > 1) node.children[0] = position - height / 2;
   // In a full tree the right child is `position` + `height` / 2. If that position exceeds n, the
-  // right child is the first position of at most n on the path from there down to the left, if
-  // there is one.
+  // loop descends from there to left children: the first position that is at most n, if any, is
+  // the right child.
   std::uint32_t distance = height / 2;
   while (distance > 0 && position + distance > n) distance /= 2;
   if (distance > 0) node.children[1] = position + distance;

@@ -23,8 +23,8 @@ std::string known_algorithms(schedule::Collective collective);
 Result<const AlgorithmEntry*> find_algorithm(schedule::Collective collective,
                                              std::string_view name);
 
-/// Builds one rank's schedule. Fails with invalid_argument, and states the remedy, for an unknown
-/// algorithm and for ranks, a root or parameters that the algorithm does not serve.
+/// Builds one rank's schedule. Fails with invalid_argument if the algorithm is unknown, or if it
+/// does not support the ranks, the root or the parameters; the error text states the remedy.
 Result<schedule::Schedule> build(const schedule::Purpose& purpose);
 /// Builds the schedules of all ranks; `purpose.rank` is ignored.
 Result<std::vector<schedule::Schedule>> build_all(const schedule::Purpose& purpose);

@@ -24,7 +24,7 @@ constexpr AtomicKind atomic_kind(Opcode opcode) {
   return opcode == Opcode::compare_swap ? AtomicKind::compare_swap : AtomicKind::fetch_add;
 }
 
-/// Fails unless the offset is a multiple of kAtomicBytes and the buffer has kAtomicBytes.
+/// Fails unless the offset is a multiple of kAtomicBytes and the buffer has kAtomicBytes bytes.
 inline Status check_atomic(const WorkRequest& request) {
   if (request.local.size() == kAtomicBytes && request.remote_offset % kAtomicBytes == 0) return {};
   return failure(Code::invalid_argument,

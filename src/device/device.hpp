@@ -84,7 +84,7 @@ struct ReceivedChunk {
   std::uint32_t psn = 0;
   Rank source = kNoRank;
   std::span<const std::byte> payload;
-  const std::byte* header = nullptr;  ///< header of the chunk, in memory of the device
+  const std::byte* header = nullptr;  ///< header of the chunk, in a buffer that the device owns
 };
 
 /// The header of an arriving UC message, not verified yet.
@@ -99,7 +99,8 @@ struct MessageHead {
 struct Placement {
   enum class Where : std::uint8_t {
     nowhere,  ///< no destination: the message has arrived before or is not needed
-    /// Memory of the device, used because this rank has not begun the collective.
+    /// Staging memory of the device, for a message without a known place in the user's buffer: this
+    /// rank has not begun the collective, or the header does not fit the collective.
     staging,
     buffer,  ///< memory of the user, at the address `at`
   };
@@ -163,8 +164,8 @@ class MulticastQueuePair {
   /// no such descriptor.
   virtual int receive_descriptor() const { return -1; }
 
-  /// Sends one membership probe to the group, padded to a datagram of `bytes` bytes, one of the
-  /// endpoint's `probe_sizes`; 0: without padding.
+  /// Sends one membership probe to the group, padded to a datagram of `bytes` bytes, which must be
+  /// one of the endpoint's `probe_sizes`. If `bytes` is 0, the probe has no padding.
   virtual Status post_probe(std::uint32_t attempt, std::uint32_t bytes) = 0;
 };
 
@@ -231,26 +232,27 @@ struct WorkRequest {
   Opcode opcode = Opcode::send;
   Rank peer = kNoRank;
   std::uint64_t work_id = 0;  ///< number chosen by the caller, returned in the completion
-  /// The data of a send or write; or the memory that gets the data of a `read`, or the old value of
-  /// an atomic (8 bytes). The device uses this memory until the completion.
+  /// The data to send or write. For a READ or an atomic: the memory that receives the data or the
+  /// old value (8 bytes). The device uses this memory until the completion.
   std::span<std::byte> local{};
   MemoryKey remote_key{};           ///< key of the peer's region; one-sided work only
   std::uint64_t remote_offset = 0;  ///< offset in the peer's region, in bytes
   std::uint64_t immediate = 0;      ///< immediate delivered to the peer; write_immediate only
   AtomicOperands atomic{};
-  bool signaled = true;  ///< false: no completion on success, except for a `read` or an atomic
+  /// If false, a successful request raises no completion, unless it is a READ or an atomic.
+  bool signaled = true;
   Priority priority = Priority::normal;
 };
 
 /// The rank at fault when a connection fails.
 enum class Blame : std::uint8_t {
   peer,
-  either,  ///< this rank or the peer, because no other peer answered this rank
+  either,  ///< this rank or the peer: no other peer answered, so this rank may be cut off
   self,    ///< this rank, which the peer has declared lost
 };
 
-/// The record that a work request has ended, that a message, immediate or probe arrived, or that a
-/// connection failed.
+/// Reports the end of a work request, the arrival of a message, immediate or probe, or the failure
+/// of a connection.
 struct Completion {
   Opcode opcode = Opcode::send;
   Code code = Code::ok;
@@ -258,11 +260,11 @@ struct Completion {
   std::uint64_t work_id = 0;
   std::uint64_t immediate = 0;
   std::span<const std::byte> payload{};  ///< message of a `receive`, valid until the next poll
-  /// If the code is Code::peer_failed because the path to `peer` loses long packets, the length of
-  /// such a packet in bytes; 0 if the peer is silent.
+  /// If the code is Code::peer_failed because the path between this rank and `peer` loses long
+  /// packets: the length of such a packet in bytes. Otherwise 0.
   std::uint32_t undelivered_bytes = 0;
   std::uint32_t probe_bytes = 0;  ///< size in bytes of the datagram of a `probe`
-  /// The rank at fault, if the code is Code::peer_failed because the peer is silent.
+  /// The rank at fault, if the code is Code::peer_failed and `undelivered_bytes` is 0.
   Blame blame = Blame::peer;
 };
 
@@ -272,7 +274,7 @@ struct EndpointCounters {
   std::uint64_t multicast_bytes_sent = 0;  ///< payload bytes multicast
   std::uint64_t multicast_datagrams_received = 0;
   std::uint64_t multicast_bytes_received = 0;
-  std::uint64_t slot_datagrams_sent = 0;  ///< datagrams sent with slot exchange entries
+  std::uint64_t slot_datagrams_sent = 0;  ///< datagrams that carried slot exchange entries
   std::uint64_t slot_datagrams_received = 0;
   std::uint64_t reliable_frames_sent = 0;
   std::uint64_t reliable_frames_resent = 0;
@@ -315,8 +317,9 @@ struct EndpointCounters {
   std::uint64_t uc_segments_received = 0;
   /// Fragments that the kernel wrote directly to their destination.
   std::uint64_t uc_segments_direct = 0;
-  /// Datagrams that the kernel dropped because a receive queue was full. Included are probes and
-  /// frames from multicast groups that the endpoint dropped because too many waited for its owner.
+  /// Datagrams that the kernel dropped because a receive queue was full. Also counts probes and
+  /// frames that arrived through multicast groups and that the endpoint dropped, because too many
+  /// of them waited for its owner.
   std::uint64_t kernel_drops = 0;
 };
 
@@ -383,9 +386,9 @@ class Endpoint {
   /// If `on`, pings the peer while it is silent, and reports a `failure` completion once it has
   /// been silent for the endpoint's peer timeout.
   virtual void watch(Rank peer, bool on) = 0;
-  /// States that a peer needs nothing more of this rank and may be gone, so that its silence is no
-  /// failure: `quiet` does not wait until it acknowledges SENDs, and other work that it does not
-  /// answer completes with Code::aborted.
+  /// States that a peer needs nothing more of this rank and may be gone, so that the peer's silence
+  /// is no failure. `quiet` then does not wait for the peer's ACKs of SENDs, and other work that
+  /// the peer does not answer completes with Code::aborted.
   virtual void release_peer(Rank /*peer*/) {}
   /// Sends a watched peer a frame of full length, which reveals a path that loses long packets
   /// (`Completion::undelivered_bytes`). Has no effect on a device that never loses long packets.
@@ -397,8 +400,8 @@ class Endpoint {
   virtual std::vector<std::uint32_t> probe_sizes() const { return {0}; }
   /// Sends a peer a probe by unicast, in a datagram of one of the `probe_sizes`.
   virtual void probe_path(Rank /*peer*/, std::uint32_t /*bytes*/) {}
-  /// Limits all datagrams to `bytes`, which is one of the `probe_sizes` and equal at all ranks.
-  /// Must precede the first chunk; `capabilities` shows the effect.
+  /// Limits all datagrams to `bytes`, which must be one of the `probe_sizes` and equal at all
+  /// ranks. Must precede the first chunk; `capabilities` shows the effect.
   virtual void limit_datagrams(std::uint32_t /*bytes*/) {}
 
   /// Gives up all posted work, so that callers get their buffers back at once and later work does
@@ -444,8 +447,8 @@ struct EndpointOptions {
   /// an endpoint with Capability::big_endian_atomics refuses atomics.
   bool accept_big_endian_atomics = false;
   /// Largest number of reliable connections that the endpoint holds at a time
-  /// (Capability::dynamic_connections); 0: one for each peer with which the endpoint has
-  /// communicated. `Endpoint::abandon` ends the limit.
+  /// (Capability::dynamic_connections). 0 sets no limit: the endpoint holds one for each peer with
+  /// which it has communicated. `Endpoint::abandon` ends the limit.
   std::uint32_t max_connections = 0;
 };
 

@@ -9,8 +9,8 @@
 namespace tutti::device {
 
 struct MessageDestination {
-  /// Address of the destination; null if the message is dropped, or is staged and the queue pair
-  /// has not set its address yet.
+  /// Address of the destination. Null if the message is dropped, or if it is staged and the queue
+  /// pair has not chosen the staging memory yet.
   std::byte* at = nullptr;
   std::uint64_t asked_in = 0;  ///< number of the poll that last asked the resolver
   bool staged = false;         ///< true: the queue pair stores the message in staging memory

@@ -33,7 +33,7 @@ class PrioritiesInUse {
   void on_arrival(Priority priority, Instant now) {
     arrived_[place(priority)].store(now.nanoseconds, std::memory_order_relaxed);
   }
-  /// True if data of a higher priority has arrived within kMoment.
+  /// True if data of a higher priority has arrived within the last kMoment.
   bool arrives_above(Priority priority, Instant now) const {
     for (std::size_t above = place(priority) + 1; above < arrived_.size(); ++above) {
       const Instant last{arrived_[above].load(std::memory_order_relaxed)};

@@ -113,8 +113,8 @@ class SlotExchange {
   /// slots may be reused.
   virtual void leave() = 0;
 
-  // The following functions are called only for devices that may lose entries (`loses`). A 32-bit
-  // argument is the lower half of an exchange's number.
+  // The following functions serve the recovery of entries on devices that may lose them (`loses`).
+  // A 32-bit argument is the lower half of an exchange's number.
   virtual bool loses() const { return false; }
   /// Lower 32 bits of the number of the present exchange or, between exchanges, of the last one.
   std::uint32_t exchange() const { return static_cast<std::uint32_t>(number_); }
@@ -151,7 +151,7 @@ class SlotExchange {
   Rank me() const { return me_; }
   std::uint32_t size() const { return size_; }
   /// Number of the present exchange or, between exchanges, of the last one. The first exchange has
-  /// the number 1; 0: none yet.
+  /// the number 1; before it, the result is 0.
   std::uint64_t number() const { return number_; }
   const ExchangeHeader& header() const { return header_; }
   std::span<const std::byte> own_block() const { return own_block_; }

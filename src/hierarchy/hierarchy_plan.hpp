@@ -29,7 +29,7 @@ struct HierarchyStage {
   static constexpr std::size_t kNone = SIZE_MAX;
 
   HierarchySide side = HierarchySide::host;
-  CollectiveCall call{};                 ///< the call, but for its arrays of sizes and offsets
+  CollectiveCall call{};                 ///< the call without its arrays of sizes and offsets
   std::vector<std::uint64_t> sizes{};    ///< sizes of an Allgatherv in bytes, else empty
   std::vector<std::uint64_t> offsets{};  ///< offsets of an Allgatherv in bytes, else empty
   /// Index of the stage that must end before this one begins; kNone: none.

@@ -52,7 +52,7 @@ class ChunkMap {
   bool has(std::uint32_t block_index, std::uint32_t psn) const {
     return bits_.test(bit_of(block_index, psn));
   }
-  /// The first run of missing chunks within `psns` of one block; empty if none is missing.
+  /// The first run of missing chunks of a block within `psns`; empty if no chunk is missing.
   Range first_missing(std::uint32_t block_index, Range psns) const;
   /// The PSN after the highest PSN of this block that has arrived through the subgroup; the block's
   /// first PSN if no chunk has arrived. Every chunk that arrived earlier through that subgroup is

@@ -46,7 +46,8 @@ bool DeliveryAcks::all_but(Rank me, std::uint32_t epoch) const {
 
 void DeliveryAcks::begun_by_all(std::uint32_t epoch) {
   if (circular_before(acked_by_all_, epoch - 1)) acked_by_all_ = epoch - 1;
-  // An old entry would seem to be a later one after half of all epochs.
+  // Old entries are raised, too: after half of all epochs, an old entry would compare as a later
+  // one.
   for (std::uint32_t& known : acked_) {
     if (circular_before(known, acked_by_all_)) known = acked_by_all_;
   }

@@ -36,12 +36,12 @@ class MembershipWatch {
   explicit MembershipWatch(std::uint32_t size) : size_(size) {}
 
   /// True if no chunk of some sender came by multicast in the last collective of this sender, or if
-  /// the sender because of which this rank rejoined has not been heard since. While false, calls of
-  /// `heard` have no effect.
+  /// this rank has rejoined because of a sender whose multicast has not arrived since. While false,
+  /// calls of `heard` have no effect.
   bool suspects() const { return suspected_ > 0 || state_ != State::member; }
   /// True if multicast is probably lost: no chunk of some sender came by multicast in
-  /// kMissedCollectives consecutive collectives, or the sender because of which this rank rejoined
-  /// has not been heard since.
+  /// kMissedCollectives consecutive collectives, or this rank has rejoined because of a sender
+  /// whose multicast has not arrived since.
   bool lost() const { return doubted_ > 0 || state_ != State::member; }
   /// Records that a chunk of this source came by multicast.
   void heard(Rank source) {

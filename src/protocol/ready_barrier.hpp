@@ -18,7 +18,7 @@ namespace tutti::protocol {
 
 class ReadyBarrier {
  public:
-  /// `vote` is this rank's rate vote, which the barrier combines with those of all ranks.
+  /// `vote` is this rank's rate vote, which the barrier combines with those of the other ranks.
   ReadyBarrier(Rank me, std::uint32_t size, std::uint32_t epoch, const RateVote& vote = {});
 
   void start(Outbox& outbox);

@@ -41,9 +41,9 @@ struct BfloatSum {
  private:
   static constexpr std::uint16_t kExponent = 0x7f80;
   static constexpr std::size_t kLineBytes = 64;
-  /// Distance in bytes at which operands are prefetched, because the hardware prefetcher does not
-  /// run far enough ahead of this much computation. `accumulate` does not prefetch: it reads less,
-  /// and prefetching would cost more than it gains.
+  /// Distance in bytes at which `combine` prefetches operands, because the hardware prefetcher does
+  /// not run far enough ahead of so much computation. `accumulate` does not prefetch: it reads
+  /// less, and prefetching would cost more than it gains.
   static constexpr std::size_t kAheadBytes = 2048;
 
   template <bool kFetch>

@@ -90,8 +90,8 @@ void Reducer::combine(std::byte* dst, std::span<const std::byte* const> operands
   }
 }
 
-// The partial result is built in a separate buffer, which stays in the cache, because dst may be an
-// operand that has not been read yet.
+// The partial result is built in a separate buffer, because dst may be an operand that has not been
+// read yet. The buffer is small enough to stay in the cache.
 void Reducer::combine_block(std::byte* dst, std::span<const std::byte* const> operands,
                             std::size_t at, std::size_t count) const {
   const std::size_t type = static_cast<std::size_t>(type_);

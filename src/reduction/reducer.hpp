@@ -15,8 +15,8 @@
 //     hardware produces depends on the operand order that a compiler chooses.
 //   - min and max are minimum and maximum of IEEE 754-2019 (a NaN wins, -0 is below +0) and do not
 //     depend on the order.
-//   - Denormals keep their value: the thread must be in the default floating-point mode (no flush
-//     to zero).
+//   - Denormals keep their value. The calling thread must be in the default floating-point mode,
+//     which does not flush them to zero.
 //
 // A vector combined from a single operand is a copy.
 #pragma once
@@ -52,11 +52,11 @@ class Reducer {
   ElementType type() const { return type_; }
   std::string_view implementation() const;
 
-  /// Computes dst = dst op src, where dst and src are identical or do not overlap.
+  /// Computes dst = dst op src. dst and src must be identical, or must not overlap.
   void accumulate(std::byte* dst, const std::byte* src, std::size_t count) const;
   /// Computes dst = a0 op a1 op ... op ak, folded from the left; reads each operand once and writes
-  /// dst once. An operand is dst itself or does not overlap it. Without operands nothing is
-  /// written.
+  /// dst once. Each operand must be dst itself, or must not overlap dst. Without operands nothing
+  /// is written.
   void combine(std::byte* dst, std::span<const std::byte* const> operands, std::size_t count) const;
 
   /// Prepares a contribution before it is sent: dst = src * factor for premultiplied_sum (`factor`

@@ -158,8 +158,8 @@ std::span<const std::uint32_t> EventGraph::predecessors(Event event) const {
 
 bool EventGraph::run(Findings& findings) {
   // Collects the successors of each event and counts its predecessors that have not happened. The
-  // completion of a wait has one predecessor more: its completion queue must reach the number of
-  // completions that the wait needs.
+  // count of a wait's completion is one higher until the completion queue has counted as many
+  // completions as the wait needs.
   std::vector<std::uint32_t> pending(event_count());
   std::vector<std::uint32_t> offsets(event_count() + 1);
   const auto for_each_edge = [&](const auto& visit) {
@@ -310,9 +310,8 @@ void EventGraph::add_proofs_of_waits() {
   }
 }
 
-/// Adds the orders that follow from waits on `queue`. If fewer than n tasks other than t can
-/// complete before t and before the end of a wait for n completions, this wait cannot end without
-/// t, so t completes before the wait ends.
+/// Adds the orders that follow from waits on `queue`. A wait for n completions needs the completion
+/// of task t if fewer than n other tasks can complete both before t and before the end of the wait.
 bool EventGraph::prove(const CountedQueue& queue) {
   const std::vector<GlobalTask>& tasks = queue.reporting;
   std::vector<std::pair<Event, Event>> pairs;

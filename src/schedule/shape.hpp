@@ -47,7 +47,7 @@ struct Shape {
 /// the send block lies in the rank's own block of the receive buffer; in a Reduce-Scatter, the
 /// receive block lies in the rank's own block of the send buffer.
 struct Alias {
-  BufferSlice name;     ///< slice by which tasks refer to the shared memory; empty if there is none
+  BufferSlice name;     ///< slice by which tasks name the shared memory; empty: no memory is shared
   BufferSlice storage;  ///< slice of the other buffer that holds the bytes of `name`
 };
 Alias in_place_alias(Collective collective, Rank rank, Rank root);
@@ -77,8 +77,8 @@ struct FilledTask {
   Transfer transfer = Transfer::eager;
 };
 
-/// Returns the bytes of a slice. Fails if the blocks of the slice do not adjoin, or if the shape
-/// lacks one of these blocks.
+/// Returns the bytes of a slice. Fails if the blocks of the slice are not contiguous, or if the
+/// shape lacks one of these blocks.
 Result<Extent> resolve(const BufferSlice& slice, const Shape& shape, const Alias& alias = {});
 
 /// Fills one entry of `out` for each task, without allocating memory; a copy of a slice onto itself

@@ -84,7 +84,7 @@ struct Queue {
   QueueKind kind = QueueKind::free;
   Channel channel = Channel::data;
   bool held = false;  ///< true: a held queue, whose entries wait for an enable
-  /// Completion queue that counts the completed entries of this queue, if any.
+  /// Completion queue that counts the completed entries of this queue; kNoIndex: none.
   std::uint16_t completions = kNoIndex;
   Rank peer = kNoRank;  ///< peer of a send or receive queue
 
@@ -114,7 +114,7 @@ struct Task {
   /// Index of the object on which the task acts: the completion queue of a wait, the queue of an
   /// enable, or the group of a multicast or collect.
   std::uint16_t object = 0;
-  std::uint16_t round = 0;  ///< index of the task's round, which orders no tasks in a run
+  std::uint16_t round = 0;  ///< index of the task's round; a run does not order tasks by round
   Rank peer = kNoRank;
   std::uint32_t slot = 0;  ///< match slot of the message
   /// Number of completions that a wait awaits, or of entries that an enable releases.
@@ -133,7 +133,7 @@ struct Task {
 constexpr bool sends_message(TaskKind kind) {
   return kind == TaskKind::send || kind == TaskKind::signal;
 }
-/// True if the task receives data and is posted before the data arrives.
+/// True if the task receives by a posted receive, unlike a wait_keys.
 constexpr bool is_posted_receive(TaskKind kind) {
   return kind == TaskKind::recv || kind == TaskKind::collect;
 }

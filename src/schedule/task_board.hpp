@@ -18,7 +18,7 @@ class TaskBoard {
   /// Begins a run of `schedule`, which must outlive the run.
   void reset(const Schedule& schedule);
 
-  /// Stores a task that may be issued now in `task`, or returns false if there is none. Receives
+  /// Sets `task` to a task that may be issued now, or returns false if there is none. Receives
   /// without dependencies come first ([Khalilov24] 3.3).
   bool next(TaskIndex& task);
   /// Reports that a task from `next` has been carried out. The engine must call this function
@@ -71,8 +71,8 @@ class TaskBoard {
   std::vector<QueueState> queues_;
   /// For each completion queue, the number of completions since the start of the run.
   std::vector<std::uint64_t> completions_;
-  /// For each wait, the total that the completions of its completion queue must reach before the
-  /// wait is complete, counted from the start of the run.
+  /// For each wait, the number of completions since the start of the run that its completion queue
+  /// must have counted before the wait is complete.
   std::vector<std::uint64_t> thresholds_;
   /// For each completion queue, the sum of the counts of its waits; find_thresholds() adds them up
   /// in the order of the task list.

@@ -53,7 +53,8 @@ class HashBuffer {
   enum class Parked : std::uint8_t {
     parked,
     present,  ///< not parked: the packet has arrived already
-    /// Not parked: another reader waits for this packet, or this reader waits for another packet.
+    /// Not parked: another reader waits for this packet, this reader waits for another packet, or
+    /// no slot is free and the reader's landing place contains a packet.
     contested,
   };
 
@@ -133,8 +134,8 @@ class HashBuffer {
   std::uint32_t reserve_slots_;
   std::uint32_t slot_bytes_;
   std::uint32_t landings_ = 0;  ///< number of landing places in use
-  /// Key of the packet that each place contains or is reserved for, or kFree. The slots come first,
-  /// then the landing places of the readers.
+  /// For each place, the key of the packet that the place contains or for which it is reserved;
+  /// kFree if the place is free. The slots come first, then the landing places of the readers.
   std::vector<std::uint64_t> keys_;
   Bitmap valid_;                      ///< for each slot, true if a packet has arrived there
   std::vector<std::uint32_t> tags_;   ///< for each slot, tag of the packet

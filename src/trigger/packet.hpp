@@ -63,8 +63,8 @@ inline constexpr std::size_t kMaxPacketHeaderWords = 3;
 /// Writes a packet header; returns its number of words.
 std::size_t encode(const PacketHeader& header, std::span<std::uint64_t, kMaxPacketHeaderWords> out);
 
-/// Reads a packet header from untrusted words; nothing if words are missing or surplus, or if
-/// reserved bits are set.
+/// Reads a packet header from untrusted words. Returns nothing if there are too few or too many
+/// words, or if reserved bits are set.
 std::optional<PacketHeader> decode_packet_header(std::span<const std::uint64_t> words);
 
 /// The name of a packet in error texts, such as "job 3 node 7 port 2 step 4".

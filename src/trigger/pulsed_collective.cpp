@@ -22,16 +22,16 @@ Result<PulsedCollective> PulsedCollective::create(UnitBank& bank, PulsedCredits&
   if (segment_elements == 0 ||
       (carries_data_through_buffers(call.kind) && segment_bytes > bank.slot_bytes())) {
     return failure(Code::invalid_argument,
-                   "{}: a segment of {} bytes is empty, or longer than the {} bytes of a slot of "
-                   "the hash buffer: use 1 or more elements, and no more than fit a slot",
+                   "{}: segments of {} bytes are not possible: use at least one element, and at "
+                   "most the {} bytes of a slot of the hash buffer",
                    to_string(call.kind), segment_bytes, bank.slot_bytes());
   }
   PulsedCollective made(bank, credits, call, segment_elements);
   const std::uint64_t ports = made.channels_.size() * ports_of(call.kind);
   if (index(call.port) + ports > bank.ports()) {
     return failure(Code::invalid_argument,
-                   "{}: the call needs {} ports for a window of {} pulses, beginning at its first "
-                   "port, but each job has only {} in all: use a smaller window, a lower first "
+                   "{}: from its first port on, the call needs {} ports for a window of {} pulses, "
+                   "but each job has only {} ports in all: use a smaller window, a lower first "
                    "port or more ports",
                    to_string(call.kind), ports, credits.settings().window, bank.ports());
   }

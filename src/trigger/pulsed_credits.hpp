@@ -2,8 +2,8 @@
 // the network to a capacity.
 //
 // A reduction is cut into pulses, which are credit batches of ceil(capacity / pulses) elements. If
-// `pulses` does not divide the capacity, fewer than `pulses` of them may be in flight. A pulse in
-// flight uses a counter and a credit, which return once all responses to the pulse have been
+// the capacity is not a multiple of `pulses`, fewer than `pulses` pulses can be in flight. A pulse
+// in flight uses a counter and a credit, which return once all responses to the pulse have been
 // counted.
 //
 // Requests share the credits. Each of up to `requests` requests owns one credit and one counter

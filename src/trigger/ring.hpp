@@ -1,4 +1,5 @@
-// A queue of fixed capacity. It never allocates memory; full() tells the caller when not to push.
+// A queue of fixed capacity. Only the constructor allocates memory. The caller must not push while
+// full() is true.
 #pragma once
 
 #include <cstddef>

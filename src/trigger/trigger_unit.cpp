@@ -133,8 +133,8 @@ bool TriggerUnit::gather(std::uint32_t at, Instant now) {
   return false;
 }
 
-// Adds the descriptor's own data to the batch of operands if the own data are the next operand.
-// Returns false if the own data lie outside the job's memory.
+// Adds the descriptor's own data to the batch of operands if the next operand is this data.
+// Returns false if this data lies outside the job's memory.
 bool TriggerUnit::add_local(Sequence& sequence, Batch& batch) {
   const Descriptor& d = sequence.current();
   Progress& progress = sequence.progress;
@@ -163,8 +163,8 @@ bool TriggerUnit::add_packet(std::uint32_t at, const PacketKey& key,
   if ((packet.tag & kSwapAddress) != 0) {
     if (packet.payload.size() != sizeof(Address)) {
       fail(sequence, failure(Code::invalid_argument,
-                             "offload: the payload of the packet {} is not one address of 8 "
-                             "bytes: send only an address by a descriptor with swap_remote_address",
+                             "offload: the payload of the packet {} is not an address of 8 bytes: "
+                             "let descriptors with swap_remote_address send exactly one address",
                              to_string(key)));
       return false;
     }
@@ -286,8 +286,8 @@ bool TriggerUnit::store(Sequence& sequence, std::span<const std::byte> data) {
   if (!place || data.size() != d.data_bytes) {
     fail(sequence,
          failure(Code::invalid_argument,
-                 "offload: job {} cannot store {} bytes at {:#x}, because the result has {} bytes "
-                 "or that memory is not registered by the job: correct the size or the address",
+                 "offload: job {} cannot store {} bytes at {:#x}: register this memory, and give "
+                 "the size of the result, which is {} bytes",
                  index(d.job), d.data_bytes, static_cast<std::uint64_t>(d.store_address),
                  data.size()));
     return false;

@@ -38,7 +38,7 @@ class UnitBank {
     std::uint64_t packets = 0;      ///< accepted packets
     std::uint64_t pushed_back = 0;  ///< deliveries that were not accepted for lack of room
     std::uint64_t refused = 0;
-    /// Number of posts that failed for lack of room, which the host must repeat.
+    /// Number of posts that the host must repeat, because they failed for lack of room.
     std::uint64_t posts_deferred = 0;
   };
 
@@ -61,8 +61,9 @@ class UnitBank {
   /// Sends the point-to-point message of a descriptor without flag C. Fails with resource_exhausted
   /// while the outbox is full.
   Status send_point_to_point(const Descriptor& descriptor);
-  /// Ends a job: removes its sequences, without completions for them, its packets and its memory.
-  /// Returns the number of removed packets, which is 0 if every sequence ended without error.
+  /// Ends a job: removes its packets, its memory and its sequences. The removed sequences have no
+  /// completions. Returns the number of removed packets, which is 0 if every sequence ended without
+  /// error.
   std::uint32_t close_job(JobId job);
   Ring<Completion>& completions() { return completions_; }
   Ring<Message>& messages() { return messages_; }

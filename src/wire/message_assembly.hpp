@@ -3,7 +3,8 @@
 //
 // A message is valid only if all its fragments arrive in order. The message becomes void if a
 // fragment is missing or reordered, or if a new message of the same source rank begins before its
-// end; a repeated fragment is ignored. This class does no I/O: the queue pair copies the bytes.
+// end. A repeated fragment is ignored, except that the first fragment of a message that has ended
+// begins the message again. This class does no I/O: the queue pair copies the bytes.
 #pragma once
 
 #include <array>
@@ -18,10 +19,12 @@ namespace tutti::wire {
 class MessageAssembly {
  public:
   enum class Verdict : std::uint8_t {
-    begins,     ///< first fragment of a message
-    continues,  ///< expected fragment; also the first one, if it comes again before it was placed
-    repeated,   ///< fragment that was placed already
-    dropped,    ///< fragment of a voided or refused message
+    begins,  ///< first fragment of a message
+    /// Expected fragment. This is also the verdict on a first fragment that arrives again before it
+    /// was placed.
+    continues,
+    repeated,  ///< fragment that was placed already
+    dropped,   ///< fragment of a voided or refused message
   };
 
   /// Classifies the fragment whose encoded header is at `header`. The caller may place the

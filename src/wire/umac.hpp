@@ -50,9 +50,9 @@ struct PadChoice {
   Block block;
   bool second_half = false;
 
-  /// Chooses the block to encrypt and its half for a nonce of 16 bytes.
+  /// The block to encrypt for a nonce of 16 bytes, and the half of the result that is the pad.
   static PadChoice of(Block nonce);
-  /// Chooses the block to encrypt and its half for a nonce of 1 to 16 bytes.
+  /// The block to encrypt for a nonce of 1 to 16 bytes, and the half of the result that is the pad.
   static PadChoice of(std::span<const std::byte> nonce);
 };
 

@@ -4,8 +4,8 @@
 //
 // A process runs the descriptors of its rank in order. For each descriptor it waits for messages,
 // adds their data (T_Compute) and builds a descriptor to send (L_CPU). The message that is sent
-// crosses the sender's bus, the network and the receiver's bus. The receiver sees data that was
-// transferred to memory only after a further L_Poll (formula (1)).
+// crosses the sender's bus, the network and the receiver's bus. If the message is a transfer to
+// memory, the receiver sees its data after a further L_Poll (formula (1)).
 //
 // Only time is simulated here; trigger_network.hpp also computes the results.
 #pragma once
@@ -37,8 +37,8 @@ struct HostNetworkReport {
   std::uint64_t digest = 0;
 };
 
-/// Runs the collective. Fails with invalid_argument if the collective has no sequence of
-/// descriptors, and with internal if a process waits forever.
+/// Runs the collective. Errors: invalid_argument if a number in `spec` is out of range, those of
+/// trigger::build_sequences(), and internal if a process waits forever.
 Result<HostNetworkReport> run_host_network(const HostNetworkSpec& spec);
 
 }  // namespace tutti::simulation

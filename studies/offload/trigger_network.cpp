@@ -31,14 +31,14 @@ constexpr EventKind kLink = EventKind{18};   // event: a node's link is free
 constexpr EventKind kSend = EventKind{19};
 // Event: a packet has reached its destination. The argument is the index of the packet.
 constexpr EventKind kArrive = EventKind{20};
-// Event: the network tries again to deliver the packets that a node refused for lack of room.
+// Event: the network tries again to deliver the packets that a node pushed back for lack of room.
 constexpr EventKind kRetry = EventKind{21};
 constexpr std::uint64_t kHeaderBytes = 8 * trigger::kMaxPacketHeaderWords;
 constexpr std::uint64_t kStartDraw = 1;
 constexpr std::uint64_t kValueDraw = 2;
 constexpr std::uint32_t kRoot = 0;
 // Time without an accepted packet after which a run fails. Without this limit, a run in which every
-// packet is refused would repeat the deliveries forever.
+// packet is pushed back would repeat the deliveries forever.
 constexpr Picoseconds kPatience = sim::milliseconds(10);
 
 /// One element of a node's input. It is a small integer, so that sums are exact in any order and
@@ -61,7 +61,7 @@ class TriggerNetwork {
   struct Packet {
     trigger::PacketHeader header;
     std::vector<std::byte> payload;
-    bool held = false;  ///< whether a node has refused the packet at least once
+    bool held = false;  ///< whether a node has pushed the packet back at least once
   };
   struct RootSlots {
     std::uint32_t used = 0;
@@ -82,7 +82,7 @@ class TriggerNetwork {
     /// Instant at which the node's link is free; if links are not shared, one instant for each
     /// job's link.
     std::vector<Picoseconds> link_free{};
-    /// Packets that the node refused, in order of arrival.
+    /// Packets that the node pushed back, in order of arrival.
     std::vector<std::uint32_t> held{};
     std::uint64_t stalled = 0;  ///< stalls of the node's trigger units up to their last poll
     Picoseconds stalled_until{};
@@ -359,8 +359,8 @@ Status TriggerNetwork::retry(std::uint32_t node) {
   return {};
 }
 
-// Adds the use of the root's hash buffers since the last call to the averages. Each parked read
-// counts as one slot in use, but no buffer counts as more slots than it has.
+// Adds to the averages the use of the root's hash buffers since the previous call of this function.
+// Each parked read counts as one slot in use, up to the number of slots of its buffer.
 void TriggerNetwork::note_occupancy() {
   const UnitBank& bank = nodes_[kRoot]->bank;
   const auto since = static_cast<double>((now() - slots_since_).count);

@@ -32,8 +32,9 @@ struct TriggerNetworkSpec {
   bool shared_links = false;
   trigger::UnitBank::Settings bank{};
   trigger::PulsedCredits::Settings credits{};
-  /// Interval at which trigger units process arrivals. Units with a full outbox run again after
-  /// `retry`, and the network tries to deliver a refused packet again after `retry`.
+  /// Time from the first new arrival until the trigger units run. After `retry`, units that stalled
+  /// at a full outbox or completion queue run again, and packets that were pushed back are
+  /// delivered again.
   sim::Picoseconds tick = sim::nanoseconds(100);
   sim::Picoseconds retry = sim::microseconds(2);
   /// Each process starts at a random instant within this time, which models clock offsets and
@@ -58,8 +59,8 @@ struct TriggerNetworkReport {
   /// the reserve for collisions. A packet takes a slot or the landing place of a sequence.
   double allowed_percent = 0;
   std::uint64_t packets = 0;      ///< number of accepted packets
-  std::uint64_t held_back = 0;    ///< number of packets that were refused at least once
-  std::uint64_t pushed_back = 0;  ///< number of deliveries that were refused
+  std::uint64_t held_back = 0;    ///< number of packets that were pushed back at least once
+  std::uint64_t pushed_back = 0;  ///< number of deliveries that were pushed back
   std::uint64_t stalled = 0;      ///< stops of descriptors by a full outbox or completion queue
   std::uint64_t posts_deferred = 0;
   std::uint64_t pulses = 0;
@@ -70,8 +71,8 @@ struct TriggerNetworkReport {
 };
 
 /// Runs the collective. Fails with invalid_argument if the trigger units refuse the specification,
-/// and with internal if a buffer overran, a result is wrong, packets are left over, or a call does
-/// not end.
+/// and with internal if a buffer overflowed, a result is wrong, packets are left over, or a call
+/// does not end.
 Result<TriggerNetworkReport> run_trigger_network(const TriggerNetworkSpec& spec);
 
 }  // namespace tutti::simulation

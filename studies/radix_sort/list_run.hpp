@@ -77,8 +77,8 @@ class ListRun {
   static Result<std::unique_ptr<ListRun>> create(sim::EventQueue& queue, MessageNetwork& network,
                                                  RankWaker& waker, ListSpec spec);
 
-  /// Begins a rank's call at `now`; the rank's last call must be over. Returns the instant at which
-  /// the rank's host is free again.
+  /// Begins a rank's call at `now`; the rank's previous call must be over. Returns the instant at
+  /// which the rank's host is free again.
   sim::Picoseconds begin(std::uint32_t rank, sim::Picoseconds now);
   /// Whether something waits for the next poll of this rank's host.
   bool has_news(std::uint32_t rank) const;

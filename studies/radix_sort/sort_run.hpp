@@ -2,7 +2,8 @@
 // keys, gather the histograms, order the keys within each rank and send the keys to their owners.
 //
 // Hosts, or interfaces with wait and enable, carry out the Allgather of the histograms by the
-// library's schedules. The sort waits for the Allgather at once, or orders its keys meanwhile.
+// library's schedules. A rank waits for the Allgather at once or, with `overlapped`, orders its
+// keys meanwhile.
 //
 // Keys are uniform: each rank has equally many of each digit. As in [Inozemtsev12], keys reach
 // their owners by one-sided transfers, one for each run of keys between two ranks.
@@ -66,7 +67,7 @@ struct SortReport {
   std::uint64_t digest = 0;
 };
 
-/// A run of keys of one digit that one rank sends to another in one pass.
+/// A key run: the keys of one digit that one rank sends to one rank in one pass.
 struct SortPart {
   std::uint32_t to = 0;
   std::uint64_t keys = 0;

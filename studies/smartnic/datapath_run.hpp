@@ -8,7 +8,7 @@
 // the interface's doorbells; all other latencies overlap.
 //
 // With staging (UD), the interface copies a chunk over the bus and then posts the staging slot
-// again. Without staging (UC), a chunk arrives at its destination.
+// again. Without staging (UC), the interface writes a chunk directly to its destination.
 #pragma once
 
 #include <cstdint>

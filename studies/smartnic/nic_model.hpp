@@ -118,8 +118,8 @@ struct BusSettings {
   std::uint64_t bits_per_second = 252'000'000'000;
   /// Size of the completion that is written after the data, in bytes.
   std::uint32_t completion_bytes = 64;
-  /// Size of the descriptor that the interface reads for each post, unless the doorbell carries it,
-  /// in bytes.
+  /// Size in bytes of the descriptor that the interface reads for each post, unless the doorbell
+  /// carries the descriptor.
   std::uint32_t descriptor_bytes = 64;
   bool inline_descriptor = true;  ///< whether the doorbell carries the descriptor
   /// Whether the datapath runs on the interface, so that completions do not pass the bus.

@@ -1,8 +1,8 @@
 // A message plan: the messages of a collective with sender, receiver, size, and the messages that
 // the sender must have received first. Link traffic and time follow from them.
 //
-// The plans in this file are algorithms of other libraries, for comparison, and the oracle with which
-// the tests compare the plans that schedule_plan.hpp makes from schedules.
+// The plans in this file are algorithms of other libraries, for comparison. In the tests, these
+// plans are also the oracle for the plans that schedule_plan.hpp makes from schedules.
 #pragma once
 
 #include <cstdint>

@@ -62,7 +62,7 @@ constexpr NamedPlan kCatalogue[] = {
     {"offloaded_together", plan_offloaded_together},
 };
 
-/// The plan of an algorithm of the library, with the root and the parameters that it has by default.
+/// The plan of an algorithm of the library, with the default root and parameters.
 Result<MessagePlan> plan_of_library(std::string_view collective, std::string_view algorithm,
                                     std::uint32_t ranks, std::uint64_t bytes) {
   const auto known = schedule::collective_named(collective);

@@ -16,8 +16,9 @@ namespace tutti::traffic {
 /// depends, directly or through copies and reductions. Copies, reductions and waiting for the
 /// rank's own sends take no time.
 ///
-/// Errors: unsupported (held or ordered queues, one-sided tasks, tasks that wait for a collect),
-/// invalid_argument (messages without a receiver, or messages that wait for each other in a cycle).
+/// Errors: unsupported (held or ordered queues, one-sided tasks, waits, enables, or sends that
+/// depend on a collect), invalid_argument (receives without a sender, or messages that wait for
+/// each other in a cycle).
 Result<sim::MessagePlan> plan_of(std::span<const schedule::Schedule> schedules,
                                  std::uint64_t block_bytes);
 

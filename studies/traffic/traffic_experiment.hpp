@@ -34,9 +34,9 @@ struct TrafficSpec {
   bool lossless = true;
   bool leaf_groups = true;
   sim::Routing routing = sim::Routing::ecmp;
-  /// Background traffic, with a new seed for each iteration. With 0 streams there is none;
-  /// otherwise packets are sent singly instead of in trains, so that all senders share a port
-  /// packet by packet.
+  /// Background traffic, with a new seed for each iteration. With 0 streams there is no background
+  /// traffic; otherwise the packets of the plan are sent singly instead of in trains, so that all
+  /// senders share a port packet by packet.
   sim::BackgroundSettings background{};
   observe::Trace* trace = nullptr;  ///< trace in which the first iteration is recorded, or null
 };

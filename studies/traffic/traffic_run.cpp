@@ -221,8 +221,8 @@ void TrafficRun::arrived_on_leaf(const Arrival& arrival, HostId first, std::uint
   group.last = std::max(group.last, arrival.last());
 }
 
-/// Raises the finish times of all ranks on the hosts of an entry of `together_` to the time of the
-/// entry, unless they are later already, and empties the entry.
+/// Empties an entry of `together_`. The finish time of each rank on the entry's hosts becomes the
+/// time of the entry if this is later.
 void TrafficRun::part(std::uint32_t first_host) {
   Together& group = together_[first_host];
   for (std::uint64_t rest = group.hosts; rest != 0; rest &= rest - 1) {

@@ -24,7 +24,7 @@ struct TrafficSettings {
   /// Time from the last byte of a received message until the receiver posts its next message.
   Picoseconds message_overhead{};
   /// Whether the full packets of a message are sent as one train. The simulated times are exact if
-  /// no two trains meet.
+  /// no packet reaches a port at which a train is still arriving.
   bool trains = false;
   /// Largest number of packets or trains that are posted to a host's port and have not left; 0: no
   /// limit. A limit of 2 or more does not change the times; it keeps the memory from growing with
@@ -114,8 +114,8 @@ class TrafficRun : public Sink {
   std::vector<std::uint32_t> missing_packets_;
   std::vector<std::uint32_t> first_dependents_;
   std::vector<MessageIndex> dependents_;
-  /// Instant at which each rank had received everything, indexed by rank. The times in `together_`
-  /// are taken over later, at the latest at the end of the run.
+  /// Instant at which each rank had received everything, indexed by rank. part() merges the times
+  /// in `together_` into these instants, at the latest at the end of the run.
   std::vector<Picoseconds> finish_;
   std::vector<Together> together_;  ///< shared arrivals, indexed by the first host that shares them
   /// Number of packets not yet delivered. A multicast packet counts once for each rank that

@@ -67,8 +67,8 @@ class Job {
     poll();
   }
 
-  /// Delivers the messages of correct peers. They must end the exchange, whichever hostile messages
-  /// came before.
+  /// Delivers the messages of correct peers. These messages must end the exchange, whichever
+  /// hostile messages came before.
   void check_end() {
     const std::vector<std::byte> answer(index(me_) == 0 ? 0 : kAnswerBytes);
     for (std::uint32_t slot = 0; slot < kExchanges; ++slot) {
@@ -79,8 +79,8 @@ class Job {
       }
     }
     require(outcome_.bounds.exchanges() <= kExchanges);
-    // A trace adds the measured clock offset to instants and shows its error
-    // (observe/trace_export.hpp), so neither computation may overflow.
+    // A trace adds the measured clock offset to instants and shows the error of the offset
+    // (observe/trace_export.hpp), so neither the sum nor the error may overflow.
     (void)(ticking() + outcome_.bounds.offset() - outcome_.origin);
     (void)outcome_.bounds.error();
     require(ended_->done || context_->failures().settled());

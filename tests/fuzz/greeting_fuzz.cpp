@@ -29,8 +29,8 @@ void check(std::span<const std::byte> bytes) {
   require(other.ok() || other.code() == Code::invalid_argument);
 }
 
-/// Valid peer options of which the input overwrites bytes, each given by position and value. Bytes
-/// that the fuzzer invents rarely pass the first checks.
+/// Checks valid peer options in which the input has overwritten bytes, because bytes that the
+/// fuzzer invents rarely pass the first checks. Three bytes of input give a position and a value.
 void check_damaged(std::span<const std::byte> input) {
   static const std::vector<std::byte> valid = make_greeting({}, 3).encode();
   std::vector<std::byte> damaged = valid;

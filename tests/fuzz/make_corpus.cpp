@@ -146,8 +146,8 @@ void add_messages(Corpus& corpus) {
     const std::size_t length = encode_tagged(message, bytes);
     corpus.add("tagged_message_fuzz", name, std::span<const std::byte>(bytes).first(length));
   }
-  // In this input, a data message in the first match slot arrives from each of the two other ranks.
-  // Each arrival is encoded in two bytes and the 24 bytes of the answer.
+  // In this input, a data message in match slot 0 arrives from each of the two other ranks. Each
+  // message takes one byte for kind and sender, one for the match slot, and 24 for the answer.
   corpus.add("clock_exchange_fuzz", "answer",
              join(std::array<std::uint8_t, 2>{0x82, 0}, answer,
                   std::array<std::uint8_t, 2>{0x86, 0}, answer));

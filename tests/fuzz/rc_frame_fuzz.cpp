@@ -51,7 +51,7 @@ void drain(RcChannel& channel, Instant now, Sink& sink) {
 }
 
 /// Posts work of all kinds, so that answers and refusals from the input have a target. The memory
-/// is exactly as long as registered, so that the sanitizer sees the first byte beyond it.
+/// is exactly as long as registered, so that the sanitizer reports an access beyond its end.
 struct Target {
   std::vector<std::byte> local = std::vector<std::byte>(3000);
   std::vector<std::byte> region = std::vector<std::byte>(5000);

@@ -1,5 +1,5 @@
-// Fuzzes the parser of schedules: a parsed schedule prints, parses again to an equal schedule, and
-// can be validated, filled, lowered and shown.
+// Fuzzes the parser of schedules: the printed text of a parsed schedule parses to an equal
+// schedule, and a parsed schedule can be validated, filled, lowered and shown.
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>

@@ -34,7 +34,7 @@ class HostilePair final : public device::MulticastQueuePair {
     if (input_.size() < kFixedBytes) return 0;
     const auto byte = [&](std::size_t at) { return std::to_integer<std::uint32_t>(input_[at]); };
     const std::size_t bytes = std::min<std::size_t>(byte(5), input_.size() - kFixedBytes);
-    // The queue pair has already checked that the sender is another rank of the communicator.
+    // A real queue pair delivers only chunks of other ranks, so the sender is always another rank.
     chunks[0] = {.epoch = byte(1) | byte(2) << 28,
                  .psn = byte(3) | byte(4) << 30,
                  .source = rank_of(1 + byte(0) % (kRanks - 1)),

@@ -96,7 +96,7 @@ TEST(SharesOfCores, TwoCores_areDividedAmongHostsAndAggregatorsByTheirLoad) {
   }
 }
 
-TEST(SharesOfCores, CoresDividedAmongHostsOnly_areAllUsableByTheAggregators) {
+TEST(SharesOfCores, Aggregators_withCoreSharesHosts_mayUseAllCores) {
   const FewerCores two(2);
   if (two.count() < 2) return test::skip_without("cores", "one core");
   constexpr std::size_t kHosts = 8;

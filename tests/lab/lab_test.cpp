@@ -318,7 +318,8 @@ TEST(Lab, RateLimit_appliesToBothEndsOfEachLink) {
   }
 }
 
-// The kernel's table of resolved addresses is too short for the hosts of a large lab.
+// The hosts of a large lab have permanent neighbour entries, because the kernel limits the number
+// of resolved addresses.
 TEST(Lab, HostsOfALargeLab_resolveNoAddresses) {
   constexpr int kHosts = 40;
   const Lab lab = must_create(small_lab(kHosts));
@@ -464,8 +465,8 @@ TEST_F(ImpairedLab, ReorderedDatagrams_allArrive) {
   for (const Seen& one : send_all()) {
     EXPECT_EQ(one.order.size(), kCount);
     EXPECT_EQ(one.unique().size(), kCount);
-    // About 100 datagrams are delayed. Fewer of them arrive late if this machine was slow to send
-    // the datagrams behind them.
+    // About 100 datagrams are delayed. A delayed datagram counts as late only if a later datagram
+    // overtakes it, which happens less often if this machine sends slowly.
     EXPECT_GT(one.late(), 0);
     EXPECT_LT(one.late(), 200);
   }
@@ -481,7 +482,7 @@ TEST_F(ImpairedLab, ImpossibleImpairmentsAreRefused) {
   for (const Seen& one : send_all()) EXPECT_EQ(one.order.size(), kCount);
 }
 
-TEST(Lab, LinkThatIsSetDown_losesDatagrams_untilItIsSetUpAgain) {
+TEST(Lab, LinkThatIsDown_losesDatagrams_untilItIsUpAgain) {
   if (!support().temporary) return test::skip_without("lab", support().temporary.message());
   Lab lab = must_create(small_lab(2));
   const device::Descriptor sender = sender_on(lab, 0, kGroup);
@@ -555,7 +556,8 @@ TEST(Lab, TearDown_killsTheProcesses_andRemovesTheNamespaces) {
   ASSERT_TRUE(inside) << inside.status().to_string();
   EXPECT_TRUE(namespace_in_use(inode));
   EXPECT_TRUE(Lab::attach(name)) << "other processes must find the lab while its owner runs";
-  // An open namespace keeps its number from those that other tests make.
+  // While the namespace is open, the kernel cannot give its inode number to a namespace that
+  // another test makes.
   const device::Descriptor held(::fcntl(lab.host_place(1)->network, F_DUPFD_CLOEXEC, 0));
   ASSERT_TRUE(lab.tear_down());
   EXPECT_EQ(*launch::wait_for(*inside), 128 + SIGKILL);
@@ -695,7 +697,8 @@ TEST(Runner, RanksThatIgnoreTheTimeLimitAreKilled) {
   options.arguments = {"sh", "-c", "trap '' TERM; echo ready; sleep 600 & wait; sleep 600"};
   bool ready = false;
   options.on_line = [&ready](int, bool, std::string_view) { ready = true; };
-  // A shell that starts slowly is ended by SIGTERM before it ignores the signal.
+  // SIGTERM ends a shell that has not yet executed `trap`. The test therefore repeats the run with
+  // longer time limits until the shell was ready before the limit.
   for (options.timeout_ms = 200; !ready; options.timeout_ms *= 2) {
     Result<RunReport> report = run_ranks(lab, options);
     ASSERT_TRUE(report) << report.status().to_string();

@@ -103,7 +103,7 @@ TEST_F(LinkAddress, AddressOfAHostThatDoesNotAnswer_isMissing) {
   }
 }
 
-TEST_F(LinkAddress, AddressOfAHostBehindAGatewayThatDoesNotAnswer_isMissing) {
+TEST_F(LinkAddress, AddressOfAHostBehindASilentGateway_isMissing) {
   ASSERT_TRUE(lab_->tool_on(0, {"ip", "route", "add", "10.99.0.0/16", "via", "10.77.0.99"}));
   ASSERT_TRUE(sends("10.99.0.5"));
   EXPECT_TRUE(missing("10.99.0.5"));

@@ -1,6 +1,6 @@
 // Two ranks, each alone on its host, report how their background threads are scheduled. Each rank
-// prints one line, "rank 0: precedence 100, callback of another thread at policy 0". On an error
-// the program prints the error and exits with status 3.
+// prints one line, such as "rank 0: precedence 100, callback of another thread at policy 0". On an
+// error the program prints the error and exits with status 3.
 #include <fmt/format.h>
 #include <sched.h>
 

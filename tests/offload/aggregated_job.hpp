@@ -200,8 +200,8 @@ inline std::vector<std::byte> folded(DataType type, ReduceOperation operation,
   return result;
 }
 
-/// The order in which the contributions of the ranks are folded: 0, 1, ... or, in a ring, from the
-/// rank after `owner` around to `owner`.
+/// Orders in which the contributions of the ranks are folded. rank_order() is 0, 1, ...;
+/// ring_order() goes from the rank after `owner` around to `owner`.
 inline std::vector<std::uint32_t> rank_order(std::uint32_t size) {
   std::vector<std::uint32_t> ranks;
   for (std::uint32_t r = 0; r < size; ++r) ranks.push_back(r);

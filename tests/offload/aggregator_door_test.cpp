@@ -1,4 +1,4 @@
-// Tests the door of an aggregator: strangers, refusals and what its log shows of them.
+// Tests the door of an aggregator: strangers, refusals, and the log lines about both.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -55,7 +55,8 @@ class AggregatorDoor : public testing::Test {
       std::this_thread::yield();
     }
   }
-  /// Asks the aggregator to join a job of this name. The job never begins, because no rank joins.
+  /// Sends the aggregator a join request that names the job `job`. The job never begins, because no
+  /// rank joins.
   Status ask(const std::string& job, const ServiceKey& key) {
     const Deadline deadline = deadline_after(kPatience);
     auto connection = AggregatorConnection::open(address_of(*service_), key, deadline);

@@ -156,7 +156,7 @@ void expect_windows_of(std::uint32_t slots, std::uint32_t ranks, const Aggregato
   });
 }
 
-TEST_F(Aggregator, ScarceMemory_shrinksTheWindows_andThenRefusesJobs) {
+TEST_F(Aggregator, AggregatorShortOfMemory_shrinksWindows_thenRefusesJobs) {
   engine::WindowConfig terms = kLargeSegments;
   terms.slots = 16;
   const auto service = start_service(terms, nullptr, 32, 0, window_bytes(3, 4));
@@ -330,7 +330,7 @@ TEST_F(Aggregator, InNetworkAlgorithmRequestedByName_isServedByTheAggregator) {
   EXPECT_EQ(counters_of(*service)["in_network_calls"], 4u);
 }
 
-TEST_F(Aggregator, ReductionWithBlocksOfDifferentSizes_goesWithoutTheAggregator) {
+TEST_F(Aggregator, ReductionOfBlocksOfDifferentSizes_bypassesTheAggregator) {
   const auto service = start_service();
   CommunicatorOptions options = patient();
   options.aggregators = {address_of(*service)};
@@ -564,7 +564,7 @@ TEST_F(Aggregator, StrangersAtTheDoor_disturbNoJob) {
   on_joined_ranks(2, patient(), {address_of(*service)}, [](Member& member) { check_sum(member); });
 }
 
-TEST_F(Aggregator, RankThatLeavesLongBeforeTheOthers_endsWell_andSoDoTheyAndTheirCalls) {
+TEST_F(Aggregator, RankThatLeavesLongBeforeTheOthers_failsNoRank) {
   const auto service = start_service();
   ::setenv("TUTTI_AGGREGATORS", address_of(*service).c_str(), 1);
   auto bootstraps = make_local_bootstraps(2);
@@ -581,7 +581,7 @@ TEST_F(Aggregator, RankThatLeavesLongBeforeTheOthers_endsWell_andSoDoTheyAndThei
       ASSERT_TRUE(request.ok()) << request.status().to_string();
       ASSERT_TRUE(request->wait().ok());
       EXPECT_EQ(sum, 2);
-      // Longer than a leaving rank waits for the others.
+      // Rank 0 leaves first and waits for the other ranks. Rank 1 sleeps for longer than this wait.
       if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
       EXPECT_TRUE(made->status().ok()) << made->status().to_string();
       const Status end = made->finalize(kPatience);

@@ -259,7 +259,7 @@ class Reference {
       ASSERT_EQ(parked, HashBuffer::Parked::contested);
     } else if (parked == HashBuffer::Parked::parked) {
       reader_key_[reader] = key;
-    }  // otherwise park() refused: the reader's landing place still holds a packet
+    }  // else park() refuses the read, because the reader's landing place still holds a packet
   }
   void cancel(std::uint32_t reader) {
     buffer_.cancel(reader);

@@ -150,7 +150,7 @@ class InNetworkRing : public InNetwork {};
 INSTANTIATE_TEST_SUITE_P(Ranks, InNetworkRing, testing::Values(2u, 3u, 4u, 5u, 7u, 8u),
                          [](const auto& one) { return "P" + std::to_string(one.param); });
 
-TEST_P(InNetworkRing, ReduceScatterInRingOrder_foldsAsAlgorithmRing_andSendsNoOwnBlocks) {
+TEST_P(InNetworkRing, ReduceScatter_foldsInRingOrder_andKeepsOwnBlocksLocal) {
   const auto service = start_service();
   const std::size_t count = 9001;
   on_joined_ranks(GetParam(), patient(), {address_of(*service)}, [&](Member& member) {
@@ -251,8 +251,8 @@ TEST_P(InNetwork, CallsStartedBackToBackHaveTheRightResults) {
 }
 
 // If the ranks begin a call together, a rank posts one segment per poll, so that other ranks on its
-// core can start, too. If the whole call fits into the window, this must not count as a wait for
-// credits (a stall).
+// core can start, too. The pauses between these segments must not count as waits for credits
+// (stalls) if the whole call fits into the window.
 TEST_F(Aggregated, CallThatFitsIntoTheWindow_stallsNoRank) {
   const auto service = start_service(engine::WindowConfig{});
   on_joined_ranks(3, patient(), {address_of(*service)}, [&](Member& member) {

@@ -174,9 +174,8 @@ struct Model {
 enum class Fate : std::uint8_t { unsent, in_network, buffered, consumed };
 
 /// A model in which every node takes part in every job and sends each contribution to every node. A
-/// node sends its contributions to a credit batch when it injects the batch. The credit of an
-/// element returns to a node when the node has consumed the contributions of all nodes to the
-/// element.
+/// node sends its contributions to a credit batch when it injects the batch. An element is no
+/// longer outstanding at a node once the node has consumed the contributions of all nodes to it.
 ///
 /// The network delivers in any order. A node consumes a contribution at once if the node itself has
 /// the credit batch in flight; otherwise the node buffers it while there is room.
@@ -422,7 +421,7 @@ TEST(PulsedCreditsModel, ReductionsWithTooFewCredits_endWithAnError_insteadOfHan
   EXPECT_GT(explorer.failed_ends(), 0u);
 }
 
-TEST(PulsedCreditsModel, ReductionsWithTooFewCounters_completeOrFail_insteadOfHanging) {
+TEST(PulsedCreditsModel, TwoReductionsWithOneCredit_completeOrFail) {
   for (const std::uint32_t counters : {1u, 2u}) {
     // There are two reductions and one credit. Two nodes that begin with different reductions would
     // wait for each other.

@@ -88,7 +88,7 @@ class TriggerUnitTest : public testing::Test {
   UnitBank bank_{settings()};
 };
 
-TEST_F(TriggerUnitTest, Descriptor_firesOnceAllPacketsThatItNamesHaveArrived_inAnyOrder) {
+TEST_F(TriggerUnitTest, Descriptor_firesWhenAllItsPacketsArrived_inAnyOrder) {
   std::vector<int> order = {0, 1, 2};
   do {
     auto sequence = builder();

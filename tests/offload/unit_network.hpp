@@ -46,7 +46,8 @@ class UnitNetwork {
   void set_now(Instant now) { now_ = now; }
   void reseed(std::uint64_t seed) { random_ = Random(seed); }
 
-  /// Begins a rank's part of a call. The caller has registered the memory at the call's addresses.
+  /// Begins a rank's part of a call. The caller must have registered the memory at the call's
+  /// addresses.
   void start(std::uint32_t rank, const CollectiveCall& call, std::uint32_t segment_elements) {
     Host& host = *hosts_[rank];
     auto made = PulsedCollective::create(host.bank, host.credits, call, segment_elements);

@@ -11,8 +11,9 @@
 //
 // The environment describes the ranks, and TUTTI_AGGREGATORS the aggregators. The ranks begin each
 // call together, except with `apart`. The program prints "running" after the first call and "done"
-// at the end; before "done", rank 0 prints the least, median and greatest time of a call and its
-// counters. On an error the program prints "failed in S s: STATUS" and exits with status 3.
+// at the end; before "done", rank 0 also prints the least, median and greatest time of a call, and
+// each in-network counter that is not zero. On an error the program prints "failed in S s: STATUS"
+// and exits with status 3.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -11,8 +11,8 @@
 // than this number. Each life must end at both ranks with success or a named error, and a second
 // communicator must work after the life.
 //
-// The program prints the number of failed allocations and of the last one, or the fault and the
-// stack of the allocation that led to it. It exits with 0, or with 3 after a fault.
+// The program prints each fault with the stack of the allocation that led to it, and at the end the
+// number of failed allocations. It exits with 0, or with 3 if there was a fault.
 #include <execinfo.h>
 #include <fmt/format.h>
 #include <sys/wait.h>
@@ -215,8 +215,8 @@ std::array<tutti::Status, kRanks> live_together(const tutti::CommunicatorOptions
   return results;
 }
 
-/// Whether both ranks succeeded, or at least one error names the lack of memory and no error is
-/// internal or without text.
+/// True if both ranks succeeded. Also true if at least one error names the lack of memory, every
+/// error has a text, and no error is internal.
 bool named(const std::array<tutti::Status, kRanks>& results) {
   const auto ok = [](const tutti::Status& one) { return one.ok(); };
   if (std::all_of(results.begin(), results.end(), ok)) return true;

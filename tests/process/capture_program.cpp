@@ -5,9 +5,9 @@
 //   capture_program callback DIRECTORY RANK SIZE [leak=...]
 //   capture_program unique-id RANK SIZE [leak=...]
 //
-// launcher: the environment describes the job. callback: the ranks exchange their bytes in files of
-// the directory, which stay. unique-id: rank 0 prints the id, the others read it from standard
-// input. leak: the ranks send the job key of TUTTI_JOB_KEY as data, in this form.
+// launcher: the environment describes the job. callback: the ranks exchange their bytes through
+// files in DIRECTORY and remove none of them. unique-id: rank 0 prints the id, the others read it
+// from standard input. leak: the ranks send the job key of TUTTI_JOB_KEY as data, in this encoding.
 //
 // The program prints "running" when all calls but the last are done. Rank 0 then waits until the
 // file CAPTURE_GATE, a pipe, is opened for writing. The program prints "complete" at the end.

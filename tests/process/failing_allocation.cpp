@@ -12,7 +12,7 @@
 
 namespace {
 
-/// Number of allocations left, the one that fails included; 0 or less: none fails.
+/// The allocation that fails, counted from the next one as 1; 0 or less: none fails.
 std::atomic<long> g_left{0};
 thread_local bool t_exempt = false;  ///< true: the allocations of this thread do not count
 std::array<void*, 48> g_stack;

@@ -7,11 +7,11 @@
 // the handles and ends by exit() or _exit(). A filter kills the child on any system call that could
 // reach the parent. With `communicate` there is no filter, and the child also runs a communicator
 // of its own. exit, return, callback: rank 1 ends by exit(), by return from main, or by exit() in a
-// completion callback, and its communicator has static duration or is never destroyed; the other
-// ranks continue.
+// completion callback, while the other ranks continue to call. static: the communicator has static
+// duration. heap: the communicator is never destroyed.
 //
-// The program prints "complete", or the first error, and exits with 0, or with 3 after an error of
-// the library.
+// With fork, each rank prints "complete" at the end; otherwise, each rank prints "running" before
+// rank 1 ends. After an error or a wrong result, a rank prints the reason and exits with 3.
 #include <fmt/format.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -174,7 +174,7 @@ void use_in_child(Handles& handles) {
   handles.communicator.reset();
 }
 
-/// Runs a communicator of this process alone.
+/// Creates communicators whose only rank is this process, and runs an Allgather on each.
 void communicate_in_child() {
   const auto alone = [](std::span<const std::byte> mine, std::span<std::byte> all,
                         tutti::Nanoseconds) -> tutti::Status {

@@ -15,7 +15,7 @@
 // report: at the end the rank prints a line of JSON.
 //
 // The program prints "running as process PID" after a few calls. On an error it prints "failed in S
-// s: STATUS" and exits with status 3, on wrong data "wrong data" with status 4.
+// s: STATUS" and exits with status 3. On wrong data it prints "wrong data" and exits with 4.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <signal.h>
@@ -257,7 +257,7 @@ class LastCall {
   }
 
  private:
-  std::uint64_t* place_ = nullptr;  ///< calls after which the loops end; 0: no end is requested
+  std::uint64_t* place_ = nullptr;  ///< number of calls in all; 0: no end is requested
 };
 
 double seconds_of(Clock::time_point time) {
@@ -301,8 +301,8 @@ class Loop {
   }
 
  private:
-  /// Stops this process, or sleeps as if it computed, if the arguments ask for that before the
-  /// present call.
+  /// Stops this process, or sleeps as if it computed, if the arguments request a stop or a sleep
+  /// before the present call.
   void pause() {
     const tutti::test::ExemptFromFailure program;
     if (number_ == kWarmCalls) {

@@ -9,7 +9,7 @@
 //
 // The program prints "round N NAME=VALUE ..." with its counters about twice a second, and at the
 // end "final NAME=VALUE ..." and "complete: N rounds, M calls". On an error it prints "failed:
-// STATUS" and exits with status 3, on wrong data "wrong data ..." with status 4.
+// STATUS" and exits with status 3. On wrong data it prints "wrong data ..." and exits with 4.
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -3,8 +3,8 @@
 //
 //   stranger_program WATCHED SENDING DATAGRAMS PER_SECOND
 //
-// WATCHED and SENDING name network namespaces of /run/netns. One of ten datagrams is sent as it was
-// seen, the others are changed. After DATAGRAMS, or SIGTERM, the program prints "sent N
+// WATCHED and SENDING name network namespaces of /run/netns. On average one datagram in ten is sent
+// as it was seen; the others are changed. After DATAGRAMS, or SIGTERM, the program prints "sent N
 // datagrams, B bytes, U of them unchanged, in S s".
 #include <arpa/inet.h>
 #include <fcntl.h>

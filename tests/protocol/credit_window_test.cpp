@@ -151,7 +151,7 @@ class Stream {
     consume(r);
   }
   /// Sends tail probes when all ranks wait: every sender repeats its last chunk. Returns false if
-  /// no rank lacks one of these chunks.
+  /// every rank already has all these chunks.
   bool send_tail_probes() {
     bool news = false;
     for (std::uint32_t r = 0; r < size_; ++r) {

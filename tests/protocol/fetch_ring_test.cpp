@@ -405,8 +405,8 @@ TEST_F(FetchRingTest, RequestForChunksThatThisRootHasNotSentYet_isAnsweredPendin
   EXPECT_EQ(outbox_.items()[1].message.kind, MessageKind::fetch_pending);
   EXPECT_EQ(ranges(outbox_.items()[1].message), (Ranges{{25, 27}}));
   outbox_.clear();
-  // A retransmit request for chunks that were not yet sent must be ignored, or they would be sent
-  // twice.
+  // A retransmit request for chunks that were not yet sent must be ignored, because otherwise the
+  // root would send these chunks twice.
   std::vector<Range> again;
   EXPECT_TRUE(node_.ring.on_retransmit_request(
       now_, message(MessageKind::retransmit_request, {{23, 27}}), again));

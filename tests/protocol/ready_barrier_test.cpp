@@ -199,8 +199,8 @@ TEST(ReadyBarrier, ImpossibleMessagesAreRefused) {
   // Wrong sender: rank 4, not rank 5, is the partner of rank 0 among the ranks beyond the largest
   // power of two.
   EXPECT_FALSE(zero.on_message(rank_of(5), 32, outbox));
-  // Wrong message: round number 33 announces that all ranks are ready. It is sent only to ranks
-  // beyond the largest power of two, and rank 0 is not one of them.
+  // Wrong message: round number 33 announces that all ranks are ready. Only ranks beyond the
+  // largest power of two get this announcement, and rank 0 is not one of them.
   EXPECT_FALSE(zero.on_message(rank_of(4), 33, outbox));
   EXPECT_TRUE(zero.on_message(rank_of(4), 32, outbox));
   EXPECT_TRUE(outbox.empty());

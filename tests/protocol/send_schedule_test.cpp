@@ -66,7 +66,7 @@ TEST(SendSchedule, SendersOnAFastLink_areNotPaced) {
   EXPECT_EQ(plan.bytes_per_second, 0u);
 }
 
-TEST(SendSchedule, SmallBlocks_areSentAtOnce_andAreNotMeasured) {
+TEST(SendSchedule, SmallBlocks_areSentWithoutTurns_andAreNotMeasured) {
   SendSchedule turns;
   for (int i = 0; i < 100; ++i) EXPECT_TRUE(turns.next(SendSchedule::kSmallBytes).at_once);
   EXPECT_FALSE(turns.votes(SendSchedule::kSmallBytes));

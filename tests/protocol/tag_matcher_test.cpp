@@ -28,7 +28,7 @@ TEST(TagMatcher, PostedReceive_isMatchedOnlyByAMessageOfItsSourceAndTag) {
   EXPECT_EQ(matcher.kept_messages(), 2u);
 }
 
-TEST(TagMatcher, Messages_thatFitOneReceive_areTakenInOrderOfArrival) {
+TEST(TagMatcher, MessagesThatMatchOneReceive_areTakenInOrderOfArrival) {
   TagMatcher matcher;
   EXPECT_EQ(matcher.arrive(1, {kTwo, 5}), std::nullopt);
   EXPECT_EQ(matcher.arrive(2, {kOne, 5}), std::nullopt);

@@ -179,7 +179,7 @@ TEST(Closing, Finalize_ifMemoryRunsOut_failsWithAnOutOfMemoryError) {
   run_job(spec_of(2, memory), [&](Member& member) {
     gather(member, 100);
     ASSERT_TRUE(member.communicator().barrier()->wait().ok());
-    ready.arrive_and_wait();  // a failure would end the barrier at a late rank
+    ready.arrive_and_wait();  // no rank may fail before both have left the barrier
     if (member.rank() != kRoot) {
       closed.wait(false);
       return;

@@ -87,9 +87,9 @@ std::uint64_t Outcome::late_chunks() const {
 }
 
 std::uint64_t Outcome::most_tails() const {
-  // Limit of the tail probes of one sender in one collective: two at once on a lossy network, then
-  // seven while the interval between probes doubles. After that, the interval keeps its largest
-  // value.
+  // A bound for one sender in one collective: at most two probes that do not wait for silence, on a
+  // lossy network, and at most seven while the interval between probes doubles. After that, the
+  // interval keeps its largest value.
   constexpr std::uint64_t kEach = 2 + 7;
   const auto longest_intervals = static_cast<std::uint64_t>(duration.count() / 100'000'000);
   return subgroups * (of("collectives_completed") * kEach + size * longest_intervals);
@@ -216,7 +216,7 @@ Outcome run_job(const JobSpec& spec, const std::function<void(Member&)>& body) {
   options.device = network;
   if (spec.wrap) options.device = spec.wrap(network);
   auto bootstraps = runtime::make_local_bootstraps(spec.size);
-  std::barrier<> everybody(static_cast<std::ptrdiff_t>(spec.size));
+  std::barrier<> all_ranks(static_cast<std::ptrdiff_t>(spec.size));
   std::mutex mutex;
   outcome.by_rank.resize(spec.size);
   const auto begun = std::chrono::steady_clock::now();
@@ -227,12 +227,12 @@ Outcome run_job(const JobSpec& spec, const std::function<void(Member&)>& body) {
           runtime::create_communicator(*bootstraps[rank], options, nullptr, spec.first_epoch);
       EXPECT_TRUE(communicator.ok()) << communicator.status().to_string();
       if (!communicator) {
-        everybody.arrive_and_drop();
+        all_ranks.arrive_and_drop();
         return;
       }
       Member member(*communicator);
       body(member);
-      if (spec.close_together) everybody.arrive_and_wait();
+      if (spec.close_together) all_ranks.arrive_and_wait();
       const std::lock_guard lock(mutex);
       outcome.longest_call_bytes =
           std::max(outcome.longest_call_bytes, member.longest_call_bytes());

@@ -98,7 +98,7 @@ class Story {
 
 class LateAnswer : public testing::Test {
  protected:
-  LateAnswer() : everybody_(kSize), connections_(std::make_shared<Connections>()) {}
+  LateAnswer() : all_ranks_(kSize), connections_(std::make_shared<Connections>()) {}
 
   /// Runs `act` on every rank, between a Broadcast that proves all buffers ready and an Allgather
   /// after which no message of the tested Broadcast can be under way.
@@ -115,7 +115,7 @@ class LateAnswer : public testing::Test {
     };
     outcome_ = run_job(spec, [&](Member& member) {
       if (!member.broadcast(kBytes, 0, 1)) return;
-      everybody_.arrive_and_wait();
+      all_ranks_.arrive_and_wait();
       Story story(member, 2);
       act(story);
       EXPECT_TRUE(member.allgather(kBytes, 3));
@@ -130,7 +130,7 @@ class LateAnswer : public testing::Test {
     return outcome_.by_rank[rank][counter];
   }
 
-  std::barrier<> everybody_;
+  std::barrier<> all_ranks_;
   std::shared_ptr<Connections> connections_;
   // Numbers of messages posted for the tested Broadcast. asked_ and read_ count the requests of
   // rank kReader and its READs of the lost chunk, indexed by their destination. ready_ and gone_
@@ -151,7 +151,9 @@ class LateAnswer : public testing::Test {
         request.remote_offset <= kLostAt && kLostAt < request.remote_offset + request.local.size();
     if (request.opcode == device::Opcode::read && ours && of_lost_chunk && me == kReader) {
       if (read_[peer] == 0) on_read_(peer);
-      ++read_[peer];  // last, because the main thread may open what `on_read_` mutes
+      // Incremented after on_read_, because a rank that sees the count may open the connections
+      // that on_read_ mutes.
+      ++read_[peer];
     }
     if (request.opcode != device::Opcode::send) return;
     const auto message = protocol::decode(request.local);
@@ -165,7 +167,7 @@ class LateAnswer : public testing::Test {
 TEST_F(LateAnswer, LateAnswerOfASkippedNeighbour_afterTheCollective_causesNoRead) {
   run([&](Story& story) {
     if (story.rank() == kReader) connections_->mute_all_from(2);
-    everybody_.arrive_and_wait();
+    all_ranks_.arrive_and_wait();
     story.call();
     story.end();  // kReader ends first, because the other ranks wait for rank 2
     story.scribble();
@@ -192,11 +194,11 @@ TEST_F(LateAnswer, UnansweredReadKeepsTheCollectiveOpen) {
           connections_->mute(0, kReader);
           connections_->mute(1, kReader);
         }
-        everybody_.arrive_and_wait();
+        all_ranks_.arrive_and_wait();
         story.call();
         if (story.rank() == kReader) {
-          // Rank 1 answers that it has the chunk. The READ from rank 2 stays unanswered, so rank 3,
-          // the reader, asks rank 0 too.
+          // Rank 1 answers "ready", but the reader posts no second READ while its READ from rank 2
+          // is open. The reader therefore asks rank 0, too.
           EXPECT_TRUE(eventually([&] { return read_[2] > 0 && ready_[1] > 0 && asked_[0] > 0; }));
           EXPECT_FALSE(story.over())
               << "the collective must stay open, because the bytes of rank 2 may still arrive";
@@ -218,14 +220,14 @@ TEST_F(LateAnswer, RanksThatHaveLeftTheCollective_answerFetchRequestsWithExpired
       connections_->mute(kReader, 0);
       connections_->mute(kReader, 1);
     }
-    everybody_.arrive_and_wait();
+    all_ranks_.arrive_and_wait();
     story.call();
     if (story.rank() == kReader) {
       EXPECT_TRUE(eventually([&]() -> bool { return past[0] && past[1]; }));
       EXPECT_FALSE(story.over());
       connections_->open(kReader, 0);
       connections_->open(kReader, 1);
-      // The reader asks rank 2 again once it has both answers.
+      // The reader asks rank 2 again once ranks 0 and 1 have both answered "expired".
       EXPECT_TRUE(eventually([&] { return gone_[0] > 0 && gone_[1] > 0 && asked_[2] > 1; }));
       EXPECT_FALSE(story.over());
       connections_->open(2, kReader);
@@ -234,7 +236,7 @@ TEST_F(LateAnswer, RanksThatHaveLeftTheCollective_answerFetchRequestsWithExpired
     story.scribble();
     if (story.rank() >= 2) return;
     past[story.rank()] = true;
-    // Polling the engine continuously must not keep the background thread from making progress.
+    // Continuous calls of counters() must not keep the background thread from making progress.
     EXPECT_TRUE(eventually([&] { return story.looks() && gone_[story.rank()] > 0; }));
   });
   EXPECT_GE(of(kReader, "fetch_targets_skipped"), 3u) << "the reader must skip ranks 2, 1 and 0\n"
@@ -255,7 +257,7 @@ TEST_F(LateAnswer, ReadFromARankThatHasLeftTheCollective_isRefused) {
       connections_->mute_all_from(2);
       connections_->mute(0, kReader);  // makes the reader READ from rank 1 instead of the root
     }
-    everybody_.arrive_and_wait();
+    all_ranks_.arrive_and_wait();
     story.call();
     if (story.rank() == kReader) {
       EXPECT_TRUE(eventually([&] { return read_[1] > 0; }));

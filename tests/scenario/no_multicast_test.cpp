@@ -1,6 +1,6 @@
 // Tests networks that deliver no multicast at all, or none from one rank to another. Collectives
-// must then go from rank to rank with the right results, or creation must fail if multicast is
-// required.
+// must then use point-to-point messages and give the right results. If multicast is required,
+// creation must fail instead.
 #include <gtest/gtest.h>
 
 #include <chrono>

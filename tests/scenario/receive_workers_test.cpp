@@ -334,8 +334,7 @@ Status with_worker_that_throws(const Trap& throws) {
       trap_set = true;
       trap_set.notify_one();
     }
-    // The root may learn that rank 1 has failed before it calls the Broadcast, so that its call is
-    // refused.
+    // The call of the root is refused if the root learns of the failure of rank 1 before the call.
     const Status status = request.ok() ? request->wait() : request.status();
     EXPECT_FALSE(status.ok());
     if (member.rank() == 1) end = status;

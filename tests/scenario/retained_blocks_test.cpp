@@ -317,8 +317,8 @@ TEST(RetainedBlocks, RootThatGetsAllAcksBeforeItsChunksCountAsSent_closes) {
 }
 
 /// A receiver whose root lost its retained copy must stop asking this root, must ask no other rank,
-/// and must end with an error. Only rank 1 gets such an answer, because a failure of rank 2 would
-/// end the call of rank 1 with another error.
+/// and must end with an error. Only rank 1 gets the answer "expired", because a failure of rank 2
+/// would end the call of rank 1 with another error.
 TEST(RetainedBlocks, RootThatLostItsRetainedCopy_isNamedInTheError) {
   JobSpec spec = job(3, "drop receiver chunk psn=2 ranks=1");
   spec.options.retain_bytes = kBytes;
@@ -335,7 +335,7 @@ TEST(RetainedBlocks, RootThatLostItsRetainedCopy_isNamedInTheError) {
   };
   std::barrier created(3);
   const Outcome outcome = run_job(spec, [&](Member& member) {
-    created.arrive_and_wait();  // a failure would end the creation at a late rank
+    created.arrive_and_wait();  // no rank may fail before creation has ended at every rank
     const Bytes expected = pattern(kBytes, 5);
     Bytes buffer = member.rank() == 0 ? expected : Bytes(kBytes);
     auto request = member.communicator().broadcast(buffer, rank_of(0), {Algorithm::multicast});

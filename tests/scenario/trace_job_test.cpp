@@ -87,7 +87,8 @@ TEST(Trace, TraceIsWrittenWhenTheJobFails) {
     std::vector<std::byte> all(64 * 1024);
     const auto own = std::span<const std::byte>(all).subspan(32 * 1024);
     auto request = member.communicator().allgather(own, all);
-    // A call that a failure ends before the engine begins it leaves no span.
+    // The engine must begin the call before rank 0 aborts, because a call that fails earlier leaves
+    // no span.
     while (request.ok() && request->progress().chunks_total == 0) std::this_thread::yield();
     called = true;
     called.notify_all();

@@ -148,8 +148,8 @@ TEST(CoreDirect, SharedCompletionQueue_givesAValidSchedule_onlyIfAllMessagesAreA
   const Validation validation = validate(schedules);
   EXPECT_TRUE(validation.ok()) << validation.status().message();
 
-  // The root also copies a received block. The copy is valid after a wait for all four blocks and a
-  // race after a wait for three.
+  // The root also copies a received block. The copy is valid after a wait for all four blocks, but
+  // after a wait for only three blocks it is a race.
   const auto copying_after = [&](std::uint32_t completions) {
     Program program = schedules[0].program();
     program.scratch_blocks = 1;

@@ -369,7 +369,7 @@ TEST(PlantedFault, WaitThatCountsTwoSourcesOnOneCompletionQueue_isFound) {
 TEST(PlantedFault, ReceivesInAnotherOrderThanTheSends_areFound) {
   Planted exchange = lowered_exchange();
   const Schedule& at = exchange.at(0);
-  // The first of two receives in the queue for messages from rank 2, which the test swaps.
+  // The first receive in the queue for messages from rank 2. The test swaps it with the next one.
   TaskIndex entry = 0;
   for (std::size_t q = 0; q < at.queues().size(); ++q) {
     if (at.queues()[q].kind == QueueKind::receive && at.queues()[q].peer == rank_of(2))

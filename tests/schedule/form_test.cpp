@@ -365,7 +365,8 @@ TEST(Registry, RankCountThatAnAlgorithmCannotServe_isNamedInTheError) {
     return schedule.status().message();
   };
   EXPECT_NE(refusal({Collective::allgather, "standard_exchange", 6, {}, {}, {}})
-                .find("needs a number of ranks that is a power of 2, not 6: choose bruck"),
+                .find("needs a power of 2 as the number of ranks, but there are 6 ranks: "
+                      "choose bruck"),
             std::string::npos);
   EXPECT_NE(refusal({Collective::allgather, "neighbour_exchange", 5, {}, {}, {}})
                 .find("needs an even number of ranks, not 5: choose ring"),

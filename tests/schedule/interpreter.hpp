@@ -2,8 +2,8 @@
 // the next legal step at random. It moves bytes as late or as early as the rules of task.hpp allow
 // and overwrites memory that a task may be writing, so that a schedule which depends on luck fails.
 //
-// The interpreter shares only the form of schedules and fill() with the library: it has no event
-// graph and no matching.
+// The interpreter uses only the form of schedules and fill() of the library. Unlike the library,
+// the interpreter has no event graph and no matching.
 #pragma once
 
 #include <cstddef>

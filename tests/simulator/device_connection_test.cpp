@@ -383,7 +383,7 @@ TEST_P(AnyNetwork, AtomicsAreExecutedOnceAndInOrder) {
               static_cast<unsigned long long>(done));
 }
 
-TEST(NicConnection, Atomic_withABadKeyOffsetOrAlignment_isRefused) {
+TEST(NicConnection, Atomic_withABadKeyOrOffsetOrAlignment_isRefused) {
   Pair pair(7);
   alignas(8) std::array<std::byte, 24> memory{};
   const MemoryKey key = *pair.nic(1).regions.add(memory);

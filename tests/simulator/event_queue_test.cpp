@@ -169,7 +169,7 @@ TEST(EventQueue, EmptyQueueHasNoNextTime) {
   EXPECT_FALSE(queue.pop(event));
 }
 
-TEST(SimulatedTime, Picoseconds_areConvertedToInstantsAndBack_evenTheTimeThatNeverComes) {
+TEST(SimulatedTime, Picoseconds_areConvertedToInstantsAndBack_includingNever) {
   EXPECT_EQ(from_instant(kNever), kForever);
   EXPECT_EQ(to_instant(kForever), kNever);
   EXPECT_EQ(to_instant(picoseconds(1999)), Instant{1});

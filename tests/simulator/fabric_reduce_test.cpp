@@ -1,5 +1,6 @@
 // Tests reductions in the network. Each destination gets one packet, and each link is used at most
-// once. Reductions that share a network with a multicast Allgather follow its order of turns.
+// once. Reductions that run at the same time as a multicast Allgather follow the turns of the
+// Allgather.
 #include <gtest/gtest.h>
 
 #include <vector>

@@ -1,6 +1,6 @@
 // Tests, in virtual time, two networks that drop multicast after a job has run for ten minutes. In
-// the first a switch forgets a membership, which the rank restores by joining again; the second
-// drops all multicast, which each rank reports once.
+// the first, a switch forgets the membership of a rank, and the rank restores the membership by
+// joining again. The second drops all multicast, and each rank reports the loss once.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

@@ -52,8 +52,8 @@ TEST(NicModel, CycleCountsPrintedInThePaper_doNotYieldTheThroughputOfTableOne) {
 
 TEST(NicModel, PredictedThreadsForLinkRate_areFourWithUcAndEightToSixteenWithUd) {
   EXPECT_EQ(uc().threads_for(kLink, kChunk), 4u);
-  // Two threads do not reach the link rate, even if each is as fast as a single thread that shares
-  // its core with no other.
+  // Two threads do not reach the link rate, even if each runs as fast as a thread that has its core
+  // to itself.
   EXPECT_LT(2 * uc().bytes_per_second(1, kChunk) * 8, kLink);
   const std::uint32_t threads = ud().threads_for(kLink, kChunk);
   EXPECT_GE(threads, 8u);

@@ -9,8 +9,8 @@
 namespace tutti::simulation {
 namespace {
 
-/// Runs a scenario, whose outcome must be as expected, and sums the device counters of all ranks of
-/// its first communicator.
+/// Runs a scenario and expects that its verdict is ok. Sums the device counters of all ranks of the
+/// first communicator.
 struct Outcome {
   explicit Outcome(const std::string& text) {
     auto scenario = Scenario::parse(text);
@@ -134,7 +134,7 @@ TEST(SoftwareConnections, DatagramsOfAStranger_areRefusedAndCounted) {
   EXPECT_GT(run.counters.rejected_foreign, 400u);
 }
 
-TEST(SoftwareConnections, FramesOfADeadRank_repeatedByAStranger_doNotKeepTheRankAlive) {
+TEST(SoftwareConnections, RepeatedFramesOfADeadRank_areNoSignOfLife) {
   const Outcome run(
       "seed=8 connections=software topology=single:3\n"
       "communicator ranks=3 chunk=256 peer-timeout=1s\n"

@@ -142,8 +142,8 @@ TEST(SortRun, OverlappedAllgather_costsOnlyTheCallAndOnePoll) {
   SortSpec spec = small(16, ListRunner::nic, true);
   spec.work.local = nanoseconds(1000);
   const SortReport report = sort(spec);
-  // A call posts four sends, four receives, the copy, and a wait for the copy. It also posts an
-  // enable, a wait for the send and a wait for the receive of each of the four rounds.
+  // A call posts four sends, four receives, a copy and a wait for the copy. For each of the four
+  // rounds it also posts an enable, a wait for the send and a wait for the receive.
   const auto per_pass = phase(report, SortPhase::allgather) / report.passes;
   const Picoseconds posted = nanoseconds(50 * (2 * 4 + 1 + 3 * 4 + 1));
   const sim::WireSpeed copy(spec.costs.copy_bits_per_second);
@@ -178,8 +178,8 @@ TEST(SortRun, AllgatherOfTwoRanks_takesTheSumOfItsSteps) {
 
   spec.runner = ListRunner::nic;
   const Picoseconds nic = phase(sort(spec), SortPhase::allgather) / 8;
-  // The list of the network interface has seven tasks: send, receive and copy, an enable, and waits
-  // for the send, the copy and the receive.
+  // The list of the network interface has seven tasks: a send, a receive, a copy, an enable, and
+  // one wait each for the send, the copy and the receive.
   const Picoseconds posted = copy.time_of(64) + nanoseconds(50 * 7);
   const Picoseconds sent = nanoseconds(300 * 2);  // the interface handles the enable and the send
   const Picoseconds waits = wire.time_of(64 + 26) + nanoseconds(300 * 2);

@@ -219,7 +219,7 @@ TEST(Topology, TopologyText_isParsedToItsHostsSwitchesAndLinks) {
   EXPECT_EQ(own.specs()[own.link(LinkId{12}).spec].bits_per_second, 400'000'000'000u);
 }
 
-TEST(Topology, TextErrorsNameTheLineAndTheRemedy) {
+TEST(Topology, ParseErrorsNameTheLineAndTheRemedy) {
   const auto error = [](std::string_view text) {
     const auto made = Topology::parse(text, "my.topology");
     EXPECT_FALSE(made.ok()) << text;

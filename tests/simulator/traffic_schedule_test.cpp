@@ -18,7 +18,7 @@ using schedule::Collective;
 using schedule::Purpose;
 using sim::MessagePlan;
 
-/// The link traffic of a plan on the 188-node system, and its time.
+/// The link traffic of a plan on the 188-node system, and the time that the plan takes.
 struct Outcome {
   std::array<std::uint64_t, sim::kLinkClasses> bytes{};
   sim::Picoseconds time;

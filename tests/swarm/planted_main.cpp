@@ -1,6 +1,6 @@
 // Runs the swarm over a library with a planted bug until a seed fails: the suite must find the bug.
 //
-//   planted_NAME [MOST_SEEDS]      exit status 0: caught, by the invariant that the bug breaks
+//   planted_NAME [MOST_SEEDS]      exit status 0: the expected invariant caught the bug
 #include <fmt/format.h>
 #include <fnmatch.h>
 #include <sys/mman.h>
@@ -14,9 +14,9 @@
 
 #include "sim/simulation/swarm.hpp"
 
-/// The reason why the bug could not be planted. The symbol is undefined if the bug was planted.
+/// The reason why the bug could not be planted. The symbol is defined only in that case.
 extern "C" const char tutti_not_planted[] __attribute__((weak));
-/// The fnmatch pattern of the message of the violated invariant, from the line "expects" of
+/// The fnmatch pattern that the message of the violated invariant must match: line "expects" of
 /// BUG.txt.
 extern "C" const char tutti_expected[] __attribute__((weak));
 /// The first seed of the search: line "seed" of BUG.txt.

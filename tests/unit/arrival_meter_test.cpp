@@ -8,8 +8,8 @@ namespace {
 
 constexpr std::uint64_t kBytes = 1 << 20;
 
-/// Records the arrival of a block: the first chunk at `now`, and kBytes more `milliseconds` later.
-/// Moves `now` to the end of the arrival.
+/// Records the arrival of a block: the first chunk arrives at `now`, and a further kBytes arrive
+/// after `milliseconds`. Moves `now` to the end of the arrival.
 void arrive(ArrivalMeter& meter, Instant& now, std::uint32_t block, std::int64_t milliseconds) {
   meter.arrived(now, block, 0, true);
   now = now + Nanoseconds(milliseconds * 1'000'000);

@@ -378,7 +378,7 @@ TEST(BootstrapPmi, SilentOrFailingLauncher_isReportedAsAnError) {
   made = detected(variables);
   EXPECT_TRUE(names(made.status().message(), {"rc=-1", "cmd=init"})) << made.status().message();
 
-  // Longer than a line may be, and short enough for the buffer of the socket.
+  // The line exceeds the longest permitted line, but fits into the buffer of the socket.
   const Bytes endless(20'000, std::byte{'x'});
   ASSERT_TRUE(theirs.send_all(endless, deadline_after(kLong)).ok());
   made = detected(variables);

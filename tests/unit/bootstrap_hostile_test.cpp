@@ -185,7 +185,7 @@ TEST(BootstrapRendezvous, RendezvousWithMissingRanks_timesOut_andNamesThem) {
             "longer timeout");
 }
 
-TEST(BootstrapRendezvous, Hello_afterTheRanksTimeout_isRefused_andTheJobGoesOn) {
+TEST(BootstrapRendezvous, Hello_afterItsRankTimedOut_isRefused_andTheJobGoesOn) {
   const Deadline now = SteadyClock::now();
   Rendezvous job("here", kToken, kOwner, std::nullopt);
   const auto late = job.hello(hello_of(1, 7, 0), kHere, now);
@@ -342,7 +342,7 @@ class LiveStore : public testing::Test {
   std::unique_ptr<BootstrapServer> server_;
 };
 
-TEST_F(LiveStore, UnknownConnectionsAreDroppedWithoutAnAnswer) {
+TEST_F(LiveStore, StrangersAreDroppedWithoutAnAnswer) {
   EXPECT_EQ(answer_to(bytes_of("GET / HTTP/1.1\r\nHost: x\r\n\r\n")), Bytes());
   EXPECT_EQ(answer_to(Bytes(100000, std::byte{0xff})), Bytes());
   EXPECT_EQ(answer_to(encode_gather(0, 0, Bytes(16))), Bytes());
@@ -373,7 +373,7 @@ TEST_F(LiveStore, OversizedContributionIsRefusedAndDropped) {
   EXPECT_EQ(failure_in(answer_to(bytes)).code(), Code::invalid_argument);
 }
 
-TEST_F(LiveStore, Job_whileUnknownConnectionsAreOpen_isServed) {
+TEST_F(LiveStore, Job_whileStrangersAreConnected_isServed) {
   std::vector<Socket> silent;
   for (int i = 0; i < 50; ++i) {
     auto socket = connect_once({"127.0.0.1", server_->port()}, deadline_after(kLong));
@@ -384,7 +384,7 @@ TEST_F(LiveStore, Job_whileUnknownConnectionsAreOpen_isServed) {
   EXPECT_EQ(no_problems(2), problems_of_the_job());
 }
 
-TEST_F(LiveStore, Hello_afterTheRanksTimeout_doesNotEndTheJob) {
+TEST_F(LiveStore, Hello_afterItsRankTimedOut_doesNotEndTheJob) {
   EXPECT_EQ(failure_in(answer_to(encode(hello_of(1, 2, 0)))).code(), Code::timeout);
   EXPECT_EQ(failure_in(answer_to(encode(hello_of(1, 2, 1)))).message(),
             "rank 0 did not join at the store within 60 s: check that all ranks run, or give them "
@@ -392,7 +392,7 @@ TEST_F(LiveStore, Hello_afterTheRanksTimeout_doesNotEndTheJob) {
   EXPECT_EQ(no_problems(2), problems_of_the_job());
 }
 
-TEST_F(LiveStore, Hello_asRank0FromOutside_doesNotEndTheJob) {
+TEST_F(LiveStore, Hello_asRank0FromAnotherProcess_doesNotEndTheJob) {
   Hello stranger = hello_of(0, 2);
   stranger.token = kToken;
   EXPECT_NE(failure_in(answer_to(encode(stranger))).message().find("runs the store"),

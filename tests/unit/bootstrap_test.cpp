@@ -96,7 +96,8 @@ TEST_P(EverySize, RanksExchangeThroughFiles_andLeaveNoFile) {
   EXPECT_EQ(directory.count(), 0u);
 }
 
-// A rank that is through with one meeting begins the next while others still remove files.
+// A rank that has finished one meeting begins the next while other ranks still remove the files of
+// the finished one.
 TEST_P(EverySize, MeetingsInOneDirectory_followEachOtherAtOnce) {
   const std::uint32_t size = GetParam();
   const Directory directory;
@@ -123,8 +124,8 @@ TEST_P(EverySize, RanksExchangeBetweenThreads) {
   EXPECT_EQ(no_problems(size), problems);
 }
 
-/// An allgather callback like that of MPI: it exchanges contributions of equal size, over another
-/// bootstrap.
+/// An allgather callback with the semantics of MPI_Allgather: it exchanges contributions of equal
+/// size. The exchange runs over another bootstrap.
 AllgatherCallback equal_parts_over(Bootstrap& below) {
   return [&below](std::span<const std::byte> mine, std::span<std::byte> all, Nanoseconds timeout) {
     const auto parts = below.allgather(mine, timeout);
@@ -411,7 +412,7 @@ TEST(BootstrapFile, DifferentJobSizesOrABadRunId_areRefused) {
   const Directory directory;
   std::latch refused(1);
   const auto problems = on_ranks(3, [&](std::uint32_t rank) {
-    if (rank == 2) refused.wait();  // rank 1 waits for rank 2 before it compares
+    if (rank == 2) refused.wait();  // rank 1 compares the sizes only once rank 2 has come
     const std::uint32_t size = rank == 0 ? 2 : 3;
     Status end = meet_in_directory({directory.path(), "r", rank_of(rank), size, kLong}).status();
     if (rank == 0) refused.count_down();

@@ -145,8 +145,8 @@ TEST_F(ChannelSetTest, PostedWork_isSentBeforeThePollReceives) {
   EXPECT_EQ(right_.arrived.size(), 1u) << "the frame must be sent once";
 }
 
-/// Records to which peer each frame is sent. As the gate, it limits the frames of all connections
-/// except those of high priority.
+/// Records to which peer each frame is sent. The class is also the gate, which limits the number of
+/// frames unless the backlog has high priority.
 class OrderOfPeers final : public FrameSocket, public FrameGate {
  public:
   OrderOfPeers() : channels(rank_of(0), 4) {

@@ -132,7 +132,7 @@ TEST(Choice, ChoiceIsConstantUpToTheSizeOfTheNextRule) {
   EXPECT_EQ(table.constant_up_to(Collective::barrier, 4), ChoiceRule::kAnyBytes);
 }
 
-TEST(Choice, PreferencesWhoseWhenClauseDoesNotHold_areListed) {
+TEST(Choice, WhenClausesThatDoNotHold_areListed) {
   const ChoiceTable table = preferring(
       "when:ranks=4:device=ip,allgather=ring,barrier=dissemination,when:ranks=8,allgather=ring");
   EXPECT_EQ(table.misplaced(allgather(1)), "");

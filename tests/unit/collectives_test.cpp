@@ -400,8 +400,8 @@ TEST(Collectives, FastRootDoesNotOverrunALateRank) {
   });
 }
 
-// A late root stores what several ranks send for the calls that it has not made. Ready barriers
-// keep this below the limit, at which the communicator fails.
+// A late root stores the messages that several ranks send for calls that the root has not made yet.
+// Ready barriers keep the stored messages below the limit at which the communicator fails.
 TEST(Collectives, ReducesAheadOfALateRoot_areStoppedByReadyBarriers) {
   constexpr std::size_t kCalls = 300;
   for (const char* algorithm : {"binomial_ordered", "linear_keyed"}) {
@@ -451,7 +451,8 @@ TEST(Collectives, ChunksOfAQueuedCollective_arePlacedDirectly) {
     const bool root = index(communicator.rank()) == 0;
     const auto early = counters_of(communicator).at("chunks_unexpected");
     if (root) queued.arrive_and_wait();
-    // All blocks together fit into the smallest window, so that no call begins with a ready barrier.
+    // All blocks together fit into the smallest window, so that no call begins with a ready
+    // barrier.
     std::vector<Bytes> buffers(80, root ? pattern(2'000, 0) : Bytes(2'000));
     std::vector<Request> requests;
     for (Bytes& buffer : buffers) {
@@ -460,7 +461,8 @@ TEST(Collectives, ChunksOfAQueuedCollective_arePlacedDirectly) {
       requests.push_back(std::move(*request));
     }
     if (!root) {
-      // The wait polls as owner, so that the engine has taken every call before the root sends.
+      // During the wait this thread owns the engine and polls it, so that the engine has taken
+      // every call before the root sends.
       const Status pending = requests.back().wait_for(std::chrono::milliseconds(1));
       EXPECT_EQ(pending.code(), Code::timeout) << pending.to_string();
       queued.arrive_and_wait();
@@ -551,7 +553,7 @@ Reduction halved(DataType type) {
   return reduction;
 }
 
-TEST(Collectives, PremultipliedReduceScatterInPlace_leavesTheBlocksOfOtherRanks) {
+TEST(Collectives, PremultipliedReduceScatterInPlace_changesOnlyTheOwnBlock) {
   on_ranks(3, [](Communicator& communicator) {
     constexpr std::size_t kCount = 1'000;
     const std::uint32_t me = index(communicator.rank());
@@ -588,9 +590,9 @@ TEST(Collectives, PremultipliedReduceScatterv_scalesBlocksAtAnyOffset) {
   });
 }
 
-// The other ranks need nothing of the rank with the empty block, so the call does not prove that
-// this rank has begun it.
-TEST(Collectives, AllgathervWithAnEmptyBlock_doesNotOutrunTheRankOfThisBlock) {
+// The other ranks need no data from the rank with the empty block, so the end of their call does
+// not prove that the rank with the empty block has begun the call.
+TEST(Collectives, RankWithTheEmptyBlockOfAnAllgatherv_isNotOverrun) {
   on_ranks(3, [](Communicator& communicator) {
     const std::uint32_t me = index(communicator.rank());
     constexpr std::uint64_t kBytes = 64 * 1024;

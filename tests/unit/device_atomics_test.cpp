@@ -1,5 +1,6 @@
-// Tests atomics over the devices `ip` and `host`: ranks with a thread each change words of rank 0,
-// some of their frames are lost or repeated, and no atomic is lost or executed twice.
+// Tests atomics over the devices `ip` and `host`. Several ranks, each in a thread of its own,
+// change words of rank 0. No atomic may be lost or executed twice, although frames of `ip` are
+// lost and repeated.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

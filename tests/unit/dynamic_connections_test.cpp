@@ -242,7 +242,7 @@ TEST(DynamicConnections, WorkForOneMorePeer_atTheConnectionLimit_isRefusedUntilW
   EXPECT_TRUE(post(3).ok());
 }
 
-TEST(DynamicConnections, AckOfAMessage_waitsForThePromptReplyOnlyWithoutALimit) {
+TEST(DynamicConnections, AckOfAMessage_underAConnectionLimit_waitsForNoReply) {
   constexpr std::uint32_t kMessages = 10;
   for (const std::uint32_t most : {0u, 2u}) {
     Network network(3, {.most = most});

@@ -138,7 +138,7 @@ TEST_F(EnginePollerOf, Arrival_awakensItsCommunicator) {
   EXPECT_TRUE(contexts_[3]->operations().dormant());
 }
 
-TEST_F(EnginePollerOf, Arrival_whileTheOwnerDoesNotSleep_isPolledAfterSomeRounds) {
+TEST_F(EnginePollerOf, Arrival_whileTheOwnerIsAwake_isNoticedAfterSomeRounds) {
   make_dormant();
   endpoints_[3]->arrive();
   while (contexts_[3]->operations().dormant()) engine_.poll_busy();
@@ -218,7 +218,7 @@ TEST_F(EnginePollerOf, DeadlineOfACommunicatorThatHasAwakened_doesNotKeepTheOwne
   make_dormant();
   engine_.awaken(*contexts_[5]);
   Instant deadline = kNever;
-  do {  // a deadline that has passed before the owner can sleep is refused
+  do {  // prepare_wait() refuses a deadline that has already passed
     endpoints_[5]->deadline = now() + std::chrono::milliseconds(1);
     deadline = kNever;
   } while (!engine_.prepare_wait(deadline));

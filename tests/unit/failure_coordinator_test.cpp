@@ -88,7 +88,7 @@ TEST_F(FailureCoordinatorTest, RankAccusedByARankThatHearsNoPeer_learnsThatTheAc
   EXPECT_EQ(ranks(settled(accused)), Ranks{Rank{3}});
 }
 
-TEST_F(FailureCoordinatorTest, RankThatAPeerHasGivenUp_isAtFault_andNotifiesAllOtherRanks) {
+TEST_F(FailureCoordinatorTest, RankDeclaredLost_isAtFault_andNotifiesAllOthers) {
   failures_.on_peer_failure(lost_by(device::Blame::self, Rank{2}));
   protocol::Outbox notices;
   ASSERT_TRUE(failures_.settle(notices));
@@ -116,7 +116,8 @@ TEST_F(FailureCoordinatorTest, RankThatFindsAPeerLost_notifiesAllRemainingRanks)
   EXPECT_EQ(told(failures_), (Ranks{Rank{0}, Rank{3}}));
 }
 
-// A rank that counts as lost may be alive: perhaps only the rank that reported it cannot reach it.
+// A rank that counts as lost is notified too. It may be alive, if only its path to the rank that
+// reported the loss is broken.
 TEST_F(FailureCoordinatorTest, NeighbourOfALostRank_onNotice_alsoNotifiesTheLostRank) {
   failures_.on_notice(Rank{3}, notice(2));
   EXPECT_EQ(told(failures_), (Ranks{Rank{0}, Rank{2}}));
@@ -134,7 +135,7 @@ TEST_F(FailureCoordinatorTest, NoticeOfTheLossOfThisRank_putsThisRankAtFault) {
   EXPECT_EQ(ranks(settled(failures_)), Ranks{kMe});
 }
 
-TEST_F(FailureCoordinatorTest, NoticeOfARankThatGaveUp_isPassedOn_butNotSentBack) {
+TEST_F(FailureCoordinatorTest, NoticeOfAnAbort_isPassedOn_butNotSentBack) {
   FailureCoordinator peer(Rank{2}, kSize, names_);
   peer.abort("enough");
   protocol::Outbox notices;

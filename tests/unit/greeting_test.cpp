@@ -109,7 +109,7 @@ TEST(AggregationPlan, NumberOutsideTheRangeOfItsField_isRefused) {
   }
 }
 
-TEST(AggregationPlan, SealedPlan_opensWithItsKey_butNotWithAnotherKeyOrTruncated) {
+TEST(AggregationPlan, SealedPlan_opensOnlyWithItsKey_andOnlyIfItIsComplete) {
   runtime::AggregationPlan plan;
   plan.sides.push_back({.address = "10.0.0.1:7600", .unique_id = "the unique id", .terms = {}});
   const auto key = crypto::Secret::random();

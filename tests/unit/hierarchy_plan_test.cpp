@@ -242,7 +242,7 @@ TEST(HierarchyPlanWays, LongBlocks_areSentByOneLeaderPerHost_butByEveryRankIfGro
   EXPECT_EQ(is_short.calls(HierarchySide::across, Collective::allgather), 2u);
 }
 
-TEST(HierarchyPlanWays, LongBroadcast_isCutIntoSegments_whoseLengthGrowsBeyond256KiB) {
+TEST(HierarchyPlanWays, Broadcast_isCutIntoSegments_longerOnesAbove256KiB) {
   const auto shared = [](std::size_t bytes) {
     const Job job({2, 4}, false, Collective::broadcast, bytes, 0);
     return job.calls(HierarchySide::host, Collective::broadcast) / 8;
@@ -262,8 +262,8 @@ TEST(HierarchyPlanWays, HostsOfTwoRanks_useNoHierarchyForLongCalls) {
   CollectiveCall call{.collective = Collective::broadcast, .send = some, .receive = buffer};
   EXPECT_FALSE(better_by_hosts(call, {4, 2}));
   EXPECT_TRUE(better_by_hosts(call, {4, 3}));
-  // A host of four ranks that is divided into parts of two ranks still counts as a host of four, so
-  // long calls use the hierarchy.
+  // A host of four ranks that is divided into parts of two ranks still counts as a host of four.
+  // Long calls therefore use the hierarchy.
   EXPECT_TRUE(better_by_hosts(call, HostLayout{4, 4}.divided(2)));
   call.receive = std::span(buffer).first(buffer.size() - 1);
   EXPECT_TRUE(better_by_hosts(call, {4, 2}));

@@ -1,5 +1,5 @@
-// Tests the route through the leaders of hosts alone: four ranks, threads of this process, as two
-// hosts of two ranks.
+// Tests only the route through the leaders of hosts. Four threads of this process are the ranks of
+// two hosts with two ranks each.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -27,7 +27,8 @@ class Keys : public testing::Test {
   }
   void TearDown() override { std::filesystem::remove(path_); }
 
-  /// The key that is found, as hexadecimal digits; "none" if there is none, or the error message.
+  /// The key that is found, as hexadecimal digits; "none" if there is no key; the error message if
+  /// the search fails.
   std::string found(const Variables& variables, const CommunicatorOptions& options = {},
                     std::uint32_t size = 2) {
     const auto key =

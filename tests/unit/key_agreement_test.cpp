@@ -1,5 +1,5 @@
-// Tests the agreement on the secret of a communicator: every rank gets it, wrong keys and changed
-// bytes are named, and no exchange contains it.
+// Tests the agreement on the secret of a communicator: every rank gets the secret, a wrong key or a
+// changed byte causes an error, and no exchange contains the secret.
 #include "runtime/keys/key_agreement.hpp"
 #include "runtime/communicator/create.hpp"
 

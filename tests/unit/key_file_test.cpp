@@ -78,7 +78,7 @@ TEST_F(KeyFile, ModeStricterThan0600_isAccepted) {
 TEST_F(KeyFile, FileThatOthersMayOpen_isRefused) {
   for (const mode_t mode : {0640u, 0604u, 0620u, 0602u, 0610u, 0700u, 04600u}) {
     write(kDigits + "\n", mode);
-    EXPECT_NE(refusal().find("so other users may open it: run chmod 600 " + path_),
+    EXPECT_NE(refusal().find("but must allow at most 0600: run chmod 600 " + path_),
               std::string::npos)
         << refusal();
   }

@@ -30,8 +30,9 @@ constexpr int kWarm = kSanitized ? 20 : 100;
 /// or buffer that a communicator leaves behind takes more, so the test detects it.
 constexpr double kMaxGrowthKib = 1;
 
-/// Group memberships that other processes of this network namespace may add during the test: two
-/// tests with receive workers have 90. A communicator has at least one.
+/// Number of group memberships that other processes of this network namespace may add during the
+/// test, such as 90 by two tests with receive workers. A leak of 100 communicators adds more,
+/// because each of them has at least one membership.
 constexpr long kMaxForeignGroups = 99;
 
 int wanted_count() {
@@ -67,8 +68,9 @@ struct Census {
   }
 };
 
-/// Waits, for a limited time, until /proc lists no more threads and descriptors than `expected`,
-/// and returns the last count of resources. A joined thread may still be listed for a moment.
+/// Waits, for a limited time, until the numbers of threads and descriptors in /proc are at most
+/// those of `expected`, and returns the last count. A joined thread may still be listed for a
+/// moment.
 Census settled(const Census& expected) {
   Census now;
   for (int trial = 0; trial < 100; ++trial) {

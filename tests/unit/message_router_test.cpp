@@ -90,7 +90,8 @@ TEST(MessageRouter, MessageThatArrivesWhileAFailureSettles_getsNoPlaceInACallers
   EXPECT_EQ(endpoint.last_match->memory.data(), buffer.data());
   context.failures().abort("test");
   for (int polls = 0; polls < 3; ++polls) {
-    // The last device poll in each of these rounds follows the release of the places.
+    // In each of these rounds, the failure is already settled when the device is polled the last
+    // time.
     context.poll(kNow);
     EXPECT_TRUE(context.failures().settled());
     EXPECT_FALSE(endpoint.last_match.has_value()) << "poll " << polls;

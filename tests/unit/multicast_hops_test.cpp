@@ -85,7 +85,7 @@ TEST(RequiredMulticast, Variable_otherThan0And1_isRefused) {
   }
   ::setenv("TUTTI_REQUIRE_MULTICAST", "true", 1);
   EXPECT_EQ(runtime::requires_multicast(options).status().message(),
-            "TUTTI_REQUIRE_MULTICAST=\"true\" is neither 0 nor 1: use 1 to turn it on");
+            "TUTTI_REQUIRE_MULTICAST=\"true\" is neither 0 nor 1: use 1 for on, or 0 for off");
   ::unsetenv("TUTTI_REQUIRE_MULTICAST");
 }
 

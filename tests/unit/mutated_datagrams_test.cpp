@@ -3,7 +3,7 @@
 // as refused.
 //
 // The linker replaces the system calls of sockets (--wrap). The test records the datagrams that the
-// device sends, and chooses those that it receives. All code between is the device's.
+// device sends, and chooses those that the device receives; the device's own code is unchanged.
 #include <gtest/gtest.h>
 #include <netinet/udp.h>
 #include <unistd.h>
@@ -38,9 +38,9 @@ constexpr Rank kSender = rank_of(1);
 constexpr std::uint32_t kChunkBytes = 1200;
 constexpr std::uint32_t kFragmentBytes = 400;
 constexpr std::uint32_t kSlotSubgroup = 1;
-/// One in this many random deliveries, on average, is an unchanged datagram. At its end, a round
-/// also delivers the valid datagrams that have not been delivered or accepted yet, so that about
-/// nine of ten deliveries are changed datagrams.
+/// On average, one of this number of random deliveries is an unchanged datagram. At its end, a
+/// round also delivers the valid datagrams that have not been delivered or accepted yet, so that
+/// about nine of ten deliveries are changed datagrams.
 constexpr std::uint64_t kUnchangedOneOf = 25;
 
 /// Number of datagrams that the test delivers, over all receive paths (lanes).
@@ -456,9 +456,9 @@ class FragmentLane final : public Lane, private PlacementResolver {
     Tally tally = tally_;
     EndpointCounters counters;
     receiver_->add_to(counters);
-    // The refused datagrams are the received fragments of messages that were not accepted, and the
-    // datagrams that were dropped before they counted as received. `refused_by` also counts refused
-    // messages, which are subtracted because their fragments already count.
+    // Two kinds of datagrams are refused: received fragments of messages that were not accepted,
+    // and datagrams that were dropped before they counted as received. The refused messages in
+    // `refused_by` are subtracted, because their fragments already count.
     tally.refused = counters.uc_segments_received - tally_.accepted + refused_by(*receiver_) -
                     refused_messages_;
     return tally;

@@ -78,7 +78,7 @@ TEST(OverlapPredictor, WaitForAnEarlierRequest_predictsNoComputation) {
   EXPECT_FALSE(application.begins());
 }
 
-TEST(OverlapPredictor, ThreeWaitsSoonAfterTheirStarts_predictTheNext_andNoComputation) {
+TEST(OverlapPredictor, ThreePromptWaits_predictAPromptWait_andNoComputation) {
   Application application;
   for (int call = 0; call < 3; ++call) {
     EXPECT_FALSE(application.waits_soon());
@@ -119,7 +119,7 @@ TEST(OverlapPredictor, TimeOfAWait_countsFromTheFirstStart) {
   EXPECT_FALSE(application.waits_soon());
 }
 
-TEST(OverlapPredictor, TimeOfAWait_doesNotCountTheYieldBefore) {
+TEST(OverlapPredictor, TimeOfAWait_countsFromTheEndOfTheYield) {
   Application application;
   for (int call = 0; call < 3; ++call) {
     application.begins();

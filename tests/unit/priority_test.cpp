@@ -1,5 +1,5 @@
 // Tests calls with a priority: their results are right, and an unknown priority is refused. No call
-// waits for a call that has not begun at all ranks.
+// waits for another call that some ranks have not begun yet.
 #include <gtest/gtest.h>
 
 #include <vector>

@@ -86,7 +86,7 @@ TEST_F(PrivateFile, FileThatOthersMayOpen_isRefused) {
   for (const mode_t mode : {0644u, 0620u, 0602u, 04600u}) {
     ASSERT_EQ(::chmod(path_.c_str(), mode), 0);
     const Status status = open_private_file(path_).status();
-    EXPECT_NE(status.message().find("so other users may open it: run chmod 600 " + path_),
+    EXPECT_NE(status.message().find("but must allow at most 0600: run chmod 600 " + path_),
               std::string::npos)
         << status.message();
   }

@@ -221,8 +221,8 @@ class PromptWaits : public OneEngine {
     return completion;
   }
 
-  /// Starts an operation without waking the progress thread, after as many starts with prompt waits
-  /// as this takes on a busy machine; null after too many.
+  /// Starts an operation that does not wake the progress thread, because prompt waits came before
+  /// it. A busy machine may need several attempts; null if all kAttempts fail.
   std::shared_ptr<engine::Completion> start_unattended(const std::function<bool()>& ends) {
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
       for (int call = 0; call < 3; ++call) {
@@ -240,7 +240,7 @@ class PromptWaits : public OneEngine {
   }
 
   std::atomic<bool> ended_{false};
-  std::uint64_t wakes_before_ = 0;  ///< wake-ups before the last unattended start
+  std::uint64_t wakes_before_ = 0;  ///< wake-ups before the last start_unattended()
 };
 
 TEST_F(PromptWaits, StartBeforeAnotherPromptWait_doesNotWakeTheProgressThread) {
@@ -294,7 +294,7 @@ TEST_F(PromptWaits, WaitForAnotherCall_wakesTheProgressThread_forTheCallInFlight
 
 // The other thread owns the engine and sleeps, because nothing arrives. Without a notification it
 // would sleep for up to a second before it sees a call.
-TEST_F(PromptWaits, CallsBesideAThreadThatWaitsForLong_areSeenByThatThread) {
+TEST_F(PromptWaits, CallsDuringALongWaitOfAnotherThread_areSeenByThatThread) {
   constexpr int kCalls = 200;
   std::thread other([this] {
     const auto never = start(

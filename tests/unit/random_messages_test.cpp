@@ -25,7 +25,7 @@ constexpr Rank kReceiver{0};
 constexpr Rank kSender{1};
 constexpr std::uint64_t kTags = 6;
 constexpr std::size_t kLongBytes = 70'000;  // longer than any eager message
-constexpr std::uint64_t kPerRound = 100;    // receives in a round, and as many messages
+constexpr std::uint64_t kPerRound = 100;    // number of receives, and of messages, in a round
 constexpr std::size_t kMostUnexpected = 400;
 
 /// Tag and length of a message, which both ranks derive from its number.

@@ -442,7 +442,7 @@ TEST(RcChannel, ImmediateThatArrivesEarly_isNotRaisedIfItsWriteIsAbandoned) {
   }
 }
 
-// The first message is lost, and all requests after it have arrived early when it is given up.
+// The first message is lost. When it is abandoned, all later requests have already arrived.
 TEST(RcChannel, RequestsThatArriveEarly_haveNoEffectIfTheMessageBeforeThemIsAbandoned) {
   Pair pair(24);
   Bytes region(100);
@@ -525,8 +525,9 @@ TEST(RcChannel, ConnectionOfARefusedWrite_canClose) {
   EXPECT_TRUE(pair.channel(1).resting_position().has_value());
 }
 
-// The WRITE arrives early, because the path test before it is lost. Its sender knows of its arrival.
-TEST(RcChannel, WriteAcknowledgedBehindALostPathTest_hasEffectAfterAbandon) {
+// The path test is lost, so the WRITE after it arrives early. An ACK tells the sender that the
+// WRITE has arrived.
+TEST(RcChannel, WriteAckedBehindALostPathTest_takesEffectDespiteAbandon) {
   Pair pair(26);
   Bytes region(100);
   const MemoryKey key = pair[1].memory.add(region).value();
@@ -580,7 +581,7 @@ TEST(RcChannel, DelayedAck_isNoSampleOfTheRoundTripTime) {
   pair.run_for(microseconds(1500));  // the ACK is sent and lost within this time
   pair.filter = nullptr;
   ASSERT_TRUE(pair[0].completions.empty());
-  ASSERT_TRUE(pair.post(1, send_of(message)).ok());  // its frame carries the ACK, much later
+  ASSERT_TRUE(pair.post(1, send_of(message)).ok());  // this message carries the ACK, much later
   pair.run_for(microseconds(100));
   EXPECT_EQ(pair[0].of(Opcode::send).size(), 1u);
   EXPECT_EQ(pair.channel(0).window().smoothed_round_trip().count(), 0);
@@ -614,7 +615,7 @@ TEST(RcChannel, PromptReplies_carryTheAcksOfLaterMessages) {
   EXPECT_EQ(pair[0].counters.frames_resent, 0u);
 }
 
-TEST(RcChannel, AckAfterPromptReplies_ofARetransmissionOrAFailure_isSentAtOnce) {
+TEST(RcChannel, AckAfterPromptReplies_onRetransmissionOrFailure_isSentAtOnce) {
   for (const bool fails : {false, true}) {
     Pair pair(25);
     Bytes message(8);

@@ -72,7 +72,7 @@ TEST_F(LossyPath, OnlyTheLastFrameOfABurstIsSentTwice) {
   EXPECT_EQ(pair[1].of(Opcode::receive).size(), 10u);
 }
 
-TEST_F(LossyPath, LastFrameThatFitsIntoTheWindow_isNotSentTwice) {
+TEST_F(LossyPath, FrameThatFillsTheWindow_isNotSentTwice) {
   write(1 << 20);  // four windows
   EXPECT_EQ(repeated(0), 1u);
 }

@@ -43,7 +43,7 @@ TEST(RcMatching, Messages_overLinksWithFaults_areStoredOrDeliveredInOrder) {
     pair[1].matcher = &matcher;
     std::vector<Bytes> sent;
     for (int i = 0; i < kMessages; ++i) {
-      // Messages of one frame, and of many.
+      // Some messages fit into one frame, and others need many frames.
       const std::size_t most = i % 4 == 0 ? RcConfig().max_message_bytes : 200;
       sent.push_back(random_bytes(pair.random(), 2 + pair.random()() % (most - 1)));
       sent.back()[0] = static_cast<std::byte>(pair.random()() % 3);

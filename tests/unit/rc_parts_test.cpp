@@ -138,7 +138,7 @@ TEST(CompletionQueue, QueueThatNeverBecomesEmpty_staysShort_andKeepsOrderAndPayl
       ASSERT_EQ(one.payload.size(), 50 + expected % 50);
       ASSERT_EQ(one.payload.back(), static_cast<std::byte>(expected++));
     }
-    if (poll < 100) continue;  // until then the memory grows
+    if (poll < 100) continue;  // the payload memory grows in the first polls
     const std::byte* const place = taken[0].payload.data();
     first = first == nullptr ? place : std::min(first, place);
     last = std::max(last, place);
@@ -205,7 +205,7 @@ TEST(DelayedAck, AckOfAMessage_waitsForAReplyOnlyAfterPromptReplies) {
   EXPECT_TRUE(ack.due(Instant{50'010})) << "the first message has had no reply";
 }
 
-TEST(DelayedAck, AckWithoutAnArrivalOrWithDelay_isNoSampleOfTheRoundTripTime) {
+TEST(DelayedAck, AckThatIsDelayedOrForNoArrival_isNoRoundTripSample) {
   DelayedAck ack(Nanoseconds(500), Nanoseconds(0));
   ack.send_at_once();
   EXPECT_TRUE(ack.due(Instant{0}));

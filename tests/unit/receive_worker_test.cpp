@@ -187,7 +187,7 @@ TEST_F(Receiving, UnexpectedChunkThatDoesNotFit_isReportedWhenItsCollectiveBegin
   EXPECT_EQ(fold().chunks_malformed, 1u);
 }
 
-TEST_F(Receiving, LastChunkOfABlockOrCollective_wakesTheOwner_andOtherChunksDoOnRequest) {
+TEST_F(Receiving, LastChunkOfABlockOrCollective_wakesTheOwner_othersOnRequest) {
   team_.publish(view());
   first_.arrive(kEpoch, 1, 0, std::byte{1});
   worker_.poll(kNow);
@@ -210,7 +210,7 @@ TEST_F(Receiving, LastChunkOfABlockOrCollective_wakesTheOwner_andOtherChunksDoOn
   EXPECT_EQ(owner_wakes_, 3);
 }
 
-TEST_F(Receiving, ChunkThatIsBeingRead_isNotPlaced) {
+TEST_F(Receiving, ChunkLockedByARead_isNotPlaced) {
   team_.publish(view());
   read_locked_.set_atomic(8);
   EXPECT_TRUE(team_.passed(team_.grace())) << "a grace period without a batch must pass at once";
@@ -277,7 +277,7 @@ TEST_F(Receiving, UcMessage_isPlacedInTheBufferOnlyIfItsChunkIsMissing) {
       << "the view must not be used after the poll";
 }
 
-TEST_F(Receiving, PlacementInAPoll_delaysTheGracePeriodUntilThePollEnds) {
+TEST_F(Receiving, PlacementInAPoll_extendsTheGracePeriodToTheEndOfThePoll) {
   team_.publish(view());
   first_.in_poll = [&] {
     EXPECT_TRUE(team_.passed(team_.grace()))
@@ -389,7 +389,7 @@ TEST_F(Receiving, UnexpectedChunksBeyondTheLimit_areDropped) {
   EXPECT_EQ(counters.chunks_unexpected_dropped, 2u);
 }
 
-TEST_F(Receiving, UnexpectedChunksThatAreSentAgain_takeNoRoom) {
+TEST_F(Receiving, DuplicatesOfUnexpectedChunks_takeNoRoom) {
   for (int copy = 0; copy < 12; ++copy) first_.arrive(kEpoch, 4, 0, std::byte{4});
   first_.arrive(kEpoch, 5, 0, std::byte{5});
   first_.arrive(kEpoch + 1, 4, 0, std::byte{6});

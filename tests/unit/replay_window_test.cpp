@@ -45,7 +45,7 @@ TEST(ReplayWindow, OldestCounterOfTheWindow_isAccepted_andItsPredecessorIsNot) {
   }
 }
 
-TEST(ReplayWindow, JumpOfTheCounter_leavesTakenCountersRefused_andASkippedOneAcceptable) {
+TEST(ReplayWindow, ReceivedCounters_afterAJump_areRefused_aSkippedOneIsNot) {
   for (const std::uint64_t jump :
        {std::uint64_t{1}, std::uint64_t{63}, std::uint64_t{64}, kSize - 1, kSize, kSize + 63,
         kSize + 64, kSize + 65, 10 * kSize}) {

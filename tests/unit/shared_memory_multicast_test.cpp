@@ -126,7 +126,7 @@ TEST(SharedMemoryMulticast, RootAndReceiversWithDifferentSizes_getAnError) {
   std::atomic<int> named{0};
   std::barrier created(3);
   on_ranks(3, on_host(), [&](Communicator& communicator) {
-    created.arrive_and_wait();  // a failure would end the creation at a late rank
+    created.arrive_and_wait();  // without this, a failure may end a creation elsewhere
     const bool root = index(communicator.rank()) == 0;
     Bytes buffer(root ? kBlock : 3 * kBlock + 1);
     auto request = communicator.broadcast(buffer, rank_of(0), {Algorithm::multicast});

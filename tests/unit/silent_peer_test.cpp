@@ -1,5 +1,5 @@
-// Tests which rank a connection blames when its peer is silent: the peer, or perhaps the
-// connection's own rank, if that rank hears no other peer or no other peer hears that rank.
+// Tests which rank a connection blames when its peer is silent. It blames the peer, unless its own
+// rank hears no other peer or is heard by no other peer: then either rank may be at fault.
 #include <gtest/gtest.h>
 
 #include <deque>

@@ -307,7 +307,7 @@ TEST(SlotExchangeBetweenHosts, ClosedRankIsNamedInTheError) {
   std::barrier ready(3);
   on_ranks(3, on("ip"), [&](Communicator& communicator) {
     finish(communicator.barrier(by_slots()));
-    ready.arrive_and_wait();  // a failure would end a Barrier that is still in flight elsewhere
+    ready.arrive_and_wait();  // without this, the close of rank 1 may fail a Barrier elsewhere
     if (index(communicator.rank()) == 1) {
       const Communicator closed = std::move(communicator);
       return;
@@ -352,7 +352,7 @@ TEST_P(SlotExchange, LeavingRankIsNamedInTheError) {
   std::barrier ready(3);
   on_ranks(3, options(), [&](Communicator& communicator) {
     finish(communicator.barrier(by_slots()));
-    ready.arrive_and_wait();  // a failure would end a Barrier that is still in flight elsewhere
+    ready.arrive_and_wait();  // without this, the close of rank 1 may fail a Barrier elsewhere
     if (index(communicator.rank()) == 1) return;
     // A rank that has already learned that rank 1 has closed refuses the call.
     auto request = communicator.barrier(by_slots());
@@ -407,8 +407,8 @@ TEST(SharedSlots, EntryWithAFalseLength_isNotReadBeyondItsSlot) {
   EXPECT_EQ(entries[0].block.size(), longest("host"));
 }
 
-/// The network of a few slot exchanges. It delivers each chunk to the ranks for which it is meant,
-/// except those for which `lost` returns true.
+/// The network of a few slot exchanges. It delivers a chunk to each of the chunk's destination
+/// ranks, unless `lost` returns true for the chunk and the rank.
 struct LossyNetwork {
   struct Chunk {
     std::uint32_t epoch;

@@ -1,4 +1,4 @@
-// Tests communicators that are made of some ranks of another one.
+// Tests communicators that are made of some ranks of another communicator.
 #include <gtest/gtest.h>
 
 #include <array>

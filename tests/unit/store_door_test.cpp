@@ -1,5 +1,5 @@
-// Tests the door of a bootstrap store: jobs with a key over TLS, what a listener on the way sees,
-// and strangers that have no key, send nothing, or are very many.
+// Tests the door of a bootstrap store: jobs with a key over TLS, what an eavesdropper sees, and
+// strangers: some have no key, some send nothing, and some come in large numbers.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -105,7 +105,7 @@ class Door {
 
 bool ends(Stream& stream) { return tutti::test::ends(stream, deadline_after(kLong)); }
 
-/// A party on the way between one rank and the store, which passes on and records all bytes.
+/// A proxy between one rank and the store. It forwards and records all bytes.
 class Listening {
  public:
   explicit Listening(std::uint16_t store) {
@@ -130,7 +130,7 @@ class Listening {
   const Bytes& down() const { return down_; }  ///< bytes that the store sent; valid after join()
 
  private:
-  /// Passes on what has arrived; false at the end of the stream.
+  /// Forwards the bytes that have arrived; false at the end of the stream.
   static bool pass(const Socket& from, const Socket& to, Bytes& record) {
     std::array<std::byte, 4096> buffer;
     const ssize_t got = ::recv(from.fd(), buffer.data(), buffer.size(), MSG_DONTWAIT);
@@ -190,8 +190,8 @@ TEST(StoreDoor, Eavesdropper_whereThereIsAKey_seesNeitherTokenNorContribution) {
     Door door(key);
     Listening way(door.port());
     run_job_through(way, door, key);
-    // Without a key the recorded bytes contain the token and the contributions. This shows that the
-    // party on the way records all bytes.
+    // Without a key, the recorded bytes must contain the token and the contributions, which shows
+    // that the proxy records all bytes.
     EXPECT_EQ(contains(way.up(), kToken), !keyed);
     EXPECT_EQ(contains(way.up(), bytes_of(kContribution)), !keyed);
     EXPECT_EQ(contains(way.down(), bytes_of(kContribution)), !keyed);

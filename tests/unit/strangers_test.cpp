@@ -72,8 +72,8 @@ TEST(Strangers, ExceededTotalLimit_dropsTheOldestStrangerOfTheBusiestAddress) {
   strangers.arrive("c");
   EXPECT_FALSE(strangers.surplus());
   strangers.arrive("c");
-  // Addresses "b" and "c" have two strangers each, more than any other address. The one of these
-  // four strangers that arrived first is dropped.
+  // Addresses "b" and "c" have two strangers each, more than any other address. Of these four
+  // strangers, the one that arrived first is dropped.
   EXPECT_EQ(strangers.surplus(), first_of_busiest);
 }
 

@@ -1,4 +1,4 @@
-// Tests bootstraps among subsets of the ranks of another one.
+// Tests bootstraps among subsets of the ranks of another bootstrap.
 #include "runtime/bootstrap/subset_bootstrap.hpp"
 
 #include <gtest/gtest.h>

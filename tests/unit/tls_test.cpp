@@ -1,5 +1,5 @@
-// Tests TLS sessions with both ends in memory: equal and different keys, peers without TLS, cut and
-// changed bytes, and servers and clients that do without the key.
+// Tests TLS sessions with both ends in memory: equal and different keys, peers without TLS,
+// truncated and changed bytes, and servers and clients that do not have the key.
 #include "crypto/tls.hpp"
 
 #include <gtest/gtest.h>

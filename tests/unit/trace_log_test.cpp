@@ -96,7 +96,7 @@ TEST(TraceLog, ConsecutivePollsWithWork_becomeOneSpan) {
   EXPECT_EQ((spans[1].end - spans[1].begin).count(), 5);
 }
 
-TEST(TraceExport, OverlappingSpansGetSeparateRows) {
+TEST(TraceExport, OverlappingSpansGetSeparateTracks) {
   TraceLog log("tasks", 16, hand_clock);
   log.add(span(0, 3'000, TraceKind::receive));
   log.add(span(1'000, 2'000, TraceKind::receive));

@@ -1,5 +1,5 @@
-// Tests UC multicast on loopback, fragment by fragment: missing, late, repeated, damaged and forged
-// fragments never count, and never change chunks that count.
+// Tests UC multicast on loopback with missing, late, repeated, damaged and forged fragments: a
+// chunk counts only if it is complete and right, and no later fragment changes a chunk that counts.
 #include "device/ip/multicast/uc_queue_pair.hpp"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ Bytes pattern(std::size_t size, std::uint64_t seed) {
   return bytes;
 }
 
-/// A seed of groups that no other test uses at the same time.
+/// A group seed that no other test uses at the same time.
 GroupSeed seed_of_this_process() {
   GroupSeed seed{};
   const Bytes bytes = pattern(seed.size(), static_cast<std::uint64_t>(::getpid()));

@@ -201,8 +201,8 @@ String block_with_value(const test::umac::Keys& keys, std::size_t stream, std::u
   return block;
 }
 
-// POLY treats words of 2^64 - 2^32 and above separately. Only one of 2^32 blocks of random messages
-// gives such a word, so this test constructs them.
+// POLY treats words of 2^64 - 2^32 and above separately. Only one in 2^32 random blocks gives such
+// a word, so this test constructs blocks that do.
 TEST(Umac, Poly_ofBlockValuesNearTwoToThe64_givesTheTagOfThePseudocode) {
   Messages draw;
   const String umac_key = draw.string(16);

@@ -1,5 +1,5 @@
-// Tests waiting for all and for any of several requests, of one communicator, of duplicates with
-// one engine, and of communicators with engines of their own.
+// Tests waiting for all or for any of several requests. The requests belong to one communicator, to
+// duplicates that share one engine, or to communicators that have an engine each.
 #include <gtest/gtest.h>
 
 #include <array>

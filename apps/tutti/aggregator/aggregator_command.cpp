@@ -90,30 +90,34 @@ void add_aggregator_command(CLI::App& app, int& exit_code) {
   engine::WindowConfig& terms = arguments->options.terms;
   command
       ->add_option("--listen", arguments->listen,
-                   "HOST:PORT for requests of jobs; port 0 takes a free one")
+                   "HOST:PORT for requests of jobs; port 0 selects a free port")
       ->required();
   command->add_option("--interface", arguments->options.interface,
                       "Interface of the jobs' traffic, by name or address (default: "
-                      "TUTTI_INTERFACE, else chosen)");
+                      "TUTTI_INTERFACE, else chosen by the library)");
   command->add_option(
       "--key-file", arguments->key_file,
-      "File with the key shared with the jobs, 16 bytes or more, not readable by others; "
-      "otherwise TUTTI_AGGREGATOR_KEY_FILE or TUTTI_AGGREGATOR_KEY");
+      "File with the key shared with the jobs, 16 bytes or more, not readable by others (default: "
+      "the file in TUTTI_AGGREGATOR_KEY_FILE, else the key in TUTTI_AGGREGATOR_KEY)");
   command
       ->add_option("--memory-mib", arguments->memory_mib,
                    "Memory in MiB for the windows of all jobs")
       ->check(CLI::Range(1u, 1u << 20))
       ->capture_default_str();
-  command->add_option("--jobs", arguments->options.jobs, "Communicators served at the same time")
+  command
+      ->add_option("--jobs", arguments->options.jobs, "Largest number of communicators at a time")
       ->check(CLI::Range(1u, 4096u))
       ->capture_default_str();
-  command->add_option("--segment", terms.segment_bytes, "Bytes reduced at once")
+  command
+      ->add_option("--segment", terms.segment_bytes, "Bytes of a segment, which is reduced at once")
       ->capture_default_str();
-  command->add_option("--slots", terms.slots, "Segments of each rank in a window")
+  command->add_option("--slots", terms.slots, "Number of window slots of each rank")
       ->capture_default_str();
-  command->add_option("--pulses", terms.pulses, "Batches in which credits return")
+  command->add_option("--pulses", terms.pulses, "Number of credit batches in a window")
       ->capture_default_str();
-  command->add_option("--group", terms.group_bytes, "Bytes of an Allreduce result sent at once")
+  command
+      ->add_option("--group", terms.group_bytes,
+                   "Bytes of an Allreduce result that are sent at once")
       ->capture_default_str();
   command->callback([arguments, &exit_code] { exit_code = serve(*arguments); });
 }

@@ -125,8 +125,8 @@ Result<std::vector<BenchRow>> measure_rows(const BenchOptions& options, Session&
 int run(const BenchOptions& options) {
   const std::string name = std::string("bench ") + to_string(options.operation);
   if (Status status = check(options); !status) return complain(name, status);
-  // With the smallest timer slack, the kernel does not lengthen the sleep until the common start of
-  // all ranks.
+  // All ranks sleep until a common start. The smallest timer slack keeps the kernel from prolonging
+  // this sleep.
   prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
   auto session = Session::create(options.session);
   if (!session) return complain(name, session.status());

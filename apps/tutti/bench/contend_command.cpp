@@ -199,25 +199,27 @@ void add_contend_command(CLI::App& app, int& exit_code) {
       ->delimiter(',')
       ->check(CLI::IsMember(bench::operation_names()));
   command->add_option("--reduction-algorithm", options->reduction_algorithm,
-                      "Algorithm of reductions; --algorithm is for the others");
-  command->add_option("--sizes", measure.sizes, "Bytes of a message or block")
+                      "Algorithm of reductions; --algorithm is for the other operations");
+  command->add_option("--sizes", measure.sizes, "Sizes in bytes of a message or block")
       ->delimiter(',')
       ->check(CLI::Range(std::uint64_t{1}, kMaxSizeBytes));
   command->add_option("--iterations", measure.iterations, "Measured repetitions")
       ->check(CLI::Range(1, 1'000'000));
   command->add_option("--warmup", measure.warmup, "Warm-up repetitions, which are not measured")
       ->check(CLI::Range(0, 1'000'000));
-  command->add_option("--gate", measure.gate, "Socket of the orchestrator");
+  command->add_option("--gate", measure.gate,
+                      "Socket of compare.py, which reads the link counters");
   command
       ->add_option("--lead-us", measure.lead_us,
                    "Microseconds from the agreement on a start to the start")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{100'000}));
-  command->add_option("--rank", options->rank, "This rank, without a launcher");
-  command->add_option("--ranks", options->ranks, "Number of ranks, without a launcher");
+  command->add_option("--rank", options->rank, "Number of this rank, if no launcher gives it");
+  command->add_option("--ranks", options->ranks, "Number of ranks, if no launcher gives it");
   command->add_option("--master", options->master,
-                      "Address of rank 0 (the first of a list), without a launcher");
-  command->add_option("--rendezvous", options->rendezvous,
-                      "Empty folder that all ranks see, without a launcher");
+                      "Address of rank 0 (the first of a list), where the ranks of --rank meet");
+  command->add_option(
+      "--rendezvous", options->rendezvous,
+      "Empty folder where the ranks meet, instead of --master; all ranks must reach it");
   add_session_options(*command, options->session);
   command->callback([options, &exit_code] { exit_code = run(*options); });
 }

@@ -21,7 +21,7 @@ struct ExerciseOptions {
   /// Size of the message (Broadcast, Reduce, Allreduce) or of one rank's block (other collectives),
   /// in bytes.
   std::uint64_t send_bytes = 0;
-  bool in_place = true;   ///< whether to run in place a collective that can also use two buffers
+  bool in_place = true;   ///< whether to run in place, if the collective has both forms
   Reduction reduction{};  ///< element type and operation of a reduction
 };
 
@@ -31,7 +31,7 @@ constexpr bool counts_all_blocks(Operation operation) {
          operation == Operation::gather || operation == Operation::scatter ||
          operation == Operation::alltoall || operation == Operation::reduce_scatter;
 }
-/// Whether the collective can run in place and also with separate send and receive buffers.
+/// Whether the collective has both forms: in place, and with separate send and receive buffers.
 constexpr bool has_both_places(Operation operation) {
   return operation == Operation::allgather || operation == Operation::reduce_scatter ||
          operation == Operation::allreduce || operation == Operation::reduce;

@@ -13,8 +13,8 @@ struct InterfaceBytes {
   std::uint64_t received = 0;
 };
 
-/// The bytes that an interface has sent and received since it exists, link headers included. They
-/// are read from /proc/net/dev, because /sys may show another network namespace.
+/// The bytes that an interface has sent and received since it was created, including link headers.
+/// The numbers are read from /proc/net/dev, because /sys may show another network namespace.
 Result<InterfaceBytes> interface_bytes(const std::string& interface);
 
 }  // namespace tutti::app

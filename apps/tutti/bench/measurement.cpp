@@ -21,9 +21,9 @@ constexpr int kAttemptsPerIteration = 3;
 // Limit on the bytes that the checks of one row of the table process. If a row receives more bytes,
 // only every n-th repetition is checked.
 constexpr std::uint64_t kCheckedBytes = std::uint64_t{256} << 20;
-// Stands for the size of the receive buffer at a rank without memory for its buffers.
+// A rank without memory for its buffers sends this value instead of its receive buffer's size.
 constexpr std::uint64_t kNoBuffers = UINT64_MAX;
-// Sleep before each reading of the byte counters, in which the last ACKs pass the interfaces.
+// Sleep before each reading of the byte counters, so that the counters include the last ACKs.
 constexpr auto kSettle = std::chrono::milliseconds(10);
 
 /// The data that each rank sends to all others before a repetition, to agree on its start.
@@ -172,8 +172,8 @@ double ideal_bytes(const ExerciseOptions& exercise, std::uint32_t size) {
 Result<LinkBytes> measure_link(Session& session, Exercise& exercise, const ExerciseOptions& what,
                                int iterations) {
   const std::string& interface = session.locations()[index(session.rank())].interface;
-  // A rank that cannot read its counters tells the others in the last exchange of this function. If
-  // it returned an error now, the other ranks would block in that exchange.
+  // If this rank cannot read its counters, it tells the others in the last exchange of this
+  // function. An earlier return would block the other ranks in that exchange.
   if (auto status = session.exchange(std::vector<int>{0}); !status) return status.status();
   std::this_thread::sleep_for(kSettle);
   const auto before = interface_bytes(interface);

@@ -25,9 +25,9 @@ struct LinkBytes {
   double max_sent = 0;      ///< bytes sent by the busiest interface
   double max_received = 0;  ///< bytes received by the busiest interface
   double total = 0;         ///< bytes sent and received by all interfaces
-  /// Least possible total, in bytes without headers: each block sent once and received once by
-  /// every other rank. Set only for Broadcast and Allgather, and only if no ranks share an
-  /// interface.
+  /// Smallest possible value of `total`, in bytes without headers: each block is sent once, and
+  /// every other rank receives it once. Set only for Broadcast and Allgather, and only if no ranks
+  /// share an interface.
   std::optional<double> ideal;
   /// Bytes sent and received on each rank's interface, indexed by rank.
   std::vector<std::pair<double, double>> by_rank;

@@ -253,7 +253,7 @@ void add_operation(CLI::App& parent, Operation operation, int& exit_code) {
   } else {
     command
         ->add_option("--bytes,-b", options->bytes,
-                     "Size of the message, or of each rank's block: 64K, 4M")
+                     "Size of the message, or of each rank's block, such as 64K or 4M")
         ->required();
   }
   Whereabouts& where = options->question.where;
@@ -263,8 +263,8 @@ void add_operation(CLI::App& parent, Operation operation, int& exit_code) {
       ->check(CLI::IsMember({"ip", "host"}))
       ->capture_default_str();
   command->add_option("--hosts", where.hosts,
-                      "Number of hosts (default: one per rank, with shared memory one)");
-  command->add_option("--rate", options->rate, "Rate of the links, for times: 1gbit, 100gbit");
+                      "Number of hosts (default: one per rank; 1 with --device host)");
+  command->add_option("--rate", options->rate, "Rate of the links, such as 1gbit, to print times");
   if (has_root(operation))
     command->add_option("--root", options->question.root, "Root of the collective");
   add_task_options(*command, options->question);
@@ -274,14 +274,16 @@ void add_operation(CLI::App& parent, Operation operation, int& exit_code) {
                      "MTU of the network (default: of this host's interface)")
         ->check(CLI::Range(576u, 65536u));
     command
-        ->add_option("--multicast", options->multicast,
-                     "ud: a chunk is one datagram; uc: a message of several; none: a network "
-                     "without multicast (default: TUTTI_MULTICAST, else ud)")
+        ->add_option(
+            "--multicast", options->multicast,
+            "ud: a chunk is one datagram; uc: a chunk is one message of several datagrams; "
+            "none: a network without multicast (default: TUTTI_MULTICAST, else ud)")
         ->check(CLI::IsMember({"ud", "uc", "none"}));
     command
-        ->add_option("--chunk-bytes", input.chunk_bytes,
-                     "Payload bytes of a chunk (default: the most that the MTU allows, for uc the "
-                     "longest message)")
+        ->add_option(
+            "--chunk-bytes", input.chunk_bytes,
+            "Payload bytes of a chunk (default: the most that the MTU allows, or with uc the most "
+            "that a message may have)")
         ->check(CLI::Range(32u, 65472u));
     command
         ->add_option("--segment-bytes", input.segment_bytes,
@@ -289,9 +291,10 @@ void add_operation(CLI::App& parent, Operation operation, int& exit_code) {
         ->check(CLI::Range(32u, 65472u));
     command->add_option("--subgroups", input.subgroups, "Multicast subgroups")
         ->check(CLI::Range(1u, 256u));
-    command->add_option("--chains", input.chains, "Ranks that multicast at once; 0: learned");
+    command->add_option("--chains", input.chains,
+                        "Ranks that multicast at the same time; 0: learned");
     command->add_option("--window", options->window,
-                        "Bytes that every receiver has posted (default: this host's)");
+                        "Receive window in bytes of every rank (default: as on this host)");
     command->add_flag("--ipv6", input.ipv6, "IPv6 instead of IPv4");
   }
   command->callback([options, operation, &exit_code] {

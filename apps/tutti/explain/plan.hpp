@@ -42,7 +42,7 @@ struct Plan {
   /// Number of chunks of the whole collective, whose PSNs are 0 to chunks - 1.
   std::uint64_t chunks = 0;
   std::uint64_t chunks_per_block = 0;
-  /// Payload of a datagram in bytes; by UC a chunk has several datagrams.
+  /// Payload of a datagram in bytes; with UC multicast a chunk consists of several datagrams.
   std::uint32_t datagram_bytes = 0;
   std::uint64_t datagrams_per_block = 0;
   /// For multicast, the number of ranks that send one after the other in a chain. For the ring, the
@@ -50,7 +50,7 @@ struct Plan {
   std::uint32_t steps = 0;
   std::uint64_t barrier_messages = 0;  ///< number of messages that a ready barrier would add
   std::uint64_t messages = 0;  ///< number of messages over all ranks, without the ready barrier
-  std::uint64_t credits = 0;   ///< number of messages that carry credits, contained in `messages`
+  std::uint64_t credits = 0;   ///< number of messages that carry credits; `messages` includes them
   LinkLoad data;
   std::uint64_t user_bytes = 0;  ///< size of the caller's buffer on one rank, in bytes
   /// Size of the chunk map and other state of one rank for this collective, in bytes.

@@ -24,8 +24,8 @@ struct ScheduleQuestion {
   std::uint64_t bits_per_second = 0;
 };
 
-/// Prints a table of all algorithms for the collective, which of them would run, and why. Then
-/// prints, draws or checks the task lists of one algorithm, as `question` asks.
+/// Prints which algorithm would run and why, followed by a table of all algorithms for the
+/// collective. Then prints, draws or checks the task lists of one algorithm, as `question` asks.
 Status report_schedules(const ScheduleQuestion& question);
 
 }  // namespace tutti::app

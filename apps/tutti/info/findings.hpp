@@ -9,7 +9,7 @@
 namespace tutti::app {
 
 enum class Severity {
-  note,     ///< possible problem, in spite of which Tutti works
+  note,     ///< possible problem; Tutti works despite it
   slow,     ///< problem that makes Tutti slower
   failing,  ///< problem that prevents a feature or a kind of job
 };

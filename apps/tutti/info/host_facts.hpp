@@ -68,10 +68,11 @@ struct HostFacts {
   InputPolicy input_policy = InputPolicy::unknown;
   /// Command that showed the firewall's policy, or the reason why the policy is unknown.
   std::string input_policy_source;
-  /// Capabilities of the device `ip` on the interface `chosen`, or on loopback if there is none.
+  /// Capabilities of the device `ip` on the interface `chosen`, or on loopback if `chosen` is
+  /// unset.
   device::Capabilities capabilities;
   /// Capabilities of the device `ip` with UC multicast, on the interface `chosen`, or on loopback
-  /// if there is none.
+  /// if `chosen` is unset.
   device::Capabilities uc_capabilities;
   std::string capabilities_error;
   lab::LabSupport lab;

@@ -231,7 +231,7 @@ void add_info_command(CLI::App& app, int& exit_code) {
   CLI::App* command = app.add_subcommand(
       "info", "Show the capabilities and problems of this host and run a self-test");
   const auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "As one JSON object");
+  command->add_flag("--json", *json, "Print the report as one JSON object");
   command->callback([json, &exit_code] { exit_code = run(*json); });
 }
 

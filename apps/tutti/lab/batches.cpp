@@ -25,8 +25,9 @@ std::string routes_batch(const LabOptions& options, int number) {
                      options.congestion_control);
 }
 
-/// Largest number of places that resolve the addresses of each other. The kernel limits the entries
-/// of all network namespaces together (gc_thresh3), but does not count permanent ones.
+/// Largest number of hosts and aggregators that resolve each other's Ethernet addresses. In a
+/// larger lab these addresses are permanent neighbour entries, because the kernel limits the number
+/// of other entries in all network namespaces together (gc_thresh3).
 constexpr int kMaxResolvingPlaces = 30;
 
 /// The Ethernet address of the place whose IP address ends in `number`.

@@ -9,9 +9,10 @@
 
 namespace tutti::lab {
 
-/// Divides the cores of this process between the places of a lab. The result has one set of cores
-/// for each host, then one for each aggregator. A fixed division makes runs comparable; the
-/// scheduler would place the processes differently in each run.
+/// Divides the cores of this process between the places of a lab, which are its hosts and its
+/// aggregators. The result has one set of cores for each host, then one for each aggregator. A
+/// fixed division makes runs comparable; the scheduler would place the processes differently in
+/// each run.
 ///
 /// If there are at least as many cores as places, each place gets adjacent cores, about equally
 /// many. Otherwise each host gets one core. With CoreShares::traffic each aggregator gets one core,

@@ -90,8 +90,8 @@ std::vector<Setting> switch_settings() {
 std::vector<Setting> host_settings(const LabOptions& options) {
   std::vector<Setting> settings;
   if (options.ipv6) {
-    // Duplicate address detection would only delay the lab, because the lab gives each address to
-    // one host.
+    // Duplicate address detection is off: it would only delay the lab, which gives each address
+    // only once.
     settings = {{"/proc/sys/net/ipv6/conf/all/accept_dad", "0", false},
                 {"/proc/sys/net/ipv6/conf/default/accept_dad", "0", false}};
   } else {
@@ -146,7 +146,8 @@ struct Lab::Parts {
   /// Process that made this object; a forked child must not remove the lab.
   pid_t owner_process = getpid();
   std::optional<Keeper> keeper;
-  /// User namespace of a temporary lab that another process made; otherwise invalid.
+  /// User namespace of a temporary lab that another process made; invalid for other labs, and if
+  /// this process is in that namespace.
   device::Descriptor user;
   device::Descriptor switch_network;
   std::vector<device::Descriptor> host_networks;
@@ -567,7 +568,7 @@ std::vector<std::string> remove_abandoned_labs() {
   for (const LabState& state : all_recorded()) {
     if (!state.abandoned()) continue;
     removed.push_back(state.options.name);
-    // The keeper has removed the temporary lab itself, so only its record is left.
+    // The keeper of a temporary lab has already removed the lab, so only the record is left.
     if (state.options.persistent) {
       (void)remove_lab(state.options.name);
     } else {

@@ -76,7 +76,8 @@ class Lab {
   /// Adds a host's namespaces and host name to a request to start a program.
   Result<launch::SpawnRequest> request_on(int host, launch::SpawnRequest request) const;
 
-  /// Starts a program on a host and returns its process id. The caller must reap it (waitpid).
+  /// Starts a program on a host and returns its process id. The caller must reap the process
+  /// (waitpid).
   Result<pid_t> spawn_on(int host, launch::SpawnRequest request) const;
 
   /// Starts a program in the namespace of an aggregator and returns its process id. The caller must
@@ -114,7 +115,7 @@ class Lab {
     return set_port(host, "mtu " + std::to_string(bytes));
   }
 
-  /// Kills the processes in the lab and removes it. Afterwards the object must not be used.
+  /// Kills the processes in the lab and removes the lab. Afterwards the object must not be used.
   Status tear_down();
 
  private:
@@ -128,7 +129,7 @@ class Lab {
 };
 
 /// Removes what is left of labs whose owner was killed, and returns the names of these labs.
-/// create() and the commands of `tutti lab` do this first.
+/// create() and the commands of `tutti lab` call this function first.
 std::vector<std::string> remove_abandoned_labs();
 
 /// Removes the persistent lab of this name, even if parts of it are missing.

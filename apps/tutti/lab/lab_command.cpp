@@ -145,32 +145,36 @@ std::vector<CLI::Option*> add_build_options(CLI::App& command, TypedOptions& typ
   std::vector<CLI::Option*> options{
       command.add_option("--hosts", typed.options.hosts, "Number of hosts")->capture_default_str(),
       command.add_option("--aggregators", typed.options.aggregators,
-                         "Places at the switch, with unshaped ports, where `run` "
-                         "starts `tutti aggregator`"),
+                         "Number of aggregators at the switch, with unshaped ports; `run` starts "
+                         "`tutti aggregator` for each"),
       command
-          .add_option("--cores", typed.core_shares,
-                      "Division of fewer cores than places: by the traffic of an Allreduce, or by "
-                      "hosts for programs that mainly compute")
+          .add_option(
+              "--cores", typed.core_shares,
+              "How to divide the cores if hosts and aggregators outnumber them: traffic (by "
+              "the bytes of an Allreduce) or hosts (for programs that mainly compute)")
           ->check(CLI::IsMember({"traffic", "hosts"}))
           ->capture_default_str(),
       command.add_option("--mtu", typed.options.mtu, "Size of the largest packet in bytes")
           ->capture_default_str(),
       command
           .add_option("--rate", typed.rate,
-                      "Rate of each link in each direction: 100mbit, 1gbit, off")
+                      "Rate of each link in each direction, such as 100mbit or 1gbit, or off")
           ->capture_default_str(),
-      command.add_option("--burst", typed.burst, "Burst of the shapers: auto, 128kb")
+      command
+          .add_option("--burst", typed.burst, "Burst of the shapers: auto, or a size such as 128kb")
           ->capture_default_str(),
       command
           .add_option(
               "--segmentation", typed.segmentation,
-              "Packets of many datagrams on the links: on, off, or auto (off with impairments)")
+              "Packets of many datagrams (GSO) on the links: on, off, or auto (off only with "
+              "impairments)")
           ->check(CLI::IsMember({"auto", "on", "off"})),
       command.add_option("--congestion", typed.options.congestion_control,
                          "Congestion control of TCP, such as cubic"),
-      command.add_option("--loss", typed.loss, "Percent lost, independently at each receiver"),
+      command.add_option("--loss", typed.loss,
+                         "Percent of packets lost, independently at each receiver"),
       command.add_option("--shared-loss", typed.shared_loss,
-                         "Percent lost near the sender, for all receivers at once"),
+                         "Percent of packets lost near the sender, for all receivers together"),
       command.add_option(
           "--burst-loss", typed.burst_loss,
           "ENTER%,LEAVE%: probability per datagram to enter and to leave a run of losses"),
@@ -418,7 +422,7 @@ void add_up(CLI::App& lab, int& exit_code) {
 void add_run(CLI::App& lab, int& exit_code) {
   auto typed = std::make_shared<TypedRun>();
   CLI::App* command = lab.add_subcommand(
-      "run", "Run a program once per host, in a temporary lab or in one that is up");
+      "run", "Run a program on each host of a temporary lab, or of a lab that is up");
   CLI::Option* name =
       command->add_option("--name", typed->lab.options.name, "Name of a lab that is up");
   for (CLI::Option* option : add_build_options(*command, typed->lab)) name->excludes(option);
@@ -450,7 +454,7 @@ void add_cores(CLI::App& lab, int& exit_code) {
   auto name = std::make_shared<std::string>("lab");
   auto in_use = std::make_shared<PlacesInUse>();
   CLI::App* command = lab.add_subcommand(
-      "cores", "Print the cores of each place, as NAME=0,1, for other launchers");
+      "cores", "Print the cores of each host and aggregator, as NAME=0,1, for other launchers");
   add_name(*command, *name, "Name of the lab (default: lab)");
   command->add_option("--hosts", in_use->hosts, "Number of hosts that the job uses (default: all)")
       ->check(CLI::PositiveNumber);
@@ -467,7 +471,7 @@ void add_others(CLI::App& lab, int& exit_code) {
   auto all = std::make_shared<bool>(false);
   CLI::App* stats_command = lab.add_subcommand("stats", "Print the traffic of each host's link");
   add_name(*stats_command, *name, "Name of the lab (default: lab)");
-  stats_command->add_option("--json", *json_path, "Also write it to this JSON file");
+  stats_command->add_option("--json", *json_path, "Also write the traffic to this JSON file");
   stats_command->callback([=, &exit_code] { exit_code = stats(*name, *json_path); });
 
   CLI::App* down_command = lab.add_subcommand("down", "Remove a lab and end the programs in it");

@@ -49,10 +49,10 @@ struct Impairments {
   bool any() const;
 };
 
-/// How the places of a lab share the cores if there are fewer cores than places. `traffic`: all
-/// cores move about the same number of bytes in an Allreduce, in which an aggregator counts as
-/// several hosts. `hosts`, for ranks that mainly compute: all cores have about the same number of
-/// hosts, and an aggregator may use any core.
+/// How the hosts and aggregators of a lab share the cores if there are fewer cores than hosts and
+/// aggregators together. `traffic`: the processes on each core move about the same number of bytes
+/// in an Allreduce. `hosts`: each core has about the same number of hosts, and an aggregator may
+/// use any core; this suits ranks that mainly compute.
 enum class CoreShares { traffic, hosts };
 
 std::string_view to_string(CoreShares shares);
@@ -75,7 +75,7 @@ struct LabOptions {
   /// Burst size of the rate limiters, in bytes; 0: chosen from the rate.
   std::uint32_t burst_bytes = 0;
   /// Whether hosts use segmentation offload, which puts packets of many datagrams on the links. If
-  /// unset, they use it only without impairments, because an impairment would affect a whole
+  /// unset, hosts use it only if no impairment is set, because an impairment would affect a whole
   /// packet.
   std::optional<bool> segmentation;
   /// Congestion control of TCP, such as "cubic"; empty: the system's default.

@@ -14,8 +14,8 @@ namespace tutti::lab {
 /// The program to run on every host, and the limits of the run.
 struct RunOptions {
   std::vector<std::string> arguments;  ///< program and its arguments
-  /// Variables "NAME=value" added to the caller's environment, or replaced there and among those
-  /// that the lab sets.
+  /// Variables "NAME=value" for each process. They replace variables of the same name that the lab
+  /// sets or that the caller's environment has.
   std::vector<std::string> environment;
   int master_port = 29500;
   int ranks_per_host = 1;  ///< number of ranks on each host; ranks are numbered host by host

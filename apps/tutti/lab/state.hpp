@@ -28,8 +28,8 @@ struct LabState {
   bool abandoned() const;
 };
 
-/// The folder of the records: /run/tutti for root, else tutti/ in XDG_RUNTIME_DIR, else
-/// /tmp/tutti-UID.
+/// The folder of the records. It is /run/tutti for root; for other users it is tutti/ in
+/// XDG_RUNTIME_DIR, or /tmp/tutti-UID if XDG_RUNTIME_DIR is unset or not writable.
 std::string state_folder();
 
 /// Writes the record of a new lab. Error: the name is taken.
@@ -38,8 +38,8 @@ Status record_new(const LabState& state);
 /// Writes the record of a lab again, with new content.
 Status record(const LabState& state);
 
-/// Removes the record of a lab, and the folder if it was the last record. It is no error if there
-/// is no record.
+/// Removes the record of a lab, and the folder if no other record is left. Ignores a missing
+/// record.
 void forget(const std::string& name);
 
 /// Reads the record of the lab of this name. The error names the existing labs.

@@ -78,8 +78,8 @@ void set_signals(const SpawnRequest& request) {
   for (const int number : {SIGINT, SIGQUIT, SIGPIPE, SIGHUP, SIGTERM}) signal(number, SIG_DFL);
 }
 
-/// Executes the program in a forked child, by system calls only. Returns only if a step failed,
-/// with this step.
+/// Executes the program in a forked child, by system calls only. Returns the step that failed; does
+/// not return on success.
 Step become_program(const PreparedChild& child) {
   const SpawnRequest& request = *child.request;
   set_signals(request);
@@ -228,7 +228,8 @@ Result<pid_t> spawn(const SpawnRequest& request) {
 
 std::vector<std::string> environment_with(std::vector<std::string> variables) {
   for (char** entry = environ; *entry != nullptr; ++entry) variables.emplace_back(*entry);
-  // Programs differ in which of two equal names they take.
+  // Only the first variable of each name stays, because programs differ in which of two variables
+  // with the same name they use.
   std::set<std::string, std::less<>> names;
   std::erase_if(variables, [&names](const std::string& variable) {
     return !names.insert(variable.substr(0, variable.find('='))).second;

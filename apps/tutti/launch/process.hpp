@@ -66,7 +66,8 @@ Result<ProgramOutput> run_program(const NetNamespace& place,
                                   std::string_view input = {});
 
 /// As run_program(), but returns the standard output, or an error if the exit status is not 0. The
-/// error names `purpose`, such as "shape the links", the command and its error output.
+/// error text contains `purpose` (such as "shape the links"), the command, its exit status and its
+/// error output.
 Result<std::string> run_checked(const NetNamespace& place,
                                 const std::vector<std::string>& arguments, std::string_view input,
                                 std::string_view purpose);

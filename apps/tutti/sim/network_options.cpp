@@ -32,7 +32,8 @@ const std::map<std::string, sim::Routing>& routing_names() {
 }
 
 void NetworkOptions::add_to(CLI::App& command) {
-  command.add_option("--bytes,-b", bytes, "Size of a rank's block, or of the message: 64K, 1M");
+  command.add_option("--bytes,-b", bytes,
+                     "Size of a rank's block, or of the message, such as 64K or 1M");
   command.add_option(
       "--topology", topology,
       "single:HOSTS, tree:LEAVESxHOSTSxSPINES, cluster188 or "
@@ -45,8 +46,10 @@ void NetworkOptions::add_to(CLI::App& command) {
       .add_option("--placement", placement,
                   "Placement of ranks on hosts: packed, even, spread or random")
       ->transform(CLI::CheckedTransformer(kPlacements));
-  command.add_option("--rate", rate, "Rate of all links: 56gbit");
-  command.add_option("--background", background.streams, "Background streams between random hosts")
+  command.add_option("--rate", rate, "Rate of all links, such as 56gbit");
+  command
+      .add_option("--background", background.streams,
+                  "Number of background streams between random hosts")
       ->check(CLI::Range(0u, 1u << 20));
   command
       .add_option("--background-load", background.load,

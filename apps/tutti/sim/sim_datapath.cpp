@@ -101,18 +101,23 @@ void add_sim_datapath_command(CLI::App& sim, int& exit_code) {
       "Simulate the receive datapath on the threads of a network interface, with a time model");
   const auto options = std::make_shared<SimDatapathOptions>();
   command
-      ->add_option("transport", options->transport, "uc: straight into the buffer; ud: by staging")
+      ->add_option("transport", options->transport,
+                   "uc: chunks arrive straight in the buffer; ud: chunks are copied from staging")
       ->check(CLI::IsMember({"uc", "ud"}));
   command->add_option("--threads,-t", options->threads, "Numbers of threads, a list")
       ->delimiter(',');
-  command->add_option("--chunk-bytes", options->spec.chunk_bytes, "Bytes of a completion")
+  command
+      ->add_option("--chunk-bytes", options->spec.chunk_bytes,
+                   "Bytes of a chunk, for which there is one completion")
       ->check(CLI::Range(64u, 1u << 20));
   command->add_option("--buffer", options->buffer, "Bytes received in one operation");
   command->add_option("--rate", options->rate, "Rate of the link");
-  command->add_option("--window", options->spec.window_chunks, "Chunks posted per thread")
+  command
+      ->add_option("--window", options->spec.window_chunks,
+                   "Number of chunks that each thread has posted")
       ->check(CLI::Range(1u, 8192u));
   command->add_option("--seed", options->spec.seed, "Seed of all random choices");
-  command->add_flag("--json", options->json, "As JSON");
+  command->add_flag("--json", options->json, "Print JSON");
   command->callback([options, &exit_code] {
     if (Status status = run(*options); !status) exit_code = complain("sim datapath", status);
   });

@@ -183,7 +183,7 @@ void add_sim_offload_command(CLI::App& sim, int& exit_code) {
   command
       ->add_option("what", options->what,
                    "table: use of the hash buffers in Allreduces; broadcast, reduce or "
-                   "allreduce: their speedup over hosts")
+                   "allreduce: speedup of this collective over hosts")
       ->check(CLI::IsMember({"table", "broadcast", "reduce", "allreduce"}));
   command
       ->add_option("--sizes,-s", options->sizes,
@@ -200,7 +200,7 @@ void add_sim_offload_command(CLI::App& sim, int& exit_code) {
   command->add_option("--nodes,-p", options->nodes, "Number of nodes, each with a rank of each job")
       ->check(CLI::Range(2u, 1024u));
   command->add_option("--seed", options->seed, "Seed of the times at which processes call");
-  command->add_flag("--json", options->json, "As JSON");
+  command->add_flag("--json", options->json, "Print JSON");
   command->callback([options, &exit_code] {
     if (Status status = run(*options); !status) exit_code = complain("sim offload", status);
   });

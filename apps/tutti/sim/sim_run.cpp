@@ -172,7 +172,7 @@ void add_sim_run_command(CLI::App& sim, int& exit_code) {
   command->add_option("--seed", spec.seed, "Seed of all random choices");
   command->add_option("--chunk-bytes", spec.chunk_bytes, "Payload bytes of a packet")
       ->check(CLI::Range(256u, 65536u));
-  command->add_option("--chains", spec.chains, "Ranks that multicast at once; 0: learned");
+  command->add_option("--chains", spec.chains, "Ranks that multicast at the same time; 0: learned");
   command->add_option("--subgroups", spec.subgroups, "Multicast subgroups")
       ->check(CLI::Range(1u, 256u));
   command->add_option("--staging", spec.staging_chunks, "Receives posted per subgroup")
@@ -184,7 +184,7 @@ void add_sim_run_command(CLI::App& sim, int& exit_code) {
   command->add_flag("--carry", spec.carry_bytes, "Carry the data and check it");
   command->add_flag("!--lossy", spec.lossless,
                     "Let switches drop packets that do not fit their queues");
-  command->add_flag("--json", options->json, "As JSON");
+  command->add_flag("--json", options->json, "Print JSON");
   command->add_flag("--csv", options->csv, "Print CSV, one line per link class");
   command->callback([options, &exit_code] {
     if (Status status = run(*options); !status) exit_code = complain("sim run", status);

@@ -184,11 +184,12 @@ void add_work(CLI::App& command, SimSortOptions& options) {
     command.add_option(name, value, text)->required()->check(CLI::Range(0.0, 1e6));
   };
   add("--count-ns", options.count_ns,
-      "Time in ns to count a key: radix_sort's phase count per key");
+      "Time in ns to count one key: the phase count of radix_sort, per key");
   add("--local-ns", options.local_ns,
-      "Time in ns to put a key in order: radix_sort's phase local per key");
+      "Time in ns to put one key in order: the phase local of radix_sort, per key");
   add("--routes-ns", options.routes_ns,
-      "Time in ns per count of all histograms: radix_sort's phase routes per count");
+      "Time in ns to process one count in the histograms of all ranks: the phase routes of "
+      "radix_sort, per count");
 }
 
 void add_costs(CLI::App& command, SimSortOptions& options) {
@@ -208,8 +209,8 @@ void add_costs(CLI::App& command, SimSortOptions& options) {
 void add_sim_sort_command(CLI::App& sim, int& exit_code) {
   CLI::App* command = sim.add_subcommand(
       "sort",
-      "Simulate a radix sort with blocking or overlapped Allgathers, by hosts and by interfaces "
-      "with wait and enable");
+      "Simulate a radix sort whose Allgathers are blocking or overlapped, and run by hosts or by "
+      "interfaces with wait and enable");
   const auto options = std::make_shared<SimSortOptions>();
   SortSpec& spec = options->spec;
   command->add_option("--hosts", spec.hosts, "Number of hosts on one switch")
@@ -224,7 +225,7 @@ void add_sim_sort_command(CLI::App& sim, int& exit_code) {
                       "Algorithm of the Allgather, as `tutti explain` names it");
   command->add_option("--ports", spec.ports, "Ports of a k-port algorithm")
       ->check(CLI::Range(1u, 16u));
-  command->add_option("--radix", options->radices, "A list")
+  command->add_option("--radix", options->radices, "Radices of the sort, a list")
       ->delimiter(',')
       ->check(CLI::Range(2u, 65536u));
   command->add_option("--keys", options->keys, "Numbers of keys per rank, a list")
@@ -237,7 +238,7 @@ void add_sim_sort_command(CLI::App& sim, int& exit_code) {
   command->add_flag(
       "--buffer-per-block", spec.buffer_per_block,
       "Limit an interface's eager buffers to one block, so that it sends block by block");
-  command->add_flag("--json", options->json, "As JSON");
+  command->add_flag("--json", options->json, "Print JSON");
   command->callback([options, &exit_code] {
     if (Status status = run(*options); !status) exit_code = complain("sim sort", status);
   });

@@ -154,7 +154,7 @@ void add_sim_swarm_command(CLI::App& sim, int& exit_code) {
   CLI::App* command = sim.add_subcommand(
       "swarm", "Run scenarios with faults drawn from seeds, and shrink the first that fails");
   const auto options = std::make_shared<SimSwarmOptions>();
-  command->add_option("--seeds", options->seeds, "Seeds: a range 1..1000, or one");
+  command->add_option("--seeds", options->seeds, "Seeds: a range such as 1..1000, or one seed");
   command
       ->add_option("--ranks,-p", options->draws.ranks, "Ranks of every scenario (default: drawn)")
       ->check(CLI::Range(1u, 1024u));

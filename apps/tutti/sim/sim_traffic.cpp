@@ -150,7 +150,7 @@ void add_sim_traffic_command(CLI::App& sim, int& exit_code) {
                     "Simulate an event per packet and host instead of one for several packets");
   command->add_flag("!--lossy", spec.lossless,
                     "Let switches drop packets that do not fit their queues");
-  command->add_flag("--json", options->json, "As JSON");
+  command->add_flag("--json", options->json, "Print JSON");
   command->callback([options, &exit_code] {
     if (Status status = run(*options); !status) exit_code = complain("sim traffic", status);
   });

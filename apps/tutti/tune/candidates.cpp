@@ -9,8 +9,8 @@ namespace {
 constexpr std::uint32_t kPortsTried[] = {1, 2, 3};
 constexpr std::uint32_t kRadicesTried[] = {2, 4, 8};
 
-/// The parameters with which to try an algorithm. A value that is not less than the number of ranks
-/// makes no difference and is left out, unless it is the smallest value of its list.
+/// The parameters with which to try an algorithm: the smallest value of a list, and each larger
+/// value that is less than the number of ranks. Even larger values would make no difference.
 std::vector<schedule::Parameters> variants(const collectives::AlgorithmEntry& entry,
                                            std::uint32_t ranks) {
   std::vector<schedule::Parameters> list;

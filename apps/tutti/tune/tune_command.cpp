@@ -204,8 +204,8 @@ Status tune(const TuneOptions& options) {
   if (Status status = check(options); !status) return status;
   const auto operations = operations_of(options);
   if (!operations) return operations.status();
-  // With the smallest timer slack, the kernel does not lengthen the sleep until the common start of
-  // all ranks.
+  // All ranks sleep until a common start. The smallest timer slack keeps the kernel from prolonging
+  // this sleep.
   prctl(PR_SET_TIMERSLACK, 1UL, 0UL, 0UL, 0UL);
   auto session = Session::create(options.session);
   if (!session) return session.status();
@@ -235,12 +235,14 @@ void add_tune_command(CLI::App& app, int& exit_code) {
   command->add_option("-n,--iters", options->measure.iterations, "Measured repetitions")
       ->check(CLI::Range(1, 1'000'000))
       ->capture_default_str();
-  command->add_option("-w,--warmup_iters", options->measure.warmup, "Repetitions before")
+  command
+      ->add_option("-w,--warmup_iters", options->measure.warmup,
+                   "Warm-up repetitions, which are not measured")
       ->check(CLI::Range(0, 1'000'000))
       ->capture_default_str();
   command
       ->add_option("--margin", options->margin_percent,
-                   "Percent by which an algorithm must beat the default, twice")
+                   "Percent by which an algorithm must beat the default in two measurements")
       ->check(CLI::Range(0.0, 90.0))
       ->capture_default_str();
   add_session_options(*command, options->session);

@@ -48,7 +48,8 @@ class Buffer:
         except (TypeError, ValueError, BufferError) as error:
             raise InvalidArgumentError(f"{argument} is a {type(value).__name__}, whose memory is not available "
                                        f"through the buffer protocol ({error}): pass an array of numpy, a bytearray "
-                                       f"or a memoryview; of a type that numpy does not know, array.view('uint8')") from None
+                                       f"or a memoryview; if numpy does not know the element type, pass "
+                                       f"array.view('uint8')") from None
         if not self.view.c_contiguous:
             raise InvalidArgumentError(f"{argument} of shape {self.view.shape} and strides {self.view.strides} is not "
                                        f"contiguous: pass a contiguous buffer, such as numpy.ascontiguousarray({argument})")

@@ -62,7 +62,7 @@ class Blocks:
 
 
 class Call:
-    """One collective. `buffers` keeps its memory alive and must exist until the call has ended."""
+    """One collective. `buffers` keeps the memory of its arguments alive and must exist until the call has ended."""
 
     def __init__(self, collective: Collective, options: CallOptions | None, root: int = 0) -> None:
         self.collective = collective
@@ -74,7 +74,7 @@ class Call:
             self.structure.options = ctypes.pointer(options._structure())
 
     def waited_for(self) -> Call:
-        """Marks a call whose caller waits at once, so that the progress thread need not wake."""
+        """Marks the call as one whose caller waits at once, so that the progress thread need not wake."""
         if not self.structure.options:
             self.structure.options = ctypes.pointer(_declarations.CallOptions())
         self.structure.options.contents.will_wait = 1

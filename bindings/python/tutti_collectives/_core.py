@@ -87,7 +87,7 @@ def _leave_dropped(library: Library, lease: Lease, orphans: deque[Orphan]) -> No
 
 
 class Core:
-    """One C communicator. Each request refers to it, so that it outlives its requests."""
+    """One C communicator. Each request refers to this object, so that the communicator outlives its requests."""
 
     def __init__(self, library: Library, handle: int) -> None:
         self.library = library
@@ -117,7 +117,7 @@ class Core:
     def begin(self, start: Callable[[int, object], int], place: ctypes.c_void_p) -> None:
         """Starts a call by `start`, which gets this handle and the place for the request.
 
-        Ctrl-C can raise KeyboardInterrupt after C has put the request into `place`.
+        The caller passes `place`, because Ctrl-C can raise KeyboardInterrupt here after C has stored the request.
         """
         if self._orphans:
             self._free_ended_orphans()
@@ -137,7 +137,7 @@ class Core:
             return
         self._lease = None
         status = _leave(self.library, lease, self._orphans, timeout)
-        self._free_ended_orphans()  # of requests that the program has dropped meanwhile
+        self._free_ended_orphans()  # the program may have dropped requests meanwhile
         self.library.check(status)
 
     def _free_ended_orphans(self) -> None:

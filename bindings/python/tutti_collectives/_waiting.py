@@ -47,10 +47,10 @@ def wait_in_slices(library: Library, wait: Callable[[int], int], ended: Callable
 
 
 def interruptible(work: Callable[[], T], interrupt: Callable[[], object] | None = None) -> T:
-    """Runs `work`, which blocks in C, so that Ctrl-C ends the wait for it in the main thread.
+    """Runs `work`, which blocks in C, so that Ctrl-C in the main thread ends the wait for `work`.
 
-    Ctrl-C calls `interrupt`, so that `work` ends soon. Without `interrupt`, `work` goes on in a
-    thread of its own, and its result is dropped.
+    Ctrl-C calls `interrupt`, so that `work` ends soon. Without `interrupt`, `work` goes on after
+    Ctrl-C in a thread of its own, and its result is dropped.
     """
     if threading.current_thread() is not threading.main_thread():
         return work()

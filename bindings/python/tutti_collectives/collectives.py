@@ -28,12 +28,12 @@ class Collectives(ABC, Generic[Result]):
     buffer belongs to the call until the call has ended; a receive buffer may have changed if the call has failed.
     Collectives that move bytes take elements of any type, and only lengths must agree.
 
-    *In place*: None for one of two buffers means that it is part of the other, as each method says.
+    *In place*: a buffer that is passed as None is a part of the other buffer, as each method says.
 
     *Reductions* take their element type from the buffers, or from `dtype`: a name such as "bfloat16", a DataType or a
-    dtype of numpy. `dtype` may name the meaning of bytes and of unsigned integers, as for bfloat16, which the buffer
-    protocol does not know. `op` is an Operation or its name; "premultiplied_sum" needs `factor`, the factor of this
-    rank.
+    dtype of numpy. If a buffer has bytes or unsigned integers, `dtype` may name another type for the same memory, such
+    as bfloat16, which the buffer protocol does not know. `op` is an Operation or its name; "premultiplied_sum" needs
+    `factor`, the factor of this rank.
 
     *counts* and *offsets* are in elements of the buffer that holds all blocks, one entry for each rank; `offsets` are
     the places at which the blocks begin. Without them the blocks follow each other.

@@ -150,7 +150,7 @@ class Communicator(_OverCore[None]):
 
         `allgather(mine, timeout)` gets this rank's bytes and returns those of all ranks, in rank order and of equal
         length; it must raise an exception after `timeout` seconds. Only this method calls
-        `allgather`, in the calling thread, and raises its exception.
+        `allgather`, in the calling thread. This method raises an exception of `allgather` again.
 
             Communicator.from_allgather(lambda mine, timeout: mpi.allgather(mine), mpi.rank, mpi.size)
         """
@@ -186,7 +186,7 @@ class Communicator(_OverCore[None]):
         """Sends a message with a tag to rank `to`, which may be this rank.
 
         Returns when `message` may be changed: at once for a short message that finds room at the receiver, otherwise
-        when a receive has got it. Messages need no order among the collectives.
+        when a receive has got it. A rank may send and receive messages at any point in the order of its collectives.
 
             comm.send(b"ready", to=1, tag=7)
         """
@@ -225,10 +225,11 @@ class Communicator(_OverCore[None]):
         return made
 
     def split(self, color: int | None, key: int = 0, options: CommunicatorOptions | None = None) -> Communicator | None:
-        """The communicator of the ranks that pass the same color, in the order of their keys, then of their ranks.
+        """The communicator of the ranks that pass the same color.
 
-        Color None: this rank joins no communicator and gets None. Every rank must call this method at the same place
-        in the order of the collectives.
+        These ranks are numbered by key and, among equal keys, by their rank in this communicator. Color None: this
+        rank joins no communicator and gets None. Every rank must call this method at the same place in the order of
+        the collectives.
         """
         chosen = _declarations.NO_COLOR if color is None else _number("color", color, 32)
         return self._other("split", options, lambda functions, handle, wanted, place:
@@ -262,9 +263,10 @@ class Communicator(_OverCore[None]):
     # ---- the end ----
 
     def abort(self, reason: str = "") -> None:
-        """Ends every call of the communicator with an error: here AbortedError, at the peers one that names this rank.
+        """Ends every call of the communicator with an error.
 
-        Any thread may call this method. Later calls fail.
+        At this rank the error is AbortedError, at the peers an error that names this rank. Any thread may call this
+        method. Later calls fail.
         """
         with self._core.lease as handle:
             self._check(self._core.library.functions.tutti_comm_abort(handle, reason.encode() or None))
@@ -273,9 +275,9 @@ class Communicator(_OverCore[None]):
         """Ends the communicator at this rank, within `timeout` seconds, and frees it.
 
         Waits for calls in flight and for peers that need data from this rank. A second call does
-        nothing. Errors: the failure of the communicator; TuttiTimeoutError if calls in flight had
-        to be aborted, or if peers may lack data, which `ranks` then names. The communicator is
-        closed in any case.
+        nothing. Errors: the failure of the communicator; TuttiTimeoutError if calls in flight were
+        aborted, or if peers may lack data although all calls have ended; in the second case `ranks`
+        has these peers. The communicator is closed in any case.
         """
         limit = checked_timeout(timeout)
         interruptible(lambda: self._core.close(2.0**33 if limit is None else limit))
@@ -304,10 +306,9 @@ class Communicator(_OverCore[None]):
     # ---- observation ----
 
     def status(self) -> TuttiError | None:
-        """The first failure of the communicator, without blocking; None while it is sound.
+        """The first failure or abort that this rank or a peer has noticed; None if there is none. Does not block.
 
-        The failure is one that this rank or a peer has noticed. Only calls in flight notice the
-        death of a peer.
+        Only a rank that has a call in flight notices the death of a peer by itself.
         """
         functions = self._core.library.functions
         with self._core.lease as handle:
@@ -328,7 +329,7 @@ class Communicator(_OverCore[None]):
         return found.group(1)
 
     def counters(self) -> dict[str, int]:
-        """Every protocol and device counter of this communicator by its name, cumulative.
+        """The value of every protocol and device counter by its name, counted since the communicator was created.
 
         docs/operating.md lists the counters.
         """
@@ -398,7 +399,7 @@ def _create(options: CommunicatorOptions | None, make: _Make, here: bool = False
 def _exchange(allgather: Allgather, ranks: int, errors: list[BaseException]) -> Callable[..., int]:
     """The C form of an allgather of the program.
 
-    `errors` gets its exceptions, because no exception may pass through C.
+    An exception of the allgather is appended to `errors`, because no exception may pass through C.
     """
 
     def exchange(mine: int, everything: int, nbytes: int, timeout_ns: int, _context: object) -> int:

@@ -93,7 +93,7 @@ def _named_type(value: DataTypeLike) -> DataType:
 def data_type_of(argument: str, letters: str, item_bytes: int, dtype: DataTypeLike | None) -> DataType:
     """The element type of a buffer by its struct format, or by `dtype`.
 
-    `dtype` may give another type to bytes, and to unsigned integers of its length, but not to
+    `dtype` may give another type to bytes, and to unsigned integers of the same length, but not to
     other elements.
     """
     kind = _KINDS.get(letters)

@@ -49,7 +49,7 @@ class TuttiError(Exception):
 
 
 class InvalidArgumentError(TuttiError, ValueError):
-    """An argument or an environment variable that cannot be used."""
+    """An unusable argument, environment variable or file, given by the caller."""
 
     code = Code.INVALID_ARGUMENT
 

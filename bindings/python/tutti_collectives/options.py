@@ -41,52 +41,68 @@ class CommunicatorOptions:
     The mark (all) means that the option must be equal on all ranks.
     """
 
-    #: Name or IP address of the network interface.
+    #: Name or IP address of the network interface. If None, TUTTI_INTERFACE is used; if that is not set either,
+    #: the library chooses the interface.
     interface: str | None = None
-    #: (all) IPv6 instead of IPv4.
+    #: (all) Whether IPv6 is used instead of IPv4.
     ipv6: bool = False
-    #: (all) Device: "ip" (UDP), "host" (shared memory of one host) or "auto".
+    #: (all) Device that moves the bytes: "ip" (UDP), "host" (shared memory of one host) or "auto". If None,
+    #: TUTTI_DEVICE is used; the default is "auto".
     device: str | None = None
-    #: (all) "ud", "uc" or "none".
+    #: (all) How the device "ip" multicasts a chunk: as one datagram ("ud") or as one message of several datagrams
+    #: ("uc"); with "none" it multicasts nothing. If None, TUTTI_MULTICAST is used; the default is "ud".
     multicast: str | None = None
-    #: (all) Creation fails if the network does not pass multicast between all ranks.
+    #: (all) Whether creation fails if the network does not pass multicast between all ranks. If False, creation
+    #: succeeds on such a network, and the collectives use connections only. TUTTI_REQUIRE_MULTICAST=1 has the same
+    #: effect as True.
     require_multicast: bool = False
-    #: (all) Number of routers, plus one, that multicast may cross.
+    #: (all) Hop limit (TTL in IPv4) of multicast datagrams, 1 to 255: they cross at most `multicast_hops` - 1
+    #: routers. If None, TUTTI_MULTICAST_HOPS is used; the default is 1, which keeps multicast inside the subnet.
     multicast_hops: int | None = None
     #: (all) Number of multicast subgroups that share each block.
     subgroups: int | None = None
-    #: (all) Number of ranks that multicast at the same time in an Allgather.
+    #: (all) Number of ranks that multicast at the same time in an Allgather. If None, the library learns it from
+    #: measurements.
     chains: int | None = None
     #: (all) Payload of a multicast chunk, in bytes.
     chunk_bytes: int | None = None
     #: Payload of one datagram of a "uc" message, in bytes.
     segment_bytes: int | None = None
-    #: (all) Credit window, in bytes.
+    #: (all) Credit window in bytes: the most that all senders together may have outstanding.
     window_bytes: int | None = None
     #: (all) Size in bytes up to which a Broadcast is done at its root as soon as it is sent; 0 turns this off.
     retain_bytes: int | None = None
-    #: (all) Datagrams carry a keyed tag; otherwise a CRC-32C.
+    #: (all) Whether every datagram carries a keyed tag; if False, it carries a CRC-32C instead.
     authenticate: bool = True
-    #: (all) A ready barrier begins every collective.
+    #: (all) Whether a ready barrier begins every collective.
     always_barrier: bool = False
-    #: Time in seconds after which a watched peer without an answer is lost.
+    #: Peer timeout in seconds: a watched peer that gives no answer for this long, counted from the first ping
+    #: without an answer, is declared lost.
     peer_timeout: float | None = None
     #: Time in seconds within which all ranks must create the communicator.
     create_timeout: float | None = None
-    #: Number of receive workers, at most one for each subgroup.
+    #: Number of receive workers, at most one per subgroup. If None, TUTTI_RECEIVE_WORKERS is used; if that is not
+    #: set either, there are no receive workers.
     receive_workers: int | None = None
-    #: Addresses "host:port" of the aggregators that reduce for this communicator.
+    #: Addresses "host:port" of the aggregators that reduce for this communicator. If empty, TUTTI_AGGREGATORS is
+    #: used; if that is not set either, no aggregators are used. Creation fails if only some ranks give a list.
     aggregators: Sequence[str] = ()
-    #: Creation goes on without aggregators, instead of failing, if one of them cannot be used.
+    #: Whether creation goes on without aggregators if one of them cannot be used; if False, creation fails.
     aggregator_fallback: bool = False
-    #: (all) "leaders", "leaders=N", "groups" or "flat".
+    #: (all) Hierarchy of a job with several ranks on each of several hosts: "leaders", "leaders=N" (N leaders per
+    #: host), "groups" or "flat". If None, TUTTI_HIERARCHY is used; the default is "leaders".
     hierarchy: str | None = None
-    #: The job key: 32 random bytes that only the ranks of the job have.
+    #: The job key: 32 random bytes that only the ranks of the job have. Creation fails unless all ranks have the
+    #: same key, or none has one. If None, the key comes from the file that TUTTI_JOB_KEY_FILE names; if that is
+    #: not set either, from the unique id or the launcher.
     job_key: bytes | None = None
-    #: Traffic class of the datagrams, such as "46" or "46/5"; or those of low, normal and high priority: "8,0,46".
+    #: Traffic class of the datagrams of the device "ip": a code point such as "46", or with a priority in the
+    #: queues of this host, as in "46/5". Three values separated by commas, as in "8,0,46", are the classes of
+    #: calls of low, normal and high priority. If None, TUTTI_TRAFFIC_CLASS is used; if that is not set either, the
+    #: kernel's default.
     traffic_class: str | None = None
-    #: Largest number of reliable connections of the device "ip" at a time, 2 or more.
-    #: None: TUTTI_MAX_CONNECTIONS, else no limit.
+    #: Largest number of reliable connections that the device "ip" holds at a time, 2 or more. If None,
+    #: TUTTI_MAX_CONNECTIONS is used; if that is not set either, there is no limit.
     max_connections: int | None = None
 
     def _structure(self) -> _declarations.CommOptions:
@@ -113,7 +129,7 @@ class CommunicatorOptions:
         if self.job_key is not None:
             key = ctypes.create_string_buffer(self.job_key, 32)
             made.job_key = ctypes.addressof(key)
-            made.key = key  # keeps the bytes for as long as the structure
+            made.key = key  # keeps the bytes alive as long as the structure
         return made
 
 

@@ -164,7 +164,7 @@ class Request:
     def _add_waiter(self, loop: asyncio.AbstractEventLoop, woken: asyncio.Future[bool]) -> None:
         """Wakes a future at the end of the call.
 
-        The function that C gets does not refer to this object, so that the program can drop it.
+        The function that C gets does not refer to this request, so that the program can drop the request.
         """
         if not self._waiters.asked:
             library = self._core.library
@@ -210,7 +210,7 @@ def _open(requests: Sequence[Request]) -> Any:
 
 
 def wait_all(requests: Sequence[Request], timeout: float | None = None) -> None:
-    """Waits until all calls have ended, of one or several communicators.
+    """Waits until all calls have ended. The requests may belong to several communicators.
 
     Raises the first failure in the order of `requests`, or TuttiTimeoutError if some calls have not ended after
     `timeout` seconds; these go on, and the program may wait again.
@@ -233,7 +233,7 @@ def wait_all(requests: Sequence[Request], timeout: float | None = None) -> None:
 def wait_any(requests: Sequence[Request], timeout: float | None = None) -> int:
     """Waits until one of the calls has ended and returns its index in `requests`.
 
-    A call that has ended earlier counts. `wait` on the request then returns at once.
+    A call that had ended before counts, too. `wait` on the request at this index then returns at once.
     Error: TuttiTimeoutError if no call has ended after `timeout` seconds.
 
         index = wait_any(requests)

@@ -36,7 +36,7 @@ class UniqueId:
         return UniqueId(made.text.decode())
 
     def discard(self) -> None:
-        """Stops the store of this id, if this process made it and has not joined; otherwise does nothing."""
+        """Stops the store of this id if this process made the id and has not joined; otherwise does nothing."""
         found = library()
         found.check(found.functions.tutti_unique_id_discard(ctypes.byref(self._structure())))
 

@@ -27,7 +27,7 @@ typedef struct tutti_call_options {
   /* Name that `tutti explain` lists; takes precedence over `algorithm`. */
   const char* algorithm_name;
   /* Not 0: the caller waits for the request right after the start, so that the progress thread is
-   * not woken. Blocking functions imply it. */
+   * not woken. Blocking functions imply this option. */
   uint32_t will_wait;
   uint32_t unused; /* ignored: callers of earlier versions leave it undefined */
   /* TUTTI_PRIORITY_...: ready data of this call is sent before ready data of calls of this process
@@ -184,9 +184,9 @@ TUTTI_C_EXPORT tutti_status_t tutti_iallreduce(tutti_comm_t* comm, const void* o
                                                tutti_request_t** request);
 
 /* Collectives with blocks of different sizes. Rank r's block has sizes[r] bytes and begins at byte
- * offsets[r] of the buffer that holds all blocks, whose length is given in bytes. The arrays have
- * one entry for each rank and are read only during the call. All ranks must agree on the size of
- * each block. Ranks other than the root may pass NULL for `all`, `sizes` and `offsets`. */
+ * offsets[r] of the buffer that holds all blocks. The arrays have one entry for each rank and are
+ * read only during the call. The lengths of buffers are in bytes. All ranks must agree on the size
+ * of each block. Ranks other than the root may pass NULL for `all`, `sizes` and `offsets`. */
 TUTTI_C_EXPORT tutti_status_t tutti_gatherv(tutti_comm_t* comm, const void* own, size_t own_bytes,
                                             void* all, size_t all_bytes, const uint64_t* sizes,
                                             const uint64_t* offsets, uint32_t root,
@@ -279,9 +279,9 @@ TUTTI_C_EXPORT tutti_status_t tutti_start(tutti_comm_t* comm, const tutti_call_t
                                           tutti_request_t** request);
 
 /* Starts together the `count` collectives that `calls` describes, in the order of the array, and
- * stores their requests. If one call is wrong, no collective starts, and all entries of `requests`
- * are NULL. If memory runs out after some collectives have started, only these have a request, and
- * the caller must wait for these requests and free them.
+ * stores their requests in `requests`. If one call is wrong, no collective starts, and all entries
+ * of `requests` are NULL. If memory runs out after some collectives have started, only these
+ * collectives have a request, and the caller must wait for these requests and free them.
  *
  *   const tutti_call_t* calls[] = {&gather, &reduce};
  *   tutti_request_t* requests[2];
@@ -294,8 +294,9 @@ TUTTI_C_EXPORT tutti_status_t tutti_start_all(tutti_comm_t* comm, const tutti_ca
  * are checked and its algorithm is chosen only once. */
 typedef struct tutti_prepared tutti_prepared_t;
 
-/* Prepares the collective that *call describes, without communication. The buffers must outlive
- * *prepared. The caller frees *prepared by tutti_prepared_free.
+/* Stores in *prepared an object that can start the collective of *call many times. This function
+ * does not communicate. The buffers must outlive the object, which the caller frees by
+ * tutti_prepared_free.
  *
  *   tutti_call_t call = TUTTI_CALL_INIT(TUTTI_ALLGATHER);
  *   call.send = own, call.send_bytes = bytes;

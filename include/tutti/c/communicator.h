@@ -28,7 +28,7 @@ TUTTI_C_EXPORT const char* tutti_version(void);
 typedef int32_t tutti_status_t;
 enum {
   TUTTI_OK = 0,
-  TUTTI_INVALID_ARGUMENT = 1,   /* argument or environment variable that cannot be used */
+  TUTTI_INVALID_ARGUMENT = 1,   /* unusable argument, environment variable or file of the caller */
   TUTTI_UNSUPPORTED = 2,        /* feature that this device or host lacks */
   TUTTI_RESOURCE_EXHAUSTED = 3, /* lack of memory or file descriptors, or a limit that is reached */
   TUTTI_TIMEOUT = 4,            /* operation that did not end within its time limit */
@@ -47,10 +47,11 @@ TUTTI_C_EXPORT const char* tutti_status_string(tutti_status_t status);
  * call does not change it. */
 TUTTI_C_EXPORT const char* tutti_last_error(void);
 
-/* Returns the number of ranks of the job at fault for the failure that tutti_last_error describes,
- * such as a lost rank or both ends of a path that loses packets; 0 if no rank is known to be at
- * fault. After a wait that has timed out, these are the ranks whose data is missing at this rank.
- * Stores the first `capacity` of these ranks in `ranks`, which may be NULL. */
+/* Stores in `ranks` the ranks of the job that are at fault for the failure that tutti_last_error
+ * describes, such as a lost rank or both ends of a path that loses packets. After a wait that has
+ * timed out, these are the ranks whose data is missing at this rank. Stores at most `capacity`
+ * ranks, but returns how many there are; 0 if no rank is known to be at fault. `ranks` may be
+ * NULL. */
 TUTTI_C_EXPORT size_t tutti_last_error_ranks(uint32_t* ranks, size_t capacity);
 
 /* Frees a text that the caller got from tutti_comm_flight_record or tutti_comm_describe. NULL is
@@ -67,21 +68,22 @@ typedef struct tutti_comm tutti_comm_t;
  * created. */
 typedef struct tutti_comm_options {
   size_t size; /* sizeof(tutti_comm_options_t) */
-  /* Name or IP address of the network interface. Default: TUTTI_INTERFACE, else the library
-   * chooses. */
+  /* Name or IP address of the network interface. If NULL, TUTTI_INTERFACE is used; if that is not
+   * set either, the library chooses the interface. */
   const char* interface_name;
   /* (all) Not 0: IPv6 instead of IPv4. */
   uint32_t ipv6;
   /* (all) Number of multicast subgroups that share each block. Default: 1. */
   uint32_t subgroups;
-  /* (all) Number of ranks that multicast at the same time in an Allgather. Default: learned from
-   * measurements. */
+  /* (all) Number of ranks that multicast at the same time in an Allgather. If 0, the library learns
+   * it from measurements. */
   uint32_t chains;
-  /* (all) Payload of a multicast chunk, in bytes. Default: as much as the smallest MTU allows, or
-   * with "uc" as long as a message may be. */
+  /* (all) Payload of a multicast chunk, in bytes. If 0, a chunk is as long as the smallest MTU
+   * allows, or with "uc" as long as a message may be. */
   uint32_t chunk_bytes;
-  /* (all) Credit window in bytes: the most that all senders together may have sent without knowing
-   * that every receiver has consumed it. Default: what the smallest receive buffer holds. */
+  /* (all) Credit window in bytes: the most that all senders together may have outstanding, which
+   * means sent but not yet known to be consumed by every receiver. If 0, the window is as large as
+   * the smallest receive buffer. */
   uint64_t window_bytes;
   /* (all) Not 0: datagrams carry a CRC-32C instead of a keyed tag. */
   uint32_t no_authentication;
@@ -92,50 +94,65 @@ typedef struct tutti_comm_options {
   int64_t peer_timeout_ns;
   /* Time within which all ranks must create the communicator. Default: 30 s. */
   int64_t create_timeout_ns;
-  /* Number of receive workers, at most one per subgroup. Default: TUTTI_RECEIVE_WORKERS, else
-   * none. */
+  /* Number of receive workers, at most one per subgroup. If 0, TUTTI_RECEIVE_WORKERS is used; if
+   * that is not set either, there are no receive workers, and the thread that runs the engine
+   * receives. */
   uint32_t receive_workers;
   /* Not 0: the communicator is created without aggregators if one of them cannot be used, so that
-   * the ranks reduce by themselves. 0: the creation then fails. Rank 0's value applies. */
+   * the ranks reduce by themselves. 0: creation fails in this case. The value of rank 0 applies to
+   * all ranks. */
   uint32_t aggregator_fallback;
-  /* Addresses "host:port,..." of the aggregators that reduce for this communicator. Default:
-   * TUTTI_AGGREGATORS, else no aggregators. */
+  /* Addresses "host:port,..." of the aggregators that reduce for this communicator. If NULL,
+   * TUTTI_AGGREGATORS is used; if that is not set either, no aggregators are used. The list of rank
+   * 0 applies to all ranks, and creation fails if only some ranks give a list. */
   const char* aggregators;
-  /* (all) Device: "ip" (UDP), "host" (shared memory of one host) or "auto". Default: TUTTI_DEVICE,
-   * else "auto". */
+  /* (all) Device that moves the bytes: "ip" (UDP), "host" (shared memory of one host) or "auto".
+   * "auto" selects "host" if all ranks share a host and no option or variable asks for the network,
+   * and "ip" otherwise. If NULL, TUTTI_DEVICE is used; the default is "auto". */
   const char* device_name;
-  /* (all) "ud": a chunk is one datagram; "uc": a chunk is a message of several datagrams; "none":
-   * nothing is multicast. Default: TUTTI_MULTICAST, else "ud". */
+  /* (all) How the device "ip" multicasts a chunk: as one datagram ("ud") or as one message of
+   * several datagrams ("uc"); with "none" it multicasts nothing. If NULL, TUTTI_MULTICAST is used;
+   * the default is "ud". */
   const char* multicast;
   /* Payload of one datagram of a "uc" message, in bytes. Default: as much as the MTU allows. */
   uint64_t segment_bytes;
-  /* (all) Size in bytes up to which a Broadcast is done at its root as soon as it is sent; the root
-   * retains a copy until every rank has acknowledged the data. Default: 256 KiB; 1 turns this off.
-   * C++ calls this field retain_bytes. */
+  /* (all) Size in bytes up to which a Broadcast is done at its root as soon as it is sent. The root
+   * retains a copy for retransmission until every rank has acknowledged the data, and closing the
+   * communicator waits for these ACKs. Default: 256 KiB; 1 turns this off. Only the device "ip"
+   * uses this field, which C++ calls retain_bytes. */
   uint64_t keep_bytes;
-  /* (all) Hierarchy of a job with several ranks on each of several hosts: "leaders", "leaders=N" (N
-   * leaders per host), "groups" or "flat". Default: TUTTI_HIERARCHY, else "leaders". */
+  /* (all) Hierarchy of a job with several ranks on each of several hosts; used with the device
+   * "auto" only. With "leaders" one rank of each host communicates with other hosts; with
+   * "leaders=N", N ranks of each host do. With "groups" every rank exchanges long Allgather blocks
+   * with the ranks of equal local rank. "flat" turns the hierarchy off. If NULL, TUTTI_HIERARCHY is
+   * used; the default is "leaders". */
   const char* hierarchy;
-  /* (all) Not 0: creation fails if the network does not pass multicast between all ranks. Default:
-   * TUTTI_REQUIRE_MULTICAST, else 0: without multicast the collectives use connections only. */
+  /* (all) Not 0: creation fails if the network does not pass multicast between all ranks. 0:
+   * creation succeeds on such a network, and the collectives use connections only.
+   * TUTTI_REQUIRE_MULTICAST=1 has the same effect as a value that is not 0. */
   uint32_t require_multicast;
-  /* (all) Number of routers, plus one, that multicast may cross, 1 to 255; above 1, IPv6 groups
-   * have site-local instead of link-local scope. Default: TUTTI_MULTICAST_HOPS, else 1: multicast
-   * does not leave the subnet. */
+  /* (all) Hop limit (TTL in IPv4) of multicast datagrams, 1 to 255: they cross at most
+   * `multicast_hops` - 1 routers. Above 1, IPv6 groups have site-local instead of link-local scope.
+   * If 0, TUTTI_MULTICAST_HOPS is used; the default is 1, which keeps multicast inside the
+   * subnet. */
   uint32_t multicast_hops;
-  /* The job key: 32 random bytes that only the ranks of the job have. All ranks must give the same
-   * key, or none. Default: the file that TUTTI_JOB_KEY_FILE names, else the key of a unique id or
-   * of the launcher. */
+  /* The job key: 32 random bytes that only the ranks of the job have. Creation fails unless all
+   * ranks have the same key, or none has one. If NULL, the key comes from the file that
+   * TUTTI_JOB_KEY_FILE names; if that is not set either, from the unique id or the launcher. A
+   * duplicate ignores this field, because its key derives from the secret of the original
+   * communicator. */
   const void* job_key;
   /* Traffic class of the datagrams of the device "ip": the differentiated services code point, 0 to
    * 63 (RFC 2474), by which switches choose a queue. A number from 0 to 15 may follow after a
-   * slash, as in "46/5": the priority in the queues of this host (SO_PRIORITY), which needs
-   * CAP_NET_ADMIN above 6. Three such values with commas between, as in "8,0,46", are the classes
-   * of calls of low, normal and high priority. Default: TUTTI_TRAFFIC_CLASS, else the kernel's. */
+   * slash, as in "46/5": the priority in the queues of this host (SO_PRIORITY); values above 6 need
+   * CAP_NET_ADMIN. Three values separated by commas, as in "8,0,46", are the classes of calls of
+   * low, normal and high priority. If NULL, TUTTI_TRAFFIC_CLASS is used; if that is not set either,
+   * the kernel's default. */
   const char* traffic_class;
   /* Largest number of reliable connections that the device "ip" holds at a time, 2 or more; an idle
-   * connection is closed if another one is needed. There is no limit after a failure. Default:
-   * TUTTI_MAX_CONNECTIONS, else no connection is closed. */
+   * connection is closed if another one is needed. There is no limit after a failure. Use this
+   * option in jobs of many ranks in which each rank exchanges data with few peers at a time. If 0,
+   * TUTTI_MAX_CONNECTIONS is used; if that is not set either, there is no limit. */
   uint32_t max_connections;
 } tutti_comm_options_t;
 
@@ -147,8 +164,8 @@ typedef struct tutti_comm_options {
 
 /* Creates a communicator of all ranks of the job that the environment variables describe (torchrun,
  * Open MPI, MPICH, Slurm, `tutti run` or TUTTI_BOOTSTRAP); without such variables it has one rank.
- * Every rank must call this function. It returns when every rank knows whether the network passes
- * multicast between all ranks, or with an error. The caller frees *comm by tutti_comm_destroy. */
+ * Every rank must call this function. On success it returns when every rank knows whether the
+ * network passes multicast between all ranks. The caller frees *comm by tutti_comm_destroy. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_create(const tutti_comm_options_t* options,
                                                 tutti_comm_t** comm);
 
@@ -200,12 +217,13 @@ TUTTI_C_EXPORT tutti_status_t tutti_comm_duplicate(tutti_comm_t* comm,
 /* As `color` of a split: this rank joins no communicator. */
 #define TUTTI_NO_COLOR UINT32_MAX
 
-/* Splits a communicator: the ranks that pass the same color form a new one, numbered in the order
- * of their keys, then of their ranks in `comm`. *part is NULL at a rank that passes TUTTI_NO_COLOR.
- * The new communicator shares the progress thread of `comm`, and its collectives need no order
- * relative to those of `comm`. Every rank must call this function, at the same place in the order
- * of the collectives of `comm`. tutti_last_error_ranks has the numbers that lost ranks have in the
- * job. The caller frees *part by tutti_comm_destroy. */
+/* Splits a communicator: the ranks that pass the same color form a new communicator. They are
+ * numbered by key and, among equal keys, by their rank in `comm`. *part is NULL at a rank that
+ * passes TUTTI_NO_COLOR. The new communicator shares the progress thread of `comm`, but its
+ * collectives need no order relative to those of `comm`. Every rank must call this function, at the
+ * same place in the order of the collectives of `comm`. After an error of the new communicator,
+ * tutti_last_error_ranks has the ranks' numbers in the job. The caller frees *part by
+ * tutti_comm_destroy. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_split(tutti_comm_t* comm, uint32_t color, int64_t key,
                                                const tutti_comm_options_t* options,
                                                tutti_comm_t** part);
@@ -231,18 +249,19 @@ TUTTI_C_EXPORT tutti_status_t tutti_comm_size(const tutti_comm_t* comm, uint32_t
  * be NULL. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_abort(tutti_comm_t* comm, const char* reason);
 
-/* Tells without blocking whether the communicator has failed or was aborted, also while no call is
- * in flight: TUTTI_OK, or the first failure that this rank or a peer has noticed. The death of a
- * peer is noticed only by calls in flight, and by ranks that wait in such calls. */
+/* Returns the state of the communicator without blocking, also while no call is in flight:
+ * TUTTI_OK, or the first failure or abort that this rank or a peer has noticed. Only a rank that
+ * has a call in flight notices the death of a peer by itself. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_status(const tutti_comm_t* comm);
 
 /* Ends the communicator at this rank within a time: waits up to `timeout_ns` for the calls in
- * flight and for peers that still need data from this rank. Returns TUTTI_OK, the failure of the
- * communicator, or TUTTI_TIMEOUT: calls in flight were then aborted, and tutti_last_error_ranks has
- * the peers that may lack data. Afterwards every call on the communicator fails with
- * TUTTI_INVALID_ARGUMENT, except tutti_comm_destroy and the functions that only observe. No other
- * thread may start a collective meanwhile. The caller still frees the handle by tutti_comm_destroy,
- * which then returns quickly. */
+ * flight and for peers that still need data from this rank. Returns TUTTI_OK or the failure of the
+ * communicator. Returns TUTTI_TIMEOUT if calls in flight were aborted, or if peers may lack data
+ * although all calls have ended; in the second case tutti_last_error_ranks has these peers.
+ * Afterwards the caller still frees the handle by tutti_comm_destroy, which returns quickly, and
+ * every other call on the communicator fails with TUTTI_INVALID_ARGUMENT; tutti_comm_counters and
+ * the other functions that only observe still work. Only this rank leaves; no other thread may
+ * start a collective meanwhile. A completion callback must not call this function. */
 TUTTI_C_EXPORT tutti_status_t tutti_comm_finalize(tutti_comm_t* comm, int64_t timeout_ns);
 
 #ifdef __cplusplus

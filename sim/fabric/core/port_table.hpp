@@ -15,7 +15,7 @@ namespace tutti::sim {
 /// The port of a directed link: the instant until which it is busy, and its counters.
 struct alignas(64) FabricPort {
   Picoseconds busy_until{};
-  /// Instant from which the port may send the last packet of the latest train.
+  /// Instant at which the last packet of the latest train is ready for this port.
   Picoseconds train_until{-1};
   TrafficCount tx;
   TrafficCount rx;
@@ -66,9 +66,9 @@ class PortTable {
     const SwitchId leaf = topology_.leaf_of(host);
     return first_slices_[index(leaf)] + (index(host) - index(topology_.first_host(leaf))) / 64;
   }
-  /// Selects the followers of a slice: those of `hosts` on whose ports a packet that is ready at
-  /// `ready` starts at the same instant as on the ports of the present followers among `hosts`. If
-  /// `hosts` has no follower, the port of the first host determines the instant.
+  /// Selects the followers of a slice: followers outside `hosts` leave, and if none remains, the
+  /// first of `hosts` becomes a follower. Each other host of `hosts` joins if a packet that is
+  /// ready at `ready` would start on its port at the same instant as on the followers' ports.
   void share(LeafSlice& slice, std::uint64_t hosts, Picoseconds ready);
 
   std::size_t bytes() const;

@@ -23,8 +23,8 @@ struct TrainPart {
   }
 };
 
-/// The arrival of a train part at a host's port or a switch, which forwards it. Forwarding fills in
-/// the last three fields.
+/// The arrival of a train part at a host's port or at a switch, from where the part is forwarded.
+/// Forwarding fills in the last three fields.
 struct Incoming {
   LinkId link = kNoLink;       ///< link of the arrival; kNoLink if a host injects the part
   Picoseconds ready;           ///< instant from which the first packet may start on the next link

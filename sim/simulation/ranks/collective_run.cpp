@@ -275,8 +275,8 @@ std::array<std::unique_ptr<engine::TaggedCall>, 2> CollectiveRun::messages(std::
   using Kind = engine::TaggedCall::Kind;
   const Rank left = rank_of((index(rank_) + ranks_ - 1) % ranks_);
   const Rank right = rank_of((index(rank_) + 1) % ranks_);
-  // Even ranks receive by tag from any rank. Odd ranks receive whatever their left neighbour sends,
-  // so that a message that overtakes another one is placed wrongly.
+  // Even ranks receive by tag from any rank. Odd ranks receive the next message of their left
+  // neighbour with any tag, so that the result is wrong if a message has overtaken another one.
   const bool by_tag = index(rank_) % 2 == 0;
   std::array<std::unique_ptr<engine::TaggedCall>, 2> calls{
       std::make_unique<engine::TaggedCall>(engine::TaggedCall{.kind = Kind::receive,

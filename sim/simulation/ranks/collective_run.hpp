@@ -50,8 +50,8 @@ class CollectiveRun {
   std::vector<std::unique_ptr<engine::Operation>> by_aggregator(const CommunicatorSpec& spec) {
     return aggregated_operations(*spec_, spec, own(), result());
   }
-  /// The receive and the send of this rank, if the kind is `messages`. Each collective of a rank
-  /// must pass another tag, so that messages match only within one collective.
+  /// The receive and the send of this rank, if the kind is `messages`. `tag` must differ between
+  /// the collectives of a rank, so that messages match only within one collective.
   std::array<std::unique_ptr<engine::TaggedCall>, 2> messages(std::uint64_t tag);
   /// The buffer from which this rank sends, guard bytes included.
   std::span<const std::byte> sent() const {

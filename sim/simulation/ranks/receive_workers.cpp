@@ -9,8 +9,8 @@ namespace tutti::simulation {
 
 namespace {
 
-// Upper bound of the random extra time of a worker's poll, unless the jitter of the host model is
-// longer.
+// Smallest jitter of a worker: the random extra time of a poll is at most the jitter of the host
+// model or this value, whichever is longer.
 constexpr Nanoseconds kMinJitter{2'000};
 
 }  // namespace

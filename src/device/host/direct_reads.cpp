@@ -37,7 +37,7 @@ void DirectReads::poll(Instant now, rc::CompletionSink& sink) {
 }
 
 /// Copies the next bytes of a READ, at most `limit`. Returns false if the system refuses the copy,
-/// or if the region was not published until the end of the copy.
+/// or if the owner has not published the region or withdraws it before the end of the copy.
 bool DirectReads::copy(Read& read, std::size_t limit) {
   const WorkRequest& request = read.request;
   const Segment& peer = segments_[index(request.peer)];

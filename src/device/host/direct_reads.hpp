@@ -16,8 +16,8 @@ namespace tutti::device::host {
 
 class DirectReads {
  public:
-  /// `segments` contains the shared segments of all ranks in rank order; it and `channels` must
-  /// outlive this object.
+  /// `segments` contains the shared segments of all ranks in rank order. The segments and
+  /// `channels` must outlive this object.
   DirectReads(std::span<const Segment> segments, rc::ChannelSet& channels)
       : segments_(segments), channels_(channels) {}
 

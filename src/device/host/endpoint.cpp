@@ -20,11 +20,12 @@ constexpr Nanoseconds kPatience{50'000'000};
 
 rc::RcConfig make_config(const EndpointOptions& options, const SegmentShape& shape) {
   rc::RcConfig config;
-  // A message is one frame.
+  // The longest message fits into one frame.
   config.max_frame_bytes = config.max_message_bytes + static_cast<std::uint32_t>(rc::kRcHeaderMax);
   config.window_bytes = static_cast<std::uint32_t>(shape.frame_capacity_bytes());
   config.rto_min = config.rto_first_max = kPatience;
-  config.reply_wait = Nanoseconds(0);  // an ACK is a few stores, and has no timer of its own
+  // ACKs do not wait for replies: an ACK costs only a few stores, and no timer would end the wait.
+  config.reply_wait = Nanoseconds(0);
   config.peer_timeout = options.peer_timeout;
   return config;
 }
@@ -161,8 +162,9 @@ bool HostEndpoint::receive(Instant now) {
 void HostEndpoint::receive_from(Instant now, Rank rank, Peer& peer) {
   // The number of frames per poll is bounded, so that one peer cannot keep the caller busy.
   constexpr int kMaxFrames = 64;
-  // A short frame may be decoded in several steps, so it is copied first: the peer can still change
-  // its bytes. A longer frame carries data, which is copied only once, to its destination.
+  // A short frame is copied first, because it may be decoded in several steps, between which the
+  // peer could change its bytes. A longer frame carries data, which is copied only once, to its
+  // destination.
   std::array<std::byte, 1024> copy;
   for (int i = 0; i < kMaxFrames; ++i) {
     const std::span<const std::byte> shared = peer.in.front();

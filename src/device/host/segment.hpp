@@ -61,8 +61,8 @@ struct SegmentAddress {
   static Result<SegmentAddress> decode(std::span<const std::byte> bytes);
 };
 
-/// A mapping of one rank's shared segment, with its bell, a pipe through which other ranks wake the
-/// owner. The owner can wait on the read end together with other descriptors.
+/// A mapping of one rank's shared segment, and the bell of that rank: a pipe through which other
+/// ranks wake that rank. It can wait on the read end of the pipe together with other descriptors.
 class Segment {
  public:
   Segment() = default;

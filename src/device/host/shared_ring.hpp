@@ -124,7 +124,7 @@ class FrameReader {
     }
     return {};
   }
-  /// Gives the room of the frame at the front back to the writer.
+  /// Removes the frame that `front` returned, so that the writer can reuse the room.
   void pop(std::size_t frame_bytes) {
     read_ += record_bytes(frame_bytes);
     control_->read.value.store(read_, std::memory_order_release);

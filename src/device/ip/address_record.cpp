@@ -8,7 +8,7 @@ namespace tutti::device::ip {
 
 namespace {
 
-// Byte offsets in the fixed part of the record; the socket address follows it.
+// Byte offsets in the fixed part of the record. The socket address follows the fixed part.
 constexpr std::size_t kChunkAt = 0;
 constexpr std::size_t kIncarnationAt = 4;
 constexpr std::size_t kWindowAt = 8;

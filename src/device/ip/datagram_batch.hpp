@@ -26,8 +26,8 @@ class DatagramBatch {
   /// Receives waiting messages and returns their number; 0 if no message waits or after a transient
   /// error. Invalidates the datagrams of the previous call.
   std::size_t receive(int fd);
-  /// Returns the next datagram of the last `receive`, which may have no bytes; nothing after the
-  /// last datagram.
+  /// Returns the next datagram of the last `receive`; the datagram may have no bytes. Returns
+  /// nothing after the last datagram.
   std::optional<std::span<const std::byte>> next();
   /// The source address of the datagram that `next` returned last.
   const SocketAddress& sender() const { return senders_[taken_from_]; }

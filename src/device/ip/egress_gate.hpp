@@ -28,7 +28,7 @@ class EgressGate {
     fd_ = fd;
     return class_.open(fd, family, classes);
   }
-  /// Datagrams that are sent from now on have the traffic class of `priority`.
+  /// Gives the traffic class of `priority` to all datagrams that are sent from now on.
   void use(Priority priority) { class_.use(priority); }
   /// Number of bytes that may be sent now; an empty value sets no limit.
   std::optional<std::uint64_t> allowed_bytes(Priority priority) const {
@@ -57,8 +57,8 @@ class ConnectionGate final : public EgressGate, public rc::FrameGate {
 
   std::optional<rc::Allowance> allowance(const rc::Backlog& backlog, Instant now) override;
   /// Claims egress priority for the frames that the last poll could not send. If only a full send
-  /// window stopped these frames, they claim it only while the interface has unsent bytes of this
-  /// socket; after that they wait for ACKs, and other senders need not hold back.
+  /// window stopped these frames, the claim lasts only while the interface has unsent bytes of this
+  /// socket. After that the frames wait for ACKs, and other senders need not hold back for them.
   void claim_for(const rc::ChannelSet& channels) {
     const auto waiting = channels.waiting();
     const bool claims = waiting && priorities().any_below(*waiting) &&

@@ -5,8 +5,8 @@
 // The urgency of data is its position in this order. A sender whose ready data finds no room makes
 // a claim, and senders of a lower urgency hold back until the claim is withdrawn. Reliable
 // connections also hold back while multicast data of a higher priority arrives. If the process has
-// used a higher priority, but no data of that priority waits or arrives, connections only keep the
-// queue of the interface short.
+// used a higher priority, but no data of that priority waits or arrives, connections may send, but
+// keep the queue of the interface short.
 #pragma once
 
 #include <array>

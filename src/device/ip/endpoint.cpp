@@ -26,8 +26,8 @@ constexpr double kPayloadShare = 0.4;
 // two doorbells.
 constexpr std::uint32_t kMessageBatchBytes = 256 * 1024;
 
-/// Size of the longest SEND: 64 KiB of data and the header of the engine. A longer message is READ,
-/// which takes two more one-way times.
+/// Size of the longest SEND: 64 KiB of data and the header of the engine. The receiver READs a
+/// longer message, which takes two more one-way times.
 constexpr std::uint32_t kLongestSendBytes = 64 * 1024 + 64;
 
 SocketAddress group_of(std::uint32_t subgroup, const EndpointOptions& options, const IpOptions& ip,
@@ -42,8 +42,8 @@ QueuePairs queue_pairs(const std::vector<std::unique_ptr<IpMulticastQueuePair>>&
   return pairs;
 }
 
-// Bytes that may wait in the kernel for a link address. Frames beyond them are multicast only, so
-// that they do not use up the send buffer.
+// Largest number of bytes that may wait in the kernel for a link address. Further frames are only
+// multicast, so that they do not fill the send buffer.
 constexpr std::uint64_t kMostHeldBytes = 32 * 1024;
 
 bool is_uc(const IpOptions& options) { return options.multicast == Multicast::uc; }
@@ -74,8 +74,8 @@ Result<Descriptor> open_unicast(const IpOptions& ip, Interface& interface, Conne
   return std::move(*socket);
 }
 
-/// Replaces the scope ids of the peers' addresses, which are valid on one host only, by the scope
-/// id of this rank's interface.
+/// Replaces the scope ids in the peers' addresses by the scope id of this rank's interface, because
+/// a scope id is valid on one host only.
 void take_scope_of(const SocketAddress& interface, std::vector<SocketAddress>& peers) {
   for (SocketAddress& peer : peers) {
     reinterpret_cast<sockaddr_in6*>(peer.get())->sin6_scope_id =
@@ -96,7 +96,7 @@ void introduce(const std::shared_ptr<const std::vector<SocketAddress>>& members,
   }
 }
 
-/// Opens the queue pair of the slot exchange on a port of its own, so that its entries stay queued
+/// Opens the queue pair of the slot exchange on a port of its own, so that entries stay queued
 /// until this rank collects them. The result is null if the communicator has no slot exchange.
 Result<std::unique_ptr<IpMulticastQueuePair>> open_slot_pair(const GroupSettings& settings,
                                                              const SocketAddress& group,

@@ -89,8 +89,8 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
   EndpointOptions options_;
   Interface interface_;
   Capabilities capabilities_;
-  /// Smallest payload size of a datagram that any rank announced, in bytes: by UD that of a chunk,
-  /// by UC that of a fragment.
+  /// Smallest datagram payload, in bytes, that any rank announced: the payload is a chunk by UD and
+  /// a fragment by UC.
   std::uint32_t datagram_payload_ = 0;
   std::uint32_t incarnation_;
   Descriptor unicast_;

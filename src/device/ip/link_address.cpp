@@ -48,8 +48,8 @@ class Request {
 
 using Answer = std::array<std::byte, 4096>;
 
-/// Sends a request and returns the kernel's answer, a message of the type `answers`, without its
-/// header: a body with attributes. Returns nothing if the kernel reports an error.
+/// Sends a request and returns the body and the attributes of the kernel's answer, a message of the
+/// type `answers`. Returns nothing if the kernel reports an error.
 template <typename Body>
 std::span<const std::byte> ask(const Descriptor& socket, const Request<Body>& request,
                                std::uint16_t answers, Answer& answer) {
@@ -79,8 +79,8 @@ std::span<const std::byte> value_of(std::span<const std::byte> attributes, std::
   return {};
 }
 
-/// The IP address of the next hop to a host: that of a gateway, which lies in `answer`, or the
-/// host's own.
+/// The IP address of the next hop to a host. It points into `answer` if the next hop is a gateway,
+/// and into `peer` if the next hop is the host itself.
 std::span<const std::byte> next_hop(const Descriptor& socket, const Interface& interface,
                                     const SocketAddress& peer, Answer& answer) {
   const std::span<const std::byte> host = peer.ip();

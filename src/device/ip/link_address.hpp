@@ -1,5 +1,5 @@
-// Asks the kernel whether it has the link address of a host's next hop. Datagrams to a host without
-// one wait in the kernel, which asks for a link address only once a second.
+// Asks the kernel whether it has the link address of a host's next hop. While that address is
+// missing, datagrams to the host wait in the kernel, which requests the address only once a second.
 #pragma once
 
 #include "device/ip/interface.hpp"

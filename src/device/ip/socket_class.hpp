@@ -36,7 +36,7 @@ class SocketClass {
     }
     return {};
   }
-  /// Datagrams that are sent from now on have the traffic class of `priority`.
+  /// Gives the traffic class of `priority` to all datagrams that are sent from now on.
   void use(Priority priority) {
     if (classes_.of(priority) == used_) return;
     used_ = classes_.of(priority);

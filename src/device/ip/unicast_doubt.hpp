@@ -1,6 +1,6 @@
 // Decides which frames of the reliable connections are also multicast. After a peer has not
-// answered, unicast is in doubt for a while. Most often the link of this host was down: after it has come up, unicast
-// waits for link addresses, but multicast does not.
+// answered, unicast is in doubt for a while. The usual cause is that the link of this host was
+// down: after the link has come up, unicast waits for link addresses, but multicast does not.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,10 @@ class UnicastDoubt {
 
   /// Puts unicast in doubt, from `now` on for the time kAddressResolution.
   void begin(Instant now) { until_ = now + kAddressResolution; }
-  /// Returns which frames to the rank `to` are also multicast now. `held_back` returns true if the
-  /// kernel holds back unicast datagrams to the rank; it is called once in the time kAnswerValid.
-  /// Every rank receives a multicast frame, so new frames are multicast only if unicast is held
-  /// back.
+  /// Returns which frames to the rank `to` are also multicast now. `held_back` must return true if
+  /// the kernel holds back unicast datagrams to the rank; its answer is used for the time
+  /// kAnswerValid. Every rank receives a multicast frame, so new frames are multicast only if
+  /// unicast is held back.
   template <typename HeldBack>
   MulticastToo multicast_too(Instant now, Rank to, HeldBack&& held_back) {
     if (now >= until_) return MulticastToo::none;

@@ -8,8 +8,8 @@
 
 namespace tutti::device {
 
-/// Blocks every signal of the calling thread except those of the thread's own faults. The
-/// destructor restores the mask.
+/// Blocks all signals in the calling thread except those that a fault of the thread raises, such as
+/// SIGSEGV. The destructor restores the mask.
 class BlockedSignals {
  public:
   BlockedSignals() {

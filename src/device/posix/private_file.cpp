@@ -30,8 +30,8 @@ Status check_private(const Descriptor& file, const std::string& path) {
   }
   if ((info.st_mode & 07777 & ~kMode) != 0) {
     return failure(Code::invalid_argument,
-                   "{} has mode {:04o}, so other users may open it: run chmod 600 {}, and make a "
-                   "new one if others may have read or written it",
+                   "{} has mode {:04o}, but must allow at most 0600: run chmod 600 {}, and use a "
+                   "new file if other users may have read or written this one",
                    path, info.st_mode & 07777, path);
   }
   return {};

@@ -15,9 +15,9 @@ constexpr int kStoppedParts = 3;
 
 constexpr Nanoseconds kSignInterval{100'000'000};
 
-/// Number of peers that are questioned to learn whether they hear this rank, not counting the silent
-/// one, which may be among the ranks questioned. One is not enough, because a question or its answer
-/// may be lost and a peer may have died too.
+/// Number of peers that are questioned to learn whether they hear this rank, in addition to one
+/// that may be the silent peer itself. One is not enough, because the question or its answer may be
+/// lost, or that peer may have died, too.
 constexpr std::uint32_t kWitnesses = 3;
 
 /// Time after which frames that found the send queue full are tried again.
@@ -274,7 +274,8 @@ Status ChannelSet::post(Instant now, const WorkRequest& request) {
   }
   prioritised_ |= request.priority != Priority::normal;
   const Peer& peer = peers_[index(request.peer)];
-  // A frame after those that the peer may not have received would never be executed.
+  // An earlier connection may have sent frames that the peer has never received, and the peer would
+  // execute no frame after them.
   if (peer.released && !peer.channel) return closed_status(request.peer);
   RcChannel* const channel = channel_for_work(now, request.peer);
   if (channel == nullptr) {
@@ -298,8 +299,8 @@ RcChannel* ChannelSet::channel_for_work(Instant now, Rank rank) {
 }
 
 void ChannelSet::abandon() {
-  // The rank tells all others of the failure at the same time: peers that have left already do not
-  // acknowledge the notice, and would keep their connections under a limit.
+  // The limit ends, because this rank now notifies all other ranks of the failure. A peer that has
+  // already left acknowledges no notice, so its connection would stay open and block another one.
   limits_.most = 0;
   for (const Rank rank : open_) peers_[index(rank)].channel->abandon();
 }

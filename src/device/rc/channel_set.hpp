@@ -33,8 +33,8 @@ class FrameSocket {
 class FrameGate {
  public:
   virtual ~FrameGate() = default;
-  /// The limit of the frames in flight, from now on, on a connection that still has to send
-  /// `backlog`; an empty value sets no limit.
+  /// Returns the limit of the frames in flight that applies from now on to a connection with this
+  /// backlog; an empty value sets no limit.
   virtual std::optional<Allowance> allowance(const Backlog& backlog, Instant now) = 0;
 };
 

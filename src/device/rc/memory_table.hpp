@@ -22,8 +22,9 @@ class MemoryTable {
 
   explicit MemoryTable(Keys keys = Keys::random) : keys_(keys) {}
 
-  /// Registers memory, which the caller keeps alive. Fails with Code::resource_exhausted if 2^24
-  /// regions are registered, and with Code::system if the operating system gives no random bytes.
+  /// Registers memory, which the caller must keep valid until `remove`. Fails with
+  /// Code::resource_exhausted if 2^24 regions are registered, and with Code::system if the
+  /// operating system gives no random bytes.
   Result<MemoryKey> add(std::span<std::byte> memory);
   /// Ends the registration of a region without allocating memory; returns false if the key was not
   /// valid.

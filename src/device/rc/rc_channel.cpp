@@ -95,7 +95,7 @@ void RcChannel::abandon() {
   works_.abandon(receiver_.ack());
   given_up_end_ = send_.next();
   receiver_.release_place();
-  // This rank may end before a reply follows.
+  // An owed ACK does not wait for a reply, because this rank may end before it replies.
   if (receiver_.ack().owed()) receiver_.ack().send_at_once();
   // The path test, a frame of full length, is cancelled: if it were lost, it would delay the
   // messages behind it, such as the notice of a failure.
@@ -354,7 +354,8 @@ bool RcChannel::asks(Instant now) const {
 }
 
 std::optional<RcPosition> RcChannel::resting_position() const {
-  // A connection that closed with an open question would forget how long its peer has been silent.
+  // A connection that asks its peer for an answer stays open, because a closed one forgets how long
+  // the peer has been silent.
   const bool asks = path_test_wanted_ || ask_wanted_ || peer_timeout_.ping_wanted() ||
                     (attentive() && peer_timeout_.awaits_answer());
   const bool given_up = failed_ || undelivered_ || asks || !receiver_.between_operations();

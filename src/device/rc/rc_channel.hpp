@@ -71,8 +71,9 @@ class RcChannel {
   RcChannel(const RcChannel&) = delete;
   RcChannel& operator=(const RcChannel&) = delete;
 
-  /// Queues work. Fails for a message that is too long or an opcode that cannot be posted
-  /// (invalid_argument), a full queue (resource_exhausted) or a failed channel (peer_failed).
+  /// Queues work. Fails if the request is invalid, such as a message that is too long
+  /// (invalid_argument), if the queue is full (resource_exhausted), or if the channel has failed
+  /// (aborted if the peer is released, otherwise peer_failed).
   Status post(Instant now, const WorkRequest& request);
 
   /// Handles a datagram from this peer; `bytes` begin after the wire header.
@@ -124,8 +125,8 @@ class RcChannel {
   void test_path() { path_test_wanted_ = true; }
   /// Declares the peer lost: pending requests complete with `code`, then one `failure` completion
   /// follows. From then on, frames of the peer are answered by frames with the flag `gave_up`. If
-  /// the peer is released, requests complete with Code::aborted, no `failure` follows, and its frames
-  /// are answered by ACKs.
+  /// the peer is released, requests complete with Code::aborted, no `failure` follows, and frames
+  /// of the peer are answered by ACKs.
   void fail(Code code, CompletionSink& sink, Blame blame = Blame::peer);
   /// Releases the callers' memory: the posted work has no further effect (Endpoint::abandon).
   void abandon();
@@ -145,7 +146,8 @@ class RcChannel {
   }
   bool watched() const { return watched_; }
   /// True if the channel may be closed: it has failed, or no ACK is owed and nothing is queued,
-  /// unacknowledged or being answered. If the peer is released, only awaited work counts.
+  /// unacknowledged or being answered. If the peer is released, only an owed ACK and awaited work
+  /// keep the channel open.
   bool quiet() const;
   /// The position from which another channel can continue later, if this channel is quiet and all
   /// operations of the peer are complete; otherwise nothing.
@@ -181,7 +183,7 @@ class RcChannel {
   RcConfig config_;
   RcCounters& counters_;
   bool failed_ = false;
-  bool farewell_wanted_ = false;  ///< a frame of the peer is to be answered
+  bool farewell_wanted_ = false;  ///< a frame that arrived after the failure needs an answer
   Blame blame_ = Blame::peer;     ///< rank at fault, once `failed_` is true
 
   WorkQueue works_;
@@ -189,7 +191,7 @@ class RcChannel {
   SendWindow send_;
   FrameReceiver receiver_;
 
-  /// True: the next new frame comes from responses_, unless that is empty.
+  /// True: the next new frame comes from responses_, unless responses_ is empty.
   bool response_turn_ = true;
   std::uint32_t since_ack_request_ = 0;  ///< frames sent since the last one that requested an ACK
   bool ask_wanted_ = false;              ///< a question is to be sent

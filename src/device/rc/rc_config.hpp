@@ -36,8 +36,8 @@ struct RcConfig {
   /// this time.
   Nanoseconds rto_max{50'000'000};
   /// Delay of an ACK that was not requested: longer than two packets of 64 KiB take at 1 Gbit/s.
-  /// A sender that waits is not held up, because it requests an ACK, which is sent at once, or, for
-  /// a message, after `reply_wait` at the latest.
+  /// A sender that waits for an ACK requests it. A requested ACK is sent at once, except that the
+  /// ACK of a message may wait for the reply (`reply_wait`).
   Nanoseconds ack_delay{1'200'000};
   /// Time for which the ACK of a message waits for the reply, if the last messages had replies
   /// within this time; 0: the ACK is sent at once.
@@ -57,9 +57,9 @@ struct RcPosition {
 
 /// The connections that an endpoint holds ([OFED-AT], dynamically connected transport).
 struct ConnectionLimits {
-  /// Largest number of connections at a time; 0: one for each peer, which is never closed. This
-  /// rank posts work to at most half as many peers at a time, so that other peers can connect to
-  /// it, too.
+  /// Largest number of connections at a time. 0 sets no limit, and connections are never closed.
+  /// Under a limit, this rank has work for at most half as many peers at a time, so that other
+  /// peers can connect to it, too.
   std::uint32_t most = 0;
   Nanoseconds idle{1'000'000'000};  ///< time without traffic after which a connection is closed
 };

@@ -1,8 +1,8 @@
 // The ACK that this side owes its peer. It is sent at once, or after a delay in which another
 // frame of this side may carry it (RFC 5681 4.2).
 //
-// The ACK of a message is sent at once, unless the last messages had prompt replies: then it waits
-// for the reply, because a frame of its own would leave before the reply and delay it.
+// The ACK of a message is normally sent at once. If the last messages had prompt replies, the ACK
+// waits for the reply, because a separate ACK frame would leave before the reply and delay it.
 #pragma once
 
 #include <algorithm>

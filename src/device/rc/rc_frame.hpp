@@ -3,7 +3,7 @@
 //
 //    0        1        2        3
 //   +--------+--------+-----------------+
-//   |  kind  | flags  |      count      |  count: words, ranges, AtomicKind, refusal code, or frames
+//   |  kind  | flags  |      count      |  count: words, ranges, AtomicKind, error code or frames
 //   +--------+--------+-----------------+
 //   |        source incarnation         |  incarnations: random per endpoint, so that frames of an
 //   +-----------------------------------+  earlier incarnation of either side are recognised
@@ -21,8 +21,9 @@
 //   the further fields of each kind:
 //     ack              count words of 8 bytes: bit i is set if acknowledged + 1 + i has arrived;
 //                      with flag bit 0 a question to the peer
-//     empty            padding of any length; the peer has given up the requests in this frame and
-//                      in the count frames after it, and they have no effect even if they arrive
+//     empty            padding of any length; the sender has given up its requests in this frame
+//                      and in the count frames after it, and they have no effect even if they
+//                      arrive
 //     send             message bytes (4), offset in the message (4), data
 //     write            operation (4), key (8), offset (8), remaining (8), data
 //     write_immediate  as write, then immediate (8), data; always the last frame of its operation
@@ -102,7 +103,7 @@ struct RcFrame {
   RcKind kind = RcKind::empty;
   bool acknowledge_now = false;
   /// True if the ACK in this frame reports a new arrival without delay. Only such an ACK measures a
-  /// round trip; any other one limits it from above.
+  /// round trip; any other ACK is only an upper bound of the round trip.
   bool fresh = false;
   bool resent = false;  ///< retransmission
   /// True if `resent` was set in the newest frame that the sender of this frame had received.
@@ -111,7 +112,7 @@ struct RcFrame {
   bool answers_question = false;
   bool gave_up = false;    ///< the sender has declared the receiver lost
   bool alone = false;      ///< the sender got no answer from other ranks either
-  bool continues = false;  ///< write, write_immediate: not the first frame of its operation
+  bool continues = false;  ///< an earlier frame has begun the same WRITE
   /// Depends on the kind: number of words (ack), number of ranges (read_request), AtomicKind
   /// (atomic_request), error code (refused) or number of further frames given up (empty).
   std::uint16_t count = 0;
@@ -171,7 +172,7 @@ void encode_range(const RcReadRange& range, std::byte* out);
 /// Writes one word of an ack frame's bitmap, kRcWordBytes bytes, to `out`.
 void encode_word(std::uint64_t word, std::byte* out);
 
-/// Decodes a frame, whose `payload` then points into `bytes`; nothing if a field contradicts the
+/// Decodes a frame; its `payload` points into `bytes`. Returns nothing if a field contradicts the
 /// kind or the size. A decoded frame may still name operations and memory that do not exist.
 std::optional<RcFrame> decode_rc(std::span<const std::byte> bytes);
 /// Range `index` of a decoded read_request; `index` must be below `count`.

@@ -21,7 +21,7 @@ bool is_request(RcKind kind) {
          kind == RcKind::read_request || kind == RcKind::atomic_request;
 }
 
-/// True if the frame is not a part of a WRITE, and its sender sends it when no WRITE is incomplete.
+/// True if a frame of this kind shows that its sender has sent or given up all earlier WRITEs.
 bool is_between_writes(RcKind kind) {
   return kind == RcKind::send || kind == RcKind::read_request || kind == RcKind::atomic_request ||
          kind == RcKind::empty;
@@ -137,7 +137,8 @@ bool FrameReceiver::accept_early(const RcFrame& frame, std::span<const std::byte
       works_.accept_answer(frame, ack_);
       break;
     case RcKind::refused:
-      // A frame before this one may say why: a failure notice names the rank at fault.
+      // An early refusal is dropped, because a missing frame may contain the cause: a failure
+      // notice names the rank at fault.
       return false;
     case RcKind::empty:
       added.given_up_frames = frame.count;
@@ -170,7 +171,7 @@ void FrameReceiver::run(const Early& next, CompletionSink& sink) {
   if (next.kind == RcKind::atomic_request) responses_.execute_atomic(*frame);
 }
 
-/// Counts the expected frame; true if the peer has given up its requests.
+/// Counts the expected frame; returns true if the peer has given up the requests in this frame.
 bool FrameReceiver::count_given_up() {
   if (given_up_frames_ == 0) return false;
   --given_up_frames_;

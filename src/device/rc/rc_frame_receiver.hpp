@@ -79,10 +79,10 @@ class FrameReceiver {
     RcKind kind = RcKind::empty;
     std::byte* kept = nullptr;  ///< copy of a send or request until it is executed, else null
     std::uint32_t kept_bytes = 0;
-    std::byte* placed = nullptr;  ///< destination that has the data of a write already, else null
+    std::byte* placed = nullptr;  ///< destination of a write, with the data in place; else null
     std::uint32_t placed_bytes = 0;
     WritePart write{};
-    std::uint16_t given_up_frames = 0;  ///< as RcFrame::count of an empty frame
+    std::uint16_t given_up_frames = 0;  ///< `count` of an empty frame (RcFrame)
   };
 
   Early& early(std::uint32_t sequence) { return early_[sequence % kRcReceiveWindowFrames]; }

@@ -280,7 +280,7 @@ void WorkQueue::abandon(Work& left, DelayedAck& ack) {
     left.answer_bytes = 0;
     return;
   }
-  // A later answer to a READ or atomic is ignored.
+  // The READ or atomic counts as answered, so that a later answer is ignored.
   if (is_answered(left.request.opcode) && !left.answered) finish_read(left, ack);
 }
 

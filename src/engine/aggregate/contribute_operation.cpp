@@ -245,7 +245,8 @@ void InNetworkLeave::on_message(Instant, Rank from, const Message& message) {
 
 void InNetworkLeave::start(Instant now, bool) {
   const Rank aggregator = rank_of(context().size() - 1);
-  // If the aggregator dies now, the ranks that its answer has reached have ended and do not look.
+  // This rank watches the aggregator itself: a rank that has the aggregator's answer has ended, and
+  // would not report that the aggregator has died.
   context().peers().watch(aggregator);
   protocol::Outbox outbox;
   outbox.send(aggregator, MessageKind::leave, epoch());

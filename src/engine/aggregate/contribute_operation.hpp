@@ -27,9 +27,9 @@ struct InNetworkBuffers {
   std::span<const std::byte> input{};
   std::uint64_t block_bytes = 0;
   std::uint64_t part_offset_bytes = 0;
-  /// Memory for this rank's results: in a Reduce-Scatter the reduced part of this rank's block, at
-  /// the root of a Reduce the reduced part of the vector, otherwise empty. It may be that part of
-  /// `input` itself, but must not overlap `input` in any other way.
+  /// Memory for this rank's results; empty if the rank gets none. In a Reduce-Scatter it receives
+  /// the reduced part of this rank's block, at the root of a Reduce the reduced part of the vector.
+  /// It may be the same part of `input`, but must not overlap `input` in any other way.
   std::span<std::byte> result{};
   std::array<std::byte, 8> factor{};  ///< one element: this rank's factor for premultiplied_sum
 };
@@ -42,7 +42,7 @@ class ContributeOperation final : public Operation {
                       const InNetworkBuffers& buffers, const reduction::Reducer& reducer);
 
   /// True, because the aggregator reduces and multicasts nothing until every rank has begun this
-  /// call, and so has finished all earlier operations.
+  /// call, and a rank that has begun it has finished all earlier operations.
   bool confirms_earlier() const override { return true; }
   void on_message(Instant now, Rank from, const protocol::Message& message) override;
   void on_immediate(Instant now, Rank from, std::uint32_t count) override;

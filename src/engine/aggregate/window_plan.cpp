@@ -184,8 +184,8 @@ std::string describe(Refusal refusal, Rank rank) {
       break;
     case Refusal::left:
       what =
-          "has closed its communicator while other ranks still call: call the same collectives on "
-          "all ranks before closing";
+          "has closed its communicator, but other ranks still call reductions: call the same "
+          "collectives on all ranks before closing";
       break;
     case Refusal::reduction:
       what = "requested a reduction that is not defined for its type: use an integer type";

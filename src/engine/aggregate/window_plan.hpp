@@ -1,10 +1,11 @@
 // How a reduction by an aggregator is cut into segments. The ranks and the aggregator compute the
 // same segments; a rank announces its call by a call record.
 //
-// The vector has one block, or one for each rank. The segments are numbered in the order in which
-// they are sent: the first segments of all blocks, then the second ones, and so on. So the links of
-// all ranks that receive results stay busy. Segment s of rank r occupies window slot (r, s modulo
-// slots), so that a fold does not depend on the order of arrival ([Xu25] 1.2, 1.3).
+// The contributions of an Allreduce or Reduce have one block, those of a Reduce-Scatter one block
+// for each rank. The segments are numbered in the order in which they are sent: the first segments
+// of all blocks, then the second segments, and so on. This order keeps the links of all ranks that
+// receive results busy. Segment s of rank r occupies window slot (r, s modulo slots), so that a
+// fold does not depend on the order of arrival ([Xu25] 1.2, 1.3).
 #pragma once
 
 #include <array>
@@ -24,8 +25,8 @@ namespace tutti::engine {
 
 enum class InNetworkKind : std::uint8_t { allreduce, reduce_scatter, reduce };
 
-/// The order in which the contributions to one element are folded. Either order gives the same bits
-/// on every run, whatever the order of arrival.
+/// The order in which the contributions to one element are folded. Each order gives the same bits
+/// on every run, whatever the order of arrival; the two orders may give different bits.
 enum class FoldOrder : std::uint8_t {
   rank,  ///< rank order, from rank 0 to the last rank
   /// The fold begins at the rank after the block's owner (the rank that receives its result) and
@@ -42,8 +43,8 @@ struct WindowConfig {
   /// with its headers, in one system call and one kernel packet; a segment 512 bytes longer would
   /// need two.
   std::uint32_t segment_bytes = 60 * 1024 - 256;
-  /// Number of window slots of one rank. While the link of one rank is busy with its Allgather
-  /// block, the other ranks should have enough slots to continue sending segments.
+  /// Number of window slots of one rank. There should be enough slots for the other ranks to
+  /// continue sending segments while the link of one rank is busy with that rank's Allgather block.
   std::uint32_t slots = 128;
   std::uint32_t pulses = 4;  ///< number of credit batches in a window ([Xu25] 1.3)
   /// Largest number of bytes of an Allreduce's result that one Broadcast multicasts.
@@ -72,15 +73,15 @@ struct InNetworkCall {
 /// Checks that the call is valid for this many ranks.
 Status check(const InNetworkCall& call, std::uint32_t ranks);
 
-/// The call record, by which a rank announces its call. The rank writes it to the aggregator before
-/// its contributions.
+/// The call record, by which a rank announces its call. The rank writes the record to the
+/// aggregator before its contributions.
 struct CallRecord {
   static constexpr std::size_t kBytes = 64;
 
   InNetworkCall call;
   /// Memory key under which the aggregator writes the rank's results; 0: the rank receives none.
   std::uint64_t result_key = 0;
-  std::array<std::byte, 8> factor{};  ///< one element: the rank's factor for premultiplied_sum
+  std::array<std::byte, 8> factor{};  ///< the rank's factor for premultiplied_sum, as one element
 };
 
 std::array<std::byte, CallRecord::kBytes> encode(const CallRecord& record);
@@ -114,8 +115,8 @@ class InNetworkPlan {
     return call_.order == FoldOrder::ring && owner(segment) == rank;
   }
 
-  /// Number of segments in a group: consecutive segments of an Allreduce whose results are
-  /// multicast together. The last group may have fewer segments.
+  /// Number of segments in a group: the consecutive segments of an Allreduce whose results one
+  /// Broadcast multicasts. The last group may have fewer segments.
   std::uint32_t group_segments() const { return group_segments_; }
   std::uint32_t groups() const { return (segments_ + group_segments_ - 1) / group_segments_; }
   std::uint64_t group_offset_bytes(std::uint32_t group) const {
@@ -139,7 +140,7 @@ enum class Refusal : std::uint32_t {
   record,     ///< the rank's call record is invalid
   mismatch,   ///< the rank called a different operation from the others
   overrun,    ///< the rank wrote without credit
-  left,       ///< the rank has closed its communicator while others still call
+  left,       ///< the rank has closed its communicator, but other ranks still call reductions
   reduction,  ///< the operation of the rank's call is not defined for its element type
   last = reduction,
 };

@@ -16,16 +16,17 @@ class BarrierPolicy {
   /// A collective that would exceed this limit begins with a ready barrier.
   static constexpr std::uint64_t kMaxUnexpectedBytes = 4 << 20;
 
-  /// `lossless`: the network drops no packet for lack of buffers, and credits do not limit the
-  /// senders, so every collective that multicasts begins with a ready barrier.
+  /// `lossless`: true for a network that drops no packet for lack of buffers. Credits do not limit
+  /// the senders there, so every collective that multicasts begins with a ready barrier.
   BarrierPolicy(const Settings& settings, bool lossless)
       : always_(settings.always_barrier),
         lossless_(lossless),
         window_bytes_(settings.window_bytes) {}
 
-  /// Decides whether `operation` begins with a ready barrier, and counts its bytes. Called once for
-  /// each collective, in order; all ranks decide alike, because the decision depends only on the
-  /// sequence of collectives. `votes`: the barrier must carry a rate vote.
+  /// Decides whether `operation` begins with a ready barrier, and counts the bytes of `operation`.
+  /// Called once for each collective, in order; all ranks decide alike, because the decision
+  /// depends only on the sequence of collectives. `votes`: true if the barrier must carry a rate
+  /// vote.
   bool decide(const Operation& operation, bool votes);
 
  private:

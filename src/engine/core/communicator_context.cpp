@@ -25,15 +25,17 @@ void release_buffers(const OperationQueue& operations, TaggedMessages& tagged) {
   tagged.release_memory();
 }
 
-/// Posts the failure notices. All other work is given up first, so that it does not delay them.
+/// Posts the failure notices. All other work is given up first, so that it does not delay the
+/// notices.
 void post_notices(Instant now, device::Endpoint& endpoint, MessageSender& messages,
                   protocol::Outbox& notices) {
   endpoint.abandon();
   messages.send(now, notices);
 }
 
-/// An error if a rank has closed its communicator without beginning an active collective; otherwise
-/// ok. The closed rank is no longer watched, so without this error the collective would never end.
+/// An error if a rank has closed its communicator without beginning a collective that is active
+/// here; otherwise ok. The closed rank is no longer watched, so without this error the collective
+/// would never end.
 Status closed_without(const OperationQueue& operations, const ClosedPeers& closed,
                       const RankNames& names) {
   for (const auto& operation : operations.active()) {
@@ -109,7 +111,7 @@ bool CommunicatorContext::poll(Instant now) {
     peers_.test_paths(now, operations_.progress() + tagged_.progress());
   const bool awaited_messages = tagged_.busy();
   bool worked = tagged_.busy() && tagged_.poll(now);
-  (void)messages_.take_posted();  // the next poll of the device sends what was posted so far
+  (void)messages_.take_posted();  // cleared: the poll below sends these messages
   worked |= router_.take(now, std::span(completions_).first(endpoint_->poll(now, completions_)));
   tagged_.retry_reads(now);
   messages_.post_deferred(now);
@@ -122,9 +124,9 @@ bool CommunicatorContext::poll(Instant now) {
   bool posted = poll_operations(now);
   worked |= posted;
   posted |= messages_.take_posted();
-  // Work posted in this round is sent now: if the call for which this thread waits has ended, the
-  // thread leaves, and the next round may come late. The first poll may lead to answers, which the
-  // second poll sends.
+  // Work posted in this round is sent now, because the call for which this thread waits may have
+  // ended: then the thread leaves, and the next round may come late. The first poll may lead to
+  // answers, which the second poll sends.
   for (int polls = 0; polls < 2 && posted && !failures_.noted(); ++polls) {
     worked |=
         router_.take(now, std::span(completions_).first(endpoint_->poll_posted(now, completions_)));

@@ -96,8 +96,8 @@ class CommunicatorContext {
   void start(Instant now, std::uint32_t epoch, Operation& operation);
   void end(Instant now, std::size_t position);
   bool poll_operations(Instant now);
-  /// Whether this rank waits for other ranks, so that it must notice the death of a peer. A closing
-  /// rank also waits, namely for delivery ACKs.
+  /// Whether this rank waits for other ranks and must therefore notice the death of a peer. A
+  /// closing rank also waits, namely for delivery ACKs.
   bool awaits_peers() const { return !operations_.idle() || tagged_.waiting() || closing_.begun(); }
   void settle_failure(Instant now);
 

@@ -74,8 +74,8 @@ void Departure::announce(Instant now) {
   }
 }
 
-/// Whether this rank need not stay in the present step: no peer needs it, or the time is up. After
-/// a failure only notices remain to be sent, so the time is short.
+/// Whether this rank may leave the present step: no peer needs this rank, or the time is up. After
+/// a failure only failure notices remain to be sent, so the time is short.
 bool Departure::may_leave(Instant now) const {
   if (context_.closing().may_leave()) return true;
   Nanoseconds patience = context_.settings().close_linger;
@@ -93,13 +93,14 @@ Status Departure::unserved() const {
   std::vector<std::string> names;
   for (const Rank rank : awaited) names.push_back(context_.names().of(rank));
   return failure_of(context_.names().in_job(std::move(awaited)), Code::timeout,
-                    "{} closed its communicator before {} acknowledged all data from it: allow "
+                    "{0} closed its communicator before {1} acknowledged all data from {0}: allow "
                     "more time, or call a barrier before closing",
                     context_.names().of(context_.rank()), fmt::join(names, ", "));
 }
 
 // The peers are told of a failure of this rank itself, so the caller gets this failure, too. The
-// loss of a peer is not reported if it was found at the end, because no call was under way then.
+// loss of a peer that was found after the step `serving` is not reported, because no peer needed
+// this rank any more, and a call under way then has reported the loss itself.
 Status Departure::status() const {
   const FailureCoordinator& failures = context_.failures();
   const bool own = failures.settled() && failures.lost() == context_.rank();

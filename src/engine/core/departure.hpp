@@ -17,7 +17,7 @@ namespace tutti::engine {
 
 class Departure {
  public:
-  /// `context` must outlive this object. After `deadline` the rank serves its peers no longer;
+  /// `context` must outlive this object. After `deadline` the rank no longer serves its peers;
   /// notices of a failure may take a fraction of a second more.
   Departure(CommunicatorContext& context, Instant deadline)
       : context_(context), deadline_(deadline) {}
@@ -34,10 +34,10 @@ class Departure {
   enum class Step : std::uint8_t {
     first,
     serving,    ///< peers may need a retained block or a slot entry of this rank
-    finishing,  ///< calls that are still under way may end
+    finishing,  ///< calls that are still under way are awaited
     announced,  ///< the peers are told that this rank closes
     telling,    ///< the peers are told that the communicator has failed
-    last_poll,  ///< a failure that was found at the end is still to be settled
+    last_poll,  ///< one more poll settles a failure that was noted while `announced`
     over,
   };
 

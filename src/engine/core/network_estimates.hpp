@@ -33,7 +33,7 @@ class NetworkEstimates {
     constexpr std::uint32_t kRememberedCollectives = 8;
     loss_memory_ = lost ? kRememberedCollectives : loss_memory_ - std::min(loss_memory_, 1u);
   }
-  /// The decision how the senders of this communicator's Allgathers share the network.
+  /// Decides how the senders of this communicator's Allgathers share the network.
   protocol::SendSchedule& send_schedule() { return send_schedule_; }
   /// This rank's rate vote for the send schedule, filled in by the operations.
   protocol::RateVote& vote() { return vote_; }

@@ -108,7 +108,7 @@ class Operation {
   /// Called before `begin`: chooses how the operation runs. Returns true if the ready barrier must
   /// run because it carries a rate vote; the result must be the same on all ranks.
   virtual bool prepare(CommunicatorContext&) { return false; }
-  /// Begins the operation. `barrier`: the ready barrier must run before data is sent.
+  /// Begins the operation. `barrier`: true if the ready barrier must run before data is sent.
   void begin(Instant now, std::uint32_t epoch, bool barrier, CommunicatorContext& context,
              RejectionSink& rejections) {
     epoch_ = epoch;

@@ -88,8 +88,8 @@ class OperationQueue {
   /// Tells the application that a collective has ended.
   void complete(Operation& operation, const Status& status);
   /// Ends all collectives because of a failure. An active collective ends with its entry of
-  /// `results`, or with `failed` if it has no entry. A queued one ends with an error that quotes
-  /// `failed`.
+  /// `results`, or with `failed` if it has no entry. A queued one ends with an error that includes
+  /// the text of `failed`.
   void fail_all(std::span<const Status> results, const Status& failed);
 
   /// Whether a slot exchange is active and no other collective is queued or active.

@@ -14,8 +14,8 @@ Retention::Retention(Rank me, std::uint32_t size, const Settings& settings,
       blocks_(me, endpoint, 2 * settings.ack_delay) {}
 
 bool Retention::covers(std::uint64_t broadcast_bytes) const {
-  // Largest number of ranks of a communicator in which roots retain blocks: every receiver sends
-  // its delivery ACKs directly to the root, which many receivers would overload.
+  // Largest number of ranks of a communicator in which roots retain blocks. Every receiver sends
+  // its delivery ACKs directly to the root, so the ACKs of more receivers would overload the root.
   constexpr std::uint32_t kMaxReceivers = 64;
   return broadcast_bytes <= max_bytes_ && size_ > 1 && size_ <= kMaxReceivers;
 }
@@ -28,7 +28,8 @@ void Retention::send_acks(Instant now) {
 void Retention::keep(Instant now, std::uint32_t epoch, std::span<const std::byte> block) {
   blocks_.keep(now, epoch, block);
   ++counters_.blocks_retained;
-  // If all ACKs arrived before the last chunk had left this host, the copy is released at once.
+  // All ACKs may have arrived before the last chunk left this host; the copy is then released at
+  // once.
   blocks_.release(acks_);
 }
 

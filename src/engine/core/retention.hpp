@@ -1,6 +1,6 @@
-// Broadcasts without a handshake, at the root and at the receivers: the root retains a copy of its
-// block, from which it serves ranks that lost chunks, until the delivery ACK of every receiver has
-// arrived.
+// Retention: lets short Broadcasts run without a handshake. The root retains a copy of its block
+// until the delivery ACK of every receiver has arrived, and serves ranks that lost chunks from this
+// copy.
 #pragma once
 
 #include <algorithm>

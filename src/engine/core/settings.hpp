@@ -18,8 +18,8 @@ struct Settings {
   std::uint64_t window_bytes = 0;
   std::uint32_t pulses_in_flight = 4;  ///< largest number of credit batches in flight ([Xu25] 1.3)
   bool always_barrier = false;         ///< true: the ready barrier runs before every collective
-  /// Reordering allowance: a chunk that is missing for less than this time may merely be reordered;
-  /// after it the chunk counts as lost.
+  /// Reordering allowance: a chunk that has been missing for a shorter time may merely be
+  /// reordered; a chunk that has been missing for a longer time counts as lost.
   Nanoseconds reorder_delay{1'000'000};
   protocol::Cutoff::Settings cutoff;
   protocol::FetchRing::Settings fetch;
@@ -41,7 +41,8 @@ struct Settings {
   /// last byte leaves the host.
   Nanoseconds activation_lead{300'000};
 
-  /// Makes `close_linger` shorter than the peer timeout, so that a silent peer is no failure.
+  /// Limits `close_linger` to less than the peer timeout, so that a closing rank leaves before the
+  /// silence of a peer counts as a failure.
   void limit_close_linger(Nanoseconds peer_timeout) {
     close_linger = std::min(close_linger, peer_timeout * 2 / 3);
   }

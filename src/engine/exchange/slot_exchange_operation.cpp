@@ -127,8 +127,9 @@ bool SlotExchangeOperation::take_all(std::span<const device::SlotEntry> entries)
                      [this](const device::SlotEntry& entry) { return take(entry); });
 }
 
-/// Stores a part of a requested entry. Once all parts have arrived, the entry is used only after
-/// the reordering allowance, because a late multicast of it may still arrive.
+/// Stores a part of a requested entry. Once all parts have arrived, the entry is used after the
+/// reordering allowance, because its multicast may still arrive late, or at once if multicast is
+/// lost.
 void SlotExchangeOperation::on_data(Instant now, Rank from, std::uint32_t slot,
                                     std::span<const std::byte> payload) {
   const std::uint32_t part = slot & ~SlotRecovery::kLastPart;
@@ -148,8 +149,8 @@ void SlotExchangeOperation::on_data(Instant now, Rank from, std::uint32_t slot,
   restore_at_ = std::min(restore_at_, lost ? now : now + context().settings().reorder_delay);
 }
 
-/// Hands the requested entries of which all parts have arrived to the slot exchange, which ignores
-/// an entry that has meanwhile arrived by multicast.
+/// Hands each complete requested entry to the slot exchange, which ignores the entry if it has
+/// meanwhile arrived by multicast.
 bool SlotExchangeOperation::take_requested() {
   restore_at_ = kNever;
   bool any = false;

@@ -46,7 +46,7 @@ class SlotRecovery {
   bool may_have_requested(std::uint32_t epoch) const {
     return requests_reliably_ && !circular_before(requested_epoch_, epoch);
   }
-  /// Asks the ranks whose ACKs are missing which exchange they have left last.
+  /// Asks the ranks whose ACKs are missing which exchange they have finished last.
   void request_acks(Instant now);
   /// Ranks that may miss an entry of this rank; a rank that has closed needs none.
   std::vector<Rank> unacked() const;

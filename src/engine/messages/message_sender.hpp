@@ -43,8 +43,8 @@ class MessageSender {
   void on_sent(std::uint64_t work_id) {
     if (work_id != kCopied) buffers_.give_back(work_id);
   }
-  /// Returns true if a message was posted since the last call, so that the device must be polled to
-  /// send it.
+  /// Returns true if a message was posted since the last call; the device must then be polled to
+  /// send the message.
   bool take_posted() { return std::exchange(posted_, false); }
   bool has_deferred() const { return !deferred_.empty(); }
   void post_deferred(Instant now);
@@ -70,8 +70,8 @@ class MessageSender {
   observe::Counters& counters_;
   MessageBuffers buffers_;
   bool posted_ = false;
-  /// Messages refused by a full send queue, by destination. A rank that takes no more messages must
-  /// not hold up the messages to other ranks.
+  /// By destination: messages that a full send queue refused. A rank that takes no more messages
+  /// must not hold up the messages to other ranks.
   std::map<Rank, std::deque<Message>> deferred_;
 };
 

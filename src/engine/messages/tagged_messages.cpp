@@ -16,8 +16,8 @@ namespace {
 /// kEntryBytes of the room in addition to its payload bytes.
 constexpr std::uint64_t kRoomBytes = 256 * 1024;
 constexpr std::uint64_t kEntryBytes = 64;
-/// Largest number of unexpected messages that are stored. A rank that posts a receive for each
-/// message never reaches it.
+/// Largest number of unexpected messages that are kept. A rank that soon posts a receive for each
+/// message stays far below this limit.
 constexpr std::size_t kMaxUnexpected = std::size_t{1} << 20;
 
 std::uint64_t room_of(std::uint64_t payload_bytes) { return payload_bytes + kEntryBytes; }
@@ -158,7 +158,8 @@ std::optional<device::MessagePlace> TaggedMessages::match(Rank source,
       .token = token, .skip = protocol::kEagerHeaderBytes, .memory = memory_of(message)};
 }
 
-/// Assigns a message to the receive that fits it, or else to the store of unexpected messages.
+/// Assigns a message to the receive that fits it. Without such a receive, assigns it to the store
+/// of unexpected messages.
 void TaggedMessages::find_receive(std::uint64_t token, Message& message) {
   const auto receive = matcher_.arrive(token, message.envelope);
   if (!receive) {
@@ -171,8 +172,8 @@ void TaggedMessages::find_receive(std::uint64_t token, Message& message) {
   if (message.kind == TaggedKind::eager && fits) message.payload = Payload::in_buffer;
 }
 
-/// Makes room for an unexpected message in the store, or fails the communicator if that exceeds a
-/// limit.
+/// Makes room for an unexpected message in the store, or fails the communicator if the message
+/// would exceed a limit.
 void TaggedMessages::store(Message& message) {
   const Rank from = message.envelope.source;
   std::uint64_t& stored = rooms_[from].stored;
@@ -339,7 +340,7 @@ Status TaggedMessages::closed_without(const ClosedPeers& closed) const {
   for (const auto& [number, one] : calls_) {
     const TaggedCall& call = *one.call;
     const bool any_source = call.peer == kNoRank;
-    // A receive from any source can still get a message while another rank has not closed.
+    // A receive from any source can still get a message as long as one other rank has not closed.
     if (any_source ? closed.count() + 1 < size_ : !closed.contains(call.peer)) continue;
     return failure_of(
         any_source ? std::vector<Rank>() : names_.in_job({call.peer}), Code::peer_failed,

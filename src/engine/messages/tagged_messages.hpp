@@ -73,7 +73,7 @@ class TaggedMessages {
   bool busy() const { return has_submissions() || waiting(); }
   /// Begins the submitted calls; returns true if a call began.
   bool poll(Instant now);
-  /// Posts the READs that the device refused before, which an ACK may have enabled.
+  /// Posts the READs that a full queue of the device has refused; an ACK may have made room since.
   void retry_reads(Instant now);
   /// Does the work of MessageMatcher::match for a message that begins to arrive. The token in the
   /// result is below 2^63.
@@ -86,12 +86,12 @@ class TaggedMessages {
   /// Whether a completion with this work id is for `on_read`.
   static bool owns(std::uint64_t work_id) { return (work_id & kWorkBit) != 0; }
   void on_read(Instant now, const device::Completion& completion);
-  /// An error if a call needs a rank that has closed its communicator, which would never answer;
+  /// An error if a call needs a rank that has closed its communicator and so never answers;
   /// otherwise ok.
   Status closed_without(const ClosedPeers& closed) const;
   /// Ends the registration of the callers' memory after a failure.
   void release_memory();
-  /// Ends every call with an error that quotes `failed`.
+  /// Ends every call with an error that includes the text of `failed`.
   void fail_all(const Status& failed);
   /// A number that changes whenever an eager message is sent, a message arrives or a call ends.
   std::uint64_t progress() const {
@@ -105,8 +105,8 @@ class TaggedMessages {
   static constexpr std::uint64_t kWorkBit = std::uint64_t{1} << 31;
 
   using Number = std::uint32_t;  ///< number of a call or message, below 2^31
-  /// A send or receive under way. The receiver of a message names the send by its number when the
-  /// message is no longer needed.
+  /// A send or receive under way. A receiver that no longer needs a message returns the number of
+  /// the send to the sender.
   struct Call {
     std::unique_ptr<TaggedCall> call;
     /// Key of the sender's memory that the receiver READs; 0: no memory is registered.

@@ -55,8 +55,8 @@ class BlockSender {
   /// posted now.
   std::optional<Nanoseconds> retry_after() const { return retry_after_; }
   void begin_round();
-  /// True if a send queue of this host was ever full, so that the link and not the host is the
-  /// bottleneck.
+  /// True if a send queue of this host was ever full; then the link is the bottleneck, not the
+  /// host.
   bool queue_filled() const { return queue_filled_; }
   /// The time at which the pace allows the next batch; kNever without a pace.
   Instant next_send() const { return pace_.limited() ? pace_.next() : kNever; }

@@ -18,8 +18,8 @@
 
 namespace tutti::engine {
 
-/// The state of reception beside the chunk map: the blocks whose first or last chunk has arrived,
-/// and the times of arrivals.
+/// The state of reception apart from the chunk map: the blocks whose first or last chunk has
+/// arrived, and the times of arrivals.
 struct MulticastArrivals {
   std::vector<bool> first_chunk_seen;  ///< by block: true if a chunk has arrived
   std::uint32_t ends_seen = 0;         ///< number of blocks whose last chunk has arrived

@@ -65,8 +65,8 @@ bool MulticastOperation::prepare(CommunicatorContext& context) {
   if (!call_.gather || call_.data_bytes == 0 || context.size() < 2) return false;
   if (call_.lossless && forced == 0) {
     // On a device on which every chunk arrives, all ranks send at the same time, which is faster
-    // than taking turns: the ranks share no link, and a full ring blocks its sender instead of
-    // losing data.
+    // than taking turns: the ranks share no link, and a full shared-memory ring blocks its sender
+    // instead of losing data.
     call_.chains = context.size();
     return false;
   }
@@ -193,8 +193,8 @@ void MulticastOperation::on_message(Instant now, Rank from, const Message& messa
       }
       break;
     case MessageKind::fetch_ready:
-      // The answer is handled after the multicast chunks that arrived before it, because chunks
-      // that have arrived need no READ.
+      // The answer is stored until the multicast chunks that arrived before it have been handled,
+      // because chunks that have arrived need no READ.
       recovery_.add_answer(now, from, message);
       break;
     case MessageKind::fetch_pending:
@@ -355,7 +355,8 @@ void MulticastOperation::finish() {
   try {
     recovery_.judge_sources(polled_at_);
   } catch (const std::bad_alloc&) {
-    // A later collective judges the sources: this one has ended and must not lose its completion.
+    // The exception is ignored, because this collective has ended and must not lose its completion.
+    // A later collective judges the sources.
   }
 }
 

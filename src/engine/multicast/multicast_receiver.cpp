@@ -25,9 +25,9 @@ void MulticastReceiver::on_malformed(Rank source) {
   if (call_.lossless) context().failures().fail_without_slow_path(source);
 }
 
-/// Handles a chunk that does not fit the layout. If the payload is intact, the sender called with
-/// other sizes and will never send the data that this rank needs. Otherwise the header is damaged
-/// or forged.
+/// Handles a chunk that does not fit the layout. If the payload is intact, the sender called the
+/// collective with other sizes and will never send the data that this rank needs. Otherwise the
+/// header is damaged or forged.
 void MulticastReceiver::on_misfit(const device::ReceivedChunk& chunk,
                                   device::MulticastQueuePair& queue_pair) {
   on_malformed(chunk.source);
@@ -63,7 +63,7 @@ std::byte* MulticastReceiver::writable(const ChunkRef& chunk, std::uint32_t psn,
 device::Placement MulticastReceiver::landing(const device::MessageHead& chunk, bool begins) {
   const auto at = locate(chunk.psn, chunk.source, chunk.bytes);
   if (!at) {
-    // A message whose position is unknown goes to staging; `on_misfit` examines it after its
+    // A chunk whose position is unknown goes to staging; `on_misfit` examines it after its
     // integrity check.
     if (!call_.lossless) return {device::Placement::Where::staging};
     if (begins) on_malformed(chunk.source);
@@ -153,7 +153,7 @@ void MulticastReceiver::begin_block(std::uint32_t block_index) {
 }
 
 /// Records that the last non-empty block before `block_index` in its chain has been sent
-/// completely: a sender is activated only when its predecessor has sent its whole block.
+/// completely: a sender is activated only after its predecessor has posted its whole block.
 void MulticastReceiver::end_blocks_before(std::uint32_t block_index) {
   for (Rank before = call_.sequencer->predecessor(rank_of(block_index)); before != kNoRank;
        before = call_.sequencer->predecessor(before)) {

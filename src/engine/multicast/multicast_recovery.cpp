@@ -53,15 +53,15 @@ void MulticastRecovery::tick(Instant now) {
   }
   next_tick_ = now + tick_interval();
   scanner_->tick(lost_);
-  // Once every block's last chunk has arrived, `hasten` delays this tick until reordering is ruled
-  // out, so every chunk that is still missing is lost. A second tick reports these chunks now and
-  // not one interval later.
+  // Once every block's last chunk has arrived, `hasten` sets the time of this tick so that
+  // reordering is ruled out, and every chunk that is still missing is lost. The second scan reports
+  // these chunks now and not one interval later.
   if (call_.arrivals.ends_seen >= call_.arrivals.ends_expected) scanner_->tick(lost_);
   declare(now);
 }
 
-// While chunks still arrive, losses are collected and requested only a few times. Each request
-// costs messages, and only the last one can delay the end of the collective.
+// While chunks still arrive, losses are collected and requested only a few times: each request
+// costs messages, and only the last request can delay the end of the collective.
 Nanoseconds MulticastRecovery::tick_interval() const {
   const Nanoseconds floor = context().settings().reorder_delay;
   if (right_neighbour_done_) return floor;

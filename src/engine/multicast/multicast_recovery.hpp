@@ -95,7 +95,8 @@ class MulticastRecovery {
   std::uint32_t open_reads_ = 0;
   /// By block: number of chunks that READs brought; empty before the first successful READ.
   std::vector<std::uint32_t> fetched_;
-  /// Keys of the blocks if their offsets are this rank's own, or else the key of the whole buffer.
+  /// Keys of the blocks if ranks may place the blocks at different offsets; otherwise one key of
+  /// the whole buffer.
   std::vector<std::optional<device::MemoryKey>> keys_;
 };
 

@@ -19,7 +19,7 @@ constexpr std::uint64_t kPacedBurstBytes = 448 * 1024;
 // late or the estimate is too low.
 constexpr std::uint64_t kExcessDivisor = 8;
 constexpr std::uint64_t kExcessBytes = 256 * 1024;
-constexpr std::uint32_t kLongBlock = 64;  // number of chunks from which on a block counts as long
+constexpr std::uint32_t kLongBlock = 64;  // smallest number of chunks of a long block
 
 }  // namespace
 
@@ -103,9 +103,9 @@ void MulticastSender::place_own_up_to(std::uint32_t psn) {
   own_placed_bytes_ = end;
 }
 
-/// Watches all receivers when a full ring blocks this sender, because then some receiver does not
-/// read its chunks. Without a handshake no other rank waits for that receiver, so only this sender
-/// can notice its death.
+/// Watches all receivers when this sender's shared-memory ring is full, because then some receiver
+/// does not read its chunks. Without a handshake no other rank waits for that receiver, so only
+/// this sender can notice its death.
 void MulticastSender::watch_readers() {
   if (std::exchange(readers_watched_, true)) return;
   context().peers().watch_all();
@@ -194,7 +194,7 @@ Instant MulticastSender::next_deadline(Instant polled_at) const {
   // A full send queue is polled again soon, because no event reports that it has room.
   if (const auto retry = block_->retry_after()) return polled_at + *retry;
   if (block_->has_again()) return polled_at;
-  // Without credit only a message of another rank lets this rank send.
+  // A sender without credit has no deadline: only a message of another rank lets it send.
   const bool may_send = call_.ready && activated_ && !sent_all_ &&
                         block_->lowest_unsent() < credits_->limit(call_.own_block);
   return may_send ? block_->next_send() : kNever;

@@ -1,7 +1,7 @@
 // How this rank closes its communicator. It serves its peers until none of them can need one of its
 // retained blocks or slot entries, and asks them for missing slot ACKs. Then it announces that it
 // closes, and stays until every peer has acknowledged the announcement: a peer that had not
-// received this rank's last ACK would wait for it until a timeout.
+// received this rank's last ACK would wait for that ACK until a timeout.
 #pragma once
 
 #include <cstdint>

@@ -109,9 +109,9 @@ Status FailureCoordinator::undelivered_status(Rank from, Rank to, std::uint32_t 
       bytes, names_.of(from), names_.of(to));
 }
 
-// The notice's epoch is stored as undelivered_bytes_. If the epoch is not 0, the upper half of the
-// notice's argument is the rank that found the failure. With epoch 0 the upper half is 0, or the
-// culprit's rank + 1.
+// With epoch kEither both halves of the notice's argument are culprits. Any other epoch is stored
+// as undelivered_bytes_: if it is 0, the upper half is 0 or the culprit's job rank + 1; otherwise
+// the upper half is the rank that found the failure.
 void FailureCoordinator::on_notice(Rank from, const protocol::Message& notice) {
   const auto lost_index = static_cast<std::uint32_t>(notice.argument);
   const auto upper = static_cast<std::uint32_t>(notice.argument >> 32);
@@ -171,8 +171,8 @@ bool FailureCoordinator::settle(protocol::Outbox& notices) {
 }
 
 void FailureCoordinator::add_notice(Rank rank, protocol::Outbox& notices) const {
-  // If this notice reaches lost_, then lost_ is alive, and the finder, which no rank answered, is
-  // the one cut off. So the notice to lost_ names the finder as the lost rank.
+  // If this notice reaches lost_, then lost_ is alive, and the finder is the rank that is cut off,
+  // because no rank answered it. So the notice to lost_ names the finder as the lost rank.
   if (undelivered_bytes_ == protocol::kAlone && rank == lost_) {
     return notices.send(rank, protocol::MessageKind::failed, 0, index(finder_));
   }

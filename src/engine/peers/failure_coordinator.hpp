@@ -32,17 +32,17 @@ class FailureCoordinator {
   /// Ends every collective with an error of this rank, at the end of the current or next `poll` of
   /// the context. The other ranks learn that this rank has given up.
   void fail(const Status& status);
-  /// As `fail`; each of the messages `reasons` reaches its rank before the notice of the failure.
+  /// Like `fail` above; each of the messages `reasons` reaches its rank before the failure notice.
   void fail(const Status& status, protocol::Outbox reasons);
-  /// Handles work that a device refused to take. Only refusals for other reasons than a full queue,
-  /// for which the caller tries again, or a lost peer, which a completion reports, are failures.
+  /// Handles work that a device refused to take. The refusal is a failure unless the queue was
+  /// full (the caller tries again) or the peer is lost (a completion reports the loss).
   void on_refusal(const Status& refusal);
   /// Ends every collective of the communicator, at this rank and at its peers. The error at the
   /// peers names this rank.
   void abort(const std::string& reason);
-  /// Ends every collective as `abort` does, but names `culprits` as the cause: one rank of the job,
-  /// which need not be in this communicator, or two of which one is at fault. With any other number
-  /// of ranks this rank is named.
+  /// Ends every collective as `abort` does, but the error names `culprits`: one rank of the job, or
+  /// two ranks of which one is at fault; they need not be in this communicator. With any other
+  /// number of culprits, the error names this rank.
   void abort_for(std::span<const Rank> culprits, const std::string& reason);
   /// Ends every collective with `cause`, at this rank and at its peers. The error at the peers
   /// names the rank at fault if `cause` names exactly one, otherwise this rank.
@@ -70,7 +70,8 @@ class FailureCoordinator {
   /// thread may call this function and `settled`.
   const Status& status() const;
   bool settled() const { return over_.load(std::memory_order_acquire); }
-  /// The rank of this communicator whose loss caused the failure; kNoRank if no rank was lost.
+  /// The rank of this communicator that is lost or gave up, which caused the failure; kNoRank: no
+  /// failure.
   Rank lost() const { return lost_; }
 
   /// Settles the noted failure and writes the reasons and failure notices for the peers to
@@ -106,8 +107,8 @@ class FailureCoordinator {
   /// silent. protocol::kAlone: all peers of the rank that found the failure are silent, lost_
   /// included. protocol::kGaveUp: lost_ found the failure and names itself.
   std::uint32_t undelivered_bytes_ = 0;
-  /// Ranks of the job at fault, if the cause lies outside this communicator: one, or two of which
-  /// one is at fault.
+  /// Ranks of the job that errors name instead of lost_; they need not be in this communicator.
+  /// Either none, or the rank at fault, or two ranks of which one is at fault.
   std::vector<Rank> culprits_;
   protocol::Outbox reasons_;  ///< messages to be sent before the failure notices
   Rank finder_ = kNoRank;     ///< rank that found the failure; kNoRank: not known

@@ -64,8 +64,8 @@ class ChunkReceiver : private device::PlacementResolver {
 
   /// Called when a collective has begun: delivers its chunks that arrived earlier.
   void begin(Instant now, Operation& operation);
-  /// Storage for a collective that has ended; it destroys the collective when no worker uses it any
-  /// more.
+  /// Storage for a collective that has ended. The collective is destroyed when no worker uses it
+  /// any more.
   using Rest = std::shared_ptr<std::unique_ptr<Operation>>;
   /// Called before a collective ends. Returns the storage to which the caller then moves the
   /// collective; null if there are no workers.
@@ -97,7 +97,8 @@ class ChunkReceiver : private device::PlacementResolver {
   /// Number of rounds since the queue pairs were last polled.
   std::uint32_t rounds_without_poll_ = 0;
   std::unique_ptr<ReceiveTeam> team_;
-  /// Grace period after which, following a failure, no worker places chunks.
+  /// Grace period that begins after a failure; when it has passed, no worker places chunks any
+  /// more.
   ReceiveTeam::GracePeriod stopping_;
   /// Time of the next check whether all workers have stopped after a failure; kNever: no check is
   /// due.

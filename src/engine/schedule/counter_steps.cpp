@@ -44,8 +44,8 @@ bool CounterSteps::accept_old_value(Rank peer, const OldValue& old_value) {
   const std::string& name = context_->names().of(peer);
   context_->failures().fail(context_->failures().misfit(
       peer, Code::internal,
-      "an atomic addition at {} found the value {}, although only {} ranks add 1 to it: report "
-      "this as a defect",
+      "an atomic addition found the value {1} in a counter of {0}, although only {2} ranks add 1 "
+      "to this counter: report this as a defect",
       name, old, context_->size()));
   return false;
 }

@@ -286,7 +286,7 @@ void ScheduleOperation::send(Instant now, TaskIndex at) {
   }
   space_->departures[at].issued = true;
   if (space_->departures[at].clear) return transfer(now, at);
-  context().peers().watch(task.peer);  // its clear-to-send is awaited
+  context().peers().watch(task.peer);  // this rank waits for the peer's clear-to-send
 }
 
 /// Begins the WRITE of a message for which the peer has sent a clear-to-send, or an addition to a

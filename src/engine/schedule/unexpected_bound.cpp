@@ -20,7 +20,7 @@ std::uint64_t most_received_blocks(const schedule::Purpose& purpose) {
       if (purpose.algorithm == "linear_keyed") return purpose.ranks;
       [[fallthrough]];
     case schedule::Collective::allreduce:
-      return std::bit_width(purpose.ranks);  // trees and exchanges; the other algorithms: two
+      return std::bit_width(purpose.ranks);  // for trees and exchanges; other algorithms: two
     default:
       return purpose.ranks;
   }

@@ -30,7 +30,7 @@ enum class MessageKind : std::uint8_t {
   fetch_lost,
   /// Answer to `fetch_request`: the sender has ended the collective and serves no READs.
   fetch_expired,
-  retransmit_request,  ///< asks a block's root to multicast ranges again that several ranks lost
+  retransmit_request,  ///< asks a block's root to multicast again ranges that several ranks lost
   final,               ///< the sender has every chunk of the collective
   /// Report of a credit batch that all ranks of the sender's subtree have consumed. The upper half
   /// of the argument is the chain, the lower half is the batch.
@@ -38,11 +38,11 @@ enum class MessageKind : std::uint8_t {
   /// Credit: every rank has consumed a credit batch. The upper half of the argument is the chain,
   /// the lower half is the batch.
   grant,
-  /// Failure notice. The lower half of the argument is the lost rank. If the epoch is 0, the upper
-  /// half is 0 for a silent rank, or 1 plus the job rank of the culprit. If the epoch is kEither,
-  /// the halves are the job ranks of which one is at fault. Any other epoch is kAlone, kGaveUp or
-  /// the length of packets that do not reach the lost rank; the upper half is then the rank that
-  /// found the failure.
+  /// Failure notice. If the epoch is kEither, the two halves of the argument are job ranks, one of
+  /// which is at fault. Otherwise the lower half is the lost rank. If the epoch is 0, the upper
+  /// half is 0 for a silent rank, or 1 plus the job rank of the culprit. Any other epoch is kAlone,
+  /// kGaveUp or the length of packets that do not reach the lost rank; the upper half is then the
+  /// rank that found the failure.
   failed,
   window,  ///< from an aggregator; argument: key of the receiver's part of the aggregator window
   /// Credit from an aggregator. The argument is the number of segments that the receiver may write
@@ -70,8 +70,8 @@ enum class MessageKind : std::uint8_t {
 /// Largest number of ranges in a message, so that the device can copy a message when it is posted.
 inline constexpr std::size_t kMaxRanges = 28;
 
-/// Epoch of a failure notice if the rank that found the failure got no answer from any rank, so
-/// that this rank may itself be cut off.
+/// Epoch of a failure notice if the rank that found the failure got no answer from any rank and may
+/// thus be cut off itself.
 inline constexpr std::uint32_t kAlone = UINT32_MAX;
 /// Epoch of the failure notice of a rank that has given up and names itself.
 inline constexpr std::uint32_t kGaveUp = UINT32_MAX - 1;

@@ -39,8 +39,8 @@ Result<Arranged> arrange(const std::string& address, const ServiceKey& key,
   const Deadline deadline = deadline_after(std::min(kAskTimeout, options.create_timeout));
   auto connection = AggregatorConnection::open(address, key, deadline);
   if (!connection) return connection.status();
-  // The unique id names rank 0 by the address that the aggregator sees. The other ranks are in the
-  // same network as rank 0, so they can reach rank 0 at this address, too.
+  // The unique id names rank 0 by the local address of its connection to the aggregator. The other
+  // ranks must be able to reach this address, too.
   const auto id = make_unique_id(connection->local_host());
   if (!id) return id.status();
   const PeerOptions self = make_greeting(options, number);

@@ -42,8 +42,8 @@ engine::InNetworkKind kind_of(Collective collective) {
                                           : engine::InNetworkKind::allreduce;
 }
 
-/// The number of the aggregator among ranks at fault if ranks have other numbers in the job. No rank
-/// of a job has it.
+/// The rank number that stands for the aggregator in ranks at fault if the ranks have other numbers
+/// in the job than in the communicator. No rank of a job has this number.
 constexpr Rank kAggregatorInJob = rank_of(0xffff'fffe);
 
 /// Removes the aggregator, which is no rank of the job, from the ranks at fault of `status`.
@@ -53,7 +53,8 @@ Status without(Rank aggregator, const Status& status) {
   return Status(status.code(), status.message(), std::move(ranks));
 }
 
-/// The number in the job of each rank of a side communicator; empty if all keep their numbers.
+/// For each rank of a side communicator, its number in the job; empty if every rank has the same
+/// number in the side communicator and in the job.
 std::vector<Rank> members_of_side(const engine::RankNames& names, std::uint32_t size) {
   std::vector<Rank> ranks;
   for (std::uint32_t r = 0; r < size; ++r) ranks.push_back(rank_of(r));
@@ -89,7 +90,8 @@ Result<std::shared_ptr<Aggregation>> Aggregation::create(
     if (status.ok()) {
       status = made->join(side.address, side.unique_id, side.terms, options, number++);
     } else if (bootstrap.rank() == rank_of(0)) {
-      // This rank made the id, with a store that listens until all ranks have joined.
+      // Rank 0 made the id and does not join with it. Rank 0 discards the id, because the store of
+      // the id would otherwise go on listening.
       if (const auto id = parse_unique_id(side.unique_id)) discard_unique_id(*id);
     }
   }
@@ -137,7 +139,8 @@ Status Aggregation::join(const std::string& address, const std::string& unique_i
   return {};
 }
 
-/// The aggregator among the ranks at fault of a side communicator's error.
+/// The rank number that stands for the aggregator in the ranks at fault of a side communicator's
+/// error.
 Rank Aggregation::aggregator() const { return members_.empty() ? rank_of(size_) : members_.back(); }
 
 Aggregation::~Aggregation() { (void)close(kNever); }
@@ -250,7 +253,8 @@ bool Aggregation::serves(const CollectiveCall& call) const {
   if (!active() || !reduces(call.collective)) return false;
   const Algorithm algorithm = call.options.algorithm;
   const bool named = algorithm == kInNetwork || algorithm == kInNetworkRing;
-  // A call that names an aggregator's algorithm gets the error of `start` if blocks differ in size.
+  // A call that names an aggregator algorithm is served even if its blocks may differ in size, so
+  // that `start` returns the error.
   return named || (algorithm == Algorithm::automatic && !varies(call.collective));
 }
 
@@ -365,8 +369,8 @@ Aggregation::Outcome Aggregation::submit(const Result<Plan>& plan) {
     const std::size_t parts = parts_of(plan->buffers.input.size());
     const bool shared = parts == sides_.size();
     const std::size_t first = shared ? 0 : calls_ % sides_.size();
-    // All parts exist before the first is submitted: a call that fails for lack of memory has not
-    // begun.
+    // All parts are created before the first is submitted, so that a call that fails for lack of
+    // memory has not begun.
     std::vector<std::pair<Side*, std::unique_ptr<engine::Operation>>> all;
     for (std::size_t part = 0; part < parts; ++part) {
       Side& side = sides_[(first + part) % sides_.size()];

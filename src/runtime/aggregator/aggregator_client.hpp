@@ -79,7 +79,7 @@ class Aggregation final : public CallRoute {
   CounterList counters() const override;
 
   /// True if the aggregators are in use and `call` is a reduction that names an aggregator
-  /// algorithm or no algorithm.
+  /// algorithm, or a reduction of equal blocks that names no algorithm.
   bool serves(const CollectiveCall& call) const override;
   Outcome start(const CollectiveCall& call) override;
   Result<PreparedRun> prepare(const CollectiveCall& call) override;
@@ -131,7 +131,8 @@ class Aggregation final : public CallRoute {
   Rank rank_;
   std::uint32_t size_;
   std::shared_ptr<Progress> progress_;
-  /// Number in the job of each rank of a side communicator; empty if all keep their numbers.
+  /// For each rank of a side communicator, its number in the job; empty if every rank has the same
+  /// number in the side communicator and in the job.
   std::vector<Rank> members_;
   std::vector<Side> sides_;
   bool closed_ = false;

@@ -19,7 +19,8 @@ class AggregatorConnection {
   static Result<AggregatorConnection> open(const std::string& address, const ServiceKey& key,
                                            Deadline deadline);
 
-  /// The address of this host as the aggregator sees it; empty if it is a loopback address.
+  /// The local address of the connection, at which the aggregator reaches this host; empty if it is
+  /// a loopback address.
   std::string local_host() const;
   /// Sends the request and returns the window that the aggregator offers. If the aggregator
   /// refuses, returns the Status that it sent.

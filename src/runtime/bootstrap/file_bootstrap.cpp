@@ -220,8 +220,9 @@ Status FileBootstrap::timed_out(std::span<const std::uint32_t> missing, Nanoseco
                     describe_duration(timeout));
 }
 
-/// How often ranks of this process have met in places. The files of a meeting may still exist when
-/// the next one begins, so each has names of its own.
+/// Counts how often this process has joined a job with the same directory, run id and rank. The
+/// files of a meeting may still exist when the next meeting begins, so each meeting has its own
+/// file names.
 class Meetings {
  public:
   std::uint32_t before(const FileOptions& options) {

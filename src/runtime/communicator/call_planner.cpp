@@ -156,9 +156,10 @@ Result<CallPlanner::Chosen> CallPlanner::choose(const CollectiveCall& call,
   }
   if (options.algorithm == kHierarchical) {
     return failure(Code::unsupported,
-                   "{} cannot use the algorithm hierarchical, which needs barrier, broadcast or "
-                   "allgather, equally many consecutive ranks on each of several hosts, the "
-                   "device auto, and TUTTI_HIERARCHY other than flat: name another algorithm",
+                   "{} cannot use the algorithm hierarchical, which needs (1) a barrier, broadcast "
+                   "or allgather, (2) several hosts that have the same number of consecutive "
+                   "ranks, two or more, (3) the device auto and (4) a hierarchy other than flat "
+                   "(TUTTI_HIERARCHY): name another algorithm",
                    to_string(call.collective));
   }
   auto entry = collectives::find_algorithm(call.collective, name);

@@ -389,8 +389,8 @@ Status Communicator::on_completion(Request& request, std::function<void(const St
   if (!request.state_) return no_request();
   engine::Completion& completion = *request.state_->completion;
   // The request may belong to a communicator other than the one on which the caller sets the
-  // callback. Its completion is therefore accessed while this thread owns the engine of the
-  // request's own communicator.
+  // callback. The completion of the request is therefore accessed while this thread owns the engine
+  // of the request's own communicator.
   runtime::Progress* const progress = request.state_->communicator->progress().get();
   return at_home(*request.state_->communicator, [&]() -> Status {
     // While this thread owns the engine no other thread polls, so the collective cannot complete

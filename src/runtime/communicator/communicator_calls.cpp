@@ -35,7 +35,8 @@ Status start_all(Communicator& communicator, std::span<const CollectiveCall> cal
     std::vector<runtime::CallRoute::PreparedRun> runs;
     for (std::size_t i = 0; i < calls.size(); ++i) {
       CollectiveCall call = calls[i];
-      // One wake-up suffices for all calls.
+      // Only the last call may wake the progress thread, because one wake-up suffices for all
+      // calls.
       call.options.will_wait |= i + 1 < calls.size();
       auto run = state.route_of(call).prepare(call);
       if (!run) return failure_from(run.status(), "call {}: {}", i, run.status().message());
@@ -47,7 +48,8 @@ Status start_all(Communicator& communicator, std::span<const CollectiveCall> cal
       if (!request) return request.status();
       requests[i] = Request(*request);
     }
-    // The last call may be too short to wake the progress thread, and an earlier one long.
+    // Wakes the progress thread, because the last call may have been too short to wake it, although
+    // an earlier call is long.
     if (runs.size() > 1 && !calls.back().options.will_wait) state.progress()->wake();
     return {};
   });

@@ -35,7 +35,7 @@ struct RequestState {
 /// The properties that distinguish a communicator from others with the same ranks and options.
 struct CommunicatorRole {
   /// Communicator number that this rank proposes; all ranks then use the highest proposed number.
-  /// The number tells the communicator from others of the same processes.
+  /// The number distinguishes the communicator from others of the same processes.
   std::uint16_t number = 0;
   /// The algorithm table. The creator passes it, because the table of a side communicator must not
   /// depend on environment variables.

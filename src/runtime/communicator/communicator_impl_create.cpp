@@ -250,7 +250,7 @@ Status CommunicatorImpl::Creation::take_greetings(KeyAgreement& keys,
   return check_traces(made_.greetings_);
 }
 
-/// An error with the numbers in the job of the ranks at fault.
+/// `status`, with its ranks at fault named by their numbers in the job.
 Status CommunicatorImpl::Creation::in_job(const Status& status) const {
   const engine::RankNames names({}, role_.members);
   return Status(status.code(), status.message(),
@@ -419,7 +419,7 @@ Result<engine::ClockComparison> CommunicatorImpl::Creation::compare_clocks(Nanos
   const Status status = guarded([&] { return exchange_clocks(comparison, timeout); });
   if (status.ok()) return comparison;
   // A failed clock exchange may still be under way and write to `comparison`, a variable of this
-  // function. It is therefore ended before the function returns.
+  // function. The exchange is therefore ended before the function returns.
   end_operations(*made_.context_, status);
   return status;
 }

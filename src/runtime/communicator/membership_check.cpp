@@ -21,12 +21,13 @@ namespace tutti::runtime {
 namespace {
 
 constexpr Nanoseconds kProbeInterval{5'000'000};
-/// Time within which a switch begins to forward the group's datagrams to a rank that has joined the
-/// group. A switch that has not begun by then never will.
+/// Longest time for which a rank waits for the multicast of the other ranks: a switch begins to
+/// forward the group's datagrams some time after the rank has joined the group. Multicast that has
+/// not arrived by then counts as not passing.
 constexpr Nanoseconds kPatience{5'000'000'000};
 
 /// Time for which a rank waits for long probes after short probes have passed every path. A long
-/// probe that has not arrived by then is too long for its path.
+/// probe that has not arrived by then counts as too long for its path.
 constexpr Nanoseconds kSizePatience{300'000'000};
 /// Long probes are sent only in every N-th round of probes: N is kLongSpacing in the first check,
 /// and kSizeSpacing in the second check, which finds the longest size that passes.
@@ -98,7 +99,7 @@ class MembershipCheck {
   std::vector<std::uint32_t> sizes_;  ///< sizes of probes, descending
   std::vector<Rank> partners_;
   protocol::Membership membership_;
-  Instant heard_all_at_ = kNever;  ///< time at which probes had first passed every path
+  Instant heard_all_at_ = kNever;  ///< time at which the last path passed its first probe
   Report own_;
   std::vector<Report> reports_;
   /// Allgather of the reports; null once it has been submitted.
@@ -197,8 +198,8 @@ std::optional<NarrowPath> MembershipCheck::narrow_path() const {
   std::optional<NarrowPath> narrowest;
   for (std::uint32_t r = 0; r < reports_.size(); ++r) {
     const Report& one = reports_[r];
-    // If a path passes none of the sizes, the shortest size is taken. The job then fails at its
-    // first long frame, with an error that names the ranks.
+    // If a path passes no probe of any size in `sizes_`, the shortest size is taken. The job then
+    // fails at its first long frame, with an error that names the ranks.
     const std::uint32_t bytes = std::max(one.narrow_bytes, sizes_.back());
     if (one.narrow == 0 || (narrowest && narrowest->bytes <= bytes)) continue;
     const auto passes =
@@ -254,7 +255,7 @@ Result<MembershipFindings> run_check(engine::CommunicatorContext& context, Check
   MembershipCheck check(context, *request.names, request.multicast, std::move(request.sizes));
   auto findings = guarded([&] { return check.run(timeout); });
   // After an error, the Allgather of the reports may still write to `check`, a variable of this
-  // function. It is therefore ended before the function returns.
+  // function. The Allgather is therefore ended before the function returns.
   if (!findings) end_operations(context, findings.status());
   return findings;
 }

@@ -25,12 +25,13 @@ inline std::string variable_or_empty(const char* variable) {
   return text == nullptr ? "" : text;
 }
 
-/// Whether an environment variable is 1. Error: it is neither 0 nor 1 nor empty.
+/// True if an environment variable is 1; false if it is 0, empty or unset. Fails for any other
+/// value.
 inline Result<bool> flag_of_environment(const char* variable) {
   const std::string text = variable_or_empty(variable);
   if (text.empty() || text == "0") return false;
   if (text == "1") return true;
-  return failure(Code::invalid_argument, "{}=\"{}\" is neither 0 nor 1: use 1 to turn it on",
+  return failure(Code::invalid_argument, "{}=\"{}\" is neither 0 nor 1: use 1 for on, or 0 for off",
                  variable, text);
 }
 

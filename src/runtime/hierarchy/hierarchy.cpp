@@ -166,8 +166,8 @@ void Hierarchy::advance(const std::shared_ptr<Job>& job, std::unique_lock<std::m
   job->advancing = false;
   if (!job->call.over()) return;
   lock.unlock();
-  // Only the owner of the engine may call finish(). This thread need not be the owner: if every
-  // stage ends as soon as it begins, it is the thread that started the call.
+  // Only the owner of the engine may call finish(), and this thread may not own the engine yet: if
+  // every stage ends as soon as it begins, this is the thread that started the call.
   progress_->with_engine([&] { finish(job); });
 }
 
@@ -210,7 +210,8 @@ void Hierarchy::begin(const std::shared_ptr<Job>& job, std::size_t stage) {
 
 void Hierarchy::on_stage_end(const std::shared_ptr<Job>& job, std::size_t stage,
                              const Status& status) {
-  // The ranks at fault of a side communicator's error are ranks of the job.
+  // The error of a side communicator names the ranks at fault by their numbers in the job, so they
+  // are passed on unchanged.
   if (!status.ok()) give_up(status.ranks(), status.message());
   std::unique_lock lock(mutex_);
   job->call.end(stage, status);

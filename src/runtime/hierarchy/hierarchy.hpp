@@ -56,8 +56,9 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   Hierarchy(const Hierarchy&) = delete;
   Hierarchy& operator=(const Hierarchy&) = delete;
 
-  /// True if the collective has a hierarchical form and the call names this route. If the call
-  /// names no algorithm, the route must instead be no slower and not be overruled.
+  /// True if the collective has a hierarchical form and the call names the algorithm of this route.
+  /// Also true if a call of such a collective names no algorithm, the hierarchical form is at least
+  /// as fast as the flat one, and `overruled` returns false.
   bool serves(const CollectiveCall& call) const override;
   Outcome start(const CollectiveCall& call) override;
   Result<PreparedRun> prepare(const CollectiveCall& call) override;

@@ -23,8 +23,8 @@ struct PrivateFile {
 inline constexpr PrivateFile kJobKeyFile{"job key file", "TUTTI_JOB_KEY_FILE"};
 inline constexpr PrivateFile kAggregatorKeyFile{"aggregator key file", "TUTTI_AGGREGATOR_KEY_FILE"};
 
-/// Reads at most `room` bytes of a regular file of this user that no other user can open. The last
-/// part of `path` may not be a symbolic link.
+/// Reads at most `room` bytes of a regular file. The file must belong to this user and be
+/// inaccessible to other users, and the last part of `path` must not be a symbolic link.
 Result<std::vector<std::byte>> read_private_file(const std::string& path, std::size_t room,
                                                  const PrivateFile& what);
 

@@ -24,8 +24,8 @@ namespace {
 // poll the engine.
 constexpr Nanoseconds kParkMin{1'000'000};
 constexpr Nanoseconds kParkMax{50'000'000};
-// Interval at which the parked thread checks whether work of the engine is due. If each collective
-// woke the thread instead, this would cost the collective more time.
+// Interval at which the parked thread checks whether work of the engine is due. A wake-up of the
+// thread by each collective would cost the collective more time.
 constexpr Nanoseconds kParkPollInterval{4'000'000};
 // Interval at which the progress thread, while it waits for the end of an inline step, checks for
 // that end even if no notification arrives.
@@ -185,9 +185,9 @@ Instant BackgroundThread::own_contained() {
   return now();
 }
 
-/// Polls until an application thread wants the engine or has taken it, or, if this thread took the
-/// engine only for due work, until that work is done. Returns the time at which the engine must be
-/// polled again.
+/// Polls until an application thread wants the engine or has taken it; if this thread took the
+/// engine only for due work, this thread stops as soon as that work is done. Returns the time at
+/// which the engine must be polled again.
 Instant BackgroundThread::own() {
   enforce_budget(false);
   observe::BusyTrace busy(log_, observe::TraceKind::owner, "owner: progress thread");
@@ -205,8 +205,9 @@ Instant BackgroundThread::own() {
     {
       const EngineOwnership::Lock lock = ownership_.lock();
       if (stop_) return kNever;
-      // If this thread took the engine only for due work, it now releases the engine. Otherwise an
-      // application that calls often would find the engine owned by this thread each time.
+      // If this thread took the engine only for due work, it now releases the engine. If it kept
+      // the engine, an application that calls often would find the engine owned by this thread each
+      // time.
       if (brief_ && !wake_requested_)
         return std::max(engine_.next_deadline(), now() + kParkPollInterval);
       brief_ = wake_requested_ = false;

@@ -40,10 +40,11 @@ class BackgroundThread {
   void wake();
   /// Number of calls of wake(), and of waits that were expected and did not come. Any thread.
   std::uint64_t wakes() const { return wakes_.load(std::memory_order_relaxed); }
-  /// Declares that the application is expected to wait before `latest`. If it does not, the parked
-  /// progress thread takes the engine when it looks next, after some milliseconds. The caller must
-  /// have polled the engine since it submitted its call, so that a progress thread that sleeps on
-  /// the network looks, too. Any thread.
+  /// Declares that the application is expected to wait before `latest`. If the application does not
+  /// wait by then, the parked progress thread takes the engine at its next check, after some
+  /// milliseconds. The caller must have polled the engine since it submitted its call: this poll
+  /// sends a progress thread that sleeps on the network back to park, where it makes this check.
+  /// Any thread.
   void expect_wait(Instant latest) { expected_wait_.store(latest, std::memory_order_relaxed); }
   /// Records that the application waits; returns true if the wait was expected. Any thread.
   bool on_wait() {
@@ -112,8 +113,8 @@ class BackgroundThread {
   Instant due_ = kNever;  ///< time by which the engine must be polled again
   std::uint64_t application_rounds_ = 0;
   static constexpr std::uint64_t kNone = UINT64_MAX;
-  /// Set when an application thread releases the engine that it took while the progress thread
-  /// slept: the value of application_rounds_ at that release. Otherwise kNone.
+  /// The value that application_rounds_ had when an application thread released an engine that it
+  /// had taken while the progress thread slept on the network. kNone: there was no such release.
   std::uint64_t rounds_left_asleep_ = kNone;
 
   /// True: the application has computed while a call was in flight.

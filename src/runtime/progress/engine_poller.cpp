@@ -16,8 +16,9 @@ namespace tutti::runtime {
 namespace {
 
 /// Interval at which an owner that does not sleep asks the kernel for events of dormant
-/// communicators. Each request is a system call, which takes longer than a round of polling, and a
-/// peer may have to wait for an interval before a dormant communicator answers.
+/// communicators. A shorter interval would cost more system calls, each of which takes longer than
+/// a round of polling; a longer one would delay the answers of dormant communicators to their
+/// peers.
 constexpr Nanoseconds kEventInterval = std::chrono::microseconds(200);
 
 bool has_submissions(engine::CommunicatorContext& context) {

@@ -86,15 +86,15 @@ class EnginePoller {
   /// Prepares all communicators to wake a sleeping owner; returns false if there is work already.
   /// Lowers `deadline` to the time at which the engine must be polled again.
   bool prepare_wait(Instant& deadline);
-  /// Undoes prepare_wait(). The next owner of the engine, which may be another thread, calls this
-  /// function.
+  /// Undoes prepare_wait(). The next owner of the engine, which may be another thread, must call
+  /// this function.
   void after_wait();
 
   /// Wakes the owner if it sleeps. Any thread.
   void notify_owner();
   /// Wakes a sleeping owner because receive workers have results for it. Any thread.
   void notify_sleeping_owner();
-  /// Clears a notification of notify_owner() that arrived while no thread slept.
+  /// Clears the notification of notify_owner(), so that it does not end the next sleep.
   void clear_notification();
   /// A descriptor that another epoll set can contain; it is readable when a communicator has
   /// something to do. Any thread.

@@ -1,5 +1,5 @@
-// The overlap predictor: predicts from the last calls of an application whether it will compute
-// after it has started a collective or message, or wait for it at once.
+// The overlap predictor: predicts from the last calls of an application what the application does
+// after it has started a collective or message: compute, or wait for this call at once.
 #pragma once
 
 #include <algorithm>
@@ -42,7 +42,8 @@ class OverlapPredictor {
     const bool soon = now - first <= kSoon;
     waits_in_a_row_.store(soon ? std::min(before + 1, kEnoughWaits) : 0, std::memory_order_relaxed);
   }
-  /// Forgets the last waits, because calls were in flight after one of them.
+  /// Forgets the last waits. The caller has found calls in flight after a wait, so the application
+  /// computes during these calls.
   void forget_waits() { waits_in_a_row_.store(0, std::memory_order_relaxed); }
   /// True if a call has started since the last wait.
   bool start_pending() const { return first_start_.load(std::memory_order_relaxed) != kNever; }
@@ -57,9 +58,9 @@ class OverlapPredictor {
   static constexpr unsigned kEnoughWaits = 3;
 
   std::atomic<unsigned> begun_{0};    ///< collectives begun since the last wait
-  std::atomic<bool> several_{false};  ///< true: several collectives began before the last wait
+  std::atomic<bool> several_{false};  ///< true: several collectives began with no wait between
   std::atomic<Instant> first_start_{kNever};  ///< the first start since the last wait
-  std::atomic<unsigned> waits_in_a_row_{0};   ///< the last waits that came soon, up to kEnoughWaits
+  std::atomic<unsigned> waits_in_a_row_{0};   ///< count of soon waits in a row, up to kEnoughWaits
 };
 
 }  // namespace tutti::runtime

@@ -17,8 +17,9 @@ namespace {
 // longer than this time.
 constexpr std::chrono::milliseconds kHandoverWait{10};
 
-// Longest call that may go without the progress thread until the application waits. If the
-// application computes instead, a longer call would lose more than the wake-up costs.
+// Length of the longest call for which the progress thread may be left asleep until the application
+// waits. If the application computes instead, a longer call would lose more time than a wake-up
+// costs.
 constexpr std::uint64_t kShortCallBytes = 16 * 1024;
 
 bool is_done(const engine::Completion& completion) {
@@ -214,9 +215,9 @@ void Progress::submit(engine::CommunicatorContext& context,
   leave_to_background(polled, bytes);
 }
 
-/// Wakes the progress thread for a call, unless the call is short and the application is expected to
-/// wait at once: both threads would then compete for the engine. A call that this thread has not
-/// polled needs another thread in any case.
+/// Wakes the progress thread for a call, except for a short call that this thread has polled and
+/// for which the application is expected to wait at once. After such a call, the progress thread
+/// would compete with the waiting thread for the engine.
 void Progress::leave_to_background(bool polled, std::uint64_t bytes) {
   if (!polled || bytes > kShortCallBytes || !overlap_.waits_soon()) return wake();
   background_.expect_wait(now() + OverlapPredictor::kSoon);
@@ -296,8 +297,8 @@ Progress::Turn Progress::take_turn(const engine::Completion& completion, Instant
   if (ownership_.owner() == Owner::background) {
     ownership_.await_release(lock, [this] { engine_.notify_owner(); });
   } else if (ownership_.owner() == Owner::application) {
-    // The owner notifies this thread when a collective completes, but may sleep without having seen
-    // its call. With an armed watch the owner runs an inline step, in which it does not sleep.
+    // The owner may sleep without having seen this thread's call, so it is notified. If the watch
+    // is armed, the owner runs an inline step, in which it does not sleep.
     if (first && ownership_.state().watch != Watch::armed) engine_.notify_owner();
     const auto left = std::max(deadline - now(), Nanoseconds(0));
     ownership_.await_change(lock, std::min(left, EngineOwnership::kMaxWait), [&] {

@@ -31,9 +31,9 @@ namespace tutti::runtime {
 /// only this communicator, and the engine becomes free again.
 class Progress {
  public:
-  /// `priority` applies to the library's own threads. The progress thread asks for it at the first
-  /// nonblocking collective, or at once if the user demands it. `trace` is written by the
-  /// destructor; null: no trace.
+  /// `priority` applies to the library's own threads. The progress thread asks for this priority
+  /// when the application first computes during a call, or at its start if the user demands the
+  /// priority. `trace` is written by the destructor; null: no trace.
   static Result<std::shared_ptr<Progress>> create(const CoreTimes& times,
                                                   const PriorityRequest& priority = {},
                                                   std::unique_ptr<RankTrace> trace = nullptr);
@@ -74,8 +74,8 @@ class Progress {
   /// How often the progress thread has been woken. Any thread.
   std::uint64_t wakes() const { return background_.wakes(); }
   /// Waits until the collective of `completion` is complete (true) or the deadline has passed. The
-  /// thread polls the engine itself, unless another application thread does. `waits_again` says that
-  /// the caller waits for another call at once.
+  /// thread polls the engine itself, unless another application thread does. `waits_again` says
+  /// that the caller waits for another call at once.
   bool wait(const engine::Completion& completion, Instant deadline, bool waits_again = false);
   /// Polls once, if the engine is free; returns whether it was.
   bool poll();
@@ -97,7 +97,7 @@ class Progress {
       return work();
     }
     const EngineOwner owner(*this);
-    engine_.on_change();  // an earlier owner would clear the change before `work` makes it
+    engine_.on_change();  // not earlier: another owner could clear the flag before `work` runs
     return work();
   }
 

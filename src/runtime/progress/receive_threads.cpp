@@ -19,7 +19,7 @@ namespace tutti::runtime {
 
 namespace {
 
-// Longest sleep of a receive thread, so that a lost wake-up only delays it.
+// Longest sleep of a receive thread. A lost wake-up delays the thread by at most this time.
 constexpr Nanoseconds kSleepMax{1'000'000'000};
 
 }  // namespace
@@ -61,7 +61,7 @@ ReceiveThread::~ReceiveThread() {
 Status ReceiveThread::attach(engine::ReceiveWorker& worker) {
   std::unique_lock lock(mutex_);
   wanted_ = workers_;
-  // push_back may throw, so it precedes the watching of the worker's descriptors.
+  // push_back() may throw, so it comes before the calls that add descriptors to the epoll set.
   wanted_.push_back(&worker);
   int error = 0;
   worker.for_each_descriptor([&](int one) {
@@ -125,7 +125,7 @@ bool ReceiveThread::poll_contained(engine::ReceiveWorker& worker, Instant at) {
 }
 
 void ReceiveThread::run() {
-  // A refusal of the priority is ignored, because the progress thread reports it.
+  // The error of a refused priority is ignored here, because the progress thread reports it.
   (void)guarded([this] { return apply_priority(priority_request_); });
   observe::BusyTrace busy(log_, observe::TraceKind::receive_worker,
                           log_ == nullptr ? "" : log_->name().c_str());

@@ -20,7 +20,8 @@ namespace tutti::runtime {
 
 class ReceiveThread {
  public:
-  /// Creates a thread. `log` receives its spans and must outlive it; null: no trace.
+  /// Creates a thread. `log` receives the spans of the thread and must outlive the thread; null: no
+  /// trace.
   static Result<std::unique_ptr<ReceiveThread>> create(observe::TraceLog* log,
                                                        const PriorityRequest& precedence);
   ~ReceiveThread();

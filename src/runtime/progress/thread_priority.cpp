@@ -41,8 +41,8 @@ struct SchedulingAttributes {
 };
 
 constexpr std::uint64_t kShortestSliceNs = 100'000;  // shortest slice that the kernel accepts
-// New threads do not inherit the priority, because a completion callback may start a thread, which
-// then belongs to the application.
+// New threads do not inherit the priority, because a thread that a completion callback starts
+// belongs to the application.
 constexpr std::uint64_t kNotForChildren = 1;  // the kernel's SCHED_FLAG_RESET_ON_FORK
 
 /// Asks the kernel for the scheduling attributes `wanted` for the calling thread; returns 0, or the

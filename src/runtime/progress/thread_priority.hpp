@@ -10,8 +10,8 @@ namespace tutti::runtime {
 
 /// The priority for which a thread asks the kernel.
 struct PriorityRequest {
-  /// Nice value from -20, the highest priority, to 19; nothing: the nice value of the starting
-  /// thread.
+  /// Nice value from -20, the highest priority, to 19; nothing: the thread keeps the nice value
+  /// that it inherited from its creator.
   std::optional<int> nice;
   bool realtime = false;  ///< true: the thread also asks for real-time priority
   bool demanded = false;  ///< true: the user chose the nice value, so a refusal is an error
@@ -24,8 +24,9 @@ struct GrantedPriority {
 };
 
 /// The priority for the library's own threads: the nice value in TUTTI_PROGRESS_NICE. Without this
-/// variable, the threads get a priority above that of computing threads, or keep that of the
-/// process if it was started with a nice value. Fails if the variable is not a nice value.
+/// variable, the threads get a priority above that of computing threads, but if the calling thread
+/// has a nice value other than 0, they keep the nice value that they inherit. Fails if the variable
+/// is not a nice value.
 Result<PriorityRequest> progress_priority();
 
 /// Asks the scheduler, for the calling thread, for exact timers, short slices, a nice value and
@@ -37,8 +38,9 @@ Result<PriorityRequest> progress_priority();
 /// real-time priority the thread runs whenever it is ready, which needs CAP_SYS_NICE or
 /// RLIMIT_RTPRIO.
 ///
-/// A refusal is an error only for a nice value that the user demanded. A thread with another
-/// scheduling policy stays unchanged, and new threads do not inherit the priority.
+/// If the kernel refuses a nice value that the user demanded, the call fails; all other refusals
+/// are ignored. A thread with a scheduling policy other than SCHED_OTHER keeps its policy and
+/// priority. New threads do not inherit the priority.
 Result<GrantedPriority> apply_priority(const PriorityRequest& precedence);
 
 /// Gives the calling thread real-time priority, or takes it away and sets the nice value again.

@@ -1,6 +1,6 @@
-// The yield policy decides when a waiting thread lets other threads run: after how much work, and
-// after how long polling without work. With more ranks than cores, a spinning rank delays the rank
-// for which it waits.
+// The yield policy decides when a waiting thread lets other threads run: after which time of work,
+// and after which time of polling without work. With more ranks than cores, a spinning rank delays
+// the rank for which it waits.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@ struct CoreTimes {
   /// wait.
   Nanoseconds yield_after = Nanoseconds::max();
   /// Time of work before the first yield. If an operation asks that all ranks of a core begin
-  /// together, the thread yields after any work instead: at the start of a collective every rank of
-  /// a core has data to send, and the slowest start delays all ranks.
+  /// together, the thread yields as soon as it has done some work: at the start of a collective
+  /// every rank of a core has data to send, and the slowest start delays all ranks.
   Nanoseconds first_yield_after = Nanoseconds::max();
   /// Time of polling without work between two yields. A yield is a system call, which lasts as long
   /// as several polls and delays what arrives meanwhile.
@@ -39,7 +39,7 @@ class YieldPolicy {
     if (slept) return times_.yield_after;
     return engine.begins_together() ? Nanoseconds(0) : times_.first_yield_after;
   }
-  /// Time of polling without work after which a waiting thread yields. Any thread.
+  /// Time of polling without work after which a waiting thread yields. Any thread may call this.
   Nanoseconds yield_interval() const { return times_.yield_interval; }
   /// Time of polling without work after which a waiting thread sleeps. Only the owner of the engine
   /// calls this.
@@ -48,13 +48,14 @@ class YieldPolicy {
     return slept ? std::min(times_.spin, kSpinAfterSleep) : times_.spin;
   }
 
-  /// Time for which a thread polls in a slot exchange until the peers have published their blocks.
+  /// Longest time for which a thread polls slot exchanges while the peers have not published their
+  /// blocks.
   static constexpr Nanoseconds kInlineSpin{200'000};
 
  private:
-  /// Longest time of polling without work after the thread has slept once in this wait. A thread
-  /// that had to sleep waits for a slow rank, and this rank may need the core on which the thread
-  /// polls.
+  /// Longest time of polling without work if the thread has already slept during this wait. A
+  /// thread that had to sleep waits for a slow rank, and this rank may need the core on which the
+  /// thread polls.
   static constexpr Nanoseconds kSpinAfterSleep{5'000};
 
   CoreTimes times_;

@@ -32,8 +32,8 @@ class CallRoute {
   /// Checks and starts a call that takes this route. Until the call completes, its buffers belong
   /// to Tutti.
   virtual Outcome start(const CollectiveCall& call) = 0;
-  /// Checks and prepares a call that takes this route for many runs. The arrays of sizes and
-  /// offsets that the call names must outlive the runs.
+  /// Checks a call that takes this route, and prepares the call for many runs. The arrays of sizes
+  /// and offsets that the call names must outlive the runs.
   virtual Result<PreparedRun> prepare(const CollectiveCall& call) = 0;
   /// The name of the algorithm with which this route would carry out `call`.
   virtual Result<std::string> algorithm_of(const CollectiveCall& call) = 0;

@@ -15,9 +15,9 @@ using hierarchy::HostLayout;
 
 namespace {
 
-// Each communicator has a different number, so that no rank mistakes a datagram for one of another
-// communicator. Duplicates are numbered from 1 on, side communicators of a hierarchy from 0x4000,
-// and those of aggregators from 0x8000.
+// Each communicator has a different number, so that no rank accepts a datagram of a different
+// communicator. Duplicates have the numbers from 1 on, side communicators of a hierarchy those from
+// 0x4000, and side communicators of aggregators those from 0x8000.
 constexpr std::uint32_t kFirstHostNumber = 0x4000;
 constexpr std::uint32_t kLastHostNumber = 0x7fff;
 constexpr std::uint32_t kFirstAggregatorNumber = 0x8000;

@@ -52,7 +52,7 @@ class Lowering {
   Status check() const;
   void make_queues();
   QueueIndex add_queue(QueueKind kind, Channel channel, bool held, Rank peer);
-  bool is_unexpected(TaskIndex t) const;
+  bool is_early(TaskIndex t) const;
 
   void post(TaskIndex t);
   void post_send(TaskIndex t);
@@ -79,11 +79,13 @@ class Lowering {
   std::vector<Queue> queues_;           ///< queues by index; index 0 is the builder's free queue
   std::vector<std::uint32_t> entries_;  ///< for each queue, the number of entries added so far
   std::vector<std::uint32_t> rounds_;   ///< for each queue, the round of the entry added last
-  /// For each queue, the number of its completions that the waits added so far await.
+  /// For each queue, the sum of the counts of all waits for its completions that are in the
+  /// management queue so far.
   std::vector<std::uint32_t> awaited_;
-  /// For each queue, the number of entries that enables have released so far.
+  /// For each queue, the sum of the counts of all its enables that are in the management queue so
+  /// far.
   std::vector<std::uint32_t> released_;
-  std::vector<bool> early_;  ///< for each task, true if the host can run it before any message
+  std::vector<bool> early_;  ///< for each task, true if the host can run it before all messages
   std::map<Rank, Ends> to_;
   std::map<Rank, Ends> from_peer_;
   /// For each send task, the number of CTS messages that must have arrived from the peer before the
@@ -118,9 +120,9 @@ Status Lowering::check() const {
   return {};
 }
 
-/// True if the task is a copy or reduction that the host can run before any message. It then
-/// depends only on other such tasks.
-bool Lowering::is_unexpected(TaskIndex t) const {
+/// True if the task is a copy or reduction that the host can run before all messages. All its
+/// dependencies are then such tasks, too.
+bool Lowering::is_early(TaskIndex t) const {
   const TaskKind kind = from_.tasks()[t].kind;
   if (kind != TaskKind::copy && kind != TaskKind::reduce) return false;
   const auto before = from_.dependencies(t);
@@ -141,7 +143,7 @@ void Lowering::make_queues() {
   std::map<Rank, bool> receives_held;
   for (TaskIndex t = 0; t < from_.tasks().size(); ++t) {
     const Task& task = from_.tasks()[t];
-    early_[t] = is_unexpected(t);
+    early_[t] = is_early(t);
     if (sends_message(task.kind)) to_[task.peer];
     if (task.kind == TaskKind::recv) {
       from_peer_[task.peer];
@@ -229,8 +231,8 @@ void Lowering::post(TaskIndex t) {
 }
 
 /// Sorts tasks in the order of their release: by round, and within a round receives before sends.
-/// The release of a receive sends this rank's CTS, for which a peer may wait before it sends its
-/// own.
+/// The release of a receive also sends its CTS, and two ranks would deadlock if each awaited the
+/// other's CTS before it sent its own.
 std::vector<TaskIndex> Lowering::in_order_of_release() const {
   std::vector<TaskIndex> order(from_.tasks().size());
   std::iota(order.begin(), order.end(), 0u);

@@ -27,8 +27,8 @@ struct CoreDirectOptions {
 };
 
 /// Returns the management-queue form of a schedule. Fails with unsupported for a task other than
-/// send, recv, signal, copy and reduce, and if the messages to one rank are not listed by ascending
-/// match slot.
+/// send, recv, signal, copy and reduce, and if the messages to one rank, or those from one rank,
+/// do not have the match slots 0, 1, 2, ... in the order of the task list.
 Result<Schedule> lower_to_core_direct(const Schedule& schedule,
                                       const CoreDirectOptions& options = {});
 

@@ -156,7 +156,7 @@ class ProgramCheck {
     const Task& task = schedule_.tasks()[t];
     if (task.count == 0) wrong(Fault::queue, t, "has count 0: drop the task or use 1 or more");
     if (owners[task.object] != kNoIndex && owners[task.object] != task.queue)
-      wrong(Fault::queue, t, "queue {} counts the same: count {} {} from one queue only",
+      wrong(Fault::queue, t, "is not in queue {}, which already counts {} {}: use only one queue",
             owners[task.object], what, task.object);
     owners[task.object] = task.queue;
     totals[task.object] += task.count;

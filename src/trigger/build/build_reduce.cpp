@@ -102,8 +102,8 @@ class Halving {
     builder_.receive(pair_partner(), return_step(), call_.output, bytes(whole()));
   }
 
-  // The contribution stays in the input buffer until the first fold stores the half that this rank
-  // keeps.
+  // The steps up to the first fold read this rank's data from the input buffer. The first fold
+  // stores its result in the output buffer, and all later steps read the output buffer.
   void reduce_scatter() {
     Address held = call_.input;
     if (has_giver()) {
@@ -139,9 +139,9 @@ class Halving {
     builder_.send(node(rank), return_step(), call_.output, bytes(whole()));
   }
 
-  /// The last step of the gather in which this rank receives blocks; the steps count down, and in
-  /// the step below the rank sends all its blocks. The result is 0 at the actor of the root
-  /// (collectives/folding.hpp), which sends none.
+  /// The steps of the gather count down: this rank receives blocks in the steps down to the
+  /// returned one, and sends all its blocks in the next step. The result is 0 at the actor of the
+  /// root (collectives/folding.hpp), which sends none.
   std::uint32_t lowest_gather() const {
     const std::uint32_t gatherer = collectives::Folding(call_.root, ranks_).actor();
     return static_cast<std::uint32_t>(std::bit_width(folding_.actor() ^ gatherer));
@@ -162,8 +162,8 @@ class Halving {
     }
   }
 
-  /// Appends the triggers that end a Reduce: they go from the root down the tree of the gather, and
-  /// last from the actor of each pair to the folded rank of the pair.
+  /// Appends the triggers that end a Reduce. They go from the root down the tree of the gather, and
+  /// then from the actor of each pair to the folded rank of the pair.
   void release() {
     const bool is_root = call_.rank == call_.root;
     if (folding_.folded()) {

@@ -17,7 +17,7 @@ Status check(const CollectiveCall& call) {
   }
   if (index(call.port) + ports_of(call.kind) > kPorts) {
     return failure(Code::invalid_argument,
-                   "{}: the call needs ports from {} on, and not all of them are below {}: use a "
+                   "{}: the ports of the call begin at {} and exceed the limit of {} ports: use a "
                    "lower port",
                    to_string(call.kind), index(call.port), kPorts);
   }

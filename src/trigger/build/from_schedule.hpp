@@ -2,9 +2,9 @@
 //
 // A unit runs a sequence strictly in order, so the lowering chooses an order with short waits.
 // Tasks that wait for no peer come as soon as their dependencies allow; the other tasks follow in
-// the order of their rounds. A receive into scratch and the reduction that alone reads the received
-// data become one descriptor. For any other reduction, the node first sends one operand to itself,
-// because a descriptor has only one operand of its own.
+// the order of their rounds. A receive into scratch and the reduction that reads the received data
+// become one descriptor if no other task reads this data. For any other reduction, the node first
+// sends one operand to itself, because a descriptor has only one operand of its own.
 //
 // A message becomes a packet whose step is the message's match slot. One-sided tasks, multicasts,
 // waits and enables cannot be lowered. An average is lowered to a sum, which the host must divide.

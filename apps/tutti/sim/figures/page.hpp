@@ -1,5 +1,5 @@
-// Writes the report on all figures as a single HTML file that loads no other file. It is light or
-// dark as the reader's system asks.
+// Writes the report on all figures as a single HTML file that loads no other file. The page follows
+// the light or dark style of the reader's system.
 #pragma once
 
 #include <string>

@@ -21,8 +21,8 @@ NAME = "tutti"
 def register() -> None:
     """Makes the name "tutti" known to torch.distributed. Loads nothing and never raises.
 
-    torch calls this function by the entry points torch.backends, at each `import torch`, and
-    torch.distributed.backends; an exception here would make every `import torch` fail.
+    torch calls this function by the entry point torch.backends at each `import torch`, and by the
+    entry point torch.distributed.backends. An exception here would make every `import torch` fail.
     """
     try:
         import torch.distributed as dist

@@ -125,9 +125,9 @@ def _compile(minor: str, command: list[str]) -> None:
 
 
 def build(target: Path, minor: str, compiler: str, includes: list[str]) -> None:
-    """Compiles the adapter into `target`; of torch only the folders of headers are needed.
+    """Compiles the adapter into `target`. `includes` are the folders of torch's headers.
 
-    Error: AdapterError with the errors of the compiler.
+    The build needs nothing else of torch. Error: AdapterError with the errors of the compiler.
     """
     sources = source_folder()
     units = sorted(sources.glob("*.cpp"))
@@ -158,7 +158,7 @@ def _built() -> Path:
     with open(folder / "build.lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not path.is_file():
-            for left in folder.glob("build_*"):  # of a process that was killed while it built
+            for left in folder.glob("build_*"):  # left by a process that was killed during its build
                 shutil.rmtree(left, ignore_errors=True)
             from torch.utils import cpp_extension
 

@@ -16,7 +16,8 @@ _generations: Counter[tuple[str, tuple[int, ...]]] = Counter()
 
 
 def _key_prefix(name: str, ranks: tuple[int, ...]) -> str:
-    """The first part of a group's keys. The store outlives an elastic restart, after which the numbers begin anew."""
+    """The first part of a group's keys. It has the number of elastic restarts, because the store outlives a restart,
+    while the counts in _generations begin anew."""
     _generations[name, ranks] += 1
     restart = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0")
     return f"{restart}/{_generations[name, ranks]}"

@@ -15,7 +15,7 @@ class Meeting:
 
     Every rank writes a fresh nonce, rank 0 publishes a roster of the nonces that it has read, and
     each rank confirms a roster that has its own nonce. If a nonce changes before its rank has
-    confirmed, it was one of an earlier attempt, and rank 0 publishes a new roster.
+    confirmed, rank 0 has read the nonce of an earlier attempt and publishes a new roster.
     """
 
     def __init__(self, store: Any, prefix: str, rank: int, size: int, timeout_s: float, name: str) -> None:

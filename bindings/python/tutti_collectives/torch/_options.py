@@ -10,8 +10,9 @@ from datetime import timedelta
 class Options:
     """Options of the communicator of a group: `init_process_group("tutti", pg_options=Options(device="host"))`.
 
-    None leaves an option to its environment variable TUTTI_..., else to libtutti. All ranks of a group must give the
-    same options, except `interface`, `peer_timeout`, `receive_workers`, `max_connections` and `priority`.
+    An option that is left at None has the value of its environment variable TUTTI_...; without such a variable it has
+    the default of libtutti. All ranks of a group must give the same options, except `interface`, `peer_timeout`,
+    `receive_workers`, `max_connections` and `priority`.
     """
 
     device: str | None = None  # "ip", "host" or "auto"
@@ -35,7 +36,7 @@ class Options:
     max_connections: int | None = None
     authenticate: bool | None = None
     always_barrier: bool | None = None
-    peer_timeout: timedelta | None = None  # silence after which a peer counts as lost
+    peer_timeout: timedelta | None = None  # time without an answer after which a watched peer is declared lost
     create_timeout: timedelta | None = None  # time limit of the creation, once all ranks have come
 
     def texts(self) -> dict[str, str]:
@@ -46,7 +47,7 @@ class Options:
             if value is None:
                 continue
             if field.name == "retain_bytes":
-                texts["keep_bytes"] = str(value or 1)  # 0 is the default there
+                texts["keep_bytes"] = str(value or 1)  # in C, 0 selects the default
             elif field.name == "authenticate":
                 texts["no_authentication"] = str(int(not value))
             elif isinstance(value, timedelta):

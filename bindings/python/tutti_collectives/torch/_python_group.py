@@ -65,7 +65,7 @@ def _operation(tensor: torch.Tensor, wanted: Any) -> tuple[Operation, DataType]:
     if operation is None or data_type is None or (tensor.is_complex() and not linear) or (
             bitwise and tensor.is_floating_point()):
         raise ValueError(f"Tutti: {wanted} of {tensor.dtype} does not exist without the adapter: install g++ 12 or "
-                         "later so that it can be built, or use another operation")
+                         "later so that the adapter can be built, or use another operation")
     return operation, data_type
 
 
@@ -133,7 +133,7 @@ class PythonGroup(dist.ProcessGroup):
         self._options = options
         self._communicator: Communicator | None = None
 
-    # ---- The questions of torch to a group ----
+    # ---- Names, time limit, end and counters ----
 
     def getBackendName(self) -> str:
         return "tutti"
@@ -178,7 +178,10 @@ class PythonGroup(dist.ProcessGroup):
         return self._communicator
 
     def carry_out(self, name: str, call: Callable[[float], Any]) -> Any:
-        """Runs a call with the time limit of the group. Errors become those of torch; a late call aborts the group."""
+        """Runs a call with the time limit of the group. A call that exceeds the limit aborts the group.
+
+        Errors are raised as those of torch.
+        """
         try:
             self._ready()
             return call(self._limit)
@@ -228,8 +231,8 @@ class PythonGroup(dist.ProcessGroup):
     def _reduced(self, tensor: torch.Tensor, wanted: Any) -> torch.Tensor:
         """The combined contents of all ranks, in the tensor itself if it is contiguous."""
         if wanted == _RED.PREMUL_SUM:
-            raise ValueError("Tutti: PREMUL_SUM does not exist without the adapter: install g++ 12 or later so that it "
-                             "can be built, or multiply the tensors first")
+            raise ValueError("Tutti: PREMUL_SUM does not exist without the adapter: install g++ 12 or later so that "
+                             "the adapter can be built, or multiply the tensors first")
         operation, data_type = _operation(tensor, wanted)
         flat = tensor.contiguous()
         if flat.numel():

@@ -20,7 +20,7 @@ class GroupRejoin {
   Status begin(Instant now, const QueuePairs& pairs, bool shared_host);
   /// Joins the groups; must be called at `deadline`. A failed attempt sets a new deadline.
   Status attempt(Instant now, const QueuePairs& pairs);
-  /// The time at which `attempt` must be called; kNever: this rank is in its groups.
+  /// The time at which `attempt` must be called; kNever while this rank is in its groups.
   Instant deadline() const { return join_at_; }
 
  private:

@@ -16,8 +16,8 @@ namespace tutti::device::ip {
 
 namespace {
 
-/// Makes the kernel drop this rank's own datagrams. They arrive if another rank on the same host
-/// needs IP_MULTICAST_LOOP, and always on the loopback interface.
+/// Makes the kernel drop this rank's own datagrams. Without this filter they would arrive on the
+/// loopback interface, and on any interface if another rank of this host needs IP_MULTICAST_LOOP.
 Status drop_own_datagrams(int fd, Rank me) {
   constexpr std::uint32_t kUdpHeaderBytes = 8;
   // The filter loads words in network order, but the header is little-endian, so the number of the
@@ -34,8 +34,8 @@ Status drop_own_datagrams(int fd, Rank me) {
   return system_failure(errno, "attaching the filter that drops this rank's own datagrams");
 }
 
-/// Excludes datagrams of groups that other sockets of this host have joined at the same port, but
-/// this socket has not.
+/// Limits the socket to the groups that it has joined itself. Otherwise it would also receive the
+/// datagrams of groups that other sockets of this host have joined at the same port.
 Status hear_joined_groups_only(int fd, int family) {
   if (family == AF_INET) return set_option(fd, IPPROTO_IP, IP_MULTICAST_ALL, 0, "IP_MULTICAST_ALL");
   return set_option(fd, IPPROTO_IPV6, IPV6_MULTICAST_ALL, 0, "IPV6_MULTICAST_ALL");

@@ -29,7 +29,7 @@ struct GroupSettings {
   std::uint32_t size = 0;
   std::uint16_t communicator = 0;
   Multicast multicast = Multicast::ud;
-  std::uint32_t hops = 1;  ///< hop limit of multicast datagrams; 1: no router forwards them
+  std::uint32_t hops = 1;  ///< hop limit of multicast datagrams; with 1, no router forwards them
   TrafficClasses traffic{};
   /// True: another rank of this host receives too, so the kernel must loop multicast back.
   bool shared_host = false;
@@ -87,8 +87,8 @@ class IpMulticastQueuePair : public MulticastQueuePair {
     unicast_addresses_.resize(settings_.size);
     unicast_addresses_[index(rank)] = address;
   }
-  /// Sets the size of UC fragments, in payload bytes, on which the ranks agreed; must precede any
-  /// post.
+  /// Sets the payload size of UC fragments in bytes, on which all ranks have agreed; must precede
+  /// any post.
   virtual void set_fragment_bytes(std::uint32_t bytes) { (void)bytes; }
   /// Ends the claim to egress priority, because chunks that were refused will not be posted again.
   void release_claim() { gate_.withdraw(); }
@@ -157,8 +157,8 @@ class IpMulticastQueuePair : public MulticastQueuePair {
     }
     return accepted;
   }
-  /// Prepares the post of a run. Returns the number of its leading payload bytes that need not wait
-  /// for data of a higher egress priority.
+  /// Prepares the post of a run. Returns how many payload bytes at the start of the run need not
+  /// wait for data of a higher egress priority.
   std::size_t begin_post(const ChunkRun& run);
   /// The counts of the send side.
   EndpointCounters& counters() { return counters_; }

@@ -159,8 +159,8 @@ std::size_t UcQueuePair::foresee(const WaitingMessage& waiting, const wire::UcFr
     vectors_[2 * i] = {headers_[i].data(), wire::kFragmentHeaderBytes};
     vectors_[2 * i + 1] = {at + i * step, std::min(step, left - i * step)};
   }
-  // Bytes after the expected fragments go to `aside_`, to the same offset as if the whole receive
-  // went to `aside_`.
+  // Bytes after the expected fragments go to `aside_`, at the offset that they would have if the
+  // whole receive went there.
   const std::size_t before =
       (count - 1) * stride + wire::kFragmentHeaderBytes + vectors_[2 * count - 1].iov_len;
   vectors_[2 * count] = {aside_.get() + before, kAsideBytes - before};
@@ -188,8 +188,9 @@ void UcQueuePair::check_foreseen(const WaitingMessage& waiting, const wire::UcFr
   aside_sender_ = waiting.sender;
 }
 
-/// Copies the datagrams from index `from` on, the first of which is unexpected, to `aside_`, to the
-/// same offsets as if the whole receive had gone to `aside_`. `take_aside` then handles them.
+/// Copies the first unexpected datagram, at index `from`, and all later ones to `aside_`, at the
+/// offsets that they would have if the whole receive had gone there. `take_aside` then handles
+/// them.
 void UcQueuePair::put_aside(std::size_t from, std::size_t foreseen, std::size_t stride,
                             std::size_t received_bytes) {
   for (std::size_t i = from; i < foreseen; ++i) {

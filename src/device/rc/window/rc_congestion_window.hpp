@@ -1,5 +1,5 @@
-// The largest number of frames in flight to one peer. All losses within one window halve it once,
-// and each window of acknowledged frames makes it one larger (RFC 5681).
+// The congestion window: the largest number of frames in flight to one peer. All losses within one
+// window halve it once, and each acknowledged window enlarges it by one frame (RFC 5681).
 #pragma once
 
 #include <algorithm>

@@ -51,9 +51,10 @@ class SendWindow {
   /// is not in flight.
   bool take_back(std::uint32_t sequence);
 
-  /// Applies the ACK in a frame, which covers every sequence number before `acknowledged`, and
-  /// those set in the bitmap of an ack frame. Calls acknowledged_frame(FrameRecord&) once for each
-  /// newly acknowledged frame; returns false for a sequence number that was never sent.
+  /// Applies the ACK in a frame. The ACK covers every sequence number before `acknowledged` and, in
+  /// an ack frame, every one that is set in the bitmap. Calls acknowledged_frame(FrameRecord&) once
+  /// for each newly acknowledged frame. Returns false if the ACK covers a frame that was never
+  /// sent.
   template <typename Callback>
   bool acknowledge(Instant now, const RcFrame& frame, Callback&& acknowledged_frame);
 
@@ -75,8 +76,8 @@ class SendWindow {
     return deliveries_missed_ >= kMaxDeliveries ? oldest_since_ + patience : kNever;
   }
   std::uint32_t window_frames() const { return congestion_.frames(); }
-  /// Until the next call of hold_back or end_hold_back, limits the number of frames in flight to
-  /// `least`, or to the present number plus `more` if that is larger.
+  /// Limits the number of frames in flight until the next call of hold_back or end_hold_back. The
+  /// limit is the present number plus `more`, but at least `least`.
   void hold_back(std::uint32_t least, std::uint32_t more) {
     congestion_.limit(std::max(least, flying_.count + more));
   }

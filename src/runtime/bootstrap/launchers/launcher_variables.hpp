@@ -12,7 +12,7 @@
 
 namespace tutti::runtime {
 
-/// Looks up a variable; nothing if it is not set or empty.
+/// Looks up a variable; nothing if the variable is unset or empty.
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 
 /// Reads the variables of this process.

@@ -5,7 +5,7 @@ namespace tutti::runtime {
 
 enum class MpiPresence {
   absent,
-  loaded,   ///< an MPI library is loaded, but not initialised or already finalised
+  loaded,   ///< an MPI library is loaded; MPI is not yet initialised, or already finalised
   running,  ///< MPI is initialised and not yet finalised
 };
 

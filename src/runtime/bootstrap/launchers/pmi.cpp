@@ -33,7 +33,7 @@ Result<UniqueId> exchange_id(PmiClient& client, Rank rank, const Environment& en
     auto made = make_unique_id(environment("TUTTI_BOOTSTRAP_HOST").value_or(""));
     if (!made.ok()) return made.status();
     mine = *made;
-    // PMI values must not contain blanks or '='.
+    // The id is sent in hexadecimal, because PMI values must not contain blanks or '='.
     const std::string text = unpadded(*made);
     status = client.put(kKey, to_hex(std::as_bytes(std::span(text))));
   }
@@ -47,7 +47,9 @@ Result<UniqueId> exchange_id(PmiClient& client, Rank rank, const Environment& en
   if (!value.ok()) return value.status();
   std::string text(value->size() / 2, '\0');
   if (!from_hex(*value, std::as_writable_bytes(std::span(text))))
-    return failure(Code::internal, "the launcher's PMI returned no unique id, but {} letters",
+    return failure(Code::internal,
+                   "the {} characters that the launcher's PMI returned are not a unique id in "
+                   "hexadecimal: set TUTTI_BOOTSTRAP to tcp://HOST:PORT with the address of rank 0",
                    value->size());
   return parse_unique_id(text);
 }
@@ -124,7 +126,8 @@ Result<PmiClient::Words> PmiClient::ask(std::string_view request, std::string_vi
   if (!words.ok()) return words;
   const bool refused = words->contains("rc") && words->at("rc") != "0";
   if (words->at("cmd") != expected || refused) {
-    // Requests and answers may contain the unique id, from which keys are derived.
+    // The error quotes only the commands, because the rest of the request and of the answer may
+    // contain the unique id, from which keys are derived.
     return failure(Code::internal, "the launcher answered '{}' to the PMI request '{}', with rc={}",
                    words->at("cmd"), request.substr(0, request.find(' ')),
                    refused ? words->at("rc") : "0");

@@ -47,8 +47,8 @@ class PmiClient {
 Result<PmiClient::Words> parse_pmi_line(std::string_view line);
 
 /// Rank 0 publishes the unique id of a store through PMI (PMI_FD, PMI_RANK, PMI_SIZE); all further
-/// data go through that store. This ends the PMI session, so a process that also uses MPI is
-/// refused; its program can pass MPI_Allgather as the bootstrap callback instead.
+/// data go through that store. The function ends the PMI session, so it refuses a process that also
+/// uses MPI; such a process can pass MPI_Allgather as the bootstrap callback instead.
 Result<std::unique_ptr<Bootstrap>> bootstrap_from_pmi(const Environment& environment,
                                                       Nanoseconds timeout);
 

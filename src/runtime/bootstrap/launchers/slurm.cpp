@@ -18,8 +18,8 @@ Result<std::string> master_host(const Environment& environment) {
     if (const auto list = environment(name)) return first_slurm_host(*list);
   }
   return failure(Code::invalid_argument,
-                 "SLURM_PROCID is set but none of SLURM_STEP_NODELIST, SLURM_JOB_NODELIST and "
-                 "MASTER_ADDR is: set MASTER_ADDR to the host of rank 0");
+                 "SLURM_PROCID is set, but SLURM_STEP_NODELIST, SLURM_JOB_NODELIST and "
+                 "MASTER_ADDR are not: set MASTER_ADDR to the host of rank 0");
 }
 
 Result<std::uint16_t> master_port(const Environment& environment) {

@@ -44,8 +44,8 @@ Result<AddressList> resolve(const Endpoint& endpoint, int flags) {
   return AddressList(list, &freeaddrinfo);
 }
 
-/// A name that means this host everywhere. Other names may resolve to the loopback address here,
-/// because /etc/hosts says so, and to another one elsewhere.
+/// True for a name that denotes the local host on every host. Any other name may resolve to the
+/// loopback address on this host, through /etc/hosts, and to another address on other hosts.
 bool names_loopback(const std::string& host) {
   constexpr std::array kNames = {"localhost",  "localhost.localdomain", "localhost4",
                                  "localhost6", "ip6-localhost",         "ip6-loopback"};
@@ -270,7 +270,8 @@ Result<Socket> connect_once(const Endpoint& endpoint, Deadline deadline) {
   int left = 0;
   for (const addrinfo* entry = list->get(); entry != nullptr; entry = entry->ai_next) ++left;
   for (const addrinfo* entry = list->get(); entry != nullptr; entry = entry->ai_next, --left) {
-    // An address from which nothing returns leaves time for the others.
+    // Each address gets an equal share of the time that is left, so that an address that does not
+    // answer leaves time for the other addresses.
     const auto now = SteadyClock::now();
     auto socket = connect_address(*entry, endpoint, now + (deadline - now) / left);
     if (socket.ok()) return socket;

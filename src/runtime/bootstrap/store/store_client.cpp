@@ -148,9 +148,9 @@ std::size_t max_answer_bytes(std::uint32_t size) {
   return std::max<std::size_t>(8192, 4 + std::size_t{4} * size + kMaxExchangeBytes);
 }
 
-/// The reason for a failed attempt to join in which no frame answered the hello. If the connection
-/// was closed or timed out, the store of an earlier job may have just ended, so another attempt may
-/// succeed.
+/// The reason why an attempt to join failed before a frame answered the hello. If the connection
+/// was closed or timed out, another attempt may succeed, because the store of an earlier job may
+/// have just ended.
 Setback setback_of(const StoreOptions& options, const StoreConnection& connection,
                    const Status& why) {
   if (why.code() == Code::peer_failed || why.code() == Code::timeout) return {false, why};

@@ -76,7 +76,8 @@ Result<Gather> decode_gather(std::span<const std::byte> payload);
 Result<std::vector<Bytes>> decode_result(std::span<const std::byte> payload, std::uint32_t exchange,
                                          std::uint32_t size);
 /// Decodes the Status of a `failed` frame; the result is always an error, even if the frame is
-/// damaged. Leaves out ranks at fault that are not below `size`, the number of ranks of the job.
+/// damaged. Drops each rank at fault that is `size` or higher, where `size` is the number of ranks
+/// of the job.
 Status decode_failed(std::span<const std::byte> payload, std::uint32_t size);
 
 /// Cuts a byte stream into frames. Its memory is at most the limit of one frame plus the bytes of

@@ -155,7 +155,8 @@ void BootstrapServer::Loop::run() {
   listener_ = Listener();
   const Deadline end = deadline_after(kLinger);
   while (owes_bytes() && SteadyClock::now() < end) poll_contained(end, false);
-  // After a failure, a rank that sends its contribution late must still learn why the job failed.
+  // After a failure, the store still answers for a short time, so that a rank that sends its
+  // contribution late learns why the job failed.
   const Deadline told = deadline_after(kTellFailure);
   while (rendezvous_.failed() && !members_.empty() && SteadyClock::now() < told)
     poll_contained(told, false);
@@ -210,9 +211,9 @@ void BootstrapServer::Loop::poll_once(Deadline latest, bool wakes) {
   const Deadline now = SteadyClock::now();
   std::vector<pollfd> entries;
   entries.reserve(connections_.size() + 2);
-  // While the server stops, its wake-up descriptor stays readable and would end every poll at once,
-  // so the poll then leaves it out. This function takes `wakes` from the caller instead of reading
-  // `stopping_`, whose value could differ from the one that the caller read.
+  // While the server stops, `wakes` is false and the poll leaves out the wake-up descriptor, which
+  // stays readable and would end every poll at once. The caller passes `wakes`, because a second
+  // read of `stopping_` could return another value than the caller's read.
   entries.push_back({wakes ? wake_.fd() : -1, POLLIN, 0});
   entries.push_back({listener_.poll_fd(now), POLLIN, 0});
   for (const auto& connection : connections_) {
@@ -276,8 +277,8 @@ void BootstrapServer::Loop::refuse(Connection& connection, const std::string& wh
   connection.broken = true;
 }
 
-/// Refuses a stranger whose bytes are not a hello. If only one of the two sides has a job key, the
-/// store sends this reason to the rank.
+/// Refuses a stranger whose bytes are not a hello. If only the store or only the rank has a job
+/// key, the store reports the missing key to the rank before it closes the connection.
 void BootstrapServer::Loop::turn_away(Connection& connection, const Status& why) {
   const auto first = connection.stream.first_byte();
   if (!door_key_ && first == crypto::kTlsFirstByte) {

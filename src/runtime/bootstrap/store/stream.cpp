@@ -102,8 +102,8 @@ Result<std::optional<std::size_t>> Stream::receive_encrypted() {
   // rejection.
   const Bytes answer = tls_->take_output();
   encrypted_.insert(encrypted_.end(), answer.begin(), answer.end());
-  // An error of flush() is ignored, because the next receive fails, too, with a better reason: it
-  // may be the peer's TLS alert.
+  // An error of flush() is ignored, because the next receive fails, too, and its error is more
+  // precise, such as the peer's TLS alert.
   [[maybe_unused]] const Status sent = flush();
   if (!fed.ok()) return fed;
   return got;
