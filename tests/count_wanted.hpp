@@ -1,4 +1,4 @@
-// The size of a random test. An environment variable can set a larger or smaller size than usual.
+// The number of runs of a random test, which an environment variable can change.
 #pragma once
 
 #include <cstdint>

@@ -23,7 +23,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kMaxFrames = 64;
-/// A fault signal, because the library's threads block all other signals.
+/// The signal that makes a thread store its stack. It is one of the fault signals, because the
+/// library's threads block all other signals.
 constexpr int kSignal = SIGSYS;
 constexpr auto kThreadPatience = std::chrono::milliseconds(500);
 

@@ -5,12 +5,11 @@
 
 namespace tutti::test {
 
-/// Starts to watch the program: when `patience` has passed without a call of report_later(), the
-/// stack of every thread is written once to standard error. The program goes on until its parent
-/// ends it.
+/// Starts to watch the program. If report_later() is not called for `patience`, the stack of every
+/// thread is written once to standard error, and the program continues until its parent ends it.
 void report_hang_after(std::chrono::seconds patience);
 
-/// Reports that a test begins or ends, so that the program does not count as hanging.
+/// Must be called when a test begins or ends; postpones the report by `patience`.
 void report_later();
 
 }  // namespace tutti::test

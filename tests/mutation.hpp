@@ -15,8 +15,8 @@ namespace tutti::test {
 
 using Bytes = std::vector<std::byte>;
 
-/// Gives one field of the header, or four of the eight bytes behind the header, a new value: close
-/// to the old one, small, or random.
+/// Gives a new value to one field of the header, or to one of the two words behind the header. The
+/// value is close to the old one, small, or random.
 inline void change_field(Bytes& bytes, Random& random) {
   struct Field {
     std::size_t at, size;

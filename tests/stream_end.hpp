@@ -1,4 +1,4 @@
-// Detects, on the side of a stranger, that a door has ended the connection.
+// Detects that the server, a store or an aggregator, has ended the connection of a client.
 #pragma once
 
 #include <array>
@@ -8,7 +8,8 @@
 
 namespace tutti::test {
 
-/// True if the door ends the connection before the deadline, possibly after an alert.
+/// True if the server ends the connection before the deadline. Bytes that arrive before the end,
+/// such as a TLS alert, are ignored.
 inline bool ends(runtime::Stream& stream, runtime::Deadline deadline) {
   std::array<std::byte, 4096> buffer;
   while (true) {

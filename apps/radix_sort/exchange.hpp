@@ -25,9 +25,9 @@ class Exchange {
   Exchange(tutti::Communicator& communicator, std::uint64_t piece_bytes, std::string algorithm)
       : communicator_(&communicator), piece_bytes_(piece_bytes), algorithm_(std::move(algorithm)) {}
 
-  /// Exchanges keys by `routes`; every rank must call it. `parts` holds this rank's keys in order
-  /// of their target ranks, and `arrived` receives keys in order of their source ranks. `key_bytes`
-  /// is the size of one key.
+  /// Moves the keys of all ranks to the ranks that `routes` names; every rank must call it. `parts`
+  /// holds this rank's keys in order of their target ranks, and `arrived` receives keys in order of
+  /// their source ranks. `key_bytes` is the size of one key.
   tutti::Status run(const Routes& routes, std::span<const std::byte> parts,
                     std::span<std::byte> arrived, std::size_t key_bytes);
 

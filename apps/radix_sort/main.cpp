@@ -1,5 +1,5 @@
-// An example application: a radix sort over all ranks of a job. It times the sort with an Allgather
-// that overlaps local work and the same sort without overlap, and uses only Tutti's public
+// An example application: a radix sort over all ranks of a job. It times two variants of the
+// sort: one overlaps an Allgather with local work, the other does not. It uses only Tutti's public
 // interface.
 //
 //   tutti run -n 4 -- radix_sort --radix 2^4,2^8 --keys 2^12,2^16

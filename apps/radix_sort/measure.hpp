@@ -20,8 +20,8 @@ struct Timings {
   /// Duration of each phase in each sort, averaged over the ranks, in ns.
   std::array<std::vector<std::int64_t>, kPhases> phases_ns;
 
-  /// For each sort, the sum over its passes of the shortest time that any rank spent in the
-  /// Allgather, in ns. The rank with the shortest time waited for no late rank, so overlap can hide
+  /// For each sort, in ns: the shortest time that any rank spent in the Allgather of a pass, added
+  /// over all passes. The rank with the shortest time waited for no late rank, so overlap can hide
   /// all of this time.
   std::vector<std::int64_t> least_allgather_ns;
 
@@ -47,8 +47,8 @@ struct Row {
   std::uint64_t carried_bytes = 0;
 
   const Timings& of(Variant variant) const { return timings[static_cast<std::size_t>(variant)]; }
-  /// The median, over pairs of adjacent sorts, of overlapped time divided by blocking time.
-  /// Adjacent sorts are compared so that a slow drift of the machine affects both times.
+  /// The quotient of overlapped time and blocking time: the median over all pairs of adjacent
+  /// sorts. Adjacent sorts are compared so that a slow drift of the machine affects both times.
   double ratio() const;
 };
 

@@ -39,7 +39,8 @@ class Routes {
   std::uint32_t me() const { return me_; }
 
  private:
-  /// Routes `keys` keys of rank `source`, whose positions in the global order begin at `position`.
+  /// Routes the next `keys` keys of rank `source`. The first of them has the position `position` in
+  /// the global order.
   void add(std::uint32_t source, std::uint64_t position, std::uint64_t keys);
 
   std::uint32_t me_;

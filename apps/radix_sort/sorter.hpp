@@ -1,7 +1,7 @@
 // The radix sort. A pass counts the keys by digit, gathers these histograms on all ranks, orders
 // the local keys by digit and exchanges keys between the ranks. Ordering the local keys does not
-// need the other ranks' histograms. The overlapped variant therefore does it during the Allgather,
-// while the blocking variant first waits for the Allgather.
+// need the other ranks' histograms. The overlapped variant therefore orders its keys during the
+// Allgather, while the blocking variant first waits for the Allgather.
 #pragma once
 
 #include <tutti/communicator.hpp>

@@ -14,12 +14,13 @@ struct RunOptions {
   std::uint32_t count = 1;
   std::vector<std::string> program;  ///< program, found by PATH, and its arguments
   bool prefix = true;                ///< whether each line of a rank's output begins with "[rank] "
-  /// Time from the first failure to the SIGTERM for the other ranks; also the time from SIGTERM to
-  /// SIGKILL.
+  /// Time between the first failure of a rank and the SIGTERM to the other ranks. The SIGKILL
+  /// follows the SIGTERM after the same time.
   Nanoseconds grace = std::chrono::seconds(10);
   Nanoseconds timeout{0};  ///< time limit of the whole job; 0: no limit
-  /// Name of each rank's network namespace, in which "{}" is replaced by the rank:
-  /// "tutti-lab-h{}" is /run/netns/tutti-lab-h0 for rank 0. Empty: all ranks run in the launcher's namespace.
+  /// Pattern for the name of each rank's network namespace; "{}" stands for the rank. With
+  /// "tutti-lab-h{}" rank 0 runs in /run/netns/tutti-lab-h0. Empty: all ranks run in the launcher's
+  /// namespace.
   std::string netns;
   /// Address of rank 0; empty: 127.0.0.1, which other namespaces cannot reach.
   std::string master_addr;
@@ -28,16 +29,18 @@ struct RunOptions {
   int err_fd = 2;
 };
 
-/// Exit statuses of `tutti run` if the job exceeded its time limit, or if it could not be started.
+/// Exit statuses of `tutti run`: kExitTimeout if the job exceeded its time limit, kExitNotStarted
+/// if the job could not be started.
 inline constexpr int kExitTimeout = 124;
 inline constexpr int kExitNotStarted = 125;
 
-/// Runs the job and waits for its end. Returns 0, the exit status of the rank that failed first
-/// (128 + the signal number if a signal ended the rank), kExitTimeout or kExitNotStarted.
+/// Runs the job and waits for its end. Returns 0 if all ranks succeeded. After a failure it returns
+/// the exit status of the rank that failed first, or 128 + the signal number if a signal ended this
+/// rank. Other results are kExitTimeout and kExitNotStarted.
 ///
 /// Sets RANK, WORLD_SIZE, LOCAL_RANK, LOCAL_WORLD_SIZE, MASTER_ADDR, MASTER_PORT, TUTTI_RUN_ID and
-/// TUTTI_JOB_KEY, a new job key, for each process. A rank in its own network namespace counts as
-/// the only rank of its host.
+/// TUTTI_JOB_KEY for each process; TUTTI_JOB_KEY is a new job key. A rank in its own network
+/// namespace counts as the only rank of its host.
 /// SIGINT and SIGTERM are forwarded to the ranks. When a rank ends, the rest of its process group
 /// is killed; when the launcher ends, all ranks are killed.
 int run_command(const RunOptions& options);

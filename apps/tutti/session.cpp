@@ -23,8 +23,8 @@ namespace {
 
 constexpr Nanoseconds kExchangeTimeout = std::chrono::seconds(60);
 
-/// The error text if no collective has an algorithm of this name, otherwise "". The later call of a
-/// collective checks whether that collective has the algorithm.
+/// Returns an error text if no collective has an algorithm of this name, otherwise "". The call of
+/// a collective checks whether that collective has the algorithm.
 std::string check_algorithm(const std::string& name) {
   std::set<std::string> known{"automatic", "ring", "hierarchical", "in_network", "in_network_ring"};
   for (const auto& entry : collectives::algorithms()) known.emplace(entry.name);
@@ -165,7 +165,7 @@ Result<Session> Session::create(const SessionOptions& options) {
 
 Status Session::learn_locations(const SessionOptions& options) {
   // The ranks exchange their locations twice. The first exchange shows whether all ranks share one
-  // network; this determines the interface, which the second exchange reports.
+  // network, which determines the interface; the second exchange carries the name of the interface.
   const std::string& boot = runtime::boot_identity();
   Location mine{runtime::host_name(), boot + runtime::namespace_identity("time"),
                 boot + runtime::namespace_identity("net"), ""};

@@ -63,8 +63,8 @@ class Session {
   Result<std::vector<std::vector<T>>> exchange(const std::vector<T>& mine);
 
   /// Gathers a value from every rank over the communicator and returns the values indexed by rank;
-  /// every rank must call it. An exchange over the bootstrap would disturb ranks that have not
-  /// finished their repetition.
+  /// every rank must call it. It does not use the bootstrap, whose traffic would disturb the
+  /// measurement on ranks that have not finished their repetition.
   template <typename T>
   Result<std::vector<T>> share(const T& mine);
 

@@ -51,8 +51,7 @@ struct Sample {
   std::uint64_t cycles = 0;  ///< increase of cycle_counter() during the work
 };
 
-/// The processor's time stamp counter. On other processors than x86-64 it is the clock, in
-/// nanoseconds.
+/// The time stamp counter on x86-64, or the monotonic clock in nanoseconds on other processors.
 std::uint64_t cycle_counter() {
 #if defined(__x86_64__)
   return __rdtsc();
@@ -70,7 +69,7 @@ Sample timed(const Work& work) {
   return {static_cast<double>((runtime::now() - begun).count()) / 1e9, spent};
 }
 
-/// Times the reception of one block at rank 0 of two ranks, by new engine objects.
+/// Creates new engine objects for rank 0 of two ranks and times how they receive one block.
 Sample receive_once(const Staging& staging, const wire::Integrity& integrity,
                     std::span<std::byte> buffer, std::uint32_t chunk_bytes) {
   auto endpoint = std::make_unique<StagedEndpoint>(staging, integrity, chunk_bytes);

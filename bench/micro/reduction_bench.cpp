@@ -76,7 +76,7 @@ double seconds_of(const auto& work) {
   for (std::size_t i = 0; i < words; ++i) dst[i] += a[i];
 }
 
-// Computes dst[i] = a0[i] + a1[i] + ..., and so reads every operand and writes the result once.
+// Computes dst[i] = a0[i] + a1[i] + ... It reads each operand once and writes the result once.
 template <std::size_t kOperands>
 [[gnu::noinline]] void triad_of(std::uint64_t* __restrict dst, const Streams& streams,
                                 std::size_t words) {

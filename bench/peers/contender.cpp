@@ -27,8 +27,8 @@ constexpr std::int64_t kLongestLeadNs = 100'000'000;
 constexpr std::size_t kLargestSize = std::size_t{1} << 30;
 constexpr int kAttemptsPerIteration = 3;
 constexpr int kCallsPerLoop = 100;
-/// Bytes of all messages of a stream together. The number of messages follows from this total, but
-/// lies between kFewestInStream and kMostInStream.
+/// Total size of the messages of a stream. It determines the number of messages, which is at least
+/// kFewestInStream and at most kMostInStream.
 constexpr std::size_t kStreamBytes = std::size_t{4} << 20;
 constexpr std::size_t kFewestInStream = 2;
 constexpr std::size_t kMostInStream = 64;
@@ -127,7 +127,7 @@ bool sends_messages(Operation operation) {
   return operation == Operation::loop_ping_pong || operation == Operation::loop_stream;
 }
 
-/// The collectives of which an operation consists; none for a barrier and for messages.
+/// The collectives that an operation runs; the list is empty for a barrier and for messages.
 std::vector<Work::Kind> parts_of(Operation operation) {
   switch (operation) {
     case Operation::none:
@@ -289,7 +289,7 @@ class Measurement {
       const auto work_ns = contender_.gather(work_ns_);
       if (!work_ns.empty()) attempt.work_ns = *std::max_element(work_ns.begin(), work_ns.end());
     }
-    // The check waits until all ranks have finished the collective, because a check would take the
+    // This rank waits for all others before it checks its data. An earlier check would take the
     // core from a rank that still runs the collective.
     contender_.barrier();
     attempt.wrong_bytes = check();
@@ -306,8 +306,8 @@ class Measurement {
     if (messages_) messages_->fill(repetition_ + 1);
   }
 
-  /// Makes each repetition do `rounds` rounds of do_work between start and wait. If `only` is true,
-  /// the collective is left out.
+  /// Makes each repetition run `rounds` rounds of do_work between the start of the collective and
+  /// the wait for it. If `only` is true, each repetition runs do_work without the collective.
   void set_work(std::uint64_t rounds, bool only) {
     work_rounds_ = rounds;
     only_work_ = only;
@@ -319,8 +319,8 @@ class Measurement {
     return now_ns() - start_ns;
   }
 
-  /// The mean time of a call over many calls, in ns. An untimed barrier follows each collective
-  /// other than a Barrier, so that ranks that finish early do not run ahead.
+  /// The mean time of a call over many calls, in ns. After each call of a collective other than a
+  /// Barrier, an untimed barrier keeps early ranks from starting the next call.
   std::int64_t run_loop() {
     std::int64_t total_ns = 0;
     for (int call = 0; call < kCallsPerLoop; ++call) {
@@ -400,8 +400,8 @@ struct Samples {
   std::int64_t wrong_bytes = 0;  ///< number of wrong bytes that this rank received
 };
 
-/// Runs repetitions until `wanted` of them had a common start of all ranks, or until too many had
-/// a late start. Rank 0 decides; it shares a start time of 0 to end the loop.
+/// Runs repetitions until all ranks have started on time in `wanted` of them, or until the number
+/// of attempts reaches its limit. Rank 0 ends the loop by a start time of 0.
 Samples sample(Measurement& measurement, Contender& contender, int wanted, std::int64_t& lead_ns) {
   Samples samples;
   while (true) {
@@ -425,8 +425,8 @@ Samples sample(Measurement& measurement, Contender& contender, int wanted, std::
   }
 }
 
-/// The times of a collective and of work, each measured alone before they are overlapped, as
-/// NBCBench does.
+/// The time of a collective without work, and the times of work without a collective. Both are
+/// measured before the overlapped runs, as NBCBench does.
 struct Alone {
   std::int64_t collective_ns = 0;
   /// Time of the work from the common start until the last rank has finished, in ns.
@@ -437,7 +437,7 @@ struct Alone {
 };
 
 /// The rounds of do_work per nanosecond in this process, measured once. All ranks measure at the
-/// same time, so that ranks that share a core get the same share as in the later measurement.
+/// same time, so that each rank has the same part of its core as in the later measurement.
 double work_rate(Contender& contender) {
   static double rate = 0;
   if (rate == 0) {

@@ -1,6 +1,6 @@
-// The measuring code of every program that compare.py runs, for any library. It agrees on a common
-// start, checks the data, marks when counters are read and prints the results. README.md in this
-// folder defines these steps.
+// The measuring code that all programs run by compare.py share; each program measures one library.
+// The code agrees on a common start of all ranks, checks the data, marks when counters are read and
+// prints the results. README.md in this folder defines these steps.
 #pragma once
 
 #include <cstddef>
@@ -67,8 +67,9 @@ struct Options {
   /// `loop_ping_pong` rank 0 and the last rank send each other a message; in `loop_stream` rank 0
   /// sends the last rank many messages at once, and the last rank answers with a short message.
   std::vector<std::string> operations = {"none", "broadcast", "allgather"};
-  std::vector<std::size_t> sizes = {
-      65536};  ///< size of the vector (broadcast) or of each rank's block (allgather), in bytes
+  /// Sizes in bytes of the vector (broadcast, allreduce) or of each rank's block (allgather,
+  /// reduce_scatter).
+  std::vector<std::size_t> sizes = {65536};
   int iterations = 10;
   int warmup = 2;
   std::int64_t lead_us = 2000;  ///< time from the agreement on a common start to that start, in us

@@ -25,8 +25,8 @@ inline std::int64_t now_ns() {
 /// Waits until an instant. First sleeps, then yields the core repeatedly, so that ranks that share
 /// a core do not delay each other.
 inline void wait_until(std::int64_t instant_ns) {
-  // Time from the end of the sleep to the awaited instant, in ns. Yields fill this time, because a
-  // sleep may end late.
+  // Time before the awaited instant at which the sleep ends, in ns. A sleep may end late, so the
+  // remaining time is spent in sched_yield().
   constexpr std::int64_t kYieldBeforeStartNs = 60'000;
   const std::int64_t wake_ns = instant_ns - kYieldBeforeStartNs;
   const timespec wake{wake_ns / kNanosecondsPerSecond, wake_ns % kNanosecondsPerSecond};
@@ -35,8 +35,8 @@ inline void wait_until(std::int64_t instant_ns) {
   while (now_ns() < instant_ns) sched_yield();
 }
 
-/// Yields the core for a while to ranks that have not finished, so that the next work of this rank
-/// does not add to their times.
+/// Yields the core for a while. Otherwise the next work of this rank would delay ranks that share
+/// the core and have not finished.
 inline void stand_aside() {
   constexpr std::int64_t kAsideNs = 200'000;
   const std::int64_t end_ns = now_ns() + kAsideNs;
@@ -73,8 +73,8 @@ inline std::int64_t count_wrong(const std::byte* data, std::size_t bytes, int ra
   return wrong;
 }
 
-/// One element of a rank's operand of a sum. It is a small whole number, so that sums of floats are
-/// exact in any order.
+/// One element of a rank's operand of a sum. It is a small whole number, so that the floating-point
+/// sum is exact in any order of addition.
 inline float sum_number(int rank, std::uint64_t repetition, std::uint64_t index) {
   const std::uint64_t mixed = (index ^ (index >> 7) ^ (index >> 13)) + repetition;
   return static_cast<float>(1 + (mixed + 3 * static_cast<std::uint64_t>(rank)) % 8);

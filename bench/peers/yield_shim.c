@@ -1,6 +1,6 @@
-// Replaces epoll_wait() if preloaded by LD_PRELOAD, for runs with more ranks than cores. UCX, which
-// MPICH uses, calls epoll_wait() with a timeout of 0 in a loop and never yields the core. If such a
-// call finds no event, the replacement lets another process run.
+// Replaces epoll_wait() in a program that is started with this library in LD_PRELOAD; used for runs
+// with more ranks than cores. UCX, which MPICH uses, calls epoll_wait() with a timeout of 0 in a
+// loop and never yields the core. If such a call finds no event, the replacement yields the core.
 #define _GNU_SOURCE
 #include <errno.h>
 #include <sched.h>

@@ -112,10 +112,9 @@ Arguments& Arguments::options(const tutti_call_options_t* given, bool will_wait)
   options.radix = read->radix;
   options.segments = read->segments;
   if (read->priority < TUTTI_PRIORITY_LOW || read->priority > TUTTI_PRIORITY_HIGH) {
-    note(
-        failure(Code::invalid_argument,
-                "tutti_call_options_t.priority is {}, which is no priority: use TUTTI_PRIORITY_...",
-                read->priority));
+    note(failure(Code::invalid_argument,
+                 "tutti_call_options_t.priority is {}: use a TUTTI_PRIORITY_... value of tutti.h",
+                 read->priority));
     return *this;
   }
   options.priority = static_cast<Priority>(read->priority);
@@ -126,16 +125,15 @@ Arguments& Arguments::options(const tutti_call_options_t* given, bool will_wait)
   } else if (read->algorithm == TUTTI_ALGORITHM_RING) {
     options.algorithm = Algorithm::ring;
   } else if (read->algorithm != TUTTI_ALGORITHM_AUTOMATIC) {
-    note(failure(
-        Code::invalid_argument,
-        "tutti_call_options_t.algorithm is {}, which is no algorithm: use TUTTI_ALGORITHM_...",
-        read->algorithm));
+    note(failure(Code::invalid_argument,
+                 "tutti_call_options_t.algorithm is {}: use a TUTTI_ALGORITHM_... value of tutti.h",
+                 read->algorithm));
   }
   return *this;
 }
 
-/// Converts the arguments of a call by calling `write`. Returns an error if `write` found an error
-/// in the arguments.
+/// Calls `write`, which converts the arguments of a call. Returns the error that `write` found in
+/// the arguments, if any.
 template <typename Write>
 Result<Arguments> arguments_of(tutti_comm_t* comm, const Write& write) {
   if (comm == nullptr) return null_argument("collective", "comm");

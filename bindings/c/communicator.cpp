@@ -57,7 +57,8 @@ Result<CommunicatorOptions> to_options(const tutti_comm_options_t* given) {
 
 /// The error to return if the communicator gave an empty result for `what`, such as "the counters".
 Status unavailable(const Communicator& communicator, const char* what) {
-  // In a child of fork(), the status says that the communicator belongs to the parent.
+  // In a child of fork() all results are empty, and this status says that the communicator belongs
+  // to the parent process.
   if (Status status = communicator.status(); status.code() == Code::invalid_argument) return status;
   return failure(Code::resource_exhausted, "no memory for {}: free some memory", what);
 }
@@ -103,8 +104,8 @@ ExchangeCallback to_callback(tutti_allgather_fn allgather, void* context) {
     if (status == TUTTI_OK) return {};
     const bool known = status > TUTTI_OK && status <= TUTTI_INTERNAL;
     return failure(known ? static_cast<Code>(status) : Code::invalid_argument,
-                   "the allgather function of the caller failed with status {} ({})", status,
-                   tutti_status_string(status));
+                   "the caller's allgather function returned status {} ({}): find the cause in it",
+                   status, tutti_status_string(status));
   };
 }
 

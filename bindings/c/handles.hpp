@@ -28,8 +28,8 @@ struct tutti_prepared {
 
 namespace tutti::c {
 
-/// Starts a call of the communicator `of` by calling `start`, and stores the request of the call in
-/// *out.
+/// Calls `start`, which starts a call on the communicator `of`, and stores the request of this call
+/// in *out.
 template <typename Start>
 Status store_request(const std::shared_ptr<Communicator>& of, tutti_request_t** out,
                      const Start& start) {

@@ -20,8 +20,8 @@ namespace tutti::c {
 tutti_status_t report(const Status& status) noexcept;
 
 /// Runs `work`, which returns a Status, and converts this status, or an exception, to a C status.
-/// Cancellation of the thread is disabled, because it would unwind through a noexcept function and
-/// so end the process.
+/// pthread_cancel has no effect meanwhile: it would unwind through a noexcept function, which ends
+/// the process.
 template <typename Work>
 tutti_status_t guarded(Work&& work) noexcept {
   const device::Uncancelled uncancelled;

@@ -24,7 +24,7 @@ using WorkPointer = c10::intrusive_ptr<c10d::Work>;
 
 /// The options that every operation of c10d has.
 struct Terms {
-  /// Time limit; if not above 0, the limit of the group applies.
+  /// Time limit of the operation; a value of 0 or less selects the limit of the group.
   std::chrono::milliseconds timeout;
   bool will_wait = false;  ///< true: Python waits right after the issue (no async_op)
 

@@ -50,8 +50,8 @@ WorkPointer TuttiBackend::recvAnysource(Tensors& tensors, int tag) {
 }
 
 void TuttiBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_for_all) {
-  // In monitoredBarrier a timeout of 0 fails at once. In other calls it selects the timeout of the
-  // group.
+  // A timeout of 0 makes monitoredBarrier fail at once. In all other calls it selects the timeout
+  // of the group.
   if (options.timeout.count() == 0)
     std::rethrow_exception(backend_error(
         c10::str("Rank ", group_->rank,
@@ -61,8 +61,8 @@ void TuttiBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool wa
                                  wait_for_all);
   operation->plan.steps = [barrier](tutti_comm_t* comm) { barrier.run(comm); };
   const std::chrono::milliseconds creation = operation->plan.timeout;
-  // The time limit of the barrier itself begins when the communicator exists. The operation's
-  // time limit therefore also includes the time for creating the communicator.
+  // The barrier's own timeout begins when the communicator has been created. The creation has a
+  // timeout too, and the operation may take as long as both together.
   operation->plan.timeout = creation + barrier.longest();
   issue(operation)->wait();
 }

@@ -50,16 +50,16 @@ class Call {
   bool is_message() const { return kind_ != Kind::collective; }
   bool is_receive() const { return kind_ == Kind::receive; }
 
-  /// Starts the calls together and adds their requests, which the caller frees, to `requests`. A
-  /// message must be the only call, and `terms` do not apply to it.
+  /// Starts the calls together and adds their requests, which the caller frees, to `requests`. If
+  /// one of the calls is a message, it must be the only call; `terms` do not apply to messages.
   static tutti_status_t start(tutti_comm_t* comm, const std::vector<Call>& calls,
                               const StartOptions& terms, std::vector<tutti_request_t*>& requests);
   /// Carries out a collective of a group of one rank.
   void run_alone() const;
 
  private:
-  /// The arguments of a collective in libtutti's C structures, which point to each other and into
-  /// the Call.
+  /// The arguments of a collective in libtutti's C structures. The structures contain pointers to
+  /// each other and to members of the Call.
   struct Description {
     Description(const Call& call, const StartOptions& terms);
     Description(const Description&) = delete;

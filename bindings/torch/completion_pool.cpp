@@ -33,12 +33,12 @@ void CompletionPool::wake_or_add_thread() {
     changed_.notify_one();
     return;
   }
-  std::thread([this] { work(); }).detach();  // work() waits for mutex_, which the caller holds
+  std::thread([this] { work(); }).detach();  // work() begins once mutex_ is free
   ++idle_threads_;
 }
 
-/// As wake_or_add_thread(), but only logs a warning if no thread can be created: each thread of the
-/// pool looks at the queue again later.
+/// As wake_or_add_thread(), but only logs a warning if no thread can be created. The existing
+/// threads of the pool then look at the queue as soon as they are idle.
 void CompletionPool::try_to_add_thread() {
   try {
     wake_or_add_thread();
@@ -85,9 +85,9 @@ void CompletionPool::stop(std::chrono::milliseconds patience) {
 std::shared_ptr<Operation> CompletionPool::take_expired() {
   while (!deadlines_.empty()) {
     const auto first = deadlines_.begin();
-    // Until an operation's deadline the pool keeps only a weak reference to it. Releasing the last
-    // strong reference may wait for the interpreter's lock, and a thread with that lock may wait
-    // for mutex_: a deadlock.
+    // Before the deadline the pool must not take a strong reference to the operation. If it
+    // released the last one here, it could wait for the interpreter's lock while the owner of that
+    // lock waits for mutex_: a deadlock.
     if (!first->second.expired() && first->first > Clock::now()) return nullptr;
     std::shared_ptr<Operation> operation = first->second.lock();
     deadlines_.erase(first);
@@ -102,8 +102,8 @@ void CompletionPool::work() {
   while (state_ == State::running) {
     std::shared_ptr<Operation> expired;
     while (ended_.empty() && !(expired = take_expired())) {
-      // At most two idle threads stay, so that one thread watches the deadlines while the other
-      // runs callbacks.
+      // A thread ends here if more than two are idle. Two are enough: one watches the deadlines
+      // while the other runs callbacks.
       if (idle_threads_ > 2) {
         --idle_threads_;
         return;

@@ -36,8 +36,8 @@ class CompletionPool {
   };
 
   /// Starts no further callbacks, and waits at most `patience` until running callbacks have
-  /// returned. The adapter calls this function before the interpreter ends, because a thread that
-  /// asks for the interpreter's lock afterwards ends the process with std::terminate.
+  /// returned. The adapter calls this function before the interpreter ends. A callback that asked
+  /// for the interpreter's lock afterwards would end the process with std::terminate.
   void stop(std::chrono::milliseconds patience);
 
  private:

@@ -21,19 +21,21 @@ struct Counts {
   /// overlaps that of another tensor.
   std::atomic<std::uint64_t> staged_tensors{0};
   std::atomic<std::uint64_t> staged_bytes{0};  ///< bytes of the tensors that staged_tensors counts
-  std::atomic<std::uint64_t> queued{0};        ///< number of operations queued before their start
-  std::atomic<std::uint64_t> alone{0};         ///< number of operations of a group of one rank
-  std::atomic<std::uint64_t> waited{0};        ///< number of operations whose caller waits at once
-  std::atomic<std::uint64_t> high{0};          ///< number of operations of high priority
-  std::atomic<std::uint64_t> futures{0};       ///< number of operations whose future was requested
+  /// Number of operations that waited in a queue before their start.
+  std::atomic<std::uint64_t> queued{0};
+  std::atomic<std::uint64_t> alone{0};    ///< number of operations of a group of one rank
+  std::atomic<std::uint64_t> waited{0};   ///< number of operations whose caller waits at once
+  std::atomic<std::uint64_t> high{0};     ///< number of operations of high priority
+  std::atomic<std::uint64_t> futures{0};  ///< number of operations whose future was requested
 };
 
 struct Group {
   int rank = 0;
   int size = 1;
   std::string name;
-  std::string key_prefix;                  ///< first part of the keys in the store
-  std::vector<std::int64_t> global_ranks;  ///< each member's rank in the job; may be empty
+  std::string key_prefix;  ///< first part of the keys in the store
+  /// Rank in the job, indexed by rank in the group; may be empty.
+  std::vector<std::int64_t> global_ranks;
   Options options;
   std::atomic<std::int64_t> timeout_ms{0};  ///< time limit of an operation that has no own limit
   pid_t process = ::getpid();               ///< the process that made the group
@@ -45,8 +47,8 @@ struct Group {
 /// Names and values of all counts.
 std::vector<std::pair<std::string, std::uint64_t>> list(const Counts& counts);
 
-/// The ranks as text: "rank 1" or "ranks 1, 3". If ranks of the group have other numbers in the
-/// job, the text has these numbers, too.
+/// The ranks as text: "rank 1" or "ranks 1, 3". If a rank has another number in the job than in the
+/// group, the text has both numbers.
 std::string name_ranks(const Group& group, const std::vector<std::uint32_t>& ranks);
 
 }  // namespace tutti::torch_backend

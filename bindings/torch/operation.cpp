@@ -112,8 +112,8 @@ bool Operation::wait_requests(Clock::time_point deadline, Failure& failure) {
         failure = one;
         return false;
       }
-      // The wait has timed out, but the call has ended since then, or has itself failed with a
-      // timeout. A second wait returns the status of the call.
+      // The call has ended: either after this wait had timed out, or the timeout is the call's own
+      // error. A second wait returns the status of the call in both cases.
       one = last_failure(tutti_request_wait_for(request, 0));
     }
     if (one && !failure) failure = one;
@@ -203,8 +203,8 @@ void Operation::complete() {
   {
     const std::lock_guard use(using_);
     Failure failure;
-    // A callback of libtutti runs just before its request counts as done, so this function still
-    // waits for the requests.
+    // libtutti runs the callback of a request just before it marks the request as done. This
+    // function therefore waits for the requests although all callbacks have run.
     if (!is_marked_done() && wait_requests(Clock::now() + kAbortPatience, failure))
       finish(end_of(failure));
   }
@@ -257,7 +257,7 @@ bool Operation::is_done() {
     const std::lock_guard lock(mutex_);
     if (done_ || !started_) return done_;
   }
-  // If another thread uses the requests, that thread notices that they have ended.
+  // If another thread holds using_, that thread itself checks whether the requests have ended.
   if (using_.try_lock()) {
     const std::lock_guard use(using_, std::adopt_lock);
     finish_if_ended();

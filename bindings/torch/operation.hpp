@@ -27,7 +27,7 @@ class Submissions;
 struct Plan {
   c10d::OpType type = c10d::OpType::UNKNOWN;
   const char* name = "";
-  /// Number of the operation, counted among the group's collectives or among its messages.
+  /// Number of the operation within the group; collectives and messages are numbered separately.
   std::uint64_t sequence = 0;
   std::string detail;  ///< further text for errors, such as the peer of a message
   std::chrono::milliseconds timeout{0};
@@ -75,10 +75,11 @@ class Operation : public std::enable_shared_from_this<Operation> {
   /// Aborts the group.
   void abort();
 
-  /// Called when the Work is freed: keeps the tensors until libtutti no longer uses them.
+  /// Must be called when the Work is freed: keeps the tensors alive until libtutti no longer uses
+  /// them.
   void abandon();
-  /// Ends the operation if no callback of libtutti is left for its requests. The completion pool
-  /// calls this function after each callback.
+  /// Ends the operation if the callbacks of all its requests have run. The completion pool calls
+  /// this function once for each callback of libtutti.
   void complete();
   /// Aborts the group and ends the operation with a timeout, unless the operation has ended before.
   /// The completion pool calls this function at the deadline.

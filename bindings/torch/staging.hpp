@@ -12,8 +12,9 @@
 
 namespace tutti::torch_backend {
 
-/// The tensors of one operation. A contiguous tensor is used as it is, and any other tensor has a
-/// contiguous copy; write_back() copies the results from the copies to the tensors.
+/// The tensors of one operation. libtutti uses the memory of a contiguous tensor directly, and a
+/// contiguous copy of any other tensor. write_back() copies the results from the copies to the
+/// tensors.
 class Staging {
  public:
   explicit Staging(Counts& counts) : counts_(&counts) {}

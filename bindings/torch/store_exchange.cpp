@@ -67,7 +67,8 @@ void StoreExchange::note_absent(std::vector<std::uint32_t> ranks) {
 }
 
 void StoreExchange::forget(const std::string& key) {
-  // A store that cannot delete keeps the key; later attempts recognise old keys by their nonces.
+  // If the store cannot delete keys, the key remains. Later attempts recognise it as old by its
+  // nonce.
   try {
     (void)store_->deleteKey(key);
   } catch (const std::exception&) {
@@ -152,8 +153,8 @@ bool StoreExchange::confirmed_by_all(const std::vector<std::string>& nonces,
     const auto look = std::min<Clock::time_point>(deadline, Clock::now() + kConfirmationPatience);
     if (collect([&](int rank) { return confirm_key(rank); }, look)) return true;
     if (Clock::now() >= deadline) return false;
-    // If a nonce has changed, the old nonce was that of an earlier attempt, and the roster must be
-    // written again.
+    // A changed nonce shows that the roster has a nonce of an earlier attempt. Rank 0 must then
+    // write a new roster.
     for (int rank = 1; rank < group_->size; ++rank) {
       if (store_->check({hello_key(rank)}) && read(hello_key(rank)) != nonces[rank]) return false;
     }
@@ -185,7 +186,7 @@ tutti_status_t StoreExchange::allgather(const void* mine, void* all, std::size_t
                                         std::chrono::nanoseconds timeout) {
   try {
     const auto* const begin = static_cast<const std::uint8_t*>(mine);
-    // The timeout is bounded, because a very long timeout of libtutti would overflow the deadline.
+    // The timeout is bounded, because the current time plus a very long timeout would overflow.
     const auto bound = std::min<std::chrono::nanoseconds>(timeout, 24h);
     exchange(Value(begin, begin + bytes), static_cast<std::uint8_t*>(all), Clock::now() + bound);
     return TUTTI_OK;
@@ -211,8 +212,8 @@ void StoreExchange::exchange(const Value& mine, std::uint8_t* all, Clock::time_p
       forget(key(rank));
     }
     store_->set(number + "/all", result);
-    // All ranks take part in this exchange, so they have read the result of the previous one, and
-    // rank 0 can delete it.
+    // A rank enters this exchange only after it has read the result of the previous exchange. All
+    // ranks have entered, so rank 0 can delete the previous result.
     if (exchanges_ > 1) forget(roster_ + "/" + std::to_string(exchanges_ - 2) + "/all");
   } else {
     store_->set(key(group_->rank), mine);

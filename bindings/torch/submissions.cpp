@@ -48,16 +48,16 @@ void Submissions::issue(const std::shared_ptr<Operation>& operation) {
   if (const std::exception_ptr error = operation->after_start()) std::rethrow_exception(error);
 }
 
-/// Starts the thread that starts queued operations. The thread waits for the mutex, which the
-/// caller holds.
+/// Creates the worker thread that starts the queued operations. The caller holds the mutex, for
+/// which the worker thread waits.
 void Submissions::add_worker() {
   if (working_) return;
   if (!communicator_) exchange_ = std::make_shared<StoreExchange>(group_, store_);
   // The thread is detached, because it may still wait for other ranks when the group is destroyed.
   std::thread([self = shared_from_this()]() mutable {
     const CompletionPool::Guest guest;
-    // The thread releases `self` before `guest` is destroyed: the release may free tensors of
-    // Python, and CompletionPool::stop() waits for this thread only while `guest` exists.
+    // The thread releases `self` before `guest` is destroyed, because this release may free tensors
+    // of Python. CompletionPool::stop() waits for the thread only while `guest` exists.
     std::exchange(self, nullptr)->work();
   }).detach();
   working_ = true;

@@ -24,7 +24,8 @@ class Submissions : public std::enable_shared_from_this<Submissions> {
  public:
   Submissions(std::shared_ptr<Group> group, c10::intrusive_ptr<c10d::Store> store);
 
-  /// Issues an operation without waiting for other ranks. Throws if it cannot begin.
+  /// Starts or queues an operation without waiting for other ranks. Throws if the operation cannot
+  /// begin.
   void issue(const std::shared_ptr<Operation>& operation);
   /// Ends all operations with an error, at this rank and at the peers.
   void abort(const std::string& reason);
@@ -39,15 +40,15 @@ class Submissions : public std::enable_shared_from_this<Submissions> {
   std::vector<std::pair<std::string, std::uint64_t>> counters();
 
  private:
-  /// The results of refuse(): the exchange under way, which abort() or shut_down() must then
-  /// cancel, and the error of all later operations.
+  /// The results of refuse(). `exchange` is the exchange under way, or null; the caller must cancel
+  /// it. `error` is the error of all later operations.
   struct Ending {
     std::shared_ptr<StoreExchange> exchange;
     std::exception_ptr error;
   };
 
-  /// Makes all further operations fail with the error "group ... was `how`". If the group has ended
-  /// before, its first error stays.
+  /// Makes all further operations fail with the error "group ... was `how`". If the group has
+  /// already ended, they fail with its first error instead.
   Ending refuse(const std::string& how);
   /// The communicator; null before it has been created and after shut_down(). The first operation
   /// that needs a communicator begins the creation.

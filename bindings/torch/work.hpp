@@ -35,8 +35,9 @@ class OperationWork : public c10d::Work {
   const std::vector<std::shared_ptr<Operation>>& operations() const { return operations_; }
 
  private:
-  /// The profiler's record of the operation. Only the first call of end() ends the record; the
-  /// destructor of OperationWork does not, because the profiler may have stopped by then.
+  /// The profiler's record of the operation. Only the first call of end() ends the record. The
+  /// destructor of OperationWork does not call end(), because the profiler may have stopped by
+  /// then.
   class Recording {
    public:
     explicit Recording(std::function<void()> callback) : callback_(std::move(callback)) {}

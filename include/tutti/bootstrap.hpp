@@ -29,15 +29,16 @@ struct TUTTI_EXPORT UniqueId {
   /// Parses the text of an id that another process made; padding at the end may be missing. Fails
   /// with Code::invalid_argument if the text is not an id.
   static Result<UniqueId> parse(std::string_view printed);
-  /// Stops the store of this id if this process made the id and has not joined; otherwise does
-  /// nothing.
+  /// Stops the store of this id if this process made the id and rank 0 has not joined; otherwise
+  /// does nothing.
   void discard() const;
 };
 
 /// An allgather that the application supplies. It copies the `mine` of every rank, in rank order,
 /// into `all`. `mine` has the same size on every rank, and `all` is that size times the number of
-/// ranks. The function blocks. It must return an error after `timeout`, because the library cannot
-/// interrupt it; an exception counts as an error.
+/// ranks. The function blocks until the exchange is complete. If this takes longer than `timeout`,
+/// the function must return an error, because the library cannot interrupt it. An exception counts
+/// as an error.
 using ExchangeCallback = std::function<Status(std::span<const std::byte> mine,
                                               std::span<std::byte> all, Nanoseconds timeout)>;
 

@@ -61,14 +61,15 @@ constexpr bool varies(Collective collective) {
 /// unknown name fails with an error that lists the valid names.
 class Algorithm {
  public:
-  static const Algorithm automatic;  ///< algorithm that the algorithm table selects for the call
+  static const Algorithm automatic;  ///< the library selects the algorithm by its algorithm table
   static const Algorithm multicast;  ///< reliable multicast [Khalilov24]
   /// Passes the data around a ring of ranks, or for Broadcast along a chain that begins at the
   /// root.
   static const Algorithm ring;
 
   constexpr Algorithm() = default;
-  /// Does not copy `name`, which must stay valid until the call that uses this object returns.
+  /// The object refers to `name` without a copy; `name` must stay valid until the call that uses
+  /// this object has returned.
   constexpr Algorithm(std::string_view name) : name_(name) {}  // NOLINT: implicit conversion wanted
   constexpr Algorithm(const char* name) : name_(name) {}       // NOLINT: implicit conversion wanted
   /// The name of the algorithm; empty for `automatic`.
@@ -88,7 +89,7 @@ struct CollectiveOptions {
   /// A hint that the caller will wait right after the start, so that the progress thread can stay
   /// asleep.
   bool will_wait = false;
-  // Parameters of algorithms; an algorithm ignores the parameters that it does not have. All ranks
+  // Parameters of algorithms; each algorithm uses some of them and ignores the others. All ranks
   // must pass equal values; 0 lets the library choose.
   std::uint32_t ports = 0;     ///< number of ports k of a k-port algorithm
   std::uint32_t radix = 0;     ///< radix k of a k-nomial tree

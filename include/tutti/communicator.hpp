@@ -55,8 +55,9 @@ Result<Communicator> create_communicator(Bootstrap& bootstrap, const Communicato
 
 /// The progress of one call at this rank.
 struct ProgressReport {
-  /// Units that are done. The unit is a chunk of the result (multicast), a task (algorithms with a
-  /// schedule), or a collective on a side communicator (leaders, aggregators).
+  /// Number of units that are done. How the call is carried out determines the unit: a chunk of the
+  /// result (multicast), a task such as one send or receive (algorithms with a schedule), one step
+  /// of the call (leaders, aggregators), or the whole collective (exchange of short blocks).
   std::uint64_t chunks_present = 0;
   std::uint64_t chunks_total = 0;  ///< number of units of the whole collective; 0: not yet known
   bool done = false;
@@ -79,14 +80,15 @@ class TUTTI_EXPORT Request {
   Status wait();
   /// As wait(), but returns Code::timeout if the collective is not done after `timeout`. The
   /// collective then goes on, and the caller may wait again. Status::ranks has the ranks whose data
-  /// is missing at this rank, as far as this rank knows. In a slot exchange, such as a Barrier of
-  /// up to 16 ranks, these are all ranks that have not made the call. For a message, or a call that
-  /// leaders or aggregators carry out, the list is empty.
+  /// is missing at this rank, as far as this rank knows. For a Barrier of up to 16 ranks, these are
+  /// all ranks that have not called it. The list is empty for a message, and for a call that
+  /// leaders or aggregators carry out.
   Status wait_for(Nanoseconds timeout);
   /// Waits until all requests are done. The requests may belong to several communicators; empty
-  /// requests are skipped. Returns the first failure in the order of the list, or Code::timeout if
-  /// some calls are not done after `timeout`; these go on, and the caller may wait again. A call
-  /// from a completion callback fails at once, as in wait(). Status::ranks is as in wait_for().
+  /// requests are skipped. Returns the first failure in the order of the list. Returns
+  /// Code::timeout if some calls are not done after `timeout`; these calls go on, and the caller
+  /// may wait again. A call from a completion callback fails at once, as in wait(). Status::ranks
+  /// is as in wait_for().
   static Status wait_all(std::span<Request> requests, Nanoseconds timeout = Nanoseconds::max());
   /// Waits until one of the requests is done and returns its index; wait() on this request then
   /// returns at once. Empty requests are skipped. Fails with Code::timeout if no request is done
@@ -100,9 +102,9 @@ class TUTTI_EXPORT Request {
   /// Reports how far the collective has come, without advancing it. Any thread may call this
   /// function, also while another thread uses the request.
   ProgressReport progress() const;
-  /// Cancels a receive, which then ends with Code::aborted unless it has already got its message.
-  /// Fails with Code::invalid_argument for other calls. The buffer belongs to Tutti until wait()
-  /// returns.
+  /// Cancels a receive. The receive ends with Code::aborted, or as usual if its message has already
+  /// been matched with it. Fails with Code::invalid_argument for other calls. The buffer belongs to
+  /// Tutti until wait() returns.
   Status cancel();
   /// The message that a receive has got: its source, its tag and its length. Meaningful once
   /// wait() has returned success, or Code::invalid_argument for a message that was too long.
@@ -139,15 +141,15 @@ class TUTTI_EXPORT Prepared {
 /// seconds if peers still need data from this rank, or do not answer; finalize() bounds this time.
 ///
 /// After a failure every call in flight ends with an error, and every later call fails at once,
-/// with the code and the ranks of the first failure. A failed communicator does not hinder a new
-/// one, and may be destroyed before or after the new one. A timeout of Request::wait_for is no
-/// failure of the communicator: the call stays in flight, and the communicator can be used.
+/// with the code and the ranks of the first failure. The application may create a new communicator
+/// while the failed one still exists. A timeout of Request::wait_for is no failure of the
+/// communicator: the call stays in flight, and the communicator can be used.
 class TUTTI_EXPORT Communicator {
  public:
   /// Creates a communicator of all ranks of the job that the environment variables describe
   /// (torchrun, Open MPI, MPICH, Slurm, `tutti run` or TUTTI_BOOTSTRAP). Without such variables the
-  /// communicator has one rank. Every rank must call this function. On success it returns when
-  /// every rank knows whether the network passes multicast between all ranks.
+  /// communicator has one rank. Every rank must call this function. It succeeds after every rank
+  /// has learnt whether the network passes multicast between all ranks.
   static Result<Communicator> create(const CommunicatorOptions& options = {});
   /// Creates a communicator of `size` ranks that have the same unique id. Rank 0 must be the
   /// process that made the id.
@@ -171,9 +173,9 @@ class TUTTI_EXPORT Communicator {
   Result<std::optional<Communicator>> split(std::optional<std::uint32_t> color,
                                             std::int64_t key = 0,
                                             const CommunicatorOptions& options = {});
-  /// As split(), for a communicator of the ranks in `ranks`, in the order of the list. A rank that
-  /// is not in `ranks` joins no communicator. Ranks may pass different lists if these have no rank
-  /// in common.
+  /// As split(), but `ranks` lists the ranks of the new communicator in their new order. A rank
+  /// that is not in its own list joins no communicator. Two ranks may pass different lists only if
+  /// the lists have no rank in common.
   ///
   ///   auto pair = comm->subset(std::array{tutti::Rank{4}, tutti::Rank{0}});
   Result<std::optional<Communicator>> subset(std::span<const Rank> ranks,
@@ -260,8 +262,8 @@ class TUTTI_EXPORT Communicator {
                             std::span<const std::uint64_t> offsets_bytes,
                             const CollectiveOptions& options = {});
   /// Reduce-Scatter with blocks of different sizes; the arrays describe `all` and must be equal on
-  /// all ranks. The order in which a block is folded depends only on the rank that receives it. In
-  /// place, `own` is this rank's block of `all`.
+  /// all ranks. The order in which the contributions to a block are combined depends only on the
+  /// rank that receives the block. In place, `own` is this rank's block of `all`.
   Result<Request> reduce_scatterv(std::span<const std::byte> all,
                                   std::span<const std::uint64_t> sizes_bytes,
                                   std::span<const std::uint64_t> offsets_bytes,
@@ -271,10 +273,11 @@ class TUTTI_EXPORT Communicator {
   // Messages from one rank to another. A rank may send and receive them at any point in the order
   // of its collectives.
 
-  /// Sends a message with a tag to rank `to`, which may be this rank. The request is done when
-  /// `message` may be changed: at once for a short message that finds room at the receiver,
-  /// otherwise when a receive has got it. Messages to one rank that match the same receive are
-  /// received in the order in which they are sent. Thread-safe.
+  /// Sends a message with a tag to rank `to`, which may be this rank. The request is done when the
+  /// caller may change `message`. For a short message that finds room at the receiver this is at
+  /// once, for any other message when a receive has got the message. If several messages to one
+  /// rank match the same receive, they are received in the order in which they are sent.
+  /// Thread-safe.
   Result<Request> send(std::span<const std::byte> message, Rank to, std::uint64_t tag = 0,
                        const MessageOptions& options = {});
   /// Receives one message of rank `from`, or of any rank (kAnyRank), whose tag agrees with `tag` in
@@ -295,28 +298,29 @@ class TUTTI_EXPORT Communicator {
   Result<Prepared> prepare(const CollectiveCall& call);
 
   /// Sets the callback of a request; a second call before the request is done replaces the first
-  /// callback. The callback runs once: in the thread that makes progress when the request ends, or
-  /// at once in this thread if the request is done already. It may start collectives, read counters
-  /// and abort. It must not wait for a request or destroy the communicator; an exception from it is
-  /// logged. It is destroyed once it has run. Fails with Code::invalid_argument if the request is
-  /// empty.
+  /// callback. If the request is done already, the callback runs at once in this thread; otherwise
+  /// it runs in the thread that makes progress when the request ends. It runs only once and is then
+  /// destroyed. It may start collectives, read counters and abort. It must not wait for a request
+  /// or destroy the communicator; an exception from it is logged. Fails with Code::invalid_argument
+  /// if the request is empty.
   Status on_completion(Request& request, std::function<void(const Status&)> callback);
 
   /// Ends every collective of the communicator with an error: at this rank with Code::aborted and
   /// `reason`, at the peers with an error that names this rank. Later collectives fail; create a
   /// new communicator to go on.
   void abort(const std::string& reason);
-  /// Returns the state of the communicator without blocking, also while no call is in flight: ok,
-  /// or the first failure or abort that this rank or a peer has noticed. Only a rank that has a
-  /// call in flight notices the death of a peer by itself.
+  /// Returns the state of the communicator without blocking: ok, or the first failure or abort that
+  /// this rank has noticed or a peer has reported. It works also while no call is in flight, but
+  /// only a rank with a call in flight detects the death of a peer.
   Status status() const;
   /// Ends the communicator at this rank within a time: waits up to `timeout` for the calls in
   /// flight and for peers that still need data from this rank. Returns ok or the failure of the
-  /// communicator. Returns Code::timeout if calls in flight were aborted, or if peers may lack data
-  /// although all calls have ended; in the second case Status::ranks has these peers. Afterwards
-  /// the destructor returns quickly, and every call fails with Code::invalid_argument; counters()
-  /// and the other functions that only observe still work. Only this rank leaves; no other thread
-  /// may start a collective meanwhile. A completion callback must not call this function.
+  /// communicator. Returns Code::timeout if calls in flight were aborted. Also returns
+  /// Code::timeout if all calls have ended but some peers may still lack data; Status::ranks then
+  /// has these peers. Afterwards the destructor returns quickly, and every call fails with
+  /// Code::invalid_argument; counters() and the other functions that only observe still work. Only
+  /// this rank leaves; no other thread may start a collective meanwhile. A completion callback must
+  /// not call this function.
   Status finalize(Nanoseconds timeout);
 
   // If memory runs out, counters(), flight_record() and describe() log the failure and return an
@@ -325,8 +329,9 @@ class TUTTI_EXPORT Communicator {
   /// The name and value of every protocol and device counter, counted since the communicator was
   /// created. A renamed counter is also listed under its old name for one release.
   std::vector<std::pair<std::string, std::uint64_t>> counters() const;
-  /// The link rate in bytes per second, which the ranks measured in earlier Allgathers and agreed
-  /// on. It is 0 if it is unknown, or if the hosts rather than the links were the bottleneck.
+  /// The link rate in bytes per second, as the ranks measured it in earlier Allgathers and agreed
+  /// on it. The result is 0 if the rate is unknown, or if the hosts rather than the links were the
+  /// bottleneck.
   std::uint64_t link_bytes_per_second() const;
   /// The flight record as JSON: the last 256 collectives of this rank with their phase and progress
   /// (docs/operating.md).

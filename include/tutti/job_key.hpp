@@ -1,4 +1,5 @@
-// The type of the job key, for programs that give each rank the key themselves.
+// The type of the job key, for programs that set the key of each rank by
+// CommunicatorOptions::job_key.
 #pragma once
 
 #include <array>

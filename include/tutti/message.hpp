@@ -13,14 +13,13 @@ inline constexpr Rank kAnyRank = kNoRank;
 
 /// Options of Communicator::send and Communicator::receive.
 struct MessageOptions {
-  /// Bits in which the tag of the receive must agree with the tag of the message; used by receives
-  /// only.
+  /// Mask of the tag bits that a receive compares with the tag of a message; sends ignore it.
   std::uint64_t tag_mask = UINT64_MAX;
   /// A hint that the caller will wait right after the start, so that the progress thread can stay
   /// asleep.
   bool will_wait = false;
-  /// Priority of the data that this rank sends. A long message has normal priority instead, because
-  /// the receiver fetches it by READ.
+  /// Priority of the data that this rank sends. It does not apply to a long message, which the
+  /// receiver fetches by READ; a long message always has normal priority.
   Priority priority = Priority::normal;
 };
 

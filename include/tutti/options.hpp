@@ -55,11 +55,11 @@ struct CommunicatorOptions {
   /// of low, normal and high priority. If empty, TUTTI_TRAFFIC_CLASS is used; if that is not set
   /// either, the kernel's default.
   std::string traffic_class;
-  /// Largest number of reliable connections that the device `ip` holds at a time, 2 or more; an
-  /// idle connection is closed if another one is needed. There is no limit after a failure. Use
-  /// this option in jobs of many ranks in which each rank exchanges data with few peers at a time.
-  /// If 0, TUTTI_MAX_CONNECTIONS is used; if that is not set either, there is no limit.
-  /// [OFED-AT] dynamically connected transport
+  /// Limit of the number of reliable connections that are open at the same time; used by the device
+  /// `ip` only; 2 or more. If a further connection is needed, an idle one is closed. After a
+  /// failure of the communicator the limit does not apply. Use this option in jobs of many ranks in
+  /// which each rank exchanges data with few peers at a time. If 0, TUTTI_MAX_CONNECTIONS is used;
+  /// if that is not set either, there is no limit. [OFED-AT] dynamically connected transport
   std::uint32_t max_connections = 0;
   /// Hierarchy of a job with several ranks on each of several hosts; used with the device "auto"
   /// only. With "leaders" one rank of each host communicates with other hosts; with "leaders=N", N
@@ -67,19 +67,19 @@ struct CommunicatorOptions {
   /// of equal local rank. "flat" turns the hierarchy off. If empty, TUTTI_HIERARCHY is used; the
   /// default is "leaders". (all)
   std::string hierarchy;
-  /// Payload of a multicast chunk, in bytes. If 0, a chunk is as long as the smallest MTU allows,
-  /// or with "uc" as long as a message may be. (all)
+  /// Payload of a multicast chunk, in bytes. If 0, a chunk is as long as the smallest MTU allows;
+  /// if `multicast` is "uc", it is as long as the longest message. (all)
   std::uint32_t chunk_bytes = 0;
   /// Payload of one datagram of a "uc" message, in bytes; 0: as much as the MTU allows.
   std::uint32_t segment_bytes = 0;
-  /// Credit window in bytes: the most that all senders together may have outstanding, which means
-  /// sent but not yet known to be consumed by every receiver. If 0, the window is as large as the
-  /// smallest receive buffer. (all)
+  /// Credit window in bytes: limit of the multicast data that all senders together may have
+  /// outstanding. Data is outstanding from its send until the senders know that every receiver has
+  /// consumed it. If 0, the window is as large as the smallest receive buffer. (all)
   std::uint64_t window_bytes = 0;
-  /// Size in bytes up to which a Broadcast is done at its root as soon as it is sent; 0 turns this
-  /// off. The root retains a copy for retransmission until every rank has acknowledged the
-  /// data, and closing the communicator waits for these ACKs. Only the device `ip` uses this
-  /// option. (all)
+  /// Broadcasts of up to this size, in bytes, are done at the root as soon as the root has sent the
+  /// data; 0 turns this off. The root retains a copy for retransmission until every rank has
+  /// acknowledged the data. Closing the communicator waits for these ACKs. Only the device `ip`
+  /// uses this option. (all)
   union {
     std::uint64_t retain_bytes = 256 * 1024;
     /// Old name of retain_bytes, valid for one more release.
@@ -88,9 +88,9 @@ struct CommunicatorOptions {
   /// Whether every datagram carries a keyed tag; if false, it carries a CRC-32C instead. (all)
   bool authenticate = true;
   bool always_barrier = false;  ///< whether a ready barrier begins every collective (all)
-  /// Peer timeout: a watched peer that gives no answer for this long, counted from the first ping
-  /// without an answer, is declared lost. This rank pings a peer that was silent for a fifth of
-  /// this time.
+  /// Peer timeout. While this rank waits for a peer, it pings the peer after each silence of a
+  /// fifth of this time. A peer is declared lost if it sends nothing for the whole time after a
+  /// ping, or after another packet that it must acknowledge.
   Nanoseconds peer_timeout{3'000'000'000};
   Nanoseconds create_timeout{30'000'000'000};  ///< time within which all ranks must call create()
   /// Addresses "host:port" of the aggregators that reduce for this communicator
@@ -98,14 +98,14 @@ struct CommunicatorOptions {
   /// either, no aggregators are used. The list of rank 0 applies to all ranks, and create() fails
   /// if only some ranks give a list.
   std::vector<std::string> aggregators;
-  /// Whether create() goes on without aggregators if one of them cannot be used, so that the ranks
-  /// reduce by themselves; if false, create() fails. The value of rank 0 applies to all ranks.
-  /// TUTTI_AGGREGATOR_FALLBACK=1 has the same effect as true.
+  /// Effect of an aggregator that cannot be used: if true, create() goes on without aggregators,
+  /// and the ranks reduce by themselves; if false, create() fails. The value of rank 0 applies to
+  /// all ranks. TUTTI_AGGREGATOR_FALLBACK=1 has the same effect as true.
   bool aggregator_fallback = false;
-  /// The job key; create() fails unless all ranks have the same key, or none has one. Without this
-  /// option the key comes from the file that TUTTI_JOB_KEY_FILE names; if that is not set either,
-  /// from the unique id or the launcher. A duplicate ignores this option, because its key derives
-  /// from the secret of the original communicator.
+  /// The job key; create() fails unless either all ranks have the same key or no rank has a key. If
+  /// this option is not set, the key comes from the file that TUTTI_JOB_KEY_FILE names; if that is
+  /// not set either, from the unique id or the launcher. A duplicate ignores this option, because
+  /// its key derives from the secret of the original communicator.
   std::optional<JobKey> job_key{};
   /// Device object that replaces the one named by device_name; used by the simulator and by tests.
   std::shared_ptr<device::Device> device;

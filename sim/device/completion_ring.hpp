@@ -11,7 +11,7 @@
 
 namespace tutti::device::sim {
 
-/// Completions in the order in which they happened, with the messages that they carry. Each
+/// A queue of completions. The completion of a received message holds the message, and every
 /// completion has an instant from which the host can see it.
 class CompletionRing {
  public:

@@ -90,8 +90,8 @@ void ConnectionSet::inject(NicPacket& packet) {
   packet.source = rank_;
   packet.communicator = communicator_;
   const unsigned copies = tap_ ? tap_->copies(rank_, packet.destination, packet.length) : 1;
-  // Takes the references for all copies first, because the fabric may lose one copy and release its
-  // reference before the next copy is sent.
+  // Takes the references for all copies before the first copy is sent: if the fabric loses a copy,
+  // it releases one reference at once.
   if (packet.payload != nullptr && copies > 1) packet.payload->references += copies - 1;
   if (copies == 0) nic_->payloads->release(packet.payload);
   for (unsigned copy = 0; copy < copies; ++copy) port_->unicast(packet);
@@ -106,8 +106,8 @@ void ConnectionSet::on_packet(const NicPacket& packet) {
   } else {
     process(packet);
     wake_for_completion();
-    // A host that waits for a counter polls its memory. The simulation leaves the polls out and
-    // wakes the host when an atomic may have changed a counter.
+    // A real host that waits for a counter polls the memory of the counter. The simulated host does
+    // not poll; the NIC wakes it when an atomic may have changed a counter.
     if (packet.kind == NicPacketKind::atomic_request)
       port_->wake(port_->now() + nic_->settings.receive_latency, false);
   }

@@ -42,7 +42,8 @@ class ConnectionSet final : public Connections {
   void on_packet(const NicPacket& packet) override;
   void on_probe(Rank source, std::uint32_t subgroup) override;
   void on_timer() override;
-  /// Sends up to one burst of the connection with index `at`. Returns whether it has more to send.
+  /// Sends up to one burst of the connection with index `at`. Returns whether the connection has
+  /// more to send.
   bool transmit(std::uint32_t at) override;
   Instant next_visible() const override;
   void clear() override;

@@ -149,7 +149,7 @@ void SimEndpoint::on_chunk(std::uint32_t subgroup, const StagedChunk& chunk) {
   if (port_.dead()) {
     nic_.payloads->release(chunk.payload);
   } else if (groups_[subgroup]->arrive(chunk)) {
-    // Entries of a slot exchange wake the host only while this rank takes part in a slot exchange.
+    // A chunk of a slot exchange wakes the host only while this rank waits in a slot exchange.
     const bool of_slots = subgroup == subgroup_count();
     if (!of_slots || slot_exchange_->waits()) port_.wake(chunk.visible, true);
   }

@@ -79,7 +79,7 @@ class SimEndpoint final : public Endpoint {
   std::uint32_t host() const { return port_.host(); }
   std::uint32_t communicator() const { return communicator_; }
   /// The instant from which the worker can see the first queued completion, or the first staged
-  /// chunk; kNever if there is none. Chunks that receive workers take do not count.
+  /// chunk; kNever if there is none. Chunks that receive workers receive are ignored.
   Instant next_completion() const { return connections_->next_visible(); }
   Instant next_chunk() const;
 
@@ -112,7 +112,7 @@ class SimEndpoint final : public Endpoint {
   NicShared nic_;
   /// Queue pairs of the subgroups; the last one is that of the slot exchange, if there is one.
   std::vector<std::unique_ptr<SimMulticastQueuePair>> groups_;
-  bool workers_receive_ = false;  ///< whether receive workers take the chunks of the subgroups
+  bool workers_receive_ = false;  ///< whether receive workers, not the engine, receive the chunks
   /// Null if the endpoint has no slot exchange.
   std::unique_ptr<slots::DatagramSlotExchange> slot_exchange_;
   std::unique_ptr<Connections> connections_;

@@ -10,7 +10,8 @@
 
 namespace tutti::device::sim {
 
-/// A fault of a host: from `at` on, for at most `length`, no multicast reaches the host.
+/// A fault of a host: from the instant `at` on, no multicast reaches the host. The fault lasts for
+/// `length`, or ends earlier if its kind allows that.
 struct GroupFault {
   enum class Kind : std::uint8_t {
     expired,  ///< fault that also ends when the endpoint joins its groups again

@@ -14,7 +14,8 @@ namespace {
 
 constexpr std::uint32_t kWords = 8;
 
-/// Computes a tag over header and payload, in place of the CRC that hardware would check.
+/// Computes a tag over header and payload. It stands for the CRC that the hardware of a real NIC
+/// checks.
 std::uint64_t tag_of(const std::byte* header, std::span<const std::byte> payload) {
   std::uint64_t state[3];
   static_assert(sizeof state == wire::kTagOffset);
@@ -158,8 +159,7 @@ bool SimMulticastQueuePair::copy_and_verify(const ReceivedChunk& chunk, std::byt
       nic_->placed_check += placement_check(destination, chunk.payload.size());
     }
   } else {
-    // Copies the bytes to their destination first and then verifies them, as a real receiver with
-    // staging does.
+    // The bytes are copied before they are verified, as by a real receiver with staging.
     if (destination != nullptr && !chunk.payload.empty()) {
       std::memcpy(destination, chunk.payload.data(), chunk.payload.size());
     }

@@ -1,5 +1,5 @@
-// The UD multicast of a simulated NIC. Sends wait in the NIC; each arriving chunk takes a posted
-// receive, and a chunk that finds none is lost (receiver not ready).
+// The UD multicast of a simulated NIC. Sends wait in a queue of the NIC. Each arriving chunk
+// occupies a posted receive; if none is posted, the chunk is lost (receiver not ready).
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct StagedChunk {
   Instant visible{};
 };
 
-/// A burst that a queue sends in one turn: packets of equal size, of which only the last may be
-/// shorter.
+/// The packets that a queue sends in one turn. All packets have the same size, except that the last
+/// one may be shorter.
 struct MulticastBurst {
   std::uint32_t epoch = 0;
   std::uint32_t first_psn = 0;
@@ -41,16 +41,15 @@ Payload* make_chunk(PayloadStore& payloads, const wire::Header& header,
 
 class SimMulticastQueuePair final : public MulticastQueuePair {
  public:
-  /// `port` and `nic` must outlive this object. In `port`, the index of this queue is that of its
-  /// subgroup.
+  /// `port` and `nic` must outlive this object. `subgroup` is also the number of this queue in
+  /// `port`.
   SimMulticastQueuePair(NicPort& port, NicShared& nic, std::uint32_t subgroup)
       : port_(&port), nic_(&nic), subgroup_(subgroup) {}
 
   Result<std::uint32_t> post(const ChunkRun& run) override;
   std::uint64_t unsent_bytes() override;
-  bool reads_posted() override {
-    return queued_bytes_ > 0;
-  }  ///< the NIC reads the data of a queued send only when its burst leaves
+  /// The NIC reads the data of a queued send only when the burst of this send leaves.
+  bool reads_posted() override { return queued_bytes_ > 0; }
   std::size_t poll(std::span<ReceivedChunk> chunks) override;
   bool copy_and_verify(const ReceivedChunk& chunk, std::byte* destination) override;
   void release() override;
@@ -65,8 +64,8 @@ class SimMulticastQueuePair final : public MulticastQueuePair {
   bool sends_from(std::span<const std::byte> memory) const;
   /// Takes the next burst, of at most `limit` packets, from the send queue.
   MulticastBurst next_burst(std::uint32_t limit);
-  /// Records the size of the burst that was taken last, and the instant `end` at which its last bit
-  /// leaves the host.
+  /// Must be called for each burst that next_burst() has returned. `bytes` is the size of the
+  /// burst, and `end` is the instant at which its last bit leaves the host.
   void departs(std::uint64_t bytes, Instant end) {
     departing_bytes_ = bytes;
     departs_at_ = end;

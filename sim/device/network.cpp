@@ -30,8 +30,8 @@ std::uint32_t wire_bytes(const NicSettings& settings, const NicPacket& packet) {
                           : settings.acknowledgement_bytes;
 }
 
-/// The key by which the fabric draws whether a packet is lost. Each transmission of a packet has a
-/// key of its own.
+/// The key of the random draw by which the fabric decides whether a packet is lost. Each
+/// transmission of the same packet has another key.
 std::uint64_t identity_of(const NicPacket& packet, std::uint64_t transmission) {
   return draw(std::uint64_t{index(packet.source)} << 32 | index(packet.destination),
               packet.communicator, transmission);
@@ -107,8 +107,9 @@ Result<std::unique_ptr<Endpoint>> SimNetwork::open(std::uint32_t communicator,
       options.subgroups + (settings.slot_exchange ? 1 : 0) !=
           communicators_[communicator].groups.size()) {
     return failure(Code::invalid_argument,
-                   "rank {} of {} ranks with {} subgroups does not fit simulated communicator "
-                   "{}: use the numbers of ranks and subgroups of that communicator",
+                   "rank {} of {} ranks with {} subgroups cannot be opened in simulated "
+                   "communicator {}: pass the number that add_communicator() returned, and the "
+                   "ranks, subgroups and slot exchange that it got",
                    index(options.rank), options.size, options.subgroups, communicator);
   }
   Communicator& here = communicators_[communicator];
@@ -175,8 +176,7 @@ void SimNetwork::pump(std::uint32_t host) {
   while (!port.turns.empty() && !port.dead && port.departures == 0 && port.busy_until <= now) {
     const Turn turn = port.turns.front();
     port.turns.pop_front();
-    // transmit() does not append its queue to the list of turns. A queue that has more to send is
-    // therefore appended after the call.
+    // The queue is appended to the list of turns here, because transmit() does not append it.
     if (turn.endpoint->transmit(turn.queue)) port.turns.push_back(turn);
   }
   if (port.turns.empty() || port.dead || port.departures > 0 || port.scheduled) return;
@@ -392,9 +392,9 @@ void SimNetwork::dropped(const Arrival& lost, tutti::sim::LinkId link, const Pac
   const Communicator& communicator = communicators_[owner.communicator];
   SimEndpoint* from = communicator.endpoint_at[index(packet.source)];
   if (from == nullptr || !from->nic().settings.carry_bytes || packet.payload_bytes == 0) return;
-  // Releases one reference per lost copy: a loss on the link from a host loses all copies, a loss
-  // on the link to a host loses one. A loss between switches loses an unknown number of copies, so
-  // no reference is released, and the store retains the payload until the simulation ends.
+  // Releases the references of the lost copies: all copies after a loss on the link from a host,
+  // one copy after a loss on the link to a host. After a loss between switches the number of lost
+  // copies is unknown, so the payload is retained until the simulation ends.
   auto* payload = reinterpret_cast<Payload*>(packet.cookie);
   const tutti::sim::LinkClass link_class = fabric_.topology().link(link).link_class;
   if (link_class == tutti::sim::LinkClass::host_down) payloads_.release(payload);

@@ -66,7 +66,7 @@ class SimNetwork final : public tutti::sim::Sink, private HostPorts {
   void departed(tutti::sim::Picoseconds when, tutti::sim::HostId from,
                 const tutti::sim::Packet& packet) override;
 
-  /// Sets an observer, whose dropped() is called for every loss in the fabric; null removes the
+  /// Sets an observer; every loss in the fabric calls the observer's dropped(). Null removes the
   /// observer.
   void observe_drops(tutti::sim::Sink* observer) { drop_observer_ = observer; }
 

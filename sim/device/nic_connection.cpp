@@ -139,7 +139,7 @@ bool NicConnection::next_resend(NicShared& nic, Instant now, NicPacket& packet) 
 }
 
 bool NicConnection::cut(const NicShared& nic, Flight& flight) {
-  // Responses to the peer go before this rank's own work requests, because the peer waits for them.
+  // Responses are sent before this rank's own work requests, because the peer waits for responses.
   if (!responses_.empty()) {
     cut_response(nic, flight);
   } else {
@@ -234,8 +234,8 @@ void NicConnection::fill_work(NicShared& nic, const Flight& flight, NicPacket& p
   }
 }
 
-// Each transmission of the data of a READ reads the region again. If the region is no longer
-// registered, the READ is refused.
+// Each transmission of READ data, also a retransmission, reads the region anew. If the region is no
+// longer registered, a refusal is sent instead.
 void NicConnection::fill_response(NicShared& nic, Flight& flight, NicPacket& packet) {
   packet.position = flight.position;
   if (flight.length == 0) return;
@@ -433,8 +433,8 @@ void NicConnection::accept_read(NicShared& nic, const NicPacket& packet) {
   responses_.push_back(response);
 }
 
-// The response stores the old value of the atomic, because a retransmission must repeat the first
-// answer.
+// The response stores the old value of the atomic, so that a retransmission sends the same old
+// value.
 void NicConnection::accept_atomic(NicShared& nic, const NicPacket& packet) {
   AtomicOperands operands;
   std::memcpy(&operands, packet.payload->data(), sizeof operands);
@@ -475,8 +475,8 @@ void NicConnection::complete_finished(NicShared& nic, Instant now) {
     Work& work = works_.front();
     const bool answered = is_answered(work.opcode);
     if (work.unacknowledged > 0 || (answered && !work.answered)) return;
-    // An ACK does not show whether a WRITE was executed or refused. If a refusal is announced but
-    // has not arrived yet, it may concern this WRITE.
+    // An ACK does not show whether the peer executed or refused a WRITE. While the peer has counted
+    // more refusals than have arrived, one of the missing refusals may concern this WRITE.
     if (!answered && refusals_received_ != refusals_announced_) return;
     if (work.signaled || answered || work.code != Code::ok) {
       nic.completions.push(

@@ -38,17 +38,17 @@ struct NicShared {
   std::uint64_t transmissions = 0;
   /// Number of packets sent that carry only an acknowledgement.
   std::uint64_t acknowledgements_sent = 0;
-  /// If packets carry no user data: the sum of placement_check() over all memory that arriving data
+  /// Used if packets carry no user data: the sum of placement_check() over all memory that the data
   /// would have filled.
   std::uint64_t placed_check = 0;
-  // Counts of strangers' datagrams that the host has read: those that it refused, and those that it
-  // wrongly accepted.
+  // Numbers of datagrams from strangers that the host has refused, and that it has wrongly
+  // accepted.
   std::uint64_t strangers_refused = 0;
   std::uint64_t strangers_accepted = 0;
 };
 
-/// A check value of the addresses from `at` to at + bytes. The values of adjacent ranges add up to
-/// the value of the range that they form together.
+/// A check value of the address range from `at` to at + bytes. If two ranges are adjacent, the sum
+/// of their values is the value of the joint range.
 std::uint64_t placement_check(const std::byte* at, std::uint64_t bytes);
 
 class NicConnection {
@@ -67,7 +67,7 @@ class NicConnection {
   void on_timer(NicShared& nic, Instant now);
   /// The next instant at which on_timer() has work to do; kNever if there is none.
   Instant next_deadline(const NicShared& nic) const;
-  /// Begins or ends the watch of the peer. A watched peer is pinged when it is silent, and declared
+  /// Begins or ends the watch of the peer. A silent peer that is watched is pinged, and is declared
   /// lost after the peer timeout.
   void watch(NicShared& nic, Instant now, bool on);
   bool quiet() const {
@@ -159,9 +159,10 @@ class NicConnection {
   std::uint32_t refused_operation_ = 0;
   /// Number of the peer's WRITEs that this NIC has refused.
   std::uint32_t refused_writes_ = 0;
-  /// Number of this rank's WRITEs that the peer has refused, as stated in the peer's packets.
+  /// Number of this rank's WRITEs that the peer has refused; the peer's packets state this number.
   std::uint32_t refusals_announced_ = 0;
-  /// Number of this rank's WRITEs whose refusal has arrived.
+  /// Number of refusals of this rank's WRITEs that have arrived; less than refusals_announced_
+  /// while refusals are in the network.
   std::uint32_t refusals_received_ = 0;
 
   RingQueue<Work> works_;

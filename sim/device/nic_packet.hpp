@@ -20,7 +20,7 @@ enum class NicPacketKind : std::uint8_t {
   refusal,        ///< refuses work of the peer because of a wrong key, range or alignment
   /// Carries only an acknowledgement. Packets of all other kinds except datagram carry one as well.
   acknowledgement,
-  ping,      ///< asks the peer for an answer as a sign of life
+  ping,      ///< requests an ACK from a silent peer
   datagram,  ///< frame of a connection that software runs; the payload is the whole datagram
 };
 
@@ -29,7 +29,7 @@ struct NicPacket {
   bool sequenced = false;
   bool last = false;         ///< whether this is the last packet of its operation
   bool acknowledge = false;  ///< whether the receiver must acknowledge at once
-  bool immediate = false;    ///< whether a WRITE raises a completion with `argument` at the peer
+  bool immediate = false;    ///< whether a WRITE causes a completion with `argument` at the peer
   bool stranger = false;     ///< whether a stranger sent the packet, instead of a rank
   std::uint16_t communicator = 0;
   std::uint32_t sender_host = 0;  ///< the sender's address
@@ -39,7 +39,7 @@ struct NicPacket {
   std::uint32_t acknowledged = 0;  ///< cumulative ACK: next sequence number that the source expects
   /// Selective ACK: bit i is set if packet number `acknowledged` + 1 + i has arrived.
   std::uint64_t selective = 0;
-  /// Number of WRITEs by the destination that this packet's source has refused.
+  /// Number of WRITEs from the packet's destination that the packet's source has refused so far.
   std::uint32_t refused_writes = 0;
   std::uint32_t operation = 0;
   std::uint32_t length = 0;    ///< number of data bytes in this packet

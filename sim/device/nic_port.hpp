@@ -15,7 +15,7 @@ namespace tutti::device::sim {
 
 struct MulticastBurst;
 
-/// Wakes the sleeping worker of a host that has something to do. The simulation of the hosts
+/// Wakes the sleeping worker of a host when something arrives. The simulation of the hosts
 /// implements this interface.
 class HostWaker {
  public:
@@ -82,7 +82,7 @@ class NicPort {
     awaits_turn_[queue] = true;
     ports_->ready(endpoint_, queue);
   }
-  /// Must be called when a queue has nothing left to send and needs no further turn.
+  /// Must be called when a queue has nothing left to send; it then gets no further turns.
   void drained(std::uint32_t queue) { awaits_turn_[queue] = false; }
   tutti::sim::Picoseconds multicast(const wire::Header& header, const MulticastBurst& burst) {
     return ports_->multicast(endpoint_, header, burst);

@@ -14,9 +14,11 @@ Status check(const NicSettings& settings) {
       settings.max_send_batch == 0 || settings.burst_packets == 0 || settings.window_packets == 0 ||
       settings.acknowledge_every == 0) {
     return failure(Code::invalid_argument,
-                   "a simulated NIC has a setting of 0: set staging_chunks, send_queue_chunks, "
-                   "max_send_batch, burst_packets, window_packets and acknowledge_every to 1 or "
-                   "more");
+                   "a simulated NIC cannot have staging_chunks {}, send_queue_chunks {}, "
+                   "max_send_batch {}, burst_packets {}, window_packets {} and acknowledge_every "
+                   "{}: set each of them to 1 or more",
+                   settings.staging_chunks, settings.send_queue_chunks, settings.max_send_batch,
+                   settings.burst_packets, settings.window_packets, settings.acknowledge_every);
   }
   if (settings.retransmit_timeout.count() <= 0 ||
       settings.retransmit_timeout_max < settings.retransmit_timeout) {
@@ -34,7 +36,8 @@ Status check(const NicSettings& settings) {
   if (settings.connections == ConnectionKind::nic) {
     if (!settings.slot_exchange) return {};
     return failure(Code::invalid_argument,
-                   "connections by the NIC have no slot exchange: use connections by software");
+                   "connections by the NIC have no slot exchange: use connections by software, or "
+                   "unset slot_exchange");
   }
   if (settings.send_queue_frames < 2 || settings.receive_queue_frames == 0 ||
       settings.receive_batch_frames == 0 || !settings.carry_bytes) {

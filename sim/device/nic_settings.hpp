@@ -11,7 +11,7 @@ namespace tutti::device::sim {
 /// The party that runs the reliable connections of a simulated endpoint.
 enum class ConnectionKind : std::uint8_t {
   nic,  ///< the hardware of the NIC runs the connections (NicConnection)
-  /// The host runs the connections by the channels of device/rc, as the `ip` device does.
+  /// The host's software runs the connections with the channels of device/rc, like the `ip` device.
   software,
 };
 
@@ -26,15 +26,16 @@ struct NicSettings {
   std::uint32_t reliable_header_bytes = 24;
   /// Size of a packet that carries only an ACK, in bytes: LRH (8), BTH (12), AETH (4) and CRC (4).
   std::uint32_t acknowledgement_bytes = 28;
-  /// Number of posted receives of each subgroup [Khalilov24] 3.2.
+  /// Number of receives that are posted for each subgroup. [Khalilov24] 3.2
   std::uint32_t staging_chunks = 8192;
-  /// Largest number of chunks of each subgroup that are queued for multicast in the NIC.
+  /// Capacity of the NIC's multicast send queue of each subgroup, in chunks.
   std::uint32_t send_queue_chunks = 256;
-  std::uint32_t max_send_batch = 64;  ///< largest number of chunks that one doorbell hands over
-  /// Largest number of packets that one queue pair sends per turn.
+  std::uint32_t max_send_batch = 64;  ///< at most this many chunks are posted with one call
+  /// Limit of the packets that one queue pair sends in one turn at the host's port.
   std::uint32_t burst_packets = 4;
-  std::uint32_t window_packets = 128;  ///< largest number of unacknowledged packets of a connection
-  /// Interval at which the receiver of a long operation must send an ACK, in packets.
+  /// At most this many packets of a connection are unacknowledged.
+  std::uint32_t window_packets = 128;
+  /// Number of packets of a long operation after which the receiver must send an ACK.
   std::uint32_t acknowledge_every = 16;
   Nanoseconds receive_latency{600};  ///< delay from the link to the worker's completion queue
   Nanoseconds retransmit_timeout{200'000};
@@ -54,13 +55,13 @@ struct NicSettings {
   // The four settings below apply only to connections that the host's software runs.
   /// Size of the headers around a datagram, in bytes: Ethernet framing (38), IPv4 (20) and UDP (8).
   std::uint32_t datagram_header_bytes = 66;
-  /// Largest number of datagrams in the host's send queue and in its receive queue.
+  /// Capacities of the host's send queue and receive queue, in datagrams.
   std::uint32_t send_queue_frames = 512;
   std::uint32_t receive_queue_frames = 4096;
-  std::uint32_t receive_batch_frames = 4;  ///< largest number of datagrams that one call receives
+  std::uint32_t receive_batch_frames = 4;  ///< at most this many datagrams are received by one call
 
-  /// Whether packets carry user data. If not, bytes are only counted and their destination
-  /// addresses checked, so that large simulations need less memory.
+  /// Whether packets carry user data. If not, only the numbers of bytes and the destination
+  /// addresses are checked, and large simulations need less memory.
   bool carry_bytes = true;
 };
 

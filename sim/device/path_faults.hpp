@@ -13,9 +13,8 @@
 
 namespace tutti::device::sim {
 
-/// A fault of the path from one host to another: from `at` on, for `length`, packets on this path
-/// vanish if they are longer than `above_bytes` on the wire. If `above_bytes` is 0, all of them
-/// vanish.
+/// A fault of the path from one host to another. From the instant `at` on, for the time `length`,
+/// the path loses all packets that are longer than `above_bytes` on the wire.
 struct PathFault {
   tutti::sim::HostId from{};
   tutti::sim::HostId to{};
@@ -29,23 +28,23 @@ struct PathFault {
 /// The change that a stranger makes to a recorded datagram before sending it.
 enum class Forgery : std::uint8_t {
   none,        ///< no change: the copy comes from the address of the host that sent the original
-  bit,         ///< one bit of the datagram, chosen anew each time, is inverted
+  bit,         ///< one bit of the datagram, drawn anew for each copy, is inverted
   counter,     ///< the counter of the header is higher, as if the datagram were new
   address,     ///< the datagram comes from the stranger's own address
   reflection,  ///< the datagram goes back to the host that sent the original
 };
 
-/// A packet that a stranger records and sends again. The original is packet `number`, counted from
-/// 0, of those that arrive from host `from` at host `to`. The first copy follows the original after
-/// the time `after`; further copies follow at intervals of `every` without end, or not at all if
-/// `every` is 0.
+/// A packet that a stranger records and sends again. The stranger records packet `number`, counted
+/// from 0, among the packets from host `from` that arrive at host `to`. It sends the first copy
+/// after the time `after`, and further copies at intervals of `every`; if `every` is 0, it sends
+/// only one copy.
 struct Replay {
   tutti::sim::HostId from{};
   tutti::sim::HostId to{};
   std::uint32_t number = 0;
   Nanoseconds after{0};
   Nanoseconds every{0};
-  Forgery forgery = Forgery::none;  ///< change to each repetition, if the packet is a datagram
+  Forgery forgery = Forgery::none;  ///< change of each copy, if the packet is a datagram
 
   friend bool operator==(const Replay&, const Replay&) = default;
 };

@@ -1,9 +1,9 @@
-// The reliable connections of a simulated endpoint that the host's software runs. They use the
-// channels of device/rc, like the `ip` device, but over a send queue and a receive queue of the
-// simulated host instead of sockets.
+// Reliable connections of a simulated endpoint, run by the host's software. They use the channels
+// of device/rc, like the `ip` device. A send queue and a receive queue of the simulated host
+// replace the sockets.
 //
-// The host must poll. While it does not, arrived datagrams wait in the receive queue, no ACK is
-// sent, and no timeout takes effect.
+// All work is done when the host polls. Between two polls arrived datagrams wait in the receive
+// queue, no ACK is sent, and no timeout takes effect.
 #pragma once
 
 #include <cstdint>

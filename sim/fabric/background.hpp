@@ -14,7 +14,7 @@ struct BackgroundSettings {
   /// Number of streams. No two streams send from the same host, unless there are more streams than
   /// hosts.
   std::uint32_t streams = 0;
-  /// Share of the rate of its host's link that a stream uses on average, from 0 to 1.
+  /// Average rate of a stream, as a fraction (0 to 1) of the rate of its host's link.
   double load = 0.1;
   std::uint32_t packet_bytes = 4122;
   /// Mean number of packets in a burst. The size of each burst is drawn from 1 to twice this mean.
@@ -22,8 +22,8 @@ struct BackgroundSettings {
 };
 
 /// Streams that send bursts of packets to random hosts, with random pauses between the bursts. The
-/// packets occupy the fabric's queues and count in its counters, but the fabric's sink does not see
-/// them.
+/// packets occupy the fabric's queues and are counted by its counters, but the fabric does not
+/// report them to its sink.
 class BackgroundTraffic {
  public:
   /// `queue` and `fabric` must outlive this object.
@@ -33,8 +33,8 @@ class BackgroundTraffic {
   void start(Picoseconds now);
   /// Handles events of kind `background`.
   void handle(const Event& event);
-  /// Stops the streams: no further burst begins. Pending events then do nothing, so the event queue
-  /// can run empty.
+  /// Stops the streams. Events that are still pending then send nothing and push no further event,
+  /// so the event queue can become empty.
   void stop() { stopped_ = true; }
 
   std::uint64_t packets() const { return packets_; }

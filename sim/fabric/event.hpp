@@ -7,8 +7,8 @@
 
 namespace tutti::sim {
 
-/// The kind of an event, which determines its handler. Of the events of one instant, those of lower
-/// kinds come first.
+/// The kind of an event, which determines its handler. Of two events at one instant, the event with
+/// the lower kind comes first.
 enum class EventKind : std::uint8_t {
   fabric_arrival = 0,       ///< Fabric: a packet or train reaches the end of a link; target: link
   fabric_leaf_arrival = 1,  ///< Fabric: a packet or train reaches several hosts of a leaf at once
@@ -19,8 +19,8 @@ enum class EventKind : std::uint8_t {
   user = 16,       ///< first kind that users of the fabric may define
 };
 
-/// Events are ordered by (time, key, argument). Two events with equal time and key may have
-/// different arguments only if their handler accepts them in either order.
+/// Events are ordered by (time, key, argument). Events with equal time and key may have different
+/// arguments only if the results do not depend on the order of these events.
 struct Event {
   Picoseconds time;
   /// Value of event_key(): kind, target, and a detail that distinguishes events of one instant.

@@ -9,12 +9,12 @@ namespace {
 constexpr unsigned kFirstWidthShift = 13;
 constexpr unsigned kWidestShift = 40;
 constexpr std::uint64_t kNoBucket = ~std::uint64_t{0};
-/// Bounds between which tune() tries to keep the mean number of distinct event times in a bucket.
-/// Emptier buckets cause long scans of the bitmap, fuller ones cause long sorting.
+/// tune() tries to keep the mean number of distinct event times in a bucket between these bounds.
+/// With fewer times, scans of the bitmap take long; with more, sorting takes long.
 constexpr std::uint64_t kFewPerBucket = 3;
 constexpr std::uint64_t kManyPerBucket = 10;
-/// Largest number of sorted events that may be shifted to insert an event into the open bucket. If
-/// more would be shifted, the event goes to the heap late_.
+/// Limit of the sorted events that are shifted to insert an event into the open bucket. If the
+/// event needs more shifts, it goes to the heap late_.
 constexpr std::size_t kLateSteps = 24;
 constexpr std::uint64_t kCensusInterval = 1u << 12;
 constexpr std::size_t kFirstActive = 64;
@@ -158,8 +158,8 @@ std::uint64_t EventQueue::next_occupied() const {
   return away == kNoBucket ? kNoBucket : current_ + 1 + away;
 }
 
-/// The index of the narrow bucket at which the first non-empty bucket of a coarse wheel begins;
-/// kNoBucket if the wheel is empty.
+/// Finds the first non-empty bucket of a coarse wheel and returns the index of the narrow bucket at
+/// which it begins; kNoBucket if the wheel is empty.
 std::uint64_t EventQueue::next_coarse(std::size_t level) const {
   const std::uint64_t base = (current_ + 1) >> coarse_shift(level);
   const std::uint64_t away = first_set(coarse_[level].occupied, base % kCoarseBuckets);

@@ -2,8 +2,8 @@
 //
 // An event wheel stores the events of the near future in narrow buckets. A bucket is sorted only
 // when it is opened, which means that its events are popped next. Later events wait unsorted in
-// coarse wheels. Each bucket of a coarse wheel is as wide as the whole next narrower wheel, into
-// which the bucket's events move when their time is near.
+// coarse wheels. Each bucket of a coarse wheel is as wide as the whole next narrower wheel. When
+// the time of its events is near, they move to this narrower wheel.
 //
 // The width of buckets adapts to the pending events, which changes the speed but never the order.
 #pragma once
@@ -66,8 +66,8 @@ class EventQueue {
   static constexpr std::uint64_t kCoarseBuckets = 1u << kCoarseBits;
   static constexpr std::uint32_t kBlockEvents = 42;
 
-  /// A block of events of one coarse bucket, large enough that the next block can be prefetched
-  /// while this one is read.
+  /// Events of one coarse bucket. A block takes long enough to read that the next block can be
+  /// prefetched meanwhile.
   struct Block {
     Event events[kBlockEvents];
     std::uint32_t next = 0;
@@ -110,7 +110,7 @@ class EventQueue {
   std::vector<Event> active_;
   std::size_t next_ = 1;
   std::size_t end_ = 1;
-  /// Heap of events whose insertion into the open bucket would shift too many events.
+  /// Heap of late events: their insertion into active_ would shift too many events.
   std::vector<Event> late_;
   std::uint64_t current_ = 0;  ///< index of the open bucket, counted from time 0
   unsigned width_shift_ = 0;   ///< width of a narrow bucket: 2^width_shift_ picoseconds
@@ -129,10 +129,10 @@ class EventQueue {
   struct Census {
     std::uint64_t opened = 0;  ///< number of narrow buckets that were opened
     std::uint64_t events = 0;  ///< number of events in the opened buckets
-    /// Number of distinct event times in the opened buckets. Narrower buckets cannot separate
-    /// events of equal time, so tune() judges by this number how full the buckets are.
+    /// Number of distinct event times in the opened buckets. tune() uses this number as the measure
+    /// of how full the buckets are, because narrower buckets cannot separate events of equal time.
     std::uint64_t instants = 0;
-    std::uint64_t skipped = 0;  ///< number of empty buckets between the opened ones
+    std::uint64_t skipped = 0;  ///< number of empty narrow buckets between the opened ones
     std::uint64_t far_pushes = 0;
     std::uint64_t late_pushes = 0;
   };

@@ -13,8 +13,8 @@
 
 namespace tutti::sim {
 
-/// The distance from bit `from` upwards to the first set bit of a ring of bits; all ones if no bit
-/// is set.
+/// The distance from bit `from` of a ring of bits to the next set bit in ascending order; all ones
+/// if no bit is set.
 template <std::size_t kWords>
 std::uint64_t first_set(const std::array<std::uint64_t, kWords>& ring, std::uint64_t from) {
   std::uint64_t word = from / 64;
@@ -31,8 +31,8 @@ std::uint64_t first_set(const std::array<std::uint64_t, kWords>& ring, std::uint
 }
 
 /// Holds the unsorted events of kBuckets consecutive buckets, and a bitmap of the buckets that have
-/// events. Bucket numbers grow without bound, but all pending events lie within one turn of the
-/// wheel.
+/// events. Bucket numbers grow without bound and are reduced modulo kBuckets; all stored events lie
+/// within kBuckets consecutive buckets.
 class EventWheel {
  public:
   static constexpr unsigned kBucketBits = 11;

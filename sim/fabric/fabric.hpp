@@ -2,8 +2,8 @@
 //
 // The state of a port is the instant until which it is busy, and its counters. When a packet
 // arrives, its departure is computed at once, and the next event is its arrival at the far end of
-// the link. The time for which a port is still busy determines the length of its queue; only a port
-// that waits for credits stores packets.
+// the link. The length of a port's queue follows from the time for which the port is still busy.
+// Only a port that waits for credits stores packets.
 #pragma once
 
 #include <cstdint>
@@ -39,8 +39,8 @@ class Fabric {
   std::uint32_t trees() const;
 
   /// Sends a packet from a host's port, after the port's earlier packets and not before `now`.
-  /// Returns the instant at which the last bit leaves the host, or kForever if it depends on future
-  /// credits (see Sink::departed).
+  /// Returns the instant at which the last bit leaves the host, or kForever if the packet must wait
+  /// for credits; the sink's departed() then reports the instant.
   Picoseconds inject(Picoseconds now, HostId from, const Packet& packet);
   /// The instant at which a host's port is free; kForever if the port waits for credits.
   Picoseconds port_free(HostId host) const;

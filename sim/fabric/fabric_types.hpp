@@ -20,9 +20,10 @@ constexpr std::uint32_t index(GroupId group) { return static_cast<std::uint32_t>
 /// A packet, or a train of `count` equal packets sent back to back.
 struct Packet {
   std::uint64_t cookie = 0;  ///< value chosen by the sender, equal in all packets of a train
-  /// Key of the packet in loss draws: on one link, packets with equal keys are all lost or all
-  /// pass, and packet i of a train has the key identity + i. If it is 0, inject() makes a key from
-  /// the sending host and the number of packets that the host has sent before.
+  /// Key of the packet in the random draws that decide about losses. On one link, packets with
+  /// equal keys are either all lost or all pass. Packet i of a train has the key identity + i. If
+  /// `identity` is 0, inject() makes a key from the sending host and the number of packets that it
+  /// has sent before.
   std::uint64_t identity = 0;
   HostId source{};                  ///< sending host, which inject() sets
   std::uint32_t target = 0;         ///< destination: a HostId, or a GroupId if `multicast` is set
@@ -49,13 +50,14 @@ struct Packet {
     packet.multicast = true;
     return packet;
   }
-  /// Makes a contribution to an in-network reduction. On the tree of the group, each switch adds
-  /// the contributions of all members behind it and sends one packet on; the destination, which is
-  /// a member too, receives one packet.
+  /// Makes a contribution to an in-network reduction on the multicast tree of a group. Each switch
+  /// of the tree adds up the contributions that reach it and sends one packet with the sum on. The
+  /// destination, which is a member of the group too, receives one packet.
   ///
-  /// Each other member sends one contribution with the number `reduction`, which no other reduction
-  /// may use (packet i of a train has the number reduction + i). The memory of the switches is
-  /// unbounded, and a lost contribution leaves its reduction incomplete.
+  /// Each member except the destination sends one contribution with the number `reduction`; no
+  /// other reduction may use this number. Packet i of a train has the number reduction + i. The
+  /// memory of the switches is unbounded. If a contribution is lost, its reduction remains
+  /// incomplete.
   static Packet contribution(GroupId tree, HostId destination, std::uint64_t reduction,
                              std::uint32_t wire, std::uint32_t payload) {
     Packet packet = to_host(destination, wire, payload);
@@ -115,15 +117,15 @@ class PortObserver {
 enum class Forwarding : std::uint8_t { store_and_forward, cut_through };
 enum class FlowControl : std::uint8_t {
   /// Link credits: a packet leaves only when the next switch has room, so no packet is dropped for
-  /// lack of buffers. Fat trees never deadlock, nor does unicast on dragonfly+; in other cases a
-  /// deadlock shows as an empty event queue while packets are in flight.
+  /// lack of buffers. Deadlocks are impossible in fat trees, and with unicast in dragonfly+. In
+  /// other topologies a deadlock shows as an empty event queue while packets are in flight.
   lossless,
   lossy,  ///< packets that do not fit the port's queue are dropped
 };
 enum class Routing : std::uint8_t {
-  ecmp,         ///< routes by a hash of flow, source and destination: each flow has one path
-  adaptive,     ///< routes each packet by the port that is free first; packets may be reordered
-  destination,  ///< routes by the index of the destination host, like static tables
+  ecmp,         ///< a hash of flow, source and destination selects the link of a whole flow
+  adaptive,     ///< sends each packet to the port that is free first; may reorder packets
+  destination,  ///< the index of the destination host selects the link, as with static routes
 };
 
 struct FabricSettings {
@@ -134,10 +136,10 @@ struct FabricSettings {
   Picoseconds switch_latency = nanoseconds(200);
   /// Capacity of a switch port's queue in lossy mode, in bytes.
   std::uint64_t queue_bytes = 1u << 20;
-  /// Input buffer of a switch for each link in lossless mode, in bytes.
+  /// Size of a switch's input buffer for each link in lossless mode, in bytes.
   std::uint64_t credit_bytes = 256u << 10;
-  /// Whether a single event represents the arrivals at all hosts of a leaf whose ports have equal
-  /// state.
+  /// Whether one event represents the arrivals at several hosts of a leaf if the ports of these
+  /// hosts have equal state.
   bool leaf_groups = true;
 };
 
@@ -177,15 +179,14 @@ struct FabricCounters {
   std::uint64_t dropped = 0;
   std::uint64_t in_flight = 0;  ///< number of packet copies that are on links or in switches now
   std::uint64_t blocked = 0;    ///< number of packet copies that had to wait for credits
-  /// Number of packets that reached a port at which a train was still arriving. If it is 0, a run
-  /// with trains has the same results as a run with single packets.
+  /// Number of packets that reached a port while a train was still arriving there. If this number
+  /// is 0, the results are the same as without trains.
   std::uint64_t train_conflicts = 0;
   std::uint64_t leaf_events = 0;  ///< number of events that each represent several hosts' arrivals
   /// Number of contributions to in-network reductions that were added to a switch's sum but did not
   /// complete the sum.
   std::uint64_t absorbed = 0;
-  /// Largest number of incomplete sums of in-network reductions that all switches together held at
-  /// one time.
+  /// Peak of the number of incomplete sums of in-network reductions in all switches together.
   std::uint64_t most_open_reductions = 0;
 };
 

@@ -1,5 +1,5 @@
-// Memory in large pages. A simulation of many hosts accesses memory at random, and small pages
-// would need more entries than the translation lookaside buffer has.
+// Memory in large pages. A simulation of many hosts accesses memory at random; with small pages
+// this causes many misses of the translation lookaside buffer.
 #pragma once
 
 #include <sys/mman.h>

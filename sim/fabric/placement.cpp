@@ -19,7 +19,7 @@ std::vector<SwitchId> populated_leaves(const Topology& topology) {
 }
 
 /// Places rank r on leaf r * leaves / ranks if `in_blocks` is true, otherwise on leaf r mod leaves.
-/// If that leaf is full, the next leaf with a free host gets the rank.
+/// If this leaf is full, the rank is placed on the next leaf that has a free host.
 std::vector<HostId> over_leaves(const Topology& topology, std::uint32_t ranks, bool in_blocks) {
   const std::vector<SwitchId> leaves = populated_leaves(topology);
   std::vector<std::uint32_t> used(leaves.size());

@@ -50,8 +50,8 @@ constexpr Picoseconds from_nanoseconds(Nanoseconds duration) {
 constexpr Picoseconds from_instant(Instant instant) {
   return instant.nanoseconds > INT64_MAX / 1'000 ? kForever : nanoseconds(instant.nanoseconds);
 }
-/// Converts virtual time to the engine's nanoseconds, rounded down. A deadline of the engine is the
-/// same after conversion to picoseconds and back.
+/// Converts virtual time to the engine's nanoseconds, rounded down. If a deadline of the engine is
+/// converted to picoseconds and back, it is unchanged.
 constexpr Instant to_instant(Picoseconds time) {
   return time == kForever ? kNever : Instant{time.count / 1'000};
 }

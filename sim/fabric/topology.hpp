@@ -31,8 +31,8 @@ constexpr std::uint32_t index(LinkId link) { return static_cast<std::uint32_t>(l
 
 inline constexpr LinkId kNoLink = static_cast<LinkId>(0xffff'ffffu);
 
-/// The class of a link: its level and direction. Traffic is summed for each class; a link of class
-/// up1 leads up from a leaf, one of class down1 leads down to a leaf.
+/// The class of a link: its level and direction. A link of class up1 leads up from a leaf, and a
+/// link of class down1 leads down to a leaf. Traffic is summed for each class.
 enum class LinkClass : std::uint8_t {
   host_up,
   host_down,
@@ -76,9 +76,9 @@ struct Link {
   std::uint8_t spec = 0;  ///< index into Topology::specs()
 };
 
-/// A fat tree of any shape. Level 1 is next to the hosts, and each switch of level i has down[i-1]
-/// children. Each child has up[i-1] parents in level i and parallel[i-1] links to each parent. A
-/// host has one parent, so up[0] is 1.
+/// A fat tree of any shape. The hosts are level 0 and the leaves are level 1. Each switch of level
+/// i has down[i-1] children in level i-1. Each child has up[i-1] parents in level i and
+/// parallel[i-1] links to each parent. A host has one parent, so up[0] is 1.
 struct FatTreeShape {
   std::vector<std::uint32_t> down;
   std::vector<std::uint32_t> up;
@@ -91,7 +91,8 @@ struct FatTreeShape {
 };
 
 /// A dragonfly+ topology: groups of leaves and spines. Each leaf has a link to each spine of its
-/// group. Global links connect spines of different groups, equally many for every pair of groups.
+/// group. Global links connect spines of different groups; every pair of groups has the same number
+/// of global links.
 struct DragonflyShape {
   std::uint32_t groups = 0;
   std::uint32_t leaves_per_group = 0;
@@ -126,8 +127,9 @@ class Topology {
  public:
   /// Makes a fat tree of any shape. The error names the list or number that does not fit.
   static Result<Topology> fat_tree(const FatTreeShape& shape);
-  /// Makes the fat tree of switches with `radix` ports. Below the top level, switches have as many
-  /// ports up as down, but leaves have `oversubscription` times as many down as up.
+  /// Makes the fat tree of switches with `radix` ports. Below the top level, a leaf has
+  /// `oversubscription` times as many ports down as up, and any other switch has as many ports down
+  /// as up.
   static Result<Topology> fat_tree(std::uint32_t radix, std::uint32_t levels,
                                    std::uint32_t oversubscription = 1, LinkSpec spec = {});
   /// The system of [Khalilov24] 6.2: 12 leaves with positions for 18 hosts each, 6 spines of 36
@@ -215,8 +217,8 @@ class Topology {
   std::uint32_t hosts_ = 0;
   std::uint32_t leaves_ = 0;
   std::uint32_t levels_ = 1;
-  /// Number of hosts per leaf, by which a host's number is divided to find the host's leaf. If 0,
-  /// the leaf is looked up in a table.
+  /// Number of hosts per leaf: a host's leaf is the host's number divided by it. If 0, the leaf is
+  /// looked up in a table.
   std::uint32_t hosts_per_leaf_ = 0;
   bool computed_ = false;
   std::vector<Link> links_;

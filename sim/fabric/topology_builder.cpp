@@ -87,10 +87,10 @@ void TopologyBuilder::list_trunks() {
   }
 }
 
-/// Numbers the switches and links so that divisions of a host's number give the route to the host:
-/// the links up from a switch have consecutive numbers, and so have the links from a switch to one
-/// of its children. In each level, the top of subtree s consists of the `copies` switches from
-/// number s * copies on.
+/// Numbers the switches and links so that the route to a host can be computed from the host's
+/// number. The links up from a switch have consecutive numbers, and the links from a switch to one
+/// of its children have consecutive numbers. In each level, `copies` switches are the top of
+/// subtree s, beginning with switch s * copies of the level.
 void TopologyBuilder::number_tree(const FatTreeShape& shape) {
   const auto levels = static_cast<std::uint32_t>(shape.down.size());
   std::uint32_t subtrees = 1;

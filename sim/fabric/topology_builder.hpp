@@ -11,12 +11,12 @@ namespace tutti::sim {
 
 class TopologyBuilder {
  public:
-  /// Adds a kind of link and returns its number; equal kinds have one number. At most 256 kinds are
-  /// possible.
+  /// Adds a kind of link and returns its number. If an equal kind has been added before, returns
+  /// the number of that kind. At most 256 kinds are possible.
   std::uint8_t add_spec(const LinkSpec& spec);
-  /// Adds the leaves with their hosts and the links between them; must be called first. `uniform`
-  /// is the number of hosts per leaf, by which leaf_of() divides a host's number. If this division
-  /// gives a wrong leaf for any host, `uniform` must be 0, and leaf_of() looks the leaf up.
+  /// Adds the leaves with their hosts and the links between them; must be called first. If host h
+  /// is on leaf h / n for every h, `uniform` may be n, and leaf_of() divides by n. Otherwise
+  /// `uniform` must be 0, and leaf_of() looks the leaf up in a table.
   void add_hosts(std::span<const std::uint32_t> hosts_of_leaf, std::uint32_t uniform,
                  std::uint8_t spec);
   /// Sets the total number of switches; switches without hosts follow the leaves.

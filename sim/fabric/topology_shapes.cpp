@@ -14,14 +14,14 @@ constexpr std::uint32_t kMaxLevels = 6;
 Status check_tree(const FatTreeShape& shape) {
   const std::size_t levels = shape.down.size();
   if (levels == 0 || levels > kMaxLevels) {
-    return failure(Code::invalid_argument, "a fat tree must have 1 to {} levels, but {} are given",
-                   kMaxLevels, levels);
+    return failure(Code::invalid_argument, "a fat tree cannot have {} levels: use 1 to {} levels",
+                   levels, kMaxLevels);
   }
   if (shape.up.size() != levels || (!shape.parallel.empty() && shape.parallel.size() != levels)) {
     return failure(Code::invalid_argument,
-                   "a fat tree of {} levels needs one number per level in 'up', and in 'parallel' "
-                   "if it is given",
-                   levels);
+                   "a fat tree of {} levels has {} numbers in 'up' and {} in 'parallel': give one "
+                   "number per level in 'up', and in 'parallel' one per level or none",
+                   levels, shape.up.size(), shape.parallel.size());
   }
   std::uint64_t hosts = 1;
   std::uint64_t links = 0;
@@ -31,7 +31,7 @@ Status check_tree(const FatTreeShape& shape) {
     if (shape.down[i] == 0 || shape.up[i] == 0 || parallel == 0) {
       return failure(
           Code::invalid_argument,
-          "level {} of the fat tree has a 0 in 'down', 'up' or 'parallel': use at least 1", i + 1);
+          "level {} of the fat tree has a 0 in 'down', 'up' or 'parallel': use 1 or more", i + 1);
     }
     hosts *= shape.down[i];
     if (hosts > kMaxLinks) break;
@@ -88,10 +88,11 @@ Result<Topology> Topology::fat_tree(const FatTreeShape& shape) {
 Result<Topology> Topology::fat_tree(std::uint32_t radix, std::uint32_t levels,
                                     std::uint32_t oversubscription, LinkSpec spec) {
   if (levels == 0 || levels > kMaxLevels || radix < 2 || radix % 2 != 0) {
-    return failure(Code::invalid_argument,
-                   "the switches of a fat tree must have an even number of ports (given: {}), and "
-                   "the tree must have 1 to {} levels (given: {})",
-                   radix, kMaxLevels, levels);
+    return failure(
+        Code::invalid_argument,
+        "a fat tree cannot have switches with {} ports and {} levels: use an even number "
+        "of ports, at least 2, and 1 to {} levels",
+        radix, levels, kMaxLevels);
   }
   if (oversubscription == 0 || radix % (oversubscription + 1) != 0) {
     return failure(Code::invalid_argument,
@@ -130,9 +131,10 @@ Result<Topology> Topology::dragonfly_plus(const DragonflyShape& shape) {
   if (shape.groups == 0 || shape.leaves_per_group == 0 || shape.spines_per_group == 0 ||
       shape.hosts_per_leaf == 0) {
     return failure(Code::invalid_argument,
-                   "a dragonfly+ topology needs at least one group, one leaf switch and one spine "
-                   "switch per group, and one host per leaf switch: use 1 or more for each of "
-                   "these numbers");
+                   "a dragonfly+ topology cannot have {} groups with {} leaf switches and {} spine "
+                   "switches each, and {} hosts per leaf switch: use 1 or more for each number",
+                   shape.groups, shape.leaves_per_group, shape.spines_per_group,
+                   shape.hosts_per_leaf);
   }
   if (ports < peers) {
     return failure(
@@ -158,8 +160,8 @@ Result<Topology> Topology::dragonfly_plus(const DragonflyShape& shape) {
       builder.add_cable(leaf, leaves + group_of[leaf] * shape.spines_per_group + s, trunk);
     }
   }
-  // The global ports of a group lead to the other groups in turn. Port q of group g leads to group
-  // (g + q mod (groups-1) + 1) mod groups and ends there at the port that leads back to g.
+  // Global port q of group g leads to group (g + q mod (groups-1) + 1) mod groups. It is cabled to
+  // the port of that group which by the same formula leads to g.
   const std::uint8_t global = builder.add_spec(shape.global);
   const std::uint64_t rounds = peers == 0 ? 0 : ports / peers;
   for (std::uint32_t g = 0; g < shape.groups; ++g) {

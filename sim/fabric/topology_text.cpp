@@ -34,8 +34,8 @@ Words split(std::string_view line) {
   return words;
 }
 
-/// A unit of a quantity such as "200Gbit/s": its name at the end of the text, and the factor by
-/// which the number is multiplied.
+/// A unit of a quantity such as "200Gbit/s". `name` is the end of the text; the number before it is
+/// multiplied by `factor`.
 struct Unit {
   std::string_view name;
   double factor;

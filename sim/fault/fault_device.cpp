@@ -56,8 +56,8 @@ class FaultEndpoint final : public ForwardingEndpoint {
   bool apart_ = false;
 };
 
-/// Removes the completions of the probes that the plan drops; returns the number of remaining
-/// completions.
+/// Removes the completions of probes that the fault plan drops, and returns the number of
+/// completions that remain.
 std::size_t FaultEndpoint::heard(std::span<Completion> completions) {
   const auto end = std::remove_if(completions.begin(), completions.end(),
                                   [this](const Completion& one) { return probe_lost(one); });

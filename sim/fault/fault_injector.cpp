@@ -10,8 +10,8 @@ namespace {
 
 // Number of chunks at which the table recent_ is full and replaces the table older_.
 constexpr std::size_t kGeneration = 1 << 18;
-// Constant that makes the draws for the details of a fault independent of the draws that decide on
-// the fault.
+// Replaces the index of the rule in the draws for the details of a fault. These draws are therefore
+// independent of the draws that decide whether a fault occurs.
 constexpr std::uint64_t kDetail = 0xde7a11;
 
 bool meets(const FaultRule& rule, const Subject& subject) {
@@ -90,8 +90,8 @@ unsigned PlannedFrameTap::copies(Rank from, Rank to, std::size_t) {
       .place = FaultSite::sender, .packet = Packet::reliable, .source = from, .receiver = to};
   {
     const std::lock_guard lock(mutex_);
-    // A frame tap cannot tell a retransmitted frame from a new one. The occurrence of a frame is
-    // therefore the number of all earlier frames from the same rank to the same peer.
+    // A frame tap cannot tell a retransmitted frame from a new one. It therefore numbers all frames
+    // from one rank to one peer, and uses this number as the occurrence.
     subject.occurrence = sent_[{from, to}]++;
   }
   const FaultRule* rule = decide(plan_, subject);

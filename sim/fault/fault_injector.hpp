@@ -1,5 +1,6 @@
-// Applies a fault plan to each packet. A draw keyed by the packet's identity decides each fault, so
-// other traffic does not change what a plan does to a packet.
+// Applies a fault plan to each packet. A random draw decides whether a packet gets a fault. The
+// draw depends only on the seed and the identity of the packet, so other traffic does not change
+// it.
 #pragma once
 
 #include <atomic>
@@ -53,8 +54,9 @@ struct Subject {
   std::uint32_t psn = 0;
   Rank source = kNoRank;
   Rank receiver = kNoRank;  ///< receiving rank; kNoRank for a multicast at its sender
-  /// Number of earlier copies of this chunk at this site. For a frame it is the number of all
-  /// earlier frames from `source` to `receiver`, for a probe the number of earlier probes.
+  /// For a chunk: number of earlier copies of this chunk at this site. For a frame: number of all
+  /// earlier frames from `source` to `receiver`. For a probe: number of earlier probes from
+  /// `source` at this site.
   std::uint32_t occurrence = 0;
 };
 
@@ -83,8 +85,9 @@ class OccurrenceCounter {
   };
   using Counts = std::unordered_map<Key, std::uint32_t, Hash>;
 
-  // Counts of copies for the latest chunks. A full recent_ replaces older_, which bounds the
-  // memory. Older counts are not needed, because the copies of a chunk are close together in time.
+  // Numbers of copies of the latest chunks. When recent_ is full, it becomes older_ and the old
+  // counts are dropped; they are not needed, because the copies of a chunk are close together in
+  // time.
   Counts recent_;
   Counts older_;
 };

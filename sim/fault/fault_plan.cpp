@@ -222,8 +222,8 @@ std::string to_string(const FaultRule& rule) {
     text += fmt::format("{}{}", i == 0 ? " ranks=" : ",", index(rule.ranks[i]));
   }
   if (rule.occurrences != 0) text += fmt::format(" occurrences={}", rule.occurrences);
-  // In the text of a delay or reorder rule, a missing time means a default other than zero, so a
-  // time of zero must be printed.
+  // If the text of a delay or reorder rule has no time, the parser sets a default time other than
+  // zero, so a time of zero must be printed, too.
   const bool timed = rule.action == Action::delay || rule.action == Action::reorder;
   if (timed || rule.by.count() != 0) text += " by=" + print_time(rule.by);
   if (rule.action == Action::reorder) text += fmt::format(" distance={}", rule.distance);

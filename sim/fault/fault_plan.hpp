@@ -55,8 +55,8 @@ struct FaultRule {
   std::vector<Rank> ranks{};       ///< receiving ranks at which the rule strikes; empty: all
   /// The rule strikes only the first `occurrences` copies of each packet; 0: all copies.
   std::uint32_t occurrences = 0;
-  /// Extra delay of a chunk, or of its second copy if the rule duplicates the chunk at the
-  /// receiver. In a reorder rule it is the longest delay.
+  /// Extra delay of a chunk. If the rule duplicates the chunk at the receiver, only the second copy
+  /// is delayed; a reorder rule delays the chunk for at most this time.
   Nanoseconds by{0};
   std::uint32_t distance = 0;  ///< number of chunks that must overtake a reordered chunk
 

@@ -33,7 +33,8 @@ enum class CollectiveKind : std::uint8_t {
   chain_broadcast,
   barrier,
   counter_barrier,  ///< Barrier by atomics
-  // Point-to-point collectives, by the algorithms binomial, pairwise and ring.
+  // The next six collectives are point-to-point: gather, scatter and reduce by `binomial`, alltoall
+  // by `pairwise`, reduce_scatter and allreduce by `ring`.
   gather,
   scatter,
   alltoall,
@@ -45,7 +46,7 @@ enum class CollectiveKind : std::uint8_t {
   slot_allgather,
   slot_broadcast,
   slot_barrier,
-  close,  ///< each rank closes its communicator; the last one of a communicator's collectives
+  close,  ///< each rank closes its communicator; allowed only as the last collective
   leave,  ///< the ranks tell their aggregator that they make no further calls
 };
 constexpr bool uses_slots(CollectiveKind kind) {
@@ -56,9 +57,9 @@ constexpr bool moves_no_data(CollectiveKind kind) {
   return kind == CollectiveKind::barrier || kind == CollectiveKind::counter_barrier ||
          kind >= CollectiveKind::slot_barrier;
 }
-/// Whether the result of a collective must be computed for each rank from what all ranks send,
-/// because not every rank receives all sent blocks unchanged. Such collectives need simulations
-/// that carry bytes.
+/// Whether the ranks receive different bytes, or bytes that no rank has sent, such as sums. The
+/// expected result is then computed for each rank from what all ranks send, so the simulation must
+/// carry bytes.
 constexpr bool differs_by_rank(CollectiveKind kind) {
   return kind >= CollectiveKind::gather && kind <= CollectiveKind::messages;
 }
@@ -83,15 +84,15 @@ struct CollectiveSpec {
   friend bool operator==(const CollectiveSpec&, const CollectiveSpec&) = default;
 };
 
-/// The time that a host's worker needs for a poll. The worker is busy for this time after each
-/// poll; without work it sleeps until something arrives or is due.
+/// How long a host's worker is busy with a poll. After a poll that leaves no work, the worker
+/// sleeps until something arrives or is due.
 struct HostModel {
   Nanoseconds poll{500};     ///< time to poll one communicator
   Nanoseconds chunk{250};    ///< time to handle a received chunk
   Nanoseconds message{150};  ///< time to handle a message or completion
   Nanoseconds jitter{0};     ///< largest random extra time of a poll
-  /// Time of completion moderation: arriving chunks wake a sleeping worker only this long after the
-  /// first of them. After a poll that handled only chunks, the worker sleeps again at once.
+  /// Completion moderation: a chunk that arrives wakes a sleeping worker only after this time.
+  /// After a poll that handled only chunks, the worker sleeps again.
   Nanoseconds moderation{0};
 };
 
@@ -117,7 +118,7 @@ struct CommunicatorSpec {
   /// Frame tap that replaces the tap of `faults`; may be null.
   std::shared_ptr<device::FrameTap> tap{};
   std::vector<CollectiveSpec> collectives{};  ///< collectives that every rank runs, in order
-  /// Largest number of collectives that a rank may have in flight: submitted but not yet ended.
+  /// A rank may have at most this many collectives in flight, that is, submitted but not ended.
   std::uint32_t submitted_ahead = 1;
   Nanoseconds skew{0};     ///< largest difference between the start times of the ranks
   Nanoseconds compute{0};  ///< longest computation between two collectives of a rank
@@ -148,9 +149,9 @@ struct Outage {
   bool one_way = false;  ///< whether the opposite direction of the cable stays up
 };
 
-/// A packet on one link, identified by the link and by the packet's key in loss draws. In the
-/// losses of a result, the packet was lost on the link; in `toggled_losses`, its loss draw on the
-/// link is inverted.
+/// Names one packet on one link; `identity` is the key of the packet in loss draws. In a list of
+/// losses, the link lost the packet. In `toggled_losses`, the outcome of the loss draw for the
+/// packet on the link is inverted.
 struct FabricLoss {
   sim::LinkId link{};
   std::uint64_t identity = 0;

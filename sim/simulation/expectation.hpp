@@ -26,8 +26,9 @@ class Expectation {
  public:
   explicit Expectation(const WorldConfig& config);
 
-  /// True if an error in a communicator on `hosts` may name the ranks on the hosts `named`: one
-  /// rank at fault, or the two ends of a path, at least one of which is at fault.
+  /// True if an error in a communicator on `hosts` may name the ranks on the hosts `named`. An
+  /// error may name one rank, which is at fault, or the two ends of a path, of which at least one
+  /// is at fault.
   bool may_name(std::span<const sim::HostId> named, std::span<const sim::HostId> hosts) const;
   /// The longest time for which a living host does not answer, or does not hear, a peer.
   Nanoseconds longest_absence() const { return longest_absence_; }

@@ -16,7 +16,7 @@ namespace tutti::simulation {
 namespace {
 
 constexpr Instant kStart{1'000};
-// Largest number of times that one run may advance the clock.
+// One run may advance the clock at most this many times.
 constexpr std::uint32_t kMaxWaits = 400;
 
 /// One run of the collective: the ranks and the packets delivered to each rank so far.
@@ -205,8 +205,8 @@ class Explorer {
   }
 
  private:
-  /// Repeats a path of choices and continues the path to the end of the collective. Adds the
-  /// branches that the path does not take to `open`.
+  /// Repeats a path of choices and continues the path to the end of the collective. For each new
+  /// choice, appends one path to `open` for each alternative to this choice.
   void go_on(std::vector<std::uint16_t> path, std::vector<std::vector<std::uint16_t>>& open) {
     Execution execution(spec_, expected_);
     for (const std::uint16_t choice : path) step(execution, choice);
@@ -240,8 +240,8 @@ class Explorer {
     if (Status status = execution.check_end(); !status) fail(status, path);
   }
 
-  /// The index of a choice that delivers a repeated chunk, which has no effect. If no choice does,
-  /// the index of the first choice.
+  /// Returns the index of the first choice that delivers a repeated chunk, which has no effect.
+  /// Returns 0 if no choice delivers a repeated chunk.
   static std::uint16_t first_choice(const Execution& execution) {
     const auto choices = execution.choices();
     const auto found = std::find_if(choices.begin(), choices.end(), [&](const auto& choice) {
@@ -294,8 +294,8 @@ ExplorerReport explore_all_losses(ExplorerSpec spec, std::uint32_t chunks) {
     for (std::uint32_t i = 0; i < chunks; ++i) {
       spec.lost[i] = static_cast<std::uint32_t>(set >> (i * spec.ranks)) & ((1u << spec.ranks) - 1);
     }
-    // Skips each set of losses in which a rank loses its own chunk. Such a chunk does not cross the
-    // network, so the set has the same effect as the set without this loss.
+    // Skips each set of losses in which a rank loses its own chunk. That chunk does not cross the
+    // network, so another set without this loss has the same effect.
     const CollectiveSpec& what = spec.collectives[0];
     const bool gathers = what.kind == CollectiveKind::allgather;
     const std::uint32_t block = std::max<std::uint32_t>(

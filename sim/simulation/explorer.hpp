@@ -4,9 +4,10 @@
 // A path is a sequence of choices of the next chunk or message to arrive. Messages between two
 // ranks arrive in order, chunks in any order; time advances only when no packet is in flight.
 //
-// Of all paths that deliver the same packets to each rank in the same order, the explorer continues
-// only one. The order of consecutive chunks that only set bits in a chunk map does not count, and a
-// chunk without any effect, such as a duplicate, is delivered at once.
+// Paths that deliver the same packets to each rank in the same order lead to the same state, so the
+// explorer continues only one of them. Consecutive chunks that only set bits in a chunk map lead to
+// the same state in any order. A chunk without any effect, such as a duplicate, is delivered at
+// once.
 #pragma once
 
 #include <cstdint>

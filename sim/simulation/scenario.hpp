@@ -103,10 +103,10 @@ struct Scenario {
   bool carry_bytes = true;
   std::uint32_t send_queue_chunks = 256;
   /// Number of consecutive ranks that count as a host in hierarchical collectives; 0: no hierarchy.
-  /// Communicators that cannot be divided into such hosts have no hierarchy.
+  /// A communicator whose ranks cannot be divided into hosts of this size has no hierarchy.
   std::uint32_t ranks_per_host = 0;
-  /// Largest number of UC fragments in a message; each fragment carries `chunk_bytes` of its
-  /// communicator. 0: UD multicast.
+  /// A UC message has at most this many fragments, each with a payload of at most the `chunk_bytes`
+  /// of the communicator. 0: UD multicast.
   std::uint32_t uc_fragments = 0;
   /// Number of receive workers of each rank, but at most one for each subgroup.
   std::uint32_t receive_workers = 0;

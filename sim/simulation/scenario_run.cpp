@@ -243,8 +243,9 @@ Status ScenarioWorld::check_costs(const ScenarioResult& result) {
 }
 
 // Checks that each rank stayed until every peer had acknowledged the rank's close or announced its
-// own. Communicators that dropped frames for lack of a connection are not checked, because a rank
-// then waits for an ACK that never comes, if the peer has gone (docs/decisions/035).
+// own. Communicators that dropped frames for lack of a connection are not checked, because there a
+// connection that waits for the ACK of a rank that has gone can block the connections to other
+// ranks (docs/decisions/035).
 Status ScenarioWorld::check_closes() {
   for (std::uint32_t c = 0; c < scenario_.communicators.size(); ++c) {
     const ScenarioCommunicator& one = scenario_.communicators[c];
@@ -264,29 +265,29 @@ Status ScenarioWorld::check_closes() {
   return {};
 }
 
-// Checks that the fetch ring skipped no rank as silent if one rank lost one chunk. The left
-// neighbour of that rank has the chunk or will get it, and so it answers.
+// If one rank lost one chunk, checks that no rank treated a neighbour as silent. The rank requests
+// the chunk from its left neighbour, which has the chunk or will get it and therefore answers.
 Status ScenarioWorld::check_no_rank_was_skipped(const ScenarioResult& result) {
   const device::fault::Injected& injected = result.injected;
   const bool one_lost = injected.chunks_dropped_at_sender == 0 && result.staging_drops == 0 &&
                         injected.chunks_dropped_at_receiver + injected.chunks_corrupted == 1;
   for (std::uint32_t c = 0; one_lost && c < scenario_.communicators.size(); ++c) {
     const ScenarioCommunicator& one = scenario_.communicators[c];
-    // A rank that starts late or answers slowly may rightly be skipped as silent.
+    // A rank that starts late or answers slowly may rightly be treated as silent.
     if (one.skew + one.compute + 100 * scenario_.host.jitter > one.patience) continue;
     for (std::uint32_t r = 0; r < one.ranks; ++r) {
       const observe::Counters& counters = world_->context(c, rank_of(r)).counters();
       if (counters.fetch_targets_skipped == 0) continue;
-      return failure(Code::internal, "rank {} skipped {} ranks as silent although they answer", r,
-                     counters.fetch_targets_skipped);
+      return failure(Code::internal, "rank {} treated {} neighbours as silent although they answer",
+                     r, counters.fetch_targets_skipped);
     }
   }
   return {};
 }
 
-// Reports staging drops as an error: credits limit the chunks in flight to the posted receives if
-// one collective runs without loss. Scenarios with a hierarchy, several collectives, slot exchanges
-// (whose entries need no credit) or tail probes are not checked.
+// Reports staging drops as an error: if a single collective runs without loss, credits allow no
+// more chunks in flight than receives are posted. Scenarios with a hierarchy, several collectives,
+// slot exchanges (whose entries need no credit) or tail probes are not checked.
 Status ScenarioWorld::check_staging(const ScenarioResult& result) {
   if (scenario_.ranks_per_host > 0) return {};
   for (const ScenarioCommunicator& one : scenario_.communicators) {

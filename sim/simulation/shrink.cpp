@@ -105,11 +105,12 @@ std::vector<ChunkOf> chunks_of(const ScenarioCommunicator& communicator) {
   return chunks;
 }
 
-/// Returns one rule for each copy of a chunk that the random draws of a fault plan strike. These
-/// rules replace the draws.
+/// Returns rules that replace the random draws of a fault plan: one rule for each copy of a chunk
+/// that a draw strikes. The rule also strikes all earlier copies of the chunk, because
+/// FaultRule::occurrences counts from the first copy.
 std::vector<FaultRule> struck_chunks(const ScenarioCommunicator& communicator) {
-  // Number of copies of each chunk for which the draws are examined; a chunk is rarely sent more
-  // often.
+  // Only the draws for this many copies of each chunk are examined, because a chunk is rarely sent
+  // more often.
   constexpr std::uint32_t kCopies = 4;
   std::vector<FaultRule> rules;
   const FaultPlan& plan = communicator.faults;
@@ -151,7 +152,7 @@ Scenario itemised(const Scenario& scenario) {
   if (scenario.loss_ppm > 0) {
     items.toggled_losses.clear();
     // A toggled loss inverts the loss draw of one packet. The itemised scenario has no random loss
-    // on links, so a toggled loss loses its packet.
+    // on links, so the inverted draw always loses the packet.
     items.toggled_losses = happened.losses;
   }
   for (std::uint32_t c = 0; c < items.communicators.size(); ++c) {

@@ -237,7 +237,7 @@ Status Simulation::open_window(Member& member) {
 }
 
 /// Connects each rank of communicator `number` with its contexts in the side communicators of the
-/// hierarchy, which are numbered from `first_side` on.
+/// hierarchy. The numbers of these side communicators begin at `first_side`.
 void Simulation::open_hierarchy(std::uint32_t number, std::uint32_t first_side) {
   const CommunicatorSpec& spec = config_.communicators[number];
   if (spec.ranks_per_host == 0) return;

@@ -38,7 +38,8 @@ struct CollectiveEnd {
   Instant ended_at{};
 };
 
-/// A rank's report that it still does not hear a source after it joined its multicast groups again.
+/// The report of a rank that still does not hear a source, although the rank has joined its
+/// multicast groups again.
 struct UnheardSource {
   std::uint32_t communicator = 0;
   Rank rank = kNoRank;    ///< rank that reports
@@ -111,7 +112,7 @@ class Simulation final : public device::sim::HostWaker {
     std::unique_ptr<HierarchyRank> by_hosts;
     /// Endpoints of this rank in the side communicators.
     std::vector<device::sim::SimEndpoint*> side_endpoints;
-    /// How this rank closes its communicator; null before it closes, or if it never does.
+    /// The close of the communicator by this rank; null until the rank begins to close.
     std::unique_ptr<engine::Departure> departure;
     /// Total time of this rank in ready barriers, in ns, at the end of its previous collective.
     std::uint64_t traced_ready_ns = 0;

@@ -12,8 +12,8 @@ namespace {
 
 using Ended = std::function<void(const Status&)>;
 
-/// Returns a callback for `calls` calls that together count as one collective. When the last of
-/// these calls ends, the callback calls `ended` with their first error, or with ok.
+/// Returns one callback for all `calls` calls that together count as one collective. At the end of
+/// the last call, the callback passes the first error of the calls, or ok, to `ended`.
 Ended after(std::size_t calls, Ended ended) {
   struct Open {
     std::size_t calls;

@@ -17,9 +17,9 @@ std::uint64_t chunks_of(const CollectiveSpec& spec, std::uint32_t ranks, Rank ra
   return 0;
 }
 
-/// True if the ranks that an error names (Status::ranks()) may be at fault. A communicator with a
-/// hierarchy also reports the errors of its side communicators, so it is enough if the ranks may be
-/// at fault in one of these.
+/// True if the ranks that an error names (Status::ranks()) may be at fault in the communicator or
+/// in one of its side communicators. A communicator with a hierarchy also reports the errors of its
+/// side communicators.
 bool names_a_rank_at_fault(const Expectation& expected, const CommunicatorSpec& spec,
                            const Status& error) {
   std::vector<sim::HostId> named;
@@ -34,9 +34,9 @@ bool names_a_rank_at_fault(const Expectation& expected, const CommunicatorSpec& 
   });
 }
 
-/// True if a rank can fail to learn that a peer has closed: if the rank is cut off for longer than
-/// the peer stays, or if frames are lost and the few connections of the closing peer are held up by
-/// ranks that have gone.
+/// True if a rank can fail to learn that a peer has closed. This happens if the rank is cut off for
+/// longer than the peer stays, or if frames are lost while ranks that have gone block the few
+/// connections of the closing peer.
 bool may_miss_a_close(const Expectation& expected, const CommunicatorSpec& spec, bool loss) {
   using device::fault::FaultSite;
   using device::fault::Packet;

@@ -29,8 +29,8 @@ void Simulation::begin_trace() {
   network_->fabric().observe_ports(port_trace_.get());
 }
 
-/// Adds the span of a collective, and the spans of its phases if they do not overlap those of
-/// another collective.
+/// Adds the span of a collective. Also adds the spans of its phases, unless the collectives of a
+/// rank can overlap.
 void Simulation::trace_end(Member& member, const CollectiveEnd& end, CollectiveKind kind) {
   const TraceTrack track{rank_tracks_, static_cast<std::uint32_t>(&member - members_.data())};
   const sim::Picoseconds begin = sim::from_instant(end.submitted_at);

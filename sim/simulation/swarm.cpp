@@ -70,8 +70,8 @@ class Drawer {
   static constexpr std::uint64_t kWide = 0x7769'6465;
   static constexpr std::uint64_t kTeams = 0x7465'616d;
   static constexpr std::uint64_t kClosing = 0x636c'6f73;
-  /// Largest number of ranks of a communicator with an aggregator. Each rank sends at least one
-  /// long segment to the aggregator, so with more ranks a run would take long.
+  /// A communicator with an aggregator has at most this many ranks. Each rank sends at least one
+  /// long segment to the aggregator, so a run with more ranks would take long.
   static constexpr std::uint32_t kMostAggregated = 16;
 
   bool chance(std::uint64_t one_in) { return random_.below(one_in) == 0; }
@@ -344,8 +344,8 @@ class Drawer {
     }
   }
 
-  /// Draws one of the first N hosts, where N is the number of ranks of the first communicator. If
-  /// ranks are packed, these are the hosts of that communicator.
+  /// Draws one of the first N hosts, where N is the number of ranks of the first communicator. With
+  /// the placement `packed`, these are the hosts of that communicator.
   sim::HostId some_host(const Scenario& one) {
     return sim::HostId{from_to(0, std::min(ranks_, hosts_of(one)) - 1)};
   }
@@ -398,8 +398,8 @@ class Drawer {
     }
   }
 
-  /// Adds a stranger that sends recorded datagrams again and again, unchanged or forged. It prefers
-  /// the datagrams of a host that has another fault.
+  /// Adds a stranger that sends recorded datagrams again and again, unchanged or forged. The
+  /// datagrams are preferably from or to a host that dies or pauses.
   void strangers(Scenario& one) {
     using device::sim::Forgery;
     sim::HostId from = some_host(one);

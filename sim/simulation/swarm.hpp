@@ -16,7 +16,7 @@ struct SwarmOptions {
   std::uint32_t ranks = 0;  ///< number of ranks; 0: drawn, mostly 2 to 16
   bool deaths = true;
   /// Kind of all connections; unset: drawn for each scenario. With `nic`, features that need
-  /// connections by the hosts' software are not drawn.
+  /// connections run by the software of the hosts are not drawn.
   std::optional<device::sim::ConnectionKind> connections{};
 };
 

@@ -22,13 +22,13 @@ namespace tutti::device::sim {
 struct FragmentShape {
   /// Payload bytes of a fragment; the last fragment of a message may be shorter.
   std::uint32_t fragment_bytes = 0;
-  std::uint32_t fragments = 0;  ///< largest number of fragments of a message
+  std::uint32_t fragments = 0;  ///< a message has at most this many fragments
 };
 
 class FragmentQueuePair final : public MulticastQueuePair {
  public:
-  /// The queue pair of rank `me` of `ranks` ranks. `inner` must outlive this object, and its chunks
-  /// must have room for a fragment with its header.
+  /// The queue pair of rank `me` of `ranks` ranks. `inner` must outlive this object, and a chunk of
+  /// `inner` must have room for a fragment and its header.
   FragmentQueuePair(MulticastQueuePair& inner, Rank me, std::uint32_t ranks,
                     const FragmentShape& shape)
       : inner_(inner), me_(me), shape_(shape), sources_(ranks) {}

@@ -21,8 +21,8 @@ struct Range {
 
 namespace bits {
 
-/// The word of a bitmap in which only the bits `from` to `to` - 1 are set; all of them must lie in
-/// one word.
+/// Returns the word of a bitmap that contains the bits `from` to `to` - 1, with only these bits
+/// set. All of them must lie in one word.
 constexpr std::uint64_t mask(std::uint32_t from, std::uint32_t to) {
   const std::uint64_t upper =
       to % 64 == 0 ? ~std::uint64_t{0} : (std::uint64_t{1} << (to % 64)) - 1;

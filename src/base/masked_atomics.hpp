@@ -35,14 +35,14 @@ struct AtomicOperands {
   friend bool operator==(const AtomicOperands&, const AtomicOperands&) = default;
 };
 
-/// The value of a word that had the value `old` after a masked compare-and-swap.
+/// The value that a masked compare-and-swap leaves in a word that contained `old`.
 constexpr std::uint64_t masked_compare_swap(std::uint64_t old, const AtomicOperands& operands) {
   const bool equal = ((operands.compare_add ^ old) & operands.compare_mask) == 0;
   if (!equal) return old;
   return (old & ~operands.swap_mask) | (operands.swap & operands.swap_mask);
 }
 
-/// The value of a word that had the value `old` after a masked fetch-and-add.
+/// The value that a masked fetch-and-add leaves in a word that contained `old`.
 constexpr std::uint64_t masked_fetch_add(std::uint64_t old, const AtomicOperands& operands) {
   // The top bit of each field is added by XOR, so that no carry leaves the field.
   const std::uint64_t top = operands.compare_mask;

@@ -10,8 +10,8 @@ namespace tutti::collectives {
 
 namespace {
 
-/// Calls visit(first, count, packed) for each run of consecutive blocks below block `ranks` whose
-/// index has `bit` set. `packed` is the number of such blocks before the run.
+/// Calls visit(first, count, packed) for each run of consecutive blocks whose index is below
+/// `ranks` and has `bit` set. `packed` is the number of blocks in all earlier runs.
 template <typename Visit>
 std::uint32_t for_each_run(std::uint32_t ranks, std::uint32_t bit, const Visit& visit) {
   std::uint32_t packed = 0;

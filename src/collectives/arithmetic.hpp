@@ -48,8 +48,8 @@ class FromRoot {
 /// consecutive, and the node's own number is the lowest of them.
 struct BinomialNode {
   std::uint32_t number;
-  /// A power of two: the children of this node are the nodes `number` + 2^i with 2^i < `reach`, as
-  /// far as the tree has them.
+  /// A power of two. The sums of `number` and a smaller power of two are the children of this node,
+  /// as far as they are below n.
   std::uint32_t reach;
   std::uint32_t size;  ///< number of nodes in the subtree
 

@@ -2,8 +2,10 @@
 // message. A rank with children in one tree has none in the other, so every rank sends about as
 // much as it receives. In a single tree, half of the ranks would be leaves and send nothing.
 //
-// Tree A has the numbers 1 to n as its positions, so only even numbers have children. Tree B is the
-// same tree with all numbers shifted by one, so that only odd numbers have children.
+// Both trees have n positions, one for each rank other than the root. Only even positions have
+// children (in_order_tree.hpp). The rank with the number r, counted from the root, is at position r
+// in tree A and at position r mod n + 1 in tree B. Thus only even numbers have children in tree A,
+// and only odd ones in tree B.
 #include "collectives/algorithms.hpp"
 #include "collectives/arithmetic.hpp"
 #include "collectives/in_order_tree.hpp"
@@ -21,8 +23,8 @@ std::uint32_t depth_of(std::uint32_t position, std::uint32_t count) {
   return depth;
 }
 
-/// This rank's node in one of the two trees. A rank's position in the tree is its number, counted
-/// from the root, shifted cyclically by `shift`.
+/// This rank's node in tree A (`shift` 0) or tree B (`shift` 1). The rank with the number r > 0 is
+/// at position (r - 1 + `shift`) mod n + 1 of the tree.
 TreeNode node_in(const FromRoot& numbers, std::uint32_t shift) {
   const std::uint32_t count = numbers.ranks() - 1;
   const auto number_at = [&](std::uint32_t position) {

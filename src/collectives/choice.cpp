@@ -278,8 +278,8 @@ Status ChoiceTable::prefer(std::string_view text) {
   return prefer(std::move(rules));
 }
 
-/// Finds the first rule that matches. A preference (ChoiceTable::prefer) for "automatic" leaves the
-/// choice to the built-in rules and skips all preferences after it.
+/// Finds the first rule that matches. If this rule is a preference (ChoiceTable::prefer) for
+/// "automatic", finds the first built-in rule that matches instead.
 ChoiceTable::Rules::const_iterator ChoiceTable::find(const Situation& situation) const {
   const auto matches = [&](const ChoiceRule& one) { return one.matches(situation); };
   const auto found = std::find_if(rules_.begin(), rules_.end(), matches);

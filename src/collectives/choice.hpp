@@ -86,8 +86,8 @@ class ChoiceTable {
 
   /// The choice of the first rule that matches; the built-in table has a rule for every situation.
   const Choice& choose(const Situation& situation) const;
-  /// The largest block size, in bytes, for which the same rules match as for `block_bytes`,
-  /// whatever the ranks, hosts and device are.
+  /// The largest block size, in bytes, for which the same rules match as for `block_bytes`. This is
+  /// true for any number of ranks and hosts and for any device.
   std::uint64_t constant_up_to(schedule::Collective collective, std::uint64_t block_bytes) const;
   /// True if the first rule that matches is a preference, which means that `prefer` put it before
   /// the built-in table.
@@ -117,8 +117,8 @@ std::string to_string(const Choice& choice);
 /// text.
 Result<Choice> parse_choice(schedule::Collective collective, std::string_view text);
 
-/// Returns `parameters`, in which a default number of segments is replaced by a number that suits
-/// `ranks` and `bytes` if `entry` uses segments.
+/// Returns `parameters`. If `entry` uses segments and `parameters` has the default number of them,
+/// that number is replaced by one that suits `ranks` and `bytes`.
 schedule::Parameters suited(const AlgorithmEntry& entry, schedule::Parameters parameters,
                             std::uint32_t ranks, std::uint64_t bytes);
 

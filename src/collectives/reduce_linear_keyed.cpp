@@ -1,6 +1,6 @@
 // Linear Reduce over keyed messages ([Xu25] 1.2): every contribution waits at the root under its
-// key, and the root folds the contributions in rank order, whatever the order of arrival. The bits
-// are reproducible, and the operator need not commute.
+// key, and the root folds the contributions in rank order, not in the order of their arrival. The
+// bits are reproducible, and the operator need not commute.
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {
@@ -12,9 +12,10 @@ void reduce_linear_keyed(Builder& b) {
     b.send_keyed(b.purpose().root, b.send_block());
     return;
   }
-  // The root starts with its own contribution, which an in-place call has put into the receive
-  // buffer already. The contributions of lower ranks are then folded in from the left, downwards to
-  // rank 0, and those of higher ranks from the right, which keeps rank order.
+  // The root starts with its own contribution, which is in the receive buffer already if the call
+  // is in place. It then folds in the contributions of lower ranks from the left in descending
+  // order, and those of higher ranks from the right in ascending order, so the fold is in rank
+  // order.
   std::vector<Rank> lower;
   std::vector<Rank> upper;
   for (std::uint32_t r = b.me(); r-- > 0;) lower.push_back(rank_of(r));

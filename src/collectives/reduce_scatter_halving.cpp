@@ -33,7 +33,7 @@ void reduce_scatter_halving(Builder& b) {
     b.reduce(incoming, sums, schedule::Side::before);
   }
 
-  std::uint32_t first = 0;  // first actor whose block this rank still reduces
+  std::uint32_t first = 0;  // first actor (folding.hpp) whose block this rank still reduces
   std::uint32_t round = folding.first_round();
   for (std::uint32_t half = folding.actors() / 2; half > 0; half /= 2) {
     const std::uint32_t partner = folding.actor() ^ half;

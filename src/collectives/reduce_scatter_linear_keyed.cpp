@@ -1,6 +1,7 @@
 // Linear Reduce-Scatter over keyed messages ([Xu25] 1.2): in one round every rank sends to each
-// other rank that rank's block. A rank folds the contributions to its block in rank order, whatever
-// the order of arrival. Blocks may differ in size, because no block passes through a third rank.
+// other rank that rank's block. A rank folds the contributions to its block in rank order, not in
+// the order of their arrival. Blocks may differ in size, because no block passes through a third
+// rank.
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {
@@ -12,9 +13,10 @@ void reduce_scatter_linear_keyed(Builder& b) {
     const Rank to = b.around(distance);
     b.send_keyed(to, b.send_block(index(to)));
   }
-  // This rank starts with its own contribution, which an in-place call has put into the receive
-  // block already. The contributions of lower ranks are then folded in from the left, downwards to
-  // rank 0, and those of higher ranks from the right, which keeps rank order.
+  // This rank starts with its own contribution, which is in the receive block already if the call
+  // is in place. It then folds in the contributions of lower ranks from the left in descending
+  // order, and those of higher ranks from the right in ascending order, so the fold is in rank
+  // order.
   std::vector<Rank> lower;
   std::vector<Rank> upper;
   for (std::uint32_t r = b.me(); r-- > 0;) lower.push_back(rank_of(r));

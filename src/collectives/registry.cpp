@@ -24,8 +24,8 @@ const std::vector<AlgorithmEntry>& table() {
   return entries;
 }
 
-/// Largest number of segments. The bound keeps task lists short and the denominators of fractions
-/// (buffer_slice.hpp) small.
+/// An algorithm may use at most this many segments. The bound keeps task lists short and the
+/// denominators of fractions (buffer_slice.hpp) small.
 constexpr std::uint32_t kMaxSegments = 4096;
 
 Status check_parameters(const Purpose& purpose) {

@@ -1,5 +1,5 @@
-// The blocks of a subtree in Gather and Scatter, which belong to consecutive ranks counted from the
-// root. Blocks that wrap around the end of the root's buffer need two messages.
+// The blocks of a subtree in Gather and Scatter. The blocks belong to consecutive ranks, counted
+// from the root. If they wrap around the end of the root's buffer, they need two messages.
 #pragma once
 
 #include <cstdint>

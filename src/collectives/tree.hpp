@@ -16,7 +16,7 @@ struct TreeNode {
     Rank rank = kNoRank;
     std::uint32_t round = 0;
   };
-  Link parent;  ///< parent in the tree; at the root, its rank is kNoRank
+  Link parent;  ///< parent in the tree; at the root, `parent.rank` is kNoRank
   std::vector<Link> children;
 };
 

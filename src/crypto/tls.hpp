@@ -23,9 +23,9 @@ namespace tutti::crypto {
 
 /// First byte of a TLS handshake record, with which a client and a server both begin.
 inline constexpr std::byte kTlsFirstByte{0x16};
-/// Largest number of bytes that a session accepts before the peer has proved that it has the key.
+/// A session accepts at most this many bytes before the peer has proved that it has the key.
 inline constexpr std::size_t kMaxTlsHandshakeBytes = 8192;
-/// Largest number of bytes from the peer that a session stores until `read` takes them.
+/// A session stores at most this many bytes from the peer until `read` takes them.
 inline constexpr std::size_t kMaxTlsUnreadBytes = 65536;
 
 /// One end of a TLS connection; one thread at a time may use it. Codes of its errors:

@@ -58,7 +58,7 @@ struct Capabilities {
   std::uint32_t immediate_bits = 0;
   /// Receive window of a multicast queue pair, in payload bytes.
   std::uint64_t receive_window_bytes = 0;
-  std::uint32_t max_send_batch = 0;  ///< largest number of chunks that one doorbell posts
+  std::uint32_t max_send_batch = 0;  ///< one doorbell posts at most this many chunks
 
   bool has(Capability capability) const {
     return (bits & static_cast<std::uint32_t>(capability)) != 0;
@@ -146,9 +146,9 @@ class MulticastQueuePair {
   /// Gives the staging memory of all chunks of the last `poll` back to the receive queue.
   virtual void release() = 0;
 
-  /// Sets the resolver that a UC queue pair asks for the destination of messages; it must stay
-  /// valid while it is set. Returns false if this queue pair does not place messages itself and
-  /// never asks.
+  /// Sets the resolver that a UC queue pair asks for the destination of messages; `resolver` must
+  /// stay valid while it is set. Returns false if this queue pair never asks a resolver, because it
+  /// does not place messages itself.
   virtual bool set_resolver(PlacementResolver* resolver) {
     (void)resolver;
     return false;
@@ -169,12 +169,12 @@ class MulticastQueuePair {
   virtual Status post_probe(std::uint32_t attempt, std::uint32_t bytes) = 0;
 };
 
-/// The destination of a message that a MessageMatcher has taken.
+/// The destination that a MessageMatcher has chosen for a message.
 struct MessagePlace {
   std::uint64_t token = 0;  ///< number chosen by the matcher, returned in the completion
   std::size_t skip = 0;     ///< number of bytes at the start of the message that are not stored
-  /// Memory for the bytes after the skipped ones. If it is too short, the last bytes of the message
-  /// are dropped.
+  /// Memory for the bytes after the first `skip` bytes. If the memory is too short, the last bytes
+  /// of the message are dropped.
   std::span<std::byte> memory{};
 
   /// Copies `part`, the bytes of the message from `offset` on, to their place in `memory`.
@@ -213,8 +213,8 @@ enum class Opcode : std::uint8_t {
   compare_swap,  ///< masked compare-and-swap of a word of the peer
   fetch_add,     ///< masked fetch-and-add to a word of the peer
   receive,       ///< completion only: a message or an immediate arrived
-  /// Completion only: a message that the matcher has taken has arrived completely. The work_id of
-  /// the completion is the token that the matcher chose.
+  /// Completion only: a message for which the matcher has chosen a destination has arrived
+  /// completely. The work_id of the completion is the token of that MessagePlace.
   matched,
   /// Completion only: a probe from `peer` arrived. Its immediate is the subgroup, or kUnicast.
   probe,
@@ -261,7 +261,7 @@ struct Completion {
   std::uint64_t immediate = 0;
   std::span<const std::byte> payload{};  ///< message of a `receive`, valid until the next poll
   /// If the code is Code::peer_failed because the path between this rank and `peer` loses long
-  /// packets: the length of such a packet in bytes. Otherwise 0.
+  /// packets: the length in bytes of a packet that was lost. Otherwise 0.
   std::uint32_t undelivered_bytes = 0;
   std::uint32_t probe_bytes = 0;  ///< size in bytes of the datagram of a `probe`
   /// The rank at fault, if the code is Code::peer_failed and `undelivered_bytes` is 0.
@@ -446,9 +446,9 @@ struct EndpointOptions {
   /// True if the caller converts the old values of atomics by `old_value` (atomics.hpp). Otherwise
   /// an endpoint with Capability::big_endian_atomics refuses atomics.
   bool accept_big_endian_atomics = false;
-  /// Largest number of reliable connections that the endpoint holds at a time
-  /// (Capability::dynamic_connections). 0 sets no limit: the endpoint holds one for each peer with
-  /// which it has communicated. `Endpoint::abandon` ends the limit.
+  /// The endpoint holds at most this many reliable connections at a time, until `Endpoint::abandon`
+  /// (Capability::dynamic_connections). 0 sets no limit: the endpoint then holds one connection for
+  /// each peer with which it has communicated.
   std::uint32_t max_connections = 0;
 };
 

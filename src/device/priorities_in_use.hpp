@@ -43,8 +43,8 @@ class PrioritiesInUse {
   }
 
  private:
-  /// Time for which a priority counts as in use after its last data has arrived. It is longer than
-  /// the pause between the blocks of two ranks of a chain, so such a pause does not end the use.
+  /// Data of a priority counts as arriving until none has arrived for this time. The time is longer
+  /// than the pause between the blocks of two ranks of a chain.
   static constexpr Nanoseconds kMoment{2'000'000};
 
   static std::size_t place(Priority priority) {

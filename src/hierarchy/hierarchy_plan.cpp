@@ -19,7 +19,7 @@ constexpr std::size_t kMaxSegments = 16;
 constexpr std::size_t kFineSegmentBytes = 64 * 1024;
 // An Allgather is cut into segments if all blocks of a host together have at least this size.
 constexpr std::size_t kLongRegionBytes = 1024 * 1024;
-// Smallest block for which an Allgather uses groups, if groups are enabled.
+// If groups are enabled, an Allgather uses groups for blocks of at least this size.
 constexpr std::size_t kLongBlockBytes = 64 * 1024;
 
 // Longest message for which the hierarchy is used if every host has two ranks. With two ranks a

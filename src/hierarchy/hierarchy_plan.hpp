@@ -1,8 +1,8 @@
 // The plan of a hierarchical collective at one rank: calls on two side communicators, each after
 // the call on which it depends. A plan is data and runs nothing.
 //
-// The host side has the ranks of this host, the across side the ranks of equal local rank on all
-// hosts. The rank with local rank 0 is the leader of its host and exchanges data for it.
+// The host side has the ranks of this host; the across side has the ranks of equal local rank on
+// all hosts. The rank with local rank 0 is the leader of its host and exchanges data for it.
 //
 // With groups, every rank exchanges its own long Allgather block on the across side, and shares the
 // result on its host. Long messages are cut into segments, so that a host shares one segment while
@@ -38,7 +38,8 @@ struct HierarchyStage {
 
 /// True for collectives that have a hierarchical plan: barrier, Broadcast and Allgather.
 bool goes_by_hosts(Collective collective);
-/// True if the hierarchical plan of a call is at least as fast as the call without a hierarchy.
+/// True if the hierarchical plan of a call is probably at least as fast as the call without a
+/// hierarchy.
 bool better_by_hosts(const CollectiveCall& call, const HostLayout& layout);
 
 /// The stages of a call at `rank`. Each side communicator begins its stages in the returned order,

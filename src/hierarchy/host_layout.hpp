@@ -24,10 +24,10 @@ struct HostLayout {
   std::uint32_t ranks_per_host = 1;
   std::uint32_t parts = 1;  ///< number of parts into which each real host is divided
 
-  /// The layout of the ranks whose hosts `ranks` lists in rank order. If the ranks of a host are
-  /// not consecutive, if hosts have different numbers of ranks, or if the ranks of a host cannot
-  /// share memory, the result is a layout of one host with one rank, which means that there is no
-  /// hierarchy.
+  /// The layout of all ranks; `ranks` has the host of each rank, in rank order. There is no
+  /// hierarchy if the ranks of a host are not consecutive, if hosts have different numbers of
+  /// ranks, or if the ranks of a host cannot share memory: the result is then a layout of one host
+  /// with one rank.
   static HostLayout of(std::span<const HostIdentity> ranks);
 
   bool hierarchical() const { return hosts > 1 && ranks_per_host > 1; }

@@ -14,7 +14,8 @@
 
 namespace tutti::protocol {
 
-/// The block that one root contributes, as a range of the receive buffer and of PSNs.
+/// The block that one root contributes: its bytes in the receive buffer, and the PSNs of its
+/// chunks.
 struct Block {
   Rank root = kNoRank;
   std::uint64_t offset_bytes = 0;  ///< offset in the receive buffer
@@ -24,7 +25,7 @@ struct Block {
 
 class BlockLayout {
  public:
-  /// Largest number of chunks of a collective, because PSNs have 32 bits.
+  /// A collective may have at most this many chunks, because PSNs have 32 bits.
   static constexpr std::uint64_t kMaxChunks = 0xffff'ffff;
   /// Number of chunks of a block; its last chunk may be shorter than the others.
   static constexpr std::uint64_t chunks_of(std::uint64_t block_bytes, std::uint32_t chunk_bytes) {

@@ -5,10 +5,10 @@
 // receive workers of different subgroups never write the same word, count or horizon (end of the
 // arrived PSNs).
 //
-// One thread marks the arrivals of a subgroup; the owner of the engine also marks the chunks that
-// it has READ or that are its own (`mark_run`). If these are two threads, arrivals are marked by
-// `mark_atomic` and counted by `count`. If they are one thread, `mark` does both without a locked
-// instruction.
+// One thread marks the arrivals of a subgroup. The owner of the engine marks the chunks that this
+// rank has READ, and the chunks of its own block (`mark_run`). A receive worker marks arrivals by
+// `mark_atomic` and counts them by `count`. Without receive workers the owner marks arrivals by
+// `mark`, which does both without a locked instruction.
 #pragma once
 
 #include <atomic>
@@ -40,7 +40,7 @@ class ChunkMap {
     return fresh;
   }
   /// Adds `fresh` chunks to the progress of a subgroup. Only the thread that marks the arrivals of
-  /// this subgroup may call it.
+  /// this subgroup may call this function.
   void count(std::uint32_t subgroup, std::uint64_t fresh) {
     std::atomic<std::uint64_t>& arrived = progress_[subgroup].arrived;
     arrived.store(arrived.load(std::memory_order_relaxed) + fresh, std::memory_order_release);

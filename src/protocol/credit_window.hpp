@@ -54,8 +54,8 @@ class CreditWindow {
   };
 
   Range batch_range(const Chain& chain, std::uint32_t batch) const;
-  /// The rank that collects the reports of `batch` and grants the credit for it; kNoRank if no
-  /// sender waits for that credit.
+  /// The rank that collects the reports of `batch` and then grants credit; kNoRank if no sender
+  /// waits for this credit.
   Rank grantor(const Chain& chain, std::uint32_t batch) const;
   std::uint32_t subtree_children(Rank grantor) const;
   void report(std::uint32_t chain_index, std::uint32_t batch, Outbox& outbox);

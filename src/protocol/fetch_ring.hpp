@@ -102,7 +102,7 @@ class FetchRing {
   // Functions for the root, which multicasts lost ranges again.
 
   /// Handles a request to multicast ranges of this rank's block again. Appends to `again` the
-  /// ranges that are to be sent.
+  /// ranges that the caller must send. False if the request is invalid.
   bool on_retransmit_request(Instant now, const Message& message, std::vector<Range>& again);
 
   Instant next_deadline() const;

@@ -35,13 +35,13 @@ class MembershipWatch {
 
   explicit MembershipWatch(std::uint32_t size) : size_(size) {}
 
-  /// True if no chunk of some sender came by multicast in the last collective of this sender, or if
-  /// this rank has rejoined because of a sender whose multicast has not arrived since. While false,
-  /// calls of `heard` have no effect.
+  /// True in two cases: for some sender, no chunk came by multicast in the last collective of this
+  /// sender; or this rank has rejoined because of a sender, and no chunk of this sender has come by
+  /// multicast since. While false, calls of `heard` have no effect.
   bool suspects() const { return suspected_ > 0 || state_ != State::member; }
-  /// True if multicast is probably lost: no chunk of some sender came by multicast in
-  /// kMissedCollectives consecutive collectives, or this rank has rejoined because of a sender
-  /// whose multicast has not arrived since.
+  /// True if multicast is probably lost: for some sender, no chunk came by multicast in
+  /// kMissedCollectives consecutive collectives; or this rank has rejoined because of a sender, and
+  /// no chunk of this sender has come by multicast since.
   bool lost() const { return doubted_ > 0 || state_ != State::member; }
   /// Records that a chunk of this source came by multicast.
   void heard(Rank source) {

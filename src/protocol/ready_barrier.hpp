@@ -1,9 +1,9 @@
 // The ready barrier ([Khalilov24] 3.3): recursive doubling over any number of ranks. No rank sends
 // data before the receives of every rank are posted.
 //
-// If the number of ranks is not a power of two, each rank beyond the largest power of two tells a
-// lower rank, its partner, that it is ready. At the end the partner answers that all ranks are
-// ready.
+// Let P be the largest power of two that is at most the number of ranks. Recursive doubling runs
+// among the ranks below P. Each rank r >= P first tells its partner, rank r - P, that rank r is
+// ready. At the end the partner tells rank r that all ranks are ready.
 #pragma once
 
 #include <array>
@@ -32,16 +32,13 @@ class ReadyBarrier {
   /// The combined rate vote of all ranks; valid once the barrier is done.
   const RateVote& vote() const { return vote_; }
 
-  /// Number of rounds of recursive doubling among the ranks below the largest power of two that is
-  /// at most the number of ranks.
+  /// Number of rounds of recursive doubling: log2(P), with P as defined at the top of this file.
   std::uint32_t rounds() const { return rounds_; }
 
  private:
-  /// Round number of the message by which a rank beyond the largest power of two tells its partner
-  /// that it is ready.
+  /// Round number of the message by which a rank r >= P tells rank r - P that rank r is ready.
   static constexpr std::uint32_t kFold = 32;
-  /// Round number of the message by which a rank tells its partner beyond the largest power of two
-  /// that all ranks are ready.
+  /// Round number of the message by which rank r - P tells a rank r >= P that all ranks are ready.
   static constexpr std::uint32_t kUnfold = 33;
 
   bool folded() const { return me_ >= power_; }

@@ -62,8 +62,8 @@ class SendSchedule {
     std::uint64_t bytes_per_second = 0;  ///< rate of all senders together; 0: not limited
   };
 
-  /// Size in bytes of the largest Allgather in which all ranks always send at the same time,
-  /// because a switch's buffer has room for all the data of the Allgather.
+  /// In an Allgather of at most this many bytes all ranks always send at the same time, because the
+  /// buffer of a switch has room for all the data.
   static constexpr std::uint64_t kSmallBytes = 128 * 1024;
 
   /// Counts the next Allgather, of `bytes` bytes in total, and returns its plan.

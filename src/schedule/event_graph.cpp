@@ -157,9 +157,9 @@ std::span<const std::uint32_t> EventGraph::predecessors(Event event) const {
 }
 
 bool EventGraph::run(Findings& findings) {
-  // Collects the successors of each event and counts its predecessors that have not happened. The
-  // count of a wait's completion is one higher until the completion queue has counted as many
-  // completions as the wait needs.
+  // Collects the successors of each event and counts its predecessors that have not happened. For
+  // the completion of a wait, one is added to this count until the completion queue has counted as
+  // many completions as the wait needs.
   std::vector<std::uint32_t> pending(event_count());
   std::vector<std::uint32_t> offsets(event_count() + 1);
   const auto for_each_edge = [&](const auto& visit) {
@@ -310,8 +310,8 @@ void EventGraph::add_proofs_of_waits() {
   }
 }
 
-/// Adds the orders that follow from waits on `queue`. A wait for n completions needs the completion
-/// of task t if fewer than n other tasks can complete both before t and before the end of the wait.
+/// Adds the orders that follow from waits on `queue`. A wait for n completions cannot end before
+/// task t completes if fewer than n other tasks can complete before both t and the end of the wait.
 bool EventGraph::prove(const CountedQueue& queue) {
   const std::vector<GlobalTask>& tasks = queue.reporting;
   std::vector<std::pair<Event, Event>> pairs;

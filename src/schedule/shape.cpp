@@ -30,9 +30,9 @@ Result<Extent> resolve_varying(const BufferSlice& slice, const BlockSizes& block
     if (blocks.offsets_bytes[b] != extent.offset_bytes + extent.size_bytes)
       return failure(
           Code::invalid_argument,
-          "{} is not contiguous because block {} begins at byte {}: choose an algorithm that "
-          "moves single blocks (ring, linear)",
-          to_string(slice), b, blocks.offsets_bytes[b]);
+          "{} is not contiguous because block {} begins at byte {} instead of {}: choose an "
+          "algorithm that moves single blocks (ring, linear)",
+          to_string(slice), b, blocks.offsets_bytes[b], extent.offset_bytes + extent.size_bytes);
     extent.size_bytes += blocks.sizes_bytes[b];
   }
   return extent;

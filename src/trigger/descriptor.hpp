@@ -2,18 +2,18 @@
 //
 // One unit runs a sequence from its head (CH) to its tail (CT), one descriptor after the other. A
 // descriptor names packets and waits until the unit has read them in the order named. It then
-//   1. takes from packets its data (SwapLocalData, or SwapRemoteData of a packet), its destination
-//      port (SwapLocalVP) or its remote address (SwapRemoteAddr of a packet); if several packets
-//      supply the same field, the unit uses the value of the packet named last,
+//   1. replaces fields of its own by values from packets: its data (flag SwapLocalData, or flag
+//      SwapRemoteData of a packet), its destination port (flag SwapLocalVP) and its remote address
+//      (flag SwapRemoteAddr of a packet); if several packets have a value, the last named counts,
 //   2. with ReduceFlag, folds the data of the packets and its own data,
 //   3. stores the result in memory, if it has a store address,
 //   4. sends the result to `destination`. Instead, the collective ends here and the host is
 //      notified if a packet has CollEndFlag, or if the descriptor has the flag and its destination
 //      is its own node.
 //
-// CPCount is here the number of named packets; [Xu25] also describes it as a step to compare with
-// SeqID. The encoding in 64-bit words follows; the fields of a word begin at its lowest bit, and a
-// number after a field is its width in bits.
+// Here CPCount is the number of named packets, although [Xu25] also describes it as a step to
+// compare with SeqID. The encoding in 64-bit words follows; the fields of a word begin at its
+// lowest bit, and a number after a field is its width in bits.
 //
 //   word 0   destination 24 | destination port 11 | source port 11 | step 5 | job 8 | rdma 1 | 0
 //   word 1   C, CH, CT, CP 4 | CPCount 6 | swap local data, local port, remote data, remote
@@ -37,7 +37,7 @@
 
 namespace tutti::trigger {
 
-/// Largest number of packets that one descriptor may name, equal to the limit of children of a node
+/// A descriptor may name at most this many packets, because a node has at most this many children
 /// ([Xu25] 1.1). The field CPCount could hold values up to 63.
 inline constexpr std::uint32_t kMaxChildren = 16;
 static_assert(kMaxChildren < (1u << kCountBits));
@@ -81,10 +81,10 @@ struct Descriptor {
 
   reduction::Operation operation = reduction::Operation::sum;
   reduction::ElementType type = reduction::ElementType::int8;
-  /// Number of the packets named by this descriptor that precede its own data in the fold.
+  /// Number of named packets that are folded before the descriptor's own data.
   std::uint8_t local_position = kNoLocalOperand;
-  /// In the last reduction of a collective: number of ranks, by which an average is divided;
-  /// otherwise 0.
+  /// In the last reduction of a collective: the number of ranks, by which an average divides the
+  /// sum. In all other descriptors: 0.
   std::uint32_t contributions = 0;
 
   std::uint32_t data_bytes = 0;

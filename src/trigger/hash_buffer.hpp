@@ -6,8 +6,8 @@
 // a slot moves no other packet, so payloads keep their addresses.
 //
 // A read of a missing packet is parked: it reserves a slot for the packet or, if no slot is free,
-// the landing place of its reader, which has room for one packet. A full buffer therefore pushes
-// back early packets, but always accepts a packet for which a reader waits.
+// the landing place of its reader, which has room for one packet. A full buffer therefore refuses
+// early packets, but always accepts a packet for which a reader waits.
 //
 // Only the constructor allocates memory.
 #pragma once
@@ -108,8 +108,8 @@ class HashBuffer {
   static constexpr std::uint64_t kFree = ~std::uint64_t{0};
   static constexpr std::uint32_t kNone = ~std::uint32_t{0};
 
-  /// Consecutive slots of one area. A window that passes the end of the area continues at its
-  /// start.
+  /// Consecutive slots of one area. A window that passes the end of the area continues at the start
+  /// of the area.
   struct Window {
     std::uint32_t area_begin = 0;
     std::uint32_t area_slots = 1;

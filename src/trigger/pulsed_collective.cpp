@@ -30,10 +30,11 @@ Result<PulsedCollective> PulsedCollective::create(UnitBank& bank, PulsedCredits&
   const std::uint64_t ports = made.channels_.size() * ports_of(call.kind);
   if (index(call.port) + ports > bank.ports()) {
     return failure(Code::invalid_argument,
-                   "{}: from its first port on, the call needs {} ports for a window of {} pulses, "
-                   "but each job has only {} ports in all: use a smaller window, a lower first "
-                   "port or more ports",
-                   to_string(call.kind), ports, credits.settings().window, bank.ports());
+                   "{}: for a window of {} pulses the call needs the ports {} to {}, but all "
+                   "ports must be below {}: use a smaller window, a lower first port or more ports "
+                   "per job",
+                   to_string(call.kind), credits.settings().window, index(call.port),
+                   index(call.port) + ports - 1, bank.ports());
   }
   made.request_ = credits.open(made.call_.elements);
   return made;

@@ -160,8 +160,8 @@ Status PulsedCredits::status(Request at) const {
   if (request.state != State::failed) return Status();
   return failure(
       Code::resource_exhausted,
-      "pulsed credits: no response counter or credit was free after {} attempts, and {} of {} "
-      "pulses are in flight: start fewer reductions at once or raise the number of pulses",
+      "pulsed credits: a reduction got no credit and counter in {} attempts, and {} of at most {} "
+      "pulses are in flight: start fewer reductions at once, or raise `pulses` and `counters`",
       request.attempts, totals_.in_flight, std::min(credits_, settings_.counters));
 }
 

@@ -1,20 +1,23 @@
-// Pulsed credits ([Xu25] 1.3) limit the elements that the reductions of a host have outstanding in
-// the network to a capacity.
+// Pulsed credits ([Xu25] 1.3) limit how many elements the reductions of a host may have outstanding
+// in the network. The limit is called the capacity.
 //
-// A reduction is cut into pulses, which are credit batches of ceil(capacity / pulses) elements. If
-// the capacity is not a multiple of `pulses`, fewer than `pulses` pulses can be in flight. A pulse
-// in flight uses a counter and a credit, which return once all responses to the pulse have been
-// counted.
+// A reduction is cut into pulses (credit batches) of ceil(capacity / pulses) elements. If the
+// capacity is not a multiple of `pulses`, fewer than `pulses` pulses can be in flight. A pulse in
+// flight holds a credit and a response counter. Both are free again once all responses to the pulse
+// have been counted.
 //
-// Requests share the credits. Each of up to `requests` requests owns one credit and one counter
-// from admission to end, and only credits beyond these may serve further pulses. Otherwise two
-// nodes could each give all credits to a different reduction and wait for each other forever.
+// All requests share the credits, but one credit and one counter are reserved for each of
+// `requests` requests. A request that has a pulse in flight may start another one only with a
+// credit that is not reserved. Without this rule two nodes could each give all credits to a
+// different reduction, and wait for each other forever.
 //
-// A request that finds no counter or credit tries again after `retry_after`, and fails after
-// `attempts` tries. While a request waits for admission, no request gets further pulses.
+// A request is admitted when it gets its first credit and counter. If none is free, the request
+// tries again after `retry_after`, and fails after `attempts` tries. While a request waits for
+// admission, a request that has a pulse in flight may not start another one.
 //
-// Pulse p + `window` of a request starts only after pulse p has completed. The pulses of a request
-// in flight therefore differ in p modulo `window`, by which a caller can assign ports to them.
+// Pulse p + `window` of a request starts only after pulse p has completed. Two pulses of a request
+// in flight therefore never have equal indices modulo `window`, so a caller can use port p modulo
+// `window` for pulse p.
 //
 // The caller passes the time as an argument. Copies are independent and comparable, because the
 // tests explore every interleaving.
@@ -36,9 +39,10 @@ class PulsedCredits {
     std::uint64_t capacity_elements = 65536;  ///< limit of outstanding elements: C of [Xu25]
     /// Number of pulses into which the capacity is divided: k of [Xu25].
     std::uint32_t pulses = 4;
-    /// Number of pulses of one request that may be in flight at once; at most kMaxWindow.
+    /// At most this many pulses of one request may be in flight at once; 1 to kMaxWindow.
     std::uint32_t window = 4;
-    /// Number of concurrent reductions that never wait for one another: J of [Xu25].
+    /// Number of reductions that can run at the same time without waiting for one another: J of
+    /// [Xu25].
     std::uint32_t requests = 1;
     std::uint32_t counters = 64;
     std::uint32_t attempts = 16;  ///< number of attempts to admit a request before it fails
@@ -67,10 +71,11 @@ class PulsedCredits {
     /// The request is not admitted, because no counter or credit is free: call again at retry_at().
     retry,
     finished,  ///< all pulses of the request have been sent
-    failed,    ///< no attempt to admit the request succeeded: status() has the error
+    failed,    ///< all attempts to admit the request failed: status() has the error
   };
 
-  /// Counts over all requests since this object was created; only reports use them.
+  /// Statistics for reports, over all requests: `in_flight` is a present value,
+  /// `in_flight_high_water` its maximum, and the other fields are totals.
   struct Counters {
     std::uint64_t pulses = 0;
     std::uint64_t retries = 0;
@@ -82,16 +87,16 @@ class PulsedCredits {
   };
 
   /// Fails with invalid_argument if the capacity, `pulses`, `requests` or `counters` is 0, if there
-  /// are more pulses than elements of capacity, or if the window is not 1 to kMaxWindow.
+  /// are more pulses than elements of capacity, or if the window is not in 1 to kMaxWindow.
   static Result<PulsedCredits> create(const Settings& settings);
 
   /// Opens a request for a reduction of `elements` elements. The request exists until close().
   Request open(std::uint64_t elements);
   /// Returns the next pulse of a request, or the reason why there is none.
   Answer next(Request request, Instant now, Pulse& pulse);
-  /// Counts `elements` elements of a pulse as returned. Returns true if they were the last of the
-  /// pulse, whose counter and credit are then free. Fails with internal if fewer elements are
-  /// outstanding on the counter.
+  /// Counts responses to `elements` elements of the pulse that holds the counter. Returns true if
+  /// the pulse is now complete, which frees its counter and credit. Fails with internal if the
+  /// pulse awaits fewer responses.
   Result<bool> count(std::uint32_t counter, std::uint64_t elements);
   /// True if all pulses of the request have been sent and counted.
   bool complete(Request request) const;
@@ -106,12 +111,14 @@ class PulsedCredits {
   std::uint64_t pulse_elements() const { return pulse_elements_; }
   /// Number of pulses that may be in flight at once, over all requests.
   std::uint32_t credits() const { return credits_; }
-  /// Number of elements sent and not yet returned; never above the capacity.
+  /// Number of elements that were sent and whose responses have not been counted; at most the
+  /// capacity.
   std::uint64_t outstanding_elements() const;
   const Counters& counters() const { return totals_; }
   const Settings& settings() const { return settings_; }
 
-  /// Compares the state that determines behaviour, without the totals for reports.
+  /// Compares all state except the counters for reports, so that objects that behave alike are
+  /// equal.
   friend std::strong_ordering operator<=>(const PulsedCredits& a, const PulsedCredits& b) {
     return std::tie(a.settings_, a.requests_, a.counters_) <=>
            std::tie(b.settings_, b.requests_, b.counters_);
@@ -128,7 +135,7 @@ class PulsedCredits {
     Instant retry_at;
     std::uint64_t elements = 0;
     std::uint64_t next_pulse = 0;
-    /// Index of the oldest incomplete pulse, which is the first of the window.
+    /// Index of the oldest pulse that is not complete; the window begins at this pulse.
     std::uint64_t oldest_pulse = 0;
     std::uint64_t completed_mask = 0;  ///< bit i: pulse oldest_pulse + i is complete
 
@@ -147,8 +154,7 @@ class PulsedCredits {
 
   explicit PulsedCredits(const Settings& settings);
   std::uint64_t pulses_of(const RequestState& request) const;
-  /// Number of free pairs of a credit and a counter: no admitted request owns them, and no pulse
-  /// uses them.
+  /// Number of pairs of a credit and a counter that neither an admitted request nor a pulse holds.
   std::uint32_t spare() const;
   /// True if a request that has pulses in flight may take a further credit.
   bool may_take_more() const;

@@ -108,8 +108,8 @@ std::size_t TriggerUnit::run(std::uint32_t at, Instant now) {
   return fired;
 }
 
-// Reads the packets that the current descriptor names and that have arrived. Returns true if the
-// descriptor may fire.
+// Reads the packets of the current descriptor, in the order named, up to the first that has not
+// arrived. Returns true if the descriptor may fire.
 bool TriggerUnit::gather(std::uint32_t at, Instant now) {
   Sequence& sequence = sequences_[at];
   const Descriptor& d = sequence.current();
@@ -133,8 +133,8 @@ bool TriggerUnit::gather(std::uint32_t at, Instant now) {
   return false;
 }
 
-// Adds the descriptor's own data to the batch of operands if the next operand is this data.
-// Returns false if this data lies outside the job's memory.
+// Adds the descriptor's own data to the batch if they are the next operand. Returns false if they
+// lie outside the job's memory.
 bool TriggerUnit::add_local(Sequence& sequence, Batch& batch) {
   const Descriptor& d = sequence.current();
   Progress& progress = sequence.progress;
@@ -269,7 +269,7 @@ bool TriggerUnit::fire(std::uint32_t at) {
     fail(sequence,
          failure(
              Code::invalid_argument,
-             "offload: a packet of {} bytes does not fit a slot of {} bytes: use smaller segments",
+             "offload: a packet of {} bytes does not fit a slot: use segments of at most {} bytes",
              data.size(), settings_.slot_bytes));
     return false;
   }
@@ -286,10 +286,10 @@ bool TriggerUnit::store(Sequence& sequence, std::span<const std::byte> data) {
   if (!place || data.size() != d.data_bytes) {
     fail(sequence,
          failure(Code::invalid_argument,
-                 "offload: job {} cannot store {} bytes at {:#x}: register this memory, and give "
-                 "the size of the result, which is {} bytes",
-                 index(d.job), d.data_bytes, static_cast<std::uint64_t>(d.store_address),
-                 data.size()));
+                 "offload: job {} cannot store a result of {} bytes at {:#x} by a descriptor of {} "
+                 "bytes: register the memory, and give the descriptor the size of the result",
+                 index(d.job), data.size(), static_cast<std::uint64_t>(d.store_address),
+                 d.data_bytes));
     return false;
   }
   if (!data.empty()) std::memmove(place->data(), data.data(), data.size());

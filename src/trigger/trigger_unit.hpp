@@ -1,9 +1,10 @@
-// A trigger unit ([Xu25] 1.1, 1.2): runs sequences of descriptors. Packets wait in its hash buffer
-// until the descriptor that names them reads them, in the order named.
+// A trigger unit ([Xu25] 1.1, 1.2) runs sequences of descriptors. A descriptor names the packets
+// that it needs. A packet waits in the hash buffer of the unit until the descriptor reads it, and
+// the descriptor reads its packets in the order in which it names them.
 //
-// A sequence that waits for a packet is parked while other sequences run. The unit folds the
-// operands that have arrived into a partial result, in the order named, so packets leave the buffer
-// early.
+// A sequence that waits for a packet is parked while other sequences run. The unit combines
+// operands that have arrived into a partial result before the last operand arrives, so that packets
+// leave the buffer early.
 //
 // The unit is driven by polls. It uses no clock and no I/O, and only its constructor allocates
 // memory. Outgoing packets go to its outbox; while the outbox is full, descriptors that must send
@@ -27,7 +28,8 @@
 
 namespace tutti::trigger {
 
-/// Notifies the host that a collective has ended on a port, or that a sequence has failed on it.
+/// Tells the host that the collective on a port has ended, or that a sequence on the port has
+/// failed.
 struct Completion {
   JobId job{};
   Port port{};
@@ -37,11 +39,11 @@ struct Completion {
 struct UnitSettings {
   /// Payload memory of the hash buffer, in bytes [Xu25] 1.3.
   std::uint32_t buffer_bytes = 512 * 1024;
-  /// Size of a slot: limit of the payload of a waiting packet, in bytes.
+  /// Size of a slot in bytes. A packet that waits in the buffer may have at most this much payload.
   std::uint32_t slot_bytes = 1024;
   std::uint32_t sequences = 64;  ///< number of sequences that can run at the same time
   std::uint32_t outbox_packets = 64;
-  /// Longest wait of a sequence for a packet, after which the sequence fails; 0: unlimited.
+  /// Time after which a sequence that waits for a packet fails; 0: it waits without limit.
   Nanoseconds wait_limit{0};
 };
 
@@ -63,8 +65,8 @@ class TriggerUnit {
               UnitDirectory& directory, Ring<Completion>& completions);
 
   /// Starts a sequence that check_sequence() has accepted. Fails with resource_exhausted if too
-  /// many sequences run (try again later), and with invalid_argument if a reduction has more data
-  /// than a slot.
+  /// many sequences run (try again later), and with invalid_argument if the data of a reduction do
+  /// not fit a slot.
   Status start(std::vector<Descriptor> sequence, Instant now);
   /// Puts a packet from the network into the hash buffer.
   HashBuffer::Wrote deliver(const PacketHeader& header, std::span<const std::byte> payload);
@@ -104,7 +106,7 @@ class TriggerUnit {
     std::vector<Descriptor> descriptors;
     const Descriptor& current() const { return descriptors[at]; }
   };
-  /// Operands that can be folded now, and the slots to free after the fold.
+  /// Operands that can be combined now, and the slots to free afterwards.
   struct Batch {
     std::array<const std::byte*, kMaxChildren + 2> operands{};
     std::uint32_t operand_count = 0;

@@ -28,7 +28,7 @@ class UnitBank {
 
   enum class Delivered : std::uint8_t {
     accepted,
-    /// The packet is not accepted for lack of room: the network must keep it and deliver it again.
+    /// There is no room for the packet: the network must keep the packet and deliver it again.
     pushed_back,
     /// The packet is misrouted, of wrong length, or has an address outside the job's memory.
     refused,
@@ -38,7 +38,7 @@ class UnitBank {
     std::uint64_t packets = 0;      ///< accepted packets
     std::uint64_t pushed_back = 0;  ///< deliveries that were not accepted for lack of room
     std::uint64_t refused = 0;
-    /// Number of posts that the host must repeat, because they failed for lack of room.
+    /// Number of posts that failed with resource_exhausted, so that the host must repeat them.
     std::uint64_t posts_deferred = 0;
   };
 

@@ -73,8 +73,8 @@ void UnitDirectory::packet_stored(JobId job, Port port) {
   if (Binding* binding = find(job, port)) ++binding->packets;
 }
 
-// The port stays bound even if no packet is left, because the sequence that read the packets still
-// runs.
+// The port stays bound even if no packet is left, because the sequence that reads the packets has
+// not ended.
 void UnitDirectory::packets_consumed(JobId job, Port port, std::uint32_t count) {
   if (Binding* binding = find(job, port)) binding->packets -= std::min(count, binding->packets);
 }

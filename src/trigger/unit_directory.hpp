@@ -1,8 +1,8 @@
 // Maps each port of each job to a trigger unit ([Xu25] 1.1).
 //
 // A packet may arrive before the sequence that reads it. The first packet or sequence of a port
-// binds the port to the least loaded unit, which also gets the port's later packets and sequences.
-// The binding ends when no sequence runs on the port and no packet waits for a sequence.
+// binds the port to the least loaded unit. All later packets and sequences of the port go to the
+// same unit. The binding ends when no sequence runs on the port and no packet waits for a sequence.
 #pragma once
 
 #include <array>

@@ -26,8 +26,8 @@ class ArrivalCheck {
   void use(TagKeys keys) { keys_ = std::move(keys); }
 
   /// Decides whether to accept a datagram of the rank `source` that carries the integrity word
-  /// `expected`. `compute(integrity)` computes this word from the datagram; `compute` is not called
-  /// if the counter alone shows that the datagram is not fresh.
+  /// `expected`. `compute(integrity)` computes the word that the datagram should have. If the
+  /// counter alone suffices to refuse the datagram, `compute` is not called.
   template <typename Compute>
   Verdict judge(Rank source, std::uint64_t counter, std::uint64_t expected, Compute&& compute) {
     ReplayWindow& window = windows_[index(source)];

@@ -70,8 +70,8 @@ struct Header {
   friend bool operator==(const Header&, const Header&) = default;
 };
 
-// The fields of a header fill its 32 bytes exactly. kMaxRanks and kMaxSubgroups fit the widths of
-// the fields `source` and `subgroup`.
+// The fields of a header fill its 32 bytes exactly. The field `source` can hold any rank below
+// kMaxRanks, and the field `subgroup` any subgroup below kMaxSubgroups.
 static_assert(1 + 1 + 2 + 4 + 4 + 4 + 8 + 8 == kHeaderBytes);
 inline constexpr std::uint64_t kMaxRanks = std::uint64_t{1} << 31;
 inline constexpr std::uint32_t kMaxSubgroups = 256;

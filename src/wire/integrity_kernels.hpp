@@ -42,8 +42,9 @@ inline constexpr std::size_t kNhBlockGroups = kNhBlockBytes / kNhGroupBytes;
 /// stream uses the key from byte 16 on.
 inline constexpr std::size_t kNhKeyBytes = kNhBlockBytes + 16;
 
-/// The NH key, with the units of even and of odd index in separate arrays, so that one vector load
-/// gives the key for the same unit of consecutive groups.
+/// The NH key, split into its units of even index and its units of odd index. Consecutive groups
+/// use consecutive units of each array, so that one vector load fetches the units for several
+/// groups.
 struct NhKey {
   alignas(64) std::array<std::uint32_t, kNhUnitWords*(kNhBlockGroups + 1)> even{};
   alignas(64) std::array<std::uint32_t, kNhUnitWords * kNhBlockGroups> odd{};
@@ -62,9 +63,9 @@ inline void add_group(Block& sum, const NhKey& key, std::size_t group, const std
   }
 }
 
-/// Computes NH in both hash streams over `groups` whole groups at `source`, of which the first is
-/// group `first` of an NH block. The function `nh_copy` also copies the groups to `destination`;
-/// `nh` ignores `destination`.
+/// Computes NH in both hash streams over `groups` whole groups at `source`. The first of them has
+/// the index `first` in its NH block. The function `nh_copy` also copies the groups to
+/// `destination`; `nh` ignores `destination`.
 using NhFunction = Block (*)(const NhKey& key, std::size_t first, std::byte* destination,
                              const std::byte* source, std::size_t groups);
 
@@ -92,7 +93,8 @@ Block pad_by_aesni(const PadKey& key, Block block);
 using CrcFunction = std::uint32_t (*)(std::uint32_t state, std::byte* destination,
                                       const std::byte* source, std::size_t size);
 
-/// One implementation of one kind of integrity word; the functions of the other kind are null.
+/// One implementation of one kind of integrity word. The functions that serve the other kind are
+/// null.
 struct IntegrityKernels {
   const char* name;
   IntegrityKind kind;

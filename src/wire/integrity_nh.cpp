@@ -40,8 +40,8 @@ struct Register<512> {
   using Type = __m512i;
 };
 
-// Sums of the products of words, for both hash streams. The members with `_odd` sum the products of
-// words with odd index, the other members those of words with even index.
+// Sums of the products of words, for both hash streams. Members with `_odd` sum products of words
+// with odd index, and the others sum products of words with even index.
 template <int kBits>
 struct Sums {
   typename Register<kBits>::Type first;
@@ -55,7 +55,8 @@ struct Operands {
   typename Register<kBits>::Type low;   // message: first units of consecutive groups
   typename Register<kBits>::Type high;  // message: second units of consecutive groups
   typename Register<kBits>::Type even;  // stream 1: key of first units
-  typename Register<kBits>::Type odd;   // stream 1: key of second units; stream 2: of first units
+  // Stream 1: key of second units. Stream 2: key of first units.
+  typename Register<kBits>::Type odd;
   typename Register<kBits>::Type shifted;  // stream 2: key of second units
 };
 
@@ -110,8 +111,8 @@ bool has_aesni() { return __builtin_cpu_supports("aes") && __builtin_cpu_support
 
 bool has_avx2() { return has_aesni() && __builtin_cpu_supports("avx2"); }
 
-/// True for processors with AVX-512 that keep their clock rate in 512-bit code. The first
-/// processors with AVX-512 lower it; they lack VBMI2, by which this function recognises them.
+/// True if this processor has AVX-512 and does not lower its clock rate in 512-bit code. The early
+/// AVX-512 processors, which lower it, lack VBMI2.
 bool has_avx512() {
   return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl") &&
          __builtin_cpu_supports("avx512vbmi2");

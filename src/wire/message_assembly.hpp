@@ -2,9 +2,10 @@
 // records the fragment that must come next, and whether the message is void.
 //
 // A message is valid only if all its fragments arrive in order. The message becomes void if a
-// fragment is missing or reordered, or if a new message of the same source rank begins before its
-// end. A repeated fragment is ignored, except that the first fragment of a message that has ended
-// begins the message again. This class does no I/O: the queue pair copies the bytes.
+// fragment is missing or reordered, or if the source rank begins another message before this
+// message is complete. A repeated fragment is ignored, with one exception: if a message has ended,
+// a repetition of its first fragment begins the message again. This class does no I/O: the queue
+// pair copies the bytes.
 #pragma once
 
 #include <array>
@@ -20,8 +21,8 @@ class MessageAssembly {
  public:
   enum class Verdict : std::uint8_t {
     begins,  ///< first fragment of a message
-    /// Expected fragment. This is also the verdict on a first fragment that arrives again before it
-    /// was placed.
+    /// The fragment that must come next. A first fragment that arrives again before the caller has
+    /// placed it gets this verdict, too.
     continues,
     repeated,  ///< fragment that was placed already
     dropped,   ///< fragment of a voided or refused message

@@ -13,9 +13,9 @@ class ReplayWindow {
  public:
   static constexpr std::uint64_t kWordBits = 64;
   static constexpr std::uint64_t kWords = 32;
-  /// Number of counters in the window; a connection has fewer frames in flight. The bitmap has one
-  /// word more than the window needs, because the word of a new greatest counter is cleared as a
-  /// whole.
+  /// Number of counters in the window, which exceeds the number of frames that a connection can
+  /// have in flight. The bitmap has one more word than the window, because advance() clears the
+  /// whole word of the new greatest counter.
   static constexpr std::uint64_t kSize = (kWords - 1) * kWordBits;
 
   /// True if the counter is new: take() has not recorded it, and it is not older than the window.

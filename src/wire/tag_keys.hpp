@@ -14,8 +14,9 @@
 
 namespace tutti::wire {
 
-/// Selects the tag key by the counter of a datagram. A generation is 2^40 counters, so that one key
-/// tags at most 2^40 datagrams of a stream. Used by one thread; a copy shares the secret.
+/// Selects the tag key by the counter of a datagram. Each generation of 2^40 counters has its own
+/// key, so that one key tags at most 2^40 datagrams of a stream. Used by one thread; a copy shares
+/// the secret.
 class TagKeys {
  public:
   static constexpr unsigned kGenerationBits = 40;

@@ -31,9 +31,9 @@ class Polynomial {
   static constexpr std::uint64_t kMarker = kPrime - 1;
   static constexpr std::uint64_t kMaxWordRange = 0xffff'ffff'0000'0000;
 
-  // Modulo kPrime, 2^64 is congruent to kOffset, so add() adds kOffset for a carry. That addition
-  // never carries again, because words are below 2^64 - 59 and the key is below 2^57. Sums of 128
-  // bits would be slower, because they would pass through memory.
+  // Modulo kPrime, 2^64 is congruent to kOffset, so add() replaces a carry out of 64 bits by
+  // kOffset. Adding kOffset cannot carry again, because words are below 2^64 - 59 and the key is
+  // below 2^57.
   void multiply_add(std::uint64_t word) {
     const Uint128 product = Uint128{value_} * key_;
     const auto low = static_cast<std::uint64_t>(product);
@@ -73,8 +73,8 @@ class BlockHash {
   }
 
   /// Adds the last `tail_bytes` bytes of a message of `total_bytes` bytes and returns the values of
-  /// both hash streams. The memory after these bytes must be zero up to the end of their last
-  /// group; an empty message has one group.
+  /// both hash streams. The memory behind these bytes must be zero up to the end of their last
+  /// group. An empty message counts as one group of zeros.
   Block finish(const std::byte* tail, std::size_t tail_bytes, std::size_t total_bytes) {
     const std::size_t groups =
         std::max((tail_bytes + kNhGroupBytes - 1) / kNhGroupBytes, std::size_t{total_bytes == 0});

@@ -20,8 +20,8 @@ inline constexpr std::size_t kUmacMaxBytes = std::size_t{1} << 24;
 struct UmacKey {
   NhKey nh;
   std::array<std::uint64_t, 2> polynomial{};  ///< keys of the second layer (POLY)
-  /// Inner-product keys of the third layer that multiply the lower half of its input; the upper
-  /// half is zero for messages of at most kUmacMaxBytes.
+  /// Inner-product keys of the third layer. They multiply only the lower half of its input, because
+  /// the upper half is zero for messages of at most kUmacMaxBytes.
   std::array<std::array<std::uint64_t, 4>, 2> inner{};
   std::array<std::uint32_t, 2> translation{};  ///< words XORed with the third layer's results
   PadKey pad;
@@ -56,7 +56,8 @@ struct PadChoice {
   static PadChoice of(std::span<const std::byte> nonce);
 };
 
-/// The tag of a message of at most kUmacMaxBytes; its bytes lie in memory in the order of the RFC.
+/// The tag of a message of at most kUmacMaxBytes. The bytes of the returned word lie in memory in
+/// the order of the RFC.
 std::uint64_t umac64(const IntegrityKernels& kernels, const UmacKey& key, const PadChoice& pad,
                      const UmacMessage& message);
 

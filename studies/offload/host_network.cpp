@@ -25,8 +25,8 @@ constexpr EventKind kSend = EventKind{17};
 // Event: a message is visible to its receiver. The argument is the index of the message.
 constexpr EventKind kVisible = EventKind{18};
 constexpr std::uint64_t kHeaderBytes = 8 * trigger::kMaxPacketHeaderWords;
-// Purpose of the random draws of start times. It has the same value in trigger_network.cpp, so that
-// both studies draw the same times.
+// Separates the random draws of start times from other draws. trigger_network.cpp uses the same
+// value, so that both studies draw the same times.
 constexpr std::uint64_t kStartDraw = 1;
 constexpr std::uint32_t kRoot = 0;
 
@@ -71,8 +71,8 @@ class HostNetwork {
     queue_.push({at, event_key(kind, target), argument});
   }
   Picoseconds now() const { return queue_.now(); }
-  /// The key of a message, unique over all receivers: the packet key in the low 48 bits, the index
-  /// of the receiving node in the bits above.
+  /// A key that no other message of any receiver has: the packet key in the low 48 bits, and the
+  /// index of the receiving node in the bits above.
   static std::uint64_t name(std::uint32_t to, const trigger::PacketKey& key) {
     return std::uint64_t{to} << trigger::kKeyBits | key.packed();
   }
@@ -83,7 +83,7 @@ class HostNetwork {
   sim::EventQueue queue_;
   std::vector<trigger::NodeId> names_;
   std::vector<Sequence> sequences_;  ///< sequences, indexed by node, job and port
-  std::uint32_t ports_ = 0;          ///< number of descriptor lists of one job at one node
+  std::uint32_t ports_ = 0;          ///< number of ports (descriptor lists) of a job at a node
   std::vector<Picoseconds> link_free_;
   std::vector<Message> messages_;
   std::unordered_set<std::uint64_t> seen_;

@@ -35,8 +35,8 @@ struct OffloadLatency {
   /// Calibrated so that formula (2) yields a speedup of 2.42 for Reduce of 1 MiB with 1 job.
   std::uint64_t compute_bits_per_second = 80'000'000'000;
 
-  /// L_CPU + 2 L_I/O + L_network: the time of a message from host to host, without the time that
-  /// depends on the length of the message.
+  /// L_CPU + 2 L_I/O + L_network: the part of the time of a message from host to host that does not
+  /// depend on the length of the message.
   sim::Picoseconds message() const { return processor + bus + bus + network; }
 };
 

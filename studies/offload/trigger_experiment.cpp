@@ -44,8 +44,8 @@ TriggerNetworkSpec tianhe_interface(CollectiveKind kind, std::uint64_t bytes, st
       .counters = kPulses};
   spec.segment_bytes = kSlotBytes;
   if (kind != CollectiveKind::broadcast) return spec;
-  // The data of a Broadcast never waits in a hash buffer, so its credits only determine the number
-  // of credit batches.
+  // The data of a Broadcast is written directly to memory instead of a hash buffer. The credits
+  // therefore only determine into how many credit batches the data is cut.
   const std::uint64_t elements = bytes / sizeof(double);
   const std::uint64_t piece = (elements + kBroadcastPieces - 1) / kBroadcastPieces;
   spec.credits.pulses = (kBroadcastPieces + 1) * jobs;

@@ -20,9 +20,9 @@ inline constexpr std::array<std::uint32_t, 3> kOffloadJobs = {1, 8, 32};
 /// time of one piece. Assumed to be the default number of credit batches of PulsedCredits.
 inline constexpr std::uint32_t kBroadcastPieces = 4;
 
-/// The settings of [Xu25] for a collective: 32 nodes, 8 trigger units of 512 KB, and as many
-/// credits as the hash buffers have room for, not counting the reserve for collisions. Slots of 1
-/// KiB and one sequence for each slot are assumed.
+/// The settings of [Xu25] for a collective: 32 nodes, 8 trigger units of 512 KB, and credits for as
+/// much data as fits the hash buffers without their reserve for collisions. Slots of 1 KiB and one
+/// sequence for each slot are assumed.
 TriggerNetworkSpec tianhe_interface(trigger::CollectiveKind kind, std::uint64_t bytes,
                                     std::uint32_t jobs);
 

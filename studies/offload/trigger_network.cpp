@@ -128,7 +128,7 @@ class TriggerNetwork {
   std::uint64_t held_back_ = 0;
   std::uint32_t running_ = 0;  ///< number of calls that have not ended
   Picoseconds moved_{};        ///< instant at which a node last accepted a packet
-  RootSlots slots_{};          ///< hash buffer slots in use at the root's node now
+  RootSlots slots_{};          ///< present use of hash buffer slots at the root's node
   Picoseconds slots_since_{};  ///< instant at which `slots_` last changed
   double used_time_ = 0;       ///< number of used slots, integrated over time in picoseconds
   double waiting_time_ = 0;
@@ -294,8 +294,8 @@ void TriggerNetwork::pump(std::uint32_t node) {
     packets_[packet].held = false;
     outbox->pop();
     if (transfer) {
-      // In formula (1), a control message precedes the data; the host then builds a descriptor and
-      // transfers it to the interface.
+      // In formula (1), a control message precedes the data. After this message the host builds a
+      // descriptor and transfers the descriptor to the interface.
       const OffloadLatency& latency = spec_.latency;
       push(now() + latency.message() + latency.processor + latency.bus, kSend, node, packet);
     } else {
@@ -359,8 +359,8 @@ Status TriggerNetwork::retry(std::uint32_t node) {
   return {};
 }
 
-// Adds to the averages the use of the root's hash buffers since the previous call of this function.
-// Each parked read counts as one slot in use, up to the number of slots of its buffer.
+// Adds the use of the root's hash buffers since the previous call of this function to the averages.
+// A parked read counts as a slot in use, but a buffer never counts more slots than it has.
 void TriggerNetwork::note_occupancy() {
   const UnitBank& bank = nodes_[kRoot]->bank;
   const auto since = static_cast<double>((now() - slots_since_).count);

@@ -46,22 +46,22 @@ struct TriggerNetworkSpec {
 struct TriggerNetworkReport {
   sim::Picoseconds time;  ///< time from the common start until the last process ends [Xu25] 2.2
   sim::Picoseconds root_time;  ///< time from the common start until the last call at rank 0 ends
-  // The next three fields describe the use of the hash buffers at rank 0's node, over all trigger
-  // units, in percent of the slots outside the reserve for collisions. A slot in use contains a
-  // waiting packet or is reserved for the packet of a parked read.
+  // The next three fields describe all hash buffers of rank 0's node, in percent of their slots
+  // outside the reserve for collisions. A slot in use contains a waiting packet, or is reserved for
+  // a packet for which a sequence waits.
   double mean_used_percent = 0;  ///< mean share of slots in use over `time`, in percent
   double peak_used_percent = 0;
   double mean_waiting_percent = 0;  ///< mean share of slots that hold waiting packets, in percent
-  /// Largest number of packets in one hash buffer, in percent of its slots outside the reserve for
+  /// Peak number of packets in one hash buffer, in percent of its slots outside the reserve for
   /// collisions. This field and all fields below it cover all nodes.
   double most_full_percent = 0;
-  /// Largest number of packets for which a hash buffer has room, in percent of its slots outside
-  /// the reserve for collisions. A packet takes a slot or the landing place of a sequence.
+  /// Capacity of a hash buffer in packets, in percent of its slots outside the reserve for
+  /// collisions. The capacity is the number of all slots plus one landing place for each sequence.
   double allowed_percent = 0;
   std::uint64_t packets = 0;      ///< number of accepted packets
   std::uint64_t held_back = 0;    ///< number of packets that were pushed back at least once
   std::uint64_t pushed_back = 0;  ///< number of deliveries that were pushed back
-  std::uint64_t stalled = 0;      ///< stops of descriptors by a full outbox or completion queue
+  std::uint64_t stalled = 0;      ///< stalls of descriptors at a full outbox or completion queue
   std::uint64_t posts_deferred = 0;
   std::uint64_t pulses = 0;
   std::uint32_t pulses_in_flight = 0;  ///< largest number of credit batches in flight at one node

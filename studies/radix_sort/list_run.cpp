@@ -96,8 +96,8 @@ Status ListRun::prepare(Participant& one, const schedule::Schedule& schedule) {
 
 Picoseconds ListRun::begin(std::uint32_t rank, Picoseconds now) {
   Participant& one = at(rank);
-  // Clears the arrival marks of the previous call, because the call after the one that begins here
-  // uses the same marks. Messages of that later call may arrive from now on.
+  // The next call after this one reuses the arrival marks of the previous call, and messages of
+  // that next call may arrive from now on. The marks are therefore cleared here.
   auto& last = one.arrived[one.calls % 2];
   std::fill(last.begin(), last.end(), false);
   ++one.calls;
@@ -219,8 +219,8 @@ Picoseconds ListRun::look(std::uint32_t rank, Picoseconds now) {
   return now;
 }
 
-/// Marks a message as arrived. A message may arrive before its receiver calls, but not before the
-/// receiver's previous call is over.
+/// Marks a message as arrived. A message may arrive before its receiver begins the call, but not
+/// before the receiver has begun the previous call.
 void ListRun::arrive(Participant& one, std::uint32_t parity, TaskIndex task, Picoseconds now) {
   one.arrived[parity][task] = true;
   if (one.calls % 2 != parity || !one.board.is_open(task)) return;

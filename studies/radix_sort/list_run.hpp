@@ -42,7 +42,7 @@ struct ListCosts {
   std::uint64_t copy_bits_per_second = 40'000'000'000;
 };
 
-/// Receives a notification when a rank has something to poll.
+/// The caller implements this class to learn that a rank has something to poll.
 class RankWaker {
  public:
   virtual ~RankWaker() = default;
@@ -57,8 +57,9 @@ struct ListSpec {
   std::uint64_t block_bytes = 0;
   std::vector<std::uint32_t> members;  ///< rank in the network for each rank of the schedules
   ListCosts costs{};
-  /// Whether an interface's eager buffer has room for only one block, so that a message of n blocks
-  /// is sent as n messages [Inozemtsev12] 4.1. The paper does not print the size of its buffers.
+  /// Whether an eager buffer of an interface has room for only one block. If true, n blocks are
+  /// sent as n messages instead of one [Inozemtsev12] 4.1. The paper does not print the size of its
+  /// buffers.
   bool buffer_per_block = false;
 };
 
@@ -107,7 +108,7 @@ class ListRun {
     schedule::TaskBoard board;
     /// Whether each message has arrived, indexed by parity of the call, then by task.
     std::array<std::vector<bool>, 2> arrived;
-    /// Receive tasks whose messages have arrived and which the host completes at its next poll.
+    /// Receive tasks whose messages have arrived. The host completes these tasks at its next poll.
     std::vector<schedule::TaskIndex> seen;
     /// Copy tasks that the interface leaves to the host.
     std::vector<schedule::TaskIndex> copies;

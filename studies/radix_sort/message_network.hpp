@@ -25,7 +25,7 @@ struct NetworkMessage {
   std::uint64_t keys = 0;
 };
 
-/// Receives notifications about messages.
+/// The caller implements this class to learn when a message leaves and arrives.
 class MessageSink {
  public:
   virtual ~MessageSink() = default;
@@ -40,7 +40,7 @@ struct MessageNetworkSettings {
   std::uint32_t mtu_bytes = 4096;   ///< largest payload of a packet, in bytes
   std::uint32_t header_bytes = 26;  ///< header of each packet on the wire, in bytes
   std::uint32_t burst_packets = 4;  ///< number of packets that a message sends per turn
-  std::uint32_t posted_ahead = 4;   ///< largest number of posted packets that wait in a host
+  std::uint32_t posted_ahead = 4;   ///< at most this many posted packets may wait in a host
   sim::FabricSettings fabric{};
 };
 

@@ -222,7 +222,7 @@ void SortRun::step(std::uint32_t rank) {
 void SortRun::call(std::uint32_t rank) {
   if (!spec_.hierarchical) return begin(rank);
   const Picoseconds end = now() + message_time() + copy_.time_of(block_bytes());
-  // The leader has its own counts at once. Of the other ranks, the last one that stores its counts
+  // The leader needs no wake-up for its own counts. The last other rank that stores its counts
   // wakes the leader.
   if (leads(rank)) ++meeting_of(rank).left;
   go_on(rank, Stage::lead, end);
@@ -336,15 +336,15 @@ Status check(const SortSpec& spec) {
   const std::uint64_t ranks = std::uint64_t{spec.hosts} * spec.ranks_per_host;
   if (ranks < 2 || ranks > 1u << 14 || spec.hosts < 1) {
     return failure(Code::invalid_argument,
-                   "{} hosts of {} ranks each are not possible: use 2 to 16384 ranks in all",
-                   spec.hosts, spec.ranks_per_host);
+                   "{} hosts of {} ranks each are {} ranks: use 2 to 16384 ranks in all",
+                   spec.hosts, spec.ranks_per_host, ranks);
   }
   if (spec.radix < 2 || spec.radix > 65536 || spec.keys < 1 || spec.slice_keys < 1) {
     return failure(
         Code::invalid_argument,
-        "a radix of {} with {} keys is invalid: use a radix of 2 to 65536, at least one key, and "
-        "at least one key per slice",
-        spec.radix, spec.keys);
+        "a radix of {} with {} keys per rank and {} keys per slice is invalid: use a radix of 2 to "
+        "65536, at least one key per rank, and at least one key per slice",
+        spec.radix, spec.keys, spec.slice_keys);
   }
   if (spec.key_bits != 32 && spec.key_bits != 64) {
     return failure(Code::invalid_argument, "keys of {} bits are not supported: use 32 or 64 bits",

@@ -5,8 +5,8 @@
 // library's schedules. A rank waits for the Allgather at once or, with `overlapped`, orders its
 // keys meanwhile.
 //
-// Keys are uniform: each rank has equally many of each digit. As in [Inozemtsev12], keys reach
-// their owners by one-sided transfers, one for each run of keys between two ranks.
+// Keys are uniform: each rank has the same number of keys with each digit. As in [Inozemtsev12],
+// keys reach their owners by one-sided transfers, one for each run of keys between two ranks.
 #pragma once
 
 #include <array>
@@ -76,7 +76,7 @@ struct SortPart {
 std::vector<SortPart> sort_parts(std::uint32_t from, std::uint32_t ranks, std::uint64_t keys,
                                  std::uint32_t radix);
 
-/// Runs the sort. Error: a field of `spec` is invalid, or the algorithm does not support that
+/// Runs the sort. Fails if a field of `spec` is invalid, or if the algorithm does not support the
 /// number of ranks.
 Result<SortReport> run_sort(const SortSpec& spec);
 

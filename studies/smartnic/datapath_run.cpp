@@ -219,8 +219,8 @@ DatapathRun::DatapathRun(const DatapathSpec& spec)
   cost_completions();
 }
 
-/// Splits the cycles of a completion into time on shared resources and time that overlaps with
-/// other threads.
+/// Splits the cycles of a completion into time on shared resources, and time in which other threads
+/// can use these resources.
 void DatapathRun::cost_completions() {
   const sim::CompletionWork& work = work_of(spec_);
   const sim::ThreadedProcessor& processor = spec_.processor;
@@ -241,7 +241,8 @@ bool DatapathRun::eligible(std::uint32_t thread) const {
   return one.window > 0 && one.next_psn < layout_.blocks()[thread].psns.last;
 }
 
-/// Lets the client send one chunk to the next connection in turn that has room.
+/// Lets the client send one chunk to the next connection whose window has room, in round-robin
+/// order.
 void DatapathRun::send(Picoseconds now) {
   link_busy_ = false;
   for (std::uint32_t tried = 0; tried < spec_.threads; ++tried) {
@@ -378,13 +379,13 @@ Result<DatapathReport> run_datapath(const DatapathSpec& spec) {
   }
   if (spec.chunk_bytes == 0 || spec.buffer_bytes / spec.chunk_bytes < spec.threads) {
     return failure(Code::invalid_argument,
-                   "{} bytes in chunks of {} bytes are too few for {} threads: each thread needs "
-                   "at least one chunk",
+                   "{} bytes in chunks of {} bytes are too few for {} threads: use chunks of 1 "
+                   "byte or more, and at least one chunk per thread",
                    spec.buffer_bytes, spec.chunk_bytes, spec.threads);
   }
   if (spec.staging && spec.chunk_bytes > spec.packet_bytes) {
     return failure(Code::invalid_argument,
-                   "a datagram of {} bytes does not fit a packet of {} bytes: use smaller chunks",
+                   "a chunk of {} bytes does not fit a packet: use chunks of at most {} bytes",
                    spec.chunk_bytes, spec.packet_bytes);
   }
   return DatapathRun(spec).run();

@@ -28,12 +28,12 @@ struct DatapathSpec {
   std::uint64_t buffer_bytes = 8u << 20;  ///< bytes received in one operation
   std::uint32_t packet_bytes = 4096;      ///< largest payload of a packet, in bytes
   std::uint64_t link_bits_per_second = 200'000'000'000;
-  /// Size of a connection's window in chunks, and number of its staging slots.
+  /// At most this many chunks are outstanding on a connection, which has as many staging slots.
   std::uint32_t window_chunks = 128;
   /// Latency of the link in each direction, also for the credits that return to the client.
   sim::Picoseconds link_latency = sim::nanoseconds(600);
   sim::ThreadedProcessor processor{};
-  sim::BusSettings bus{};  ///< bus to the host's memory, which completions do not pass
+  sim::BusSettings bus{};  ///< bus to the host's memory; completions do not cross it
   /// Latency of a copy in addition to its time on the bus. The interface copies by a loopback
   /// write.
   sim::Picoseconds copy_latency = sim::microseconds(1);
@@ -47,7 +47,7 @@ struct DatapathReport {
   std::uint64_t completions = 0;
   std::uint64_t wrong_bytes = 0;     ///< number of wrong bytes in the buffer at the end
   std::uint64_t chunks_missing = 0;  ///< number of chunks missing from the chunk map at the end
-  /// Largest number of staging slots that one connection had in use at the same time.
+  /// Peak number of staging slots that one connection had in use.
   std::uint32_t most_staged = 0;
   std::uint64_t digest = 0;
   double completions_per_second = 0;
@@ -61,16 +61,16 @@ struct DatapathReport {
 /// sim::kUnreliableDatagram (UD).
 const sim::CompletionWork& work_of(const DatapathSpec& spec);
 
-/// Runs one receive operation. Error: there are more threads than the processor has, or more
-/// threads than chunks.
+/// Runs one receive operation. Fails with invalid_argument if the processor does not have that many
+/// threads, if there are fewer chunks than threads, or if a datagram cannot hold a chunk.
 Result<DatapathReport> run_datapath(const DatapathSpec& spec);
 
 /// The payload rate of a busy link, without packet headers.
 double link_bytes_per_second(const DatapathSpec& spec);
 
-/// The smallest number of threads, a power of two, with which an operation of `spec.buffer_bytes`
-/// reaches at least the share `share` (0 to 1) of the rate that the link and the cost of the
-/// operation allow; 0 if there is none.
+/// The smallest number of threads, a power of two, that reaches the fraction `share` of the
+/// possible rate; 0 if no number does. The possible rate of an operation of `spec.buffer_bytes`
+/// follows from the rate of the link and the fixed cost of an operation.
 Result<std::uint32_t> threads_for_link(DatapathSpec spec, double share);
 
 }  // namespace tutti::simulation

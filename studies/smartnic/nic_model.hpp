@@ -22,9 +22,9 @@ struct CompletionWork {
 };
 
 /// Costs of a completion from [Khalilov24] table I, which gives the rates 11.9 (UC) and 5.2 (UD)
-/// for one thread. These are read as GB/s, not as the printed GiB/s, because 598 cycles at 1.8 GHz
-/// allow only 11.48 GiB/s. The cycles of a datagram are calibrated, because the printed 1084 omit
-/// the polling of the copies' completions.
+/// for one thread. The rates are taken as GB/s although the table prints GiB/s, because 598 cycles
+/// at 1.8 GHz allow only 11.48 GiB/s. The cycles of a datagram are calibrated, because the printed
+/// 1084 cycles do not include polling for the completions of copies.
 constexpr CompletionWork kUnreliableConnected{
     .instructions = 66, .printed_cycles = 598, .cycles = 598};
 constexpr CompletionWork kUnreliableDatagram{
@@ -39,8 +39,8 @@ struct ThreadedProcessor {
   std::uint32_t threads_per_core = 16;
   double hertz = 1.8e9;
   double issue_per_cycle = 1;  ///< issue slots per cycle, which a core's threads share
-  /// Share of instructions that access memory, assumed to be a third. Each access occupies the
-  /// core's path to memory and doorbells for three cycles, which is also assumed.
+  /// Share of instructions that access memory, and the cycles for which an access occupies the
+  /// core's path to memory and doorbells. Both are assumed.
   double memory_share = 1.0 / 3;
   double memory_cycles = 3;
   /// Rate at which the interface accepts posts of receives and copies from all cores, per second.
@@ -67,8 +67,8 @@ class DatapathModel {
   double bytes_per_second(std::uint32_t threads, std::uint64_t bytes) const {
     return completions_per_second(threads) * static_cast<double>(bytes);
   }
-  /// The smallest number of threads, among powers of two, that reaches a payload rate. The result
-  /// is 0 if no number does.
+  /// The smallest number of threads, a power of two, that reaches a payload rate; 0 if no number
+  /// does.
   std::uint32_t threads_for(double bits_per_second, std::uint64_t bytes) const;
 
  private:
@@ -122,7 +122,7 @@ struct BusSettings {
   /// carries the descriptor.
   std::uint32_t descriptor_bytes = 64;
   bool inline_descriptor = true;  ///< whether the doorbell carries the descriptor
-  /// Whether the datapath runs on the interface, so that completions do not pass the bus.
+  /// Whether the datapath runs on the interface. Completions then do not cross the bus.
   bool completions_stay = false;
   /// Time from the arrival of a packet until a thread on the interface sees it.
   Picoseconds local_latency = nanoseconds(100);

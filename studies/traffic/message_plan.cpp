@@ -23,8 +23,8 @@ struct Edge {
   std::uint32_t child;
 };
 
-/// Makes a plan that sends segments down a tree. In `edges`, the edge into a node
-/// precedes the edges from the node to its children, which are in sending order.
+/// Makes a plan that sends segments down a tree. In `edges`, the edge to a node must precede the
+/// edges to the children of the node, and a node sends to its children in the order of their edges.
 MessagePlan down_a_tree(std::uint32_t ranks, std::uint64_t bytes, std::uint32_t segments,
                         const std::vector<Edge>& edges) {
   MessagePlan plan(ranks);

@@ -1,5 +1,6 @@
-// A message plan: the messages of a collective with sender, receiver, size, and the messages that
-// the sender must have received first. Link traffic and time follow from them.
+// A message plan: the messages of a collective with sender, receiver and size. For each message,
+// the plan also lists the messages that the sender must receive first. Link traffic and time follow
+// from a plan.
 //
 // The plans in this file are algorithms of other libraries, for comparison. In the tests, these
 // plans are also the oracle for the plans that schedule_plan.hpp makes from schedules.
@@ -30,10 +31,10 @@ class MessagePlan {
  public:
   explicit MessagePlan(std::uint32_t ranks) : ranks_(ranks), first_needs_(1) {}
 
-  /// Adds a message. Its sender sends the message after it has received all messages of `needs`,
-  /// which must have been added before. `needs` may contain only messages addressed to that sender
-  /// alone, no multicasts or contributions. Messages that become ready at the same time are sent in
-  /// the order in which they were added.
+  /// Adds a message, which its sender sends once the sender has received all messages of `needs`.
+  /// The messages of `needs` must have been added before, and must be unicast messages to this
+  /// sender, not multicasts or contributions. Messages that become ready at the same time are sent
+  /// in the order in which they were added.
   MessageIndex add(const Message& message, std::span<const MessageIndex> needs = {});
 
   std::uint32_t ranks() const { return ranks_; }
@@ -58,8 +59,8 @@ MessagePlan plan_broadcast_k_nomial(std::uint32_t ranks, std::uint64_t bytes, st
 /// Broadcast by a binary tree, in which rank r has the children 2r+1 and 2r+2.
 MessagePlan plan_broadcast_binary_heap(std::uint32_t ranks, std::uint64_t bytes,
                                        std::uint32_t segments = 1);
-/// Broadcast by a binary tree in which every subtree is a run of consecutive ranks with its root in
-/// the middle.
+/// Broadcast from rank 0 to a binary tree of the other ranks. Every subtree is a run of consecutive
+/// ranks with its root in the middle.
 MessagePlan plan_broadcast_binary_in_order(std::uint32_t ranks, std::uint64_t bytes,
                                            std::uint32_t segments = 1);
 /// Broadcast by a chain from rank r to rank r+1, pipelined in `segments` pieces.
@@ -74,8 +75,8 @@ MessagePlan plan_broadcast_multicast(std::uint32_t ranks, std::uint64_t bytes);
 
 MessagePlan plan_allgather_ring(std::uint32_t ranks, std::uint64_t bytes);
 MessagePlan plan_allgather_linear(std::uint32_t ranks, std::uint64_t bytes);
-/// Allgather by recursive doubling. If there are 2^n + x ranks, the even ones of the first 2x ranks
-/// also act for their odd neighbours.
+/// Allgather by recursive doubling. If there are 2^n + x ranks with x < 2^n, each even rank r below
+/// 2x also exchanges the block of rank r + 1.
 MessagePlan plan_allgather_recursive_doubling(std::uint32_t ranks, std::uint64_t bytes);
 MessagePlan plan_allgather_bruck(std::uint32_t ranks, std::uint64_t bytes);
 /// Allgather in which every rank multicasts its block, `chains` ranks at a time. Each rank
@@ -92,19 +93,21 @@ MessagePlan plan_reduce_scatter_ring(std::uint32_t ranks, std::uint64_t bytes);
 /// Reduce-Scatter by in-network reductions: every rank contributes to the results of all other
 /// ranks, in rank order.
 MessagePlan plan_reduce_scatter_in_network(std::uint32_t ranks, std::uint64_t bytes);
-/// Ring Allgather and ring Reduce-Scatter at the same time, whose steps alternate.
+/// Ring Allgather and ring Reduce-Scatter at the same time, in alternating steps.
 MessagePlan plan_rings_together(std::uint32_t ranks, std::uint64_t bytes);
 /// Multicast Allgather and in-network Reduce-Scatter at the same time, with one turn per rank. In
-/// turn r, rank r multicasts its block while all others contribute to its result, so every host
-/// sends and receives one block, and no two packets compete for a link.
+/// turn r, rank r multicasts its block, and all other ranks contribute to the result of rank r.
+/// Every host therefore sends and receives one block in a turn, and no two packets compete for a
+/// link.
 MessagePlan plan_offloaded_together(std::uint32_t ranks, std::uint64_t bytes);
 
 // ---- [Khalilov24] fig. 2 as its authors computed it ----
 
 /// Counts the link uses of a plan, in units of `block_bytes`, as the script by the authors of
-/// [Khalilov24] does, on a tree with 16 hosts per leaf switch and two leaf switches per pod. The
-/// script differs from real routes: it counts every message to a lower rank as if both hosts had
-/// the same leaf switch, and it lets a multicast descend again into the pod from which it came.
+/// [Khalilov24] counts them. The network is a tree with 16 hosts per leaf switch and two leaf
+/// switches per pod. The script differs from real routes: it counts every message to a lower rank
+/// as if both hosts had the same leaf switch, and it lets a multicast descend again into the pod
+/// from which it came.
 std::uint64_t paper_link_units(const MessagePlan& plan, std::uint64_t block_bytes);
 
 }  // namespace tutti::sim

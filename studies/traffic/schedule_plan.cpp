@@ -63,10 +63,9 @@ class Planner {
     for (const schedule::Queue& queue : in.queues()) {
       if (queue.held || queue.kind != schedule::QueueKind::free) {
         return failure(Code::unsupported,
-                       "the schedule of rank {} has a queue of the kind {}, but a message plan "
-                       "needs queues of the kind free that are not held: make the plan from the "
-                       "schedule before it is lowered",
-                       index(in.rank()), to_string(queue.kind));
+                       "a message plan needs queues that are free and not held, but rank {} has a "
+                       "{} queue that is {}: make the plan from the schedule before it is lowered",
+                       index(in.rank()), to_string(queue.kind), queue.held ? "held" : "not held");
       }
     }
     first_drafts_.push_back(static_cast<Draft>(drafts_.size()));
@@ -106,8 +105,8 @@ class Planner {
     return {};
   }
 
-  /// Finds the messages that each task needs, directly or through other tasks. A message that the
-  /// task itself receives counts too.
+  /// Finds the messages that must have arrived before each task ends. A message that the task
+  /// itself receives is one of them.
   Status find_needs(const Schedule& in) {
     const std::span<const Task> tasks = in.tasks();
     std::vector<std::vector<Draft>> complete(tasks.size());

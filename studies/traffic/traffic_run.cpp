@@ -11,8 +11,8 @@ namespace {
 /// Event detail for "a packet or train has left a rank's host".
 constexpr std::uint32_t kLeft = 1;
 /// Number of packets at the end of a multicast that are sent singly instead of in a train. The
-/// activation that follows is short and may overtake these packets, so the ports must be in the
-/// same state as without trains.
+/// short activation message that follows may reach a port before them, and its time is exact only
+/// if no train is still arriving there.
 constexpr std::uint64_t kTrainTail = 4;
 
 std::uint32_t packets_of(std::uint64_t bytes, std::uint32_t mtu_bytes) {
@@ -221,8 +221,8 @@ void TrafficRun::arrived_on_leaf(const Arrival& arrival, HostId first, std::uint
   group.last = std::max(group.last, arrival.last());
 }
 
-/// Empties an entry of `together_`. The finish time of each rank on the entry's hosts becomes the
-/// time of the entry if this is later.
+/// Empties an entry of `together_`, and raises the finish times of the ranks on its hosts to at
+/// least the time of the entry.
 void TrafficRun::part(std::uint32_t first_host) {
   Together& group = together_[first_host];
   for (std::uint64_t rest = group.hosts; rest != 0; rest &= rest - 1) {

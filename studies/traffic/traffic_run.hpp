@@ -26,9 +26,8 @@ struct TrafficSettings {
   /// Whether the full packets of a message are sent as one train. The simulated times are exact if
   /// no packet reaches a port at which a train is still arriving.
   bool trains = false;
-  /// Largest number of packets or trains that are posted to a host's port and have not left; 0: no
-  /// limit. A limit of 2 or more does not change the times; it keeps the memory from growing with
-  /// the data still to be sent.
+  /// At most this many packets or trains may wait posted at a host's port; 0: no limit. The limit
+  /// bounds the memory of a run. A limit of 2 or more does not change the simulated times.
   std::uint32_t posted_ahead = 0;
 };
 
@@ -106,16 +105,16 @@ class TrafficRun : public Sink {
   GroupId group_{};
   std::vector<std::uint32_t> rank_of_host_;
   std::vector<Port> ports_;  ///< ports, indexed by rank
-  /// For each message, the number of messages that its sender must still receive before it can send
-  /// the message.
+  /// Number of messages that the sender of each message must still receive before it sends the
+  /// message; indexed by message.
   std::vector<std::uint32_t> missing_needs_;
-  /// For each message to one rank, the number of its packets that have still to arrive; indexed by
-  /// message.
+  /// Number of packets of each message that have still to arrive, indexed by message; used only for
+  /// messages to one rank.
   std::vector<std::uint32_t> missing_packets_;
   std::vector<std::uint32_t> first_dependents_;
   std::vector<MessageIndex> dependents_;
-  /// Instant at which each rank had received everything, indexed by rank. part() merges the times
-  /// in `together_` into these instants, at the latest at the end of the run.
+  /// Time of the last arrival at each rank, indexed by rank. Arrivals in `together_` are missing
+  /// until part() adds them, at the latest at the end of the run.
   std::vector<Picoseconds> finish_;
   std::vector<Together> together_;  ///< shared arrivals, indexed by the first host that shares them
   /// Number of packets not yet delivered. A multicast packet counts once for each rank that

@@ -1,5 +1,5 @@
-// Fuzzes the decoder of an endpoint's address, which arrives through the bootstrap: the bytes
-// decode to usable values that encode to the same bytes, or they are refused.
+// Fuzzes the decoder of an endpoint's address, which arrives through the bootstrap. Any input is
+// refused, or decodes to values that are within the limits and encode to the same bytes.
 #include "device/ip/address_record.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Fuzzes the decoder of rank 0's plan for the aggregators, which arrives through the bootstrap: the
-// bytes decode to a usable plan that encodes to the same plan, or they are refused.
+// Fuzzes the decoder of rank 0's plan for the aggregators, which arrives through the bootstrap. Any
+// input is refused, or decodes to a valid plan that is equal after it is encoded and decoded again.
 #include "runtime/aggregator/aggregation_plan.hpp"
 
 #include "fuzz.hpp"

@@ -1,5 +1,6 @@
-// Fuzzes the decoders of an aggregator, which listens on a public port and into whose memory ranks
-// write call records. All bytes decode to values within the limits, or are refused.
+// Fuzzes the decoders of an aggregator: those of the control messages that arrive at its public
+// port, and that of the call records that ranks write into its memory. Any input is refused, or
+// decodes to values within the limits.
 #include "runtime/aggregator/aggregator_frame.hpp"
 
 #include <algorithm>

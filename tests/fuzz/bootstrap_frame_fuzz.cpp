@@ -1,5 +1,5 @@
-// Fuzzes the frames of the bootstrap's store, which listens on a public port: a stream is cut into
-// frames or fails, and every payload decodes or is refused.
+// Fuzzes the frames that arrive at the public port of the bootstrap's store. A stream of bytes is
+// cut into frames or fails, and every payload decodes or is refused.
 #include "runtime/bootstrap/store/store_frame.hpp"
 
 #include <algorithm>
@@ -49,8 +49,8 @@ void check_payload(std::span<const std::byte> payload) {
   for (const Rank rank : failed.ranks()) require(index(rank) < kSize);
 }
 
-/// Feeds the stream in pieces of `piece` bytes. The frames that come out must not depend on the
-/// cuts.
+/// Passes the stream to a decoder in pieces of `piece` bytes, and returns the decoded frames. The
+/// frames must not depend on the size of the pieces.
 std::vector<Frame> frames_of(std::span<const std::byte> stream, std::size_t piece) {
   FrameDecoder decoder(kLimit);
   std::vector<Frame> frames;

@@ -1,5 +1,5 @@
-// Fuzzes the clock exchange in a context to which hostile peers send messages, data and immediates:
-// the context accepts each answer once, and ends the exchange as soon as all proper answers have
+// Fuzzes the clock exchange of a rank to which hostile peers send messages, data and immediates.
+// The rank accepts each answer once, and ends the exchange as soon as all correct answers have
 // arrived.
 #include "engine/core/clock_exchange.hpp"
 
@@ -79,8 +79,8 @@ class Job {
       }
     }
     require(outcome_.bounds.exchanges() <= kExchanges);
-    // A trace adds the measured clock offset to instants and shows the error of the offset
-    // (observe/trace_export.hpp), so neither the sum nor the error may overflow.
+    // A trace (observe/trace_export.hpp) adds the clock offset to instants and shows the error of
+    // the offset. Neither computation may overflow.
     (void)(ticking() + outcome_.bounds.offset() - outcome_.origin);
     (void)outcome_.bounds.error();
     require(ended_->done || context_->failures().settled());

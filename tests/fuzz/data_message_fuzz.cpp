@@ -1,5 +1,5 @@
-// Fuzzes the decoders of a schedule's data messages and CTS messages: a decoded message lies within
-// its bytes and encodes to the same bytes.
+// Fuzzes the decoders of a schedule's data messages and CTS messages. A decoded message does not
+// extend beyond the received bytes and encodes to the same bytes.
 #include "protocol/codec/data_message.hpp"
 
 #include <algorithm>

@@ -1,5 +1,6 @@
-// Fuzzes the decoder of peer options, which arrive through a bootstrap that any process may have
-// written to: they decode or are refused, and decoded ones can be compared.
+// Fuzzes the decoder of peer options, which arrive through a bootstrap that may contain forged
+// bytes. Any input is refused or decodes. Decoded options agree with themselves after they are
+// encoded and decoded again, and check_agreement() can compare them with other options.
 #include "runtime/communicator/greeting.hpp"
 
 #include <cstdint>
@@ -29,8 +30,9 @@ void check(std::span<const std::byte> bytes) {
   require(other.ok() || other.code() == Code::invalid_argument);
 }
 
-/// Checks valid peer options in which the input has overwritten bytes, because bytes that the
-/// fuzzer invents rarely pass the first checks. Three bytes of input give a position and a value.
+/// Checks valid peer options of which the input overwrites some bytes, because purely random bytes
+/// rarely pass the first checks. Two bytes of the input give a position, and the third one gives
+/// the new value.
 void check_damaged(std::span<const std::byte> input) {
   static const std::vector<std::byte> valid = make_greeting({}, 3).encode();
   std::vector<std::byte> damaged = valid;

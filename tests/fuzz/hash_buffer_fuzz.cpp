@@ -1,5 +1,5 @@
-// Fuzzes the hash buffer: every operation must have the effect that it has on a map. Three bytes of
-// the input choose an operation.
+// Fuzzes the hash buffer. Three bytes of the input choose an operation, which must change the
+// buffer as it changes a map of the expected content.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>

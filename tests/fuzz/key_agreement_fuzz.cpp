@@ -1,5 +1,5 @@
-// Fuzzes the structures of the key agreement: offers, and sealed secrets as another rank receives
-// them. A rank must refuse every secret that no rank sent.
+// Fuzzes the key agreement: the decoder of key offers, and a rank that receives a forged offer and
+// a forged sealed secret. The rank must refuse every forged secret.
 #include "runtime/keys/key_agreement.hpp"
 
 #include <algorithm>

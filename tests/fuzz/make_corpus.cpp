@@ -1,4 +1,5 @@
-// Writes the fuzz targets' first inputs with the encoders of the library: DIRECTORY/TARGET/NAME.
+// Makes the first inputs of the fuzz targets by the encoders of the library, and writes them to
+// files DIRECTORY/TARGET/NAME.
 //
 //   make_corpus DIRECTORY          (tools/fuzz.sh --corpus calls it for tests/fuzz/corpus)
 //
@@ -146,8 +147,8 @@ void add_messages(Corpus& corpus) {
     const std::size_t length = encode_tagged(message, bytes);
     corpus.add("tagged_message_fuzz", name, std::span<const std::byte>(bytes).first(length));
   }
-  // In this input, a data message in match slot 0 arrives from each of the two other ranks. Each
-  // message takes one byte for kind and sender, one for the match slot, and 24 for the answer.
+  // In this input, each of the two other ranks sends a data message in match slot 0. A message is
+  // one byte for kind and sender, one byte for the match slot, and 24 bytes for the answer.
   corpus.add("clock_exchange_fuzz", "answer",
              join(std::array<std::uint8_t, 2>{0x82, 0}, answer,
                   std::array<std::uint8_t, 2>{0x86, 0}, answer));
@@ -315,8 +316,8 @@ int main(int argc, char** argv) {
   add_bootstrap(corpus);
   add_schedules(corpus);
   add_triggers(corpus);
-  // The operations on a slot exchange or a hash buffer have no encoder, so their first input is
-  // every byte value once.
+  // The inputs of slot_exchange_fuzz and hash_buffer_fuzz are operations, for which there is no
+  // encoder. Their first input therefore contains every byte value once.
   Bytes every(256);
   for (std::size_t i = 0; i < every.size(); ++i) every[i] = std::byte(i * 37);
   corpus.add("slot_exchange_fuzz", "every_byte", every);

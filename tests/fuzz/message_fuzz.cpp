@@ -1,4 +1,4 @@
-// Fuzzes the decoder of protocol messages: the fields of a decoded message are within their limits,
+// Fuzzes the decoder of protocol messages. The fields of a decoded message are within their limits,
 // and the message encodes to the same bytes.
 #include <algorithm>
 #include <array>

@@ -1,5 +1,5 @@
-// Fuzzes the frames of reliable connections: a frame decodes or is refused, and a channel that is
-// fed any sequence of frames neither reads nor writes beyond registered memory.
+// Fuzzes the frames of reliable connections. A frame decodes or is refused, and no sequence of
+// frames makes a channel read or write beyond registered memory.
 #include <array>
 #include <cstdint>
 #include <cstdlib>
@@ -50,8 +50,9 @@ void drain(RcChannel& channel, Instant now, Sink& sink) {
   }
 }
 
-/// Posts work of all kinds, so that answers and refusals from the input have a target. The memory
-/// is exactly as long as registered, so that the sanitizer reports an access beyond its end.
+/// A channel with posted work of all kinds, so that answers and refusals in the input find work to
+/// which they belong. The memory is exactly as long as registered, so that the sanitizer reports an
+/// access beyond its end.
 struct Target {
   std::vector<std::byte> local = std::vector<std::byte>(3000);
   std::vector<std::byte> region = std::vector<std::byte>(5000);

@@ -1,6 +1,6 @@
-// Fuzzes the requests for retained blocks at their root: every request is answered at most once,
-// "ready" is the answer only if a copy exists, and copies stay until all ranks have acknowledged
-// them.
+// Fuzzes a root that retains copies of its blocks and answers requests for them. It answers each
+// request at most once, answers "ready" only if it has the copy, and keeps each copy until all
+// ranks have acknowledged the block.
 #include "engine/core/retained_blocks.hpp"
 
 #include <algorithm>

@@ -56,8 +56,8 @@ class ScriptedEndpoint : public device::Endpoint {
     for (; filled < completions.size() && !ended_.empty(); ended_.pop_front()) {
       completions[filled++] = ended_.front();
     }
-    // A poll returns at most one arrival, because `current_` has room for the bytes of one arrival,
-    // which must stay valid until the next poll.
+    // A poll returns at most one arrival, because `current_` can hold the bytes of only one. The
+    // bytes must stay valid until the next poll.
     if (filled == completions.size() || arrivals_.empty()) return filled;
     current_ = std::move(arrivals_.front());
     arrivals_.pop_front();

@@ -1,5 +1,5 @@
-// Fuzzes shared memory that a peer writes: frames and chunks that are handed out lie within their
-// ring, and frames of a proper writer come out unchanged.
+// Fuzzes the readers of shared memory that a peer writes. Frames and chunks that a reader returns
+// lie within their ring, and frames of a correct writer are read unchanged.
 #include <algorithm>
 #include <array>
 #include <vector>
@@ -55,7 +55,7 @@ void check_hostile_frames(Input input) {
   require(false);
 }
 
-/// Passes frames whose lengths come from the input through a ring, and requires them unchanged.
+/// Writes frames to a ring, with lengths from the input, and requires that they are read unchanged.
 void check_proper_frames(Input input) {
   FrameRing ring;
   FrameWriter writer(ring.bytes);
@@ -86,8 +86,7 @@ void check_proper_frames(Input input) {
   require(reader.empty() && !reader.broken());
 }
 
-/// Reads a peer's shared memory in which the input overwrites bytes of the chunk ring, each given
-/// by position and value.
+/// Reads a peer's chunk ring whose count of written chunks and chunk heads come from the input.
 void check_hostile_chunks(Input input) {
   static const SegmentShape shape{.ranks = 2, .subgroups = 1};
   static std::vector<Segment> segments = [] {

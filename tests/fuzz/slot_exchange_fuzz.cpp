@@ -1,5 +1,5 @@
-// Fuzzes the chunks of slot exchanges between hosts: every entry that an exchange returns has the
-// length that its header states, and after a complete exchange the next one can begin.
+// Fuzzes the chunks of slot exchanges between hosts. Every entry that an exchange returns has the
+// length that its header states, and the next exchange can begin after a complete one.
 #include <algorithm>
 #include <array>
 #include <cstddef>

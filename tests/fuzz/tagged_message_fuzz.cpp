@@ -1,5 +1,5 @@
-// Fuzzes the decoder of tagged messages: a decoded message lies within its bytes and encodes to the
-// same bytes.
+// Fuzzes the decoder of tagged messages. A decoded message does not extend beyond the received
+// bytes and encodes to the same bytes.
 #include "protocol/codec/tagged_message.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
-// Fuzzes the descriptors and packets at a node's trigger units: decoded descriptors and packets
-// encode to the same bytes, accepted descriptors run without touching memory outside their job, and
-// no hash buffer overruns.
+// Fuzzes the descriptors and packets of a node's trigger units. Decoded descriptors and packets
+// encode to the same bytes, accepted descriptors access no memory outside their job, and no hash
+// buffer holds more packets than it has room for.
 #include <array>
 #include <cstddef>
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Fuzzes the headers of UC fragments: a decoded fragment lies within its message and encodes to the
-// same bytes, and any sequence of fragments stays within its message.
+// Fuzzes the headers of UC fragments. A decoded fragment lies within its message and encodes to the
+// same bytes, and no sequence of fragments is placed beyond the end of its message.
 #include <algorithm>
 #include <array>
 #include <cstddef>

@@ -1,5 +1,5 @@
-// Fuzzes the parser of unique ids, which are text from any source: an id is parsed into parts that
-// make the same id, or it is refused.
+// Fuzzes the parser of unique ids, whose text may come from any source. A text is refused, or gives
+// an id that parses to the same id again.
 #include <algorithm>
 #include <string>
 

@@ -11,8 +11,8 @@
 namespace tutti::lab {
 namespace {
 
-/// For each core, the number of shares with an index in [first, last) that contain the core. A
-/// share is the set of cores of one host or aggregator.
+/// For each core, the number of shares that contain the core, among the shares from `first` to
+/// before `last`. A share is the set of cores of one host or aggregator.
 std::vector<int> users_of_cores(const std::vector<cpu_set_t>& shares, std::size_t first,
                                 std::size_t last) {
   std::vector<int> users(CPU_SETSIZE);
@@ -96,7 +96,7 @@ TEST(SharesOfCores, TwoCores_areDividedAmongHostsAndAggregatorsByTheirLoad) {
   }
 }
 
-TEST(SharesOfCores, Aggregators_withCoreSharesHosts_mayUseAllCores) {
+TEST(SharesOfCores, Aggregators_ifOnlyHostsDivideTheCores_mayUseAllCores) {
   const FewerCores two(2);
   if (two.count() < 2) return test::skip_without("cores", "one core");
   constexpr std::size_t kHosts = 8;

@@ -556,8 +556,8 @@ TEST(Lab, TearDown_killsTheProcesses_andRemovesTheNamespaces) {
   ASSERT_TRUE(inside) << inside.status().to_string();
   EXPECT_TRUE(namespace_in_use(inode));
   EXPECT_TRUE(Lab::attach(name)) << "other processes must find the lab while its owner runs";
-  // While the namespace is open, the kernel cannot give its inode number to a namespace that
-  // another test makes.
+  // The test keeps the namespace open. Otherwise the kernel could give its inode number to a
+  // namespace that another test makes.
   const device::Descriptor held(::fcntl(lab.host_place(1)->network, F_DUPFD_CLOEXEC, 0));
   ASSERT_TRUE(lab.tear_down());
   EXPECT_EQ(*launch::wait_for(*inside), 128 + SIGKILL);
@@ -697,8 +697,8 @@ TEST(Runner, RanksThatIgnoreTheTimeLimitAreKilled) {
   options.arguments = {"sh", "-c", "trap '' TERM; echo ready; sleep 600 & wait; sleep 600"};
   bool ready = false;
   options.on_line = [&ready](int, bool, std::string_view) { ready = true; };
-  // SIGTERM ends a shell that has not yet executed `trap`. The test therefore repeats the run with
-  // longer time limits until the shell was ready before the limit.
+  // SIGTERM ends a shell that has not executed `trap` before the time limit. The test therefore
+  // repeats the run with a longer limit until the shell was ready in time.
   for (options.timeout_ms = 200; !ready; options.timeout_ms *= 2) {
     Result<RunReport> report = run_ranks(lab, options);
     ASSERT_TRUE(report) << report.status().to_string();
@@ -718,16 +718,16 @@ TEST(Runner, MissingProgramIsReported) {
   EXPECT_NE(report.status().message().find("/nonexistent/program"), std::string::npos);
 }
 
-/// Runs ranks in a child process that has become a plain user. Returns 0 on success and 77 if the
-/// machine forbids labs to plain users; writes the text of an error to the descriptor `told`.
+/// Runs ranks in a child process without root privileges. Returns 0 on success, and 77 if this
+/// machine lets only root build labs. The text of an error goes to the descriptor `told`.
 int run_as_plain_user(int told) {
   constexpr unsigned kNobody = 65534;
   if (setgroups(0, nullptr) != 0 || setresgid(kNobody, kNobody, kNobody) != 0 ||
       setresuid(kNobody, kNobody, kNobody) != 0) {
     return 2;
   }
-  // A process that changed its user may access its own files in /proc only after it executes a
-  // program.
+  // The kernel denies a process that has changed its user access to its own files in /proc, unless
+  // the process is dumpable.
   prctl(PR_SET_DUMPABLE, 1);
   unsetenv("XDG_RUNTIME_DIR");
   const auto tell = [told](const std::string& text) {

@@ -1,4 +1,4 @@
-// Tests what this host's kernel tells about link addresses, in the namespaces of a lab.
+// Tests the look-up of link addresses in this host's kernel, in the namespaces of a lab.
 #include "device/ip/link_address.hpp"
 
 #include <arpa/inet.h>

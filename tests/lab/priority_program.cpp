@@ -18,7 +18,8 @@
 namespace {
 
 constexpr int kFailed = 3;
-// Block size, large enough that the callback is usually set before the collective ends.
+// Block size in bytes. A collective with blocks of this size usually lasts until its callback is
+// set.
 constexpr std::size_t kBlockBytes = 1024 * 1024;
 constexpr int kMaxCalls = 1000;
 

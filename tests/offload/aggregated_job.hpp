@@ -1,5 +1,5 @@
-// A job with aggregators whose ranks are threads of this process, over the real network stack on
-// loopback.
+// A job that uses aggregators. Its ranks are threads of this process and communicate over the real
+// network stack on loopback.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ using Counters = std::map<std::string, std::uint64_t>;
 inline constexpr Nanoseconds kPatience = std::chrono::seconds(100);
 inline constexpr char kKey[] = "0123456789abcdef0123456789abcdef";
 
-/// Aggregator windows that are smaller than almost any vector of the tests.
+/// Window settings of an aggregator. The windows are smaller than almost all vectors of the tests.
 inline constexpr engine::WindowConfig kSmall{
     .segment_bytes = 4096, .slots = 4, .pulses = 2, .group_bytes = 8192};
 
@@ -42,7 +42,7 @@ inline ServiceKey service_key(const std::string& text = kKey) {
   return {first, first + text.size()};
 }
 
-/// A network device with planned faults; null if the plan is not valid.
+/// A network device that injects the faults of a fault plan; null if the plan is not valid.
 inline std::shared_ptr<device::fault::FaultDevice> faulty_network(const std::string& faults) {
   auto plan = device::fault::FaultPlan::parse(faults);
   EXPECT_TRUE(plan.ok()) << plan.status().to_string();
@@ -142,8 +142,8 @@ inline void on_joined_ranks(std::uint32_t size, CommunicatorOptions options,
   });
 }
 
-/// The vector of a rank. Its bytes differ for every seed, but floats are small numbers, so that few
-/// operations end in infinities.
+/// The vector of a rank, drawn from the seed. Floats are small numbers, so that few operations end
+/// in infinities.
 inline std::vector<std::byte> contribution(DataType type, std::size_t count, std::uint64_t seed) {
   std::vector<std::byte> bytes(count * element_bytes(type));
   for (std::size_t i = 0; i < count; ++i) {
@@ -182,7 +182,7 @@ inline std::vector<std::byte> factor_of(DataType type, std::uint32_t rank) {
   return contribution(type, 1, 9000 + rank);
 }
 
-/// The result of a reduction, which the scalar kernels fold in the order of `ranks`.
+/// The result of a reduction, computed by the scalar kernels in the order of `ranks`.
 inline std::vector<std::byte> folded(DataType type, ReduceOperation operation,
                                      const std::vector<std::vector<std::byte>>& inputs,
                                      const std::vector<std::uint32_t>& ranks) {
@@ -200,8 +200,8 @@ inline std::vector<std::byte> folded(DataType type, ReduceOperation operation,
   return result;
 }
 
-/// Orders in which the contributions of the ranks are folded. rank_order() is 0, 1, ...;
-/// ring_order() goes from the rank after `owner` around to `owner`.
+/// Orders in which the contributions of the ranks are combined. rank_order() is 0, 1, ...;
+/// ring_order() begins with the rank after `owner` and ends with `owner`.
 inline std::vector<std::uint32_t> rank_order(std::uint32_t size) {
   std::vector<std::uint32_t> ranks;
   for (std::uint32_t r = 0; r < size; ++r) ranks.push_back(r);

@@ -1,4 +1,5 @@
-// Tests the door of an aggregator: strangers, refusals, and the log lines about both.
+// Tests the door of an aggregator, which is the TCP port at which it listens: how the aggregator
+// refuses strangers (connections that belong to no job yet), and how it counts and logs refusals.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -55,8 +56,8 @@ class AggregatorDoor : public testing::Test {
       std::this_thread::yield();
     }
   }
-  /// Sends the aggregator a join request that names the job `job`. The job never begins, because no
-  /// rank joins.
+  /// Sends the aggregator a join request for the job `job`. The job never begins, because its ranks
+  /// do not exist.
   Status ask(const std::string& job, const ServiceKey& key) {
     const Deadline deadline = deadline_after(kPatience);
     auto connection = AggregatorConnection::open(address_of(*service_), key, deadline);

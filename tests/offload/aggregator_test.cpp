@@ -52,7 +52,8 @@ void check_sum(const Member& member, std::size_t count = 3001) {
             static_cast<std::ptrdiff_t>(count));
 }
 
-/// The error of a join that must fail, which is the same at all ranks.
+/// The error of ranks that try to join an aggregator and must fail. All ranks must report the same
+/// error.
 Status how_joining_fails(std::uint32_t size, const std::string& aggregator) {
   CommunicatorOptions options = patient();
   options.aggregators = {aggregator};
@@ -232,7 +233,7 @@ TEST_F(Aggregator, AggregatorThatEndsDuringACall_isNamedInTheErrorAtEveryRank) {
   killer.join();
 }
 
-TEST_F(Aggregator, CallsThatAwaitContributions_afterAnAbort_endAtEveryRank) {
+TEST_F(Aggregator, CallsUnderWay_afterAnAbortAtOneRank_endAtEveryRank) {
   const auto service = start_service();
   CommunicatorOptions options = patient();
   options.aggregators = {address_of(*service)};
@@ -287,8 +288,8 @@ TEST_F(Aggregator, DifferentReductionAtOneRank_failsAtEveryRank_withTheReason) {
     const std::lock_guard lock(mutex);
     said.insert(status.message());
   });
-  // Rank 1 calls another reduction than ranks 0 and 2, and the error of at least one rank must name
-  // the mismatch.
+  // The calls fail at every rank. At least one error must name the cause, which is that rank 1
+  // called another reduction than ranks 0 and 2.
   EXPECT_TRUE(std::any_of(said.begin(), said.end(), [](const std::string& one) {
     return one.find("called a different reduction") != std::string::npos;
   })) << testing::PrintToString(said);
@@ -385,7 +386,8 @@ TEST_F(Aggregator, ImpossibleCallsAreRefusedBeforeAnythingIsSent) {
   });
 }
 
-/// The operation of a rank that announces at once more segments than it has credit for.
+/// The operation of a rank that violates the flow control: it announces more segments than its
+/// credit allows.
 class Greedy final : public engine::Operation {
  public:
   explicit Greedy(const engine::CallRecord& record)
@@ -418,7 +420,7 @@ class Greedy final : public engine::Operation {
   std::array<std::byte, engine::CallRecord::kBytes> record_;
 };
 
-TEST_F(Aggregator, RankThatWritesWithoutCreditIsRefusedAndNamed) {
+TEST_F(Aggregator, RankThatWritesWithoutCredit_isRefused_andNamedInTheError) {
   auto bootstraps = make_local_bootstraps(3);
   Status at_aggregator;
   std::uint64_t refused = 0;
@@ -430,8 +432,8 @@ TEST_F(Aggregator, RankThatWritesWithoutCreditIsRefusedAndNamed) {
       ASSERT_TRUE(state.ok()) << state.status().to_string();
       engine::CommunicatorContext& context = (*state)->context();
       const auto progress = (*state)->progress();
-      // Rank 0 blocks its engine until the test ends. Otherwise rank 0 would tell rank 1 that the
-      // aggregator has failed, perhaps before the refusal by the aggregator reaches rank 1.
+      // Rank 0 blocks its engine until the test ends. Otherwise rank 0 could tell rank 1 that the
+      // aggregator has failed before the refusal by the aggregator reaches rank 1.
       if (rank == 0) {
         progress->with_engine([&] { over.arrive_and_wait(); });
         return;
@@ -501,7 +503,7 @@ TEST(AggregatorFrame, JoinRequest_decodesAsEncoded_andBadLimitsAreRefused) {
   }
 }
 
-TEST(AggregatorFrame, JoinReply_carriesTheWindowSettingsOrTheReasonOfARefusal) {
+TEST(AggregatorFrame, JoinReply_withSettingsOrARefusal_decodesAsEncoded) {
   const auto terms = decode_join_reply(encode(JoinReply{{}, kSmall}));
   ASSERT_TRUE(terms.ok());
   EXPECT_EQ(terms->terms, kSmall);
@@ -550,7 +552,7 @@ TEST_F(Aggregator, KeyFileMustBePrivateAndLongEnough) {
   EXPECT_EQ(find_service_key("").status().code(), Code::system);
 }
 
-TEST_F(Aggregator, StrangersAtTheDoor_disturbNoJob) {
+TEST_F(Aggregator, Job_whileStrangersAreConnected_isServed) {
   const auto service = start_service();
   const auto endpoint = parse_endpoint(address_of(*service));
   const Bytes noise(3000, std::byte{0x5a});
@@ -564,7 +566,7 @@ TEST_F(Aggregator, StrangersAtTheDoor_disturbNoJob) {
   on_joined_ranks(2, patient(), {address_of(*service)}, [](Member& member) { check_sum(member); });
 }
 
-TEST_F(Aggregator, RankThatLeavesLongBeforeTheOthers_failsNoRank) {
+TEST_F(Aggregator, RankThatLeavesEarly_causesNoErrorAtAnyRank) {
   const auto service = start_service();
   ::setenv("TUTTI_AGGREGATORS", address_of(*service).c_str(), 1);
   auto bootstraps = make_local_bootstraps(2);
@@ -581,7 +583,8 @@ TEST_F(Aggregator, RankThatLeavesLongBeforeTheOthers_failsNoRank) {
       ASSERT_TRUE(request.ok()) << request.status().to_string();
       ASSERT_TRUE(request->wait().ok());
       EXPECT_EQ(sum, 2);
-      // Rank 0 leaves first and waits for the other ranks. Rank 1 sleeps for longer than this wait.
+      // When rank 0 leaves the aggregator, it waits a limited time (kLeavePatience) for rank 1.
+      // Rank 1 leaves only after this time.
       if (rank == 1) std::this_thread::sleep_for(std::chrono::milliseconds(1500));
       EXPECT_TRUE(made->status().ok()) << made->status().to_string();
       const Status end = made->finalize(kPatience);

@@ -1,5 +1,5 @@
-// Computes the expected results of the collectives of src/trigger in another way: on whole vectors,
-// one element after the other by the scalar reference, in the order that the builder promises.
+// Computes the expected results of the collectives of src/trigger without trigger units. The scalar
+// reducer combines whole vectors in the order that trigger/build/builders.hpp promises.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +16,8 @@ namespace tutti::trigger {
 
 using Bytes = std::vector<std::byte>;
 
-/// The contribution of a rank. Floats lie between -50 and 50, so that the order of a sum changes
-/// its bits.
+/// The contribution of a rank. Floats are fractions between -50 and 50, so that the bits of a sum
+/// depend on the order of its operands.
 inline Bytes contribution(reduction::ElementType type, std::size_t elements, std::uint64_t seed) {
   const std::size_t bytes = reduction::element_bytes(type);
   Bytes made(elements * bytes);
@@ -39,15 +39,15 @@ inline Bytes folded(const reduction::Reducer& reducer, Bytes left, const Bytes& 
   return left;
 }
 
-/// Folds contributions from left to right: ((a0 op a1) op a2) ...
+/// Combines contributions from left to right: ((a0 op a1) op a2) ...
 inline Bytes fold_by_rank(const reduction::Reducer& reducer, const std::vector<Bytes>& inputs) {
   Bytes result = inputs[0];
   for (std::size_t i = 1; i < inputs.size(); ++i) result = folded(reducer, result, inputs[i]);
   return result;
 }
 
-/// Folds contributions as a tree: first some pairs of neighbours, so that the number of operands
-/// becomes a power of two, and then all operands in pairs until one is left.
+/// Combines contributions as a tree. Of 2^n + x contributions, the first 2x are combined in pairs,
+/// which leaves 2^n operands; each further level combines all operands in pairs.
 inline Bytes fold_as_tree(const reduction::Reducer& reducer, std::vector<Bytes> inputs) {
   std::size_t power = 1;
   while (power * 2 <= inputs.size()) power *= 2;

@@ -1,4 +1,5 @@
-// Tests schedules of src/collectives that are lowered to descriptors and run by trigger units.
+// Converts schedules of src/collectives to descriptors, runs them on trigger units and checks the
+// results.
 #include "trigger/build/from_schedule.hpp"
 
 #include <gtest/gtest.h>
@@ -36,7 +37,7 @@ class LoweredRun {
  public:
   LoweredRun(std::uint32_t ranks, std::uint64_t seed) : network_(settings(ranks), seed) {}
 
-  /// Ok if every rank has completed its schedule, otherwise the first error.
+  /// Ok if every rank has completed its schedule; otherwise the first error.
   Status run(const schedule::Purpose& purpose, ElementType type) {
     const auto schedules = collectives::build_all(purpose);
     if (!schedules) return schedules.status();

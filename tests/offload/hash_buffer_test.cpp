@@ -144,8 +144,8 @@ TEST(HashBuffer, PacketsWithTheKeysOfRealJobs_fitIntoTheBuffer) {
 TEST(HashBuffer, PacketAwaitedByAParkedRead_isStoredEvenIfTheBufferIsFull) {
   HashBuffer buffer({.slots = 20, .slot_bytes = 8, .readers = 2});
   std::uint32_t node = 0;
-  // Each key may be stored in only a few of the slots, so some packets are pushed back before the
-  // buffer is full. The loop therefore tries more packets than there are slots.
+  // A key has only a few possible slots, so some packets are pushed back before the buffer is full.
+  // The loop therefore writes packets until all slots are in use.
   for (; buffer.counters().occupied < buffer.slots(); ++node) {
     static_cast<void>(buffer.write(key_of(1, node), 0, payload_of(node)));
   }
@@ -250,7 +250,8 @@ class Reference {
     present_.erase(known);
   }
   void park(const PacketKey& key, std::uint32_t reader) {
-    // A reader must not park a read until next_woken() has reported the reader's last wake-up.
+    // A reader must not park a read before next_woken() has reported the wake-up of its previous
+    // read.
     if (woken_.contains(reader)) return;
     const auto parked = buffer_.park(key, reader);
     if (present_.contains(key.packed())) {
@@ -259,7 +260,7 @@ class Reference {
       ASSERT_EQ(parked, HashBuffer::Parked::contested);
     } else if (parked == HashBuffer::Parked::parked) {
       reader_key_[reader] = key;
-    }  // else park() refuses the read, because the reader's landing place still holds a packet
+    }  // otherwise contested, because the reader's landing place still holds a packet
   }
   void cancel(std::uint32_t reader) {
     buffer_.cancel(reader);
@@ -291,8 +292,8 @@ TEST(HashBuffer, Content_duringMillionsOfRandomOperations_equalsThatOfAReference
   struct Shape {
     std::uint32_t slots, readers, nodes, operations;
   };
-  // The buffers are filled to different degrees, from nearly empty to overfull. The keys in the
-  // smallest buffers collide all the time.
+  // The load of the buffers ranges from nearly empty to more packets than slots. In the smallest
+  // buffers almost every key collides.
   for (const Shape shape :
        {Shape{2, 1, 4, 200'000}, Shape{10, 3, 8, 400'000}, Shape{64, 4, 24, 400'000},
         Shape{64, 16, 60, 600'000}, Shape{512, 64, 400, 1'000'000}}) {

@@ -1,5 +1,5 @@
-// Tests the cut of an in-network reduction into segments, and the record that describes the
-// reduction to the aggregator.
+// Tests how an in-network reduction is cut into segments, and the record by which a rank tells the
+// aggregator about the reduction.
 #include "engine/aggregate/window_plan.hpp"
 
 #include <gtest/gtest.h>
@@ -28,8 +28,8 @@ TEST(InNetworkPlan, SegmentsOfABlock_haveNearlyEqualLengths) {
   }
 }
 
-// The length of a segmented send includes the header of each datagram. The test uses the longest
-// kind of header.
+// The length limit of a send with segmentation offload includes the header of each datagram. The
+// test uses the longest header.
 TEST(InNetworkPlan, DatagramsOfASegment_fitIntoOneSendWithSegmentationOffload) {
   const std::size_t segment = WindowConfig{}.segment_bytes;
   for (std::uint32_t mtu = 1400; mtu <= 9216; mtu += 4) {

@@ -1,6 +1,6 @@
-// Tests reductions through aggregators over the real network stack. The results must have the bits
-// of a fold in rank order for every type, operation and number of ranks, with and without faults,
-// and counters must prove that the aggregators computed them.
+// Tests reductions through aggregators over the real network stack, with and without network
+// faults. For every type, operation and number of ranks, the result must have the same bits as a
+// reduction in rank order. Counters must show that the aggregators computed the result.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -20,7 +20,7 @@ std::size_t first_difference(std::span<const std::byte> a, std::span<const std::
                                   a.begin());
 }
 
-/// One reduction with the seed from which the data of all ranks are drawn.
+/// One reduction. The data of all ranks are drawn from `seed`.
 struct Case {
   DataType type = DataType::float32;
   ReduceOperation operation = ReduceOperation::sum;
@@ -130,7 +130,7 @@ TEST_P(InNetwork, EveryReduction_hasTheBitsOfAFoldInRankOrder) {
       const Case one{type, operation, 997 + seed % 5 * 1733, ++seed};
       check_allreduce(member, one, seed % 2 == 0);
       check_reduce(member, one, static_cast<std::uint32_t>(seed) % member.size, seed % 2 == 1);
-      // Without a requested order, the result must have the bits of rank order.
+      // If the call requests no order, the contributions must be combined in rank order.
       check_reduce_scatter(member, {type, operation, 331 + seed % 3 * 901, seed}, seed % 2 == 0,
                            std::nullopt);
       if (member.rank == 0) calls += 3;
@@ -250,10 +250,9 @@ TEST_P(InNetwork, CallsStartedBackToBackHaveTheRightResults) {
   });
 }
 
-// If the ranks begin a call together, a rank posts one segment per poll, so that other ranks on its
-// core can start, too. The pauses between these segments must not count as waits for credits
-// (stalls) if the whole call fits into the window.
-TEST_F(Aggregated, CallThatFitsIntoTheWindow_stallsNoRank) {
+// In an Allreduce, a rank posts one segment per poll, so that other ranks on its core can start,
+// too. The pauses between these segments must not count as waits for credits (in_network_stalls).
+TEST_F(Aggregated, CallThatFitsIntoTheWindow_countsNoWaitForCredits) {
   const auto service = start_service(engine::WindowConfig{});
   on_joined_ranks(3, patient(), {address_of(*service)}, [&](Member& member) {
     for (std::uint64_t call = 0; call < 5; ++call) {
@@ -287,7 +286,7 @@ TEST_F(Aggregated, FailingJobDoesNotAffectOtherJobsOfItsAggregator) {
       on_joined_ranks(2, patient(), {address_of(*service)}, [&](Member& member) {
         for (std::uint64_t call = 0; call < 20; ++call) {
           if (job == 4 && call == 5) {
-            // The two ranks of this job pass different sizes, which ends their job.
+            // The two ranks of this job pass different sizes, so the aggregator ends the job.
             const Bytes input(4000 + 4 * member.rank);
             Bytes result(input.size());
             const Status status =

@@ -79,7 +79,7 @@ class JobRun {
   std::vector<Bytes> outputs_;
 };
 
-/// Node settings that are so small that even short calls take several segments, credit batches and
+/// Settings of small nodes, so that even a short call needs several segments, credit batches and
 /// trigger units.
 UnitNetwork::Settings small(std::uint32_t ranks, std::uint32_t slots = 64) {
   UnitNetwork::Settings settings;
@@ -258,7 +258,7 @@ TEST(OffloadCollectives, ResultsOfThirtyTwoConcurrentJobsAreRight) {
   }
 }
 
-TEST(OffloadCollectives, NoRankLeavesABarrierBeforeTheLastHasEntered) {
+TEST(OffloadCollectives, Barrier_beforeTheLastRankEnters_completesAtNoRank) {
   for (std::uint64_t seed = 0; seed < 50; ++seed) {
     UnitNetwork network(small(9), seed);
     JobRun barrier(network, {.kind = CollectiveKind::barrier});
@@ -308,8 +308,8 @@ TEST(OffloadCollectives, JobThatTimesOutDoesNotAffectOtherJobs) {
   next.expect_right("after it");
 }
 
-// The operations of the other tests commute, so their results do not depend on the order of the
-// operands. This test reads the order from the descriptors.
+// All operations commute, so the results in the other tests do not show whether two operands were
+// exchanged. This test reads the order of the operands from the descriptors.
 TEST(OffloadCollectives, OperandsAreCombinedInRankOrder) {
   for (const CollectiveKind kind :
        {CollectiveKind::reduce, CollectiveKind::reduce_flat, CollectiveKind::allreduce}) {

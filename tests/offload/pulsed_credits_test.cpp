@@ -166,19 +166,21 @@ struct Model {
   std::uint32_t nodes = 2;
   std::vector<std::uint32_t> jobs;  ///< number of elements of each job
   PulsedCredits::Settings credits;
-  /// Number of contributions that a node can buffer for credit batches that it has yet to inject.
+  /// Capacity of a node's buffer for contributions to credit batches that the node has not injected
+  /// yet.
   std::uint32_t buffer_elements = 0;
 };
 
 /// How far one node's contribution to one element has come on its way to another node.
 enum class Fate : std::uint8_t { unsent, in_network, buffered, consumed };
 
-/// A model in which every node takes part in every job and sends each contribution to every node. A
-/// node sends its contributions to a credit batch when it injects the batch. An element is no
-/// longer outstanding at a node once the node has consumed the contributions of all nodes to it.
+/// A model in which every node takes part in every job. When a node injects a credit batch, it
+/// sends its contributions to the elements of the batch to every node. An element is outstanding at
+/// a node until the node has consumed the contributions of all nodes to this element.
 ///
-/// The network delivers in any order. A node consumes a contribution at once if the node itself has
-/// the credit batch in flight; otherwise the node buffers it while there is room.
+/// The network delivers contributions in any order. The receiving node consumes a contribution at
+/// once if this node has the same credit batch in flight. Otherwise the node buffers the
+/// contribution if there is room.
 struct Simulation {
   std::vector<PulsedCredits> credits;                         ///< credits, indexed by node
   std::vector<std::vector<PulsedCredits::Request>> requests;  ///< requests, indexed by node and job
@@ -267,8 +269,8 @@ class Explorer {
     PulsedCredits::Pulse pulse;
     PulsedCredits credits = before.credits[node];
     const Answer answer = credits.next(before.requests[node][job], {}, pulse);
-    // If no credit batch is injected, the state changes only when the node counts a retry or gives
-    // up.
+    // Without an injected batch, the state changes only if next() counts an attempt or fails the
+    // request.
     if (credits == before.credits[node]) return false;
     Simulation simulation = before;
     simulation.credits[node] = std::move(credits);
@@ -412,9 +414,9 @@ TEST(PulsedCreditsModel, SeveralReductions_withACreditForEach_complete) {
   }
 }
 
-TEST(PulsedCreditsModel, ReductionsWithTooFewCredits_endWithAnError_insteadOfHanging) {
-  // Two credits are too few for two reductions: one node may give both to the first, and another
-  // node both to the second.
+TEST(PulsedCreditsModel, ReductionWithoutReservedCredit_endsWithAnError) {
+  // The settings reserve a credit for only one reduction. One node may therefore give both credits
+  // to the first reduction, and the other node both to the second.
   Explorer explorer({2, {2, 2}, settings(2, 2, 2, 1), 2});
   explorer.run();
   ASSERT_FALSE(HasFatalFailure());

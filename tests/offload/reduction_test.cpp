@@ -46,8 +46,8 @@ std::string name_of(const Reducer& reducer) {
   return std::string(to_string(reducer.operation())) + " of " + to_string(reducer.type());
 }
 
-/// The bits of a special float of this width: NaN of either sign and with payload, infinity, zero,
-/// a denormal, or the largest number.
+/// The bits of a special value of a float type: a NaN, infinity, zero, a denormal or the largest
+/// number, with either sign.
 std::uint64_t special_bits(ElementType type, std::uint64_t which) {
   const bool negative = (which & 1) != 0;
   const auto pick = [&](std::uint64_t sign, std::uint64_t infinity) {
@@ -61,8 +61,8 @@ std::uint64_t special_bits(ElementType type, std::uint64_t which) {
   return pick(std::uint64_t{1} << 63, std::uint64_t{0x7ff0} << 48);
 }
 
-/// A vector of random elements of similar magnitude. If the type is a float, about one element in
-/// eight is a special value instead.
+/// A vector of random elements. Floats have similar magnitudes, except that about one in eight is a
+/// special value.
 Bytes elements(ElementType type, std::size_t count, std::uint64_t seed) {
   const std::size_t bytes = element_bytes(type);
   Bytes made(count * bytes);
@@ -156,8 +156,8 @@ TEST(Reducer, Combine_equalsFoldingTheOperandsOneByOne) {
     for (const std::string_view implementation : Reducer::implementations()) {
       const Reducer tested = reducer.with_implementation(implementation).value();
       for (const std::size_t operand_count : {2u, 3u, 5u, 9u, 17u}) {
-        // Vectors of `long_count` elements are longer than one block. They are tested only with 9
-        // operands, which is more than a single fold can combine.
+        // Vectors of `long_count` elements are longer than any block of an implementation. They are
+        // tested only with 9 operands, which are more than one pass can combine.
         const std::size_t long_count = 33'000 / element_bytes(reducer.type()) + 7;
         for (const std::size_t count :
              {std::size_t{1}, std::size_t{15}, std::size_t{257}, std::size_t{1031}, long_count}) {
@@ -197,7 +197,7 @@ TEST(Reducer, SingleOperand_isCopied_andAnEmptyListLeavesTheResultUnchanged) {
   EXPECT_EQ(dst, signalling);
 }
 
-TEST(Reducer, OrderOfOperands_changesOnlyFloatSums) {
+TEST(Reducer, OrderOfOperands_changesTheResultOfAFloatSum) {
   const Reducer sum = Reducer::create(Operation::sum, ElementType::float32).value();
   const Bytes big = bytes_of({1e8f});
   const Bytes small = bytes_of({3.0f});
@@ -361,8 +361,8 @@ void expect_bfloat_sum(const std::vector<Bytes>& operands, const std::string& wh
   }
 }
 
-// Neighbouring elements have similar magnitudes, so that some registers contain no infinity, NaN or
-// huge number at all. A separate code path sums such registers.
+// A separate code path sums vector registers without infinities, NaNs and huge numbers.
+// Neighbouring elements have similar magnitudes, so that the test contains such registers.
 TEST(Reducer, BfloatSumsEqualTheReferenceForEveryValue) {
   Bytes every(2 * 0x10000);
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
@@ -414,8 +414,8 @@ TEST(Reducer, BfloatSumsOfManyOperands_equalTheReferenceAtEverySize) {
 }
 
 TEST(Reducer, MultiplyAndAddAreNotFused) {
-  // (1 + 2^-12)^2 is 1 + 2^-11 + 2^-24. Without fusing, the product rounds the last term away
-  // before the sum.
+  // (1 + 2^-12)^2 is 1 + 2^-11 + 2^-24. A separate multiplication rounds the term 2^-24 away; a
+  // fused multiply-add would keep it.
   const Reducer sum = Reducer::create(Operation::premultiplied_sum, ElementType::float32).value();
   const float value = 1.0f + 0x1p-12f;
   const Bytes a = bytes_of({-(1.0f + 0x1p-11f)});
@@ -479,7 +479,7 @@ TEST(Reducer, Finish_changesOnlyAverages_andPrepareOnlyPremultipliedSums) {
 }
 
 TEST(Reducer, Reduce_equalsPrepareThenCombineThenFinish) {
-  constexpr std::size_t kCount = 5003;  // number of elements, which is odd and larger than a block
+  constexpr std::size_t kCount = 5003;  // odd number of elements, more than reduce() has in a block
   for (const Reducer& reducer : reducers()) {
     const std::size_t bytes = element_bytes(reducer.type());
     const Bytes factors = elements(reducer.type(), 3, 11);
@@ -541,8 +541,7 @@ void expect_nearest_even(std::uint16_t infinity, const Narrow& narrow, const Wid
   for (std::uint16_t below = 0; below < infinity; ++below) {
     const auto above = static_cast<std::uint16_t>(below + 1);
     const float low = widen(below);
-    // When a value is rounded, infinity stands for the value that would follow the largest finite
-    // number.
+    // Rounding treats infinity as the value that would follow the largest finite number.
     const float high = above == infinity
                            ? low + (low - widen(static_cast<std::uint16_t>(below - 1)))
                            : widen(above);

@@ -119,7 +119,7 @@ TEST_F(TriggerUnitTest, Descriptor_firesWhenAllItsPacketsArrived_inAnyOrder) {
   } while (std::next_permutation(order.begin(), order.end()));
 }
 
-TEST_F(TriggerUnitTest, OwnData_isFoldedAtThePositionThatTheDescriptorNames) {
+TEST_F(TriggerUnitTest, OwnData_isCombinedAtThePositionThatTheDescriptorNames) {
   for (std::uint8_t position = 0; position <= 2; ++position) {
     std::vector<std::byte> own = floats({1.0f});
     std::vector<std::byte> result(4);
@@ -290,7 +290,7 @@ TEST_F(TriggerUnitTest, PacketWithCollectiveEnd_endsTheSequence_andSendsNothing)
   }
 }
 
-TEST_F(TriggerUnitTest, DescriptorWithCollectiveEnd_endsTheSequenceAtItsDestination) {
+TEST_F(TriggerUnitTest, DescriptorWithCollectiveEnd_endsASequenceAtItsTarget) {
   auto sequence = builder();
   sequence.signal(kRight, 2).collective_end = true;
   sequence.signal(kSelf, 0).collective_end = true;
@@ -351,7 +351,7 @@ TEST_F(TriggerUnitTest, DescriptorIsHeldBack_whileTheOutboxIsFull) {
   }
 }
 
-TEST_F(TriggerUnitTest, PacketsAreFoldedInTheOrderOfTheDescriptor_andThenFreeTheirSlots) {
+TEST_F(TriggerUnitTest, Packets_areCombinedInTheOrderNamed_andFreeTheirSlots) {
   std::vector<std::byte> own = floats({1});
   std::vector<std::byte> result(4);
   auto sequence = builder();
@@ -444,7 +444,7 @@ TEST_F(TriggerUnitTest, TimeoutOfASequenceNamesTheMissingPacket) {
 }
 
 TEST_F(TriggerUnitTest, SequenceRefusedByAFullUnit_canBePostedLater) {
-  // The port is bound to one trigger unit, which can hold four sequences.
+  // All sequences use one port, so they go to one trigger unit, which can hold four.
   for (int i = 0; i < 5; ++i) {
     auto sequence = builder();
     sequence.wait(kLeft, static_cast<std::uint32_t>(i));

@@ -1,5 +1,5 @@
-// A network of trigger units in memory. Packets arrive in an order drawn from a seed, and a packet
-// that a node pushes back stays in the network and is tried again.
+// A network of trigger units in memory. Packets arrive in an order drawn from a seed. A packet that
+// a node pushes back stays in the network and is delivered again later.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -78,8 +78,8 @@ class UnitNetwork {
   bool run() {
     std::uint32_t idle_rounds = 0;
     while (!all_done()) {
-      // A round tries only some of the possible steps. Once nothing has moved for a few rounds, a
-      // round tries all of them.
+      // A round tries a random part of the possible steps. After a few rounds without an effect, a
+      // round tries all steps.
       const bool thorough = idle_rounds >= 4;
       const bool moved = round(thorough);
       if (!moved && thorough) return false;
@@ -114,8 +114,8 @@ class UnitNetwork {
     }
     return count;
   }
-  /// Expects that the packets in a buffer never outnumbered its slots plus the sequences that its
-  /// unit can hold. Also expects that no host used more credits than it has.
+  /// Expects that no hash buffer ever held more packets than its slots plus one for each sequence
+  /// of its unit, and that no host used more credits than it has.
   void expect_no_overrun() const {
     for (const auto& host : hosts_) {
       for (std::uint32_t u = 0; u < host->bank.units(); ++u) {

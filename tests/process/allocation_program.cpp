@@ -1,4 +1,5 @@
-// Lets every allocation in the life of a communicator fail in turn, for allocation_test.py.
+// Lets the allocations of a communicator's life fail, a different one in each life, for
+// allocation_test.py.
 //
 //   allocation_program ip | workers | host  FIRST STEP
 //
@@ -215,8 +216,8 @@ std::array<tutti::Status, kRanks> live_together(const tutti::CommunicatorOptions
   return results;
 }
 
-/// True if both ranks succeeded. Also true if at least one error names the lack of memory, every
-/// error has a text, and no error is internal.
+/// True if both ranks succeeded, or if their errors are as required: every error has a text, none
+/// is internal, and at least one names the lack of memory.
 bool named(const std::array<tutti::Status, kRanks>& results) {
   const auto ok = [](const tutti::Status& one) { return one.ok(); };
   if (std::all_of(results.begin(), results.end(), ok)) return true;
@@ -231,8 +232,8 @@ bool named(const std::array<tutti::Status, kRanks>& results) {
 
 // ---- processes ----------------------------------------------------------------------------------
 
-/// The exit status of a process that runs one life. kOver: the life succeeded without reaching the
-/// allocation that was to fail.
+/// The exit status of a process that runs one life. kOver: the life made fewer allocations than the
+/// number of the failing one, and succeeded.
 enum Ending : int { kSuccess, kNamedError, kOver, kFault = kFaultStatus };
 
 /// Runs one life, in which the `number`-th allocation fails, and checks that another communicator

@@ -1,5 +1,5 @@
 // A rank of a whole job, for capture_test.py: it creates a communicator and a duplicate, calls
-// collectives over every kind of datagram, and writes its flight record.
+// collectives over every kind of datagram, and writes its flight dump.
 //
 //   capture_program launcher [leak=raw|hex|base64]
 //   capture_program callback DIRECTORY RANK SIZE [leak=...]
@@ -136,7 +136,7 @@ tutti::Status use(tutti::Communicator& communicator) {
   return {};
 }
 
-/// The job key in the form in which the ranks send it as data if the option `leak` is given.
+/// The job key in the encoding of the option `leak`, in which the ranks send it as data.
 Bytes leaked(std::string_view form) {
   const char* const digits = std::getenv("TUTTI_JOB_KEY");
   std::string text = digits == nullptr ? "" : digits;

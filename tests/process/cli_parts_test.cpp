@@ -55,8 +55,8 @@ TEST(Pattern, TestPattern_differsByRankOffsetAndRepetition) {
   std::vector<std::byte> data(1003);
   bench::fill_pattern(data.data(), data.size(), 3, 7);
   EXPECT_EQ(bench::count_wrong(data.data(), data.size(), 3, 7), 0);
-  // If the data has another pattern, about one byte in 256 is right by chance, so nearly all of the
-  // 1003 bytes must count as wrong.
+  // Another pattern agrees in about one byte of 256 by chance. Nearly all of the 1003 bytes must
+  // therefore count as wrong.
   EXPECT_GT(bench::count_wrong(data.data(), data.size(), 2, 7), 900);
   EXPECT_GT(bench::count_wrong(data.data(), data.size(), 3, 8), 900);
   EXPECT_GT(bench::count_wrong(data.data() + 8, data.size() - 8, 3, 7), 900);
@@ -242,8 +242,8 @@ TEST(Plan, SmallReceiveWindow_shortensUcMessages) {
   PlanInput input = plan_input(Operation::broadcast, 8, 100'000);
   input.multicast = device::ip::Multicast::uc;
   input.window_bytes = 100'000;
-  // The window must hold eight chunks, and the size of a chunk is a multiple of 32 bytes. The
-  // largest such size is expected.
+  // The expected size is the largest multiple of 32 bytes of which eight chunks fit into the
+  // window.
   EXPECT_EQ(plan_multicast(input)->chunk_bytes, 12'480u);
   input.window_bytes = 100;
   EXPECT_EQ(plan_multicast(input)->chunk_bytes, 1408u);

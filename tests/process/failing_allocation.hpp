@@ -6,8 +6,8 @@
 
 namespace tutti::test {
 
-/// Lets the `number`-th allocation from now on fail, counted over all threads; 0: none fails. May
-/// be called by a signal handler.
+/// Lets the `number`-th allocation from now on fail, counted over all threads; 0: none fails. A
+/// signal handler may call this function.
 void fail_allocation(long number);
 /// True if the chosen allocation has failed.
 bool allocation_failed();

@@ -244,7 +244,7 @@ TEST_P(Lost, RankThatDiesFreezesOrIsCutOff_isNamedByEverySurvivor) {
   }
   expect_named(*job, one.lost, fault);
   if (one.fault != Fault::cut) return;
-  // The rank that was cut off has lost all others, so its error names the rank that it waited for.
+  // The rank that was cut off reaches no other rank. Its error must name at least one of them.
   std::vector<int> statuses;
   job->await({one.lost}, fault, statuses);
   const std::string text = job->rank(one.lost).text();
@@ -282,8 +282,8 @@ class Interrupted : public Failure, public testing::WithParamInterface<Interrupt
   }
 };
 
-// A rank whose link is set down stays unreachable for longer than `length`, because the kernel
-// handles changes of link state only once a second (linkwatch), or later on a busy host.
+// The kernel handles changes of link state only once a second (linkwatch), or later on a busy host.
+// A rank whose link is set down therefore stays unreachable for longer than `length`.
 INSTANTIATE_TEST_SUITE_P(
     Failure, Interrupted,
     testing::Values(Interruption{Interruption::Kind::stopped, milliseconds(1000), "multicast"},
@@ -370,7 +370,7 @@ TEST_F(Failure, RankThatComputesForSeconds_isNotReportedLost) {
   }
 }
 
-/// A folder for flight records, which is removed with its content.
+/// A folder for flight dumps, which is removed with its content.
 class Records {
  public:
   Records() {
@@ -412,7 +412,7 @@ TEST_F(Failure, EverySurvivor_writesAFlightDump) {
   }
 }
 
-// SIGUSR1 arrives while rank 0 waits in a collective. Rank 0 must write its flight record and
+// SIGUSR1 arrives while rank 0 waits in a collective. Rank 0 must write its flight dump and
 // continue.
 TEST_F(Failure, SignalToAWaitingRank_makesItWriteItsFlightDump) {
   const Records records;

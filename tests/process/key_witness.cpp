@@ -1,6 +1,6 @@
 // A library for LD_PRELOAD that writes down the keys of an unchanged program, for capture_test.py.
-// It intercepts calls to libcrypto, so that it sees the inputs and outputs of every derivation of
-// keys, those of TLS too, and each X25519 key and secret.
+// It intercepts calls to libcrypto. It therefore sees each X25519 key and secret, and the inputs
+// and outputs of every key derivation, including those of TLS.
 //
 // Each process appends lines "KIND LABEL HEX" to the file KEY_WITNESS/PID. KIND is "secret", or
 // "public" for a public key. Before a process removes a file in KEY_WITNESS_STORE, the library
@@ -29,8 +29,8 @@ namespace {
 
 using Octets = std::span<const unsigned char>;
 
-/// Labels of derived bytes that are not secret: they derive from public bytes, or Tutti publishes
-/// them.
+/// Labels of derived bytes that are not secret, because they are derived from public bytes or
+/// because Tutti publishes them.
 constexpr std::string_view kPublicLabels[] = {"tutti job name 1", "tutti groups 1"};
 constexpr std::string_view kProofLabel = "tutti job key proof 1";
 constexpr std::string_view kTagLabel = "tutti datagram tag 2";

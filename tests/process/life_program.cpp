@@ -97,9 +97,9 @@ void gather(tutti::Communicator& communicator, int call) {
 
 // ---- fork ---------------------------------------------------------------------------------------
 
-/// From now on the kernel kills this process on every system call by which it could change or use
-/// what it shares with its parent: sockets, epoll, timers and events. Builds with a sanitizer have
-/// no filter, because the sanitizer makes such calls itself.
+/// Installs a filter by which the kernel kills this process on any system call that could affect
+/// the parent, such as one on a shared socket, epoll instance, timer or event. Builds with a
+/// sanitizer have no filter, because the sanitizer makes these calls itself.
 void confine() {
   if (tutti::test::kSanitized) return;
 #if defined(__x86_64__)
@@ -122,8 +122,8 @@ void confine() {
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, static_cast<std::uint32_t>(number), 0, 1));
     program.push_back(BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS));
   }
-  // The process may write to standard output and standard error, but not to other descriptors,
-  // which may be eventfds.
+  // The process may write only to standard output and standard error, because other descriptors may
+  // be eventfds.
   program.push_back(BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_write, 0, 3));
   program.push_back(BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, args)));
   program.push_back(BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, STDERR_FILENO, 0, 1));
@@ -145,7 +145,7 @@ struct Handles {
   std::unique_ptr<tutti::Communicator> communicator;
   std::optional<tutti::Request> request;
   std::optional<tutti::Prepared> prepared;
-  tutti::UniqueId id;  ///< unique id that the parent made and with which no rank has joined
+  tutti::UniqueId id;  ///< unique id of the parent that no rank has used yet
 };
 
 void use_in_child(Handles& handles) {

@@ -52,8 +52,8 @@ constexpr int kFailed = 3;
 constexpr int kWrongData = 4;
 constexpr int kUsage = 2;
 constexpr std::uint64_t kWarmCalls = 5;
-/// Number of calls from the end request to the last call. It exceeds the number of calls by which a
-/// rank can be ahead of rank 0, so every rank can still end after the same call.
+/// Number of calls that still run after the end request. No rank can be this many calls ahead of
+/// rank 0, so every rank learns of the request before the last call.
 constexpr std::uint64_t kLastCalls = 32;
 /// The report lists calls that took at least this time.
 constexpr std::chrono::milliseconds kLongCall{5};
@@ -301,8 +301,8 @@ class Loop {
   }
 
  private:
-  /// Stops this process, or sleeps as if it computed, if the arguments request a stop or a sleep
-  /// before the present call.
+  /// Stops this process, or sleeps in place of a computation, if the arguments request this before
+  /// the present call.
   void pause() {
     const tutti::test::ExemptFromFailure program;
     if (number_ == kWarmCalls) {

@@ -58,7 +58,7 @@ std::size_t wrong_bytes(std::span<const std::byte> bytes, std::uint64_t seed, st
   return wrong;
 }
 
-struct SingleWriterCounter {
+struct Tally {
   std::uint64_t collectives = 0;
   std::uint64_t checked_bytes = 0;
 };
@@ -84,7 +84,7 @@ class Exercise {
     return {};
   }
 
-  Status end(SingleWriterCounter& tally) {
+  Status end(Tally& tally) {
     if (Status status = request_.wait_for(kPatience); !status) return status;
     std::size_t wrong = 0;
     if (gather_) {
@@ -160,7 +160,7 @@ class Matrix {
     }
     return {};
   }
-  const SingleWriterCounter& tally() const { return tally_; }
+  const Tally& tally() const { return tally_; }
   Communicator& first() { return communicators_.front(); }
 
  private:
@@ -190,7 +190,7 @@ class Matrix {
   runtime::Bootstrap& bootstrap_;
   std::vector<Communicator> communicators_;
   std::uint64_t seed_ = 0;
-  SingleWriterCounter tally_;
+  Tally tally_;
 };
 
 Status Matrix::every_root(Communicator& communicator) {
@@ -217,8 +217,8 @@ Status Matrix::sizes(Communicator& communicator, std::size_t most) {
   return {};
 }
 
-/// Runs every number of subgroups with every number of chains, each with every root and size. The
-/// largest sizes and the ring run only with a learned number of chains (0), and CRC-32C is used
+/// Runs every combination of number of subgroups, number of chains, root and size, with two limits.
+/// The largest sizes and the ring run only with a learned number of chains (0), and CRC-32C runs
 /// only with one chain.
 Status Matrix::sweep(std::uint64_t seed) {
   seed_ = seed << 20;

@@ -226,11 +226,11 @@ TEST(LinePrefixer, LinesAreReturnedOnlyWhenComplete) {
   EXPECT_EQ(std::count(broken.begin(), broken.end(), '\n'), 3);
 }
 
-/// Runs the probe under another launcher and expects that each rank prints the description of the
-/// bootstrap for this launcher.
+/// Runs the probe under the launcher of another project. Each rank must print the description of
+/// the bootstrap for this launcher.
 void expect_probe_by(const std::string& launcher, const std::string& method) {
-  // The test itself may run under another launcher. The variables of that launcher are unset,
-  // because with them the tested launcher would act as a rank of the other launcher's job.
+  // The test itself may run under a launcher. The variables of that launcher are unset, because
+  // they would make the tested launcher act as a rank of that job.
   Job job = Job::shell(1,
                        "unset RANK WORLD_SIZE MASTER_ADDR MASTER_PORT LOCAL_RANK "
                        "LOCAL_WORLD_SIZE TUTTI_RUN_ID; exec " +

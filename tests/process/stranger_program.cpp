@@ -1,5 +1,6 @@
-// A stranger that sees the datagrams of a job at one host and sends changed and unchanged ones from
-// another host, with the addresses of the ranks as their source. It runs as root.
+// An attacker outside the job. It captures the datagrams of a job at one host, and sends changed
+// and unchanged copies from another host, with the addresses of the ranks as their source. It runs
+// as root.
 //
 //   stranger_program WATCHED SENDING DATAGRAMS PER_SECOND
 //

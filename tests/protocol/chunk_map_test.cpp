@@ -79,8 +79,8 @@ TEST(ChunkMap, MissingRuns_withinAndAcrossBitmapWords_areFound) {
   EXPECT_NE(std::find(runs.begin(), runs.end(), Range{119, 200}), runs.end());
 }
 
-TEST(ChunkMap, FurthestMulticastArrival_isKnownForEachBlockAndSubgroup) {
-  // Layout in which each subgroup has a slice of 128 chunks.
+TEST(ChunkMap, HighestMulticastPsn_isKnownForEachBlockAndSubgroup) {
+  // Each subgroup has a slice of 128 chunks in each block.
   const BlockLayout layout = layout_of(2, 256, 2);
   ChunkMap map(layout);
   EXPECT_EQ(map.horizon(1, 0), 256u);
@@ -90,14 +90,15 @@ TEST(ChunkMap, FurthestMulticastArrival_isKnownForEachBlockAndSubgroup) {
   EXPECT_EQ(map.horizon(1, 1), 256u + 131);
   mark(map, 256 + 129);
   EXPECT_EQ(map.horizon(1, 1), 256u + 131);
-  // Chunks that this rank fetched by READ do not show how far the sender has come.
+  // horizon() ignores chunks that this rank fetched by READ, because they are no multicast
+  // arrivals.
   map.mark_run(1, {256, 300});
   EXPECT_EQ(map.horizon(1, 0), 256u);
 }
 
 TEST(ChunkMap, WorkersOfDifferentSubgroups_markChunksConcurrently_withoutLosingMarks) {
-  // The block lengths are no multiples of a bitmap word. If two subgroups shared a word, their
-  // workers would race, and the test would fail.
+  // A subgroup's slice of a block has 250 chunks, which do not fill whole bitmap words. If two
+  // subgroups shared a word, their workers would race and lose marks.
   const BlockLayout layout = layout_of(5, 1000, 4);
   ChunkMap map(layout);
   std::vector<std::thread> workers;

@@ -27,9 +27,8 @@ TEST(ClockBounds, SlowExchangesDoNotWidenTheBounds) {
 }
 
 TEST(ClockBounds, TwoExchanges_eachSlowInOneDirection_narrowTheBounds) {
-  // Each exchange takes 1000 nanoseconds. The first exchange proves that the clock of the other
-  // rank is at most 10 nanoseconds ahead, and the second exchange that it is at most 10 nanoseconds
-  // behind.
+  // The first exchange proves that the clock of the other rank is at most 10 nanoseconds ahead. The
+  // second exchange proves that the clock is at most 10 nanoseconds behind.
   ClockBounds bounds;
   bounds.add(at(0), at(10), at(1'000));
   bounds.add(at(2'000), at(2'990), at(3'000));

@@ -24,7 +24,7 @@ BlockLayout gather(std::uint32_t ranks, std::uint32_t chunks) {
 }
 
 /// The senders and receivers of an Allgather with their credits. Each receiver has a queue of
-/// chunks that arrived and were not read, which must never be longer than the window.
+/// arrived chunks that it has not read. The queue must never be longer than the window.
 class Stream {
  public:
   Stream(std::uint32_t size, std::uint32_t chains, std::uint32_t chunks, std::uint32_t window,
@@ -50,8 +50,8 @@ class Stream {
     }
     return true;
   }
-  /// Sets the chance, in millionths, that a step lets a random rank declare all its missing chunks
-  /// lost.
+  /// Sets the probability, in millionths, that a step makes a random rank declare all its missing
+  /// chunks lost.
   void false_cutoffs(std::uint32_t ppm) { false_cutoff_ppm_ = ppm; }
   std::uint32_t longest_queue() const { return longest_queue_; }
   bool needed() const { return nodes_[0]->credits.needed(); }
@@ -70,8 +70,8 @@ class Stream {
     CreditWindow credits;
     std::uint32_t cursor = 0;  ///< PSN of the next chunk to send
     bool active = false;
-    std::deque<std::uint32_t> queue;  ///< chunks that arrived and were not read yet
-    std::vector<std::uint32_t> lost;  ///< chunks lost on the way and not declared lost yet
+    std::deque<std::uint32_t> queue;  ///< arrived chunks that this rank has not read yet
+    std::vector<std::uint32_t> lost;  ///< lost chunks that this rank has not declared lost yet
   };
 
   bool can_send(std::uint32_t r) const {
@@ -101,8 +101,8 @@ class Stream {
     const auto pick = [&](const std::vector<std::uint32_t>& from) {
       return from[pump_.random().below(from.size())];
     };
-    // Senders are preferred to receivers, so that one credit too many would overfill a receive
-    // queue.
+    // Senders run more often than receivers, so that the receive queues fill up. A sender with one
+    // credit too many would then overfill a queue.
     if (pump_.random().chance_ppm(false_cutoff_ppm_)) {
       declare_all(static_cast<std::uint32_t>(pump_.random().below(size_)));
     } else if (!senders.empty() && pump_.random().chance_ppm(600'000)) {
@@ -165,7 +165,8 @@ class Stream {
     }
     return news;
   }
-  /// Acts as a cutoff that fires too early: declares chunks lost that may not even have been sent.
+  /// Acts as a cutoff that fires too early: declares all missing chunks lost, even those that have
+  /// not been sent.
   void declare_all(std::uint32_t r) {
     for (std::uint32_t b = 0; b < size_; ++b) {
       if (b != r) nodes_[r]->fetch.lost({b, layout_.blocks()[b].psns, false});
@@ -209,7 +210,7 @@ TEST(CreditWindow, ReceiveQueues_neverExceedTheWindow_andAllChunksArrive) {
   for (std::uint32_t size = 2; size <= 17; ++size) {
     for (std::uint32_t chains = 1; chains <= size; ++chains) {
       for (const std::uint32_t loss_ppm : {0u, 100'000u}) {
-        // The window is large enough for a credit batch of at least one chunk for every chain.
+        // This window holds at least one chunk per chain in each credit batch.
         const std::uint32_t window = kPulsesInFlight * chains + size;
         SCOPED_TRACE(testing::Message()
                      << size << " ranks, " << chains << " chains, loss " << loss_ppm);
@@ -260,7 +261,7 @@ TEST(CreditWindow, DataThatFitsIntoTheWindow_needsNoCredits) {
   EXPECT_EQ(stream.credits(), 0u);
 }
 
-TEST(CreditWindow, BroadcastRoot_getsACreditOnlyWhenEveryReceiverHasConsumed) {
+TEST(CreditWindow, BroadcastRoot_getsACredit_onceEveryReceiverConsumedABatch) {
   BlockLayout layout(1, 1, 100);
   ASSERT_TRUE(layout.add(rank_of(1), 0, 100));
   std::vector<std::unique_ptr<ChunkMap>> maps;

@@ -184,7 +184,7 @@ TEST_F(FetchRingTest, FailedReadIsRetriedAtTheNextRank) {
       << "chunks of a failed READ may be read again";
 }
 
-TEST_F(FetchRingTest, SilentRanks_upToTheRoot_areSkippedInTurn_thenAskedAgain) {
+TEST_F(FetchRingTest, Requests_ifNoRankAnswers_goToEachRankInTurn_thenAgain) {
   const FetchRing::Settings settings;
   // The lost chunk belongs to the block of rank 3. Rank 2 therefore asks its left neighbours 1, 0
   // and 4, and then the root, rank 3.
@@ -200,7 +200,7 @@ TEST_F(FetchRingTest, SilentRanks_upToTheRoot_areSkippedInTurn_thenAskedAgain) {
   EXPECT_EQ(node_.ring.counters().targets_skipped, 5u);
 }
 
-TEST_F(FetchRingTest, RequestsToRanksSilentForHours_becomeRare_untilOneAnswersReady) {
+TEST_F(FetchRingTest, RequestsToSilentRanks_becomeRare_untilARankAnswersReady) {
   node_.ring.enquire({3, {30, 40}});
   const Instant end = now_ + std::chrono::hours(3);
   int requests = 0;
@@ -234,12 +234,12 @@ TEST_F(FetchRingTest, RequestForABlockWithoutArrivals_isForwarded_andKeepsItsEnq
     EXPECT_EQ(passed_on.message.argument, enquiry);
     EXPECT_EQ(node_.ring.enquired(psns.first), enquiry == 1);
   }
-  // The first request is an enquiry about chunks that may not have been sent yet, so these do not
-  // count as lost. The two counted chunks are those of the second request.
+  // The first request is an enquiry: its chunks may not have been sent yet, so they do not count as
+  // lost. Only the two chunks of the second request are counted.
   EXPECT_EQ(node_.ring.counters().chunks_lost, 2u);
 }
 
-TEST_F(FetchRingTest, PendingAnswer_restartsTheTimeAfterWhichTheNeighbourIsSkipped) {
+TEST_F(FetchRingTest, PendingAnswer_restartsTheTimeoutOfTheRequest) {
   const FetchRing::Settings settings;
   node_.ring.lost({0, {0, 1}});
   poll(now_);
@@ -268,7 +268,7 @@ TEST_F(FetchRingTest, LossSharedWithTheNeighbour_isReportedToTheRootOfTheBlock) 
   EXPECT_EQ(ranges(outbox_.items()[1].message), (Ranges{{40, 41}, {44, 45}}));
 }
 
-TEST_F(FetchRingTest, BlockExpiredAtTheNeighbourIsRequestedFromTheNextRank) {
+TEST_F(FetchRingTest, BlockAnsweredExpired_isRequestedFromTheNextRank) {
   node_.ring.lost({4, {40, 42}});
   node_.ring.lost({0, {0, 1}});
   poll(now_);
@@ -319,7 +319,7 @@ TEST_F(FetchRingTest, EachRangeOfARequest_isAnsweredReadyPendingOrLost) {
   EXPECT_TRUE(node_.ring.has_deferred());
 }
 
-TEST_F(FetchRingTest, BlocksWithKeysOfTheirOwn_areAnsweredInMessagesOfTheirOwn) {
+TEST_F(FetchRingTest, BlocksWithDifferentKeys_areAnsweredInSeparateMessages) {
   node_.map.mark_run(0, {0, 10});
   node_.map.mark_run(1, {10, 20});
   const auto key_of_block = [](std::uint32_t block_index) { return 100 + block_index; };
@@ -489,7 +489,7 @@ class Rings {
   }
   /// Sets the chance with which each retransmitted chunk reaches each rank.
   void repeats_arrive(std::uint32_t ppm) { repeat_ppm_ = ppm; }
-  /// Makes a rank silent until no other rank can make progress without it.
+  /// Drops all messages to a rank until no rank could act in about 50 rounds.
   void mute(Rank rank) { muted_ = rank; }
   /// Sets the chance with which each READ fails.
   void reads_fail(std::uint32_t ppm) { read_failure_ppm_ = ppm; }
@@ -659,7 +659,7 @@ TEST(FetchRings, SharedLossIsRetransmittedByMulticast) {
   EXPECT_LT(rings.read_bytes() * 2, rings.lost_bytes());
 }
 
-TEST(FetchRings, SilentRank_isSkippedByTheOtherRanks) {
+TEST(FetchRings, RequestThatARankDoesNotAnswer_goesToTheNextRank) {
   for (const std::uint32_t size : {3u, 5u, 9u}) {
     Rings rings(size, 20, size);
     rings.deliver(200'000);

@@ -51,7 +51,7 @@ TEST(MembershipWatch, SourceMissedSeveralTimes_countsAsLost_untilItIsHeard) {
   EXPECT_FALSE(watch.lost());
 }
 
-TEST(MembershipWatch, ChunkOfTheSource_endsTheSuspicion) {
+TEST(MembershipWatch, ChunkOfTheMissedSource_resetsTheCountOfMissedBlocks) {
   MembershipWatch watch(kRanks);
   for (int i = 0; i < 10; ++i) {
     EXPECT_EQ(miss(watch, MembershipWatch::kMissedCollectives - 1, kLongBlock, kBegin),
@@ -61,7 +61,7 @@ TEST(MembershipWatch, ChunkOfTheSource_endsTheSuspicion) {
   }
 }
 
-TEST(MembershipWatch, ChunkOfAnotherSource_doesNotEndTheSuspicion) {
+TEST(MembershipWatch, ChunkOfAnotherSource_keepsTheCountOfMissedBlocks) {
   MembershipWatch watch(kRanks);
   miss(watch, MembershipWatch::kMissedCollectives - 1, kLongBlock, kBegin);
   watch.heard(rank_of(1));

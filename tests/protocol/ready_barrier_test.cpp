@@ -83,7 +83,7 @@ TEST(ReadyBarrier, AllRanksAreDoneOnceTheLastHasStarted) {
   }
 }
 
-TEST(ReadyBarrier, Barrier_takesOneMessagePerRankAndRound_andTwoPerSurplusRank) {
+TEST(ReadyBarrier, MessageCount_isThatOfRecursiveDoubling_forAnyRankCount) {
   for (std::uint32_t size = 1; size <= 40; ++size) {
     Ranks ranks(size, size);
     ranks.run();
@@ -196,11 +196,11 @@ TEST(ReadyBarrier, ImpossibleMessagesAreRefused) {
   EXPECT_FALSE(zero.on_message(rank_of(2), 0, outbox));  // wrong: rank 0 expects rank 1 in round 0
   EXPECT_FALSE(zero.on_message(rank_of(1), 1, outbox));  // wrong: rank 0 expects rank 2 in round 1
   EXPECT_FALSE(zero.on_message(rank_of(1), 2, outbox));  // wrong: only rounds 0 and 1 exist
-  // Wrong sender: rank 4, not rank 5, is the partner of rank 0 among the ranks beyond the largest
-  // power of two.
+  // Wrong sender: six ranks are two more than a power of two. Of these two, rank 4 reports to rank
+  // 0, and rank 5 reports to rank 1.
   EXPECT_FALSE(zero.on_message(rank_of(5), 32, outbox));
-  // Wrong message: round number 33 announces that all ranks are ready. Only ranks beyond the
-  // largest power of two get this announcement, and rank 0 is not one of them.
+  // Wrong message: round number 33 announces that all ranks are ready. Only ranks 4 and 5 get this
+  // announcement.
   EXPECT_FALSE(zero.on_message(rank_of(4), 33, outbox));
   EXPECT_TRUE(zero.on_message(rank_of(4), 32, outbox));
   EXPECT_TRUE(outbox.empty());

@@ -1,4 +1,5 @@
-// Tests ranks that close their communicator while frames get lost or peers still wait for them.
+// Tests ranks that close their communicator while frames get lost, or while a peer still waits for
+// the closing rank.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -17,7 +18,7 @@ namespace {
 constexpr std::uint32_t kRoot = 1;
 constexpr auto kLong = std::chrono::seconds(60);
 
-/// Loses the frames from the root to rank 0 that contain only an ACK. Longer frames, which also
+/// Drops the frames from the root to rank 0 that contain only an ACK. Longer frames, which also
 /// carry ACKs, still arrive.
 class LostAcks final : public device::FrameTap {
  public:
@@ -33,7 +34,7 @@ class LostAcks final : public device::FrameTap {
   std::atomic<int> lost_{0};
 };
 
-/// Loses every third frame at random.
+/// Drops each frame with a probability of one third.
 class LossyPath final : public device::FrameTap {
  public:
   unsigned copies(Rank, Rank, std::size_t) override {
@@ -42,7 +43,7 @@ class LossyPath final : public device::FrameTap {
   }
 };
 
-/// Loses all frames between ranks 0 and 1 once arm() has been called.
+/// Drops all frames between ranks 0 and 1 once arm() has been called.
 class CutPath final : public device::FrameTap {
  public:
   unsigned copies(Rank from, Rank to, std::size_t) override {
@@ -119,7 +120,7 @@ TEST(Closing, ReceiveFromARankThatHasClosed_endsWithAnErrorThatNamesTheRank) {
   });
 }
 
-TEST(Closing, Finalize_ifAPeerDoesNotAnswer_succeeds_andFailsNoOtherRank) {
+TEST(Closing, Finalize_ifAPeerDoesNotAnswer_succeeds_andOtherRanksDoNotFail) {
   const auto cut = std::make_shared<CutPath>();
   JobSpec spec = spec_of(3, cut);
   spec.options.peer_timeout = std::chrono::milliseconds(600);

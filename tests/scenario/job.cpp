@@ -87,16 +87,15 @@ std::uint64_t Outcome::late_chunks() const {
 }
 
 std::uint64_t Outcome::most_tails() const {
-  // A bound for one sender in one collective: at most two probes that do not wait for silence, on a
-  // lossy network, and at most seven while the interval between probes doubles. After that, the
-  // interval keeps its largest value.
+  // One sender in one collective: on a lossy network two probes that do not wait for silence, and
+  // seven while the interval between probes doubles. `longest_intervals` bounds all later probes.
   constexpr std::uint64_t kEach = 2 + 7;
   const auto longest_intervals = static_cast<std::uint64_t>(duration.count() / 100'000'000);
   return subgroups * (of("collectives_completed") * kEach + size * longest_intervals);
 }
 
-/// The bytes that a rank fetched because its cutoff had stopped waiting for a silent sender, and
-/// that arrived by multicast later.
+/// An estimate of the bytes that ranks fetched after a cutoff for silence although the bytes also
+/// arrived by multicast.
 std::uint64_t Outcome::late_bytes() const {
   const std::uint64_t repeated =
       of("tail_probes") * (size - 1) + injected.chunks_duplicated * (size - 1);

@@ -22,7 +22,7 @@ using Counters = std::map<std::string, std::uint64_t>;
 struct JobSpec {
   std::uint32_t size = 3;
   std::string faults{};  ///< text form of a fault plan
-  /// Frame tap that replaces the rules of the fault plan for reliable frames; may be null.
+  /// Frame tap for reliable frames; null: the rules of the fault plan decide about these frames.
   std::shared_ptr<device::FrameTap> tap{};
   /// Wraps the job's device in a device of the test; may be empty.
   std::function<std::shared_ptr<device::Device>(std::shared_ptr<device::Device>)> wrap{};
@@ -40,23 +40,23 @@ struct Outcome {
   std::uint32_t subgroups = 1;    ///< configured number of subgroups
   /// Largest number of bytes that one rank received in one collective.
   std::uint64_t longest_call_bytes = 0;
-  /// Time from the start of the first collective to the end of the last one.
+  /// Time from before the creation of the communicator until it has ended at every rank.
   Nanoseconds duration{};
   Counters total{};
   std::vector<Counters> by_rank{};
   device::fault::Injected injected{};
 
   std::uint64_t of(const std::string& counter) const;
-  /// The bytes that the fault plan took from receivers. A chunk dropped at its sender counts once
+  /// The bytes that the fault plan dropped or corrupted. A chunk dropped at its sender counts once
   /// for each receiver.
   std::uint64_t lost_bytes() const;
   /// The bytes that recovery moved, without tail probes and without chunks that were fetched
   /// because the machine had paused their sender. Those chunks were late, not lost.
   std::uint64_t recovered_bytes() const;
-  /// The bytes that recovery moved, apart from tail probes.
+  /// The bytes that recovery moved, without tail probes.
   std::uint64_t moved_bytes() const;
-  /// An upper bound of the bytes that were fetched although they were only late. Each cutoff for
-  /// silence may fetch all data of one collective, because the machine may have paused the senders.
+  /// An upper bound of the bytes that were fetched although they were only late. If the machine
+  /// pauses the senders, each cutoff for silence fetches at most all data of one collective.
   std::uint64_t given_up_bytes() const;
   /// An upper bound of the number of chunks that were fetched although they were only late. Such a
   /// chunk arrives after its READ or after the collective, or is dropped for lack of buffers.
@@ -108,7 +108,7 @@ Bytes pattern(std::size_t size, std::uint64_t seed);
 /// ring, and a long peer timeout.
 CommunicatorOptions small_chunks();
 
-/// Runs `body` on every rank, and collects the counters after all ranks have returned.
+/// Runs `body` on every rank, and collects the counters of each rank before the rank closes.
 Outcome run_job(const JobSpec& spec, const std::function<void(Member&)>& body);
 
 }  // namespace tutti::scenario

@@ -1,6 +1,6 @@
-// Tests the slow path with a rank that falls silent and returns, after [Khalilov24] 3.3. A rank
-// that skipped the silent rank completes, and the late answer then changes nothing. A READ from a
-// rank that has left the collective is refused.
+// Tests recovery ([Khalilov24] 3.3, slow path) while one rank is silent for a time. A rank that
+// fetches the lost chunk from another rank completes, and the late answer of the silent rank then
+// changes nothing. A READ from a rank that has left the collective is refused.
 //
 // Rank 3 of four ranks loses one chunk of a Broadcast by rank 0, so it asks rank 2, then rank 1,
 // then rank 0. Connections are muted and opened by actions of the ranks, never by time.
@@ -100,8 +100,8 @@ class LateAnswer : public testing::Test {
  protected:
   LateAnswer() : all_ranks_(kSize), connections_(std::make_shared<Connections>()) {}
 
-  /// Runs `act` on every rank, between a Broadcast that proves all buffers ready and an Allgather
-  /// after which no message of the tested Broadcast can be under way.
+  /// Runs `act` on every rank. A Broadcast before it proves that all ranks are ready. After the
+  /// Allgather that follows it, no message of the tested Broadcast can be under way.
   void run(const std::function<void(Story&)>& act) {
     JobSpec spec{
         .size = kSize,
@@ -132,9 +132,9 @@ class LateAnswer : public testing::Test {
 
   std::barrier<> all_ranks_;
   std::shared_ptr<Connections> connections_;
-  // Numbers of messages posted for the tested Broadcast. asked_ and read_ count the requests of
-  // rank kReader and its READs of the lost chunk, indexed by their destination. ready_ and gone_
-  // count the answers "ready" and "expired", indexed by the rank that sends them.
+  // Counts for the tested Broadcast: asked_[r] of fetch requests to rank r, and read_[r] of READs
+  // by rank kReader of the lost chunk from rank r. ready_[r] and gone_[r] count the answers "ready"
+  // and "expired" of rank r.
   std::array<std::atomic<std::uint32_t>, kSize> asked_{};
   std::array<std::atomic<std::uint32_t>, kSize> read_{};
   std::array<std::atomic<std::uint32_t>, kSize> ready_{};
@@ -151,8 +151,8 @@ class LateAnswer : public testing::Test {
         request.remote_offset <= kLostAt && kLostAt < request.remote_offset + request.local.size();
     if (request.opcode == device::Opcode::read && ours && of_lost_chunk && me == kReader) {
       if (read_[peer] == 0) on_read_(peer);
-      // Incremented after on_read_, because a rank that sees the count may open the connections
-      // that on_read_ mutes.
+      // Incremented only after on_read_ has muted connections, because a rank that sees the new
+      // count may open these connections again.
       ++read_[peer];
     }
     if (request.opcode != device::Opcode::send) return;
@@ -164,7 +164,7 @@ class LateAnswer : public testing::Test {
   }
 };
 
-TEST_F(LateAnswer, LateAnswerOfASkippedNeighbour_afterTheCollective_causesNoRead) {
+TEST_F(LateAnswer, AnswerOfASilentRank_afterTheBroadcastHasEnded_causesNoRead) {
   run([&](Story& story) {
     if (story.rank() == kReader) connections_->mute_all_from(2);
     all_ranks_.arrive_and_wait();
@@ -174,7 +174,8 @@ TEST_F(LateAnswer, LateAnswerOfASkippedNeighbour_afterTheCollective_causesNoRead
     if (story.rank() == kReader) connections_->open_all_from(2);
   });
   EXPECT_GE(of(kReader, "fetch_targets_skipped"), 1u) << outcome_.describe();
-  // The answer of rank 2 has arrived, because rank 2 sent it before its block of the Allgather.
+  // Rank 2 posts its answer before it begins the Allgather of run(). That Allgather has completed,
+  // so the answer has arrived.
   EXPECT_GE(ready_[2], 1u);
   EXPECT_EQ(read_[2], 0u);
   EXPECT_EQ(read_[0] + read_[1], 1u);
@@ -252,8 +253,8 @@ TEST_F(LateAnswer, ReadFromARankThatHasLeftTheCollective_isRefused) {
   std::atomic<bool> past{false};
   run([&](Story& story) {
     if (story.rank() == kReader) {
-      // No frame of rank 2 arrives. Rank 1 therefore stays in the collective, and rank 3, the
-      // reader, skips rank 2.
+      // No frame of rank 2 arrives. Rank 1 therefore stays in the collective, and the reader, rank
+      // 3, asks rank 1 after rank 2.
       connections_->mute_all_from(2);
       connections_->mute(0, kReader);  // makes the reader READ from rank 1 instead of the root
     }
@@ -275,7 +276,7 @@ TEST_F(LateAnswer, ReadFromARankThatHasLeftTheCollective_isRefused) {
   EXPECT_GE(of(kReader, "fetch_targets_skipped"), 2u)
       << "the reader must skip rank 2, and rank 1, which refused the READ";
   EXPECT_EQ(read_[1], 1u);
-  // Rank 1 may have served READs of other ranks for chunks that were only late, but not the READ of
+  // Other ranks may have read late chunks from rank 1, but rank 1 must not have served the READ of
   // the lost chunk.
   EXPECT_LE(of(1, "device_read_bytes_served"), outcome_.of("bytes_fetched") - kChunk)
       << "rank 1 served bytes after its buffer had returned to the caller";

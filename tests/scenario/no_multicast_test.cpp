@@ -88,7 +88,7 @@ std::string algorithm_of(Communicator& communicator, Collective collective, std:
   return name ? *name : name.status().to_string();
 }
 
-/// The statuses of the creation of a communicator at all ranks.
+/// Creates a communicator and returns the status of the creation at each rank.
 std::vector<Status> created(const std::string& faults, const CommunicatorOptions& given) {
   const auto plan = device::fault::FaultPlan::parse(faults);
   EXPECT_TRUE(plan.ok());
@@ -173,7 +173,7 @@ TEST(NoMulticast, RequestForAlgorithmMulticast_isRefused_andTheUnheardRankIsName
   });
 }
 
-TEST(NoMulticast, CreationThatRequiresMulticast_ifARankIsUnheard_failsAndNamesBothRanks) {
+TEST(NoMulticast, RequiredMulticast_ifOnePathDropsIt_isAnErrorNamingBothEnds) {
   CommunicatorOptions options = impatient();
   options.require_multicast = true;
   for (const Status& end : created(kOnePairIsDeaf, options)) {

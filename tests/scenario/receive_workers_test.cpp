@@ -59,7 +59,7 @@ class Workers : public testing::TestWithParam<Shape> {
     });
   }
 
-  /// Expects that all chunks arrived, each counted once, by the workers or by the fetch ring.
+  /// Expects that each chunk was received by a worker or by the fetch ring, and was counted once.
   static void expect_received(const Outcome& outcome, std::uint64_t chunks) {
     EXPECT_EQ(outcome.of("chunks_received") + outcome.of("chunks_fetched"), chunks)
         << outcome.describe();
@@ -145,8 +145,8 @@ TEST_P(Workers, LossInBroadcastsFromEveryRoot_isRecovered) {
 }
 
 TEST_P(Workers, LossOfTheLastChunkOfEveryBlock_isRecovered) {
-  // No later chunk reveals the loss. It is found when the cutoff fires or a neighbour ends the
-  // collective.
+  // No later chunk reveals the loss. A rank finds the loss when its cutoff fires or a neighbour
+  // ends the collective.
   const JobSpec spec = job(3,
                            "drop receiver chunk psn=19 occurrences=1; drop receiver chunk "
                            "psn=39 occurrences=1; drop receiver chunk psn=59 occurrences=1");
@@ -189,8 +189,8 @@ TEST_P(Workers, DamagedChunks_areReplaced) {
 }
 
 TEST_P(Workers, ChunksThatArriveWhileAReadFetchesThem_areCountedOnce) {
-  // Many of the requested chunks are only late, so they arrive, some of them damaged, while a READ
-  // for them is under way.
+  // Many of the requested chunks are only late. They arrive while a READ fetches them, and some of
+  // them are damaged.
   const JobSpec spec = job(3,
                            "seed=7; delay receiver chunk rate=15% by=4ms; corrupt receiver "
                            "chunk rate=5%; duplicate receiver chunk rate=10% by=5ms");
@@ -299,8 +299,8 @@ class TrappedEndpoint final : public device::ForwardingEndpoint {
   std::deque<TrappedPair> pairs_;
 };
 
-/// The status at rank 1 of a Broadcast by rank 0 during which a receive worker of rank 1 throws.
-/// Expects that another communicator of the same progress thread still works.
+/// Runs a Broadcast by rank 0, during which a receive worker of rank 1 throws, and returns the
+/// status at rank 1. Expects that another communicator of the same progress thread still works.
 Status with_worker_that_throws(const Trap& throws) {
   std::atomic<const Trap*> trap{nullptr};
   std::atomic<bool> trap_set{false};
@@ -343,13 +343,13 @@ Status with_worker_that_throws(const Trap& throws) {
   return end;
 }
 
-TEST(ReceiveThread, WorkerOutOfMemory_failsOnlyItsCommunicator) {
+TEST(ReceiveThread, WorkerOutOfMemory_doesNotAffectOtherCommunicators) {
   const Status status = with_worker_that_throws([] { throw std::bad_alloc(); });
   EXPECT_EQ(status.code(), Code::resource_exhausted) << status.to_string();
   EXPECT_NE(status.message().find("out of memory"), std::string::npos) << status.to_string();
 }
 
-TEST(ReceiveThread, WorkerThatThrowsANonStandardException_failsOnlyItsCommunicator) {
+TEST(ReceiveThread, WorkerThatThrowsAnInt_doesNotAffectOtherCommunicators) {
   const Status status = with_worker_that_throws([] { throw 7; });
   EXPECT_EQ(status.code(), Code::internal) << status.to_string();
   EXPECT_NE(status.message().find("std::exception"), std::string::npos) << status.to_string();

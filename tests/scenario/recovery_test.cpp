@@ -368,7 +368,7 @@ TEST_P(FrameLoss, LostFramesOfConnections_doNotRaiseTheCostOfChunkRecovery) {
 INSTANTIATE_TEST_SUITE_P(Percent, FrameLoss, testing::Values(1, 10, 30),
                          [](const auto& one) { return fmt::format("{}", one.param); });
 
-TEST(Closing, RankThatLeavesAfterItsLastCall_failsNoOtherRank_despiteLostFrames) {
+TEST(Closing, CallsOfOtherRanks_afterARankHasLeft_completeDespiteLostFrames) {
   for (int seed = 0; seed < 4; ++seed) {
     JobSpec spec = job(3, fmt::format("seed={}; drop sender reliable rate=20%", seed));
     spec.close_together = false;

@@ -258,9 +258,8 @@ class HeldQueue final : public device::MulticastQueuePair {
   const bool& held_;
 };
 
-/// An endpoint whose queue pairs report their chunks as unsent until `receipts` is zero. The
-/// endpoint decrements `receipts` for each delivery ACK that it receives, and the counter must
-/// outlive the endpoint.
+/// An endpoint whose queue pairs report their chunks as unsent until all delivery ACKs have
+/// arrived. `receipts`, the number of missing delivery ACKs, must outlive the endpoint.
 class HeldEndpoint final : public device::ForwardingEndpoint {
  public:
   HeldEndpoint(std::unique_ptr<device::Endpoint> inner, std::atomic<int>& receipts)
@@ -316,9 +315,9 @@ TEST(RetainedBlocks, RootThatGetsAllAcksBeforeItsChunksCountAsSent_closes) {
   EXPECT_EQ(receipts, 0) << "all delivery ACKs must arrive while the queues are held";
 }
 
-/// A receiver whose root lost its retained copy must stop asking this root, must ask no other rank,
-/// and must end with an error. Only rank 1 gets the answer "expired", because a failure of rank 2
-/// would end the call of rank 1 with another error.
+/// If the root no longer has its retained copy, a receiver must ask neither the root again nor
+/// another rank, and must end with an error. Only rank 1 gets the answer "expired", because a
+/// failure of rank 2 would end the call of rank 1 with another error.
 TEST(RetainedBlocks, RootThatLostItsRetainedCopy_isNamedInTheError) {
   JobSpec spec = job(3, "drop receiver chunk psn=2 ranks=1");
   spec.options.retain_bytes = kBytes;
@@ -339,7 +338,7 @@ TEST(RetainedBlocks, RootThatLostItsRetainedCopy_isNamedInTheError) {
     const Bytes expected = pattern(kBytes, 5);
     Bytes buffer = member.rank() == 0 ? expected : Bytes(kBytes);
     auto request = member.communicator().broadcast(buffer, rank_of(0), {Algorithm::multicast});
-    // The call of rank 2 is refused if rank 1 has failed before rank 2 makes it.
+    // If rank 1 fails before rank 2 makes its call, the call of rank 2 is refused.
     if (member.rank() == 2 && !request.ok()) return;
     ASSERT_TRUE(request.ok()) << request.status().to_string();
     const Status status = request->wait_for(std::chrono::seconds(100));

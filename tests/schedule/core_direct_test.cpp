@@ -71,8 +71,8 @@ TEST(CoreDirectTable, FullTable_showsTheTasksThatTheShortTableOmits) {
     EXPECT_NE(table.find(line), std::string::npos) << line << " is not in\n" << table;
 }
 
-// The host posts the whole program at once, so the management queue ends with a wait that raises
-// the single completion.
+// The host posts all tasks at once and gets a single completion. That completion comes from the
+// wait at the end of the management queue.
 TEST(CoreDirect, ManagementQueueEndsWithAWait) {
   const auto lowered = lower_all({Collective::allgather, "bruck", 7, {}, {}, {}}, Transfer::eager);
   ASSERT_TRUE(lowered.ok());
@@ -184,8 +184,8 @@ TEST(CoreDirect, TaskThatAManagementQueueCannotExpress_isRefused) {
 
 class Offloaded : public testing::TestWithParam<AlgorithmEntry> {};
 
-// Every algorithm of messages and local steps can be lowered for the eager and for the rendezvous
-// protocol. The lowered schedules are valid and move the right bytes.
+// Every algorithm that uses neither multicast nor keyed messages can be lowered, for the eager and
+// for the rendezvous protocol. The lowered schedules are valid and move the right bytes.
 TEST_P(Offloaded, LoweredSchedules_forBothProtocols_areValidAndMoveTheBytes) {
   for (std::uint32_t ranks = 1; ranks <= 17; ++ranks) {
     for (const Purpose& purpose : purposes_of(GetParam(), ranks)) {

@@ -1,5 +1,5 @@
-// Tests the validator with schedules that have a single planted fault, which it must name by rank,
-// task and kind.
+// Tests the validator with schedules that have a single planted fault. The validator must name the
+// rank, the task and the kind of the fault.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -189,7 +189,7 @@ TEST(PlantedFault, RotationBeforeTheLastRoundHasArrived_isFound) {
 
 TEST(PlantedFault, ReductionThatCountsAContributionTwice_isFound) {
   Planted doubling(purpose_of(Collective::allreduce, "recursive_doubling", 4));
-  // The second round folds the block that the first round received.
+  // The second round now combines the block that arrived in the first round once more.
   const TaskIndex first = doubling.find(1, TaskKind::reduce);
   const TaskIndex second = doubling.find(1, TaskKind::reduce, first + 1);
   const BufferSlice received = doubling.at(1).tasks()[first].source;

@@ -1,5 +1,5 @@
 // Tests reductions of floats by task lists over sockets. A float sum depends on its association, so
-// equal bits prove that every message was folded at the step that the schedule prescribes.
+// equal bits prove that every message was added at the step that the schedule prescribes.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ namespace {
 
 using Floats = std::vector<float>;
 
-/// Sums floats one by one, in order of position.
+/// Adds two vectors of floats element by element.
 void add_floats(std::span<const std::byte> left, std::span<const std::byte> right,
                 std::span<std::byte> target) {
   for (std::size_t at = 0; at + 4 <= target.size(); at += 4) {
@@ -139,7 +139,7 @@ TEST_P(FloatReductions, ReductionsOverSockets_equalTheInterpretedScheduleBitForB
   });
 }
 
-TEST(FloatReductionData, TestData_foldedInReverseOrder_givesDifferentBits) {
+TEST(FloatReductionData, TestData_addedInReverseOrder_givesDifferentBits) {
   EXPECT_NE(folded({0, 1, 2}, 1'003), folded({2, 1, 0}, 1'003));
 }
 

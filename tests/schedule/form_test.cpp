@@ -343,7 +343,7 @@ TEST(Builder, DependenciesOfTasks_areOnlyThoseThatTheDataRequires) {
   EXPECT_EQ(depends(2), Tasks());
   EXPECT_EQ(depends(3), Tasks({0, 2}));
   // If the call is in place, task 1 reads the caller's buffer itself. Task 4 must wait for task 1
-  // whether the call is in place or not.
+  // in every call.
   EXPECT_EQ(depends(4), Tasks({0, 1}));
   EXPECT_EQ(depends(5), Tasks({0, 3, 4}));
   const auto waiting = schedule.dependents(0);

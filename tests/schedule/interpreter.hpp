@@ -1,9 +1,10 @@
 // A reference interpreter, which runs the schedules of all ranks in memory, in one thread, taking
 // the next legal step at random. It moves bytes as late or as early as the rules of task.hpp allow
-// and overwrites memory that a task may be writing, so that a schedule which depends on luck fails.
+// and overwrites memory that a task may be writing, so that a schedule whose result depends on
+// timing fails.
 //
-// The interpreter uses only the form of schedules and fill() of the library. Unlike the library,
-// the interpreter has no event graph and no matching.
+// Of the library, the interpreter uses only the classes of schedules and fill(). Unlike the
+// library, the interpreter has no event graph and no matching.
 #pragma once
 
 #include <cstddef>
@@ -62,7 +63,7 @@ class Interpreter {
     std::vector<std::uint32_t> released;  ///< number of released entries, indexed by queue
     /// Number of completions that arrived, indexed by completion queue.
     std::vector<std::uint32_t> arrived;
-    /// Number of completions that waits consumed, indexed by completion queue.
+    /// Number of completions that wait tasks have consumed, indexed by completion queue.
     std::vector<std::uint32_t> consumed;
     std::vector<std::uint32_t> place;  ///< position of each task in its queue, indexed by task
   };

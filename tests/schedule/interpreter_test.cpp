@@ -142,7 +142,7 @@ bool goes_wrong(const std::vector<Schedule>& schedules, CallOptions options) {
 }
 
 /// Counts of the changes that the validator refused and of those that failed in the interpreter.
-struct SingleWriterCounter {
+struct Tally {
   std::uint32_t refused = 0;
   std::uint32_t failed = 0;
 };
@@ -152,7 +152,7 @@ using Change = Program (*)(Program, Random&);
 /// Makes a random change to one of the schedules and compares the verdicts of validator and
 /// interpreter.
 void compare_verdicts(std::vector<Schedule> schedules, Change change, Random& random,
-                      SingleWriterCounter& tally) {
+                      Tally& tally) {
   const Purpose purpose = schedules.front().purpose();
   const std::size_t victim = random.below(purpose.ranks);
   const Result<Schedule> changed = Schedule::make(change(schedules[victim].program(), random));
@@ -176,7 +176,7 @@ void compare_verdicts(std::vector<Schedule> schedules, Change change, Random& ra
 // refused.
 TEST(TheValidator, EveryChangedScheduleThatFailsInTheInterpreter_isRefused) {
   constexpr std::uint32_t kChangesEach = 12;
-  SingleWriterCounter tally;
+  Tally tally;
   for (const AlgorithmEntry& entry : collectives::algorithms()) {
     for (std::uint32_t ranks = 2; ranks <= 6; ++ranks) {
       for (const Purpose& purpose : purposes_of(entry, ranks)) {
@@ -190,7 +190,8 @@ TEST(TheValidator, EveryChangedScheduleThatFailsInTheInterpreter_isRefused) {
       }
     }
   }
-  // The test is meaningful only if many of the changes matter to validator and interpreter.
+  // The test proves something only if the validator refuses many changes and many changes fail in
+  // the interpreter.
   EXPECT_GT(tally.refused, 2000u);
   EXPECT_GT(tally.failed, 300u);
 }
@@ -198,7 +199,7 @@ TEST(TheValidator, EveryChangedScheduleThatFailsInTheInterpreter_isRefused) {
 // The changes concern held queues, enables, waits and completion queues.
 TEST(TheValidator, ScheduleWithChangedQueues_thatFailsInTheInterpreter_isRefused) {
   constexpr std::uint32_t kChangesEach = 40;
-  SingleWriterCounter tally;
+  Tally tally;
   for (const AlgorithmEntry& entry : collectives::algorithms()) {
     for (std::uint32_t ranks = 2; ranks <= 5; ++ranks) {
       const std::vector<Purpose> purposes = purposes_of(entry, ranks);

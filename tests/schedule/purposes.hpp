@@ -53,7 +53,7 @@ inline std::vector<Parameters> parameters_of(const collectives::AlgorithmEntry& 
   return all;
 }
 
-/// The purposes with this number of ranks that the algorithm serves.
+/// The purposes that the algorithm serves with this number of ranks.
 inline std::vector<Purpose> purposes_of(const collectives::AlgorithmEntry& entry,
                                         std::uint32_t ranks) {
   std::vector<Purpose> purposes;

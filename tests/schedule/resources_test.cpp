@@ -72,7 +72,7 @@ TEST(QueuePairs, CountsFollowTheFormulasAtEveryRank) {
     }
   }
   // In the round with distance P/2 of Bruck's algorithm, a rank sends to and receives from the same
-  // rank. The rank therefore has one peer fewer than connections.
+  // rank. Two connections of the rank therefore lead to one peer.
   EXPECT_EQ(use_of(allgather("bruck", 16)).peers, 7u);
   EXPECT_EQ(use_of(allgather("bruck", 16)).connections, 8u);
 }
@@ -102,8 +102,8 @@ TEST(Rounds, TreesAndBarriersTakeTheExpectedRounds) {
     EXPECT_EQ(rounds_of({Collective::alltoall, "bruck", ranks, {}, {}, {}}), log);
     EXPECT_EQ(rounds_of({Collective::broadcast, "multicast", ranks, {}, {}, {}}), 1u);
     EXPECT_EQ(rounds_of({Collective::allreduce, "ring", ranks, {}, {}, {}}), 2 * (ranks - 1));
-    // If the number of ranks is no power of two, the ranks beyond the largest power of two below it
-    // add one round at the beginning and one at the end.
+    // If the number of ranks is no power of two, the surplus ranks send to a partner in an extra
+    // first round, and receive from it in an extra last round.
     const std::uint32_t power = std::bit_floor(ranks);
     const std::uint32_t folds = power < ranks ? 2 : 0;
     const std::uint32_t low = ceil_log(power, 2);
@@ -116,8 +116,8 @@ TEST(Rounds, TreesAndBarriersTakeTheExpectedRounds) {
       EXPECT_EQ(rounds_of({collective, "rabenseifner", ranks, {}, {}, {}}), 2 * low + folds);
     }
   }
-  // A chain passes S segments along P ranks in P - 2 + S rounds. No segment waits for the segment
-  // before it.
+  // A chain passes S segments along P ranks in P - 2 + S rounds. No segment depends on another one,
+  // so the longest chain of messages is P - 1.
   Purpose chain{Collective::broadcast, "chain", 6, {}, {}, {}};
   chain.parameters.segments = 10;
   EXPECT_EQ(validated(chain).rounds, 14u);
@@ -174,8 +174,7 @@ TEST(Bytes, RingAndRabenseifnerAllreduce_sendTheFewestBytes) {
 }
 
 // In the halving of Rabenseifner's Reduce, each rank sends and receives all parts but one. In the
-// gather that follows, the root receives all parts but one, and each other rank sends once what it
-// has gathered.
+// gather that follows, the root receives all parts but one, and each other rank sends one message.
 TEST(Bytes, RabenseifnerReduce_sendsAndReceivesLessThanTwoBlocks) {
   constexpr std::uint64_t kWhole = 64 * 8;
   const auto use_of_rank = [](std::uint32_t rank) {

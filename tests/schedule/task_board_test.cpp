@@ -1,5 +1,5 @@
-// Tests the task board, which decides which task may be issued, with the schedules of every builder
-// and messages that arrive in any order.
+// Tests the task board, which decides which task may be issued. The tests run the schedules of
+// every algorithm, with messages that arrive in any order.
 #include "schedule/task_board.hpp"
 
 #include <gtest/gtest.h>
@@ -126,7 +126,7 @@ struct Copies {
   }
 };
 
-TEST(TaskBoard, HeldQueue_waitsForItsEnable_andAWaitTaskWaitsForItsCompletions) {
+TEST(TaskBoard, HeldQueue_runsAfterItsEnable_andAWaitTaskAfterItsCompletions) {
   Copies copies;
   const QueueIndex held = copies.builder.queue(
       {.kind = QueueKind::send, .held = true, .completions = 0, .peer = Rank{0}});

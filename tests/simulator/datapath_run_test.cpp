@@ -1,5 +1,5 @@
-// Tests the program by which a simulated network interface receives chunks: that it places the
-// right bytes, and the time that it takes.
+// Tests the program by which a simulated network interface receives chunks. The program must place
+// the right bytes and reach the throughput of the paper and of the analytic model.
 #include "studies/smartnic/datapath_run.hpp"
 
 #include <gtest/gtest.h>

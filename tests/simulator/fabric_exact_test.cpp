@@ -11,12 +11,12 @@
 namespace tutti::sim {
 namespace {
 
-using EgressPriority = Bench::EgressPriority;
+using Injection = Bench::Injection;
 
 /// A load of random packets at random times, to single hosts and to random groups.
 struct Load {
   std::vector<std::vector<HostId>> groups;
-  std::vector<EgressPriority> injections;
+  std::vector<Injection> injections;
   std::vector<std::pair<LinkId, Picoseconds>> pauses;
 };
 
@@ -47,9 +47,8 @@ Load random_load(const Topology& topology, Random& random, std::uint32_t packets
     load.injections.push_back(
         {picoseconds(static_cast<std::int64_t>(random.below(span_ns * 1000))), from, packet});
   }
-  std::stable_sort(
-      load.injections.begin(), load.injections.end(),
-      [](const EgressPriority& a, const EgressPriority& b) { return a.time < b.time; });
+  std::stable_sort(load.injections.begin(), load.injections.end(),
+                   [](const Injection& a, const Injection& b) { return a.time < b.time; });
   if (random.chance_ppm(300'000)) {
     load.pauses.emplace_back(topology.host_down(any_host()), nanoseconds(3000));
   }
@@ -74,8 +73,8 @@ Seen run(const Topology& topology, const FabricSettings& settings, const Load& l
     bench.fabric.set_loss(LinkClass::up1, loss);
   }
   for (const auto& [link, until] : load.pauses) bench.fabric.pause(link, until);
-  std::vector<EgressPriority> injections;
-  for (const EgressPriority& one : load.injections) {
+  std::vector<Injection> injections;
+  for (const Injection& one : load.injections) {
     if (!split_trains) {
       injections.push_back(one);
       continue;
@@ -227,7 +226,7 @@ TEST(FabricExact, LosslessFabricNeitherDropsNorDeadlocks) {
     EXPECT_EQ(seen.tx, seen.rx);
     blocked += seen.counters.blocked;
     std::size_t expected = 0;
-    for (const EgressPriority& one : load.injections) {
+    for (const Injection& one : load.injections) {
       const std::size_t receivers =
           one.packet.multicast ? load.groups[one.packet.target].size() - 1 : 1;
       expected += receivers * one.packet.count;

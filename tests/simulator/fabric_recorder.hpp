@@ -1,4 +1,4 @@
-// A sink that records the events of a fabric, with the event loop around it.
+// A sink that records the events of a fabric, and an event loop that runs the fabric.
 #pragma once
 
 #include <algorithm>
@@ -68,14 +68,14 @@ struct Bench {
     for (Event event; queue.next_time() <= time && queue.pop(event);) fabric.handle(event);
   }
   /// A packet that host `from` injects at an instant.
-  struct EgressPriority {
+  struct Injection {
     Picoseconds time;
     HostId from;
     Packet packet;
   };
   /// Injects packets, which must be in order of time, and runs to the end.
-  void run(const std::vector<EgressPriority>& injections) {
-    for (const EgressPriority& one : injections) {
+  void run(const std::vector<Injection>& injections) {
+    for (const Injection& one : injections) {
       run_until(one.time - picoseconds(1));
       fabric.inject(one.time, one.from, one.packet);
     }

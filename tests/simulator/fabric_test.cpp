@@ -155,7 +155,7 @@ Picoseconds victim_done(const FabricSettings& settings, bool congested) {
   const Topology topology = tree(5, 2, 1);
   Bench bench(topology, settings);
   if (congested) bench.fabric.pause(topology.host_down(HostId{5}), microseconds(100));
-  std::vector<Bench::EgressPriority> injections;
+  std::vector<Bench::Injection> injections;
   for (int i = 0; i < 40; ++i) {  // the trunk is busy for four fifths of the time
     for (std::uint32_t host : {0u, 1u, 2u}) {
       injections.push_back({kPacket * 5 * i, HostId{host}, packet_to(5)});

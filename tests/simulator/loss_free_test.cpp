@@ -40,9 +40,8 @@ Outcome run(const Scenario& scenario) {
   return outcome;
 }
 
-// A rank may send a tail probe only if nothing has arrived for a silence timeout. The tested
-// timeouts include some that end, counted from a rank's own last chunk, while other ranks still
-// send or finish.
+// A rank may send a tail probe only after a silence timeout (`alpha`) without arrivals. Counted
+// from the rank's own last chunk, some tested timeouts end while other ranks still send.
 TEST(LossFree, Rank_sendsNoTailProbe_whileOtherRanksSendOrFinish) {
   const Nanoseconds whole = run(turns(Nanoseconds(10'000'000))).time;
   ASSERT_GT(whole, Nanoseconds(40'000));

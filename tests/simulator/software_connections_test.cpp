@@ -1,5 +1,5 @@
-// Tests the simulated endpoint whose connections are the channels of device/rc: scenarios that the
-// host's software must survive or report.
+// Tests simulated endpoints with the reliable connections of device/rc. The software of the host
+// must survive each fault or report it.
 #include <gtest/gtest.h>
 
 #include <string>

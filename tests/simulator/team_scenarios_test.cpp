@@ -158,7 +158,7 @@ TEST(HierarchicalScenario, HierarchicalCollectives_runOnSideCommunicators_andDel
   }
 }
 
-TEST(HierarchicalScenario, DeathOfARank_isNamedOnAllHosts) {
+TEST(HierarchicalScenario, DeadRank_isNamedInTheErrorsOnAllHosts) {
   for (const char* connections : {"nic", "software"}) {
     SCOPED_TRACE(connections);
     // The verdict is ok only if each error names the dead rank by its number in the job.

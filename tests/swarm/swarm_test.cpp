@@ -78,8 +78,8 @@ TEST(Swarm, TextOfATopology_parsesToTheSameTopology) {
 }
 
 TEST(Swarm, FailingScenario_isShrunkToAFewLines) {
-  // The artificial failure is that some rank fetched a chunk, and the shrunk scenario is the
-  // smallest that causes it.
+  // In this test a scenario counts as failing if some rank fetches a chunk. The shrunk scenario
+  // must still fail and have few lines.
   const auto fetched = [](const Scenario& one) {
     auto made = ScenarioWorld::create(one);
     if (!made) return false;

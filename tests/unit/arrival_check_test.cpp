@@ -1,5 +1,5 @@
-// Tests which arriving datagrams are accepted. The datagrams include forged and repeated ones, and
-// those whose counter needs an earlier or later tag key.
+// Tests which arriving datagrams are accepted. Some datagrams are forged or repeated, and some have
+// a counter that belongs to an earlier or later tag key.
 #include "wire/arrival_check.hpp"
 
 #include <gtest/gtest.h>
@@ -81,7 +81,7 @@ TEST_F(ArrivalCheckTest, DatagramWithAnAlteredCounter_isJudgedDamaged) {
   EXPECT_EQ(judge(datagram), Verdict::damaged);
 }
 
-TEST_F(ArrivalCheckTest, Datagrams_aroundAChangeOfKeyGeneration_areJudgedByTheirOwnKey) {
+TEST_F(ArrivalCheckTest, Datagrams_aroundAKeyChange_areCheckedWithTheirOwnKey) {
   EXPECT_EQ(judge(made(1, kGeneration - 2)), Verdict::fresh);
   EXPECT_EQ(judge(made(1, kGeneration)), Verdict::fresh);
   EXPECT_EQ(judge(made(1, kGeneration - 1)), Verdict::fresh)

@@ -73,8 +73,8 @@ TEST_F(Sending, FullSendQueue_blocksTheSenderUntilTheNextRound) {
   EXPECT_FALSE(sender_->retry_after().has_value());
 }
 
-// A send queue with room reports the room on every poll, so watching its socket for room would
-// amount to busy-polling.
+// The socket of a send queue with room is writable at once, so waiting until it is writable would
+// be busy-polling.
 TEST_F(Sending, DrainingSendQueueWithRoom_isPolledAfterItsDrainTime) {
   queue().room = kBlockChunks;
   round();

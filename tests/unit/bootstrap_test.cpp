@@ -96,9 +96,9 @@ TEST_P(EverySize, RanksExchangeThroughFiles_andLeaveNoFile) {
   EXPECT_EQ(directory.count(), 0u);
 }
 
-// A rank that has finished one meeting begins the next while other ranks still remove the files of
-// the finished one.
-TEST_P(EverySize, MeetingsInOneDirectory_followEachOtherAtOnce) {
+// A rank that has finished one bootstrap begins the next while other ranks still remove the files
+// of the finished one.
+TEST_P(EverySize, BootstrapsInOneDirectory_runBackToBack) {
   const std::uint32_t size = GetParam();
   const Directory directory;
   std::vector<std::thread> ranks;

@@ -145,8 +145,8 @@ TEST_F(ChannelSetTest, PostedWork_isSentBeforeThePollReceives) {
   EXPECT_EQ(right_.arrived.size(), 1u) << "the frame must be sent once";
 }
 
-/// Records to which peer each frame is sent. The class is also the gate, which limits the number of
-/// frames unless the backlog has high priority.
+/// Records to which peer each frame is sent. The class is also the gate, which limits how many
+/// frames a connection has in flight unless the waiting work has high priority.
 class OrderOfPeers final : public FrameSocket, public FrameGate {
  public:
   OrderOfPeers() : channels(rank_of(0), 4) {
@@ -189,7 +189,7 @@ TEST(ChannelSetPriority, FramesOfAHigherPriority_goFirst) {
   EXPECT_EQ(socket.peers, (std::vector<std::uint32_t>{3, 2, 1}));
 }
 
-TEST(ChannelSetPriority, FramesBehindAClosedWindow_areReportedAsWaitingAtTheirPriority) {
+TEST(ChannelSetPriority, FramesHeldBackByTheGate_areReportedAtTheirPriority) {
   OrderOfPeers socket;
   socket.post(1, 100'000, Priority::low);
   socket.channels.poll(kBegin, socket, socket.completions);

@@ -443,8 +443,8 @@ TEST(Collectives, ShortBroadcastsBackToBackComplete) {
   });
 }
 
-// Chunks of the next collective follow those of the previous one, often in the same batch. They
-// must be placed directly, instead of being kept as unexpected chunks and copied later.
+// The chunks of the next collective often arrive in one batch with the last chunks of the previous
+// one. They must be placed directly, instead of being kept as unexpected chunks and copied later.
 TEST(Collectives, ChunksOfAQueuedCollective_arePlacedDirectly) {
   std::barrier queued(3);
   on_ranks(3, [&queued](Communicator& communicator) {
@@ -461,8 +461,8 @@ TEST(Collectives, ChunksOfAQueuedCollective_arePlacedDirectly) {
       requests.push_back(std::move(*request));
     }
     if (!root) {
-      // During the wait this thread owns the engine and polls it, so that the engine has taken
-      // every call before the root sends.
+      // This thread polls the engine during the wait. All calls are therefore queued in the engine
+      // before the root sends.
       const Status pending = requests.back().wait_for(std::chrono::milliseconds(1));
       EXPECT_EQ(pending.code(), Code::timeout) << pending.to_string();
       queued.arrive_and_wait();
@@ -474,8 +474,8 @@ TEST(Collectives, ChunksOfAQueuedCollective_arePlacedDirectly) {
   });
 }
 
-// Rank 0 sends more messages than fit into a send queue to rank 1, which does not poll yet. The
-// protocol messages of the ready barrier wait behind them and must not be lost.
+// Rank 0 sends rank 1, which does not poll yet, more messages than the send queue holds. The
+// messages of the ready barrier wait behind these messages and must not be lost.
 TEST(Collectives, ProtocolMessagesBehindAFullSendQueue_areNotLost) {
   on_ranks(2, [](Communicator& communicator) {
     if (index(communicator.rank()) == 1)
@@ -527,8 +527,8 @@ TEST(Collectives, AverageAndPremultipliedSum_haveTheResultsOfTheReducer) {
       for (const bool in_place : {false, true}) {
         std::vector<float> own = contribution(me);
         std::vector<float> result = in_place ? own : std::vector<float>(kCount);
-        // The reduction folds in rank order, so its bits do not depend on the shape of the
-        // schedule.
+        // The reduction combines the operands in rank order, so its bits do not depend on the shape
+        // of the schedule.
         auto request = communicator.reduce(
             std::as_bytes(std::span(in_place && me == 0 ? result : own)),
             me == 0 ? std::as_writable_bytes(std::span(result)) : std::span<std::byte>(), Rank{0},

@@ -88,7 +88,7 @@ TEST_F(FailedContext, Operations_whenTheFailureHookThrows_endInTheSamePoll) {
   EXPECT_NE(end_.message().find("rank 0 is lost"), std::string::npos) << end_.to_string();
 }
 
-TEST_F(FailedContext, Operations_whenSettlingTheFailureThrows_endInTheNextPoll) {
+TEST_F(FailedContext, Operations_whenBuildingTheErrorThrows_endInTheNextPoll) {
   begin();
   begin().out_of_memory = true;
   context_.failures().fail(failure(Code::peer_failed, "rank 0 is lost"));

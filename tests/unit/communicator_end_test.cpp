@@ -125,8 +125,8 @@ TEST(CommunicatorEnd, WaitThatTimesOut_leavesTheCallInFlightAndTheCommunicatorUs
   });
 }
 
-/// Ranks 0 and 2 make a call, and ranks 1 and 3 join only after a wait of rank `knows_them` has
-/// timed out. Expects that the timeout names ranks 1 and 3.
+/// Ranks 0 and 2 make a call. Ranks 1 and 3 join only after a wait of rank `knows_them`, which is 0
+/// or 2, has timed out, and the timeout must name ranks 1 and 3.
 void expect_late_ranks_named(const std::function<Result<Request>(Communicator&)>& call,
                              Rank knows_them) {
   CommunicatorOptions options = patient();
@@ -308,7 +308,7 @@ TEST(CommunicatorEnd, Finalize_withACallThatAPeerNeverMakes_timesOut_andAbortsTh
   });
 }
 
-TEST(CommunicatorEnd, Finalize_whilePeersHaveNotTakenTheirData_timesOut_andNamesThem) {
+TEST(CommunicatorEnd, Finalize_withUndeliveredData_timesOut_andNamesThePeers) {
   CommunicatorOptions options = patient();
   options.device_name = "ip";
   Signal finalized;
@@ -337,7 +337,7 @@ TEST(CommunicatorEnd, Finalize_ofARootWhosePeersClose_doesNotWaitForTheirCalls) 
   Signal sent;
   on_ranks(3, options, [&](Communicator& communicator) {
     finish(communicator.barrier());
-    // A peer that closed before the root has sent would fail the Broadcast.
+    // If a peer closed before the root had sent, the Broadcast would fail.
     if (communicator.rank() != Rank{0}) return sent.wait();
     Bytes buffer = pattern(2'000, 1);
     finish(communicator.broadcast(buffer, Rank{0}, {.algorithm = Algorithm::multicast}));

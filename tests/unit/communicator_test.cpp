@@ -672,7 +672,7 @@ TEST(CommunicatorOptions, KeepBytes_isADeprecatedNameOfRetainBytes) {
   EXPECT_EQ(copy.retain_bytes, 1234u);
 }
 
-TEST(CommunicatorTimeouts, MaximumIsNoLimit_andAPeerTimeoutOfZeroIsRefused) {
+TEST(CommunicatorTimeouts, LargestDuration_meansNoLimit_andZeroIsRefused) {
   CommunicatorOptions options = patient();
   options.peer_timeout = options.create_timeout = Nanoseconds::max();
   on_ranks(3, options, [](Communicator& communicator) {

@@ -29,7 +29,7 @@ constexpr std::uint32_t kRanks = 4;
 constexpr std::uint64_t kAdds = 2'000;  ///< number of additions by each rank
 constexpr std::size_t kOpen = 16;       ///< limit of the atomics that a rank has outstanding
 
-/// Loses about one frame in ten and duplicates about one in ten, at random.
+/// Drops about one frame in ten and duplicates about one in ten, at random.
 class Faults final : public FrameTap {
  public:
   unsigned copies(Rank, Rank, std::size_t) override {
@@ -162,7 +162,7 @@ TEST_P(DeviceAtomics, ConcurrentAdditionsOfAllRanks_areCountedOnceEach) {
             r, kAdds, [&] { return Drawn{.operands = add_one_to(r % 2)}; },
             [&](std::uint64_t, std::uint64_t old) { answers[r].push_back(old); });
       },
-      [&] {  // rank 0 adds to a field of its own
+      [&] {  // rank 0 adds to a field that no other rank changes
         (void)execute(AtomicKind::fetch_add, std::as_writable_bytes(std::span(words_).first(1)),
                       add_one_to(2));
         ++own;

@@ -1,5 +1,6 @@
-// Tests ranks that hold fewer connections than they have peers, in virtual time over a network that
-// loses and delays frames: all data arrives once, the limit holds, and dead peers are noticed.
+// Tests ranks that may hold fewer connections than they have peers, in virtual time over a network
+// that loses and delays frames. All data must arrive once, no rank may exceed its limit of
+// connections, and dead peers must be reported.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -124,7 +125,7 @@ Bytes message_of(std::uint32_t from, std::uint32_t to, std::uint32_t round) {
   return bytes;
 }
 
-/// Each rank sends every other one a message in each round, beginning with its neighbour.
+/// In each round, each rank sends one message to every other rank, beginning with the next rank.
 class Alltoall {
  public:
   Alltoall(Network& network, std::uint32_t rounds) : network_(network), rounds_(rounds) {
@@ -242,7 +243,7 @@ TEST(DynamicConnections, WorkForOneMorePeer_atTheConnectionLimit_isRefusedUntilW
   EXPECT_TRUE(post(3).ok());
 }
 
-TEST(DynamicConnections, AckOfAMessage_underAConnectionLimit_waitsForNoReply) {
+TEST(DynamicConnections, AckOfAMessage_underAConnectionLimit_isNotDelayed) {
   constexpr std::uint32_t kMessages = 10;
   for (const std::uint32_t most : {0u, 2u}) {
     Network network(3, {.most = most});
@@ -327,7 +328,7 @@ TEST(DynamicConnections, NoticesAfterAFailure_reachLivingPeers_beyondTheConnecti
     EXPECT_EQ(network[r].arrived[Rank{0}].size(), 1u) << "rank " << r;
 }
 
-TEST(DynamicConnections, ConnectionsToReleasedPeers_leaveRoomForMessagesToOthers) {
+TEST(DynamicConnections, ConnectionsToPeersThatHaveLeft_leaveRoomForOthers) {
   Network network(8, {.most = 2});
   Bytes message(100, std::byte{1});
   const auto post = [&](std::uint32_t to) { return network.post(0, to, message); };
@@ -349,7 +350,7 @@ TEST(DynamicConnections, ConnectionsToReleasedPeers_leaveRoomForMessagesToOthers
   EXPECT_LE(network[0].counters().connections_high_water, 2u);
 }
 
-TEST(DynamicConnections, ReleasedPeer_whoseConnectionWasClosed_stillGetsAnAck) {
+TEST(DynamicConnections, LeavingPeer_whoseConnectionWasClosed_stillGetsAnAck) {
   Network network(4, {.most = 2});
   Bytes message(100, std::byte{1});
   ASSERT_TRUE(network.post(0, 1, message).ok());
@@ -370,7 +371,7 @@ TEST(DynamicConnections, ReleasedPeer_whoseConnectionWasClosed_stillGetsAnAck) {
   EXPECT_TRUE(network[1].channels.quiet());
 }
 
-TEST(DynamicConnections, ReadsFromReleasedPeers_thatAreGone_areAbortedAndLeaveRoom) {
+TEST(DynamicConnections, ReadsFromPeersThatHaveLeft_areAbortedAndLeaveRoom) {
   Network network(5, {.most = 2});
   Bytes memory(100);
   for (std::uint32_t r = 1; r <= 2; ++r) {
@@ -390,7 +391,7 @@ TEST(DynamicConnections, ReadsFromReleasedPeers_thatAreGone_areAbortedAndLeaveRo
   EXPECT_TRUE(network[0].failures.empty());
 }
 
-TEST(DynamicConnections, MessageToAReleasedPeer_thatIsGone_isNotRetransmittedForEver) {
+TEST(DynamicConnections, MessageToAPeerThatHasLeft_isNotRetransmittedForEver) {
   Network network(3, {});
   Bytes message(100, std::byte{1});
   network.kill(1);

@@ -1,5 +1,5 @@
-// Tests which communicators the engine polls: those with work in every round, and dormant ones only
-// after an event.
+// Tests which communicators the engine polls. It polls those with work in every round, and idle
+// ones, called dormant, only after an event.
 #include "runtime/progress/engine_poller.hpp"
 
 #include <gtest/gtest.h>

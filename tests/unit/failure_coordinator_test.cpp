@@ -31,9 +31,9 @@ protocol::Message notice(std::uint64_t argument, std::uint32_t undelivered_bytes
   return message;
 }
 
-/// A notice in which rank `finder` reports the failure of rank `lost`. `epoch` tells why `finder`
-/// may be at fault itself: kAlone if no rank answered `finder`, or the length of the packets that
-/// the path loses.
+/// A notice in which rank `finder` reports the failure of rank `lost`. `epoch` is kAlone if no rank
+/// answered `finder`, or the length of the packets that the path loses; rank `finder` may then be
+/// at fault itself.
 protocol::Message notice_of(Rank finder, Rank lost, std::uint32_t epoch) {
   return notice(std::uint64_t{index(finder)} << 32 | index(lost), epoch);
 }
@@ -71,8 +71,8 @@ TEST_F(FailureCoordinatorTest, SilentPeer_ifThisRankHearsNoPeer_isNamedWithThisR
   EXPECT_EQ(ranks(settled(peer)), (Ranks{Rank{2}, kMe}));
 }
 
-// Rank 3, which hears no peer, accuses rank 2. This rank, rank 1, passes the accusation on to rank
-// 2, which thus learns that rank 3 is cut off.
+// Rank 3 hears no peer and reports that rank 2 is lost. Rank 1 passes the report on, and rank 2
+// learns from it that rank 3 is cut off.
 TEST_F(FailureCoordinatorTest, RankAccusedByARankThatHearsNoPeer_learnsThatTheAccuserIsLost) {
   failures_.on_notice(Rank{3}, notice_of(Rank{3}, Rank{2}, protocol::kAlone));
   protocol::Outbox notices;
@@ -145,7 +145,7 @@ TEST_F(FailureCoordinatorTest, NoticeOfAnAbort_isPassedOn_butNotSentBack) {
   EXPECT_EQ(ranks(failures_.status()), Ranks{Rank{2}});
 }
 
-TEST_F(FailureCoordinatorTest, NoticeOfALostRank_namesTheLostRankAndNotItsSender) {
+TEST_F(FailureCoordinatorTest, NoticeOfALostRank_putsOnlyTheLostRankAtFault) {
   failures_.on_notice(Rank{0}, notice(3));
   EXPECT_EQ(ranks(settled(failures_)), Ranks{Rank{3}});
 }
@@ -155,7 +155,7 @@ TEST_F(FailureCoordinatorTest, NoticeOfAPathThatLosesLongPackets_namesBothEnds) 
   EXPECT_EQ(ranks(settled(failures_)), (Ranks{Rank{0}, Rank{3}}));
 }
 
-TEST_F(FailureCoordinatorTest, NoticeOfALossyPath_thatIsPassedOn_namesBothEndsAndNotItsSender) {
+TEST_F(FailureCoordinatorTest, PassedOnNotice_ofALossyPath_namesOnlyItsTwoEnds) {
   failures_.on_notice(Rank{0}, notice_of(Rank{3}, Rank{2}, 1468));
   protocol::Outbox notices;
   ASSERT_TRUE(failures_.settle(notices));
@@ -164,12 +164,12 @@ TEST_F(FailureCoordinatorTest, NoticeOfALossyPath_thatIsPassedOn_namesBothEndsAn
   EXPECT_EQ(ranks(settled(end)), (Ranks{Rank{3}, Rank{2}}));
 }
 
-TEST_F(FailureCoordinatorTest, NoticeWithAFinderThatIsNoRank_isIgnored) {
+TEST_F(FailureCoordinatorTest, NoticeThatNamesAnInvalidReporter_isIgnored) {
   failures_.on_notice(Rank{0}, notice_of(rank_of(kSize), Rank{3}, 1468));
   EXPECT_FALSE(failures_.noted());
 }
 
-TEST_F(FailureCoordinatorTest, NoticeThatCarriesARankOfTheJob_putsThatRankAtFault) {
+TEST_F(FailureCoordinatorTest, RankOutsideTheCommunicator_inANotice_isAtFault) {
   failures_.on_notice(Rank{0}, notice(std::uint64_t{18} << 32));
   EXPECT_EQ(ranks(settled(failures_)), Ranks{Rank{17}});
 }
@@ -196,7 +196,7 @@ TEST_F(FailureCoordinatorTest,
   EXPECT_EQ(ranks(settled(peer)), Ranks{Rank{17}});
 }
 
-TEST_F(FailureCoordinatorTest, Status_beforeTheFailureIsSettled_isOk) {
+TEST_F(FailureCoordinatorTest, Status_untilTheFailureEndsTheCollectives_isOk) {
   failures_.abort("enough");
   EXPECT_TRUE(failures_.status());
   EXPECT_FALSE(settled(failures_));

@@ -484,8 +484,8 @@ TEST_F(Host, LoneAck_wakesOnlyARankThatAwaitsACompletion) {
   EXPECT_EQ(arrived_[0][0].completion.code, Code::ok);
 }
 
-// Without the answer of a sleeping rank, the error of a rank that waits for a dead peer would name
-// both the peer and itself.
+// Rank 0 waits for a dead peer and questions rank 1, which sleeps. Without an answer of rank 1, the
+// error of rank 0 would name both the dead peer and rank 0.
 TEST_F(Host, QuestionToASleepingRank_wakesIt_soThatOnlyTheDeadPeerIsBlamed) {
   open(3);
   ASSERT_TRUE(at(1).prepare_wait());

@@ -175,7 +175,7 @@ Header header_of_kind(PacketKind kind, std::uint32_t psn) {
   return header;
 }
 
-TEST(IntegrityNonce, Nonce_isStreamSourceAndCounterBigEndian) {
+TEST(IntegrityNonce, Nonce_holdsStreamSourceAndCounterInBigEndianOrder) {
   const auto nonce = [](PacketKind kind) {
     return nonce_of(header_of_kind(kind, 0x71727374).data());
   };
@@ -422,8 +422,8 @@ TEST(IntegrityCrc, CrcWord_fitsInThirtyTwoBits) {
   }
 }
 
-// A copy may outlive its original, and threads may share one object. The test has more threads than
-// a key has contexts of libcrypto.
+// A copy may outlive its original, and threads may share one object. The test uses more threads
+// than a key has libcrypto contexts.
 TEST(IntegrityKeyed, CopiesOfAnIntegrityObject_areUsableFromManyThreads) {
   auto original = std::make_unique<Integrity>(keyed_with(17));
   const Header header = header_of(18);

@@ -151,7 +151,7 @@ TEST(KeyAgreement, RankWithoutAJobKey_isNamedInTheError) {
   }
 }
 
-TEST(KeyAgreement, PublicKeyOfAStranger_failsTheProof_whereThereIsAJobKey) {
+TEST(KeyAgreement, ReplacedPublicKey_inAJobWithAKey_isRefusedAsAWrongKey) {
   const Secret key = key_of('5');
   const Agreement stranger({nullptr, nullptr, nullptr});
   const auto put_its_key = [&](Contributions& seen) {
@@ -282,7 +282,7 @@ class RecordedBootstrap final : public Bootstrap {
   Record& record_;
 };
 
-/// An `ip` device that keeps the secret that its endpoints get.
+/// An `ip` device that records the secret given to its endpoints.
 class SecretKeepingDevice final : public device::Device {
  public:
   std::string name() const override { return ip_.name(); }

@@ -30,9 +30,9 @@ constexpr int kWarm = kSanitized ? 20 : 100;
 /// or buffer that a communicator leaves behind takes more, so the test detects it.
 constexpr double kMaxGrowthKib = 1;
 
-/// Number of group memberships that other processes of this network namespace may add during the
-/// test, such as 90 by two tests with receive workers. A leak of 100 communicators adds more,
-/// because each of them has at least one membership.
+/// Other processes of this network namespace may add at most this many group memberships during the
+/// test; two tests with receive workers add 90. A leak of 100 communicators adds more, because each
+/// communicator has at least one membership.
 constexpr long kMaxForeignGroups = 99;
 
 int wanted_count() {
@@ -54,7 +54,7 @@ long lines(const std::string& path) {
 struct Census {
   long descriptors = entries("fd");
   long threads = entries("task");
-  /// Memberships of every process of the network namespace.
+  /// Multicast group memberships of all processes in this network namespace.
   long groups = lines("/proc/self/net/igmp");
   long maps = lines("/proc/self/maps");
   double resident_kib = 0;

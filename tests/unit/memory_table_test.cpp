@@ -46,7 +46,7 @@ TEST(MemoryTable, KeysOfOneEntry_differInAboutHalfOfTheirRandomBits) {
   }
 }
 
-TEST(MemoryTable, CountedKeys_areTheSameInEachTable_andNeverRepeat) {
+TEST(MemoryTable, KeysFromACounter_areTheSameInEachTable_andNeverRepeat) {
   std::array<std::byte, 8> memory{};
   MemoryTable one(MemoryTable::Keys::counted);
   MemoryTable other(MemoryTable::Keys::counted);

@@ -73,7 +73,7 @@ class OfferingEndpoint final : public fuzz::ScriptedEndpoint {
   device::MessageMatcher* matcher_ = nullptr;
 };
 
-TEST(MessageRouter, MessageThatArrivesWhileAFailureSettles_getsNoPlaceInACallersBuffer) {
+TEST(MessageRouter, MessageAfterAFailure_isNotPlacedInACallersBuffer) {
   auto owned = std::make_unique<OfferingEndpoint>();
   OfferingEndpoint& endpoint = *owned;
   CommunicatorContext context(Rank{1}, 2, Settings{}, std::move(owned),
@@ -90,8 +90,8 @@ TEST(MessageRouter, MessageThatArrivesWhileAFailureSettles_getsNoPlaceInACallers
   EXPECT_EQ(endpoint.last_match->memory.data(), buffer.data());
   context.failures().abort("test");
   for (int polls = 0; polls < 3; ++polls) {
-    // In each of these rounds, the failure is already settled when the device is polled the last
-    // time.
+    // When a round polls the device for the last time, the failure is already final
+    // (FailureCoordinator::settle), so no receive may get a message any more.
     context.poll(kNow);
     EXPECT_TRUE(context.failures().settled());
     EXPECT_FALSE(endpoint.last_match.has_value()) << "poll " << polls;

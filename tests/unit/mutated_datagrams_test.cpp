@@ -38,9 +38,9 @@ constexpr Rank kSender = rank_of(1);
 constexpr std::uint32_t kChunkBytes = 1200;
 constexpr std::uint32_t kFragmentBytes = 400;
 constexpr std::uint32_t kSlotSubgroup = 1;
-/// On average, one of this number of random deliveries is an unchanged datagram. At its end, a
-/// round also delivers the valid datagrams that have not been delivered or accepted yet, so that
-/// about nine of ten deliveries are changed datagrams.
+/// Of the random deliveries, about one in this number is an unchanged datagram. A round ends with
+/// the valid datagrams that have not been delivered or accepted yet, so that in all about one
+/// delivery in ten is unchanged.
 constexpr std::uint64_t kUnchangedOneOf = 25;
 
 /// Number of datagrams that the test delivers, over all receive paths (lanes).
@@ -181,8 +181,8 @@ class Lane {
   virtual const char* name() const = 0;
 };
 
-/// A lane that accepts datagrams one by one. It delivers unchanged datagrams of this round and of
-/// the round before, and changed datagrams of this round.
+/// A receive path that accepts single datagrams. A round delivers unchanged datagrams of this round
+/// and of the round before, and changed datagrams of this round.
 class DatagramLane : public Lane {
  public:
   void round(Random& random, std::uint32_t count) override {
@@ -221,8 +221,8 @@ class DatagramLane : public Lane {
     ++tally_.delivered;
     deliver(std::move(datagram));
   }
-  /// Notes that the receiver accepted the datagram with this counter, whose bytes behind the header
-  /// are `body`.
+  /// Counts an accepted datagram and checks it: a valid datagram of this round has the counter
+  /// `counter`, and behind its header the bytes `body`.
   void accept(std::uint64_t counter, std::span<const std::byte> body) {
     ++tally_.accepted;
     const auto valid = std::find_if(stock_.begin(), stock_.end(), [&](const Bytes& one) {
@@ -456,9 +456,9 @@ class FragmentLane final : public Lane, private PlacementResolver {
     Tally tally = tally_;
     EndpointCounters counters;
     receiver_->add_to(counters);
-    // Two kinds of datagrams are refused: received fragments of messages that were not accepted,
-    // and datagrams that were dropped before they counted as received. The refused messages in
-    // `refused_by` are subtracted, because their fragments already count.
+    // Refused datagrams are the received fragments that were not accepted, and the datagrams that
+    // were dropped before the receiver counted them as received. `refused_by` also counts refused
+    // messages; they are subtracted, because the first term already counts their fragments.
     tally.refused = counters.uc_segments_received - tally_.accepted + refused_by(*receiver_) -
                     refused_messages_;
     return tally;

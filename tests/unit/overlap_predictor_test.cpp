@@ -107,7 +107,7 @@ TEST(OverlapPredictor, LaterStartWithoutAWaitInBetween_endsThePrediction) {
   EXPECT_FALSE(application.waits_soon());
 }
 
-TEST(OverlapPredictor, TimeOfAWait_countsFromTheFirstStart) {
+TEST(OverlapPredictor, DelayBeforeAWait_countsFromTheFirstStart) {
   Application application;
   for (int call = 0; call < 5; ++call) {
     application.sends();
@@ -119,7 +119,7 @@ TEST(OverlapPredictor, TimeOfAWait_countsFromTheFirstStart) {
   EXPECT_FALSE(application.waits_soon());
 }
 
-TEST(OverlapPredictor, TimeOfAWait_countsFromTheEndOfTheYield) {
+TEST(OverlapPredictor, DelayBeforeAWait_countsFromTheEndOfTheYield) {
   Application application;
   for (int call = 0; call < 3; ++call) {
     application.begins();

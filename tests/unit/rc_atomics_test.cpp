@@ -32,8 +32,8 @@ WorkRequest atomic_of(Opcode opcode, Word& old, MemoryKey key, std::uint64_t off
   return request;
 }
 
-/// Atomics of one end on words that no other end changes, each with the old value that it must
-/// find.
+/// Atomics that one end requests on words that no other end changes, and the old value that each
+/// must return.
 class Atomics {
  public:
   static constexpr std::size_t kWords = 4;

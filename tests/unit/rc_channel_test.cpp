@@ -525,9 +525,9 @@ TEST(RcChannel, ConnectionOfARefusedWrite_canClose) {
   EXPECT_TRUE(pair.channel(1).resting_position().has_value());
 }
 
-// The path test is lost, so the WRITE after it arrives early. An ACK tells the sender that the
-// WRITE has arrived.
-TEST(RcChannel, WriteAckedBehindALostPathTest_takesEffectDespiteAbandon) {
+// The path test is lost, so the WRITE after it arrives out of order. An ACK still tells the sender
+// that the WRITE has arrived.
+TEST(RcChannel, AckedWrite_behindALostPathTest_takesEffectAfterAbandon) {
   Pair pair(26);
   Bytes region(100);
   const MemoryKey key = pair[1].memory.add(region).value();
@@ -828,7 +828,7 @@ TEST(RcChannel, WindowThatOpensInSmallSteps_requestsFewAcks) {
     pair.run_for(microseconds(150));  // time in which the link carries two frames of the WRITE
   }
   ASSERT_TRUE(pair.run_until_quiet());
-  // The sender may request four ACKs per send window of 29 frames, thus one per seven frames.
+  // The sender may request four ACKs per send window of 29 frames: one per seven frames.
   const std::uint64_t asked = pair[0].counters.frames_sent / 7;
   EXPECT_LE(pair[1].counters.acks_sent, asked + 10);
   EXPECT_EQ(pair[0].counters.frames_resent, 0u);

@@ -1,6 +1,6 @@
-// Tests messages that a matcher accepts: the reliable channel stores their bytes at the places that
-// the matcher returns, whatever the network does to their frames, and reports each message once, in
-// order.
+// Tests messages that a matcher accepts. The reliable channel stores their bytes at the places that
+// the matcher returns and reports each message once and in order, even if the network loses,
+// duplicates or reorders frames.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using std::chrono::microseconds;
 /// Kinds of messages; the first byte of a message is its kind.
 constexpr std::byte kDelivered{0};
 constexpr std::byte kStored{1};
-constexpr std::byte kTooLong{2};  ///< stored to memory of half the message's length
+constexpr std::byte kTooLong{2};  ///< stored in memory half as long as the message
 
 /// Matches messages of every kind but kDelivered, and stores them without their first byte.
 class Matcher final : public MessageMatcher {

@@ -205,7 +205,7 @@ TEST(DelayedAck, AckOfAMessage_waitsForAReplyOnlyAfterPromptReplies) {
   EXPECT_TRUE(ack.due(Instant{50'010})) << "the first message has had no reply";
 }
 
-TEST(DelayedAck, AckThatIsDelayedOrForNoArrival_isNoRoundTripSample) {
+TEST(DelayedAck, AckAfterTheDelay_orWithoutANewFrame_isNoRoundTripSample) {
   DelayedAck ack(Nanoseconds(500), Nanoseconds(0));
   ack.send_at_once();
   EXPECT_TRUE(ack.due(Instant{0}));
@@ -294,7 +294,7 @@ TEST_F(Responses, RangeBeyondTheRegionIsRefused) {
   EXPECT_EQ(counters_.refused_operations, 1u);
 }
 
-TEST_F(Responses, ReadOverAPathThatLosesLongFrames_isRefusedAsPeerFailed) {
+TEST_F(Responses, ReadOverAPathThatLosesLongFrames_isRefusedWithCodePeerFailed) {
   read(region_.size());
   FrameRecord record = cut(true);
   EXPECT_TRUE(queue_.empty());

@@ -107,7 +107,7 @@ TEST(RcUndelivered, OneWayCut_requestsMulticastSignsOfLife_untilTheCutIsReported
   EXPECT_FALSE(pair.channel(0).failed());
 }
 
-TEST(RcUndelivered, UnansweredRetransmissions_withinTheDelayOfAQueue_requestNoSignOfLife) {
+TEST(RcUndelivered, RetransmissionsDuringAQueueDelay_requestNoSignOfLife) {
   Pair pair(9, {}, config_of());
   pair.filter = [](std::size_t from, const Bytes&) { return from != 0; };
   Bytes note = random_bytes(pair.random(), 40);
@@ -234,7 +234,7 @@ TEST(RcUndelivered, PeerStoppedForLessThanTheTimeout_isNotReported) {
 
 // The path loses even messages that are short enough to be copied when they are posted. Only frames
 // of at most 200 bytes pass.
-TEST(RcUndelivered, UndeliveredCopiedMessages_afterAbandon_doNotDelayANotice) {
+TEST(RcUndelivered, AbandonedCopiedMessages_doNotDelayAFailureNotice) {
   for (const bool reported_first : {true, false}) {
     Pair pair(8, {}, config_of());
     pair.filter = [](std::size_t, const Bytes& bytes) { return bytes.size() <= 200; };

@@ -187,7 +187,7 @@ TEST_F(Receiving, UnexpectedChunkThatDoesNotFit_isReportedWhenItsCollectiveBegin
   EXPECT_EQ(fold().chunks_malformed, 1u);
 }
 
-TEST_F(Receiving, LastChunkOfABlockOrCollective_wakesTheOwner_othersOnRequest) {
+TEST_F(Receiving, LastChunkOfABlockOrCall_wakesTheOwner_otherChunksOnRequest) {
   team_.publish(view());
   first_.arrive(kEpoch, 1, 0, std::byte{1});
   worker_.poll(kNow);

@@ -1,5 +1,6 @@
-// Tests long tagged messages between two contexts on the host device that are polled by hand, so
-// that each step is known: what a poll sends, and which rank copies the bytes.
+// Tests long tagged messages between two communicator contexts on the host device. The test polls
+// the contexts itself, so that it can check each step: what a poll sends, and which rank copies the
+// bytes.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -56,7 +57,7 @@ class Rendezvous : public testing::Test {
   Instant now_{1'000'000'000};
 };
 
-TEST_F(Rendezvous, Sender_whoseReceiverStopsPollingAtTheEndOfItsReceive_completes) {
+TEST_F(Rendezvous, Send_toAReceiverThatStopsPollingAfterTheReceive_completes) {
   Bytes sent(300'000, std::byte{7});
   Bytes received(sent.size());
   const auto send =

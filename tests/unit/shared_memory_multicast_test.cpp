@@ -126,7 +126,7 @@ TEST(SharedMemoryMulticast, RootAndReceiversWithDifferentSizes_getAnError) {
   std::atomic<int> named{0};
   std::barrier created(3);
   on_ranks(3, on_host(), [&](Communicator& communicator) {
-    created.arrive_and_wait();  // without this, a failure may end a creation elsewhere
+    created.arrive_and_wait();  // else a failure may end the creation at another rank
     const bool root = index(communicator.rank()) == 0;
     Bytes buffer(root ? kBlock : 3 * kBlock + 1);
     auto request = communicator.broadcast(buffer, rank_of(0), {Algorithm::multicast});
@@ -136,8 +136,8 @@ TEST(SharedMemoryMulticast, RootAndReceiversWithDifferentSizes_getAnError) {
       return;
     }
     const Status status = request ? request->wait_for(kLong) : request.status();
-    // A rank that makes its call after another rank has found that the calls differ gets the error
-    // of the failed communicator.
+    // If another rank has already found that the calls differ, this rank's call gets the error of
+    // the failed communicator.
     EXPECT_TRUE(status.code() == Code::peer_failed || status.code() == Code::aborted)
         << status.to_string();
     if (status.message().find("same collectives") != std::string::npos) ++named;

@@ -1,5 +1,6 @@
-// Tests which rank a connection blames when its peer is silent. It blames the peer, unless its own
-// rank hears no other peer or is heard by no other peer: then either rank may be at fault.
+// Tests which rank a connection blames when its peer is silent. The connection blames the peer. If
+// this rank has several peers and none of them answers, either rank may be at fault. A rank that
+// its peer has declared lost blames itself, or either rank if that peer heard no other rank.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -18,7 +19,7 @@ using Bytes = std::vector<std::byte>;
 constexpr Nanoseconds kPeerTimeout{1'000'000'000};
 constexpr Nanoseconds kStep{1'000'000};
 
-/// Several ranks in virtual time. A rank that is dead does not poll; a cut direction loses frames.
+/// Several ranks in virtual time. A killed rank never polls; a cut direction loses all frames.
 class Ranks {
  public:
   explicit Ranks(std::uint32_t count) {
@@ -155,7 +156,7 @@ TEST(SilentPeer, BriefReturnOfTheLink_restartsThePeerTimeoutOfEveryPeer) {
   expect_blame(ranks, Rank{0}, Rank{1}, Blame::either);
 }
 
-TEST(SilentPeer, RankDeclaredLost_learnsFromTheFinderThatItIsAtFault) {
+TEST(SilentPeer, RankThatAPeerHasDeclaredLost_blamesItself) {
   for (const std::uint32_t count : {2u, 3u}) {
     Ranks ranks(count);
     ranks.cut(Rank{1}, Rank{0});
@@ -169,7 +170,7 @@ TEST(SilentPeer, RankDeclaredLost_learnsFromTheFinderThatItIsAtFault) {
   }
 }
 
-TEST(SilentPeer, RankGivenUpByACutOffPeer_blamesEitherItselfOrThePeer) {
+TEST(SilentPeer, RankThatACutOffPeerHasDeclaredLost_blamesEitherRank) {
   Ranks ranks(3);
   for (const Rank other : {Rank{1}, Rank{2}}) ranks.cut(other, Rank{0});
   ranks.watch(Rank{0}, Rank{1});

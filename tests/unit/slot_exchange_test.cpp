@@ -154,8 +154,8 @@ TEST_P(SlotExchange, LongBlocks_useMessagesInsteadOfSlots) {
   });
 }
 
-/// Expects that a sender can complete kSlots exchanges ahead of its readers, and no more. The
-/// senders are the root or, in a Gather, all other ranks.
+/// Expects that a sender can complete kSlots exchanges before its readers take part, and no more.
+/// The sender is the root; in a Gather, every rank except the root is a sender.
 void run_ahead(Collective collective, const CommunicatorOptions& options) {
   constexpr std::uint32_t kMeetings = 3 * kSlots;
   constexpr std::size_t kBytes = 700;
@@ -307,12 +307,12 @@ TEST(SlotExchangeBetweenHosts, ClosedRankIsNamedInTheError) {
   std::barrier ready(3);
   on_ranks(3, on("ip"), [&](Communicator& communicator) {
     finish(communicator.barrier(by_slots()));
-    ready.arrive_and_wait();  // without this, the close of rank 1 may fail a Barrier elsewhere
+    ready.arrive_and_wait();  // else rank 1 may close while another rank is in the Barrier
     if (index(communicator.rank()) == 1) {
       const Communicator closed = std::move(communicator);
       return;
     }
-    // A rank that has already learned that rank 1 has closed refuses the call.
+    // If this rank already knows that rank 1 has closed, it refuses the call.
     auto request = communicator.barrier(by_slots());
     const Status status = request.ok() ? request->wait_for(kLong) : request.status();
     EXPECT_EQ(status.code(), Code::peer_failed) << status.to_string();
@@ -352,9 +352,9 @@ TEST_P(SlotExchange, LeavingRankIsNamedInTheError) {
   std::barrier ready(3);
   on_ranks(3, options(), [&](Communicator& communicator) {
     finish(communicator.barrier(by_slots()));
-    ready.arrive_and_wait();  // without this, the close of rank 1 may fail a Barrier elsewhere
+    ready.arrive_and_wait();  // else rank 1 may close while another rank is in the Barrier
     if (index(communicator.rank()) == 1) return;
-    // A rank that has already learned that rank 1 has closed refuses the call.
+    // If this rank already knows that rank 1 has closed, it refuses the call.
     auto request = communicator.barrier(by_slots());
     const Status status = request.ok() ? request->wait_for(kLong) : request.status();
     EXPECT_EQ(status.code(), Code::peer_failed) << status.to_string();

@@ -1,5 +1,5 @@
 // Tests the door of a bootstrap store: jobs with a key over TLS, what an eavesdropper sees, and
-// strangers: some have no key, some send nothing, and some come in large numbers.
+// strangers. The strangers have no key, send nothing, or come in large numbers.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -184,7 +184,7 @@ TEST(StoreDoor, LongContributions_arriveCompleteOverTls) {
   EXPECT_EQ(sizes, std::vector<std::size_t>(3, std::size_t{3} << 20));
 }
 
-TEST(StoreDoor, Eavesdropper_whereThereIsAKey_seesNeitherTokenNorContribution) {
+TEST(StoreDoor, Eavesdropper_ofAJobWithAKey_seesNeitherTokenNorContribution) {
   for (const bool keyed : {true, false}) {
     const Key key = keyed ? key_of(1) : Key();
     Door door(key);
@@ -338,7 +338,7 @@ TEST(StoreDoor, Flood_ofSilentAndSlowStrangers_doesNotKeepTheRanksOut) {
   ASSERT_GE(limit.rlim_max, 6000u) << "this test needs 6000 descriptors: raise the hard limit";
   const Bytes hello = client_hello();
   Door door(key_of(1), kRanks, std::chrono::seconds(2), kAdmitted);
-  std::vector<Stream> strangers;  // each stays open until the job is complete
+  std::vector<Stream> strangers;  // their connections stay open until the job is complete
   std::atomic<bool> all_are_there = false;
   std::thread flood([&] {
     for (std::size_t i = 0; i < kStrangers; ++i) {

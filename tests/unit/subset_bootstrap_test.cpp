@@ -57,7 +57,7 @@ TEST(SubsetBootstrap, Subsets_mayMakeDifferentNumbersOfExchanges) {
   });
 }
 
-TEST(SubsetBootstrap, MemberThatFinishesEarly_isNamedToTheOthers) {
+TEST(SubsetBootstrap, MemberThatFinishesEarly_isNamedInTheErrorOfTheOthers) {
   on_whole(3, [](Bootstrap& whole, std::uint32_t r) {
     SubsetBootstrap part(whole, {Rank{0}, Rank{2}});
     if (r == 0) {

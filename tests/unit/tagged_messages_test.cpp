@@ -142,7 +142,7 @@ TEST(TaggedMessages, EagerMessage_isCopiedOnceAtTheSender_andOnceMoreIfTheReceiv
   });
 }
 
-TEST(TaggedMessages, MessagesOfOneSource_areReceivedInTheOrderSent_whateverTheirLength) {
+TEST(TaggedMessages, MessagesOfOneSource_ofAnyLength_arriveInTheOrderSent) {
   constexpr std::uint32_t kMessages = 200;
   const auto length = [](std::uint32_t i) { return i % 7 == 3 ? kLongBytes + i : 8 + 40 * i; };
   on_ranks(2, patient(), [&](Communicator& communicator) {

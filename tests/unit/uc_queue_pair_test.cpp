@@ -1,5 +1,5 @@
-// Tests UC multicast on loopback with missing, late, repeated, damaged and forged fragments: a
-// chunk counts only if it is complete and right, and no later fragment changes a chunk that counts.
+// Tests UC multicast on loopback with missing, late, repeated, damaged and forged fragments. A
+// chunk is accepted only if it is complete and right, and no later fragment changes it afterwards.
 #include "device/ip/multicast/uc_queue_pair.hpp"
 
 #include <gtest/gtest.h>
@@ -45,7 +45,7 @@ GroupSeed seed_of_this_process() {
 
 wire::TagKeys keys() { return *wire::TagKeys::keyed(pattern(32, 1), kCommunicator); }
 
-/// The placement of the chunks of one collective, and the set of chunks that count.
+/// The placement of the chunks of one collective, and the content of the accepted chunks.
 class Place final : public PlacementResolver {
  public:
   std::uint32_t epoch = kEpoch;
@@ -531,7 +531,7 @@ TEST_F(Uc, FragmentsWithFalseHeaders_areRejected) {
   EXPECT_EQ(place_.memory, Bytes(place_.memory.size(), kUntouched));
 }
 
-// Traffic arrives in any order and in any pieces. Counted chunks must be right and stay unchanged,
+// Traffic arrives in any order and in any pieces. Accepted chunks must be right and stay unchanged,
 // and no byte outside the resolved placement may be written.
 TEST_F(Uc, RandomTraffic_leavesAcceptedChunksUnchanged) {
   std::uint64_t counted = 0;

@@ -1,6 +1,6 @@
-// UMAC-64 written from the pseudocode of RFC 4418, byte string by byte string, with libcrypto's
-// AES. It shares no code with src/wire and is not made to be fast. The comments give the section of
-// the RFC.
+// UMAC-64 as the pseudocode of RFC 4418 defines it, on byte strings, with libcrypto's AES. It
+// shares no code with src/wire and is not made to be fast. The comments give the section of the
+// RFC.
 #pragma once
 
 #include <openssl/evp.h>
@@ -150,7 +150,7 @@ inline String l3_hash(const String& k1, const String& k2, const String& message)
   return exclusive_or(uint2str(y & 0xffffffff, 4), k2);
 }
 
-/// The keys of RFC 4418, 5.1.1, for tags of 8 bytes.
+/// The keys for 8-byte tags (RFC 4418, 5.1.1).
 struct Keys {
   explicit Keys(const String& key)
       : umac(key),
@@ -177,7 +177,7 @@ inline String uhash(const Keys& keys, const String& message) {
   return y;
 }
 
-/// The tag of RFC 4418, 4.1, of 8 bytes.
+/// The 8-byte UMAC tag of a message (RFC 4418, 4.1).
 inline String tag(const Keys& keys, const String& nonce, const String& message) {
   return exclusive_or(pdf(keys.umac, nonce), uhash(keys, message));
 }

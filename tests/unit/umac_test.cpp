@@ -179,8 +179,8 @@ TEST(Umac, TagsOfRandomMessages_equalThoseOfThePseudocode) {
       static_cast<unsigned long long>(bytes), all.size());
 }
 
-/// A block for which the hash NH in the given stream, plus the length of the block in bits, equals
-/// `value`. `value` must be above 2^64 - 2^33.
+/// Returns a block whose NH hash in the given stream, plus the block's length in bits, is `value`.
+/// `value` must be above 2^64 - 2^33.
 String block_with_value(const test::umac::Keys& keys, std::size_t stream, std::uint64_t value) {
   // NH is a sum of products of two words. Here only three products differ from 0: the largest
   // square, a multiple of the largest word, and the remainder.

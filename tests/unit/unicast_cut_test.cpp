@@ -1,6 +1,6 @@
-// Tests a rank that can send by multicast but not by unicast, as after its link has returned and
-// until the kernel has resolved its neighbours' addresses. The endpoints of three ranks are polled
-// in turn; time is moved by hand.
+// Tests a rank that can send by multicast but not by unicast. A rank is in this state after its
+// link has returned, until the kernel has resolved its neighbours' addresses. The test polls the
+// endpoints of three ranks in turn and sets the time itself.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -72,8 +72,8 @@ class UnicastCut : public testing::TestWithParam<Multicast> {
     const Instant end = now_ + time;
     for (; now_ < end; now_ = now_ + kMillisecond) poll_all();
   }
-  /// Polls all ranks, without a change of the time, until `holds` returns true. Only datagrams that
-  /// are already sent, and answers to them, can make it true.
+  /// Polls all ranks, always with the same time, until `holds` returns true. Only datagrams that
+  /// are already sent, and answers to them, can therefore make `holds` true.
   template <typename Condition>
   bool happens_now(Condition&& holds) {
     const auto hang = std::chrono::steady_clock::now() + std::chrono::seconds(20);

@@ -17,8 +17,8 @@
 namespace tutti::app {
 namespace {
 
-/// Largest vector or block, in bytes, that can be compared: the peer libraries count elements by an
-/// int.
+/// A vector or block may have at most this many bytes, because the peer libraries count elements in
+/// an int.
 constexpr std::uint64_t kMaxSizeBytes = std::uint64_t{1} << 30;
 
 struct ContendOptions {

@@ -13,7 +13,7 @@
 namespace tutti::app {
 namespace {
 
-/// The index of the data pattern of the block that `source` sends to `target` alone; each ordered
+/// The index of the data pattern for a block that `source` sends only to `target`. Each ordered
 /// pair of ranks has a pattern of its own.
 std::uint32_t pair_source(std::uint32_t source, std::uint32_t target, std::uint32_t ranks) {
   return source * ranks + target;

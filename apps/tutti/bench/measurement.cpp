@@ -18,8 +18,8 @@ namespace {
 constexpr std::int64_t kFirstLeadNs = 2'000'000;
 constexpr std::int64_t kLongestLeadNs = 100'000'000;
 constexpr int kAttemptsPerIteration = 3;
-// Limit on the bytes that the checks of one row of the table process. If a row receives more bytes,
-// only every n-th repetition is checked.
+// The checks for one row of the table process at most about this many bytes. If a row receives more
+// bytes, only every n-th repetition is checked.
 constexpr std::uint64_t kCheckedBytes = std::uint64_t{256} << 20;
 // A rank without memory for its buffers sends this value instead of its receive buffer's size.
 constexpr std::uint64_t kNoBuffers = UINT64_MAX;
@@ -29,8 +29,8 @@ constexpr auto kSettle = std::chrono::milliseconds(10);
 /// The data that each rank sends to all others before a repetition, to agree on its start.
 struct Turn {
   std::int64_t now_ns = 0;
-  /// 1 if the rank learnt the instant of the previous common start too late to meet it, otherwise
-  /// 0.
+  /// 1 if this rank missed the previous common start because it learnt the start time too late,
+  /// otherwise 0.
   std::int64_t was_late = 0;
 };
 
@@ -212,8 +212,8 @@ Result<LinkBytes> measure_link(Session& session, Exercise& exercise, const Exerc
 
 using Counters = std::vector<std::pair<std::string, std::uint64_t>>;
 
-/// Stores in `measured` by how much the ranks' counters have increased since `before`.
-/// `repetitions` is the number of repetitions since then.
+/// Stores in `measured` the increase of the ranks' counters since `before`. `repetitions` is the
+/// number of repetitions since then.
 Status count_increase(Session& session, const Counters& before, int repetitions,
                       Measured& measured) {
   const Counters after = session.communicator().counters();

@@ -57,8 +57,8 @@ std::uint64_t barrier_messages(std::uint32_t ranks) {
   return power * static_cast<std::uint64_t>(std::countr_zero(power)) + 2 * (ranks - power);
 }
 
-/// The number of messages that carry credits: every rank except the grantor reports each credit
-/// batch for which a later batch waits.
+/// The number of messages that carry credits. Every rank except the grantor, which collects them,
+/// sends one per credit batch; none for the last batches, because no later batch waits for these.
 std::uint64_t credit_messages(const PlanInput& input, std::uint64_t chunks,
                               std::uint32_t bytes_per_chunk) {
   const engine::Settings settings;
@@ -141,7 +141,8 @@ Plan plan_ring(const PlanInput& input) {
       input.send_bytes +
       plan.chunks_per_block *
           (header_bytes(input.ipv6) + static_cast<std::uint32_t>(device::rc::kRcWriteHeaderBytes));
-  // A block of an Allgather and the message of a Broadcast are sent once to each rank but the root.
+  // Each block of an Allgather, and the message of a Broadcast, is sent once to every rank except
+  // its root.
   const std::uint64_t blocks = gather ? input.ranks : 1;
   plan.chunks = plan.chunks_per_block * blocks * others;
   plan.messages = (gather ? input.ranks : others) + segments * blocks * others;

@@ -28,7 +28,7 @@ struct PlanInput {
   std::uint64_t window_bytes = 0;
 };
 
-/// Bytes on the links of the hosts if nothing is lost, including Ethernet headers.
+/// Bytes on the links of the hosts, with Ethernet headers, if no packet is lost.
 struct LinkLoad {
   std::uint64_t max_sent = 0;      ///< bytes sent by the host that sends most
   std::uint64_t max_received = 0;  ///< bytes received by the host that receives most
@@ -57,8 +57,8 @@ struct Plan {
   std::uint64_t state_bytes = 0;
 };
 
-/// The cost of reliable multicast, computed for one chain if the number of chains is learned.
-/// Error: the collective has more chunks than there are PSNs.
+/// The cost of reliable multicast; computed for one chain if `input.chains` is 0. Error: the
+/// collective has more chunks than there are PSNs.
 Result<Plan> plan_multicast(const PlanInput& input);
 /// The cost of the ring (Allgather) or of the chain of ranks (Broadcast).
 Plan plan_ring(const PlanInput& input);

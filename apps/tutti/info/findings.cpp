@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::uint64_t kEnoughFiles = 1024;
 constexpr std::uint64_t kEnoughMemberships = 20;
-/// Number of ranks per host whose full receive buffers should fit into the host's memory for UDP.
+/// The host's memory for UDP should hold the full receive buffers of this many ranks.
 constexpr std::uint64_t kRanksPerHost = 8;
 
 using Findings = std::vector<Finding>;

@@ -43,15 +43,15 @@ class Aggregators::Reader {
   }
   ~Reader() { thread_.join(); }
 
-  /// Waits until the aggregator has written `words`. Returns false if it did not do so in time or
-  /// ended first.
+  /// Waits until the aggregator has written `words`. Returns false if the time limit passes or the
+  /// aggregator ends first.
   bool wait_for(const char* words) {
     std::unique_lock lock(mutex_);
     const auto said = [&] { return text_.find(words) != std::string::npos; };
     changed_.wait_for(lock, std::chrono::milliseconds(kStartMs), [&] { return said() || ended_; });
     return said();
   }
-  /// Waits until the aggregator closes its output. Returns false if it did not do so in time.
+  /// Waits until the aggregator closes its output. Returns false if the time limit passes first.
   bool wait_for_end() {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, std::chrono::milliseconds(kStartMs), [&] { return ended_; });

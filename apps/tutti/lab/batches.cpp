@@ -25,9 +25,9 @@ std::string routes_batch(const LabOptions& options, int number) {
                      options.congestion_control);
 }
 
-/// Largest number of hosts and aggregators that resolve each other's Ethernet addresses. In a
-/// larger lab these addresses are permanent neighbour entries, because the kernel limits the number
-/// of other entries in all network namespaces together (gc_thresh3).
+/// In a lab of at most this many hosts and aggregators, each resolves the Ethernet addresses of the
+/// others. A larger lab has permanent neighbour entries instead, because the kernel limits the
+/// other entries of all network namespaces together (gc_thresh3).
 constexpr int kMaxResolvingPlaces = 30;
 
 /// The Ethernet address of the place whose IP address ends in `number`.

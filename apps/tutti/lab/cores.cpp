@@ -17,7 +17,7 @@ std::vector<int> own_cores() {
   return cores;
 }
 
-/// The set of the cores whose numbers are at the indices first to last - 1 of `cores`.
+/// The set of the cores cores[first] to cores[last - 1].
 cpu_set_t set_of(const std::vector<int>& cores, std::size_t first, std::size_t last) {
   cpu_set_t set;
   CPU_ZERO(&set);

@@ -91,7 +91,7 @@ std::set<ino_t> own_namespaces() {
   if (report.state != SetUp::ready) _exit(1);
 
   // The keeper closes every inherited descriptor, because a reader of a pipe would otherwise wait
-  // for the keeper's end. Only the owner's descriptor stays open, as number 3.
+  // for the keeper's end. Only the descriptor that shows the owner's end stays open, as number 3.
   const int null_device = open("/dev/null", O_RDWR);
   for (int stream = 0; stream < 3; ++stream) dup2(null_device, stream);
   dup2(plan.owner, 3);

@@ -33,7 +33,7 @@ struct LabSupport {
   Status detour;  ///< support for duplication and reordering
 };
 
-/// Finds out which features work by trying each of them in private namespaces; takes tens of
+/// Tries each feature in private namespaces to find out whether it works; takes tens of
 /// milliseconds.
 LabSupport lab_support();
 

@@ -12,8 +12,8 @@ namespace tutti::lab {
 
 namespace {
 
-// Smallest burst of a shaper, in bytes. With less, the kernel would split packets of many
-// datagrams, which takes much processor time.
+// Smallest burst of a shaper, in bytes. With a smaller burst, the kernel would split packets that
+// hold many datagrams, which takes much processor time.
 constexpr std::uint32_t kBurstBytes = 128 * 1024;
 constexpr std::uint32_t kFastBurstBytes = 256 * 1024;
 constexpr std::uint64_t kFastRate = 2'000'000'000;

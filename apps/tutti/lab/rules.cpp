@@ -77,9 +77,8 @@ std::string bridge_table(const Impairments& impairments, const std::vector<int>&
     receiver += fmt::format("    {}meta l4proto udp {} jump corrupt\n", to,
                             chance(impairments.corrupt_percent));
   }
-  // The chain `corrupt` changes the payload byte with index 48 or 8, chosen at random. If a
-  // datagram has no byte 48, the chain changes byte 8; if it has no byte 8 either, it stays
-  // unchanged.
+  // The chain `corrupt` changes the payload byte with index 48 or 8, chosen at random. A datagram
+  // without byte 48 gets its byte 8 changed, and a datagram without byte 8 stays unchanged.
   return fmt::format(
       "table bridge tutti {{\n"
       "  set bad {{ type ifname; size 1024; flags dynamic; }}\n"
@@ -178,8 +177,8 @@ DetourShape detour_shape(const LabOptions& options) {
   if (options.rate_bits_per_second > 0) {
     frames = static_cast<double>(options.rate_bits_per_second) / (8.0 * frame_bytes);
   }
-  // A delayed datagram takes the time of two frames on the detour, because a copy of it, the
-  // filler, precedes it. The detour has four times the rate that these frames need.
+  // A copy, the filler, precedes each delayed datagram on the detour, so a delayed datagram needs
+  // the time of two frames. The detour has four times the rate that these frames need.
   const double share = options.impairments.reorder_percent / 100;
   const double slots = std::max(500.0, 8 * frames * share);
   return {static_cast<std::uint64_t>(slots * 8.0 * frame_bytes), frame_bytes};

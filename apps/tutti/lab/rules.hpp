@@ -26,7 +26,7 @@ std::string rules_for(const Impairments& impairments, int hosts);
 
 /// The rate of the detour, which delays datagrams for reordering, and the size in bytes at which
 /// the detour counts each datagram. The rate is so low that later datagrams overtake a delayed one,
-/// but high enough for all datagrams that are to be delayed.
+/// but high enough for all datagrams that take the detour.
 struct DetourShape {
   std::uint64_t rate_bits_per_second = 0;
   std::uint32_t frame_bytes = 0;

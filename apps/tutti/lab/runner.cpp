@@ -17,12 +17,12 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// Time from SIGTERM to SIGKILL for a rank that does not end.
+/// A rank that still runs at this time after SIGTERM gets SIGKILL.
 constexpr milliseconds kKillGrace{3000};
 constexpr int kTimedOutStatus = 124;
 
-/// Forwards the lines that ranks write: to RunOptions::on_line or, if that is unset, to the
-/// standard streams of this process.
+/// Passes each line that a rank writes to RunOptions::on_line. If `on_line` is unset, writes the
+/// line to the standard output or error of this process.
 class Output : public launch::JobObserver {
  public:
   explicit Output(const RunOptions& options) : options_(options) {}
@@ -44,7 +44,8 @@ class Output : public launch::JobObserver {
   const RunOptions& options_;
 };
 
-/// The caller's environment with the variables of one rank added.
+/// The environment of one rank: the variables of `options`, those that the lab sets and those of
+/// the caller. Of several variables with the same name, the first in this order applies.
 std::vector<std::string> environment_of(const Lab& lab, const RunOptions& options,
                                         const std::string& key, int rank) {
   std::vector<std::string> ours = options.environment;

@@ -17,9 +17,9 @@ namespace tutti::lab {
 /// The content of one record, which is the file "lab-NAME.json".
 struct LabState {
   LabOptions options;
-  /// Process id of the lab's owner, and the owner's start time as process_start() returns it; the
-  /// lab ends with its owner. Both are 0 for a complete persistent lab, which has no owner and
-  /// which only `tutti lab down` removes.
+  /// Process id and start time (see process_start) of the lab's owner; the lab ends with its owner.
+  /// Both are 0 for a complete persistent lab: it has no owner, and only `tutti lab down` removes
+  /// it.
   pid_t owner = 0;
   std::uint64_t owner_start = 0;
   pid_t keeper = 0;  ///< keeper process of a temporary lab; 0 for a persistent lab

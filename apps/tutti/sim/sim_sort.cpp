@@ -46,8 +46,9 @@ struct Cell {
   double ratio(ListRunner runner) const {
     return sim::to_seconds(of(runner, true).time) / sim::to_seconds(of(runner, false).time);
   }
-  /// The gain as [Inozemtsev12] defines it, in percent: the time saved by the overlapped sort with
-  /// task lists run by network interfaces, relative to the blocking sort with lists run by hosts.
+  /// The gain as [Inozemtsev12] defines it, in percent: 100 * (1 - a / b). The overlapped sort,
+  /// with task lists run by the network interfaces, takes the time a; the blocking sort, with task
+  /// lists run by the hosts, takes the time b.
   double gain_percent() const {
     return 100 * (1 - sim::to_seconds(of(ListRunner::nic, true).time) /
                           sim::to_seconds(of(ListRunner::host, false).time));

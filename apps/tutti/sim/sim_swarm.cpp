@@ -64,8 +64,8 @@ class SwarmProgress {
   std::chrono::steady_clock::time_point last_{};
 };
 
-/// The kind of a failure: the text before its first number. While the shrinker reduces a scenario,
-/// the failure must stay of this kind.
+/// The kind of a failure: the text before its first number. The shrinker accepts a smaller scenario
+/// only if its failure is of the same kind.
 std::string kind_of(const Status& status) {
   return status.message().substr(0, status.message().find_first_of("0123456789"));
 }

@@ -159,8 +159,8 @@ class Merge {
       came_.emplace_back(key, end);
     } else if (category == "collect") {
       key.from = peer->second;
-      // A collect span begins when the first chunk arrives, so the arrow of the message ends where
-      // the span begins.
+      // A "collect" span begins when the first chunk arrives. The arrow therefore ends at the
+      // beginning of the span.
       came_.emplace_back(key, MessageEnd{end.track, end.begin, end.begin});
     }
   }
@@ -171,8 +171,8 @@ class Merge {
       if (sent == sent_.end()) continue;
       ++merged_.messages;
       const MessageEnd& begin = sent->second;
-      // A viewer attaches an arrow to the span in which the arrow ends. The last instant of a span
-      // does not count as part of the span, so the arrow ends just before this instant.
+      // A viewer attaches an arrow to the span in which the arrow ends. A span does not include the
+      // instant of its end, so the arrow ends just before this instant.
       const TraceTime inside = std::max(end.begin, end.end - TraceTime(1));
       merged_.trace.connect(begin.track, begin.begin, end.track, inside);
       const auto before = std::chrono::duration_cast<Nanoseconds>(begin.begin - end.end);
@@ -181,8 +181,8 @@ class Merge {
   }
 
   void describe() {
-    // Each rank's clock is compared with that of rank 0, so the error between two ranks is at most
-    // the sum of their errors.
+    // Each rank's error is that of its clock relative to rank 0's clock. The error between the
+    // clocks of two ranks is therefore at most the sum of the two ranks' errors.
     std::sort(errors_ns_.rbegin(), errors_ns_.rend());
     std::int64_t worst = 0;
     for (std::size_t i = 0; i < std::min<std::size_t>(errors_ns_.size(), 2); ++i)

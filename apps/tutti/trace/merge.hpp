@@ -21,11 +21,12 @@ struct MergedTrace {
   /// Number of spans that are missing because later spans overwrote them.
   std::uint64_t dropped = 0;
   std::uint64_t messages = 0;  ///< number of messages whose send and arrival are both recorded
-  /// Largest possible error between the clocks of any two ranks at the time when the clocks were
+  /// Upper bound of the error between the clocks of any two ranks, at the time when the clocks were
   /// compared.
   Nanoseconds clock_error{};
-  /// The most by which a message seems to arrive before it was sent; 0 if no message does. If it
-  /// exceeds `clock_error`, the clocks have drifted since their error was measured.
+  /// Largest time by which the trace shows the arrival of a message before its send; 0 if it shows
+  /// no arrival before the send. If this time exceeds `clock_error`, the clocks have drifted since
+  /// they were compared.
   Nanoseconds earliest{};
 };
 

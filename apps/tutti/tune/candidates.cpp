@@ -9,8 +9,9 @@ namespace {
 constexpr std::uint32_t kPortsTried[] = {1, 2, 3};
 constexpr std::uint32_t kRadicesTried[] = {2, 4, 8};
 
-/// The parameters with which to try an algorithm: the smallest value of a list, and each larger
-/// value that is less than the number of ranks. Even larger values would make no difference.
+/// The parameters with which an algorithm is tried: the smallest value of a list, and each larger
+/// value that is less than the number of ranks. Values from the number of ranks upwards have the
+/// same effect.
 std::vector<schedule::Parameters> variants(const collectives::AlgorithmEntry& entry,
                                            std::uint32_t ranks) {
   std::vector<schedule::Parameters> list;

@@ -25,8 +25,8 @@ struct TunedRow {
 };
 
 /// The text of the algorithm table. It begins with the ranks, hosts and device to which the table
-/// applies; the rows follow by collective and ascending size. The choice changes at the geometric
-/// mean of two measured sizes; above the largest size the default applies.
+/// applies; the rows follow by collective and ascending size. Between two adjacent measured sizes,
+/// the choice changes at their geometric mean. Above the largest measured size the default applies.
 std::string choice_file(const collectives::ChoicePlace& place, const std::vector<TunedRow>& rows,
                         const std::string& title);
 

@@ -124,9 +124,9 @@ class Tuner {
     return confirm(std::move(row), *best);
   }
 
-  /// Measures the default and the best candidate once more, because the best of many measurements
-  /// may be chance. The candidate is chosen only if it is faster again; the reported times are the
-  /// second ones.
+  /// Measures the default and the best candidate once more, because a candidate may be the fastest
+  /// of many by chance. The candidate is chosen only if it is faster again; the times of this
+  /// second measurement are reported.
   Result<TunedRow> confirm(TunedRow row, const collectives::Choice& best) {
     const auto usual = time(row.operation, row.block_bytes, nullptr);
     if (!usual) return usual.status();

@@ -1,4 +1,4 @@
-// The inside of the fabric: forwards packets from port to port. It combines the states of ports,
+// The implementation of Fabric: forwards packets from port to port. It owns the states of ports,
 // links, multicast trees and link credits.
 #pragma once
 

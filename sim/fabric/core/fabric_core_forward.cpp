@@ -76,8 +76,8 @@ void FabricCore::arrive(const Event& event) {
   }
   in.left_at = in.ready;
   if (part.count > 1 && !goes_as_one(at, in, part)) {
-    // Forwards only the first packet of the train. A further event handles the other packets when
-    // the second one arrives.
+    // Forwards only the first packet of the train. The other packets are a train of their own,
+    // whose event comes when its first packet arrives.
     TrainPart rest = part;
     ++rest.first;
     --rest.count;
@@ -215,8 +215,9 @@ bool FabricCore::fits_as_one(LinkId link, const Incoming& in, const TrainPart& p
     return !from_switch || (start - in.ready + time <= room && last_depth <= room);
   }
   if (topology_.is_host_down(link)) return true;
-  // If the packets of a multicast train leave at a rate that differs from their rate of arrival,
-  // they free their buffer at irregular intervals. The packets are then forwarded singly.
+  // The packets of a multicast train free their buffer at irregular intervals if the train leaves
+  // at another rate than it arrives. One event cannot represent this, so the packets are forwarded
+  // singly.
   if (packet.multicast && from_switch && time != in.spacing) return false;
   const std::uint64_t bytes = std::uint64_t{packet.wire_bytes} * part.count;
   return bytes <= settings_.credit_bytes && !credits_.waits(link) &&
@@ -299,8 +300,8 @@ void FabricCore::start(LinkId link, Picoseconds begin, const TrainPart& part) {
   push_arrival(link, begin, part);
 }
 
-/// Draws which packets of a train are lost on a link. The runs of packets between the lost ones
-/// arrive.
+/// Draws which packets of a train are lost on a link, and sends each run of consecutive packets
+/// that are not lost.
 void FabricCore::send_with_loss(LinkId link, Picoseconds begin, const TrainPart& part) {
   const Packet packet = flights_[part.flight].packet;
   const Picoseconds time = timing_.packet_time(link, packet);

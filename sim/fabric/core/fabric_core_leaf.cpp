@@ -1,12 +1,13 @@
-// Handles the host ports of a leaf together, because they do the same at the same time under
-// multicast.
+// Handles the host ports of a leaf together, because under multicast all of them send the same
+// packets at the same time.
 //
-// Ports with equal state share it in a leaf slice, and one event delivers a packet to all their
-// hosts. A port that other traffic uses leaves the slice. It rejoins at the first multicast packet
-// that starts at the same instant on this port as on the ports of the slice.
+// Ports with equal state store this state only once, in their leaf slice, and one event delivers a
+// packet to all their hosts. A port that sends other traffic stops sharing the state. It shares the
+// state again from the first multicast packet that starts on this port at the same instant as on
+// the sharing ports.
 //
-// Nothing is approximated, with one exception: `rx` of shared ports counts a packet before it has
-// crossed the last link.
+// The results are exact, with one exception: `rx` of ports that share their state counts a packet
+// before it has crossed the last link.
 #include <algorithm>
 #include <bit>
 

@@ -1,6 +1,6 @@
-// In-network reductions: contributions follow the links of a multicast tree to their destination,
-// in the reverse direction of a multicast from that host. Each switch has one sum per reduction and
-// sends the sum on when the last contribution that it waits for has arrived.
+// In-network reductions: contributions travel along the links of a multicast tree to the
+// destination host, in the reverse direction of a multicast from this host. Each switch has one sum
+// per reduction. When its last missing contribution has arrived, the switch sends the sum on.
 //
 // Link traffic and its times are exact; the additions do not delay the forwarding.
 #include <algorithm>

@@ -1,13 +1,13 @@
 // Lossless mode: a packet leaves a port only when the switch at the far end of the link has room
 // for it.
 //
-// A packet takes the room when its departure is computed, and returns the room when its last copy
-// has left the switch at the far end. A packet that finds no room waits, and its port wakes up when
-// credits return.
+// A packet takes the room when its departure is computed. It returns the room when its last copy
+// has left the switch at the far end. A packet for which there is no room waits, and its port wakes
+// up when credits return.
 //
-// A waiting packet retains its room in its own switch, so blocking spreads towards the senders and
-// also delays packets for idle ports (head-of-line blocking). Routes that go up and then down never
-// deadlock.
+// A waiting packet still occupies room in the switch where it waits. Blocking therefore spreads
+// towards the senders and also delays packets for idle ports (head-of-line blocking). If all routes
+// go first up and then down, no deadlock is possible.
 #pragma once
 
 #include <cstddef>
@@ -52,14 +52,15 @@ class LinkCredits {
   bool waits(LinkId link) const {
     return !credits_.empty() && credits_[index(link)].first_waiter != 0;
   }
-  /// Gives the link the credits that return by `when`, as far as known. Returns whether a packet of
-  /// `bytes` then has room at the far end of the link.
+  /// Adds the credits that are known to return by `when` to the link. Returns whether the far end
+  /// of the link then has room for a packet of `bytes`.
   bool reclaim(LinkId link, Picoseconds when, std::uint64_t bytes);
   void take(LinkId link, std::uint64_t bytes) { credits_[index(link)].taken_bytes += bytes; }
   /// Returns credits to `link`, and wakes the link's port if packets wait there.
   void release(LinkId link, const Release& room);
 
-  /// Queues a copy of an arrived or injected packet at the port of a link until it has credits.
+  /// Queues a copy of an arrived or injected packet at the port of a link, where the copy waits for
+  /// credits.
   void wait(LinkId link, Incoming& in, const TrainPart& part, Picoseconds ready);
   /// Must be called when the `fabric_credit` event of a link is handled, before the next wake-up is
   /// scheduled.
@@ -72,13 +73,14 @@ class LinkCredits {
   /// Wakes the port of a link when the link's next credits return.
   void wake_at_next_release(LinkId link);
 
-  /// Whether a waiting copy comes directly from a host, so that it occupies no buffer of a switch.
+  /// Whether a waiting copy is still at the port of its sending host. If so, it occupies no buffer
+  /// of a switch.
   bool injected(const CreditWaiter& waiter) { return holds_[waiter.hold].in == kNoLink; }
-  /// Must be called when a waiting copy leaves, at `when`. The last copy of a packet frees the
-  /// packet's room in its switch.
+  /// Must be called when a copy that has waited leaves, at `when`. The last copy of a packet frees
+  /// the room that the packet occupies in its switch.
   void copy_left(std::uint32_t hold, Picoseconds when, std::uint32_t bytes);
-  /// Computes when a packet's room in its switch is free again. Must be called once every copy of
-  /// the packet has left or waits for credits.
+  /// Computes when the room that a packet occupies in its switch becomes free. Must be called when
+  /// each copy of the packet has either left or begun to wait for credits.
   void finish_input(const Incoming& in, const TrainPart& part, std::uint32_t wire_bytes);
 
   std::size_t bytes() const;
@@ -93,8 +95,8 @@ class LinkCredits {
   /// The room in the input buffer at the far end of a link, as far as the sending port knows it.
   struct Credit {
     std::uint64_t taken_bytes = 0;
-    /// Credits in the order of the times at which they return. Those before index next_release have
-    /// returned already.
+    /// Returning credits in order of time. Entries before index next_release have already been
+    /// added to the link.
     std::vector<Release> releases;
     std::uint32_t next_release = 0;
     std::uint32_t first_waiter = 0;

@@ -11,8 +11,8 @@
 
 namespace tutti::sim {
 
-/// Decides each loss by a random draw that depends only on seed, link and packet, so that one draw
-/// can be inverted without affecting another.
+/// Decides by a random draw whether a packet is lost. Each draw depends only on seed, link and
+/// packet, so that a test can invert one draw without an effect on the others.
 class LinkFaults {
  public:
   /// `topology` must outlive this object.
@@ -40,7 +40,7 @@ class LinkFaults {
   const std::uint64_t seed_;
   bool any_loss_ = false;
   std::array<double, kLinkClasses> class_loss_{};
-  std::vector<Threshold> thresholds_;  ///< last computed threshold for each kind and class of link
+  std::vector<Threshold> thresholds_;  ///< latest threshold of each kind and class of link
   std::unordered_set<std::uint64_t> toggled_;
   std::unordered_set<std::uint32_t> down_;
 };

@@ -40,7 +40,8 @@ class LinkTiming {
   Picoseconds full_queue_time(LinkId link) const { return kind(link).full_queue; }
 
  private:
-  /// Number of bytes that a cut-through switch reads of a packet before it forwards the packet.
+  /// Number of bytes of a packet that a cut-through switch must receive before it forwards the
+  /// packet.
   static constexpr std::uint32_t kLeadBytes = 64;
 
   struct Kind {

@@ -16,8 +16,8 @@ MulticastTrees::MulticastTrees(const Topology& topology, const PortTable& ports,
   }
 }
 
-/// Finds the shortest paths from a root. Of parallel links between two switches, a draw that
-/// depends on the group selects one.
+/// Finds the shortest paths from a root. If two switches have parallel links, a random draw selects
+/// one of the links for each group.
 MulticastTrees::Paths MulticastTrees::paths_from(std::uint32_t root) const {
   Paths paths{std::vector<LinkId>(topology_.switches(), kNoLink), {root}};
   const std::uint64_t group = trees_.size();
@@ -39,7 +39,7 @@ MulticastTrees::Paths MulticastTrees::paths_from(std::uint32_t root) const {
   return paths;
 }
 
-/// Enters the member hosts into the tree and marks their leaves as switches of the tree.
+/// Adds the member hosts to the tree and marks their leaves in `needed` as switches of the tree.
 Status MulticastTrees::add_members(std::span<const HostId> members, MulticastTree& tree,
                                    std::vector<bool>& needed) const {
   if (members.empty())
@@ -65,9 +65,9 @@ Status MulticastTrees::add_members(std::span<const HostId> members, MulticastTre
   return {};
 }
 
-/// Marks all switches of the tree and returns the tree's top switch. The top switch is the first
-/// one from the root down that has member hosts or several branches. Switches above the top switch
-/// do not belong to the tree.
+/// Marks all switches of the tree and returns its top switch: the first switch on the way down from
+/// the root that has member hosts or several branches. The switches above the top switch do not
+/// belong to the tree.
 std::uint32_t MulticastTrees::prune(const MulticastTree& tree, const Paths& paths,
                                     std::vector<bool>& needed) const {
   const std::vector<std::uint32_t>& order = paths.order;

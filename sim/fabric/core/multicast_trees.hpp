@@ -21,8 +21,8 @@ struct MulticastTree {
   std::vector<std::uint32_t> first_links;
   std::vector<LinkId> links;
   std::vector<std::uint64_t> hosts;
-  /// For each leaf that is the destination of a reduction: the link of each tree switch towards
-  /// that leaf. Computed on demand.
+  /// For each leaf with the destination of a reduction: the link of each switch of the tree towards
+  /// this leaf. Computed on demand.
   std::vector<std::vector<LinkId>> towards;
 
   /// The links of a switch to other switches of the tree. The span stays valid when further groups
@@ -45,12 +45,12 @@ class MulticastTrees {
   /// The tree of the group with index `group`.
   const MulticastTree& operator[](std::uint32_t group) const { return trees_[group]; }
 
-  /// The link of each switch towards the leaf of `destination`, within the tree of a group; kNoLink
-  /// for that leaf and for switches outside the tree.
+  /// For each switch of a group's tree, the link of the tree that leads towards the leaf of
+  /// `destination`. It is kNoLink for this leaf and for switches outside the tree.
   const std::vector<LinkId>& towards(std::uint32_t group, HostId destination);
-  /// The number of contributions that a switch adds up for one packet: one from each neighbour in
-  /// the tree, except the neighbour towards the destination, and one from each member host of the
-  /// switch, except the destination.
+  /// The number of contributions that a switch adds up for one packet. Each neighbour in the tree
+  /// except that towards the destination sends one contribution, and each member host of the switch
+  /// except the destination sends one.
   std::uint32_t contributions_at(SwitchId at, const Packet& packet,
                                  LinkId towards_destination) const;
 

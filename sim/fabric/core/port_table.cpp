@@ -45,8 +45,8 @@ void PortTable::leave(LeafSlice& slice, std::uint64_t hosts) {
   slice.followers &= ~hosts;
 }
 
-/// Lets a port share the slice's state. The port's counts become differences from the slice's
-/// counts; as unsigned numbers they may wrap below 0.
+/// Lets a port share the slice's state. From then on the port stores its counts minus the slice's
+/// counts; these unsigned differences may wrap around.
 void PortTable::join(LeafSlice& slice, std::uint32_t bit) {
   FabricPort& port = ports_[topology_.hosts() + slice.first_host + bit];
   port.tx -= slice.common.tx;

@@ -15,7 +15,7 @@ namespace tutti::sim {
 /// The port of a directed link: the instant until which it is busy, and its counters.
 struct alignas(64) FabricPort {
   Picoseconds busy_until{};
-  /// Instant at which the last packet of the latest train is ready for this port.
+  /// Instant from which the last packet of the latest train may start on this port.
   Picoseconds train_until{-1};
   TrafficCount tx;
   TrafficCount rx;
@@ -41,9 +41,9 @@ class PortTable {
   /// `topology` must outlive this object.
   explicit PortTable(const Topology& topology);
 
-  /// The part of a port's state that it does not share with other ports.
+  /// The state that the port of a link does not share with other ports.
   FabricPort& operator[](LinkId link) { return ports_[index(link)]; }
-  /// Ends the sharing of state between a link's port and other ports, and returns the port.
+  /// Makes the port of a link stop sharing its state with other ports, and returns the port.
   FabricPort& alone(LinkId link) {
     if (shares(link)) leave_slice(link);
     return ports_[index(link)];
@@ -66,9 +66,10 @@ class PortTable {
     const SwitchId leaf = topology_.leaf_of(host);
     return first_slices_[index(leaf)] + (index(host) - index(topology_.first_host(leaf))) / 64;
   }
-  /// Selects the followers of a slice: followers outside `hosts` leave, and if none remains, the
-  /// first of `hosts` becomes a follower. Each other host of `hosts` joins if a packet that is
-  /// ready at `ready` would start on its port at the same instant as on the followers' ports.
+  /// Selects the followers of a slice for a packet to `hosts` that may start at `ready`. Followers
+  /// outside `hosts` leave; if none remains, the first of `hosts` becomes a follower. Each other
+  /// host of `hosts` joins if the packet would start on its port at the same instant as on the
+  /// followers' ports.
   void share(LeafSlice& slice, std::uint64_t hosts, Picoseconds ready);
 
   std::size_t bytes() const;

@@ -19,8 +19,8 @@ InNetworkKind kind_of(CollectiveKind kind) {
   return kind == CollectiveKind::reduce ? InNetworkKind::reduce : InNetworkKind::allreduce;
 }
 
-/// Describes a reduction to the engine as a sum of 64-bit words. A Reduce-Scatter uses the ring
-/// order, as in jobs; sums of integers do not depend on the order.
+/// Describes a reduction to the engine as a sum of 64-bit words. A Reduce-Scatter folds in ring
+/// order, as in jobs; a sum of integers is the same in any order.
 engine::InNetworkCall call_of(const CollectiveSpec& what, std::uint32_t ranks) {
   engine::InNetworkCall call{.kind = kind_of(what.kind),
                              .type = reduction::ElementType::uint64,

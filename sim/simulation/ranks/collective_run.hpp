@@ -22,9 +22,9 @@ namespace tutti::simulation {
 
 using Bytes = std::vector<std::byte>;
 
-/// The bytes that a collective must deliver to every rank: one block of each source, in rank order.
-/// If differs_by_rank() is true for the collective, the result has instead the bytes that all ranks
-/// send, in rank order. All ranks share one copy.
+/// Returns the bytes that a collective must deliver to every rank: the block of each source, in
+/// rank order. If differs_by_rank() is true for the collective, returns instead the bytes that all
+/// ranks send, in rank order. All ranks share one copy of this result.
 Bytes expected_result(const CollectiveSpec& spec, std::uint32_t ranks, std::uint64_t seed);
 
 /// The size of expected_result() in bytes. Each rank receives all of these bytes, unless
@@ -85,7 +85,7 @@ class CollectiveRun {
   Bytes result_;  ///< receive buffer between guard bytes
   /// Bytes that this rank must receive, if differs_by_rank() is true for the collective.
   Bytes wanted_;
-  Bytes own_;  ///< the rank's block between guard bytes; empty if it lies in the receive buffer
+  Bytes own_;  ///< the rank's block between guard bytes; empty if the block lies in `result_`
   bool finished_ = false;
 };
 

@@ -9,8 +9,8 @@ namespace tutti::simulation {
 
 namespace {
 
-// Smallest jitter of a worker: the random extra time of a poll is at most the jitter of the host
-// model or this value, whichever is longer.
+// Least jitter of a worker. The random extra time of a poll ranges from 0 to this time, or to the
+// jitter of the host model if that is longer.
 constexpr Nanoseconds kMinJitter{2'000};
 
 }  // namespace
@@ -43,8 +43,8 @@ void ReceiveWorkers::schedule(std::uint32_t worker, Instant when) {
 void ReceiveWorkers::work(std::uint32_t worker, Instant paused_until) {
   Thread& one = workers_[worker];
   const Instant now = sim::to_instant(queue_.now());
-  // An earlier wake-up replaces a later one, whose event stays in the queue and must have no
-  // effect.
+  // An earlier wake-up replaces a later one. The event of the replaced wake-up stays in the queue
+  // and must have no effect.
   if (one.wake_at != now) return;
   one.wake_at = kNever;
   if (now < paused_until) return schedule(worker, paused_until);

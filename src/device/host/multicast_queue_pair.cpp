@@ -37,8 +37,8 @@ Result<std::uint32_t> HostMulticastQueuePair::post(const ChunkRun& run) {
   std::uint32_t accepted = 0;
   for (std::size_t at = 0; at < run.data.size(); at += run.chunk_bytes) {
     if (!has_room()) {
-      // This rank asks to be woken before it checks the room again, so a reader that makes room
-      // after the check wakes this rank.
+      // This rank first asks to be woken and then checks the room again, so a reader that makes
+      // room after the check wakes this rank.
       own().head().wants_room.store(1, std::memory_order_seq_cst);
       if (!has_room()) {
         ++counters_.send_queue_full;

@@ -62,7 +62,8 @@ struct SegmentAddress {
 };
 
 /// A mapping of one rank's shared segment, and the bell of that rank: a pipe through which other
-/// ranks wake that rank. It can wait on the read end of the pipe together with other descriptors.
+/// ranks wake that rank. The owner of the segment can wait on the read end of the pipe together
+/// with other descriptors.
 class Segment {
  public:
   Segment() = default;
@@ -86,7 +87,8 @@ class Segment {
   /// True if the system lets this process read the memory of the segment's owner.
   bool readable() const { return readable_; }
   /// Copies memory of the owner's process that begins at `address`. Returns false if the system
-  /// refuses, or if another process has the owner's process id now; `to` may then be changed.
+  /// refuses, or if another process has the owner's process id now; the contents of `to` are then
+  /// undefined.
   bool read_owner(std::uint64_t address, std::span<std::byte> to) const;
 
   /// Wakes the owner if it is asleep and waits for this kind of event, and returns true if the

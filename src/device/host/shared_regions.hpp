@@ -22,8 +22,8 @@ struct SharedRegion {
 /// The published regions of one rank. The owner publishes and withdraws; peers only look up.
 class SharedRegions {
  public:
-  /// Number of entries. The key of a region determines its entry; if another region occupies the
-  /// entry, the region is not published, and peers READ it by frames.
+  /// Number of entries. The key of a region determines its entry. A region whose entry is in use is
+  /// not published, and peers READ it by frames.
   static constexpr std::uint32_t kRegions = 256;
 
   SharedRegions() = default;
@@ -57,8 +57,8 @@ class SharedRegions {
   bool holds(MemoryKey key) const {
     return key.key != 0 && entry(key).key.load(std::memory_order_acquire) == key.key;
   }
-  /// The owner's address of the `length` bytes of a region that begin at `offset`; nothing if the
-  /// region is not published or the range exceeds it.
+  /// Returns the address of the byte at `offset` of a region, in the owner's address space. Returns
+  /// nothing if the region is not published or has fewer than `offset` + `length` bytes.
   std::optional<std::uint64_t> find(MemoryKey key, std::uint64_t offset,
                                     std::uint64_t length) const {
     if (!holds(key)) return std::nullopt;

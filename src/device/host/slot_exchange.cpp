@@ -55,9 +55,9 @@ std::optional<SlotEntry> HostSlotExchange::entry_of(Rank rank) {
 
 void HostSlotExchange::leave() {
   shares_[index(me())].acked().store(number(), std::memory_order_release);
-  // At the end of an all-to-all exchange, this rank has the entries of all ranks. A rank publishes
-  // its entry only after it has acknowledged the previous exchange, so all ranks have acknowledged
-  // the previous exchange.
+  // At the end of an all-to-all exchange, this rank has the entries of all ranks. Each rank
+  // acknowledges the previous exchange before it publishes its entry, so all ranks have
+  // acknowledged the previous exchange.
   if (header().flow == Flow::all_to_all) acked_by_all_ = std::max(acked_by_all_, number() - 1);
 }
 

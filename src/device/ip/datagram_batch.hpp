@@ -20,7 +20,7 @@ namespace tutti::device::ip {
 
 class DatagramBatch {
  public:
-  /// `slots` is the largest number of messages that one call receives.
+  /// One call of `receive` receives at most `slots` messages.
   explicit DatagramBatch(std::size_t slots);
 
   /// Receives waiting messages and returns their number; 0 if no message waits or after a transient

@@ -18,13 +18,14 @@ namespace tutti::device::ip {
 
 class DatagramSender {
  public:
-  /// Largest size in bytes of the header before a payload.
+  /// The header before a payload has at most this many bytes.
   static constexpr std::size_t kMaxHeaderBytes = 288;
-  /// Largest number of datagrams in a batch; every kernel with UDP_SEGMENT takes this many.
+  /// Capacity of a batch in datagrams; every kernel with UDP_SEGMENT accepts this many.
   static constexpr std::size_t kMaxBatch = 64;
 
-  /// Largest number of datagrams of this size in a batch that consists of full segmented messages
-  /// only. A partly filled message costs every receiver as much as a full one.
+  /// The number of datagrams of this size that a caller should send together, at most kMaxBatch.
+  /// They fill whole segmented messages, because a partly filled message costs every receiver as
+  /// much as a full one.
   static std::size_t whole_batch(std::size_t datagram_bytes);
 
   explicit DatagramSender(bool offload)

@@ -12,8 +12,8 @@ namespace tutti::device::ip {
 
 namespace {
 
-/// Largest number of bytes of one socket in the queue of an interface that also serves a higher
-/// priority. This number keeps a link of 1 Gbit/s busy between two polls.
+/// If an interface also serves a higher priority, a socket may have at most this many bytes in the
+/// queue of the interface. This number keeps a link of 1 Gbit/s busy between two polls.
 constexpr std::uint64_t kShortQueueBytes = 128 * 1024;
 
 }  // namespace

@@ -4,9 +4,9 @@
 //
 // The urgency of data is its position in this order. A sender whose ready data finds no room makes
 // a claim, and senders of a lower urgency hold back until the claim is withdrawn. Reliable
-// connections also hold back while multicast data of a higher priority arrives. If the process has
-// used a higher priority, but no data of that priority waits or arrives, connections may send, but
-// keep the queue of the interface short.
+// connections also hold back while multicast data of a higher priority arrives. Once the process
+// has used a higher priority, connections keep the queue of the interface short even while no data
+// of that priority waits or arrives.
 #pragma once
 
 #include <array>

@@ -22,12 +22,12 @@ namespace {
 // measured with 1000-byte datagrams. The rest is kernel overhead.
 constexpr double kPayloadShare = 0.4;
 
-// Largest number of bytes of UC messages in one doorbell; the sender must poll for arrivals between
-// two doorbells.
+// One doorbell posts at most this many bytes of UC messages, because the sender must poll for
+// arrivals between two doorbells.
 constexpr std::uint32_t kMessageBatchBytes = 256 * 1024;
 
-/// Size of the longest SEND: 64 KiB of data and the header of the engine. The receiver READs a
-/// longer message, which takes two more one-way times.
+/// Size of the longest SEND: 64 KiB of data and the header of the engine. A longer message takes
+/// two more one-way times, because the receiver READs it.
 constexpr std::uint32_t kLongestSendBytes = 64 * 1024 + 64;
 
 SocketAddress group_of(std::uint32_t subgroup, const EndpointOptions& options, const IpOptions& ip,
@@ -42,15 +42,15 @@ QueuePairs queue_pairs(const std::vector<std::unique_ptr<IpMulticastQueuePair>>&
   return pairs;
 }
 
-// Largest number of bytes that may wait in the kernel for a link address. Further frames are only
-// multicast, so that they do not fill the send buffer.
+// If more bytes than this wait in the kernel for a link address, further frames are only multicast,
+// so that they do not fill the send buffer.
 constexpr std::uint64_t kMostHeldBytes = 32 * 1024;
 
 bool is_uc(const IpOptions& options) { return options.multicast == Multicast::uc; }
 
-/// Largest number of unacknowledged bytes on one reliable connection. The window must cover the
-/// data that a congested link queues in both directions. Beyond that minimum, the windows of all
-/// peers together should fit into half of the socket's receive buffer.
+/// The window of one reliable connection: how many of its bytes may be unacknowledged. The window
+/// must cover the data that a congested link queues in both directions. Beyond that minimum, the
+/// windows of all peers together should fit into half of the socket's receive buffer.
 std::uint32_t reliable_window_bytes(std::uint64_t receive_buffer_bytes, std::uint32_t ranks) {
   constexpr std::uint64_t kMinBytes = 256 * 1024;
   constexpr std::uint64_t kMaxBytes = 512 * 1024;
@@ -102,8 +102,8 @@ Result<std::unique_ptr<IpMulticastQueuePair>> open_slot_pair(const GroupSettings
                                                              const SocketAddress& group,
                                                              std::uint32_t subgroup,
                                                              const Interface& interface) {
-  // Largest number of ranks for which a slot exchange is opened. The number is small, because each
-  // rank may receive an entry from every other rank in one exchange.
+  // A communicator of more ranks than this has no slot exchange, because each rank may receive an
+  // entry from every other rank in one exchange.
   constexpr std::uint32_t kMaxRanks = 16;
   if (settings.size < 2 || settings.size > kMaxRanks || subgroup == wire::kMaxSubgroups)
     return std::unique_ptr<IpMulticastQueuePair>();

@@ -19,7 +19,8 @@ namespace tutti::device::ip {
 /// An IPv4 or IPv6 address with port.
 class SocketAddress {
  public:
-  /// Size in bytes of the memory to which `get` points. System calls that write an address need it.
+  /// Size in bytes of the memory to which `get` points; system calls that write an address take it
+  /// as the length of their buffer.
   static constexpr socklen_t kMaxBytes = sizeof(sockaddr_storage);
 
   SocketAddress() = default;
@@ -53,8 +54,8 @@ Status set_option(int fd, int level, int option, int value, const char* name);
 /// Reads an integer socket option; -1 if that fails.
 int get_option(int fd, int level, int option);
 
-/// The queueing of a socket's datagrams: `dscp` in the network (0 to 63, RFC 2474), `priority` in
-/// this host (SO_PRIORITY); 0 leaves the choice to the kernel.
+/// The class in which a socket's datagrams are queued: `dscp` in the network (0 to 63, RFC 2474)
+/// and `priority` in this host (SO_PRIORITY). A value of 0 leaves the choice to the kernel.
 struct TrafficClass {
   std::uint32_t dscp = 0;
   std::uint32_t priority = 0;
@@ -63,8 +64,8 @@ struct TrafficClass {
 };
 Status set_traffic_class(int fd, int family, const TrafficClass& traffic);
 
-/// Requests a receive buffer of `bytes` bytes, beyond the system's limit if the process is
-/// privileged. Returns the size that the kernel grants; this size includes packet overhead.
+/// Requests a receive buffer of `bytes` bytes; the system's limit does not bind a privileged
+/// process. Returns the size that the kernel grants, which includes packet overhead.
 std::uint64_t enlarge_receive_buffer(int fd, int bytes);
 
 /// Bytes that were sent through the socket and have not left this host yet.

@@ -10,7 +10,7 @@
 
 namespace tutti::device::ip {
 
-/// The traffic class of the datagrams of each priority.
+/// The traffic class for each priority of data.
 struct TrafficClasses {
   std::array<TrafficClass, 3> ascending{};
 

@@ -1,6 +1,7 @@
-// Decides which frames of the reliable connections are also multicast. After a peer has not
-// answered, unicast is in doubt for a while. The usual cause is that the link of this host was
-// down: after the link has come up, unicast waits for link addresses, but multicast does not.
+// Decides which frames of the reliable connections are also multicast. If a peer does not answer,
+// unicast is in doubt for a while: it may not reach the peer. The usual cause is that the link of
+// this host was down: after the link has come up, unicast waits for address resolution (ARP or
+// neighbour discovery), but multicast does not.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +23,11 @@ class UnicastDoubt {
  public:
   explicit UnicastDoubt(std::uint32_t ranks) : answers_(ranks) {}
 
-  /// Puts unicast in doubt, from `now` on for the time kAddressResolution.
+  /// Puts unicast in doubt until `now` + kAddressResolution.
   void begin(Instant now) { until_ = now + kAddressResolution; }
   /// Returns which frames to the rank `to` are also multicast now. `held_back` must return true if
   /// the kernel holds back unicast datagrams to the rank; its answer is used for the time
-  /// kAnswerValid. Every rank receives a multicast frame, so new frames are multicast only if
+  /// kAnswerValid. A multicast frame loads every rank, so new frames are multicast only while
   /// unicast is held back.
   template <typename HeldBack>
   MulticastToo multicast_too(Instant now, Rank to, HeldBack&& held_back) {
@@ -39,8 +40,8 @@ class UnicastDoubt {
   }
 
  private:
-  /// Time for which unicast stays in doubt; longer than the second between two requests of the
-  /// kernel for a link address.
+  /// Time for which unicast stays in doubt. The kernel repeats a request for a link address after
+  /// one second, so this time is longer.
   static constexpr Nanoseconds kAddressResolution{1'200'000'000};
   static constexpr Nanoseconds kAnswerValid{5'000'000};
 

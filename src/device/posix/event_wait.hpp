@@ -14,7 +14,7 @@ namespace tutti::device {
 /// The signature of epoll_pwait2.
 using EpollPwait2 = int (*)(int, epoll_event*, int, const timespec*, const sigset_t*);
 
-/// Waits by epoll_pwait2, or by epoll_pwait once the kernel has refused a call of the former.
+/// Waits by epoll_pwait2; after the kernel has refused epoll_pwait2 once, by epoll_pwait.
 class EventWaiter {
  public:
   /// A null `call` makes this object use epoll_pwait from the start.

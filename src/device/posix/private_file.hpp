@@ -16,8 +16,9 @@ namespace tutti::device {
 /// exists, even as a link.
 Result<Descriptor> create_private_file(const std::string& path);
 
-/// Opens for reading a regular file that belongs to this user and that no other user can open. The
-/// last part of `path` may not be a symbolic link. The descriptor is not valid if no file exists.
+/// Opens a file for reading; it must be a regular file of this user that no other user can open.
+/// The last part of `path` may not be a symbolic link. If no file exists, the descriptor is not
+/// valid.
 Result<Descriptor> open_private_file(const std::string& path);
 
 /// Writes all bytes; `path` is used only in the error text.

@@ -15,9 +15,9 @@ struct RemoteCopy {
   std::span<std::byte> to{};
 };
 
-/// Copies `first` and `second` by one system call, so that all bytes come from one process even if
-/// the kernel gives its process id to another process. Returns false if the system refuses or a
-/// range is not readable; the destination memory may then be changed.
+/// Copies `first` and `second` by one system call: all bytes come from one process, even if that
+/// process ends meanwhile and the kernel reuses its id. Returns false if the system refuses or a
+/// range is not readable; the destination memory may have changed then.
 bool read_process(pid_t process, const RemoteCopy& first, const RemoteCopy& second);
 
 }  // namespace tutti::device

@@ -15,9 +15,9 @@ constexpr int kStoppedParts = 3;
 
 constexpr Nanoseconds kSignInterval{100'000'000};
 
-/// Number of peers that are questioned to learn whether they hear this rank, in addition to one
-/// that may be the silent peer itself. One is not enough, because the question or its answer may be
-/// lost, or that peer may have died, too.
+/// Number of peers, besides the silent one, that are questioned to learn whether they receive this
+/// rank's packets. One peer is not enough: a question or an answer may be lost, and the questioned
+/// peer may have died, too.
 constexpr std::uint32_t kWitnesses = 3;
 
 /// Time after which frames that found the send queue full are tried again.
@@ -247,9 +247,9 @@ void ChannelSet::question_silent(Instant now) {
   }
 }
 
-/// True if no peer has answered a question since the last part of the timeout of `silent` began
-/// (PeerTimeout::doubt_begins). With two ranks there is no third rank to question, so the result is
-/// false and the peer is blamed.
+/// True if no peer has answered a question since the last part of the peer timeout of `silent`
+/// began (PeerTimeout::doubt_begins). With two ranks there is no third rank to question, so the
+/// result is false, and `silent` is blamed.
 bool ChannelSet::alone(const RcChannel& silent) const {
   const Instant begin = silent.silence().doubt_begins();
   const auto answered = [&](const Peer& peer) {
@@ -281,9 +281,9 @@ Status ChannelSet::post(Instant now, const WorkRequest& request) {
   if (channel == nullptr) {
     return failure(
         Code::resource_exhausted,
-        "rank {} has no free connection for work to rank {} ({} connections are open, and at most "
+        "rank {} has no free connection for work to rank {} (at most {} may be open, and at most "
         "{} may carry work at a time): await completions before posting this work",
-        index(me_), index(request.peer), open_.size(), work_limit());
+        index(me_), index(request.peer), limits_.most, work_limit());
   }
   Status posted = channel->post(now, request);
   untransmitted_ |= posted.ok();
@@ -300,7 +300,8 @@ RcChannel* ChannelSet::channel_for_work(Instant now, Rank rank) {
 
 void ChannelSet::abandon() {
   // The limit ends, because this rank now notifies all other ranks of the failure. A peer that has
-  // already left acknowledges no notice, so its connection would stay open and block another one.
+  // already left acknowledges no notice, so its connection would stay open and leave no room for
+  // the connection to another peer.
   limits_.most = 0;
   for (const Rank rank : open_) peers_[index(rank)].channel->abandon();
 }

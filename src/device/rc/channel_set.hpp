@@ -54,8 +54,8 @@ class ChannelSet {
     peers_[index(peer)].incarnation = incarnation;
   }
 
-  /// Limits the connections; must be called before the first connection is made. At its next use a
-  /// closed connection continues from stored sequence numbers, without a message to the peer.
+  /// Limits the connections; must be called before the first connection is made. A closed
+  /// connection continues from stored sequence numbers when it is next used, without a handshake.
   void limit_connections(const ConnectionLimits& limits) { limits_ = limits; }
   /// Returns the channel to a peer and makes it if necessary, even beyond the connection limit.
   RcChannel& operator[](Rank peer);
@@ -103,7 +103,7 @@ class ChannelSet {
   void add_to(EndpointCounters& counters) const;
 
  private:
-  /// Largest number of receives in one poll, so that a flood of datagrams cannot keep the caller
+  /// One poll receives at most this many times, so that a flood of datagrams cannot keep the caller
   /// busy.
   static constexpr int kMaxReceives = 8;
 
@@ -125,7 +125,7 @@ class ChannelSet {
     Instant used{};         ///< instant at which the connection was last used
     /// Time of the peer's last answer on a connection that is closed now.
     Instant answered{INT64_MIN};
-    /// Instant of the next ping to a watched peer without a connection.
+    /// Time of the next ping to a watched peer whose connection is closed.
     Instant ping_at = kNever;
   };
 
@@ -133,8 +133,8 @@ class ChannelSet {
   RcChannel* open(Instant now, Rank peer);
   bool make_room();
   bool close(Rank peer);
-  /// Largest number of peers to which this rank may have work or pings under way at a time. The
-  /// other connections serve frames of peers.
+  /// At most this many peers may have work or pings of this rank under way at a time. The other
+  /// connections serve frames that come from peers.
   std::uint32_t work_limit() const { return std::max(1u, limits_.most / 2); }
   bool may_ask_another(Instant now) const;
   RcChannel* channel_for_work(Instant now, Rank rank);

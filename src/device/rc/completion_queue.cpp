@@ -13,8 +13,8 @@ void CompletionQueue::push(const Completion& completion) {
   entries_.push_back({completion, offset, completion.payload.size()});
 }
 
-// Taken entries are erased once they are at least half of all entries. A queue that never becomes
-// empty thus stays short, and moves each entry at most once on average.
+// Taken entries are erased once they are at least half of all entries. So even a queue that never
+// becomes empty stays short, and on average each entry moves at most once.
 void CompletionQueue::drop_taken() {
   if (taken_ == 0 || 2 * taken_ < entries_.size()) return;
   const std::size_t bytes = empty() ? bytes_.size() : entries_[taken_].offset;

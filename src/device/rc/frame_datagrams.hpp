@@ -54,9 +54,9 @@ class FrameDatagrams {
   Outgoing encode(Rank peer, const OutgoingFrame& frame, std::byte* head);
   /// Writes the wire header of a probe for `peer` into `head`; `padding` is the probe's payload.
   void encode_probe(Rank peer, std::span<const std::byte> padding, std::byte* head);
-  /// Checks a received datagram; returns nothing, and counts the datagram in `counters`, if a check
-  /// fails. `from_host_of(rank)` returns whether the datagram came from the host of that rank; if
-  /// not, the datagram is rejected before its tag is computed.
+  /// Checks a received datagram; if a check fails, returns nothing and counts the datagram in
+  /// `counters`. `from_host_of(rank)` must tell whether the datagram came from the host of that
+  /// rank; the tag is computed only if it did.
   template <typename FromHostOf>
   std::optional<Received> decode(std::span<const std::byte> datagram,
                                  const FromHostOf& from_host_of, EndpointCounters& counters) {

@@ -297,8 +297,8 @@ void RcChannel::fill(std::uint32_t sequence, OutgoingFrame& frame) {
     case RcKind::ack:
       break;
   }
-  // Frames after this one may have arrived early. They must have no effect, because a peer that
-  // misses one message must not get the next.
+  // The peer may already have received later frames that this rank gives up, too. They must have no
+  // effect, because a peer that misses one message must not get the next one.
   const bool given_up = out.kind == RcKind::empty && record.kind != RcKind::empty;
   if (given_up && given_up_end_ && circular_before(sequence, *given_up_end_))
     out.count = static_cast<std::uint16_t>(*given_up_end_ - sequence - 1);
@@ -354,8 +354,8 @@ bool RcChannel::asks(Instant now) const {
 }
 
 std::optional<RcPosition> RcChannel::resting_position() const {
-  // A connection that asks its peer for an answer stays open, because a closed one forgets how long
-  // the peer has been silent.
+  // A connection that waits for an answer of its peer stays open, because a closed connection does
+  // not store when the peer timeout began.
   const bool asks = path_test_wanted_ || ask_wanted_ || peer_timeout_.ping_wanted() ||
                     (attentive() && peer_timeout_.awaits_answer());
   const bool given_up = failed_ || undelivered_ || asks || !receiver_.between_operations();

@@ -48,7 +48,7 @@ struct Allowance {
   std::uint64_t more_bytes = 0;
 };
 
-/// The frames that a connection has to send.
+/// The unsent frames and the unfinished work of a connection.
 struct Backlog {
   /// Highest priority of the work that is not completely cut into frames. All this work is sent at
   /// this priority, because the messages of a connection keep their order.
@@ -113,15 +113,16 @@ class RcChannel {
     released_ = true;
     send_.forget_timeouts();
   }
-  /// True if work or a ping of this side is not acknowledged, or the channel is to ping the peer.
+  /// True if work of this side is not completed, a frame is not acknowledged, or a ping is due. If
+  /// the peer is released, only awaited work counts.
   bool asks(Instant now) const;
   /// Restarts the peer timeout: earlier silence of the peer does not count, because this rank did
   /// not poll.
   void forgive_silence(Instant now) { peer_timeout_.begin(now); }
   /// Limits the frames that are cut from now on to `bytes` bytes; never raises an earlier limit.
   void limit_frames(std::uint32_t bytes);
-  /// Makes the channel send a frame of full length soon, which reveals a path that loses long
-  /// frames even if no other long frame is sent.
+  /// Makes the channel send a frame of full length soon. If the path loses long frames, the loss of
+  /// this frame reveals it, even while no work needs long frames.
   void test_path() { path_test_wanted_ = true; }
   /// Declares the peer lost: pending requests complete with `code`, then one `failure` completion
   /// follows. From then on, frames of the peer are answered by frames with the flag `gave_up`. If
@@ -136,9 +137,9 @@ class RcChannel {
   /// Makes the channel send a question to the peer; the question does not start the peer timeout.
   void question() { ask_wanted_ = true; }
   const PeerTimeout& silence() const { return peer_timeout_; }
-  /// True if a sign of life should be multicast: the peer has answered none of several
-  /// retransmissions, for longer than a network delays frames. False once a failure is reported,
-  /// because signs of life of a rank that has given up would make the peer wait for ever.
+  /// True if a sign of life should be multicast: several retransmissions have brought no answer,
+  /// and the oldest frame has waited for longer than a network delays frames. False once a failure
+  /// is reported, because the peer would wait for ever for a rank that shows life but has given up.
   bool unanswered(Instant now) const {
     return !failed_ && !undelivered_ && !released_ &&
            send_.timeouts_in_a_row() >= kAskAfterTimeouts &&
@@ -163,8 +164,8 @@ class RcChannel {
   /// silent peer.
   static constexpr std::uint32_t kAskAfterTimeouts = 3;
   static constexpr int kUnansweredPart = 20;
-  /// Largest frame in bytes that is sent twice as a tail probe. The second transmission saves a
-  /// hundredth of a timeout on average; a longer frame would take more time than that to send.
+  /// Size in bytes of the longest frame that is sent twice as a tail probe. Sending a longer frame
+  /// again would take more time than this saves on average.
   static constexpr std::size_t kRepeatedTailBytes = 2048;
 
   bool has_new_frame() const;
@@ -194,7 +195,7 @@ class RcChannel {
   /// True: the next new frame comes from responses_, unless responses_ is empty.
   bool response_turn_ = true;
   std::uint32_t since_ack_request_ = 0;  ///< frames sent since the last one that requested an ACK
-  bool ask_wanted_ = false;              ///< a question is to be sent
+  bool ask_wanted_ = false;              ///< true: a question waits to be sent
   std::optional<std::uint32_t> tail_to_probe_;
 
   bool path_test_wanted_ = false;

@@ -8,8 +8,8 @@
 
 namespace tutti::device::rc {
 
-/// Largest number of READs and atomics that wait for the peer's answer; further ones wait in the
-/// queue.
+/// At most this many READs and atomics may be sent and not answered yet; the others stay in the
+/// work queue.
 inline constexpr std::uint32_t kMaxOpenReads = 256;
 /// The smallest RcConfig::max_frame_bytes.
 inline constexpr std::uint32_t kMinFrameBytes = 512;
@@ -22,7 +22,7 @@ struct RcConfig {
   std::uint32_t overhead_bytes = 0;
   /// Size of the longest SEND: 16 KiB of data and the header of the engine.
   std::uint32_t max_message_bytes = 16 * 1024 + 64;
-  /// Largest number of bytes in flight; the resulting window is 4 to 1024 frames.
+  /// At most this many bytes may be in flight; the resulting window is 4 to 1024 frames.
   std::uint32_t window_bytes = 256 * 1024;
   std::uint32_t max_queued_requests = 4096;
   /// Number of buffers for messages, READs and atomics that arrive out of order.
@@ -55,9 +55,9 @@ struct RcPosition {
   std::uint32_t next_work = 0;      ///< number of this side's next work request
 };
 
-/// The connections that an endpoint holds ([OFED-AT], dynamically connected transport).
+/// Limits of an endpoint's connections ([OFED-AT], dynamically connected transport).
 struct ConnectionLimits {
-  /// Largest number of connections at a time. 0 sets no limit, and connections are never closed.
+  /// At most this many connections may be open at a time; 0: no limit, and connections stay open.
   /// Under a limit, this rank has work for at most half as many peers at a time, so that other
   /// peers can connect to it, too.
   std::uint32_t most = 0;
@@ -78,7 +78,7 @@ struct RcCounters {
   std::uint64_t atomics_served = 0;
   std::uint64_t timeouts = 0;  ///< retransmission timeouts that have expired
   std::uint64_t pings_sent = 0;
-  /// Number of polls, summed over channels, in which a channel held frames back.
+  /// Number of times that the gate held back waiting frames of one channel.
   std::uint64_t rounds_held_back = 0;
   std::uint64_t frames_received = 0;
   std::uint64_t frames_duplicate = 0;

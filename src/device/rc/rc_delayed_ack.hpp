@@ -16,14 +16,14 @@ class DelayedAck {
  public:
   /// Number of received frames after which an ACK is due even if none was requested.
   static constexpr std::uint32_t kEvery = 16;
-  /// Number of messages in a row that had prompt replies before an ACK waits for a reply.
+  /// An ACK waits for the reply once this many messages in a row had prompt replies.
   static constexpr std::uint32_t kPromptReplies = 3;
 
   /// An ACK that was not requested waits for `delay`, the ACK of a message at most for
   /// `reply_wait`.
   DelayedAck(Nanoseconds delay, Nanoseconds reply_wait) : delay_(delay), reply_wait_(reply_wait) {}
 
-  /// Makes an ACK due now, whether or not a frame arrived.
+  /// Makes an ACK due now, even if no frame has arrived.
   void send_at_once() { at_once_ = true; }
   /// Makes an ACK due now, as the answer to a question of the peer.
   void answer_at_once() { at_once_ = answers_question_ = true; }

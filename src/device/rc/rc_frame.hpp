@@ -78,8 +78,8 @@ inline constexpr std::size_t kRcReadRangeBytes = 28;
 inline constexpr std::size_t kRcMaxReadRanges = 8;
 inline constexpr std::size_t kRcWordBytes = 8;
 
-/// Number of frames that a receiver tracks, beginning with the first missing one, and so the
-/// largest number of unacknowledged frames.
+/// Number of frames that a receiver tracks, from the first missing one on. A sender may have at
+/// most this many unacknowledged frames.
 inline constexpr std::size_t kRcReceiveWindowFrames = 1024;
 inline constexpr std::size_t kRcMaxWords = kRcReceiveWindowFrames / 64;
 
@@ -137,8 +137,8 @@ struct RcFrame {
 struct FrameRecord {
   RcKind kind = RcKind::empty;
   std::uint8_t ranges = 0;  ///< number of ranges (read_request)
-  /// Number of the request to which the frame belongs. The request is one of the peer in a
-  /// read_response, atomic_answer or refused frame, and one of this rank in any other frame.
+  /// Number of the request to which the frame belongs. The peer has posted this request if the kind
+  /// is read_response, atomic_answer or refused; otherwise this rank has posted it.
   std::uint32_t operation = 0;
   std::uint32_t bytes = 0;      ///< size of the data in bytes
   std::uint64_t position = 0;   ///< offset of the data in the operation

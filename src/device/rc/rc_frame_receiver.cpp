@@ -137,8 +137,8 @@ bool FrameReceiver::accept_early(const RcFrame& frame, std::span<const std::byte
       works_.accept_answer(frame, ack_);
       break;
     case RcKind::refused:
-      // An early refusal is dropped, because a missing frame may contain the cause: a failure
-      // notice names the rank at fault.
+      // An early refusal is dropped, because a frame before it may carry the cause: a failure
+      // notice, which names the rank at fault and must be handled first.
       return false;
     case RcKind::empty:
       added.given_up_frames = frame.count;
@@ -171,7 +171,8 @@ void FrameReceiver::run(const Early& next, CompletionSink& sink) {
   if (next.kind == RcKind::atomic_request) responses_.execute_atomic(*frame);
 }
 
-/// Counts the expected frame; returns true if the peer has given up the requests in this frame.
+/// True if the peer has given up the requests in the expected frame; given_up_frames_ then no
+/// longer counts this frame.
 bool FrameReceiver::count_given_up() {
   if (given_up_frames_ == 0) return false;
   --given_up_frames_;

@@ -40,8 +40,8 @@ class FrameReceiver {
         early_buffers_(config.max_frame_bytes, config.unexpected_buffers),
         ack_(config.ack_delay, config.reply_wait) {}
 
-  /// Takes a frame that has a sequence number, decoded from `bytes`. Returns true if the frame
-  /// opens a gap, because a frame before it is missing.
+  /// Handles a frame that has a sequence number and was decoded from `bytes`. Returns true if the
+  /// frame opens a gap, because a frame before it is missing.
   bool on_frame(Instant now, const RcFrame& frame, std::span<const std::byte> bytes,
                 CompletionSink& sink);
 
@@ -54,7 +54,7 @@ class FrameReceiver {
     return !window_.gap() && message_arrived_ == 0 && open_write_bytes_ == 0 && !refusing_ &&
            !refused_any_ && given_up_frames_ == 0;
   }
-  /// Ends the use of the memory to which a message of several frames is being stored; the rest of
+  /// Ends the use of the memory in which a message of several frames is being stored; the rest of
   /// the message is dropped.
   void release_place() {
     if (message_place_) message_place_->memory = {};

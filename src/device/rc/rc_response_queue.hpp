@@ -39,8 +39,8 @@ class ResponseQueue {
   void fill(bool undelivered, FrameRecord& record, RcFrame& out, OutgoingFrame& frame) const;
 
  private:
-  /// Largest number of answers in the queue: one for each open READ or atomic of the peer, and as
-  /// many refusals of WRITEs.
+  /// Capacity of the queue: one answer for each open READ or atomic of the peer, and as many
+  /// refusals of WRITEs.
   static constexpr std::uint32_t kSlots = 2 * kMaxOpenReads;
 
   struct Response {

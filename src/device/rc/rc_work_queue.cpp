@@ -98,8 +98,8 @@ void WorkQueue::cut_data(Work& cut, FrameRecord& record) {
     record.kind = RcKind::write_immediate;
     bytes = left;
   } else {
-    // The write_immediate frame, which comes last, keeps at least one byte: the key of an empty
-    // frame is not checked, so a bad key would go unnoticed.
+    // The write_immediate frame, which comes last, keeps at least one byte: the key of a frame
+    // without data is not checked, so a bad key would go unnoticed.
     record.kind = RcKind::write;
     bytes = std::min<std::uint64_t>(left - 1, config_.max_frame_bytes - kRcWriteHeaderBytes);
   }

@@ -18,7 +18,7 @@
 
 namespace tutti::device::rc {
 
-/// Largest SEND in bytes that is copied when posted.
+/// A SEND of at most this many bytes is copied when it is posted.
 inline constexpr std::size_t kInlineSendBytes = 256;
 
 class WorkQueue {

@@ -149,8 +149,8 @@ bool DatagramSlotExchange::accept(const ReceivedChunk& chunk) {
   return store(chunk.source, acked_ + ahead, chunk.psn, chunk.payload);
 }
 
-/// Stores a chunk, with its slot header, of a rank's entry in `exchange`; false if the chunk is not
-/// a valid part of an entry.
+/// Stores a chunk (slot header and piece) of the entry of rank `from` in `exchange`; false if the
+/// chunk is not a valid part of an entry.
 bool DatagramSlotExchange::store(Rank from, std::uint64_t exchange, std::uint32_t index_of_piece,
                                  std::span<const std::byte> chunk) {
   ExchangeHeader header;

@@ -210,7 +210,8 @@ void ContributeOperation::join(std::uint32_t in_block) {
 
 void ContributeOperation::on_completion(Instant, const device::Completion& completion) {
   if (completion.code != Code::ok) {
-    context().failures().fail(failure(completion.code, "{} refused a contribution: see its error",
+    context().failures().fail(failure(completion.code,
+                                      "{} refused a contribution: see the error of that rank",
                                       context().names().of(completion.peer)));
     return;
   }
@@ -245,8 +246,8 @@ void InNetworkLeave::on_message(Instant, Rank from, const Message& message) {
 
 void InNetworkLeave::start(Instant now, bool) {
   const Rank aggregator = rank_of(context().size() - 1);
-  // This rank watches the aggregator itself: a rank that has the aggregator's answer has ended, and
-  // would not report that the aggregator has died.
+  // Every leaving rank watches the aggregator, because no other rank can report that the aggregator
+  // has died: a rank that has got the aggregator's answer has gone.
   context().peers().watch(aggregator);
   protocol::Outbox outbox;
   outbox.send(aggregator, MessageKind::leave, epoch());

@@ -22,14 +22,14 @@ namespace tutti::engine {
 
 /// The buffers of one call at one rank. The caller keeps them valid until the call completes.
 struct InNetworkBuffers {
-  /// The whole vector as consecutive blocks. The aggregator reduces one part of each block, which
-  /// begins at the offset `part_offset_bytes` of the block.
+  /// The whole vector as consecutive blocks. The aggregator reduces one part of each block; the
+  /// part begins at the offset `part_offset_bytes` of the block.
   std::span<const std::byte> input{};
   std::uint64_t block_bytes = 0;
   std::uint64_t part_offset_bytes = 0;
   /// Memory for this rank's results; empty if the rank gets none. In a Reduce-Scatter it receives
   /// the reduced part of this rank's block, at the root of a Reduce the reduced part of the vector.
-  /// It may be the same part of `input`, but must not overlap `input` in any other way.
+  /// It may be the memory of that part in `input`, but must not overlap any other part of `input`.
   std::span<std::byte> result{};
   std::array<std::byte, 8> factor{};  ///< one element: this rank's factor for premultiplied_sum
 };

@@ -25,14 +25,14 @@ namespace tutti::engine {
 
 enum class InNetworkKind : std::uint8_t { allreduce, reduce_scatter, reduce };
 
-/// The order in which the contributions to one element are folded. Each order gives the same bits
-/// on every run, whatever the order of arrival; the two orders may give different bits.
+/// The order in which the contributions to one element are folded. A fold order does not depend on
+/// the order of arrival, so it gives the same bits on every run; two fold orders may give different
+/// bits.
 enum class FoldOrder : std::uint8_t {
   rank,  ///< rank order, from rank 0 to the last rank
-  /// The fold begins at the rank after the block's owner (the rank that receives its result) and
-  /// goes on cyclically to the owner, which gives the same bits as a ring algorithm. The owner adds
-  /// its own contribution itself and does not send it, which saves traffic. Valid only for a
-  /// Reduce-Scatter.
+  /// Ring order, valid only for a Reduce-Scatter: from the rank after the owner of the block (the
+  /// rank that receives the block's result) cyclically to the owner, so that the bits are those of
+  /// a ring algorithm. The owner adds its own contribution to the result instead of sending it.
   ring,
 };
 
@@ -41,13 +41,13 @@ enum class FoldOrder : std::uint8_t {
 struct WindowConfig {
   /// Size of the largest segment in bytes, a multiple of 64. A segment of the default size leaves,
   /// with its headers, in one system call and one kernel packet; a segment 512 bytes longer would
-  /// need two.
+  /// need two of each.
   std::uint32_t segment_bytes = 60 * 1024 - 256;
-  /// Number of window slots of one rank. There should be enough slots for the other ranks to
-  /// continue sending segments while the link of one rank is busy with that rank's Allgather block.
+  /// Number of window slots of one rank. If one rank's link is busy with that rank's Allgather
+  /// block, the other ranks can send at most this many more segments until the link is free.
   std::uint32_t slots = 128;
   std::uint32_t pulses = 4;  ///< number of credit batches in a window ([Xu25] 1.3)
-  /// Largest number of bytes of an Allreduce's result that one Broadcast multicasts.
+  /// One Broadcast multicasts at most this many bytes of an Allreduce's result.
   std::uint32_t group_bytes = 256 * 1024;
 
   friend bool operator==(const WindowConfig&, const WindowConfig&) = default;

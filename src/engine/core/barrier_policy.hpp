@@ -12,8 +12,8 @@ namespace tutti::engine {
 
 class BarrierPolicy {
  public:
-  /// Largest number of message bytes that a rank may receive for collectives that it has not begun.
-  /// A collective that would exceed this limit begins with a ready barrier.
+  /// At most this many message bytes may arrive at a rank for collectives that it has not begun. A
+  /// collective that would exceed this limit begins with a ready barrier.
   static constexpr std::uint64_t kMaxUnexpectedBytes = 4 << 20;
 
   /// `lossless`: true for a network that drops no packet for lack of buffers. Credits do not limit

@@ -1,5 +1,6 @@
-// The clock exchange: compares every rank's clock with rank 0's, for traces. Each rank asks rank 0
-// for its clock a few times, in a collective that runs once when a traced communicator is created.
+// The clock exchange: compares every rank's clock with the clock of rank 0, for traces. Each rank
+// requests the time of that clock a few times, in a collective that runs once when a traced
+// communicator is created.
 //
 // All ranks ask at the same time, so that the exchange takes a few round trips for any number of
 // ranks. A busy rank 0 answers late, which makes the bounds wider and the reported error larger.

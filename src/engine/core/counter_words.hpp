@@ -59,9 +59,9 @@ class CounterWords {
   void learn(Rank rank, device::MemoryKey key) { keys_[rank] = key; }
 
  private:
-  /// Number of words; collectives whose epochs are equal modulo this number share a word. Two such
-  /// collectives are never under way at the same time: a rank that waits for additions lets the
-  /// other ranks go on only after it has subtracted the additions from its word.
+  /// Number of words; collectives whose epochs are equal modulo this number share a word. Only
+  /// one of them is under way at a time: a rank that waits for additions lets the other ranks
+  /// continue only after it has subtracted these additions from its word.
   static constexpr std::uint32_t kWords = 64;
 
   std::atomic_ref<std::uint64_t> word(std::uint32_t epoch) {

@@ -98,9 +98,9 @@ Status Departure::unserved() const {
                     context_.names().of(context_.rank()), fmt::join(names, ", "));
 }
 
-// The peers are told of a failure of this rank itself, so the caller gets this failure, too. The
-// loss of a peer that was found after the step `serving` is not reported, because no peer needed
-// this rank any more, and a call under way then has reported the loss itself.
+// A failure of this rank is always reported, because the peers are told of it, too. The loss of a
+// peer after the step `serving` is not reported: no peer needs this rank any more, and a call that
+// was still under way has ended with an error that reports the loss.
 Status Departure::status() const {
   const FailureCoordinator& failures = context_.failures();
   const bool own = failures.settled() && failures.lost() == context_.rank();

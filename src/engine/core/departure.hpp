@@ -22,12 +22,13 @@ class Departure {
   Departure(CommunicatorContext& context, Instant deadline)
       : context_(context), deadline_(deadline) {}
 
-  /// Takes the next step, if it is time; must be called after each poll of the context. If it
-  /// returns true, the context must be polled again at once, because messages may wait to be sent.
+  /// Enters the next step if the present one is complete; must be called after each poll of the
+  /// context. Returns true if it entered a step: the context must then be polled again at once,
+  /// because messages may wait to be sent.
   bool step(Instant now);
   bool over() const { return step_ == Step::over; }
-  /// The failure of the communicator, if it was found while peers needed this rank or is a failure of
-  /// this rank itself; or Code::timeout, if the deadline passed before the peers were served.
+  /// The failure of the communicator if it was found in the step `serving`, or if this rank itself
+  /// has failed; Code::timeout if the deadline passed before the peers were served; otherwise ok.
   Status status() const;
 
  private:
@@ -37,7 +38,7 @@ class Departure {
     finishing,  ///< calls that are still under way are awaited
     announced,  ///< the peers are told that this rank closes
     telling,    ///< the peers are told that the communicator has failed
-    last_poll,  ///< one more poll settles a failure that was noted while `announced`
+    last_poll,  ///< one more poll: a failure that was found in `announced` ends the calls
     over,
   };
 

@@ -129,8 +129,8 @@ class Operation {
                                                        std::size_t payload_bytes);
   /// Handles the arrival of a data message at its destination.
   virtual void on_placed(Instant now, Rank from, std::uint32_t slot);
-  /// Handles an immediate: a peer has written data of this operation to memory of this rank, whose
-  /// key the peer had received.
+  /// Handles an immediate: a peer has written data of this operation to memory of this rank. This
+  /// rank had sent the peer the key of that memory.
   virtual void on_immediate(Instant now, Rank from, std::uint32_t slot);
   /// Handles a chunk of this collective.
   virtual void on_chunk(Instant now, const device::ReceivedChunk& chunk,

@@ -58,7 +58,8 @@ class OperationQueue {
   void make_room() { active_.reserve(active_.size() + 1); }
   /// Moves out the oldest queued collective.
   std::unique_ptr<Operation> take_queued();
-  /// Makes a collective active. Its epoch is the value that `next_epoch` had before the call.
+  /// Makes a collective active and raises `next_epoch` by one. The collective's epoch is the value
+  /// that `next_epoch` had before.
   Operation& activate(std::unique_ptr<Operation> operation);
   /// Sets aside the collective that became active last, because an exception interrupted its
   /// beginning. The engine no longer calls it, and `fail_all` ends it.
@@ -87,9 +88,9 @@ class OperationQueue {
   CounterWords& counter_words() { return counter_words_; }
   /// Tells the application that a collective has ended.
   void complete(Operation& operation, const Status& status);
-  /// Ends all collectives because of a failure. An active collective ends with its entry of
-  /// `results`, or with `failed` if it has no entry. A queued one ends with an error that includes
-  /// the text of `failed`.
+  /// Ends all collectives because of a failure. Active collective i ends with results[i], or with
+  /// `failed` if `results` is shorter. A queued one ends with an error that includes the text of
+  /// `failed`.
   void fail_all(std::span<const Status> results, const Status& failed);
 
   /// Whether a slot exchange is active and no other collective is queued or active.

@@ -21,9 +21,9 @@ namespace tutti::engine {
 
 class RetainedBlocks {
  public:
-  /// `endpoint` serves the READs and must outlive this object. A request for a block that this rank
-  /// has not sent yet is answered when the time `grace` has passed since the sending, because until
-  /// then the multicast may still arrive.
+  /// `endpoint` serves the READs and must outlive this object. If a request arrives before this
+  /// rank has sent the block, the answer waits until `grace` after the block is sent, because until
+  /// then the block's multicast may still arrive.
   RetainedBlocks(Rank me, device::Endpoint& endpoint, Nanoseconds grace)
       : me_(me), endpoint_(endpoint), grace_(grace) {}
 

@@ -14,8 +14,8 @@ Retention::Retention(Rank me, std::uint32_t size, const Settings& settings,
       blocks_(me, endpoint, 2 * settings.ack_delay) {}
 
 bool Retention::covers(std::uint64_t broadcast_bytes) const {
-  // Largest number of ranks of a communicator in which roots retain blocks. Every receiver sends
-  // its delivery ACKs directly to the root, so the ACKs of more receivers would overload the root.
+  // Roots retain blocks only in communicators of at most this many ranks. Every receiver sends its
+  // delivery ACKs directly to the root, so the ACKs of more receivers would overload the root.
   constexpr std::uint32_t kMaxReceivers = 64;
   return broadcast_bytes <= max_bytes_ && size_ > 1 && size_ <= kMaxReceivers;
 }

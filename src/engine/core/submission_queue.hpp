@@ -28,8 +28,9 @@ class SubmissionQueue {
   // Only the consumer calls the functions below. None of them allocates, so that no call is
   // lost for lack of memory.
 
-  /// Reads with sequential consistency, as `push` writes. So either the consumer sees a call, or
-  /// the call's producer sees what the consumer stored before (`OperationQueue::dormant`).
+  /// Reads with sequential consistency, as `push` writes. Either the consumer sees the call here,
+  /// or the producer sees after `push` the flag `OperationQueue::dormant` that the consumer set
+  /// before.
   bool empty() const {
     return oldest_ == nullptr && head_.load(std::memory_order_seq_cst) == nullptr;
   }

@@ -127,9 +127,9 @@ bool SlotExchangeOperation::take_all(std::span<const device::SlotEntry> entries)
                      [this](const device::SlotEntry& entry) { return take(entry); });
 }
 
-/// Stores a part of a requested entry. Once all parts have arrived, the entry is used after the
-/// reordering allowance, because its multicast may still arrive late, or at once if multicast is
-/// lost.
+/// Stores a part of a requested entry. Once all parts have arrived, the entry is used: at once if
+/// multicast is lost, otherwise after the reordering allowance, because the entry's multicast may
+/// still arrive.
 void SlotExchangeOperation::on_data(Instant now, Rank from, std::uint32_t slot,
                                     std::span<const std::byte> payload) {
   const std::uint32_t part = slot & ~SlotRecovery::kLastPart;

@@ -72,7 +72,7 @@ class SlotExchangeOperation final : public Operation {
   Instant request_at_ = kNever;
   Nanoseconds request_after_{};
   std::uint32_t requests_ = 0;        ///< number of times that missing entries were requested
-  std::vector<Requested> requested_;  ///< entries that have come by reliable connections
+  std::vector<Requested> requested_;  ///< entries, or parts, from reliable connections
   /// Time at which the complete entries in `requested_` are used; kNever: none is complete.
   Instant restore_at_ = kNever;
   std::vector<Rank> restored_;  ///< ranks whose entries came by the reliable connection only

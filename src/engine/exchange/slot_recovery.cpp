@@ -8,8 +8,8 @@ using protocol::MessageKind;
 
 namespace {
 
-// Bit of the argument of MessageKind::slot_nack: the sender of the NAK wants the entry over the
-// reliable connection, as data of the collective whose epoch is the lower half of the argument.
+// Bit of the argument of MessageKind::slot_nack: the entry is wanted over the reliable connection.
+// The lower half of the argument is then the epoch of the collective whose data the answer is.
 constexpr std::uint64_t kReliably = std::uint64_t{1} << 32;
 
 }  // namespace

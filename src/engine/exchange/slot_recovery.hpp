@@ -51,7 +51,8 @@ class SlotRecovery {
   /// Ranks that may miss an entry of this rank; a rank that has closed needs none.
   std::vector<Rank> unacked() const;
 
-  /// The last slot exchange that this rank has finished; 0: none, or a device that loses no entries.
+  /// The last slot exchange that this rank has finished; 0: none, or a device that loses no
+  /// entries.
   std::uint32_t acked() const {
     return slots_ != nullptr && slots_->exchange() != 0 ? slots_->acked() : 0;
   }

@@ -71,8 +71,8 @@ void MessageRouter::on_completion(Instant now, const device::Completion& complet
 std::optional<device::MessagePlace> MessageRouter::match(Rank source,
                                                          std::span<const std::byte> first,
                                                          std::size_t bytes) {
-  // Once a failure is settled, nothing may be stored in the buffers of calls, because the callers
-  // have got them back.
+  // Once a failure has ended the calls, their buffers belong to the callers again, so no message
+  // may be stored there.
   if (failures_.settled()) return std::nullopt;
   if (protocol::is_tagged_message(first)) return tagged_.match(source, first, bytes);
   if (!protocol::is_data_message(first)) return std::nullopt;

@@ -16,7 +16,7 @@ namespace {
 /// kEntryBytes of the room in addition to its payload bytes.
 constexpr std::uint64_t kRoomBytes = 256 * 1024;
 constexpr std::uint64_t kEntryBytes = 64;
-/// Largest number of unexpected messages that are kept. A rank that soon posts a receive for each
+/// At most this many unexpected messages are kept. A rank that soon posts a receive for each
 /// message stays far below this limit.
 constexpr std::size_t kMaxUnexpected = std::size_t{1} << 20;
 
@@ -41,8 +41,8 @@ void TaggedMessages::retry_reads(Instant now) {
   for (const Number receive : std::exchange(reads_to_post_, {})) read(now, receive);
 }
 
-/// Begins a call. If this throws, the call is still in `call` or in `calls_`, so that `fail_all`
-/// ends it.
+/// Begins a call; `call` is its entry in the submission queue. If this throws, either that entry or
+/// `calls_` owns the call, so that `fail_all` ends it.
 void TaggedMessages::begin(Instant now, std::unique_ptr<TaggedCall>& call) {
   if (auto* priorities = endpoint_.priorities()) priorities->add(call->priority);
   switch (call->kind) {
@@ -158,7 +158,7 @@ std::optional<device::MessagePlace> TaggedMessages::match(Rank source,
       .token = token, .skip = protocol::kEagerHeaderBytes, .memory = memory_of(message)};
 }
 
-/// Assigns a message to the receive that fits it. Without such a receive, assigns it to the store
+/// Assigns a message to the posted receive that matches it or, if no receive matches, to the store
 /// of unexpected messages.
 void TaggedMessages::find_receive(std::uint64_t token, Message& message) {
   const auto receive = matcher_.arrive(token, message.envelope);
@@ -365,8 +365,7 @@ void TaggedMessages::fail_all(const Status& failed) {
     end(first->first, failed_call(*first->second.call, failed));
   }
   for (auto* next = submitted_.front(); next != nullptr; next = submitted_.front()) {
-    // A null entry of the queue belongs to a call that had moved to `calls_` before an exception
-    // interrupted its beginning.
+    // An entry of the queue is null if `begin` had moved its call to `calls_` and then threw.
     if (*next && (*next)->kind != TaggedCall::Kind::cancel) {
       const Status status = failed_call(**next, failed);
       end_call(std::move(*next), status);

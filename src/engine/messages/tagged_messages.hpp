@@ -1,12 +1,12 @@
 // The tagged messages of one communicator at one rank: sends and receives of the application, which
 // have no fixed order relative to the collectives.
 //
-// A short message is sent eagerly with its data, which the receiving device stores in the buffer of
-// the receive that fits; without such a receive a copy of the data waits at the receiver. The
-// receiver READs a longer message from the sender's memory once a receive is posted, so that the
-// sender's application is not needed. Each rank has a limited room for eager messages at each other
-// rank. If no room is left, the receiver READs a short message, too. So the store of unexpected
-// messages is bounded, and no message waits for another one.
+// A short message is sent eagerly with its data. The receiving device stores the data in the buffer
+// of the matching receive or, if none is posted yet, the receiver keeps a copy. The receiver READs
+// a longer message from the sender's memory once a receive is posted, without the sender's
+// application. Each rank has a limited room for eager messages at each other rank. If no room is
+// left, the receiver READs a short message, too. So the store of unexpected messages is bounded,
+// and no message waits for another one.
 #pragma once
 
 #include <cstddef>
@@ -105,8 +105,8 @@ class TaggedMessages {
   static constexpr std::uint64_t kWorkBit = std::uint64_t{1} << 31;
 
   using Number = std::uint32_t;  ///< number of a call or message, below 2^31
-  /// A send or receive under way. A receiver that no longer needs a message returns the number of
-  /// the send to the sender.
+  /// A send or receive under way. When a receiver no longer needs a message, it tells the sender
+  /// the number of the send.
   struct Call {
     std::unique_ptr<TaggedCall> call;
     /// Key of the sender's memory that the receiver READs; 0: no memory is registered.

@@ -179,8 +179,8 @@ void MulticastReceiver::cast_vote(Instant now, bool queue_filled, bool began_tog
   if (call_.chains != 1 && !paced) return;
   std::uint64_t rate = meter_->bytes_per_second();
   // If every block is too short to be measured alone, the rate is measured over all blocks
-  // together, from the start of the data phase until now. Without a ready barrier that time may be
-  // the wait for a late rank.
+  // together, from the start of the data phase until now. Without a ready barrier this time may
+  // include the wait for a late rank, so no rate is measured.
   if (rate == 0 && !began_together) return;
   if (rate == 0) rate = ArrivalMeter::rate(call_.data_bytes, now - call_.arrivals.since);
   if (paced && rate > 0) {

@@ -53,9 +53,9 @@ void MulticastRecovery::tick(Instant now) {
   }
   next_tick_ = now + tick_interval();
   scanner_->tick(lost_);
-  // Once every block's last chunk has arrived, `hasten` sets the time of this tick so that
-  // reordering is ruled out, and every chunk that is still missing is lost. The second scan reports
-  // these chunks now and not one interval later.
+  // If every block's last chunk has arrived, `hasten` has timed this scan so that reordering is
+  // ruled out, and all missing chunks are lost. The scanner reports a chunk at the second scan that
+  // finds it missing, so a second scan follows at once.
   if (call_.arrivals.ends_seen >= call_.arrivals.ends_expected) scanner_->tick(lost_);
   declare(now);
 }
@@ -93,8 +93,8 @@ void MulticastRecovery::check_cutoff(Instant now) {
 
 /// True if this rank should now request the blocks of which nothing has arrived, although their
 /// senders may just be late. A retained block is requested after some more silence. Any other block
-/// is requested only if multicast seems to be lost or nothing has arrived for `enquiry_patience`,
-/// because otherwise a tail probe shows that the block was sent.
+/// is requested only if multicast seems to be lost or nothing has arrived for `enquiry_patience`:
+/// normally a tail probe shows that the block was sent.
 bool MulticastRecovery::enquires(Instant now) {
   if (call_.retains_copy)
     return ++silences_ >= (context().network().lossy() ? 1 : kPatientSilences);

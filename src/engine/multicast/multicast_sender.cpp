@@ -14,9 +14,9 @@ namespace {
 constexpr std::uint64_t kCatchUpBytes = 128 * 1024;
 // Bytes that all paced senders together may put into a switch's queue at the start.
 constexpr std::uint64_t kPacedBurstBytes = 448 * 1024;
-// The paced senders together exceed the measured link rate by 1 / kExcessDivisor, but send at most
-// kExcessBytes too much, which a switch's queue absorbs. So the link stays busy even if one host is
-// late or the estimate is too low.
+// The paced senders together exceed the measured link rate by 1 / kExcessDivisor, so that the link
+// stays busy even if one host is late or the estimate is too low. They send at most kExcessBytes
+// too much, and a switch's queue absorbs this excess.
 constexpr std::uint64_t kExcessDivisor = 8;
 constexpr std::uint64_t kExcessBytes = 256 * 1024;
 constexpr std::uint32_t kLongBlock = 64;  // smallest number of chunks of a long block
@@ -103,9 +103,8 @@ void MulticastSender::place_own_up_to(std::uint32_t psn) {
   own_placed_bytes_ = end;
 }
 
-/// Watches all receivers when this sender's shared-memory ring is full, because then some receiver
-/// does not read its chunks. Without a handshake no other rank waits for that receiver, so only
-/// this sender can notice its death.
+/// Watches all receivers: a full shared-memory ring shows that a receiver does not read. Without a
+/// handshake no other rank waits for that receiver, so only this sender can notice that it died.
 void MulticastSender::watch_readers() {
   if (std::exchange(readers_watched_, true)) return;
   context().peers().watch_all();

@@ -28,8 +28,8 @@ class MulticastSender {
 
   /// Sends what credits and pace allow; returns true if anything was sent.
   bool poll(Instant now);
-  /// Sends a tail probe from time to time; not called once the right neighbour has every chunk. A
-  /// rank that lost the tail of this block, or all of it, thus learns that the block was sent.
+  /// Sends a tail probe from time to time; not called once the right neighbour has every chunk.
+  /// From the probe, a rank that lost the block or its tail learns that the block was sent.
   void probe_tail(Instant now);
   Instant next_tail_probe() const { return next_repeat_; }
   /// The time at which `poll` must run next; `polled_at` is the time when it ran last.

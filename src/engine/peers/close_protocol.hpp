@@ -1,7 +1,7 @@
-// How this rank closes its communicator. It serves its peers until none of them can need one of its
-// retained blocks or slot entries, and asks them for missing slot ACKs. Then it announces that it
-// closes, and stays until every peer has acknowledged the announcement: a peer that had not
-// received this rank's last ACK would wait for that ACK until a timeout.
+// How this rank closes its communicator. It serves its peers until none of them can need a retained
+// block or a slot entry of this rank, and asks them for missing slot ACKs. Then it announces that
+// it closes, and stays until every peer has acknowledged the announcement: a peer that missed the
+// last ACK of this rank could otherwise wait for it until a timeout.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ class CloseProtocol {
   bool begun() const { return begun_; }
   /// Whether another rank may still ask this rank for a retained block or a slot entry.
   bool needed() const { return !awaited().empty(); }
-  /// The other ranks that have not closed and may still ask this rank for a retained block or a slot
-  /// entry.
+  /// The other ranks that have not closed and may still ask this rank for a retained block or a
+  /// slot entry.
   std::vector<Rank> awaited() const;
   /// Repeats the request for missing slot ACKs from time to time.
   void poll(Instant now);
@@ -49,7 +49,7 @@ class CloseProtocol {
   /// Whether no peer needs this rank any more: each has acknowledged all that this rank has sent,
   /// or has announced its own close and may have gone without an ACK.
   bool may_leave() const;
-  /// Handles the announcement of a peer.
+  /// Handles the announcement of a peer that it closes.
   void on_announcement(Rank from, const protocol::Message& message);
   bool has_closed(Rank peer) const { return closed_.contains(peer); }
 

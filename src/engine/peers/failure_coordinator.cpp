@@ -10,7 +10,7 @@ namespace tutti::engine {
 
 void FailureCoordinator::note(const Status& status, Rank lost, bool notify_peers) {
   if (noted()) return;
-  Status copy = status;  // copied first, so that nothing is noted if the copy throws
+  Status copy = status;  // copied first: if the copy throws, this object has not changed
   lost_ = lost;
   if (notify_peers) finder_ = me_;
   notify_peers_ = notify_peers;
@@ -109,9 +109,9 @@ Status FailureCoordinator::undelivered_status(Rank from, Rank to, std::uint32_t 
       bytes, names_.of(from), names_.of(to));
 }
 
-// With epoch kEither both halves of the notice's argument are culprits. Any other epoch is stored
-// as undelivered_bytes_: if it is 0, the upper half is 0 or the culprit's job rank + 1; otherwise
-// the upper half is the rank that found the failure.
+// If the epoch of the notice is kEither, both halves of the argument are culprits. Any other epoch
+// is undelivered_bytes_, the lower half is lost_, and the upper half is the rank that found the
+// failure or, if the epoch is 0, the culprit's job rank + 1 (0: no culprit).
 void FailureCoordinator::on_notice(Rank from, const protocol::Message& notice) {
   const auto lost_index = static_cast<std::uint32_t>(notice.argument);
   const auto upper = static_cast<std::uint32_t>(notice.argument >> 32);
@@ -163,16 +163,16 @@ bool FailureCoordinator::settle(protocol::Outbox& notices) {
   for (std::uint32_t r = 0; r < size_; ++r) {
     if (tells(rank_of(r))) add_notice(rank_of(r), notices);
   }
-  // No step from here on throws. If an earlier step throws, nothing is settled, and a second call
-  // settles the failure.
+  // No step from here on throws. If an earlier step throws, the failure is not settled yet, and the
+  // caller may call this function again.
   settled_ = std::move(copy);
   over_.store(true, std::memory_order_release);
   return !notices.empty();
 }
 
 void FailureCoordinator::add_notice(Rank rank, protocol::Outbox& notices) const {
-  // If this notice reaches lost_, then lost_ is alive, and the finder is the rank that is cut off,
-  // because no rank answered it. So the notice to lost_ names the finder as the lost rank.
+  // If this notice reaches lost_, then lost_ is alive. The rank that is cut off is then finder_, to
+  // which no rank answered, so this notice names finder_ as the lost rank.
   if (undelivered_bytes_ == protocol::kAlone && rank == lost_) {
     return notices.send(rank, protocol::MessageKind::failed, 0, index(finder_));
   }
@@ -187,9 +187,9 @@ void FailureCoordinator::add_notice(Rank rank, protocol::Outbox& notices) const 
   notices.send(rank, protocol::MessageKind::failed, undelivered_bytes_, upper << 32 | index(lost_));
 }
 
-/// The rank that found the failure notifies all other ranks, except a lost rank that is silent.
-/// Each notified rank notifies its neighbours in turn, because a path or a connection of the finder
-/// may be lost.
+/// True if this rank sends `rank` a failure notice. The rank that found the failure notifies all
+/// others, except lost_ if lost_ answers nothing; each notified rank notifies its two neighbours,
+/// because some notices of the first rank may not arrive.
 bool FailureCoordinator::tells(Rank rank) const {
   if (rank == me_) return false;
   if (!notify_peers_) return rank != told_by_ && rank != finder_ && neighbours(me_, rank);

@@ -1,7 +1,10 @@
 // The cause of a communicator's failure, and the ranks that get a failure notice. The first failure
 // is the cause; later ones are its consequences and are ignored.
 //
-// A failure is noted when it is found. It is settled, once, when the collectives end because of it.
+// A failure is noted when this rank finds it or learns of it: the cause is stored, but no
+// collective has ended yet. The failure is settled at the end of a later or the same `poll` of the
+// context, as soon as no receive worker uses the callers' buffers: every collective ends, and none
+// begins.
 #pragma once
 
 #include <atomic>
@@ -29,8 +32,8 @@ class FailureCoordinator {
   FailureCoordinator(Rank me, std::uint32_t size, const RankNames& names)
       : me_(me), size_(size), names_(names) {}
 
-  /// Ends every collective with an error of this rank, at the end of the current or next `poll` of
-  /// the context. The other ranks learn that this rank has given up.
+  /// Notes a failure of this rank, which ends every collective when it is settled. The other ranks
+  /// learn that this rank has given up.
   void fail(const Status& status);
   /// Like `fail` above; each of the messages `reasons` reaches its rank before the failure notice.
   void fail(const Status& status, protocol::Outbox reasons);
@@ -64,20 +67,19 @@ class FailureCoordinator {
   /// Handles the failure notice (MessageKind::failed) of rank `from`.
   void on_notice(Rank from, const protocol::Message& notice);
 
-  /// Whether a failure was noted, so that the communicator has failed or is about to fail.
+  /// True once a failure is noted, even if it is not settled yet.
   bool noted() const { return !noted_.ok(); }
-  /// The settled failure; ok if there is none. No collective runs after a failure is settled. Any
-  /// thread may call this function and `settled`.
+  /// The failure if it is settled, otherwise ok. Any thread may call this function and `settled`.
   const Status& status() const;
   bool settled() const { return over_.load(std::memory_order_acquire); }
   /// The rank of this communicator that is lost or gave up, which caused the failure; kNoRank: no
   /// failure.
   Rank lost() const { return lost_; }
 
-  /// Settles the noted failure and writes the reasons and failure notices for the peers to
-  /// `notices`; false if no peer needs one.
+  /// Settles the noted failure: writes the reasons and failure notices for the peers to `notices`.
+  /// Returns false if there are none.
   bool settle(protocol::Outbox& notices);
-  /// The error with which the settled failure ends a collective.
+  /// The error with which `operation` ends because of the settled failure.
   Status status_of(Instant now, const Operation& operation) const;
   /// Sets a function that is called with the error when a failure ends every collective, before any
   /// collective completes.
@@ -104,8 +106,8 @@ class FailureCoordinator {
   std::atomic<bool> over_{false};  ///< true: the failure is settled
   bool notify_peers_ = false;
   /// Length in bytes of packets that do not reach lost_ although shorter ones do. 0: lost_ is
-  /// silent. protocol::kAlone: all peers of the rank that found the failure are silent, lost_
-  /// included. protocol::kGaveUp: lost_ found the failure and names itself.
+  /// silent, or culprits_ names the ranks at fault. protocol::kAlone: the rank that found the
+  /// failure gets no answer from lost_ or any other rank. protocol::kGaveUp: lost_ has given up.
   std::uint32_t undelivered_bytes_ = 0;
   /// Ranks of the job that errors name instead of lost_; they need not be in this communicator.
   /// Either none, or the rank at fault, or two ranks of which one is at fault.

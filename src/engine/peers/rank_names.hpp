@@ -1,4 +1,4 @@
-// Names of a communicator's ranks in errors, and their numbers in the job.
+// For each rank of a communicator: its name in error texts, and its rank in the job.
 #pragma once
 
 #include <string>
@@ -27,8 +27,8 @@ class RankNames {
     return fmt::format("rank {}", index(rank));
   }
 
-  /// The name, in errors, of the rank with the number `rank` in the job; the rank need not be in
-  /// the communicator.
+  /// The name, in error texts, of the rank that has the number `rank` in the job. This rank need
+  /// not be in the communicator.
   std::string of_job(Rank rank) const {
     return members_.empty() ? of(rank) : fmt::format("rank {} of the job", index(rank));
   }

@@ -74,9 +74,9 @@ bool ChunkReceiver::poll_team(Instant now) {
   return true;
 }
 
-/// Counts a round of work and returns true if the round polls the multicast queue pairs. If no
-/// active operation uses multicast, chunks can only belong to later collectives. While this rank
-/// awaits something else, only some rounds poll then, because each queue pair costs a system call.
+/// Counts a round of work and returns true if this round polls the multicast queue pairs. While
+/// this rank awaits messages but no chunks, only every few rounds poll, because a poll costs a
+/// system call for each queue pair.
 bool ChunkReceiver::next_round_polls(bool awaits_messages) {
   constexpr std::uint32_t kRoundsWithoutPoll = 4;
   const bool idle = operations_.active().empty() && !awaits_messages;
@@ -112,9 +112,9 @@ void ChunkReceiver::discard() {
 
 void ChunkReceiver::on_chunk(Instant now, const device::ReceivedChunk& chunk,
                              device::MulticastQueuePair& pair) {
-  // A chunk of the next collective begins this collective if it may begin, because earlier chunks
-  // of the same poll may have completed the present one. The chunk is then placed at once and not
-  // stored as an unexpected chunk.
+  // Earlier chunks of this poll may have completed the present collective. If so, the next
+  // collective begins here, and its chunk is placed at once instead of being stored as an
+  // unexpected chunk.
   if (chunk.epoch == operations_.next_epoch()) begin_next_(now);
   if (Operation* operation = operations_.find(chunk.epoch)) {
     operation->on_chunk(now, chunk, pair);
@@ -164,8 +164,9 @@ ChunkReceiver::Rest ChunkReceiver::end(std::uint32_t epoch) {
   return rest;
 }
 
-// A worker may be about to place one of the missing chunks of a failed collective. So the buffer of
-// the collective is given back only when no worker uses its receive view any more.
+// A worker may be about to place one of the missing chunks of a failed collective. So the caller
+// gets the buffer of this collective back only when no worker uses the collective's receive view
+// any more.
 bool ChunkReceiver::workers_stopped(Instant now) {
   constexpr Nanoseconds kCheckInterval{1'000'000};
   if (!team_) return true;

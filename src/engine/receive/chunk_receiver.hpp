@@ -56,8 +56,9 @@ class ChunkReceiver : private device::PlacementResolver {
   /// wait descriptor readable, so that the owner could not sleep.
   void discard();
   /// True if the last poll of the multicast queue pairs found nothing, so that no missing chunk
-  /// waits there unread. With receive workers, `request_drain` asks the workers to poll, and
-  /// `looked` tells whether every worker has then found nothing more.
+  /// waits there unread. With receive workers, `request_drain` asks the workers to poll and returns
+  /// the number of the request; `looked` is true once every worker has answered this request by a
+  /// poll that found nothing.
   bool drained() const { return drained_; }
   std::uint64_t request_drain() { return team_ ? team_->request_drain() : 0; }
   bool looked(std::uint64_t drain) const { return team_ ? team_->looked(drain) : drained_; }

@@ -22,7 +22,7 @@ ReceiveTeam::ReceiveTeam(device::Endpoint& endpoint, std::uint32_t workers,
 void ReceiveTeam::publish(const ReceiveView& view) {
   auto next = std::make_shared<const ReceiveView>(view);
   Retired& old = keep(view_);
-  view_ = std::move(next);  // nothing below throws, so a view is published as a whole
+  view_ = std::move(next);  // nothing below throws: no view is published in part
   board_.view.store(view_.get(), std::memory_order_seq_cst);
   board_.publications.fetch_add(1, std::memory_order_seq_cst);
   note(old.grace);
@@ -35,8 +35,8 @@ void ReceiveTeam::retire(std::shared_ptr<const void> object) {
   note(keep(std::move(object)).grace);
 }
 
-/// Adds an object to the retired objects, which live until their grace period has passed. The
-/// caller then begins the grace period by `note`.
+/// Adds an object to the retired objects; each of them lives until its grace period has passed. The
+/// caller must then begin this grace period by `note`.
 ReceiveTeam::Retired& ReceiveTeam::keep(std::shared_ptr<const void> object) {
   std::erase_if(retired_, [this](const Retired& one) { return passed(one.grace); });
   return retired_.emplace_back(Retired{std::move(object), GracePeriod(workers_.size())});

@@ -41,15 +41,15 @@ class ReceiveTeam {
   std::uint32_t epoch() const { return view_->epoch; }
   /// Keeps an object alive until no worker uses an old view that points to it.
   void retire(std::shared_ptr<const void> object);
-  /// `grace` notes which workers have a batch in progress, and `passed` tells whether all these
-  /// batches have ended. The end of such a batch wakes the owner only if set_eager(true) was called
-  /// before.
+  /// `grace` records which workers have a batch in progress, and `passed` is true once all these
+  /// batches have ended. To be woken at the end of each batch, the owner must first call
+  /// set_eager(true).
   GracePeriod grace() const;
   bool passed(const GracePeriod& grace) const;
 
   /// Asks the workers to poll, and returns the number of the request. `polled_once` is true once
-  /// each worker has taken a batch from each of its queue pairs, `looked` once each has found
-  /// nothing more. The workers' answers wake the owner.
+  /// each worker has polled each of its queue pairs, `looked` once each worker has polled all of
+  /// them and found nothing. The workers' answers wake the owner.
   std::uint64_t request_drain();
   bool polled_once(std::uint64_t drain) const;
   bool looked(std::uint64_t drain) const;

@@ -5,11 +5,13 @@
 // worker's read guard is a number: the worker makes it odd before it reads the view, and even at
 // the end of the batch.
 //
-// Before the owner frees an old view, READs a locked chunk or returns the buffer of a failed
-// collective, it waits for a grace period: it publishes a new view or locks the chunk, notes the
-// guards of all workers, and continues when each guard that was odd has changed. A successful
-// collective needs no grace period, because all its chunks are marked and a worker never writes a
-// marked chunk.
+// The owner waits for a grace period before it frees an old view, READs a chunk into the buffer or
+// returns the buffer of a failed collective. First it publishes a new view, or locks the chunk
+// against writes by workers. Then it records the guards of all workers, and waits until each guard
+// that was odd has changed.
+//
+// A successful collective needs no grace period: all its chunks are marked as present, and a worker
+// never writes a marked chunk.
 #pragma once
 
 #include <array>

@@ -76,9 +76,9 @@ bool ReceiveWorker::answer(std::atomic<std::uint64_t>& answered, std::uint64_t a
   return true;
 }
 
-// Takes a batch from one queue pair. A queue pair that places chunks itself asks for addresses
-// while it is polled, so the read guard is held from the first such address until the chunks of
-// that poll are marked.
+// Takes a batch from one queue pair. During the poll the queue pair may call `landing` for the
+// address of a chunk, so the read guard is held from the first such call until the chunks of this
+// poll are marked.
 bool ReceiveWorker::receive(Instant now, Stream& stream) {
   bool urgent = false;
   bool held = false;
@@ -139,7 +139,7 @@ device::Placement ReceiveWorker::landing(const device::MessageHead& chunk, bool 
   if (poll_pin_ == nullptr) return {};
   const ReceiveView& view = poll_pin_->view();
   const Judgement judgement = judge(view, *polled_, chunk);
-  // A misfit goes to staging, because `on_misfit` examines it after its integrity check.
+  // A misfit goes to staging, where `on_misfit` checks its integrity.
   if (judgement == Judgement::unexpected || judgement == Judgement::misfit) return {Where::staging};
   if (judgement == Judgement::place) {
     const Block& block = view.layout->blocks()[polled_->last_block];
@@ -170,8 +170,8 @@ void ReceiveWorker::on_chunk(Batch& batch, Stream& stream, const device::Receive
   note(batch, stream.subgroup, b, chunk.psn, chunk.payload.size());
 }
 
-/// Handles a chunk that does not fit the layout. If the payload is intact, reports the chunk;
-/// otherwise the header is damaged or forged.
+/// Reports an intact chunk that does not fit the layout. If the integrity check fails, the header
+/// is damaged or forged, and the chunk is ignored.
 void ReceiveWorker::on_misfit(Stream& stream, const device::ReceivedChunk& chunk) {
   std::vector<std::byte> aside(chunk.payload.size());
   if (stream.pair->copy_and_verify(chunk, aside.data()))

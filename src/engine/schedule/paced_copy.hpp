@@ -13,8 +13,9 @@
 
 namespace tutti::engine {
 
-/// Copies in slices that take at most a quarter of the thread's time. Copying a rank's own block in
-/// one piece would delay the start of a ring. Used by one thread.
+/// Copies in slices, which take at most a quarter of the thread's time while more urgent work is
+/// pending. Copying a rank's own block in one piece would delay the start of a ring. Used by one
+/// thread.
 class PacedCopy {
  public:
   static constexpr std::size_t kSliceBytes = 64 * 1024;

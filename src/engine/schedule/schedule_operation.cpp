@@ -32,11 +32,12 @@ Status check_extents(const ScheduleCall& call, const ScheduleWorkspace& space) {
     for (const Extent* extent : {&space.filled[t].source, &space.filled[t].target}) {
       const std::uint64_t bytes = room[static_cast<std::size_t>(extent->buffer)];
       if (extent->offset_bytes > bytes || extent->size_bytes > bytes - extent->offset_bytes) {
-        return failure(Code::invalid_argument,
-                       "{} needs bytes {} to {} of the {} buffer, which has {} bytes: pass a "
-                       "buffer of the size that the counts require",
-                       schedule::describe(*call.schedule, t), extent->offset_bytes,
-                       extent->offset_bytes + extent->size_bytes, to_string(extent->buffer), bytes);
+        return failure(
+            Code::invalid_argument,
+            "{} needs {} bytes from offset {} on in the {} buffer, which has {} bytes: pass "
+            "a buffer of the size that the counts require",
+            schedule::describe(*call.schedule, t), extent->size_bytes, extent->offset_bytes,
+            to_string(extent->buffer), bytes);
       }
     }
   }
@@ -48,7 +49,7 @@ bool scales(const std::optional<reduction::Reducer>& reducer) {
   return reducer && reducer->operation() == ReduceOperation::premultiplied_sum;
 }
 
-/// Scales blocks of different sizes, which need not begin at a multiple of the size of an element.
+/// Scales blocks of different sizes; their offsets need not be multiples of the element size.
 void scale_blocks(const ScheduleCall& call, const reduction::Reducer& reducer,
                   std::vector<std::byte>& contribution) {
   const schedule::BlockSizes& blocks = call.shape.of(Buffer::send);
@@ -87,8 +88,8 @@ ScheduleOperation::ScheduleOperation(ScheduleCall call, std::shared_ptr<Workspac
       space_(pool_->take()),
       memory_(call_.send, call_.receive, *space_) {}
 
-/// In a collective without a root each rank needs data of all others, so its end at one rank proves
-/// that every rank has begun it.
+/// In a collective without a root each rank needs data of all others. So the end of the collective
+/// at one rank proves that every rank has begun the collective.
 bool ScheduleOperation::confirms_earlier() const {
   return !has_root(call_.schedule->purpose().collective);
 }
@@ -216,8 +217,8 @@ void ScheduleOperation::issue(Instant now, TaskIndex at) {
       complete(at);
       return;
     default:
-      // Not reached: `create` refuses the other kinds of tasks, except waits and enables, which the
-      // task board itself carries out.
+      // Not reached: the task board itself carries out waits and enables, and `create` refuses
+      // every other kind of task.
       return;
   }
 }

@@ -2,8 +2,8 @@
 // 4.1). Messages up to the call's eager limit are copied into a SEND; longer ones go by rendezvous:
 // the receiver names its memory in a clear-to-send, and the sender WRITEs there with an immediate.
 //
-// Multicast has a separate executor, MulticastOperation, which runs the tasks `multicast` and
-// `collect` together with their slow path; a schedule that mixes these with messages is refused.
+// The tasks `multicast` and `collect`, and the recovery of lost chunks, belong to another class,
+// MulticastOperation. No schedule may have both these tasks and messages.
 #pragma once
 
 #include <array>
@@ -43,9 +43,9 @@ struct ScheduleCall {
 
 class ScheduleOperation final : public Operation {
  public:
-  /// Fills the template and checks the buffers. Fails with invalid_argument for sizes that the
-  /// schedule does not serve and for buffers that are too short, and with unsupported for tasks
-  /// that a ScheduleOperation cannot carry out, such as multicast.
+  /// Fills the template and checks the buffers. Fails with invalid_argument if the schedule does
+  /// not serve the sizes or if a buffer is too short. Fails with unsupported if the schedule has a
+  /// task that a ScheduleOperation cannot carry out, such as multicast.
   static Result<std::unique_ptr<ScheduleOperation>> create(ScheduleCall call,
                                                            std::shared_ptr<WorkspacePool> pool);
   ~ScheduleOperation() override;

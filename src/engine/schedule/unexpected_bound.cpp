@@ -20,7 +20,8 @@ std::uint64_t most_received_blocks(const schedule::Purpose& purpose) {
       if (purpose.algorithm == "linear_keyed") return purpose.ranks;
       [[fallthrough]];
     case schedule::Collective::allreduce:
-      return std::bit_width(purpose.ranks);  // for trees and exchanges; other algorithms: two
+      // For trees and exchanges; with any other algorithm a rank receives at most two blocks.
+      return std::bit_width(purpose.ranks);
     default:
       return purpose.ranks;
   }
@@ -35,7 +36,7 @@ std::uint64_t unexpected_bound(const schedule::Purpose& purpose, const schedule:
     bytes = 0;
     for (const std::uint64_t size : blocks.sizes_bytes) bytes += size;
   } else if (varies(purpose.collective)) {
-    bytes = UINT64_MAX;  // the ranks know different sizes, so all use the largest bound
+    bytes = UINT64_MAX;  // not every rank knows all sizes, so all ranks use the largest bound
   }
   const std::uint64_t messages = std::uint64_t{purpose.ranks} * purpose.parameters.segments;
   return messages * kUnexpectedOverheadBytes + std::min(bytes, messages * shape.eager_limit_bytes);

@@ -38,11 +38,12 @@ enum class MessageKind : std::uint8_t {
   /// Credit: every rank has consumed a credit batch. The upper half of the argument is the chain,
   /// the lower half is the batch.
   grant,
-  /// Failure notice. If the epoch is kEither, the two halves of the argument are job ranks, one of
-  /// which is at fault. Otherwise the lower half is the lost rank. If the epoch is 0, the upper
-  /// half is 0 for a silent rank, or 1 plus the job rank of the culprit. Any other epoch is kAlone,
-  /// kGaveUp or the length of packets that do not reach the lost rank; the upper half is then the
-  /// rank that found the failure.
+  /// Failure notice. The epoch determines the content of the argument:
+  /// - kEither: the two halves are job ranks, one of which is at fault.
+  /// - 0: the lower half is the lost rank; the upper half is 0 if this rank is silent, otherwise 1
+  ///   plus the job rank that is at fault.
+  /// - kAlone, kGaveUp, or the length of packets that do not reach the lost rank: the lower half is
+  ///   the lost rank, the upper half is the rank that found the failure.
   failed,
   window,  ///< from an aggregator; argument: key of the receiver's part of the aggregator window
   /// Credit from an aggregator. The argument is the number of segments that the receiver may write
@@ -54,9 +55,9 @@ enum class MessageKind : std::uint8_t {
   leave,  ///< the sender starts no further collective
   /// Delivery ACK: the sender has every block that the receiver multicast up to this epoch.
   delivered,
-  /// Slot NAK: the sender misses the receiver's entry of the slot exchange that the epoch numbers.
-  /// With argument 0 the receiver multicasts the entry again. With argument 1 << 32 | e the
-  /// receiver sends the entry over the reliable connection, as data of the collective with epoch e.
+  /// Slot NAK: the sender misses the receiver's entry of the slot exchange with this epoch. With
+  /// argument 0 the receiver multicasts the entry again. With argument 1 << 32 | e the receiver
+  /// sends the entry over the reliable connection, as data of the collective with epoch e.
   slot_nack,
   slot_ack_request,  ///< asks which slot exchange the receiver has finished last
   slot_ack,          ///< slot ACK: the epoch is the last slot exchange that the sender has finished
@@ -67,11 +68,12 @@ enum class MessageKind : std::uint8_t {
   last_kind = closing,
 };
 
-/// Largest number of ranges in a message, so that the device can copy a message when it is posted.
+/// A message may have at most this many ranges, so that the device can copy the message when it is
+/// posted.
 inline constexpr std::size_t kMaxRanges = 28;
 
-/// Epoch of a failure notice if the rank that found the failure got no answer from any rank and may
-/// thus be cut off itself.
+/// Epoch of a failure notice if no rank answered the rank that found the failure, so that this rank
+/// itself may be cut off.
 inline constexpr std::uint32_t kAlone = UINT32_MAX;
 /// Epoch of the failure notice of a rank that has given up and names itself.
 inline constexpr std::uint32_t kGaveUp = UINT32_MAX - 1;

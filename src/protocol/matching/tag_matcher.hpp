@@ -3,8 +3,8 @@
 //
 // A receive fits a message if it names the source of the message, or any source, and both tags
 // agree in the bits of the receive's mask. The oldest receive that fits a message gets the message,
-// and a receive gets the oldest unexpected message that it fits. Messages of one source that fit
-// one receive are thus received in the order in which they were sent.
+// and a receive gets the oldest unexpected message that it fits. Two messages of one source that
+// fit the same receives are therefore received in the order in which they were sent.
 #pragma once
 
 #include <cstddef>
@@ -38,14 +38,15 @@ class TagMatcher {
   std::optional<Number> post(Number receive, const Pattern& pattern);
   /// Takes the oldest receive that fits the message, or keeps the message as unexpected.
   std::optional<Number> arrive(Number message, const Envelope& envelope);
-  /// Removes a kept receive; false if it is not kept, because it was matched or never posted.
+  /// Removes a receive that waits for a message; false if the receive was matched or never posted.
   bool cancel(Number receive);
 
   std::size_t kept_receives() const { return kept_receives_; }
   std::size_t kept_messages() const { return kept_messages_; }
 
  private:
-  /// A kept receive or message. In the entry of a message all bits of the mask are set.
+  /// A receive that waits for a message, or an unexpected message. In the entry of a message all
+  /// bits of the mask are set.
   struct Entry {
     std::uint64_t age = 0;  ///< position in the order of all calls of `post` and `arrive`
     Number number = 0;
@@ -58,7 +59,7 @@ class TagMatcher {
   static Number take(Entries& entries, Entries::iterator at);
   std::optional<Number> take_oldest(const Pattern& pattern);
 
-  BySource receives_;  ///< kept receives by source; receives from any source under kNoRank
+  BySource receives_;  ///< waiting receives by source; those from any source under kNoRank
   BySource messages_;
   std::size_t kept_receives_ = 0;
   std::size_t kept_messages_ = 0;

@@ -15,7 +15,7 @@
 
 namespace tutti::runtime {
 
-/// Largest number of aggregators of a job.
+/// A job may use at most this many aggregators.
 inline constexpr std::uint32_t kMaxAggregators = 64;
 
 /// The plan in the form that ranks exchange over the bootstrap. Rank 0 first sends it, encrypted,
@@ -40,8 +40,8 @@ Result<Bytes> seal(const AggregationPlan& plan, const crypto::Secret& key);
 Result<AggregationPlan> unseal_aggregation_plan(std::span<const std::byte> bytes,
                                                 const crypto::Secret& key);
 
-/// Asks every aggregator that the options name to join the job. Only rank 0 calls this; its process
-/// then runs the bootstraps of the side communicators.
+/// Asks every aggregator in the options to join the job. Only rank 0 calls this; its process then
+/// runs the bootstraps of the side communicators.
 AggregationPlan make_aggregation_plan(const CommunicatorOptions& options, std::uint32_t ranks,
                                       std::uint16_t number);
 

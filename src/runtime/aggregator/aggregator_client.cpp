@@ -42,7 +42,7 @@ engine::InNetworkKind kind_of(Collective collective) {
                                           : engine::InNetworkKind::allreduce;
 }
 
-/// The rank number that stands for the aggregator in ranks at fault if the ranks have other numbers
+/// Stands for the aggregator among the ranks at fault of an error, if the ranks have other numbers
 /// in the job than in the communicator. No rank of a job has this number.
 constexpr Rank kAggregatorInJob = rank_of(0xffff'fffe);
 
@@ -53,8 +53,8 @@ Status without(Rank aggregator, const Status& status) {
   return Status(status.code(), status.message(), std::move(ranks));
 }
 
-/// For each rank of a side communicator, its number in the job; empty if every rank has the same
-/// number in the side communicator and in the job.
+/// For each rank of a side communicator, its number in the job, or kAggregatorInJob for the
+/// aggregator. Empty if every rank has the same number in the side communicator and in the job.
 std::vector<Rank> members_of_side(const engine::RankNames& names, std::uint32_t size) {
   std::vector<Rank> ranks;
   for (std::uint32_t r = 0; r < size; ++r) ranks.push_back(rank_of(r));
@@ -139,7 +139,7 @@ Status Aggregation::join(const std::string& address, const std::string& unique_i
   return {};
 }
 
-/// The rank number that stands for the aggregator in the ranks at fault of a side communicator's
+/// The number that stands for the aggregator among the ranks at fault of a side communicator's
 /// error.
 Rank Aggregation::aggregator() const { return members_.empty() ? rank_of(size_) : members_.back(); }
 
@@ -239,7 +239,7 @@ class Aggregation::CompletionGroup {
   std::atomic<std::uint64_t> open_{1};
 };
 
-/// A call whose arguments are right.
+/// A call whose arguments have been checked.
 struct Aggregation::Plan {
   engine::InNetworkCall call;  ///< the call; `elements` is the length of a whole block
   engine::InNetworkBuffers buffers;
@@ -253,8 +253,8 @@ bool Aggregation::serves(const CollectiveCall& call) const {
   if (!active() || !reduces(call.collective)) return false;
   const Algorithm algorithm = call.options.algorithm;
   const bool named = algorithm == kInNetwork || algorithm == kInNetworkRing;
-  // A call that names an aggregator algorithm is served even if its blocks may differ in size, so
-  // that `start` returns the error.
+  // If a call names an aggregator algorithm, this route takes the call even if its blocks may
+  // differ in size, so that `start` returns the error.
   return named || (algorithm == Algorithm::automatic && !varies(call.collective));
 }
 

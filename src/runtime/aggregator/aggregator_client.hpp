@@ -42,8 +42,8 @@ struct ReductionCall {
   ReduceOperation operation = ReduceOperation::sum;
   /// The fold order. If none is given, contributions are folded in rank order, or in an order that
   /// gives the same bits with less traffic. With FoldOrder::ring a Reduce-Scatter returns the same
-  /// bits as the ring algorithm; to save traffic, each rank then adds its contribution to its own
-  /// block itself.
+  /// bits as the ring algorithm. To save traffic, each rank then folds its contribution into its
+  /// own block itself.
   std::optional<engine::FoldOrder> order{};
   /// This rank's factor for premultiplied_sum, as one element of `type`.
   std::span<const std::byte> factor{};
@@ -62,7 +62,7 @@ class Aggregation final : public CallRoute {
   static Result<std::shared_ptr<Aggregation>> create(
       Bootstrap& bootstrap, const CommunicatorOptions& options, std::shared_ptr<Progress> progress,
       std::uint16_t number, const crypto::Secret& key, const engine::RankNames& names);
-  /// Leaves the aggregators, which ends the side communicators.
+  /// Leaves the aggregators, and closes the side communicators.
   ~Aggregation() override;
   Aggregation(const Aggregation&) = delete;
   Aggregation& operator=(const Aggregation&) = delete;
@@ -131,8 +131,8 @@ class Aggregation final : public CallRoute {
   Rank rank_;
   std::uint32_t size_;
   std::shared_ptr<Progress> progress_;
-  /// For each rank of a side communicator, its number in the job; empty if every rank has the same
-  /// number in the side communicator and in the job.
+  /// For each rank of a side communicator, its number in the job, or a stand-in for the aggregator.
+  /// Empty if every rank has the same number in the side communicator and in the job.
   std::vector<Rank> members_;
   std::vector<Side> sides_;
   bool closed_ = false;

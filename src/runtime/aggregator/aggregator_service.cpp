@@ -96,7 +96,8 @@ class AggregatorService::Parts {
   struct Visit {
     std::thread thread;
     Strangers::Number number = 0;
-    /// Descriptor of the connection while the connection is a stranger, else -1.
+    /// Descriptor of the connection until its request has arrived or cannot arrive any more, then
+    /// -1.
     int stranger = -1;
     JobEnd end;
     bool over = false;
@@ -222,7 +223,7 @@ void AggregatorService::Parts::accept_one() {
   }
 }
 
-/// If there are too many strangers, ends the connection and the thread of one of them.
+/// If too many connections wait for their request (strangers), ends one of them and its thread.
 void AggregatorService::Parts::drop_surplus() {
   std::thread thread;
   {

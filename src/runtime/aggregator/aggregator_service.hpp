@@ -27,13 +27,15 @@ struct AggregatorOptions {
   /// Network interface for the jobs' traffic. If empty, TUTTI_INTERFACE names the interface; if
   /// this variable is not set either, the interface is chosen automatically.
   std::string interface;
-  /// Largest number of bytes of all windows together.
+  /// Limit in bytes of the memory of all windows together.
   std::uint64_t memory_bytes = std::uint64_t{1} << 30;
-  std::uint32_t jobs = 32;     ///< largest number of communicators at a time
+  std::uint32_t jobs = 32;     ///< limit of communicators that are served at the same time
   engine::WindowConfig terms;  ///< window offered to a job; with fewer slots if memory is short
-  /// Longest time from the start of a connection to its request.
+  /// Time after the start of a connection within which its request must arrive.
   Nanoseconds hello_timeout = std::chrono::seconds(2);
-  std::size_t max_strangers = 128;  ///< largest number of connections without a request
+  /// Limit of connections whose request has not arrived yet (see Strangers::limits). If there are
+  /// more, one of them is closed.
+  std::size_t max_strangers = 128;
   /// Receives one line of log for each job that joins, ends or fails, and at most ten lines a
   /// second for refused connections. Any thread of the service may call it.
   std::function<void(const std::string&)> log;

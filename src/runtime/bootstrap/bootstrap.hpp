@@ -25,15 +25,14 @@ class Bootstrap {
   virtual ~Bootstrap() = default;
   virtual Rank rank() const = 0;
   virtual std::uint32_t size() const = 0;
-  /// A text for messages that tells how the ranks found each other, such as "env:// at
-  /// 127.0.0.1:29500".
+  /// How the ranks found each other, as a text for messages, such as "env:// at 127.0.0.1:29500".
   virtual std::string description() const = 0;
   /// Returns the bytes `mine` of all ranks, in rank order; the lengths may differ. After a timeout
   /// the error names the ranks that did not take part.
   virtual Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine,
                                                Nanoseconds timeout) = 0;
-  /// A key that only the ranks of the job get from this bootstrap, for example by a unique id; null
-  /// if this bootstrap gives no key.
+  /// A key that this bootstrap gives to the ranks of the job and to no other process, for example
+  /// by a unique id; null if there is no such key.
   virtual const crypto::Secret* key() const { return nullptr; }
 };
 

@@ -82,10 +82,11 @@ class CallbackBootstrap : public Bootstrap {
                      i, lengths[i], kMaxContributionBytes);
     }
     if (longest * size_ <= kMaxExchangeBytes) return {};
-    return failure(Code::resource_exhausted,
-                   "{} ranks with up to {} bytes each exceed the limit of one bootstrap exchange: "
-                   "contribute fewer bytes per rank",
-                   size_, longest);
+    return failure(
+        Code::resource_exhausted,
+        "a bootstrap exchange of {} ranks with up to {} bytes each exceeds the limit of {} "
+        "bytes: contribute at most {} bytes per rank",
+        size_, longest, kMaxExchangeBytes, kMaxExchangeBytes / size_);
   }
 
   Rank rank_;

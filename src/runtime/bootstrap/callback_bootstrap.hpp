@@ -16,9 +16,9 @@ namespace tutti::runtime {
 using AllgatherCallback = std::function<Status(std::span<const std::byte> mine,
                                                std::span<std::byte> all, Nanoseconds timeout)>;
 
-/// Each allgather() of the returned bootstrap calls `callback` twice: first to gather the lengths
-/// and then, unless all lengths are zero, the bytes, padded to the greatest length. If the callback
-/// throws, the allgather() fails.
+/// Each allgather() of the returned bootstrap calls `callback` to gather the lengths. Unless all
+/// lengths are zero, it calls `callback` again to gather the bytes, padded to the greatest length.
+/// If the callback throws, the allgather() fails.
 Result<std::unique_ptr<Bootstrap>> make_callback_bootstrap(Rank rank, std::uint32_t size,
                                                            AllgatherCallback callback,
                                                            std::string description = "callback");

@@ -26,7 +26,7 @@ constexpr auto kLongestLook = std::chrono::milliseconds(20);
 
 constexpr const char* kRemedy = "remove it, or set TUTTI_RUN_ID to a new value";
 
-/// Adds to an error about a file the remedy for the case that an earlier job has left the file
+/// Adds a remedy to an error about a file: how to proceed if an earlier job has left the file
 /// behind.
 Status left_over(const Status& status) {
   return failure_from(status, "{}. If the file is left over from an earlier job, {}",
@@ -220,9 +220,8 @@ Status FileBootstrap::timed_out(std::span<const std::uint32_t> missing, Nanoseco
                     describe_duration(timeout));
 }
 
-/// Counts how often this process has joined a job with the same directory, run id and rank. The
-/// files of a meeting may still exist when the next meeting begins, so each meeting has its own
-/// file names.
+/// Counts how often this process has joined a job with the same directory, run id and rank. Files
+/// of an earlier such job may still exist, so the count becomes part of the file names.
 class Meetings {
  public:
   std::uint32_t before(const FileOptions& options) {

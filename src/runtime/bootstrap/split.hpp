@@ -19,8 +19,8 @@ struct SplitChoice {
   /// The ranks of the new communicator, if the caller has named them; empty: only colors decide.
   std::vector<Rank> named{};
 
-  /// The choice by which rank `me` joins a communicator of the ranks in `named`, numbered in the
-  /// order of that list.
+  /// The choice of rank `me` if the ranks in `named` form a communicator, numbered in the order of
+  /// that list. A rank that is not in the list joins no communicator.
   static Result<SplitChoice> of_named(std::vector<Rank> named, Rank me, std::uint32_t size);
 };
 

@@ -1,4 +1,4 @@
-// The bootstrap by a unique id, which rank 0 makes and the program carries to the other ranks.
+// The bootstrap by a unique id: rank 0 makes the id, and the program carries it to the other ranks.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@ namespace tutti::runtime {
 using UniqueId = std::array<char, 128>;
 
 /// Makes an id and starts its store in this process, which must then join as rank 0. The other
-/// ranks reach this process at the address `host`; empty: the address of the first running
-/// interface. If rank 0 never joins, the store occupies a port and a thread until the id is
+/// ranks reach this process at the address `host` or, if `host` is empty, at that of the first
+/// running interface. If rank 0 never joins, the store occupies a port and a thread until the id is
 /// discarded.
 Result<UniqueId> make_unique_id(const std::string& host = {});
 
@@ -26,7 +26,7 @@ Result<std::unique_ptr<Bootstrap>> join_unique_id(const UniqueId& id, Rank rank,
                                                   Nanoseconds timeout,
                                                   const std::string& method = "unique id");
 
-/// Stops the store of an id that this process made and did not join.
+/// Stops the store of an id that this process made, unless this process has joined with the id.
 void discard_unique_id(const UniqueId& id);
 
 /// Reads an id that another process printed. The text may lack the dots that pad an id to its fixed

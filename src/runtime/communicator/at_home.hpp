@@ -1,5 +1,5 @@
-// Wrappers for the work of the public handles' functions: no exception leaves such a function, and
-// in a child of fork() the function has no effect.
+// Wrappers for the functions of the public handles. They turn exceptions into errors, and in a
+// child of fork() they leave the function's work out.
 #pragma once
 
 #include "runtime/communicator/communicator_impl.hpp"

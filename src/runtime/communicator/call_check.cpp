@@ -62,15 +62,16 @@ Status check_varying(const CollectiveCall& call, const Blocks& blocks, std::uint
   return {};
 }
 
-/// Checks the blocks of a buffer whose blocks differ in size. The size given for this rank's own
-/// block must be `own_bytes`, the size of that block in the call's other buffer.
+/// Checks the blocks of a buffer whose blocks may differ in size. This rank's own block must have
+/// `own_bytes` bytes, which is its size in the call's other buffer.
 Status check_varying(const CollectiveCall& call, const Blocks& blocks, std::uint64_t own_bytes,
                      Rank rank, std::uint32_t size) {
   if (Status status = check_varying(call, blocks, size); !status) return status;
   if (own_bytes == blocks.sizes_bytes[index(rank)]) return {};
-  return wrong(call, fmt::format("rank {} gives {} bytes for its own block, but the size of this "
-                                 "block is given as {}",
-                                 index(rank), own_bytes, blocks.sizes_bytes[index(rank)]));
+  return wrong(call,
+               fmt::format("the own block of rank {} has {} bytes, but its size in the {} "
+                           "buffer is given as {}: give the same size for both",
+                           index(rank), own_bytes, blocks.buffer, blocks.sizes_bytes[index(rank)]));
 }
 
 Status check_sizes(const CollectiveCall& call, Rank rank, std::uint32_t size) {

@@ -19,8 +19,8 @@ namespace tutti::runtime {
 
 namespace {
 
-/// Number of schedule templates that a communicator caches: enough for a few collectives with a few
-/// roots each.
+/// Capacity of a communicator's cache of schedule templates: enough for a few collectives with a
+/// few roots each.
 constexpr std::size_t kTemplates = 64;
 constexpr std::uint64_t kEagerLimitBytes = 16 * 1024;
 constexpr const char* kMulticast = "multicast";
@@ -199,8 +199,8 @@ Status CallPlanner::check_chunks(const CollectiveCall& call, std::uint64_t block
   }
   if (chunks <= BlockLayout::kMaxChunks) return {};
   return failure(Code::invalid_argument,
-                 "{}: {} bytes are {} chunks of {} bytes, but a multicast has at most {}: set a "
-                 "larger chunk_bytes, or name another algorithm",
+                 "{}: {} bytes are {} chunks of {} bytes, but a multicast has at most {} chunks: "
+                 "set a larger chunk_bytes, or name another algorithm",
                  to_string(call.collective), call.receive.size(), chunks, facts_.chunk_bytes,
                  BlockLayout::kMaxChunks);
 }

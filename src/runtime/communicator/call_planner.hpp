@@ -64,7 +64,7 @@ class CallPlanner {
   /// Makes the operation for one run of a planned call.
   Result<std::unique_ptr<engine::Operation>> make(const PlannedCall& planned);
   /// Makes the operation for one run of a call that is not planned yet. A slot exchange needs no
-  /// plan; any other call is planned first, with the errors of `plan`.
+  /// plan; any other call is planned first, and fails if `plan` fails.
   Result<std::unique_ptr<engine::Operation>> make(const CollectiveCall& call);
 
   const collectives::ChoiceTable& choices() const { return choices_; }

@@ -8,15 +8,15 @@
 
 namespace tutti::runtime {
 
-/// Polls a context that the engine no longer serves, because peers may still wait for messages that
-/// only this rank can retransmit. The polling ends when the peers need nothing more from this rank,
-/// after a few seconds, or at `deadline`; notices of a failure may take a fraction of a second
-/// more. Returns the failure of the context, or Code::timeout if the deadline passed before the
-/// peers were served.
+/// Polls a context that no progress object polls any more, because peers may still wait for
+/// messages that only this rank can retransmit. The polling ends when the peers need nothing more
+/// from this rank, after a few seconds, or at `deadline`. After a failure it may last a fraction of
+/// a second longer, to notify the peers. Returns the failure of the context, or Code::timeout if
+/// the deadline passed before the peers were served.
 Status close_context(engine::CommunicatorContext& context, Instant deadline);
 
-/// Ends all collectives of a context that no engine serves: notifies the peers of the failure
-/// `why`, and polls the context until no collective uses its caller's memory any more.
+/// Ends all collectives of a context that no progress object polls: notifies the peers of the
+/// failure `why`, and polls the context until no collective uses its caller's memory any more.
 void end_operations(engine::CommunicatorContext& context, const Status& why);
 
 /// Sleeps until the endpoint is readable, but at most one millisecond, because the caller must

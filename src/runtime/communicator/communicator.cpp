@@ -54,8 +54,8 @@ Status check_may_wait(const runtime::RequestState& request) {
       index(request.communicator->rank()));
 }
 
-/// Waits for a call; false: the call is not done at the deadline. `waits_again`: the caller waits
-/// for another call at once. Fails if this thread may not wait.
+/// Waits for a call; false: the call is not done at the deadline. `waits_again`: the caller will
+/// wait for another call immediately after this one. Fails if this thread may not wait.
 Result<bool> wait_until(const runtime::RequestState& request, Instant deadline,
                         bool waits_again = false) {
   if (Status status = check_may_wait(request); !status) return status;

@@ -82,8 +82,8 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   const std::string& device() const { return device_; }
   /// The reason why nothing is multicast; empty: the network passes multicast.
   const std::string& no_multicast() const { return no_multicast_; }
-  /// A key that only the ranks of this communicator have, for communicators that these ranks derive
-  /// from this one.
+  /// The key for the creation of communicators from this one; only the ranks of this communicator
+  /// have it.
   const crypto::Secret& child_key() const { return child_key_; }
   /// The peer options of all ranks, indexed by rank.
   const std::vector<PeerOptions>& peers() const { return greetings_; }
@@ -102,7 +102,8 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   }
   /// Starts a send or a receive.
   Result<std::shared_ptr<RequestState>> start(engine::TaggedCall call, bool will_wait);
-  /// Cancels a receive that has got no message yet; otherwise does nothing.
+  /// Cancels a receive; has no effect if the receive has already got a message. Fails if the
+  /// request is not a receive.
   Status cancel(const RequestState& request);
   /// The first failure of the communicator or of one of its side communicators; ok if there is
   /// none. After finalize(), an error that says that the communicator was finalized.

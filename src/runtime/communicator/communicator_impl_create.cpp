@@ -34,8 +34,8 @@ namespace tutti::runtime {
 namespace {
 
 constexpr CoreTimes kOwnCore{.spin = Nanoseconds(100'000), .yield_interval = Nanoseconds(10'000)};
-// Polling and yield times for a host with more ranks than cores. Without a yield, the first rank of
-// a core would send its whole block before the other ranks begin.
+// Polling and yield times for a host with more ranks than cores. Without a yield, the rank that
+// runs first on a core would send its whole block before the other ranks of this core begin.
 constexpr CoreTimes kSharedCore{.spin = Nanoseconds(20'000),
                                 .yield_after = Nanoseconds(500'000),
                                 .first_yield_after = Nanoseconds(100'000)};

@@ -1,5 +1,5 @@
-// Chooses the device that moves a communicator's bytes: the one that the options or the environment
-// name, else shared memory if all ranks can use it, and the network if not.
+// Chooses the device that moves a communicator's bytes. If neither the options nor the environment
+// name a device, it is shared memory if all ranks can use it, and otherwise the network.
 #pragma once
 
 #include <memory>
@@ -26,13 +26,13 @@ Result<std::string> wanted_multicast(const CommunicatorOptions& options);
 /// Fails for a number that is not from 1 to 255.
 Result<std::uint32_t> multicast_hops(const CommunicatorOptions& options);
 
-/// The largest number of open connections: from the option, else from TUTTI_MAX_CONNECTIONS, else 0
-/// for no limit. Fails for a text that is not a number, and for 1, which is too few.
+/// The limit on open connections: from the option, else from TUTTI_MAX_CONNECTIONS, else 0 for no
+/// limit. Fails for a text that is not a number, and for 1, which is too few.
 Result<std::uint32_t> max_connections(const CommunicatorOptions& options);
 
-/// The traffic classes of datagrams: from the option, else from TUTTI_TRAFFIC_CLASS. Fails unless
-/// the text has one value, or three for calls of low, normal and high priority, and all numbers are
-/// in range.
+/// The traffic classes of datagrams: from the option, else from TUTTI_TRAFFIC_CLASS. The text has
+/// either one value, or three for calls of low, normal and high priority. Fails for any other text,
+/// and for numbers out of range.
 Result<device::ip::TrafficClasses> traffic_classes(const CommunicatorOptions& options);
 
 /// True if the option or TUTTI_REQUIRE_MULTICAST makes a network without multicast an error.

@@ -34,7 +34,7 @@ struct PeerOptions {
   std::string algorithms;             ///< algorithm rules from environment variables
   std::string hierarchy = "leaders";  ///< hierarchical form, as HierarchyShape::text writes it
   bool traced = false;                ///< true: the rank writes a trace
-  std::string trace_error;            ///< reason why the rank cannot be traced; empty: none
+  std::string trace_error;            ///< why the rank can write no trace; empty: it can
 
   std::vector<std::byte> encode() const;
   static Result<PeerOptions> decode(std::span<const std::byte> bytes);

@@ -45,8 +45,8 @@ struct Report {
   std::uint32_t narrow_bytes = 0;  ///< longest datagram that passes the narrowest path
 };
 
-/// The ranks with which a rank exchanges unicast probes: those at distances of powers of two, with
-/// which most algorithms exchange their data.
+/// The ranks with which a rank exchanges unicast probes: those at distances 1, 2, 4 and so on in
+/// both directions, with which most algorithms exchange their data.
 std::vector<Rank> partners_of(Rank rank, std::uint32_t size) {
   std::vector<Rank> partners;
   for (std::uint32_t distance = 1; distance < size; distance *= 2) {

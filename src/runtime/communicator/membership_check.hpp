@@ -26,7 +26,7 @@ inline constexpr const char* kNarrowPathRemedy =
 
 /// A pair of ranks of which one does not receive the multicast of the other.
 struct MulticastGap {
-  std::string text;         ///< names the ranks in errors and warnings; empty: no such pair
+  std::string text;         ///< text for errors and warnings; empty: no such pair
   std::vector<Rank> ranks;  ///< the rank that does not receive, then the rank that multicasts
 };
 

@@ -8,8 +8,9 @@
 
 namespace tutti::runtime {
 
-/// The text of the option, else of the environment variable, else "". `source` receives the name of
-/// the option or variable used, for error texts.
+/// The text of the option or, if the option is empty, of the environment variable; "" if that is
+/// not set. For error texts, `source` receives the name of the option or variable from which the
+/// text comes.
 inline std::string asked_for(const std::string& option, const char* option_name,
                              const char* variable, std::string& source) {
   source = option_name;

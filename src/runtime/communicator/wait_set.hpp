@@ -27,7 +27,7 @@ class WaitSet {
   void on_each(const Work& work);
 
   std::vector<const RequestState*> requests_;
-  std::vector<Progress*> engines_;  ///< the different engines of the requests
+  std::vector<Progress*> engines_;  ///< the engines of the requests, each once
   engine::Completion any_;
 };
 

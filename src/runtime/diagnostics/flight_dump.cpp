@@ -26,9 +26,9 @@ namespace {
 
 constexpr int kSignal = SIGUSR1;
 
-/// Writes flight dumps when a signal arrives. It does so in a separate thread, because a signal
-/// handler may call only few functions; the object is never destroyed, because signals may arrive
-/// until the process ends.
+/// Writes flight dumps when a signal arrives, in a separate thread, because a signal handler may
+/// call only few functions. The object is never destroyed, because signals may arrive until the
+/// process ends.
 class SignalDump {
  public:
   static SignalDump& instance() {

@@ -1,6 +1,6 @@
-// Flight dumps: files of flight records. With TUTTI_FLIGHT_RECORDER=DIRECTORY, a communicator that
-// fails writes DIRECTORY/rank-R.json, and so does every communicator of a process that receives
-// SIGUSR1. Without the variable no file is written and no signal is handled.
+// Flight dumps: files of flight records. With TUTTI_FLIGHT_RECORDER=DIRECTORY, a communicator
+// writes DIRECTORY/rank-R.json when it fails, and when its process receives SIGUSR1. Without the
+// variable no file is written and no signal is handled.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,8 @@ class CommunicatorImpl;
 /// The directory that TUTTI_FLIGHT_RECORDER names; empty: no dumps are wanted.
 std::string flight_directory();
 
-/// The path of a dump: "DIRECTORY/rank-3.json", or for a duplicate, numbered from 1,
-/// "DIRECTORY/rank-3-communicator-1.json".
+/// The path of a dump: "DIRECTORY/rank-3.json" for communicator 0, and
+/// "DIRECTORY/rank-3-communicator-1.json" for communicator 1.
 std::string flight_path(const std::string& directory, Rank rank, std::uint16_t communicator);
 
 /// Writes a communicator's record, its counters and the reason: {"reason": ..., "communicator": n,
@@ -28,9 +28,8 @@ std::string flight_path(const std::string& directory, Rank rank, std::uint16_t c
 Status write_flight_dump(const std::string& directory, const engine::CommunicatorContext& context,
                          std::uint16_t communicator, std::string_view reason);
 
-/// Makes the process also write a dump of this communicator when it receives SIGUSR1. If the
-/// program has its own handler for SIGUSR1, that handler stays, and the returned error says that
-/// only failures cause dumps.
+/// From now on, SIGUSR1 also causes a dump of this communicator. If the program has its own handler
+/// for SIGUSR1, that handler stays, and the returned error says that only failures cause dumps.
 Status dump_on_signal(std::weak_ptr<CommunicatorImpl> communicator);
 
 }  // namespace tutti::runtime

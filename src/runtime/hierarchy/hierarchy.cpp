@@ -166,8 +166,8 @@ void Hierarchy::advance(const std::shared_ptr<Job>& job, std::unique_lock<std::m
   job->advancing = false;
   if (!job->call.over()) return;
   lock.unlock();
-  // Only the owner of the engine may call finish(), and this thread may not own the engine yet: if
-  // every stage ends as soon as it begins, this is the thread that started the call.
+  // finish() needs the engine, which this thread possibly does not own yet: if every stage ends as
+  // soon as it begins, this thread is the one that started the call.
   progress_->with_engine([&] { finish(job); });
 }
 
@@ -210,8 +210,8 @@ void Hierarchy::begin(const std::shared_ptr<Job>& job, std::size_t stage) {
 
 void Hierarchy::on_stage_end(const std::shared_ptr<Job>& job, std::size_t stage,
                              const Status& status) {
-  // The error of a side communicator names the ranks at fault by their numbers in the job, so they
-  // are passed on unchanged.
+  // The status of a side communicator names the ranks at fault by their numbers in the job, which
+  // are also the numbers that give_up() expects.
   if (!status.ok()) give_up(status.ranks(), status.message());
   std::unique_lock lock(mutex_);
   job->call.end(stage, status);
@@ -266,10 +266,11 @@ Status Hierarchy::close(Instant deadline) {
   return first;
 }
 
-// The ranks on other hosts may not notice the loss of a rank. This rank therefore aborts both side
-// communicators with the ranks at fault, so that all ranks learn of them.
+// Ranks on other hosts may not notice that a rank was lost. This rank therefore aborts both side
+// communicators with an error that names the ranks at fault.
 void Hierarchy::give_up(std::span<const Rank> culprits, const std::string& reason) {
-  // A side without a call may be dormant, so the engine must look at it again.
+  // A side communicator without a call may be dormant. with_engine() makes the next round of
+  // polling check it for a failure.
   progress_->with_engine([&] {
     for (const auto& side : {host_, across_}) {
       if (side) side->context().failures().abort_for(culprits, reason);

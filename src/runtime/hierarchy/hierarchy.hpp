@@ -39,16 +39,16 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   using Overruled = std::function<bool(const CollectiveCall&)>;
 
   /// Creates the side communicators. They use the communicator numbers from `number` to `number` +
-  /// numbers() - 1. Every rank must call this function, and it fails on all ranks or on none. The
-  /// route does not serve calls that name no algorithm and for which `overruled` returns true; any
-  /// thread may call `overruled`. `key` is known only to the ranks of the job, and `names` has
-  /// their numbers in the job.
+  /// numbers() - 1. Every rank must call this function, and it fails on all ranks or on none. If a
+  /// call names no algorithm, the route serves it only if `overruled` returns false; any thread may
+  /// call `overruled`. `key` is known only to the ranks of the job, and `names` has their numbers
+  /// in the job.
   static Result<std::shared_ptr<Hierarchy>> create(
       Bootstrap& bootstrap, const CommunicatorOptions& options, const hierarchy::HostLayout& layout,
       bool groups, Overruled overruled, std::shared_ptr<Progress> progress, std::uint16_t number,
       const crypto::Secret& key, const engine::RankNames& names);
-  /// How many communicator numbers the side communicators need: one that the communicators of all
-  /// hosts share, and one for each communicator across the hosts.
+  /// Count of the communicator numbers that the side communicators use: one for all host sides
+  /// together, and one for each across side.
   static std::uint32_t numbers(const hierarchy::HostLayout& layout, bool groups) {
     return 1 + (groups ? layout.ranks_per_host : 1);
   }
@@ -113,8 +113,8 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   Rank job_rank_;  ///< number of this rank in the job
   std::shared_ptr<Progress> progress_;
   std::shared_ptr<CommunicatorImpl> host_;
-  /// The across side, which joins ranks of different hosts. Only leaders have it, and it is null at
-  /// other ranks; with groups, every rank has it.
+  /// The across side, which joins ranks of different hosts. Without groups, it is null at ranks
+  /// that are not leaders; with groups, every rank has it.
   std::shared_ptr<CommunicatorImpl> across_;
   mutable std::mutex mutex_;  ///< guards jobs_ and failed_
   /// Calls that have not ended, in order of start; only the first runs.

@@ -21,8 +21,8 @@ struct HierarchyShape {
   static Result<HierarchyShape> parse(std::string_view text);
   /// The hierarchy's form as text that `parse` reads.
   std::string text() const;
-  /// The form that the options name, else the form that TUTTI_HIERARCHY names, else one leader a
-  /// host.
+  /// The form that the options name or, if they name none, the form that TUTTI_HIERARCHY names. If
+  /// neither names a form, one leader a host.
   static Result<HierarchyShape> wanted(const CommunicatorOptions& options);
 };
 

@@ -27,8 +27,8 @@ constexpr Nanoseconds kParkMax{50'000'000};
 // Interval at which the parked thread checks whether work of the engine is due. A wake-up of the
 // thread by each collective would cost the collective more time.
 constexpr Nanoseconds kParkPollInterval{4'000'000};
-// Interval at which the progress thread, while it waits for the end of an inline step, checks for
-// that end even if no notification arrives.
+// Longest sleep of the progress thread before it checks again whether an inline step has ended, in
+// case the notification of the end is lost.
 constexpr std::chrono::milliseconds kInlineStepWait{10};
 
 }  // namespace
@@ -118,14 +118,14 @@ void BackgroundThread::watch_engine(bool on) {
 
 // ---- parking ------------------------------------------------------------------------------------
 
-/// Sleeps until this thread may take the free engine (true) or must end (false). It sleeps longer
-/// and longer while application threads poll the engine, but takes a free engine at once after a
-/// call of wake(), and within kParkPollInterval if work is due or an expected wait has not come.
+/// Sleeps until this thread may take the engine (true) or must end (false). It takes a free engine
+/// at once after wake(), within kParkPollInterval if work is due or an expected wait has not come,
+/// and otherwise when no application thread has polled the engine for kParkMin to kParkMax.
 bool BackgroundThread::park(EngineOwnership::Lock& lock) {
   auto pause = kParkMin;
   std::uint64_t seen = application_rounds_;
   // If an application thread took and released the engine while this thread slept in watch(), and
-  // no application thread has polled the engine since, this thread does not sleep first.
+  // no application thread has polled the engine since, this thread takes the engine at once.
   const bool slept = std::exchange(rounds_left_asleep_, kNone) == seen;
   Instant until = now() + (slept ? Nanoseconds(0) : pause);
   while (!stop_) {
@@ -185,9 +185,9 @@ Instant BackgroundThread::own_contained() {
   return now();
 }
 
-/// Polls until an application thread wants the engine or has taken it; if this thread took the
-/// engine only for due work, this thread stops as soon as that work is done. Returns the time at
-/// which the engine must be polled again.
+/// Polls until an application thread wants the engine or has taken it, until stop() is called, or,
+/// if this thread took the engine only for due work, until that work is done. In the last case
+/// returns the time at which the engine must be polled again, otherwise kNever.
 Instant BackgroundThread::own() {
   enforce_budget(false);
   observe::BusyTrace busy(log_, observe::TraceKind::owner, "owner: progress thread");

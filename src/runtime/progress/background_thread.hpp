@@ -42,9 +42,9 @@ class BackgroundThread {
   std::uint64_t wakes() const { return wakes_.load(std::memory_order_relaxed); }
   /// Declares that the application is expected to wait before `latest`. If the application does not
   /// wait by then, the parked progress thread takes the engine at its next check, after some
-  /// milliseconds. The caller must have polled the engine since it submitted its call: this poll
-  /// sends a progress thread that sleeps on the network back to park, where it makes this check.
-  /// Any thread.
+  /// milliseconds. The caller must have polled the engine since it submitted its call: only a
+  /// parked thread makes this check, and the poll makes a thread that sleeps on the network park
+  /// again. Any thread.
   void expect_wait(Instant latest) { expected_wait_.store(latest, std::memory_order_relaxed); }
   /// Records that the application waits; returns true if the wait was expected. Any thread.
   bool on_wait() {
@@ -108,13 +108,14 @@ class BackgroundThread {
   std::condition_variable parked_;
   bool stop_ = false;
   bool wake_requested_ = false;
-  /// True: the progress thread owns the engine for due work only, and then releases it.
+  /// True: the progress thread owns the engine only for due work, and releases it when that work is
+  /// done.
   bool brief_ = false;
   Instant due_ = kNever;  ///< time by which the engine must be polled again
   std::uint64_t application_rounds_ = 0;
   static constexpr std::uint64_t kNone = UINT64_MAX;
-  /// The value that application_rounds_ had when an application thread released an engine that it
-  /// had taken while the progress thread slept on the network. kNone: there was no such release.
+  /// Set when an application thread releases an engine that it took while the progress thread slept
+  /// on the network: the value of application_rounds_ at this release. park() resets it to kNone.
   std::uint64_t rounds_left_asleep_ = kNone;
 
   /// True: the application has computed while a call was in flight.

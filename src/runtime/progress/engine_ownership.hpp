@@ -134,8 +134,8 @@ class EngineOwnership {
   void notify_all() { changed_.notify_all(); }
   /// Notifies threads that wait for a completion. The caller must not hold the lock.
   void notify_waiters() {
-    // The read-modify-write comes after the stores that end a call. The lock ensures that a waiting
-    // thread has either seen these stores or sleeps already.
+    // Unlike a load, fetch_add(0) cannot be moved before the stores that end a call. Taking the
+    // lock ensures that a waiting thread either has seen these stores or sleeps already.
     if (waiters_.fetch_add(0) == 0) return;
     { const Lock held = lock(); }
     changed_.notify_all();

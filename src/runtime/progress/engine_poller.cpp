@@ -58,8 +58,8 @@ Status EnginePoller::add(engine::CommunicatorContext& context) {
 }
 
 void EnginePoller::remove(engine::CommunicatorContext& context) {
-  // awaken_changed() clears `submitted_to_`, which may point to this communicator. No later call
-  // can set it again, because the communicator gets no more calls.
+  // awaken_changed() clears `submitted_to_`, which may point to this communicator. It is not set to
+  // this communicator again, because the communicator gets no more calls.
   awaken(context);
   awaken_changed();
   const int fd = context.endpoint().wait_descriptor();

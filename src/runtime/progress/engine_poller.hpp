@@ -129,7 +129,7 @@ class EnginePoller {
   std::vector<Dormant> dormant_;                        ///< all other communicators
   Instant dormant_deadline_ = kNever;  ///< the earliest deadline of a dormant communicator
   Instant all_due_{};                  ///< time at which all dormant communicators are awakened
-  Instant events_due_{};  ///< time of the next request for events by an owner that does not sleep
+  Instant events_due_{};  ///< time at which a polling owner next asks the kernel for events
   /// A dormant communicator that has a new call. If several communicators have new calls,
   /// `changed_` is set, too, because the pointer holds only one of them.
   std::atomic<engine::CommunicatorContext*> submitted_to_{nullptr};

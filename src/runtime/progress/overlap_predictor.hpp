@@ -15,7 +15,7 @@ class OverlapPredictor {
   /// Longest time from a start to the wait of an application that computes nothing in between.
   static constexpr Nanoseconds kSoon{50'000};
 
-  /// Records that a collective has begun; returns true if the application is expected to compute
+  /// Records the start of a collective; returns true if the application is expected to compute
   /// next.
   bool begun(Instant now) {
     started(now);
@@ -23,7 +23,7 @@ class OverlapPredictor {
       several_.store(true, std::memory_order_relaxed);
     return !several_.load(std::memory_order_relaxed) && !waits_soon();
   }
-  /// Records that a collective or message has started.
+  /// Records the start of a message; begun() calls it for collectives.
   void started(Instant now) {
     Instant first = kNever;
     if (first_start_.compare_exchange_strong(first, now, std::memory_order_relaxed)) return;
@@ -42,12 +42,12 @@ class OverlapPredictor {
     const bool soon = now - first <= kSoon;
     waits_in_a_row_.store(soon ? std::min(before + 1, kEnoughWaits) : 0, std::memory_order_relaxed);
   }
-  /// Forgets the last waits. The caller has found calls in flight after a wait, so the application
-  /// computes during these calls.
+  /// Sets the count of waits in a row back to 0. Called if other calls are in flight after a wait,
+  /// because the application computes during these calls.
   void forget_waits() { waits_in_a_row_.store(0, std::memory_order_relaxed); }
   /// True if a call has started since the last wait.
   bool start_pending() const { return first_start_.load(std::memory_order_relaxed) != kNever; }
-  /// True if the last wait after a start came soon.
+  /// True if the last wait after a start came within kSoon.
   bool waited_soon() const { return waits_in_a_row_.load(std::memory_order_relaxed) > 0; }
   /// True if the application is expected to wait within kSoon after a start.
   bool waits_soon() const {
@@ -60,7 +60,7 @@ class OverlapPredictor {
   std::atomic<unsigned> begun_{0};    ///< collectives begun since the last wait
   std::atomic<bool> several_{false};  ///< true: several collectives began with no wait between
   std::atomic<Instant> first_start_{kNever};  ///< the first start since the last wait
-  std::atomic<unsigned> waits_in_a_row_{0};   ///< count of soon waits in a row, up to kEnoughWaits
+  std::atomic<unsigned> waits_in_a_row_{0};   ///< waits within kSoon, at most kEnoughWaits
 };
 
 }  // namespace tutti::runtime

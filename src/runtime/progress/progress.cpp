@@ -17,7 +17,7 @@ namespace {
 // longer than this time.
 constexpr std::chrono::milliseconds kHandoverWait{10};
 
-// Length of the longest call for which the progress thread may be left asleep until the application
+// For a call of at most this length, the progress thread may stay asleep until the application
 // waits. If the application computes instead, a longer call would lose more time than a wake-up
 // costs.
 constexpr std::uint64_t kShortCallBytes = 16 * 1024;
@@ -297,8 +297,8 @@ Progress::Turn Progress::take_turn(const engine::Completion& completion, Instant
   if (ownership_.owner() == Owner::background) {
     ownership_.await_release(lock, [this] { engine_.notify_owner(); });
   } else if (ownership_.owner() == Owner::application) {
-    // The owner may sleep without having seen this thread's call, so it is notified. If the watch
-    // is armed, the owner runs an inline step, in which it does not sleep.
+    // The owner may be asleep and not know of this thread's call, so it is notified. If the watch
+    // is armed, the owner runs an inline step, and an inline step does not sleep.
     if (first && ownership_.state().watch != Watch::armed) engine_.notify_owner();
     const auto left = std::max(deadline - now(), Nanoseconds(0));
     ownership_.await_change(lock, std::min(left, EngineOwnership::kMaxWait), [&] {

@@ -71,11 +71,11 @@ class Progress {
   void go_on(engine::CommunicatorContext& context, std::unique_ptr<engine::Operation> operation);
   /// Wakes the progress thread, because the application computes and does not poll.
   void wake() { background_.wake(); }
-  /// How often the progress thread has been woken. Any thread.
+  /// The value of BackgroundThread::wakes(). Any thread.
   std::uint64_t wakes() const { return background_.wakes(); }
   /// Waits until the collective of `completion` is complete (true) or the deadline has passed. The
   /// thread polls the engine itself, unless another application thread does. `waits_again` says
-  /// that the caller waits for another call at once.
+  /// that the caller will wait for another call immediately after this one.
   bool wait(const engine::Completion& completion, Instant deadline, bool waits_again = false);
   /// Polls once, if the engine is free; returns whether it was.
   bool poll();
@@ -97,7 +97,8 @@ class Progress {
       return work();
     }
     const EngineOwner owner(*this);
-    engine_.on_change();  // not earlier: another owner could clear the flag before `work` runs
+    // This thread must own the engine first: another owner could clear the flag before `work` runs.
+    engine_.on_change();
     return work();
   }
 
@@ -118,7 +119,7 @@ class Progress {
   };
   class InlineOwner;
   enum class Turn : std::uint8_t { taken, retry, expired };
-  /// Unknown: another thread owns the engine.
+  /// Unknown: another thread owns the engine or waits for it.
   enum class CallsInFlight : std::uint8_t { none, some, unknown };
 
   Progress(const CoreTimes& times, const PriorityRequest& priority,

@@ -9,7 +9,7 @@ namespace tutti::runtime {
 
 /// A budget of time for work at real-time priority, used by one thread. It grows by a share of the
 /// elapsed time, up to a limit, and shrinks while the thread works. Once it is zero, real-time
-/// priority stays off until it has grown to half of the limit.
+/// priority stays off until the budget has grown to half of the limit.
 class RealtimeBudget {
  public:
   /// The budget grows by `share` (0 to 1) times the elapsed time, up to `most`.

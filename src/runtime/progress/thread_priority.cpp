@@ -61,8 +61,8 @@ SchedulingAttributes round_robin() {
           .priority = static_cast<std::uint32_t>(::sched_get_priority_min(SCHED_RR))};
 }
 
-/// Logs that threads run at real-time priority, because users do not expect this of a library. Does
-/// so only once in a process.
+/// Logs, only once in a process, that threads run at real-time priority, because users do not
+/// expect this of a library.
 void announce_realtime() {
   static std::atomic_flag announced;
   if (announced.test_and_set()) return;

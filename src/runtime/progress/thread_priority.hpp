@@ -24,19 +24,19 @@ struct GrantedPriority {
 };
 
 /// The priority for the library's own threads: the nice value in TUTTI_PROGRESS_NICE. Without this
-/// variable, the threads get a priority above that of computing threads, but if the calling thread
-/// has a nice value other than 0, they keep the nice value that they inherit. Fails if the variable
-/// is not a nice value.
+/// variable, it is a priority above that of computing threads if the calling thread has the nice
+/// value 0; otherwise the threads inherit the nice value of their creator. Fails if the variable is
+/// not a nice value.
 Result<PriorityRequest> progress_priority();
 
-/// Asks the scheduler, for the calling thread, for exact timers, short slices, a nice value and
+/// Asks the kernel to give the calling thread exact timers, short time slices, a nice value and
 /// real-time priority; returns the granted priority.
 ///
-/// With short time slices a thread gets the same share of processor time, but it runs when it wakes
-/// and not only after a computing thread's slice. This needs Linux 6.12 and has no effect on older
-/// kernels. A lower nice value enlarges the share and needs CAP_SYS_NICE or RLIMIT_NICE. At
-/// real-time priority the thread runs whenever it is ready, which needs CAP_SYS_NICE or
-/// RLIMIT_RTPRIO.
+/// Short time slices do not change the share of processor time that a thread gets. They let the
+/// thread run as soon as it wakes, and not only after the time slice of a computing thread. This
+/// needs Linux 6.12 and has no effect on older kernels. A lower nice value enlarges the share and
+/// needs CAP_SYS_NICE or RLIMIT_NICE. At real-time priority the thread runs whenever it is ready,
+/// which needs CAP_SYS_NICE or RLIMIT_RTPRIO.
 ///
 /// If the kernel refuses a nice value that the user demanded, the call fails; all other refusals
 /// are ignored. A thread with a scheduling policy other than SCHED_OTHER keeps its policy and

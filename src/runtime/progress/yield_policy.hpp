@@ -53,7 +53,7 @@ class YieldPolicy {
   static constexpr Nanoseconds kInlineSpin{200'000};
 
  private:
-  /// Longest time of polling without work if the thread has already slept during this wait. A
+  /// Longest time of polling without work before the thread sleeps again during the same wait. A
   /// thread that had to sleep waits for a slow rank, and this rank may need the core on which the
   /// thread polls.
   static constexpr Nanoseconds kSpinAfterSleep{5'000};

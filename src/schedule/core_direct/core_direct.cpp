@@ -120,8 +120,8 @@ Status Lowering::check() const {
   return {};
 }
 
-/// True if the task is a copy or reduction that the host can run before all messages. All its
-/// dependencies are then such tasks, too.
+/// True if the task is a copy or reduction that depends on no message, directly or indirectly, so
+/// that the host can run it before all messages.
 bool Lowering::is_early(TaskIndex t) const {
   const TaskKind kind = from_.tasks()[t].kind;
   if (kind != TaskKind::copy && kind != TaskKind::reduce) return false;

@@ -1,7 +1,7 @@
 // Lowers a schedule to queues for a network interface that carries out waits and enables
 // ([Inozemtsev12] 3, 4.1). The host posts all sends and receives at once. One management queue
-// releases them round by round, except receives without dependencies, and the host sees only the
-// completion of the last wait.
+// releases them round by round, and the host sees only the completion of the last wait. In each
+// queue, the receives before the first receive with dependencies do not wait for their round.
 //
 // Each other queue has a completion queue of its own, because a wait counts completions and cannot
 // identify messages. Copies and reductions that precede every message are in a host queue that runs

@@ -26,7 +26,7 @@ void Findings::add_at(Fault fault, std::uint32_t rank, const std::string& text) 
 }
 
 Grid::Grid(const AllRanks& all) : borders_{{0, 1}, {1, 1}} {
-  // The slice whose borders were added last. An equal slice has the same borders and is skipped.
+  // The slice whose borders were added last. The borders of an equal slice need not be added again.
   BufferSlice last;
   for (GlobalTask t = 0; t < all.task_count(); ++t) {
     for (const BufferSlice* slice : {&all.task(t).source, &all.task(t).target}) {

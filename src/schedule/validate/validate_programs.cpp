@@ -184,8 +184,8 @@ class ProgramCheck {
 
 namespace {
 
-/// Limit of the blocks of all ranks together. It limits the memory of the validator, which needs
-/// some bytes for each cell, and the cell numbers, which have 32 bits.
+/// Limit on the total number of blocks of all ranks. It bounds the memory of the validator, which
+/// needs some bytes for each cell, and ensures that 32 bits suffice for cell numbers.
 constexpr std::uint64_t kMaxBlocks = std::uint64_t{1} << 26;
 
 void check_size(const AllRanks& all, Findings& findings) {

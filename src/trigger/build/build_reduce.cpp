@@ -3,7 +3,9 @@
 // In step t a rank exchanges half of its data with the rank whose number differs in bit t, and
 // folds the other half. After the last step each rank has one block of the result; Allreduce
 // returns the blocks along the same path, and Reduce gathers them at the root along a binomial
-// tree. Folding (collectives/folding.hpp) extends the algorithms to any number of ranks.
+// tree. If the number of ranks is not a power of two, some ranks are folded: a folded rank gives
+// its data to its partner, which takes part for both. The ranks that take part are the actors
+// (collectives/folding.hpp).
 //
 // In a Reduce, ranks could begin the next call before the root has read their packets, and reuse
 // the keys of these packets. The root therefore ends the call with triggers down the same tree. An
@@ -59,7 +61,7 @@ class Halving {
 
  private:
   bool is_reduce() const { return call_.kind == CollectiveKind::reduce; }
-  /// True if this rank also takes part for the folded rank of its pair.
+  /// True if this rank has a folded partner, for which it also takes part.
   bool has_giver() const { return folding_.paired() && !folding_.folded(); }
   bool root_is_folded() const { return collectives::Folding(call_.root, ranks_).folded(); }
   NodeId node(std::uint32_t rank) const { return call_.nodes[rank]; }
@@ -139,9 +141,9 @@ class Halving {
     builder_.send(node(rank), return_step(), call_.output, bytes(whole()));
   }
 
-  /// The steps of the gather count down: this rank receives blocks in the steps down to the
-  /// returned one, and sends all its blocks in the next step. The result is 0 at the actor of the
-  /// root (collectives/folding.hpp), which sends none.
+  /// The steps t of the gather count down: this rank receives blocks while t is at least the
+  /// returned number, and then sends all its blocks in one step. The result is 0 at the actor that
+  /// gathers for the root, which sends no blocks in the gather.
   std::uint32_t lowest_gather() const {
     const std::uint32_t gatherer = collectives::Folding(call_.root, ranks_).actor();
     return static_cast<std::uint32_t>(std::bit_width(folding_.actor() ^ gatherer));
@@ -163,7 +165,7 @@ class Halving {
   }
 
   /// Appends the triggers that end a Reduce. They go from the root down the tree of the gather, and
-  /// then from the actor of each pair to the folded rank of the pair.
+  /// then from each actor to its folded partner, if it has one.
   void release() {
     const bool is_root = call_.rank == call_.root;
     if (folding_.folded()) {

@@ -17,9 +17,10 @@ Status check(const CollectiveCall& call) {
   }
   if (index(call.port) + ports_of(call.kind) > kPorts) {
     return failure(Code::invalid_argument,
-                   "{}: the ports of the call begin at {} and exceed the limit of {} ports: use a "
-                   "lower port",
-                   to_string(call.kind), index(call.port), kPorts);
+                   "{}: the call needs the ports {} to {}, but the highest port is {}: use a lower "
+                   "first port",
+                   to_string(call.kind), index(call.port),
+                   index(call.port) + ports_of(call.kind) - 1, kPorts - 1);
   }
   const std::uint64_t size_bytes =
       std::uint64_t{call.elements} * reduction::element_bytes(call.type);

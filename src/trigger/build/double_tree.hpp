@@ -2,8 +2,9 @@
 // then carry half of a Broadcast at full bandwidth ([Xu25] 1.2).
 //
 // The first tree is that of collectives/in_order_tree.hpp, whose inner nodes have even positions.
-// The second tree has the same form, with mirrored positions if the number of nodes is even, or
-// with positions shifted by one if it is odd, so its inner nodes have odd positions.
+// The second tree has the same form, but each position p of the first tree becomes n + 1 - p if the
+// number n of nodes is even, and p mod n + 1 if n is odd. The inner nodes of the second tree
+// therefore have odd positions.
 #pragma once
 
 #include <cstdint>

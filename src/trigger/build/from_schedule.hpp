@@ -33,8 +33,9 @@ struct ScheduleCall {
 };
 
 /// Returns the sequence, whose last descriptor ends the collective at this rank. Fails with
-/// unsupported if a task cannot be lowered or two ranks exchange more messages than there are
-/// steps, and with invalid_argument if the shape or the number of nodes does not fit the schedule.
+/// unsupported if a task cannot be lowered, or if two ranks exchange more messages than there are
+/// step numbers for packets. Fails with invalid_argument if the shape or the number of nodes does
+/// not fit the schedule.
 Result<DescriptorList> lower_schedule(const schedule::Schedule& schedule,
                                       const schedule::Shape& shape, const ScheduleCall& call);
 

@@ -19,7 +19,8 @@ using simulation::ExperimentReport;
 using simulation::ExperimentSpec;
 
 // Time that a simulated rank of another library needs from the last byte of a received message
-// until it posts its next message. It is meant to equal the time that a rank of Tutti needs.
+// until it posts its next message. The value is chosen equal to the time that a simulated rank of
+// Tutti needs.
 constexpr sim::Picoseconds kPeerOverhead = sim::nanoseconds(1250);
 
 Result<ExperimentReport> protocol(CollectiveKind kind, std::uint32_t ranks, std::uint64_t bytes,

@@ -165,9 +165,9 @@ Result<FigureSection> chunk_rate(const FigureOptions& options) {
   for (const bool staging : {false, true}) {
     ChartSeries series{.name = name_of(staging), .points = {}};
     for (std::uint32_t threads = 1; threads <= 128; threads *= 2) {
-      // The figure is about the SmartNIC's processor, so the link must not be the limit. With
-      // chunks of 64 bytes, the simulated link carries more than three times kNeeded, the chunk
-      // rate that the figure asks for.
+      // The figure measures the SmartNIC's processor, so the link must not be the limit. kNeeded is
+      // the chunk rate that the figure requires; with chunks of 64 bytes the simulated link carries
+      // more than three times this rate.
       DatapathSpec spec{.staging = staging, .threads = threads, .chunk_bytes = 64};
       spec.buffer_bytes = options.quick ? 1u << 20 : 8u << 20;
       const auto report = simulation::run_datapath(spec);

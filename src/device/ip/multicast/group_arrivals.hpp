@@ -33,7 +33,7 @@ struct FrameArrival {
 template <typename T>
 class GroupArrivals {
  public:
-  /// Largest number of waiting arrivals; further ones are dropped, as at a full socket.
+  /// Capacity of the queue; further arrivals are dropped, as at a full socket.
   static constexpr std::size_t kMax = 1024;
 
   /// Adds an arrival; false if there is no room.

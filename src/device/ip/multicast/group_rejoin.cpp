@@ -6,9 +6,9 @@ namespace tutti::device::ip {
 
 namespace {
 
-// Time for which a rank stays out of its groups if other ranks of its host use them, too. The
-// kernel reports a membership again only after all sockets of the host have left. The ranks of a
-// host miss the same chunks and leave at about the same time, so these times overlap.
+// Time for which a rank stays out of groups that other ranks of its host use, too: the kernel
+// reports a membership again only after all sockets of the host have left. The ranks of a host miss
+// the same chunks and leave at about the same time, so their times overlap.
 constexpr Nanoseconds kAbsence{200'000'000};
 
 }  // namespace

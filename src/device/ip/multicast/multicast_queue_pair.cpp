@@ -171,8 +171,8 @@ void IpMulticastQueuePair::write_header(wire::PacketKind kind, std::uint32_t epo
 
 std::uint64_t IpMulticastQueuePair::unsent_bytes() { return ip::unsent_bytes(send_.get()); }
 
-// If the interface has no unsent bytes of this socket, a few chunks may be sent whatever their
-// egress priority, so that no call stalls.
+// If the interface has no unsent bytes of this socket, a few chunks may be sent even while data of
+// a higher egress priority waits, so that no call stalls.
 std::size_t IpMulticastQueuePair::begin_post(const ChunkRun& run) {
   constexpr std::uint64_t kMinBytes = 6000;
   gate_.use(run.priority);

@@ -140,9 +140,9 @@ class IpMulticastQueuePair : public MulticastQueuePair {
            members_ && index(header.source) < members_->size() &&
            from.same_host((*members_)[index(header.source)]);
   }
-  /// Decodes the header of a datagram of the given kind that came from the address `from`. Returns
-  /// nothing for a foreign datagram, which is counted, and for a probe or a frame, which is
-  /// verified and kept for the owner of the endpoint.
+  /// Decodes the header of a datagram that came from the address `from`. Returns nothing unless the
+  /// datagram is of this communicator and of the given kind. Counts a foreign datagram; verifies a
+  /// probe or a frame and keeps it for the owner of the endpoint.
   std::optional<wire::Header> accept(wire::PacketKind kind, std::span<const std::byte> datagram,
                                      const SocketAddress& from);
 

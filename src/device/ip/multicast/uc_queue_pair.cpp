@@ -36,9 +36,9 @@ UcQueuePair::UcQueuePair(const GroupSettings& settings, std::uint32_t subgroup, 
 Result<std::uint32_t> UcQueuePair::post(const ChunkRun& run) {
   if (run.chunk_bytes == 0 || run.chunk_bytes > message_bytes_for_fragment(fragment_bytes_)) {
     return failure(Code::invalid_argument,
-                   "chunks of {} bytes do not fit into a UC message with fragments of {} bytes: "
-                   "use a smaller chunk",
-                   run.chunk_bytes, fragment_bytes_);
+                   "a UC message with fragments of {} bytes cannot carry a chunk of {} bytes: "
+                   "use 1 to {} bytes",
+                   fragment_bytes_, run.chunk_bytes, message_bytes_for_fragment(fragment_bytes_));
   }
   const std::size_t end = begin_post(run);
   const auto count = static_cast<std::uint32_t>((end + run.chunk_bytes - 1) / run.chunk_bytes);

@@ -42,7 +42,7 @@ class UcQueuePair final : public IpMulticastQueuePair {
   void add_to(EndpointCounters& counters) const override;
 
  private:
-  /// Largest number of messages that one poll returns.
+  /// One poll returns at most this many messages.
   static constexpr std::size_t kMaxMessages = 16;
   static constexpr std::size_t kMaxFragments = DatagramSender::kMaxBatch;
   /// Number of source ranks with a staging area for messages of collectives that this rank has not

@@ -17,7 +17,7 @@ class CongestionWindow {
       : max_frames_(std::clamp<std::uint32_t>(max_frames, kMinFrames, kRcReceiveWindowFrames)),
         frames_(max_frames_) {}
 
-  /// Number of frames in flight below which new frames may be sent.
+  /// New frames may be sent while fewer frames than this are in flight.
   std::uint32_t frames() const { return std::min(frames_, limit_); }
   std::uint32_t max_frames() const { return max_frames_; }
   /// Limits the frames in flight until `limit` is called again; retransmissions are not limited.

@@ -117,16 +117,16 @@ void SendWindow::finish_acknowledge(Instant now, const RcFrame& frame, const Evi
   const Slot* once = evidence.latest;
   const Slot* resent = evidence.latest_resent;
   if (once != nullptr) {
-    // Only a `fresh` ACK measures a round trip. Any other ACK may report old arrivals, whose first
-    // ACK was lost, and so limits the round trip only from above.
+    // Only a `fresh` ACK measures a round trip. Any other ACK may report an old arrival whose first
+    // ACK was lost, so it gives only an upper bound of the round trip.
     const bool timed = resent == nullptr || resent->transmission < once->transmission;
     const Nanoseconds took = now - once->sent_at;
     if (timed && (frame.fresh || took < timeout_.smoothed_round_trip())) timeout_.sample(took);
     latest_arrived_ = std::max(latest_arrived_, once->transmission);
   }
   // Without `answers_resent`, the ACK may answer an earlier transmission of the retransmitted
-  // frame. The last transmission then proves nothing, so frames sent before it do not count as
-  // overtaken.
+  // frame. The last transmission may then still be under way, so frames that were sent before it do
+  // not count as overtaken.
   if (resent != nullptr && frame.answers_resent) {
     latest_arrived_ = std::max(latest_arrived_, resent->transmission);
   }

@@ -71,7 +71,7 @@ class SendWindow {
   /// Sequence number of the next new frame.
   std::uint32_t next() const { return next_; }
   /// Time at which the oldest frame counts as impossible to deliver: it has been the oldest for
-  /// `patience`, and the peer answered kMaxDeliveries transmissions of it without acknowledging it.
+  /// `patience`, and the answers to kMaxDeliveries of its transmissions did not acknowledge it.
   Instant undelivered_at(Nanoseconds patience) const {
     return deliveries_missed_ >= kMaxDeliveries ? oldest_since_ + patience : kNever;
   }

@@ -40,9 +40,11 @@ Result<std::optional<LauncherRank>> read_place(const Environment& environment,
   }
   const LauncherRank place{rank_of(**rank), static_cast<std::uint32_t>(**size)};
   if (!check_place(place.rank, place.size).ok()) {
-    return failure(Code::invalid_argument,
-                   "{}={} is not a rank of a job with {}={}: use a rank from 0 to {} - 1",
-                   rank_name, **rank, size_name, **size, size_name);
+    return failure(
+        Code::invalid_argument,
+        "{}={} is not a rank of a job with {}={}: set {} to a number from 1 to {}, and {} to "
+        "a smaller number",
+        rank_name, **rank, size_name, **size, size_name, kMaxBootstrapRanks, rank_name);
   }
   return std::optional<LauncherRank>(place);
 }

@@ -148,7 +148,7 @@ std::size_t max_answer_bytes(std::uint32_t size) {
   return std::max<std::size_t>(8192, 4 + std::size_t{4} * size + kMaxExchangeBytes);
 }
 
-/// The reason why an attempt to join failed before a frame answered the hello. If the connection
+/// The reason why an attempt to join failed before the store answered the hello. If the connection
 /// was closed or timed out, another attempt may succeed, because the store of an earlier job may
 /// have just ended.
 Setback setback_of(const StoreOptions& options, const StoreConnection& connection,

@@ -26,9 +26,9 @@ struct StoreOptions {
   std::optional<crypto::Secret> key{};
 };
 
-/// Joins the job at `options.endpoint`; returns when every rank has joined. Fails with
-/// Code::timeout, naming the ranks that did not join, or with the store's objection (another job's
-/// token, another size, a rank that two processes claim).
+/// Joins the job at `options.endpoint`; returns when every rank has joined. If ranks do not join in
+/// time, fails with Code::timeout and names these ranks. If the store refuses this rank (another
+/// job's token, another size, a rank that two processes claim), fails with the store's error.
 Result<std::unique_ptr<Bootstrap>> connect_store(StoreOptions options);
 
 /// The bootstrap of a job of one rank: every exchange returns the rank's own contribution.

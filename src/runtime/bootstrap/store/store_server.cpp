@@ -33,8 +33,7 @@ constexpr auto kLinger = std::chrono::seconds(5);
 constexpr int kPauseMs = 50;
 constexpr auto kTellFailure = std::chrono::seconds(1);
 constexpr std::size_t kMaxStrangers = 1024;
-/// Largest number of connections that are accepted before the existing connections are polled
-/// again.
+/// At most this many connections are accepted before the existing connections are polled again.
 constexpr int kMaxAccepts = 64;
 constexpr std::size_t kMaxMemberPayloadBytes = Gather::kPrefixBytes + kMaxContributionBytes;
 

@@ -21,13 +21,14 @@ class BootstrapServer {
     Endpoint endpoint;  ///< address; host "" listens at every address, port 0 takes a free one
     std::string name;   ///< name of the store in messages; empty: its endpoint
     JobToken token{};   ///< token of the job; a connection with another token is refused and closed
-    /// Number of ranks of the job; if it is empty, the hello of the first rank sets it.
+    /// Number of ranks of the job. If not given, the first hello determines the number.
     std::optional<std::uint32_t> size;
     /// Key of the job: every connection then speaks TLS. Without a key the store speaks plain TCP.
     std::optional<crypto::Secret> key{};
-    /// Longest time from the start of a connection to its hello.
+    /// Time after the start of a connection within which its hello must arrive.
     Nanoseconds hello_timeout = std::chrono::seconds(2);
-    /// Largest number of connections without a hello, for Strangers::limits; 0 stands for 1024.
+    /// Limit of connections whose hello has not arrived yet (see Strangers::limits). If there are
+    /// more, one of them is closed. 0 stands for 1024.
     std::size_t max_strangers = 0;
   };
 

@@ -14,8 +14,8 @@ namespace tutti::runtime {
 
 namespace {
 
-/// Largest number of bytes that are encrypted at a time, which bounds the TLS records that wait for
-/// the socket.
+/// At most this many bytes are encrypted at a time, to limit the TLS records that wait for the
+/// socket.
 constexpr std::size_t kMaxEncryptedBytes = 65536;
 constexpr std::size_t kReceiveBytes = 16384;
 

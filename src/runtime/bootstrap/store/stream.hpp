@@ -14,8 +14,9 @@
 
 namespace tutti::runtime {
 
-/// Labels from which the TLS keys of the doors are derived. Each door has a key of its own, so that
-/// bytes for one door are of no use at the other.
+/// Labels from which the TLS keys of the doors are derived; a door is a TCP port at which Tutti
+/// listens. The two kinds of door have different keys, so that bytes for one are of no use at the
+/// other.
 inline constexpr std::string_view kStoreDoor = "tutti store door 1";
 inline constexpr std::string_view kAggregatorDoor = "tutti aggregator door 1";
 
