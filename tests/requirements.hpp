@@ -1,5 +1,5 @@
-// Tests that need a capability of the machine are skipped without it, or fail if TUTTI_REQUIRE
-// names it.
+// A test that needs a capability is skipped on a machine without this capability. If TUTTI_REQUIRE
+// names the capability, the test fails instead.
 #pragma once
 
 #include <array>
@@ -7,7 +7,8 @@
 
 namespace tutti::test {
 
-/// Capabilities that a test may need, as TUTTI_REQUIRE and tests/requirements.py name them.
+/// Names of the capabilities that a test may need. TUTTI_REQUIRE and tests/requirements.py use the
+/// same names.
 inline constexpr std::array<std::string_view, 11> kCapabilities = {
     "lab",    "netadmin", "root", "ipv6", "priority",  "nicelimit",
     "timens", "cores",    "mpi",  "pmix", "peermemory"};
@@ -17,7 +18,7 @@ inline constexpr std::array<std::string_view, 11> kCapabilities = {
 void skip_without(std::string_view capability, std::string_view reason);
 
 /// Records each skipped test of this process, with its reason, in the file that TUTTI_SKIP_LOG
-/// names. A test that is skipped without skip_without() fails.
+/// names. A test that skips itself by any other means than skip_without() fails.
 void report_skips();
 
 }  // namespace tutti::test

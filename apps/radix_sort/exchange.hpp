@@ -32,7 +32,7 @@ class Exchange {
                     std::span<std::byte> arrived, std::size_t key_bytes);
 
   /// Totals over all ranks and all exchanges so far: the bytes of the keys that had to move to
-  /// another rank, and the bytes of the padded blocks that carried these keys.
+  /// another rank, and the bytes of the padded blocks that were sent to another rank.
   std::uint64_t moved_bytes() const { return moved_bytes_; }
   std::uint64_t carried_bytes() const { return carried_bytes_; }
 

@@ -65,7 +65,7 @@ tutti::Status spoil(tutti::Communicator& communicator, Damage damage, std::vecto
   return {};
 }
 
-/// The number of collectives so far that this rank ran through the hierarchy.
+/// The number of collectives that this rank has run hierarchically so far.
 std::uint64_t hierarchical_calls(const tutti::Communicator& communicator) {
   for (const auto& [name, value] : communicator.counters()) {
     if (name == "hierarchical_calls") return value;
@@ -110,7 +110,7 @@ class Measurement {
       keys_.resize(drawn_.size());
     } catch (const std::bad_alloc&) {
       return {tutti::Code::resource_exhausted,
-              "not enough memory for " + std::to_string(share[me]) + " keys"};
+              "not enough memory for " + std::to_string(share[me]) + " keys: use a smaller --keys"};
     }
     auto sorter = Sorter<Key>::create(*communicator_, share,
                                       {.radix = row_.radix,

@@ -14,15 +14,15 @@
 
 namespace radix_sort {
 
-/// The times of the sorts of one variant, equal on every rank.
+/// The times of all sorts of one variant; every rank has the same values.
 struct Timings {
   std::vector<std::int64_t> times_ns;  ///< duration of each sort on its slowest rank, in ns
   /// Duration of each phase in each sort, averaged over the ranks, in ns.
   std::array<std::vector<std::int64_t>, kPhases> phases_ns;
 
-  /// For each sort, in ns: the shortest time that any rank spent in the Allgather of a pass, added
-  /// over all passes. The rank with the shortest time waited for no late rank, so overlap can hide
-  /// all of this time.
+  /// For each sort, in ns: the shortest Allgather time of any rank in each pass, summed over the
+  /// passes. The rank with the shortest time waited for no late rank, so overlap can hide all of
+  /// this time.
   std::vector<std::int64_t> least_allgather_ns;
 
   std::int64_t median_ns() const;
@@ -37,7 +37,7 @@ struct Row {
   std::uint64_t keys_per_rank = 0;
   std::array<Timings, kVariants> timings;
   std::uint64_t sorts_checked = 0;
-  /// Number of collectives of this rank, over all sorts, that used the hierarchy.
+  /// Number of collectives, over all sorts, that this rank ran hierarchically.
   std::uint64_t hierarchical_calls = 0;
   /// Error text of the first check that failed; empty if none failed.
   std::string wrong;
@@ -47,8 +47,8 @@ struct Row {
   std::uint64_t carried_bytes = 0;
 
   const Timings& of(Variant variant) const { return timings[static_cast<std::size_t>(variant)]; }
-  /// The quotient of overlapped time and blocking time: the median over all pairs of adjacent
-  /// sorts. Adjacent sorts are compared so that a slow drift of the machine affects both times.
+  /// Overlapped time divided by blocking time: the median over all pairs of adjacent sorts. The two
+  /// sorts of a pair are adjacent, so that a slow drift of the machine affects both times.
   double ratio() const;
 };
 

@@ -14,7 +14,7 @@ namespace radix_sort {
 /// The distribution of the keys.
 enum class Keys : std::uint8_t {
   uniform,  ///< random keys, every value equally likely
-  few,      ///< random keys with three different values, so that most buckets are empty
+  few,      ///< random keys with three different values, so that most digits never occur
   equal,    ///< equal keys
 };
 
@@ -51,8 +51,8 @@ struct Options {
   tutti::CommunicatorOptions communicator;
 };
 
-/// Parses the command line into `options`. If the help was asked for, prints it and leaves
-/// `options.radices` empty. Error (invalid_argument): names the bad argument.
+/// Parses the command line into `options`. If the command line asks for help, prints the help and
+/// leaves `options.radices` empty. Error (invalid_argument): names the bad argument.
 tutti::Status read(int argc, char** argv, Options& options);
 
 const char* to_string(Keys keys);

@@ -22,7 +22,7 @@ double share(const Timings& timings) {
   return all > 0 ? static_cast<double>(timings.median_ns(Phase::allgather)) / all : 0;
 }
 
-/// The number of bytes that the exchange sent for each byte of a key that had to move.
+/// The bytes that the exchange sent, divided by the bytes of the keys that had to move.
 double padding(const Row& row) {
   if (row.moved_bytes == 0) return 1;
   return static_cast<double>(row.carried_bytes) / static_cast<double>(row.moved_bytes);

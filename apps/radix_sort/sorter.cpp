@@ -53,8 +53,9 @@ tutti::Result<std::unique_ptr<Sorter<Key>>> Sorter<Key>::create(
     sorter->ordered_.resize(mine);
     sorter->arrived_.resize(mine);
   } catch (const std::bad_alloc&) {
-    return tutti::Status(tutti::Code::resource_exhausted,
-                         "not enough memory for " + std::to_string(mine) + " keys");
+    return tutti::Status(
+        tutti::Code::resource_exhausted,
+        "not enough memory for " + std::to_string(mine) + " keys: sort fewer keys");
   }
   if (tutti::Status status = sorter->prepare(communicator); !status) return status;
   return sorter;

@@ -15,7 +15,8 @@ class LocalJob : private launch::JobObserver {
  public:
   explicit LocalJob(const RunOptions& options);
 
-  /// Starts all ranks. If one rank cannot be started, the destructor ends those that run.
+  /// Starts all ranks. If one rank cannot be started, the destructor ends the ranks that already
+  /// run.
   Status start(const std::string& master_addr, std::uint16_t master_port);
   /// Waits for the end of all ranks and returns the exit status of `tutti run`.
   int wait();

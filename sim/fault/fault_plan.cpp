@@ -151,10 +151,12 @@ Result<FaultRule> parse_rule(std::string_view statement) {
   const auto place = words.size() > 1 ? named<FaultSite>(kPlaces, words[1]) : std::nullopt;
   const auto packet = words.size() > 2 ? named<Packet>(kPackets, words[2]) : std::nullopt;
   if (!action || !place || !packet) {
-    return failure(Code::invalid_argument,
-                   "fault rule \"{}\" must begin with drop|delay|reorder|duplicate|corrupt, "
-                   "sender|receiver and chunk|reliable|probe",
-                   statement);
+    return failure(
+        Code::invalid_argument,
+        "fault rule \"{}\" does not begin with an action, a site and a kind of packet: write "
+        "drop|delay|reorder|duplicate|corrupt, then sender|receiver, then "
+        "chunk|reliable|probe",
+        statement);
   }
   FaultRule rule{.action = *action, .place = *place, .packet = *packet};
   if (rule.action == Action::delay) rule.by = kDefaultDelay;
@@ -222,8 +224,8 @@ std::string to_string(const FaultRule& rule) {
     text += fmt::format("{}{}", i == 0 ? " ranks=" : ",", index(rule.ranks[i]));
   }
   if (rule.occurrences != 0) text += fmt::format(" occurrences={}", rule.occurrences);
-  // If the text of a delay or reorder rule has no time, the parser sets a default time other than
-  // zero, so a time of zero must be printed, too.
+  // The parser gives a delay or reorder rule without a time a default time other than zero. A time
+  // of zero must therefore be printed, too.
   const bool timed = rule.action == Action::delay || rule.action == Action::reorder;
   if (timed || rule.by.count() != 0) text += " by=" + print_time(rule.by);
   if (rule.action == Action::reorder) text += fmt::format(" distance={}", rule.distance);

@@ -6,8 +6,8 @@
 //   epoch=2
 //
 // A rule consists of an action, a site, a kind of packet, and conditions, all of which a packet
-// must meet. At the site "sender", a packet is lost before the network and so for all receivers; at
-// "receiver", one receiver loses it.
+// must meet. At the site "sender", a packet is lost before it enters the network, so no receiver
+// gets it; at the site "receiver", only one receiver loses it.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ namespace tutti::device::fault {
 enum class Action : std::uint8_t {
   drop,   ///< the packet is lost; reliable frames can be lost only at the sender
   delay,  ///< the receiver gets the chunk after an extra delay of `by`
-  /// The receiver gets the chunk after `distance` later chunks, or after a delay of `by` if this is
-  /// earlier.
+  /// The receiver gets the chunk after `distance` later chunks or after a delay of `by`, whichever
+  /// comes first.
   reorder,
   duplicate,  ///< the packet arrives twice; reliable frames can be duplicated only at the sender
   corrupt,    ///< the receiver gets the chunk with one wrong bit in payload or tag
@@ -48,10 +48,10 @@ struct FaultRule {
   Packet packet = Packet::chunk;
   /// Probability that the rule strikes a packet that meets its conditions, in parts per million.
   std::uint32_t rate_ppm = 1'000'000;
-  /// Epochs of the collectives whose chunks the rule strikes; unset: all.
+  /// The rule strikes chunks of the collectives with these epochs; unset: of all collectives.
   std::optional<Interval> epochs{};
   std::optional<Interval> psns{};  ///< PSNs of the chunks that the rule strikes; unset: all
-  std::optional<Rank> source{};    ///< rank whose packets the rule strikes; unset: all ranks
+  std::optional<Rank> source{};    ///< sender of the packets that the rule strikes; unset: any
   std::vector<Rank> ranks{};       ///< receiving ranks at which the rule strikes; empty: all
   /// The rule strikes only the first `occurrences` copies of each packet; 0: all copies.
   std::uint32_t occurrences = 0;

@@ -1,4 +1,5 @@
-// A multicast queue pair that drops, delays, duplicates and damages chunks by plan.
+// A multicast queue pair that drops, delays, duplicates and damages chunks as a fault plan
+// prescribes.
 #pragma once
 
 #include <array>

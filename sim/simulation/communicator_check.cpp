@@ -51,8 +51,8 @@ Status check_close(const CommunicatorSpec& spec, std::uint32_t number) {
 Status check(const CommunicatorSpec& spec, std::uint32_t number) {
   if (spec.nic.slot_exchange && !spec.faults.rules.empty()) {
     return failure(Code::invalid_argument,
-                   "communicator {} has both fault rules and a slot exchange: use faults of the "
-                   "network, or no slot exchange",
+                   "communicator {} has both fault rules and a slot exchange: lose packets "
+                   "on links instead of by fault rules, or use no slot exchange",
                    number);
   }
   if (spec.nic.slot_exchange && spec.uc) {

@@ -58,8 +58,8 @@ constexpr bool moves_no_data(CollectiveKind kind) {
          kind >= CollectiveKind::slot_barrier;
 }
 /// Whether the ranks receive different bytes, or bytes that no rank has sent, such as sums. The
-/// expected result is then computed for each rank from what all ranks send, so the simulation must
-/// carry bytes.
+/// expected result of each rank is then computed from the bytes that all ranks send, so the packets
+/// must carry bytes.
 constexpr bool differs_by_rank(CollectiveKind kind) {
   return kind >= CollectiveKind::gather && kind <= CollectiveKind::messages;
 }
@@ -84,8 +84,8 @@ struct CollectiveSpec {
   friend bool operator==(const CollectiveSpec&, const CollectiveSpec&) = default;
 };
 
-/// How long a host's worker is busy with a poll. After a poll that leaves no work, the worker
-/// sleeps until something arrives or is due.
+/// The times for which a poll occupies a host's worker, the thread that polls the communicators.
+/// After a poll that leaves no work, the worker sleeps until something arrives or a timer expires.
 struct HostModel {
   Nanoseconds poll{500};     ///< time to poll one communicator
   Nanoseconds chunk{250};    ///< time to handle a received chunk
@@ -105,8 +105,8 @@ struct CommunicatorSpec {
   std::uint32_t max_connections = 0;  ///< EndpointOptions::max_connections; software only
   /// Number of consecutive ranks that hierarchical collectives treat as one host; 0: no hierarchy.
   std::uint32_t ranks_per_host = 0;
-  /// In a side communicator: the rank that each member has in the communicator with the hierarchy,
-  /// in order. Empty in any other communicator.
+  /// In a side communicator of a hierarchy: for each member, its rank in the communicator that has
+  /// the hierarchy. Empty in any other communicator.
   std::vector<Rank> members{};
   /// Sizes of UC messages; empty: UD multicast.
   std::optional<device::sim::FragmentShape> uc{};
@@ -115,7 +115,7 @@ struct CommunicatorSpec {
   /// ranks call; empty: no aggregator.
   std::optional<engine::WindowConfig> aggregator{};
   device::fault::FaultPlan faults{};  ///< faults that are injected into the communicator
-  /// Frame tap that replaces the tap of `faults`; may be null.
+  /// Frame tap that is used instead of the frame tap of `faults`; null: no replacement.
   std::shared_ptr<device::FrameTap> tap{};
   std::vector<CollectiveSpec> collectives{};  ///< collectives that every rank runs, in order
   /// A rank may have at most this many collectives in flight, that is, submitted but not ended.
@@ -149,9 +149,9 @@ struct Outage {
   bool one_way = false;  ///< whether the opposite direction of the cable stays up
 };
 
-/// Names one packet on one link; `identity` is the key of the packet in loss draws. In a list of
-/// losses, the link lost the packet. In `toggled_losses`, the outcome of the loss draw for the
-/// packet on the link is inverted.
+/// One packet on one link; `identity` is the key of the packet in loss draws. A list of losses
+/// contains the packets that links lost; `toggled_losses` contains the packets whose loss draws are
+/// inverted.
 struct FabricLoss {
   sim::LinkId link{};
   std::uint64_t identity = 0;
@@ -175,7 +175,7 @@ struct WorldConfig {
   /// Loss probability on the links of each class, until the instant `healed`.
   std::vector<std::pair<sim::LinkClass, double>> loss{};
   std::vector<FabricLoss> toggled_losses{};
-  /// Instant of healing, after which links and frame taps lose nothing at random.
+  /// From this instant on (healing), links and frame taps lose nothing at random.
   Instant healed = kNever;
   std::uint64_t max_events = UINT64_MAX;
   Instant end = kNever;  ///< instant after which a run that is not over ends with an error

@@ -15,7 +15,8 @@ Nanoseconds patience_of(const WorldConfig& config) {
   return patience;
 }
 
-/// True if in some communicator a host stops answering its peers while its worker is paused.
+/// True if the workers of at least one communicator answer the peers, so that a host whose worker
+/// is paused does not answer.
 bool answers_by_worker(const WorldConfig& config) {
   return std::any_of(config.communicators.begin(), config.communicators.end(),
                      [](const CommunicatorSpec& one) {

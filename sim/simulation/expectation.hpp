@@ -14,7 +14,7 @@ namespace tutti::simulation {
 enum class HostFate : std::uint8_t {
   sound,    ///< no error may name the host
   stopped,  ///< the host's pauses and outages together are longer than the peer timeout
-  /// Packets between the host and a peer vanish in one direction, perhaps only long packets.
+  /// A path between the host and a peer loses all packets, or all long packets, in one direction.
   end_of_path,
   /// Outages cut the host off from all peers, in one direction or both, for longer than the peer
   /// timeout.

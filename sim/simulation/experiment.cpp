@@ -62,8 +62,8 @@ void sum_phases(const Simulation& simulation, const ExperimentSpec& spec,
   const double ends = static_cast<double>(spec.ranks) * spec.iterations;
   report.phases.ready_ns /= ends;
   report.phases.data_ns /= ends;
-  // The time outside the ready barrier and the data phase counts as handshake, including the
-  // worker's delay before the handshake.
+  // All time of a collective outside the ready barrier and the data phase counts as handshake, even
+  // the time in which the collective waits for the worker.
   report.phases.handshake_ns = std::max(
       0.0, report.phases.handshake_ns / ends - report.phases.ready_ns - report.phases.data_ns);
 }

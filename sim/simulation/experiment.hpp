@@ -62,9 +62,9 @@ struct ExperimentReport {
   std::uint64_t links = 0;
   sim::FabricCounters fabric{};
   std::uint64_t bytes_fetched = 0;
-  /// Largest number of reliable connections that a rank held at a time, averaged over the ranks.
+  /// Peak number of reliable connections of a rank, averaged over the ranks.
   double mean_connections = 0;
-  /// Largest number of reliable connections that any rank held at a time.
+  /// Peak number of reliable connections of the rank that held the most.
   std::uint64_t max_connections = 0;
   std::uint64_t events = 0;
   std::uint64_t polls = 0;

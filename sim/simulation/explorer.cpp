@@ -72,8 +72,8 @@ class Execution {
     }
     return true;
   }
-  /// Advances the clock to the next deadline; returns false if there is none or the limit of waits
-  /// is reached.
+  /// Advances the clock to the next deadline. Returns false if there is none, or if the clock has
+  /// advanced kMaxWaits times.
   bool wait() {
     Instant deadline = kNever;
     for (const auto& context : contexts_) deadline = std::min(deadline, context->next_deadline());
@@ -217,11 +217,13 @@ class Explorer {
       if (!seen_.insert(execution.state()).second) return;
       ++report_.states;
       if (count == 0 && !execution.wait()) {
-        return fail(failure(Code::internal,
-                            "a rank has not finished its collective, but no packet is in flight "
-                            "and the clock cannot advance: either no deadline is left or the limit "
-                            "of waits is reached"),
-                    path);
+        return fail(
+            failure(Code::internal,
+                    "a rank has not finished its collective, but no packet is in flight "
+                    "and the clock cannot advance: either no deadline is left, or the clock "
+                    "has advanced {} times",
+                    kMaxWaits),
+            path);
       }
       // A path does not record where the clock advances, because a repetition of the path advances
       // the clock at the same points.
@@ -240,8 +242,8 @@ class Explorer {
     if (Status status = execution.check_end(); !status) fail(status, path);
   }
 
-  /// Returns the index of the first choice that delivers a repeated chunk, which has no effect.
-  /// Returns 0 if no choice delivers a repeated chunk.
+  /// Returns the index of the first choice that delivers a repeated chunk, because this delivery
+  /// has no effect. If there is none, returns 0, the index of the first choice.
   static std::uint16_t first_choice(const Execution& execution) {
     const auto choices = execution.choices();
     const auto found = std::find_if(choices.begin(), choices.end(), [&](const auto& choice) {

@@ -45,8 +45,8 @@ struct ExplorerReport {
 /// Explores every order of arrival for one set of losses.
 ExplorerReport explore(const ExplorerSpec& spec);
 
-/// Explores every way in which receivers can lose some of the first `chunks` chunks, up to the
-/// first failure. The report's counts are sums over all these sets of losses.
+/// Explores every set of losses of the first `chunks` chunks at the receivers, and stops at the
+/// first failure. The report's counts are sums over all explored sets.
 ExplorerReport explore_all_losses(ExplorerSpec spec, std::uint32_t chunks);
 
 }  // namespace tutti::simulation

@@ -30,8 +30,8 @@ class ModelCheckNetwork {
     Rank at = kNoRank;
     /// For a chunk: its index among the chunks in flight to rank `at`.
     std::uint32_t chunk = 0;
-    /// For a message: the sender, whose oldest message to rank `at` arrives next. For a chunk:
-    /// kNoRank.
+    /// For a message: its sender. The message is the oldest one in flight from this sender to rank
+    /// `at`. For a chunk: kNoRank.
     Rank from = kNoRank;
     std::uint64_t name = 0;  ///< hash of the packet's contents
   };

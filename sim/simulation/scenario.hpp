@@ -78,8 +78,8 @@ struct ScenarioCommunicator {
   Nanoseconds peer_timeout{200'000'000};
   std::uint32_t max_connections = 0;  ///< 0: no limit
   bool big_endian = false;            ///< NicSettings::big_endian_atomics
-  /// Number of window slots that the aggregator, which is the last rank, has for each other rank;
-  /// 0: no aggregator. A communicator with an aggregator runs reductions only.
+  /// Number of window slots for each other rank at the aggregator, which is the last rank; 0: no
+  /// aggregator. A communicator with an aggregator runs reductions only.
   std::uint32_t aggregator_slots = 0;
   std::uint32_t submitted_ahead = 1;
   Nanoseconds skew{0};

@@ -242,10 +242,10 @@ Status ScenarioWorld::check_costs(const ScenarioResult& result) {
   return once ? check_staging(result) : Status();
 }
 
-// Checks that each rank stayed until every peer had acknowledged the rank's close or announced its
-// own. Communicators that dropped frames for lack of a connection are not checked, because there a
-// connection that waits for the ACK of a rank that has gone can block the connections to other
-// ranks (docs/decisions/035).
+// Checks that each rank stayed until every peer had acknowledged the rank's close or had announced
+// a close of its own. Communicators that dropped frames for lack of connections are not checked:
+// there, a connection that waits for an ACK from a rank that has left can block connections to
+// other ranks (docs/decisions/035).
 Status ScenarioWorld::check_closes() {
   for (std::uint32_t c = 0; c < scenario_.communicators.size(); ++c) {
     const ScenarioCommunicator& one = scenario_.communicators[c];
@@ -285,9 +285,10 @@ Status ScenarioWorld::check_no_rank_was_skipped(const ScenarioResult& result) {
   return {};
 }
 
-// Reports staging drops as an error: if a single collective runs without loss, credits allow no
-// more chunks in flight than receives are posted. Scenarios with a hierarchy, several collectives,
-// slot exchanges (whose entries need no credit) or tail probes are not checked.
+// Reports chunks that found no posted receive as an error: in a single collective without loss,
+// credits allow at most as many chunks in flight as receives are posted. Scenarios with a
+// hierarchy, several collectives, slot exchanges (whose entries need no credit) or tail probes are
+// not checked.
 Status ScenarioWorld::check_staging(const ScenarioResult& result) {
   if (scenario_.ranks_per_host > 0) return {};
   for (const ScenarioCommunicator& one : scenario_.communicators) {

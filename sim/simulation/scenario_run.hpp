@@ -27,7 +27,7 @@ struct ScenarioResult {
   std::uint64_t staging_drops = 0;
   /// Bytes that all ranks sent by multicast and on connections.
   std::uint64_t sent_bytes = 0;
-  /// Number of packets of reliable connections that path faults lost.
+  /// Number of packets of reliable connections that were lost because of path faults.
   std::uint64_t path_losses = 0;
   std::uint64_t replayed = 0;  ///< number of recorded packets that strangers sent again
 };

@@ -585,8 +585,8 @@ Result<sim::Topology> make_topology(const TopologySpec& place) {
     shape.down = {place.hosts, place.leaves};
     shape.up = {1, place.spines};
   } else {
-    // Every switch below the top level has as many ports up as down; the top level has all ports
-    // down.
+    // A switch below the top level has half of its ports up and half of them down. A switch at the
+    // top level has all ports down.
     const std::uint32_t half = place.hosts / 2;
     shape.down.assign(place.spines, half);
     shape.up.assign(place.spines, half);

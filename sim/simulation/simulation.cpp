@@ -45,7 +45,7 @@ constexpr std::uint64_t kContents = 4;
 constexpr std::uint64_t kSecret = 5;
 constexpr std::uint64_t kWorkerJitter = 6;
 
-/// A frame tap that applies another frame tap until healing and injects no faults afterwards.
+/// A frame tap that acts as `inner` until the instant `healed` and injects no faults afterwards.
 class HealingTap final : public device::FrameTap {
  public:
   HealingTap(std::shared_ptr<FrameTap> inner, const sim::EventQueue& queue, Instant healed)
@@ -236,8 +236,8 @@ Status Simulation::open_window(Member& member) {
   return member.window->open(member.context->endpoint());
 }
 
-/// Connects each rank of communicator `number` with its contexts in the side communicators of the
-/// hierarchy. The numbers of these side communicators begin at `first_side`.
+/// Gives each rank of communicator `number` its contexts in the side communicators of the
+/// hierarchy. These side communicators are numbered from `first_side` on.
 void Simulation::open_hierarchy(std::uint32_t number, std::uint32_t first_side) {
   const CommunicatorSpec& spec = config_.communicators[number];
   if (spec.ranks_per_host == 0) return;

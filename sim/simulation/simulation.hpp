@@ -38,8 +38,8 @@ struct CollectiveEnd {
   Instant ended_at{};
 };
 
-/// The report of a rank that still does not hear a source, although the rank has joined its
-/// multicast groups again.
+/// Reports that a rank receives no multicast from a source even after the rank has rejoined its
+/// multicast groups.
 struct UnheardSource {
   std::uint32_t communicator = 0;
   Rank rank = kNoRank;    ///< rank that reports
@@ -58,7 +58,7 @@ struct WorldReport {
   std::uint64_t completed = 0;  ///< number of collectives without an error, summed over the ranks
   std::uint64_t failed = 0;
   std::vector<UnheardSource> unheard;
-  std::uint64_t strangers_refused = 0;  ///< number of datagrams of strangers that ranks refused
+  std::uint64_t strangers_refused = 0;  ///< forged or repeated datagrams that ranks refused
 };
 
 class Simulation final : public device::sim::HostWaker {
@@ -114,7 +114,8 @@ class Simulation final : public device::sim::HostWaker {
     std::vector<device::sim::SimEndpoint*> side_endpoints;
     /// The close of the communicator by this rank; null until the rank begins to close.
     std::unique_ptr<engine::Departure> departure;
-    /// Total time of this rank in ready barriers, in ns, at the end of its previous collective.
+    /// Time in ns that this rank had spent in ready barriers up to the end of its previous
+    /// collective.
     std::uint64_t traced_ready_ns = 0;
     std::uint64_t traced_data_ns = 0;
     Status first_error;
@@ -193,7 +194,7 @@ class Simulation final : public device::sim::HostWaker {
   std::vector<Shared> shared_;
   std::vector<Member> members_;
   std::vector<Host> hosts_;
-  /// Number of collectives that have still to end, summed over all living ranks.
+  /// Number of collectives that have not ended yet, summed over all living ranks.
   std::uint64_t remaining_ = 0;
   WorldReport report_;
 };

@@ -34,9 +34,9 @@ bool names_a_rank_at_fault(const Expectation& expected, const CommunicatorSpec& 
   });
 }
 
-/// True if a rank can fail to learn that a peer has closed. This happens if the rank is cut off for
-/// longer than the peer stays, or if frames are lost while ranks that have gone block the few
-/// connections of the closing peer.
+/// True if a rank may never learn that a peer has closed: the rank is cut off for longer than the
+/// peer stays, or frames are lost while connections to ranks that have left use up the few
+/// connections of the peer.
 bool may_miss_a_close(const Expectation& expected, const CommunicatorSpec& spec, bool loss) {
   using device::fault::FaultSite;
   using device::fault::Packet;

@@ -516,8 +516,8 @@ struct SeedReport {
   SwarmFeatures drawn;
 };
 
-/// Number of seeds that run before their reports are summed up; large enough that threads rarely
-/// wait for each other.
+/// Number of seeds in a batch. The threads wait for each other at the end of a batch, where the
+/// reports are summed up, so a batch must be large.
 constexpr std::uint64_t kBatch = 256;
 
 /// Runs the scenarios of the seeds from `first` to `first` + reports.size() - 1.

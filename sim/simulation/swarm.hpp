@@ -45,7 +45,8 @@ struct SwarmFeatures {
   std::uint64_t big_endian = 0;  ///< scenarios with NICs that answer atomics big-endian
   /// Scenarios with Barriers by atomics whose answers are big-endian.
   std::uint64_t conversions = 0;
-  /// Scenarios in which reliable connections close when others need room.
+  /// Scenarios in which the number of reliable connections is limited, so that one closes to make
+  /// room for another one.
   std::uint64_t few_connections = 0;
   std::uint64_t aggregators = 0;      ///< scenarios with reductions by an aggregator
   std::uint64_t receive_workers = 0;  ///< scenarios with receive workers
@@ -69,7 +70,7 @@ struct SwarmSummary {
   std::uint64_t completed = 0;  ///< number of collectives without an error, summed over the ranks
   /// Number of collectives that ended with an error, summed over the ranks.
   std::uint64_t failed = 0;
-  std::uint64_t strangers_refused = 0;  ///< number of datagrams of strangers that were refused
+  std::uint64_t strangers_refused = 0;  ///< forged or repeated datagrams that ranks refused
   std::uint64_t digest = 0;
   bool found = false;  ///< whether a seed failed
   std::uint64_t failing_seed = 0;

@@ -76,7 +76,7 @@ std::size_t FragmentQueuePair::poll(std::span<ReceivedChunk> chunks) {
 /// Handles a fragment; true if it completes `message`.
 bool FragmentQueuePair::take(const ReceivedChunk& chunk, ReceivedChunk& message) {
   frame_.resize(chunk.payload.size());
-  // A damaged fragment is a gap in its message.
+  // A damaged fragment counts as lost, so its message has a gap.
   if (!inner_.copy_and_verify(chunk, frame_.data())) return false;
   const auto data = std::span<const std::byte>(frame_).subspan(
       std::min(frame_.size(), wire::kFragmentHeaderBytes));

@@ -1,5 +1,5 @@
-// UC multicast ([Khalilov24] 5.2) by the UD multicast of another queue pair. Each fragment of a
-// message is a chunk of that queue pair, and a message arrives only if its fragments arrive in
+// UC multicast ([Khalilov24] 5.2) on top of the UD multicast of another queue pair. Each fragment
+// of a message is a chunk of that queue pair, and a message arrives only if its fragments arrive in
 // order.
 #pragma once
 

@@ -26,7 +26,7 @@ Result<std::unique_ptr<Endpoint>> UcDevice::open(const EndpointOptions& options)
     return failure(
         Code::invalid_argument,
         "UC messages of {} fragments of {} bytes are not possible: use 1 or more fragments of 1 or "
-        "more bytes; with its header of {} bytes, a fragment must fit into a chunk of {} bytes",
+        "more bytes each; a fragment and its header of {} bytes must fit into a chunk of {} bytes",
         shape_.fragments, shape_.fragment_bytes, wire::kFragmentHeaderBytes, room);
   }
   return std::unique_ptr<Endpoint>(

@@ -21,8 +21,7 @@ struct Range {
 
 namespace bits {
 
-/// Returns the word of a bitmap that contains the bits `from` to `to` - 1, with only these bits
-/// set. All of them must lie in one word.
+/// Returns a mask of the bits `from` to `to` - 1 of a bitmap, all of which must lie in one word.
 constexpr std::uint64_t mask(std::uint32_t from, std::uint32_t to) {
   const std::uint64_t upper =
       to % 64 == 0 ? ~std::uint64_t{0} : (std::uint64_t{1} << (to % 64)) - 1;

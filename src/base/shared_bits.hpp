@@ -1,6 +1,6 @@
 // A bitmap that several threads read. Each word is written either by one thread alone (`set`) or by
-// any thread (the functions with `atomic` in the name). A thread that reads a bit as set also sees
-// all memory that the setting thread wrote before.
+// any thread (the functions with `atomic` in the name). A thread that finds a bit set also sees all
+// earlier writes of the thread that set the bit.
 #pragma once
 
 #include <atomic>

@@ -1,6 +1,6 @@
 // An algorithm as the registry lists it. Each file of this folder that is named COLLECTIVE_NAME.cpp
-// contains one algorithm and defines COLLECTIVE_NAME_entries(), which returns the algorithm's
-// entries; the build makes the list of these functions from the names of the files.
+// contains one algorithm and defines COLLECTIVE_NAME_entries(), which returns the entries of the
+// algorithm. The build lists these functions from the file names.
 #pragma once
 
 #include <cstdint>
@@ -36,8 +36,8 @@ struct AlgorithmEntry {
   std::uint32_t heeds = kNothing;
   /// Writes the tasks of one rank.
   void (*write)(Builder&);
-  /// Function that checks whether the algorithm supports the given Purpose; null if the algorithm
-  /// supports any number of ranks.
+  /// Checks whether the algorithm supports the ranks and the parameters of a Purpose; null if the
+  /// algorithm supports all of them.
   Status (*restriction)(const Purpose&) = nullptr;
 };
 

@@ -23,8 +23,8 @@ constexpr std::uint32_t ceil_log(std::uint32_t value, std::uint32_t base) {
   return rounds;
 }
 
-/// Numbers the ranks from the root on, cyclically from 0, so that tree algorithms can assume root
-/// 0.
+/// Numbers the ranks cyclically, beginning with 0 at the root, so that tree algorithms can assume
+/// that the root has number 0.
 class FromRoot {
  public:
   explicit FromRoot(const schedule::Builder& b)
@@ -48,8 +48,8 @@ class FromRoot {
 /// consecutive, and the node's own number is the lowest of them.
 struct BinomialNode {
   std::uint32_t number;
-  /// A power of two. The sums of `number` and a smaller power of two are the children of this node,
-  /// as far as they are below n.
+  /// A power of two. The children of this node are the numbers `number` + 2^i below n for which 2^i
+  /// is less than `reach`.
   std::uint32_t reach;
   std::uint32_t size;  ///< number of nodes in the subtree
 

@@ -1,6 +1,6 @@
 // Counter Barrier: each rank adds 1 to a counter of rank 0 by an atomic ([OFED-AT]), and rank 0
-// signals all ranks once the counter has all additions. For P ranks this takes 2 (P-1) messages in
-// two rounds. The device of rank 0 executes the additions without its host.
+// signals all ranks once every rank has added. For P ranks this takes 2 (P-1) messages in two
+// rounds. The device of rank 0 executes the additions without its host.
 #include "collectives/algorithms.hpp"
 
 namespace tutti::collectives {

@@ -35,8 +35,8 @@ struct Choice {
   std::string reason;
 };
 
-/// The number of ranks, the number of hosts and the device with which `tutti tune` measured some
-/// rules, and to which these rules are limited.
+/// Limits rules that `tutti tune` measured: they apply only to the number of ranks, the number of
+/// hosts and the device of that measurement.
 struct ChoicePlace {
   static constexpr std::string_view kWhen = "when";
 
@@ -86,8 +86,8 @@ class ChoiceTable {
 
   /// The choice of the first rule that matches; the built-in table has a rule for every situation.
   const Choice& choose(const Situation& situation) const;
-  /// The largest block size, in bytes, for which the same rules match as for `block_bytes`. This is
-  /// true for any number of ranks and hosts and for any device.
+  /// Largest block size in bytes up to which the same rules match as for `block_bytes`, with any
+  /// number of ranks and hosts and any device.
   std::uint64_t constant_up_to(schedule::Collective collective, std::uint64_t block_bytes) const;
   /// True if the first rule that matches is a preference, which means that `prefer` put it before
   /// the built-in table.

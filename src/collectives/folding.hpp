@@ -34,9 +34,9 @@ class Folding {
   Rank rank(std::uint32_t number) const {
     return rank_of(number < extra_ ? 2 * number + 1 : number + extra_);
   }
-  /// The even rank of the pair to which actor `number` belongs; if the actor belongs to no pair,
-  /// the rank of the actor. If `number` is actors(), one past the last actor, returns the number of
-  /// ranks.
+  /// The first rank whose data actor `number` handles: the even rank of the actor's pair or,
+  /// without a pair, the actor itself. If `number` is actors(), one past the last actor, returns
+  /// the number of ranks.
   std::uint32_t first_rank(std::uint32_t number) const {
     return number < extra_ ? 2 * number : number + extra_;
   }

@@ -19,8 +19,8 @@ void reduce_rabenseifner(Builder& b) {
   }
   const schedule::BufferSlice sum = b.is_root() ? b.receive_block() : b.scratch();
   auto [mine, round] = write_vector_halving(b, folding, sum, b.scratch());
-  // Gather: in each round, of two actors (folding.hpp) that are partners and have parts, one sends
-  // its part to the other and is then finished.
+  // Gather: in each round, the actors (folding.hpp) that still have parts form pairs. One actor of
+  // a pair sends its part to the other one and is then finished.
   const std::uint32_t distance = folding.actor() ^ Folding(root, b.ranks()).actor();
   for (std::uint32_t width = folding.actors() / 2; width > 0; width /= 2) {
     const Rank partner = folding.rank(folding.actor() ^ width);

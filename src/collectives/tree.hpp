@@ -10,8 +10,8 @@
 namespace tutti::collectives {
 
 struct TreeNode {
-  /// A parent or child in the tree, and the round in which the first piece passes between it and
-  /// this node.
+  /// The parent or a child of this node, and the round in which the first piece passes over this
+  /// link.
   struct Link {
     Rank rank = kNoRank;
     std::uint32_t round = 0;

@@ -21,7 +21,8 @@ struct ssl_st;
 
 namespace tutti::crypto {
 
-/// First byte of a TLS handshake record, with which a client and a server both begin.
+/// First byte of a TLS handshake record, and therefore the first byte that a client or a server
+/// sends.
 inline constexpr std::byte kTlsFirstByte{0x16};
 /// A session accepts at most this many bytes before the peer has proved that it has the key.
 inline constexpr std::size_t kMaxTlsHandshakeBytes = 8192;

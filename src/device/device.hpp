@@ -3,7 +3,7 @@
 // A Device opens Endpoints. An Endpoint is one rank's presence in one communicator: reliable
 // connections (RC) to every peer, one unreliable multicast queue pair (UD or UC) per subgroup, and
 // the memory regions that peers may read and write. A device announces its capabilities; the layer
-// above emulates a missing one or refuses with an error.
+// above emulates a missing capability, or refuses the call with an error.
 //
 // No function blocks or reads a clock: the caller passes `now`.
 #pragma once
@@ -28,7 +28,7 @@
 
 namespace tutti::device {
 
-/// One capability that a device may have.
+/// The capabilities of devices, one bit each.
 enum class Capability : std::uint32_t {
   /// Multicast of datagrams, which may be lost or arrive in any order ([Khalilov24] 3.2).
   multicast_ud = 1u << 0,
@@ -41,7 +41,7 @@ enum class Capability : std::uint32_t {
   big_endian_atomics = 1u << 7,  ///< the old values of atomics arrive big-endian [OFED-AT]
   shared_connections = 1u << 8,  ///< XRC [OFED-AT]
   dynamic_connections = 1u << 9,  ///< dynamically connected transport [OFED-AT]
-  tag_matching = 1u << 10,        ///< messages are matched when they arrive [OFED-AT]
+  tag_matching = 1u << 10,        ///< matches arriving messages with receives [OFED-AT]
   wait_enable = 1u << 11,         ///< queues with wait and enable entries ([Inozemtsev12] 3)
   /// The network never drops packets for lack of buffers, so no credits are used.
   lossless = 1u << 12,
@@ -54,7 +54,8 @@ enum class Capability : std::uint32_t {
 struct Capabilities {
   std::uint32_t bits = 0;
   std::uint32_t max_chunk_bytes = 0;  ///< payload bytes of the largest datagram or UC message
-  /// Width of an immediate in bits; an immediate contains the epoch and a match slot or segment.
+  /// Width of an immediate in bits. An immediate contains an epoch, and the number of a match slot
+  /// or of a segment.
   std::uint32_t immediate_bits = 0;
   /// Receive window of a multicast queue pair, in payload bytes.
   std::uint64_t receive_window_bytes = 0;
@@ -99,8 +100,8 @@ struct MessageHead {
 struct Placement {
   enum class Where : std::uint8_t {
     nowhere,  ///< no destination: the message has arrived before or is not needed
-    /// Staging memory of the device, for a message without a known place in the user's buffer: this
-    /// rank has not begun the collective, or the header does not fit the collective.
+    /// Staging memory of the device, for a message whose place in the user's buffer is unknown.
+    /// Either this rank has not begun the collective, or the header does not fit the collective.
     staging,
     buffer,  ///< memory of the user, at the address `at`
   };
@@ -131,8 +132,8 @@ class MulticastQueuePair {
   virtual Result<std::uint32_t> post(const ChunkRun& run) = 0;
   /// Number of payload bytes that were accepted by `post` and have not left this host yet.
   virtual std::uint64_t unsent_bytes() = 0;
-  /// True while the device may still read posted data, so that the caller must not change its
-  /// buffers.
+  /// True while the device may still read posted data. As long as it is true, the caller must not
+  /// change the posted buffers.
   virtual bool reads_posted() { return unsent_bytes() > 0; }
 
   /// Fills `chunks` with arrived chunks and returns their number. The chunks stay valid until
@@ -186,8 +187,8 @@ struct MessagePlace {
   }
 };
 
-/// Matches messages with the program's receives when they begin to arrive, so that the device
-/// stores their bytes at their destination (tag matching, [OFED-AT]).
+/// Matches each message with a receive of the program when its first bytes arrive, so that the
+/// device stores the message directly at its destination (tag matching, [OFED-AT]).
 class MessageMatcher {
  public:
   virtual ~MessageMatcher() = default;
@@ -224,16 +225,16 @@ enum class Opcode : std::uint8_t {
 /// The immediate of a probe that arrived by unicast.
 inline constexpr std::uint64_t kUnicast = UINT64_MAX;
 
-/// A work request for the reliable connection to one peer; a connection executes its requests in
-/// order, but a READ may be executed and complete before earlier SENDs. An atomic is executed once,
-/// even if its frames are retransmitted. Its target is a word of 8 bytes at a multiple of 8 in the
-/// peer's memory.
+/// A work request for the reliable connection to one peer. A connection executes requests in order,
+/// except that a READ may be executed and complete before earlier SENDs. An atomic is executed
+/// once, even if its frames are retransmitted; the target of an atomic is an aligned 8-byte word in
+/// the peer's memory.
 struct WorkRequest {
   Opcode opcode = Opcode::send;
   Rank peer = kNoRank;
   std::uint64_t work_id = 0;  ///< number chosen by the caller, returned in the completion
-  /// The data to send or write. For a READ or an atomic: the memory that receives the data or the
-  /// old value (8 bytes). The device uses this memory until the completion.
+  /// The data to send or write. For a READ, the memory that receives the data; for an atomic, the 8
+  /// bytes that receive the old value. The device uses this memory until the completion.
   std::span<std::byte> local{};
   MemoryKey remote_key{};           ///< key of the peer's region; one-sided work only
   std::uint64_t remote_offset = 0;  ///< offset in the peer's region, in bytes
@@ -279,9 +280,10 @@ struct EndpointCounters {
   std::uint64_t reliable_frames_sent = 0;
   std::uint64_t reliable_frames_resent = 0;
   std::uint64_t reliable_timeouts = 0;  ///< retransmission timeouts that have expired
-  /// Frames that were also multicast, because a peer had not answered for long.
+  /// Frames that were also multicast, because the peer had not answered for long or because the
+  /// kernel held back unicast datagrams to the peer.
   std::uint64_t reliable_frames_multicast = 0;
-  /// Tail probes: last frames repeated because the path loses frames.
+  /// Tail probes: frames sent a second time because no later frame would reveal their loss.
   std::uint64_t reliable_tail_probes = 0;
   std::uint64_t reliable_frames_received = 0;
   std::uint64_t reliable_frames_duplicate = 0;
@@ -298,10 +300,10 @@ struct EndpointCounters {
   std::uint64_t atomics_served = 0;    ///< atomics of peers that this endpoint executed
   std::uint64_t connections_open = 0;  ///< reliable connections held now; not cumulative
   std::uint64_t connections_made = 0;
-  std::uint64_t connections_closed = 0;      ///< connections closed while idle or to make room
+  std::uint64_t connections_closed = 0;      ///< connections closed because idle, or to make room
   std::uint64_t connections_high_water = 0;  ///< largest number of connections held at a time
-  /// Received frames dropped because their peer had no connection and none could be closed to make
-  /// room.
+  /// Received frames dropped because there was no connection to their sender, and no other
+  /// connection could be closed to make room for one.
   std::uint64_t frames_without_connection = 0;
   /// Datagrams rejected: wrong version, kind, communicator or rank, or not from the host of the
   /// rank that they name.
@@ -318,8 +320,8 @@ struct EndpointCounters {
   /// Fragments that the kernel wrote directly to their destination.
   std::uint64_t uc_segments_direct = 0;
   /// Datagrams that the kernel dropped because a receive queue was full. Also counts probes and
-  /// frames that arrived through multicast groups and that the endpoint dropped, because too many
-  /// of them waited for its owner.
+  /// frames that arrived by multicast and that the endpoint dropped because its queue for them was
+  /// full.
   std::uint64_t kernel_drops = 0;
 };
 
@@ -378,17 +380,17 @@ class Endpoint {
   virtual Status post(Instant now, const WorkRequest& request) = 0;
   /// Moves data, serves the one-sided work of peers, fills `completions` and returns their number.
   virtual std::size_t poll(Instant now, std::span<Completion> completions) = 0;
-  /// Polls a second time in one round of the engine, for work posted since the first poll. A device
-  /// that finds arrivals by a system call omits that system call.
+  /// The second poll in one round of the engine, for work posted since the first poll. A device
+  /// that needs a system call to find arrivals does not look for arrivals here.
   virtual std::size_t poll_posted(Instant now, std::span<Completion> completions) {
     return poll(now, completions);
   }
   /// If `on`, pings the peer while it is silent, and reports a `failure` completion once it has
   /// been silent for the endpoint's peer timeout.
   virtual void watch(Rank peer, bool on) = 0;
-  /// States that a peer needs nothing more of this rank and may be gone, so that the peer's silence
-  /// is no failure. `quiet` then does not wait for the peer's ACKs of SENDs, and other work that
-  /// the peer does not answer completes with Code::aborted.
+  /// States that a peer needs nothing more from this rank and may be gone, so that the peer's
+  /// silence is no failure. `quiet` then no longer waits for the peer's ACKs of SENDs. READs,
+  /// WRITEs and atomics that the peer does not answer complete with Code::aborted.
   virtual void release_peer(Rank /*peer*/) {}
   /// Sends a watched peer a frame of full length, which reveals a path that loses long packets
   /// (`Completion::undelivered_bytes`). Has no effect on a device that never loses long packets.
@@ -404,8 +406,8 @@ class Endpoint {
   /// ranks. Must precede the first chunk; `capabilities` shows the effect.
   virtual void limit_datagrams(std::uint32_t /*bytes*/) {}
 
-  /// Gives up all posted work, so that callers get their buffers back at once and later work does
-  /// not wait; needed when the communicator has failed. The posted work has no further effect at
+  /// Gives up all posted work after the communicator has failed, so that callers get their buffers
+  /// back at once and later work need not wait for it. The abandoned work has no further effect at
   /// either rank and may complete with Code::aborted. Work posted later, such as the notices of the
   /// failure, may exceed the limit of connections.
   virtual void abandon() {}

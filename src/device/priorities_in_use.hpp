@@ -43,8 +43,8 @@ class PrioritiesInUse {
   }
 
  private:
-  /// Data of a priority counts as arriving until none has arrived for this time. The time is longer
-  /// than the pause between the blocks of two ranks of a chain.
+  /// Data of a priority counts as arriving until this much time passes without further data. The
+  /// time is longer than the pause between the blocks of two ranks of a chain.
   static constexpr Nanoseconds kMoment{2'000'000};
 
   static std::size_t place(Priority priority) {

@@ -113,8 +113,8 @@ class SlotExchange {
   /// slots may be reused.
   virtual void leave() = 0;
 
-  // The following functions serve the recovery of entries on devices that may lose them (`loses`).
-  // A 32-bit argument is the lower half of an exchange's number.
+  // The following functions serve the recovery of entries on devices that may lose entries
+  // (`loses`). A 32-bit argument contains the lower 32 bits of an exchange's number.
   virtual bool loses() const { return false; }
   /// Lower 32 bits of the number of the present exchange or, between exchanges, of the last one.
   std::uint32_t exchange() const { return static_cast<std::uint32_t>(number_); }

@@ -23,7 +23,7 @@ class HierarchicalCall {
   void begin(std::size_t number);
   void end(std::size_t number, const Status& status);
   std::size_t ended() const { return ended_; }
-  /// True if no stage is under way and none begins any more.
+  /// True if no stage is under way and no further stage begins.
   bool over() const { return ended_ == begun_ && (begun_ == stages_.size() || !status_.ok()); }
   /// The status of the first stage that failed; ok if none has failed.
   const Status& status() const { return status_; }

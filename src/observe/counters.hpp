@@ -70,8 +70,10 @@ struct Counters {
   std::uint64_t messages_rendezvous = 0;     ///< messages of schedules sent by rendezvous
   std::uint64_t tagged_sent_eager = 0;       ///< tagged messages sent with their data
   std::uint64_t tagged_sent_rendezvous = 0;  ///< tagged messages whose data the receiver READs
-  std::uint64_t tagged_expected = 0;  ///< tagged messages whose receive was posted before they came
-  std::uint64_t tagged_unexpected = 0;  ///< tagged messages that came before their receive
+  /// Tagged messages that arrived after their receive was posted.
+  std::uint64_t tagged_expected = 0;
+  /// Tagged messages that arrived before their receive was posted.
+  std::uint64_t tagged_unexpected = 0;
   /// Bytes of tagged messages copied by the engine: to a send buffer, or from the store of
   /// unexpected messages.
   std::uint64_t tagged_bytes_copied = 0;
@@ -81,7 +83,8 @@ struct Counters {
   /// Segments that this rank contributed to an aggregator.
   std::uint64_t in_network_segments_sent = 0;
   std::uint64_t in_network_bytes_sent = 0;
-  /// Bytes of this rank's contribution that it did not send to the aggregator but folded itself.
+  /// Bytes of its own contribution that this rank folded itself instead of sending them to the
+  /// aggregator.
   std::uint64_t in_network_bytes_joined = 0;
   /// Number of times that this rank waited for aggregator credit.
   std::uint64_t in_network_stalls = 0;
@@ -89,8 +92,8 @@ struct Counters {
   std::uint64_t in_network_segments_reduced = 0;  ///< segments reduced, counted at the aggregator
   /// Bytes of all contributions, counted at the aggregator.
   std::uint64_t in_network_bytes_reduced = 0;
-  /// Number of results of reductions, counted at the aggregator that sent them and at each rank
-  /// that received them.
+  /// Reduction results, counted at the aggregator that sends them and at each rank that receives
+  /// them.
   std::uint64_t in_network_results = 0;
   /// Number of times that the aggregator's memory for results was full.
   std::uint64_t in_network_result_stalls = 0;

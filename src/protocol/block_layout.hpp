@@ -61,8 +61,8 @@ class BlockLayout {
   }
   /// Number of chunks in a segment, which has one slice for each subgroup.
   std::uint32_t segment_chunks() const { return segment_chunks_; }
-  /// Number of consecutive chunks of a segment that one subgroup carries. It is a multiple of 64,
-  /// so that the receive workers of two subgroups never share a word of the chunk map.
+  /// Length of a slice: one subgroup carries this many consecutive chunks of a segment. A multiple
+  /// of 64, so that the receive workers of two subgroups never share a word of the chunk map.
   std::uint32_t slice_chunks() const { return slice_chunks_; }
 
  private:

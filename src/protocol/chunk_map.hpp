@@ -54,9 +54,8 @@ class ChunkMap {
   }
   /// The first run of missing chunks of a block within `psns`; empty if no chunk is missing.
   Range first_missing(std::uint32_t block_index, Range psns) const;
-  /// The PSN after the highest PSN of this block that has arrived through the subgroup; the block's
-  /// first PSN if no chunk has arrived. Every chunk that arrived earlier through that subgroup is
-  /// already marked.
+  /// 1 + the highest PSN of this block that has arrived through the subgroup; the block's first PSN
+  /// if none has arrived. Every earlier arrival through the subgroup is already marked.
   std::uint32_t horizon(std::uint32_t block_index, std::uint32_t subgroup) const {
     return horizon_at(block_index, subgroup).load(std::memory_order_acquire);
   }
@@ -84,8 +83,8 @@ class ChunkMap {
   }
   void reach(std::uint32_t block_index, std::uint32_t subgroup, std::uint32_t psn) {
     std::atomic<std::uint32_t>& horizon = horizon_at(block_index, subgroup);
-    // The horizon is raised after the bit is set. So a chunk that is missing below the horizon is
-    // lost, and not about to be marked.
+    // The horizon is raised after the bit is set. So a chunk that is missing below the horizon has
+    // not arrived yet: it is lost or reordered.
     if (psn >= horizon.load(std::memory_order_relaxed)) {
       horizon.store(psn + 1, std::memory_order_release);
     }

@@ -56,9 +56,9 @@ Rank CreditWindow::grantor(const Chain& chain, std::uint32_t batch) const {
   return layout.blocks()[layout.block_of(batch_range(chain, batch + in_flight_).first)].root;
 }
 
-// Reports travel up a binomial tree whose ranks are numbered from the grantor, which is 0. The
-// parent of rank v is v without its lowest set bit; the children of rank v are v plus each lower
-// power of two.
+// Reports travel up a binomial tree whose root is the grantor; v is a rank's distance from the
+// grantor. The parent of v is v without its lowest set bit; the children of v are v plus each power
+// of two below that bit.
 std::uint32_t CreditWindow::subtree_children(Rank grantor) const {
   const std::uint32_t relative = (index(me_) + size_ - index(grantor)) % size_;
   const std::uint32_t lowest = relative == 0 ? std::bit_ceil(size_) : relative & (~relative + 1);

@@ -1,11 +1,12 @@
-// Credits on a lossy network. The chunks that all senders together have outstanding never exceed
-// the number of receives that every receiver has posted ([Xu25] 1.3).
+// Credits on a lossy network. All senders together never have more chunks outstanding than each
+// receiver has posted receives ([Xu25] 1.3).
 //
 // The chunks of one chain of senders are one stream, which is cut into credit batches. A limited
 // number of batches may be in flight. A rank has consumed a batch when each of its chunks has
 // arrived or is proven lost. Reports of a consumed batch travel up a binomial tree to the grantor:
 // the sender of the first chunk that the new credit permits. The grantor passes the grant to the
-// other senders of permitted chunks. A stream that fits into the window needs no credit.
+// other senders whose chunks the credit permits. A stream that fits into the window needs no
+// credit.
 #pragma once
 
 #include <cstdint>

@@ -125,9 +125,9 @@ Rank FetchRing::next_target(const Ask& ask) const {
                                                 : left_of(ask.target);
 }
 
-/// The silence after which the rank that is asked now is skipped. After two unsuccessful rounds up
-/// to the root, the patience doubles with each round: the root probably has not begun the
-/// collective, and will answer the requests once it begins.
+/// The rank that is asked is skipped if it stays silent for this time. After two unsuccessful
+/// rounds up to the root, the time doubles with each round: the root probably has not begun the
+/// collective, and will answer once it begins.
 Nanoseconds FetchRing::patience_of(const Ask& ask) const {
   constexpr std::uint32_t kMaxRounds = 11;
   return settings_.patience * (std::int64_t{1} << (std::clamp(ask.rounds, 1u, kMaxRounds) - 1));

@@ -1,6 +1,6 @@
 // The fetch ring ([Khalilov24] 3.3): a rank asks its left neighbour for missing chunk ranges, and
-// READs them when the neighbour says that it has them. The ring of a block ends at its root, which
-// has the block.
+// READs the ranges when the neighbour says that it has them. The ring of a block ends at its root,
+// which has the block.
 //
 // A rank answers for each block separately. In an Allgather every rank may have lost something, so
 // a ring in which ranks answered only once they had all blocks would deadlock.
@@ -24,7 +24,7 @@
 
 namespace tutti::protocol {
 
-/// A READ from a peer that the caller must start.
+/// Tells the caller which chunks it must READ from which peer.
 struct ReadOrder {
   Rank from = kNoRank;
   std::uint64_t key = 0;
@@ -36,8 +36,8 @@ struct ReadOrder {
 struct FetchCounters {
   std::uint64_t ranges_asked = 0;
   std::uint64_t chunks_lost = 0;    ///< chunks declared lost at this rank
-  std::uint64_t ranges_served = 0;  ///< requests to this rank that it answered with "ready"
-  /// Requests to this rank that it answered with "pending" or "lost".
+  std::uint64_t ranges_served = 0;  ///< requested ranges that this rank answered with "ready"
+  /// Requested ranges that this rank answered with "pending" or "lost".
   std::uint64_t ranges_deferred = 0;
   std::uint64_t retransmit_requests_sent = 0;
   /// Number of times that a silent or finished neighbour was skipped.
@@ -52,7 +52,8 @@ class FetchRing {
  public:
   struct Settings {
     Nanoseconds patience{100'000'000};  ///< silence after which a responder is skipped
-    /// Longest time for which requests for a range are ignored after the range was multicast again.
+    /// After a range was multicast again, further requests for it are ignored for at most this
+    /// time.
     Nanoseconds linger{5'000'000};
   };
 
@@ -83,7 +84,7 @@ class FetchRing {
   /// True if the chunk is proven to be sent and lost: it occupies no receive buffer at this rank.
   bool proven(std::uint32_t psn) const { return proven_.test(psn); }
 
-  /// True from the request of the chunk by `enquire` until a READ has brought the chunk.
+  /// True since `enquire` requested the chunk, until a READ brings it.
   bool enquired(std::uint32_t psn) const { return enquires_ && enquired_.test(psn); }
 
   // Functions for the responder, the rank that is asked.
@@ -141,8 +142,7 @@ class FetchRing {
   Rank next_target(const Ask& ask) const;
   Nanoseconds patience_of(const Ask& ask) const;
   void correct_deferred(Outbox& outbox);
-  /// Returns the longest part at the start of `psns` whose chunks are either all lost or all
-  /// pending.
+  /// Returns the longest prefix of `psns` whose chunks are either all lost or all pending.
   Range lost_or_late(Range psns) const;
   void send_retransmit_requests(Rank responder, const std::vector<LostRun>& runs, Outbox& outbox);
   Range first_unavailable(std::uint32_t block_index, Range psns) const;
@@ -158,8 +158,8 @@ class FetchRing {
   Bitmap declared_;  ///< by PSN: true if requested, because proven or suspected lost
   Bitmap proven_;    ///< by PSN: true if proven to be sent and lost
   Bitmap reading_;   ///< by PSN: true while a READ is under way
-  /// By PSN: true from the request of the chunk by `enquire` until a READ has brought the chunk;
-  /// only used if `enquires_`.
+  /// By PSN: true since `enquire` requested the chunk, until a READ brings it; used only if
+  /// `enquires_`.
   Bitmap enquired_;
   bool enquires_ = false;
   Bitmap again_;  ///< by PSN: true if multicast again within the linger time

@@ -1,6 +1,6 @@
 // The final handshake ([Khalilov24] 3.3): a rank that has every chunk sends a message to its left
-// neighbour, and awaits such a message from its right neighbour. After both messages no rank reads
-// from this rank, so its buffers belong to the caller again.
+// neighbour, and awaits the same message from its right neighbour. After both messages no rank
+// reads from the buffers of this rank, so they belong to the caller again.
 #pragma once
 
 #include <cstdint>

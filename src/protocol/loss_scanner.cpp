@@ -37,8 +37,8 @@ void LossScanner::scan(std::uint32_t block_index, std::uint32_t subgroup, Range 
   const std::uint32_t base = layout.blocks()[block_index].psns.first;
   const std::uint32_t segment = layout.segment_chunks();
   const std::uint32_t slice = layout.slice_chunks();
-  // Visits each slice of the subgroup that overlaps the range; each segment has one slice of this
-  // subgroup.
+  // Each segment of the block has one slice of this subgroup. The loop visits the slices that
+  // overlap `psns`.
   for (std::uint32_t start = base + (psns.first - base) / segment * segment + subgroup * slice;
        start < psns.last; start += segment) {
     Range within{std::max(start, psns.first), std::min(start + slice, psns.last)};

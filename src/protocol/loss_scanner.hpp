@@ -14,8 +14,8 @@ namespace tutti::protocol {
 struct LostRun {
   std::uint32_t block_index = 0;
   Range psns;
-  /// True if a chunk that is sent after the missing chunks has arrived, which proves that the
-  /// missing chunks were sent. False if they are only suspected lost.
+  /// True: the missing chunks were sent, because a chunk that was sent after them has arrived.
+  /// False: the missing chunks may not have been sent yet.
   bool proven = true;
 };
 
@@ -23,16 +23,17 @@ class LossScanner {
  public:
   explicit LossScanner(const ChunkMap& map);
 
-  /// Records that the whole block has been sent, which is known once a later sender of its chain
-  /// has begun.
+  /// Records that the block was sent completely. The caller knows this once a later rank of the
+  /// sender's chain has begun to send.
   void ended(std::uint32_t block_index) { ended_[block_index] = true; }
-  /// Runs one tick: appends the runs found lost since the last tick; each is reported once.
+  /// Runs one tick: appends the chunks that were found lost since the last tick to `lost`. Each
+  /// chunk is reported once.
   void tick(std::vector<LostRun>& lost);
 
  private:
   struct Stream {
-    std::uint32_t scanned = 0;  ///< PSN below which missing chunks have been reported
-    std::uint32_t seen = 0;     ///< horizon of the stream at the last tick
+    std::uint32_t scanned = 0;  ///< missing chunks below this PSN have been reported
+    std::uint32_t seen = 0;     ///< PSN that the stream had reached at the last tick
   };
 
   void scan(std::uint32_t block_index, std::uint32_t subgroup, Range psns,

@@ -1,7 +1,7 @@
-// The membership check: a path is used only after a probe has passed it. A switch begins to forward
-// to a host some time after the host joins a group. A probe proves that the switch forwards; a
-// fixed delay would prove nothing. Probes of full length prove that the longest datagrams pass,
-// too.
+// The membership check: a path is used only after a probe has arrived over it. A switch begins to
+// forward to a host some time after the host joins a group. A probe proves that the switch
+// forwards; a fixed delay would prove nothing. Probes of full length prove that the longest
+// datagrams pass, too.
 #pragma once
 
 #include <algorithm>
@@ -14,11 +14,12 @@
 
 namespace tutti::protocol {
 
-/// The state of the paths to this rank: by multicast from every other rank on each subgroup, and by
-/// unicast from some ranks, the partners of this rank.
+/// The paths to this rank and the probes that have arrived over them. There is one multicast path
+/// for each other rank and subgroup, and one unicast path from each partner (some of the ranks).
 class Membership {
  public:
-  /// A path that passes only short datagrams: its source, and the longest datagram that passed.
+  /// A path over which no probe of full length has arrived: the rank at its start, and the length
+  /// of the longest probe that has arrived.
   struct Narrow {
     Rank source = kNoRank;
     std::uint32_t bytes = 0;
@@ -46,11 +47,11 @@ class Membership {
     }
   }
 
-  /// True if at least one probe has arrived on every path.
+  /// True if at least one probe has arrived over every path.
   bool heard_all() const { return heard_ == count(); }
-  /// True if at least one probe of full length has arrived on every path.
+  /// True if at least one probe of full length has arrived over every path.
   bool complete() const { return full_ == count(); }
-  /// The ranks whose probe has not arrived on every subgroup.
+  /// The ranks from which no probe has arrived on at least one subgroup.
   std::vector<Rank> missing() const {
     std::vector<Rank> ranks;
     for (std::uint32_t r = 0; r < size_; ++r) {
@@ -61,8 +62,8 @@ class Membership {
     }
     return ranks;
   }
-  /// Among the paths that a probe has passed, the one with the lowest limit on the length of
-  /// datagrams; nothing if all these paths pass full length.
+  /// Of the paths over which a probe has arrived, the one whose longest probe is the shortest.
+  /// Nothing if a probe of full length has arrived over each of these paths.
   std::optional<Narrow> narrowest() const {
     std::optional<Narrow> narrow;
     for (std::size_t i = 0; i < paths_.size(); ++i) {
@@ -76,7 +77,7 @@ class Membership {
  private:
   struct Path {
     bool heard = false;
-    std::uint32_t bytes = 0;  ///< longest datagram that has passed
+    std::uint32_t bytes = 0;  ///< length of the longest probe that has arrived
   };
 
   void record(Path& path, std::uint32_t bytes) {
@@ -102,8 +103,8 @@ class Membership {
   std::vector<Rank> partners_;
   std::uint32_t full_bytes_;
   std::vector<Path> paths_;
-  std::size_t heard_ = 0;  ///< number of paths that a probe has passed
-  std::size_t full_ = 0;   ///< number of paths that a probe of full length has passed
+  std::size_t heard_ = 0;  ///< number of paths over which a probe has arrived
+  std::size_t full_ = 0;   ///< number of paths over which a probe of full length has arrived
 };
 
 }  // namespace tutti::protocol

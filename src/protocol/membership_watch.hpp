@@ -1,6 +1,6 @@
-// The membership of this rank in its multicast groups while a job runs. A switch may drop a
-// membership, for example because no querier confirms it. Then no chunk arrives by multicast and
-// this rank fetches every chunk: the results are right, but slow, and no error is reported.
+// Watches the membership of this rank in its multicast groups while a job runs. A switch may drop a
+// membership, for example because no querier confirms it. Then no chunk arrives by multicast, and
+// this rank fetches every chunk by unicast: the results are right, but the calls are slow.
 //
 // A rank suspects that its membership is lost if several blocks of one source came without a single
 // multicast chunk. It then joins its groups again. If that does not help, the network drops
@@ -64,8 +64,8 @@ class MembershipWatch {
     if (one.collectives == kMissedCollectives) ++doubted_;
     one.chunks += std::min(chunks, kMissedChunks);
   }
-  /// Decides whether to join the groups again; called after the sources of a collective are
-  /// recorded.
+  /// Decides whether to join the groups again. The caller first records all sources of a collective
+  /// with `heard` and `missed`.
   Verdict judge(Instant now) {
     if (suspected_ == 0 || now < next_rejoin_) return Verdict::none;
     const Rank source = ripe();
@@ -84,23 +84,25 @@ class MembershipWatch {
     said_ = true;
     return Verdict::rejoin_and_report;
   }
-  /// The sender whose missing multicast caused the last verdict; kNoRank: none.
+  /// The sender whose missing multicast caused the last rejoin. kNoRank if there was no rejoin, or
+  /// once a chunk of this sender has come by multicast.
   Rank suspect() const { return suspect_; }
 
  private:
   enum class State : std::uint8_t {
     member,    ///< no sign that the membership is lost
     rejoined,  ///< groups joined again, but no multicast chunk of the suspect has arrived since
-    reported,  ///< joining again did not help, which was reported
+    reported,  ///< an earlier rejoin did not help, and this was reported
   };
-  /// Number of consecutive collectives in which no chunk of one sender came by multicast, and
-  /// number of chunks that this sender had in these collectives.
+  /// The latest consecutive collectives in which no chunk of one sender came by multicast: their
+  /// number, and the number of chunks of this sender in them.
   struct Missed {
     std::uint32_t collectives = 0;
     std::uint32_t chunks = 0;
   };
 
-  /// The first source whose multicast was missing often enough for a rejoin; kNoRank: none.
+  /// The first source that has reached both thresholds, kMissedCollectives and kMissedChunks;
+  /// kNoRank: none.
   Rank ripe() const {
     const auto found = std::find_if(missed_.begin(), missed_.end(), [](const Missed& one) {
       return one.collectives >= kMissedCollectives && one.chunks >= kMissedChunks;
@@ -111,12 +113,12 @@ class MembershipWatch {
 
   std::uint32_t size_;
   State state_ = State::member;
-  bool said_ = false;  ///< true: the report was made, which happens at most once
+  bool said_ = false;  ///< true: the only report of this rank has been made
   Rank suspect_ = kNoRank;
   /// Number of sources of which no chunk came by multicast in their last collective.
   std::uint32_t suspected_ = 0;
-  /// Number of sources of which no chunk came by multicast in kMissedCollectives or more
-  /// consecutive collectives.
+  /// Number of sources of which no chunk came by multicast in at least their last
+  /// kMissedCollectives collectives.
   std::uint32_t doubted_ = 0;
   std::vector<Missed> missed_;  ///< counts by rank; empty until the first call of `missed`
   Instant next_rejoin_{};

@@ -22,8 +22,8 @@ class ReadyBarrier {
   ReadyBarrier(Rank me, std::uint32_t size, std::uint32_t epoch, const RateVote& vote = {});
 
   void start(Outbox& outbox);
-  /// Handles a barrier message: its argument has the round and the rate vote. False if rank `from`
-  /// sends no message in this round.
+  /// Handles a barrier message, whose argument contains the round and the rate vote. False if rank
+  /// `from` must not send a message in this round.
   bool on_message(Rank from, std::uint64_t argument, Outbox& outbox);
   /// The ranks from which this rank needs barrier messages.
   std::vector<Rank> senders() const;

@@ -16,8 +16,8 @@
 
 namespace tutti::protocol {
 
-/// The measurements of one rank. The ready barrier combines the votes to the worst values of all
-/// ranks.
+/// The measurements of one rank. The ready barrier combines the votes of all ranks: the lowest
+/// rate, and each flag if any rank has set it.
 struct RateVote {
   static constexpr std::uint32_t kNoRate = 0xffff'ffffu;
 
@@ -38,10 +38,10 @@ struct RateVote {
   }
 };
 
-/// The new estimate of the link rate after a paced Allgather, whose data arrived at `measured`
-/// bytes per second for `time`. A measurement above the planned rate becomes the estimate. A lower
-/// measurement may come from a busy host, so it lowers the estimate only slowly unless chunks were
-/// lost.
+/// Computes the new estimate of the link rate after an Allgather that was paced at `planned` bytes
+/// per second. Its data arrived at `measured` bytes per second during `time`. A measurement above
+/// the planned rate becomes the estimate. A lower measurement may come from a busy host, so it
+/// lowers the estimate only slowly unless chunks were lost.
 constexpr std::uint64_t learned_rate(std::uint64_t planned, std::uint64_t measured,
                                      Nanoseconds time, bool lost) {
   constexpr std::int64_t kHostNoiseNs = 1'000'000;
@@ -73,8 +73,8 @@ class SendSchedule {
     if (count_ == 1 || count_ % kCalibrationPeriod == kCalibrationPeriod - 1) return {};
     return plan_;
   }
-  /// True if the Allgather that `next` counted last carries a rate vote. The first Allgathers often
-  /// carry one, later ones rarely.
+  /// True if the ready barrier of the current Allgather, for which `next` was called last, carries
+  /// a rate vote. Early Allgathers often carry one, later ones rarely.
   bool votes(std::uint64_t bytes) const {
     if (bytes <= kSmallBytes || count_ < 2) return false;
     if (count_ <= kEveryCall) return true;

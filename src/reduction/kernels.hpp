@@ -12,7 +12,7 @@ namespace tutti::reduction {
 
 /// Computes dst[i] = dst[i] op src[i].
 using AccumulateFunction = void (*)(std::byte* dst, const std::byte* src, std::size_t count);
-/// Computes dst[i] = a0[i] op a1[i] op ..., folded from the left; at least two operands.
+/// Computes dst[i] = ((a0[i] op a1[i]) op a2[i]) ...; at least two operands.
 using CombineFunction = void (*)(std::byte* dst, const std::byte* const* operands,
                                  std::size_t operand_count, std::size_t count);
 /// Computes dst[i] = src[i] * f, where f is the element at `factor`.
@@ -26,8 +26,8 @@ struct FoldKernels {
   CombineFunction combine = nullptr;
 };
 
-/// Number of operations that combine two elements; the other operations are sums with a further
-/// step before or after.
+/// Number of operations that have their own kernel. `average` and `premultiplied_sum` use the
+/// kernel of `sum`, with a further step after or before it.
 inline constexpr std::size_t kFoldOperations = 7;
 constexpr std::size_t fold_index(Operation operation) {
   return operation > Operation::bit_xor ? static_cast<std::size_t>(Operation::sum)

@@ -41,9 +41,9 @@ struct BfloatSum {
  private:
   static constexpr std::uint16_t kExponent = 0x7f80;
   static constexpr std::size_t kLineBytes = 64;
-  /// Distance in bytes at which `combine` prefetches operands, because the hardware prefetcher does
-  /// not run far enough ahead of so much computation. `accumulate` does not prefetch: it reads
-  /// less, and prefetching would cost more than it gains.
+  /// `combine` prefetches its operands this many bytes ahead, because the hardware prefetcher runs
+  /// too few bytes ahead. `accumulate` reads only two operands, so prefetching would cost it more
+  /// than it gains.
   static constexpr std::size_t kAheadBytes = 2048;
 
   template <bool kFetch>

@@ -168,8 +168,8 @@ struct HalfLanes {
   static Value divide(const Value& a, float divisor) { return a / divisor; }
 };
 
-/// Floats mapped to integers that sort like the numbers: in negative numbers all bits but the sign
-/// are flipped.
+/// Maps floats to integers with the same order: all bits of a negative number except the sign are
+/// flipped.
 template <typename Isa, Operation kOperation, ElementType kType>
 struct OrderLanes {
   using Key = std::make_signed_t<UnsignedOfSize<element_bytes(kType)>>;

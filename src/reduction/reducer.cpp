@@ -10,7 +10,8 @@
 namespace tutti::reduction {
 namespace {
 
-/// Size in bytes of a block that fits into the first-level cache together with the operands' lines.
+/// Block size in bytes. A block and the cache lines of the operands together fit into the
+/// first-level cache.
 constexpr std::size_t kBlockBytes = 4096;
 /// Number of operand streams that a core prefetches well. More operands at equal offsets evict one
 /// another from the first-level cache.

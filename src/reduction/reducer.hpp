@@ -54,9 +54,8 @@ class Reducer {
 
   /// Computes dst = dst op src. dst and src must be identical, or must not overlap.
   void accumulate(std::byte* dst, const std::byte* src, std::size_t count) const;
-  /// Computes dst = a0 op a1 op ... op ak, folded from the left; reads each operand once and writes
-  /// dst once. Each operand must be dst itself, or must not overlap dst. Without operands nothing
-  /// is written.
+  /// Computes dst = ((a0 op a1) op a2) ... op ak; reads each operand once and writes dst once. Each
+  /// operand must be dst itself, or must not overlap dst. Without operands nothing is written.
   void combine(std::byte* dst, std::span<const std::byte* const> operands, std::size_t count) const;
 
   /// Prepares a contribution before it is sent: dst = src * factor for premultiplied_sum (`factor`
@@ -64,8 +63,8 @@ class Reducer {
   void prepare(std::byte* dst, const std::byte* src, std::size_t count,
                const std::byte* factor) const;
   /// Finishes a folded vector at the rank that receives it: for `average`, dst = dst /
-  /// contributions; other operations change nothing. Integer quotients are truncated; a number of
-  /// contributions up to 2^24 is exact in float32.
+  /// contributions; other operations change nothing. Integer quotients are truncated. Up to 2^24,
+  /// `contributions` is exact in float32.
   void finish(std::byte* dst, std::size_t count, std::uint32_t contributions) const;
 
   /// Does the work of `prepare`, `combine` and `finish` in one pass over memory. `factors` is used

@@ -35,9 +35,9 @@ struct Fraction {
   }
 };
 
-/// A buffer slice: either the whole blocks [first_block, first_block + block_count) of a buffer, or
-/// a range of parts of one block. The block then has `parts` equal parts, of which the slice covers
-/// [part_first, part_last).
+/// A buffer slice: the whole blocks [first_block, first_block + block_count) of a buffer, or a
+/// range of parts of one block. In the second case the block has `parts` equal parts, and the slice
+/// covers the parts [part_first, part_last).
 struct BufferSlice {
   Buffer buffer = Buffer::none;
   std::uint32_t first_block = 0;

@@ -239,8 +239,8 @@ void Builder::note_access(World world, TaskIndex task, const BufferSlice& place,
     in_block.first_block = block;
     in_block.block_count = 1;
     std::vector<Access>& accesses = accesses_[{world, place.buffer, block}];
-    // A write removes older accesses within its slice. A later task that conflicts with one of
-    // these also conflicts with the write, and the write waits for the older accesses.
+    // A write makes older accesses within its slice redundant. A later task that conflicts with an
+    // older access also conflicts with this write, and this write waits for the older access.
     if (writes)
       std::erase_if(accesses, [&](const Access& a) { return contains(in_block, a.place); });
     accesses.push_back({task, in_block, writes});

@@ -75,7 +75,7 @@ class Builder {
   TaskRef send_keyed(Rank to, const BufferSlice& source);
   TaskRef signal(Rank to);
   TaskRef recv_signal(Rank from) { return recv(from, BufferSlice()); }
-  /// Adds 1 to a counter of rank `at`, on which a `wait_counted` task of that rank waits.
+  /// Adds 1 to a counter of rank `at`. A `wait_counted` task of that rank waits for this addition.
   TaskRef count(Rank at);
   TaskRef write(Rank at, const BufferSlice& source, const BufferSlice& target);
   TaskRef read(Rank at, const BufferSlice& source, const BufferSlice& target);
@@ -111,9 +111,9 @@ class Builder {
     bool writes;
   };
 
-  /// Whether the send and the receive buffer are separate, or share memory as in an in-place call.
-  /// The builder derives the dependencies for each of the two cases, and a task waits for the
-  /// dependencies of both.
+  /// Two cases: separate send and receive buffers, or buffers that share memory in an in-place
+  /// call. The builder derives the dependencies for each case, and a task waits for those of both
+  /// cases.
   enum class World : std::uint8_t { two_buffers, in_place };
 
   std::uint32_t next_slot(std::map<std::uint32_t, std::uint32_t>& slots, Rank peer);

@@ -1,8 +1,8 @@
 // Caches the templates that a communicator has built ([Inozemtsev12] 4.1).
 //
 // A schedule contains no sizes, so a communicator needs only one template for each collective,
-// algorithm, root and set of parameters. A full cache drops the least recently used template, which
-// lives until the calls that use it have ended. Not thread-safe.
+// algorithm, root and set of parameters. A full cache drops the least recently used template; the
+// dropped template lives until the calls that use it have ended. Not thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -52,8 +52,8 @@ class CellSpace {
 };
 
 /// Phase 4 checks that two tasks that access the same cell are ordered if at least one of them
-/// writes. It also checks that one-sided accesses reach a peer only during its call and, with
-/// `receives_first`, that multicasts are sent only after their receives are posted.
+/// writes. It also checks that one-sided accesses reach a peer only during the peer's call and,
+/// with `receives_first`, that multicasts are sent only after their receives are posted.
 void check_accesses(const AllRanks& all, const CellSpace& cells, const EventGraph& graph,
                     const Matching& matching, const ValidateOptions& options, Findings& findings);
 

@@ -310,8 +310,8 @@ void EventGraph::add_proofs_of_waits() {
   }
 }
 
-/// Adds the orders that follow from waits on `queue`. A wait for n completions cannot end before
-/// task t completes if fewer than n other tasks can complete before both t and the end of the wait.
+/// Adds the orders that follow from waits on `queue`. If fewer than n other tasks can complete
+/// before task t, a wait for n completions cannot end before t completes.
 bool EventGraph::prove(const CountedQueue& queue) {
   const std::vector<GlobalTask>& tasks = queue.reporting;
   std::vector<std::pair<Event, Event>> pairs;

@@ -28,8 +28,8 @@ class EventGraph {
   std::uint32_t event_count() const { return 2 * (all_.task_count() + all_.ranks()); }
 
   /// Runs the schedules once under the strictest protocol, in which a send completes only after its
-  /// receive is posted. Returns false after a deadlock; the finding then names a cycle of waiting
-  /// tasks.
+  /// receive is posted. If the run deadlocks, adds a finding that names a cycle of waiting tasks,
+  /// and returns false.
   bool run(Findings& findings);
   /// The events in the order of the run, and the position of each event in this order. Valid after
   /// `run`.
@@ -56,8 +56,7 @@ class EventGraph {
     Event after;
     bool message;  ///< true if a message travels along this edge
   };
-  /// A wait, and the number of completions that its queue must have counted since the start of the
-  /// call.
+  /// A wait, and the number of completions since the start of the call after which the wait ends.
   struct Threshold {
     GlobalTask wait;
     std::uint64_t completions;

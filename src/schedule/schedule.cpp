@@ -110,7 +110,8 @@ Status Schedule::check() const {
                    "to the number of ranks - 1",
                    purpose.ranks, tutti::index(purpose.rank), tutti::index(purpose.root));
   if (program_.queues.empty() || program_.queues.size() >= kNoIndex)
-    return failure(Code::invalid_argument, "the schedule of rank {} has {} queues: use 1 to {}",
+    return failure(Code::invalid_argument,
+                   "the schedule of rank {} has {} queues: use 1 to {} queues",
                    tutti::index(purpose.rank), program_.queues.size(), kNoIndex - 1);
   for (TaskIndex t = 0; t < program_.tasks.size(); ++t) {
     if (Status checked = check_task(t); !checked) return checked;

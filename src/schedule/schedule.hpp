@@ -31,7 +31,8 @@ Result<Collective> collective_named(std::string_view name);
 
 /// Parameters of an algorithm. An algorithm ignores those that it does not use.
 struct Parameters {
-  /// Number of concurrent sends of a round in k-port algorithms [Inozemtsev12] 4.1.
+  /// In k-port algorithms, the number k of sends that run concurrently in a round [Inozemtsev12]
+  /// 4.1.
   std::uint32_t ports = 1;
   std::uint32_t radix = 2;     ///< radix of k-nomial trees
   std::uint32_t segments = 1;  ///< number of segments of a pipelined message

@@ -38,8 +38,8 @@ Result<Extent> resolve_varying(const BufferSlice& slice, const BlockSizes& block
   return extent;
 }
 
-/// The slice that holds the bytes of `slice`: in an in-place call, this may be a slice of the
-/// caller's other buffer.
+/// The slice of memory in which the bytes of `slice` lie. In an in-place call, the bytes may lie in
+/// the caller's other buffer.
 BufferSlice storage_of(const BufferSlice& slice, const Alias& alias) {
   if (alias.name.empty() || !contains(alias.name, slice)) return slice;
   BufferSlice result = slice;

@@ -47,8 +47,8 @@ struct Shape {
 /// the send block lies in the rank's own block of the receive buffer; in a Reduce-Scatter, the
 /// receive block lies in the rank's own block of the send buffer.
 struct Alias {
-  BufferSlice name;     ///< slice by which tasks name the shared memory; empty: no memory is shared
-  BufferSlice storage;  ///< slice of the other buffer that holds the bytes of `name`
+  BufferSlice name;     ///< slice that tasks name; empty: the buffers share no memory
+  BufferSlice storage;  ///< slice of the other buffer in which the bytes of `name` lie
 };
 Alias in_place_alias(Collective collective, Rank rank, Rank root);
 inline Alias in_place_alias(const Purpose& purpose) {
@@ -82,9 +82,9 @@ struct FilledTask {
 Result<Extent> resolve(const BufferSlice& slice, const Shape& shape, const Alias& alias = {});
 
 /// Fills one entry of `out` for each task, without allocating memory; a copy of a slice onto itself
-/// gets size 0. Fails with invalid_argument if `out` is too short, if the schedule needs blocks of
-/// equal size but the shape has individual sizes, or if the shape is in place but the collective
-/// cannot be called in place.
+/// gets size 0. Fails with invalid_argument if `out` is too short, if the shape has individual
+/// block sizes although the schedule needs equal ones, or if the shape is in place although the
+/// collective has no in-place form.
 Status fill(const Schedule& schedule, const Shape& shape, std::span<FilledTask> out);
 
 /// Bytes of scratch that a call with the sizes of `shape` needs.

@@ -91,8 +91,9 @@ struct Queue {
   friend bool operator==(const Queue&, const Queue&) = default;
 };
 
-/// Identifies a message that waits at its receiver without a posted receive ([Xu25] 1.2). Such a
-/// message comes from a `send` with `keyed`, or from a `signal` whose key a `wait_keys` names.
+/// Identifies a message that waits at its receiver without a posted receive ([Xu25] 1.2). The
+/// message comes from a `send` task with `keyed`, or from a `signal` task whose key a `wait_keys`
+/// task names.
 struct Key {
   Rank source = kNoRank;
   std::uint32_t slot = 0;
@@ -107,8 +108,8 @@ struct Task {
   /// True for a send whose message needs no posted receive: the message waits at the receiver under
   /// the key (source, slot).
   bool keyed = false;
-  /// True for a signal that adds to a counter of `peer` by an atomic ([OFED-AT]). Also true for the
-  /// wait_keys task without data that waits for such additions by the named ranks.
+  /// True for a signal that adds 1 to a counter of `peer` by a remote atomic ([OFED-AT]), and for a
+  /// wait_keys task without data that waits until the named ranks have added to the counter.
   bool counted = false;
   QueueIndex queue = 0;
   /// Index of the object on which the task acts: the completion queue of a wait, the queue of an

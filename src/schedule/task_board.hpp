@@ -37,7 +37,8 @@ class TaskBoard {
     std::uint32_t missing = 0;  ///< number of dependencies that are not complete yet
     bool issued = false;        ///< true: the task has entered the ready list
     bool carried_out = false;
-    /// True: the task has been carried out and, on an ordered queue, so have all earlier entries.
+    /// True: the task has been carried out. If its queue is ordered, all earlier entries have been
+    /// carried out, too.
     bool complete = false;
   };
   struct QueueState {
@@ -71,11 +72,10 @@ class TaskBoard {
   std::vector<QueueState> queues_;
   /// For each completion queue, the number of completions since the start of the run.
   std::vector<std::uint64_t> completions_;
-  /// For each wait, the number of completions since the start of the run that its completion queue
-  /// must have counted before the wait is complete.
+  /// For each wait, the value in `completions_` at which the wait is complete.
   std::vector<std::uint64_t> thresholds_;
-  /// For each completion queue, the sum of the counts of its waits; find_thresholds() adds them up
-  /// in the order of the task list.
+  /// For each completion queue, the number of completions that its waits consume; find_thresholds()
+  /// adds up the counts of the waits in the order of the task list.
   std::vector<std::uint64_t> awaited_;
   std::vector<ParkedWait> parked_;
   std::vector<TaskIndex> ready_;  ///< tasks that may be issued, each added once

@@ -124,9 +124,11 @@ Status check_reduction(const Descriptor& d) {
                    to_string(d.operation), to_string(d.type));
   }
   if (d.data_bytes % reduction::element_bytes(d.type) != 0) {
-    return failure(Code::invalid_argument,
-                   "descriptor: {} bytes are not a multiple of {}: use whole elements",
-                   d.data_bytes, to_string(d.type));
+    return failure(
+        Code::invalid_argument,
+        "descriptor: {} bytes of data are not a multiple of the {} bytes of an element of type "
+        "{}: use whole elements",
+        d.data_bytes, reduction::element_bytes(d.type), to_string(d.type));
   }
   if (d.local_position != kNoLocalOperand && d.local_position > d.named_count) {
     return malformed("local_position exceeds the number of named packets:", d.local_position);
@@ -159,18 +161,19 @@ void encode(const Descriptor& d, std::vector<std::uint64_t>& out) {
 }
 
 Result<Descriptor> decode_descriptor(std::span<const std::uint64_t>& words) {
-  if (words.size() < 5) return malformed("too short, words:", words.size());
+  if (words.size() < 5) return malformed("has too few words:", words.size());
   Descriptor d;
   if (!read_first(words[0], d)) return malformed("reserved bits set in word 0:", words[0]);
-  if (!read_second(words[1], d)) return malformed("bad operation, type or bits, word 1:", words[1]);
+  if (!read_second(words[1], d))
+    return malformed("unknown operation or type, or reserved bits set, in word 1:", words[1]);
   if (d.named_count > kMaxChildren) return malformed("names too many packets:", d.named_count);
   d.store_address = static_cast<Address>(words[2]);
   d.remote_address = static_cast<Address>(words[3]);
   const std::uint64_t most = d.kind == PayloadKind::mini ? kMaxMiniBytes : kMaxPayloadBytes;
-  if (words[4] > most) return malformed("the data is too long, bytes:", words[4]);
+  if (words[4] > most) return malformed("has too many bytes of data:", words[4]);
   d.data_bytes = static_cast<std::uint32_t>(words[4]);
   if (words.size() < 5 + data_words(d) + d.named_count) {
-    return malformed("too short, words:", words.size());
+    return malformed("has too few words:", words.size());
   }
   words = words.subspan(5);
   if (d.kind == PayloadKind::rdma) {
@@ -184,7 +187,7 @@ Result<Descriptor> decode_descriptor(std::span<const std::uint64_t>& words) {
   if (d.kind == PayloadKind::rdma) return d;
   const std::uint64_t padding_bits = (8 - d.data_bytes % 8) % 8 * 8;
   if (padding_bits != 0 && words[data_words(d) - 1] >> (64 - padding_bits) != 0) {
-    return malformed("padding that is not zero, bits:", padding_bits);
+    return malformed("the padding is not zero; number of padding bits:", padding_bits);
   }
   std::memcpy(d.data.data(), words.data(), d.data_bytes);
   words = words.subspan(data_words(d));
@@ -198,14 +201,14 @@ Status check_sequence(std::span<const Descriptor> sequence) {
   for (std::size_t i = 0; i < sequence.size(); ++i) {
     const Descriptor& d = sequence[i];
     if (d.head != (i == 0) || d.tail != (i + 1 == sequence.size()) || !d.collective) {
-      return malformed("C, CH or CT is wrong for its position in the sequence:", i);
+      return malformed("flag C, CH or CT is wrong in the descriptor with index", i);
     }
     if (d.job != sequence[0].job || d.source_port != sequence[0].source_port) {
-      return malformed("job or port differs from the first descriptor:", i);
+      return malformed("job or port differs from the first descriptor in the one with index", i);
     }
     if (d.named_count > kMaxChildren) return malformed("names too many packets:", d.named_count);
     const std::uint64_t most = d.kind == PayloadKind::mini ? kMaxMiniBytes : kMaxPayloadBytes;
-    if (d.data_bytes > most) return malformed("the data is too long, bytes:", d.data_bytes);
+    if (d.data_bytes > most) return malformed("has too many bytes of data:", d.data_bytes);
     if (!d.reduce) continue;
     if (Status status = check_reduction(d); !status) return status;
   }

@@ -4,7 +4,7 @@
 // descriptor names packets and waits until the unit has read them in the order named. It then
 //   1. replaces fields of its own by values from packets: its data (flag SwapLocalData, or flag
 //      SwapRemoteData of a packet), its destination port (flag SwapLocalVP) and its remote address
-//      (flag SwapRemoteAddr of a packet); if several packets have a value, the last named counts,
+//      (flag SwapRemoteAddr of a packet); if several packets set one field, the last named wins,
 //   2. with ReduceFlag, folds the data of the packets and its own data,
 //   3. stores the result in memory, if it has a store address,
 //   4. sends the result to `destination`. Instead, the collective ends here and the host is
@@ -47,8 +47,8 @@ inline constexpr unsigned kContributionBits = 24;
 /// Value of local_position for a reduction without data of this node.
 inline constexpr std::uint8_t kNoLocalOperand = 31;
 
-/// A packet that a descriptor names: the node and the port of its sender, and its step. It belongs
-/// to the job of the descriptor.
+/// Names a packet by the sender's node, the sender's port and the packet's step. The packet's job
+/// is that of the descriptor.
 struct NamedPacket {
   NodeId node{};
   Port port{};

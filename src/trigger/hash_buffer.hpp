@@ -83,7 +83,7 @@ class HashBuffer {
   /// Finds the packet of a key, if it has arrived.
   std::optional<Stored> peek(const PacketKey& key) const;
   /// Parks a read of a missing packet; next_woken() returns `reader` once the packet has arrived. A
-  /// reader may have one parked read, and must have released its previous packet.
+  /// reader may have at most one parked read, and must have released its previous packet before.
   Parked park(const PacketKey& key, std::uint32_t reader);
   /// Frees the slot of a packet.
   void release(std::uint32_t slot);

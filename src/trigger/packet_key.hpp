@@ -18,14 +18,14 @@ inline constexpr std::uint32_t kNodeIds = 1u << kNodeBits;
 inline constexpr std::uint32_t kPorts = 1u << kPortBits;
 inline constexpr std::uint32_t kSequenceIds = 1u << kSequenceBits;
 
-/// Identifies a job, whose packets, ports and memory regions all carry this id. An id may be reused
-/// once the job has ended at every node.
+/// Identifies a job. Each packet, port and memory region belongs to one job; an id may be reused
+/// once its job has ended at every node.
 enum class JobId : std::uint8_t {};
 /// A node of the network; it runs one rank of a communicator.
 enum class NodeId : std::uint32_t {};
 /// A virtual port: one stream of descriptors and packets between a host and its trigger units.
 enum class Port : std::uint16_t {};
-/// The index, within its collective, of the step to which a packet belongs.
+/// The step of a collective to which a packet belongs, as an index from 0.
 enum class SequenceId : std::uint8_t {};
 
 constexpr std::uint32_t index(JobId job) { return static_cast<std::uint32_t>(job); }

@@ -1,5 +1,6 @@
 // Runs one rank's call of a collective, of any size, on trigger units. The call is cut into pulses,
-// which are credit batches, and each pulse into segments that fit a packet.
+// and each pulse into segments that fit a packet. A pulse is the batch of segments for which one
+// credit is given.
 //
 // Pulsed credits decide when the next pulse may begin. Each segment runs as sequences on separate
 // ports. Once all sequences of a pulse have completed, its credit and ports are free.

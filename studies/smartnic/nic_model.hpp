@@ -43,8 +43,8 @@ struct ThreadedProcessor {
   /// core's path to memory and doorbells. Both are assumed.
   double memory_share = 1.0 / 3;
   double memory_cycles = 3;
-  /// Rate at which the interface accepts posts of receives and copies from all cores, per second.
-  /// Assumed.
+  /// Number of doorbells that the interface accepts per second, from all cores together. A doorbell
+  /// posts a receive or a copy. Assumed.
   double doorbells_per_second = 200e6;
 };
 

@@ -489,7 +489,7 @@ class Rings {
   }
   /// Sets the chance with which each retransmitted chunk reaches each rank.
   void repeats_arrive(std::uint32_t ppm) { repeat_ppm_ = ppm; }
-  /// Drops all messages to a rank until no rank could act in about 50 rounds.
+  /// Drops all messages to `rank`, until about 50 rounds have passed in which no rank could act.
   void mute(Rank rank) { muted_ = rank; }
   /// Sets the chance with which each READ fails.
   void reads_fail(std::uint32_t ppm) { read_failure_ppm_ = ppm; }

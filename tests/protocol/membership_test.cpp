@@ -65,7 +65,7 @@ TEST(Membership, ShortProbe_provesThePath_butNotForLongerDatagrams) {
   EXPECT_FALSE(membership.narrowest());
 }
 
-TEST(Membership, RankWithoutProbes_isMissing_andItsPathIsNotReportedAsNarrow) {
+TEST(Membership, RankWithoutProbes_isMissing_butIsNotTheNarrowestPath) {
   Membership membership(rank_of(0), 3, 1, {}, 1460);
   membership.on_probe(rank_of(1), 0, 1000);
   ASSERT_TRUE(membership.narrowest());

@@ -9,7 +9,7 @@
 namespace tutti::scenario {
 namespace {
 
-// Number of collectives; smaller with a sanitizer, which slows each call about tenfold.
+// Number of collectives; smaller in a build with a sanitizer, because a sanitizer slows each call.
 constexpr std::uint32_t kCollectives = test::kSanitized ? 2'000 : 10'000;
 
 void run(const std::string& faults) {

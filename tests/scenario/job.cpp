@@ -24,7 +24,7 @@ constexpr Nanoseconds kPatience = std::chrono::seconds(100);
 // Size of a UC fragment in bytes, small enough that even a small chunk has several fragments.
 constexpr std::uint32_t kFragmentBytes = 256;
 
-/// Whether chunks travel by UC, which an environment variable selects for every job.
+/// True if chunks travel by UC. The environment variable TUTTI_MULTICAST selects UC for every job.
 bool by_uc() {
   const char* multicast = std::getenv("TUTTI_MULTICAST");
   return multicast != nullptr && std::string(multicast) == "uc";
@@ -87,15 +87,16 @@ std::uint64_t Outcome::late_chunks() const {
 }
 
 std::uint64_t Outcome::most_tails() const {
-  // One sender in one collective: on a lossy network two probes that do not wait for silence, and
-  // seven while the interval between probes doubles. `longest_intervals` bounds all later probes.
+  // In one collective a sender sends at most two probes without waiting for silence, and seven
+  // while the interval between probes doubles. `longest_intervals` bounds the number of later
+  // probes.
   constexpr std::uint64_t kEach = 2 + 7;
   const auto longest_intervals = static_cast<std::uint64_t>(duration.count() / 100'000'000);
   return subgroups * (of("collectives_completed") * kEach + size * longest_intervals);
 }
 
-/// An estimate of the bytes that ranks fetched after a cutoff for silence although the bytes also
-/// arrived by multicast.
+/// Estimates how many bytes were fetched although they were only late: their sender was silent
+/// until a cutoff, but the bytes then also arrived by multicast.
 std::uint64_t Outcome::late_bytes() const {
   const std::uint64_t repeated =
       of("tail_probes") * (size - 1) + injected.chunks_duplicated * (size - 1);

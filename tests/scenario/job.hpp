@@ -24,12 +24,12 @@ struct JobSpec {
   std::string faults{};  ///< text form of a fault plan
   /// Frame tap for reliable frames; null: the rules of the fault plan decide about these frames.
   std::shared_ptr<device::FrameTap> tap{};
-  /// Wraps the job's device in a device of the test; may be empty.
+  /// If set, wraps the job's device in a device of the test.
   std::function<std::shared_ptr<device::Device>(std::shared_ptr<device::Device>)> wrap{};
   CommunicatorOptions options{};
   std::uint32_t first_epoch = 1;
-  /// Whether a rank closes only after all ranks have finished; if false, each rank closes when it
-  /// has finished.
+  /// True: each rank closes after all ranks have finished `body`. False: each rank closes as soon
+  /// as it has finished.
   bool close_together = true;
 };
 
@@ -40,7 +40,7 @@ struct Outcome {
   std::uint32_t subgroups = 1;    ///< configured number of subgroups
   /// Largest number of bytes that one rank received in one collective.
   std::uint64_t longest_call_bytes = 0;
-  /// Time from before the creation of the communicator until it has ended at every rank.
+  /// Time from the start of the job until the communicator has closed at every rank.
   Nanoseconds duration{};
   Counters total{};
   std::vector<Counters> by_rank{};
@@ -50,16 +50,17 @@ struct Outcome {
   /// The bytes that the fault plan dropped or corrupted. A chunk dropped at its sender counts once
   /// for each receiver.
   std::uint64_t lost_bytes() const;
-  /// The bytes that recovery moved, without tail probes and without chunks that were fetched
-  /// because the machine had paused their sender. Those chunks were late, not lost.
+  /// The bytes that recovery moved, without tail probes and without chunks that were only late
+  /// because the machine had paused their sender.
   std::uint64_t recovered_bytes() const;
   /// The bytes that recovery moved, without tail probes.
   std::uint64_t moved_bytes() const;
-  /// An upper bound of the bytes that were fetched although they were only late. If the machine
-  /// pauses the senders, each cutoff for silence fetches at most all data of one collective.
+  /// An upper bound of the bytes that were fetched although they were late and not lost. Each
+  /// cutoff for silence leads to fetching at most all data of one collective.
   std::uint64_t given_up_bytes() const;
-  /// An upper bound of the number of chunks that were fetched although they were only late. Such a
-  /// chunk arrives after its READ or after the collective, or is dropped for lack of buffers.
+  /// An upper bound of the number of chunks that were fetched although they were late and not lost.
+  /// A late chunk arrives after its READ or after the collective, or is dropped for lack of
+  /// buffers.
   std::uint64_t late_chunks() const;
   /// An upper bound of the number of tail probes: a few in each collective, at intervals that
   /// double up to 100 ms.

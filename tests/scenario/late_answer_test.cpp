@@ -31,8 +31,8 @@ constexpr std::size_t kBytes = 8 * kChunk;
 constexpr std::size_t kLostAt = 2 * kChunk;  // byte offset of the chunk that kReader loses
 constexpr auto kScribble = std::byte{0x5a};
 
-/// Reliable connections that can be muted in each direction. Frames sent on a muted connection are
-/// lost, and retransmitted once it is open.
+/// Mutes reliable connections, each direction on its own. Frames on a muted connection are lost,
+/// and their retransmissions arrive once the connection is open again.
 class Connections final : public device::FrameTap {
  public:
   unsigned copies(Rank from, Rank to, std::size_t) override {
@@ -51,8 +51,7 @@ class Connections final : public device::FrameTap {
   std::array<std::array<std::atomic<bool>, kSize>, kSize> muted_{};
 };
 
-/// Polls a condition while the threads of the ranks make progress; false if the condition does not
-/// become true in time.
+/// Waits until `holds` returns true. Returns false if that takes too long.
 bool eventually(const std::function<bool()>& holds) {
   const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(100);
   while (!holds()) {
@@ -62,7 +61,7 @@ bool eventually(const std::function<bool()>& holds) {
   return true;
 }
 
-/// The Broadcast under test at one rank, with its state.
+/// The tested Broadcast as one rank runs it, with the buffer and the request of that rank.
 class Story {
  public:
   Story(Member& member, std::uint64_t seed)
@@ -100,8 +99,8 @@ class LateAnswer : public testing::Test {
  protected:
   LateAnswer() : all_ranks_(kSize), connections_(std::make_shared<Connections>()) {}
 
-  /// Runs `act` on every rank. A Broadcast before it proves that all ranks are ready. After the
-  /// Allgather that follows it, no message of the tested Broadcast can be under way.
+  /// Runs a first Broadcast, which proves that all ranks are ready, then `act` on every rank, then
+  /// an Allgather. Once the Allgather has ended, no message of the tested Broadcast is under way.
   void run(const std::function<void(Story&)>& act) {
     JobSpec spec{
         .size = kSize,
@@ -132,14 +131,14 @@ class LateAnswer : public testing::Test {
 
   std::barrier<> all_ranks_;
   std::shared_ptr<Connections> connections_;
-  // Counts for the tested Broadcast: asked_[r] of fetch requests to rank r, and read_[r] of READs
-  // by rank kReader of the lost chunk from rank r. ready_[r] and gone_[r] count the answers "ready"
-  // and "expired" of rank r.
+  // asked_[r] counts the fetch requests to rank r during the tested Broadcast, ready_[r] the
+  // answers "ready" of rank r, and gone_[r] its answers "expired". read_[r] counts how often
+  // kReader READs the lost chunk from rank r.
   std::array<std::atomic<std::uint32_t>, kSize> asked_{};
   std::array<std::atomic<std::uint32_t>, kSize> read_{};
   std::array<std::atomic<std::uint32_t>, kSize> ready_{};
   std::array<std::atomic<std::uint32_t>, kSize> gone_{};
-  /// Called just before rank kReader posts its first READ of the lost chunk from rank `from`.
+  /// Called just before kReader READs the lost chunk from rank `from` for the first time.
   std::function<void(std::uint32_t from)> on_read_ = [](std::uint32_t) {};
   Outcome outcome_;
 
@@ -198,8 +197,8 @@ TEST_F(LateAnswer, UnansweredReadKeepsTheCollectiveOpen) {
         all_ranks_.arrive_and_wait();
         story.call();
         if (story.rank() == kReader) {
-          // Rank 1 answers "ready", but the reader posts no second READ while its READ from rank 2
-          // is open. The reader therefore asks rank 0, too.
+          // Rank 2 does not answer the READ, so the reader asks rank 1 and then rank 0. While the
+          // READ is open, the reader posts no second READ, although rank 1 answers "ready".
           EXPECT_TRUE(eventually([&] { return read_[2] > 0 && ready_[1] > 0 && asked_[0] > 0; }));
           EXPECT_FALSE(story.over())
               << "the collective must stay open, because the bytes of rank 2 may still arrive";
@@ -253,10 +252,10 @@ TEST_F(LateAnswer, ReadFromARankThatHasLeftTheCollective_isRefused) {
   std::atomic<bool> past{false};
   run([&](Story& story) {
     if (story.rank() == kReader) {
-      // No frame of rank 2 arrives. Rank 1 therefore stays in the collective, and the reader, rank
-      // 3, asks rank 1 after rank 2.
+      // No frame of rank 2 arrives. Rank 1 therefore stays in the collective, and the reader, which
+      // gets no answer from rank 2, asks rank 1 next.
       connections_->mute_all_from(2);
-      connections_->mute(0, kReader);  // makes the reader READ from rank 1 instead of the root
+      connections_->mute(0, kReader);  // the root cannot answer the reader
     }
     all_ranks_.arrive_and_wait();
     story.call();
@@ -276,8 +275,8 @@ TEST_F(LateAnswer, ReadFromARankThatHasLeftTheCollective_isRefused) {
   EXPECT_GE(of(kReader, "fetch_targets_skipped"), 2u)
       << "the reader must skip rank 2, and rank 1, which refused the READ";
   EXPECT_EQ(read_[1], 1u);
-  // Other ranks may have read late chunks from rank 1, but rank 1 must not have served the READ of
-  // the lost chunk.
+  // Rank 1 may have served READs of other, late chunks, but it must not have served the READ of the
+  // lost chunk.
   EXPECT_LE(of(1, "device_read_bytes_served"), outcome_.of("bytes_fetched") - kChunk)
       << "rank 1 served bytes after its buffer had returned to the caller";
   EXPECT_GE(read_[0] + read_[2], 1u) << "the chunk must be read from another rank";

@@ -22,7 +22,7 @@ constexpr const char* kNothingPasses = "drop receiver probe\ndrop receiver chunk
 /// Rank 2 hears rank 0 but not rank 1.
 constexpr const char* kOnePairIsDeaf = "drop receiver probe source=1 ranks=2\n";
 
-/// Options with a short time for creation: the membership check waits for half of it.
+/// Options with a short creation timeout, because the membership check waits for half of that time.
 CommunicatorOptions impatient() {
   CommunicatorOptions options = small_chunks();
   options.create_timeout = std::chrono::seconds(4);

@@ -15,9 +15,9 @@ namespace {
 constexpr std::uint32_t kChunkBytes = 1024;
 constexpr std::uint32_t kRanks = 3;
 constexpr std::uint32_t kBehindTheLink = 2;
-/// Size of blocks that consist of whole chunks, so that not even the last chunk passes the link.
+/// Size of a block that consists of whole chunks, so that the link drops all of them.
 constexpr std::size_t kWholeChunks = 1 << 20;
-/// Size of blocks whose last chunk is short enough to pass the link. The receiver then fetches the
+/// Size of a block whose last chunk is short enough to pass the link. The receiver then fetches the
 /// other chunks by READ.
 constexpr std::size_t kShortLastChunk = kWholeChunks + 100;
 constexpr std::size_t kLongestThatPasses = 600;
@@ -31,8 +31,7 @@ class ShortFramesOnly final : public device::FrameTap {
   }
 };
 
-/// Fault rules that drop the chunks that cross the link, except the last chunk of each block if it
-/// is short.
+/// Fault rules that drop every whole chunk on the link. A short last chunk of a block passes.
 std::string lost_chunks(std::size_t block_bytes) {
   const std::size_t chunks = (block_bytes + kChunkBytes - 1) / kChunkBytes;
   const std::size_t lost = block_bytes / kChunkBytes;

@@ -39,8 +39,8 @@ class Workers : public testing::TestWithParam<Shape> {
     return spec;
   }
 
-  /// Runs `body` once the receive workers of all ranks receive. Until the first barrier has ended,
-  /// the owner receives in their place.
+  /// Runs a barrier and then `body`. The receive workers start when the barrier ends, and until
+  /// then the owner receives the chunks.
   static Outcome run(const JobSpec& spec, const std::function<void(Member&)>& body) {
     return run_job(spec, [&](Member& member) {
       auto request = member.communicator().barrier({.will_wait = true});
@@ -59,7 +59,8 @@ class Workers : public testing::TestWithParam<Shape> {
     });
   }
 
-  /// Expects that each chunk was received by a worker or by the fetch ring, and was counted once.
+  /// Expects that a worker received each chunk or the fetch ring fetched it, and that it was
+  /// counted once.
   static void expect_received(const Outcome& outcome, std::uint64_t chunks) {
     EXPECT_EQ(outcome.of("chunks_received") + outcome.of("chunks_fetched"), chunks)
         << outcome.describe();
@@ -125,7 +126,7 @@ TEST_P(Workers, LostChunksAreRecovered) {
 
 TEST_P(Workers, LossWhileSendersNeedCredits_isRecovered) {
   JobSpec spec = job(4, "drop receiver chunk rate=2%; drop sender chunk rate=1%");
-  spec.options.window_bytes = 16 * kChunk;  // one poll of a sender uses up this credit window
+  spec.options.window_bytes = 16 * kChunk;  // a sender fills this credit window in a single poll
   const std::size_t block = 300 * kChunk;
   const Outcome outcome = allgathers(spec, block, 2);
   expect_received(outcome, 2 * received_by_all(4, block));
@@ -189,8 +190,8 @@ TEST_P(Workers, DamagedChunks_areReplaced) {
 }
 
 TEST_P(Workers, ChunksThatArriveWhileAReadFetchesThem_areCountedOnce) {
-  // Many of the requested chunks are only late. They arrive while a READ fetches them, and some of
-  // them are damaged.
+  // Many of the requested chunks are only late, and some of the late ones are damaged. They arrive
+  // while a READ fetches them.
   const JobSpec spec = job(3,
                            "seed=7; delay receiver chunk rate=15% by=4ms; corrupt receiver "
                            "chunk rate=5%; duplicate receiver chunk rate=10% by=5ms");
@@ -243,7 +244,7 @@ TEST_P(Workers, CallWithMismatchedSizes_fails_andTheErrorNamesTheSender) {
   });
 }
 
-/// A function that the next poll of the queue pair calls once.
+/// A function of the test. The next poll of any queue pair with this trap calls it once.
 using Trap = std::function<void()>;
 
 class TrappedPair final : public device::MulticastQueuePair {
@@ -322,8 +323,8 @@ Status with_worker_that_throws(const Trap& throws) {
     options.receive_workers = 1;
     auto other = member.communicator().duplicate(options);
     ASSERT_TRUE(other.ok()) << other.status().to_string();
-    // The trap is set once the Broadcast has begun at rank 1, and the root sends only then, so that
-    // the worker throws during the Broadcast.
+    // Rank 1 sets the trap after it has begun the Broadcast, and the root sends only after that.
+    // The worker therefore throws during the Broadcast.
     if (member.rank() == 0) trap_set.wait(false);
     Bytes buffer(1000 * kChunk);
     auto request = member.communicator().broadcast(buffer, Rank{0}, {Algorithm::multicast, true});

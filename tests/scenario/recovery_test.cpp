@@ -21,8 +21,8 @@ constexpr std::uint32_t kFirstEpoch = 2;
 constexpr std::size_t kBlock = 5 * kChunk + 100;
 constexpr std::uint32_t kBlockChunks = 6;
 
-/// Expects the invariants of every run: all chunks arrived, each was counted once, and recovery
-/// moved little more than was lost.
+/// Expects that all chunks arrived, that each was counted once, and that recovery moved few more
+/// bytes than were lost.
 void expect_recovered(const Outcome& outcome, std::uint64_t chunks_to_receive) {
   EXPECT_EQ(outcome.of("chunks_received") + outcome.of("chunks_fetched"), chunks_to_receive)
       << outcome.describe();
@@ -60,7 +60,7 @@ Outcome allgathers(const JobSpec& spec, std::size_t block_bytes, std::uint32_t c
   });
 }
 
-/// The number of chunks that all ranks together receive in one Allgather.
+/// Sum over all ranks of the chunks that a rank receives in one Allgather.
 std::uint64_t received_by_all(std::uint32_t size, std::size_t block_bytes) {
   return std::uint64_t{size} * (size - 1) * ((block_bytes + kChunk - 1) / kChunk);
 }
@@ -282,7 +282,7 @@ TEST(Recovery, LossIsRecoveredInBroadcastsFromEveryRoot) {
 
 TEST(Recovery, LossWhileSendersNeedCredits_isRecovered) {
   JobSpec spec = job(4, "drop receiver chunk rate=2%; drop sender chunk rate=1%");
-  spec.options.window_bytes = 16 * kChunk;  // one poll of a sender uses up this credit window
+  spec.options.window_bytes = 16 * kChunk;  // a sender fills this credit window in a single poll
   const std::size_t block = 300 * kChunk;
   const Outcome outcome = allgathers(spec, block, 2);
   expect_recovered(outcome, 2 * received_by_all(4, block));
@@ -358,7 +358,7 @@ TEST_P(FrameLoss, LostFramesOfConnections_doNotRaiseTheCostOfChunkRecovery) {
   EXPECT_GT(outcome.injected.frames_dropped, 0u);
   EXPECT_GT(outcome.of("device_reliable_frames_resent"), 0u);
   EXPECT_GT(outcome.of("device_reliable_frames_duplicate"), 0u);
-  // At a loss of 1 % a run may need no tail probe.
+  // If only 1 % of the frames get lost, a run may need no tail probe.
   if (GetParam() >= 10) {
     EXPECT_GT(outcome.of("device_reliable_tail_probes"), 0u);
   }

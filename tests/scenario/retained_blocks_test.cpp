@@ -41,8 +41,8 @@ Outcome broadcasts(const JobSpec& spec, std::size_t bytes, std::uint32_t count) 
   });
 }
 
-/// True if no cutoff fired for silence. If the machine pauses a root longer than the cutoff, the
-/// receivers ask the root for chunks that are only late.
+/// True if no cutoff fired for silence. Otherwise the machine paused a root, and receivers asked
+/// the root for chunks that were only late.
 bool on_time(const Outcome& outcome) { return outcome.of("cutoff_silence") == 0; }
 
 /// Expects that all Broadcasts used retained copies and not the fetch ring, and that each chunk
@@ -81,11 +81,11 @@ TEST(RetainedBlocks, ChunkLostAtOneReceiverIsReadFromTheRootsCopy) {
   }
   const Outcome outcome = broadcasts(job(3, faults), kBytes, count);
   expect_by_copies(outcome, count, kChunks);
-  // After the root has learned of losses, it sends a tail probe for each block. The probe may bring
-  // a lost last chunk, which is then not fetched.
+  // Once the root knows of losses, it sends a tail probe for each block. If the probe delivers a
+  // lost last chunk, the receiver does not fetch that chunk.
   EXPECT_GE(outcome.of("chunks_fetched") + outcome.of("tail_probes"), count);
   EXPECT_GE(outcome.of("chunks_fetched"), count * (kChunks - 1) / kChunks);
-  // A range may contain late chunks beside the dropped one, so ranges and chunks are counted
+  // One range may contain the dropped chunk and late chunks, so ranges and chunks are checked
   // separately.
   EXPECT_GE(outcome.of("retained_ranges_served") + outcome.of("tail_probes"), count);
   EXPECT_GE(outcome.of("retained_ranges_served"), count * (kChunks - 1) / kChunks);
@@ -259,7 +259,7 @@ class HeldQueue final : public device::MulticastQueuePair {
 };
 
 /// An endpoint whose queue pairs report their chunks as unsent until all delivery ACKs have
-/// arrived. `receipts`, the number of missing delivery ACKs, must outlive the endpoint.
+/// arrived. `receipts` counts the missing ACKs down and must outlive the endpoint.
 class HeldEndpoint final : public device::ForwardingEndpoint {
  public:
   HeldEndpoint(std::unique_ptr<device::Endpoint> inner, std::atomic<int>& receipts)
@@ -295,7 +295,7 @@ class HeldEndpoint final : public device::ForwardingEndpoint {
   std::deque<HeldQueue> queues_;
 };
 
-/// The root receives all delivery ACKs before it learns that its last chunk has left.
+/// The root receives all delivery ACKs while its queue pair still reports the chunks as unsent.
 TEST(RetainedBlocks, RootThatGetsAllAcksBeforeItsChunksCountAsSent_closes) {
   JobSpec spec = job(3, "");
   spec.close_together = false;

@@ -17,7 +17,7 @@
 namespace tutti::scenario {
 namespace {
 
-/// A directory for traces, which the environment names for the lifetime of this object.
+/// A directory for traces. TUTTI_TRACE names the directory as long as this object exists.
 class TraceFolder {
  public:
   TraceFolder() {
@@ -53,8 +53,8 @@ TEST(Trace, TraceOfAJobWithLoss_showsTheCutoffAndTheFetch) {
   // First epoch of the tested collectives, after the membership barrier and the clock exchange.
   constexpr std::uint32_t kFirstEpoch = 3;
   const TraceFolder folder;
-  // Rank 1 never gets the tail of the last block by multicast, and no later block reveals the loss.
-  // The cutoff or a neighbour that has finished reveals it, and a READ fetches the tail.
+  // Rank 1 loses the tail of the last block, and no later chunk reveals the loss. The cutoff or a
+  // neighbour that has finished reveals it, and a READ fetches the tail.
   const Outcome outcome = run_job(
       {.size = 3,
        .faults = "drop receiver chunk psn=15-17 ranks=1 epoch=" + std::to_string(kFirstEpoch),

@@ -1,4 +1,4 @@
-// Devices that wrap each endpoint of another device in an endpoint of the test.
+// Devices that pass the endpoints of another device through a wrapper of the test.
 #pragma once
 
 #include <functional>

@@ -75,8 +75,8 @@ INSTANTIATE_TEST_SUITE_P(Registry, EveryAlgorithm,
 INSTANTIATE_TEST_SUITE_P(Registry, EveryAlgorithmInPlace, testing::ValuesIn(with_a_form_in_place()),
                          name_of);
 
-// P ranks in M chains take ceil(P/M) turns, each activated by the one before ([Khalilov24] appendix
-// A).
+// With P ranks in M chains, an Allgather takes ceil(P/M) turns, and each turn activates the next
+// one ([Khalilov24] appendix A).
 TEST(MulticastAllgather, RanksOfAChain_sendOneAfterTheOther) {
   for (std::uint32_t ranks : {1u, 4u, 7u, 16u}) {
     for (std::uint32_t chains = 1; chains <= ranks; ++chains) {
@@ -97,8 +97,8 @@ TEST(MulticastAllgather, RanksOfAChain_sendOneAfterTheOther) {
       EXPECT_EQ(heads, (ranks + turns - 1) / turns) << ranks << " ranks, " << chains << " chains";
       const Validation validation = validate(schedules);
       EXPECT_EQ(validation.rounds, turns);
-      // The longest chain of messages consists of all activations and the last multicast. A single
-      // rank sends no message.
+      // The longest sequence of dependent messages consists of all activations and the last
+      // multicast. A single rank sends no message.
       EXPECT_EQ(validation.longest_chain, ranks == 1 ? 0u : turns);
     }
   }

@@ -122,7 +122,7 @@ class Call {
     return shape;
   }
 
-  /// One block of a rank's contribution: the block for rank `block`, or the only block.
+  /// The bytes that `rank` contributes: its block for rank `block`, or its only block.
   Bytes contribution(std::uint32_t rank, std::uint32_t block) const {
     Bytes bytes(block_bytes(rank, block));
     for (std::size_t at = 0; at < bytes.size(); ++at)

@@ -18,7 +18,7 @@ struct CallOptions {
   bool in_place = false;
   /// Whether reductions use an operator that does not commute.
   bool ordered_fold = false;
-  /// Whether blocks differ in size and, in a buffer of several blocks, have gaps.
+  /// Whether blocks differ in size. Buffers of several blocks then also have gaps between blocks.
   bool varying = false;
   std::uint64_t seed = 1;
 };

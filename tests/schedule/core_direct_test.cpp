@@ -107,8 +107,8 @@ TEST(CoreDirect, EachConnectionHasItsOwnQueues) {
   EXPECT_EQ(std::unique(completions.begin(), completions.end()), completions.end());
 }
 
-/// Makes all receive queues of a rank report to one completion queue, with one wait for all of
-/// them.
+/// Makes all receive queues of a rank report to one completion queue, and merges the waits for
+/// their completions into the first wait.
 Schedule with_one_completion_queue(const Schedule& schedule) {
   Program program = schedule.program();
   std::uint16_t shared = kNoIndex;

@@ -242,7 +242,7 @@ TEST(PlantedFault, CycleOfRanksThatReceiveBeforeTheySend_isFound) {
       p.dependencies.push_back(1);
       p.tasks[2].first_dependency = static_cast<std::uint32_t>(p.dependencies.size() - 1);
       p.tasks[2].dependency_count = 1;
-      // After the swap, the send of round 1 must wait for task 1, the new position of the receive.
+      // After the swap, task 1 is the receive, and the send of round 1 must wait for it.
       p.dependencies[p.tasks[3].first_dependency] = 1;
     });
   }

@@ -24,7 +24,7 @@ void* counted(std::size_t size) {
 
 }  // namespace
 
-// The operators new are replaced in order to count the allocations of the code under test.
+// These replacements of operator new count the allocations of the tested code.
 void* operator new(std::size_t size) { return counted(size); }
 void* operator new[](std::size_t size) { return counted(size); }
 void* operator new(std::size_t size, const std::nothrow_t&) noexcept {
@@ -73,7 +73,7 @@ TEST(Parts, EqualFractionsOfABlock_endAtTheSameElement) {
     for (std::uint64_t k = 1; k <= 12; ++k) {
       for (std::uint64_t i = 0; i <= k; ++i) {
         EXPECT_EQ(part_border(elements, i, k), part_border(elements, 5 * i, 5 * k));
-        // A larger fraction of a block never ends at an earlier element.
+        // A fraction i/k of at most 2/3 must not end after the fraction 2/3.
         if (3 * i <= 2 * k) {
           EXPECT_LE(part_border(elements, i, k), part_border(elements, 2, 3));
         }
@@ -290,8 +290,8 @@ TEST(TemplateCache, TemplateOfEachKey_isBuiltOnce_andTheLeastRecentlyUsedIsEvict
   ASSERT_TRUE(cache.get(other_root).ok());
   other_root.root = rank_of(2);
   ASSERT_TRUE(cache.get(ring).ok());
-  // The template for root 2 evicts the template for root 1, which was used least recently, and not
-  // the template of the ring.
+  // The cache is full, and the template for root 1 was used least recently. The template for root 2
+  // therefore replaces it, and the template of the ring stays.
   ASSERT_TRUE(cache.get(other_root).ok());
   EXPECT_EQ(cache.size(), 2u);
   EXPECT_EQ(cache.builds(), 3u);
@@ -342,8 +342,7 @@ TEST(Builder, DependenciesOfTasks_areOnlyThoseThatTheDataRequires) {
   EXPECT_EQ(depends(1), Tasks({0}));
   EXPECT_EQ(depends(2), Tasks());
   EXPECT_EQ(depends(3), Tasks({0, 2}));
-  // If the call is in place, task 1 reads the caller's buffer itself. Task 4 must wait for task 1
-  // in every call.
+  // Task 4 overwrites bytes that task 1 sends, so it waits for task 1, in in-place calls too.
   EXPECT_EQ(depends(4), Tasks({0, 1}));
   EXPECT_EQ(depends(5), Tasks({0, 3, 4}));
   const auto waiting = schedule.dependents(0);

@@ -3,8 +3,8 @@
 // and overwrites memory that a task may be writing, so that a schedule whose result depends on
 // timing fails.
 //
-// Of the library, the interpreter uses only the classes of schedules and fill(). Unlike the
-// library, the interpreter has no event graph and no matching.
+// The interpreter shares only two things with the library: the schedule classes and fill(). Unlike
+// the library, it has no event graph and no matching.
 #pragma once
 
 #include <cstddef>
@@ -61,7 +61,7 @@ class Interpreter {
     std::vector<State> tasks;
     std::vector<FilledTask> filled;
     std::vector<std::uint32_t> released;  ///< number of released entries, indexed by queue
-    /// Number of completions that arrived, indexed by completion queue.
+    /// Number of completions that have arrived, indexed by completion queue.
     std::vector<std::uint32_t> arrived;
     /// Number of completions that wait tasks have consumed, indexed by completion queue.
     std::vector<std::uint32_t> consumed;

@@ -17,7 +17,7 @@ using collectives::build_all;
 
 constexpr std::uint32_t kMaxRanks = 16;
 
-/// Sizes that are no multiple of the numbers of parts and blocks.
+/// Calls with odd sizes, which cannot be divided evenly into parts.
 std::vector<CallOptions> calls_of(const Purpose& purpose, bool rank_ordered) {
   std::vector<CallOptions> calls;
   const std::uint64_t element = reduces(purpose.collective) ? 8 : 1;
@@ -64,7 +64,7 @@ INSTANTIATE_TEST_SUITE_P(Registry, MovesTheBytes,
                                            collectives::algorithms().end()),
                          name_of);
 
-/// A copy of a program with one random change.
+/// Makes one random change to a program.
 Program mutated(Program program, Random& random) {
   if (program.tasks.empty()) return program;
   Task& task = program.tasks[random.below(program.tasks.size())];
@@ -98,7 +98,7 @@ Program mutated(Program program, Random& random) {
   return program;
 }
 
-/// A copy of a program with queues, with one random change to the queues.
+/// Makes one random change to the queues of a program, or to the tasks that use them.
 Program with_changed_queues(Program program, Random& random) {
   const std::size_t at = random.below(program.tasks.size());
   Task& task = program.tasks[at];
@@ -132,7 +132,8 @@ Program with_changed_queues(Program program, Random& random) {
   return program;
 }
 
-/// Whether the schedules give a wrong result or a standstill in one of several orders.
+/// Runs the schedules in several random orders. True if one run gives a wrong result or comes to a
+/// standstill.
 bool goes_wrong(const std::vector<Schedule>& schedules, CallOptions options) {
   for (std::uint64_t seed = 0; seed < 6; ++seed) {
     options.seed = seed;
@@ -141,7 +142,8 @@ bool goes_wrong(const std::vector<Schedule>& schedules, CallOptions options) {
   return false;
 }
 
-/// Counts of the changes that the validator refused and of those that failed in the interpreter.
+/// Number of changed schedules that the validator refused, and number of those that failed in the
+/// interpreter.
 struct Tally {
   std::uint32_t refused = 0;
   std::uint32_t failed = 0;
@@ -172,8 +174,8 @@ void compare_verdicts(std::vector<Schedule> schedules, Change change, Random& ra
                                          << to_text(*changed);
 }
 
-// An accepted schedule must run right in every order tried, and a schedule that runs wrong must be
-// refused.
+// The validator must refuse each changed schedule that gives a wrong result or comes to a
+// standstill in the interpreter.
 TEST(TheValidator, EveryChangedScheduleThatFailsInTheInterpreter_isRefused) {
   constexpr std::uint32_t kChangesEach = 12;
   Tally tally;

@@ -73,7 +73,7 @@ inline std::string test_name(const collectives::AlgorithmEntry& entry) {
   return std::string(to_string(entry.collective)) + "_" + std::string(entry.name);
 }
 
-/// A description of the failing case, for the trace of a test.
+/// Describes a case in the message of a failed check.
 inline std::string case_name(const Purpose& purpose) {
   const Parameters& p = purpose.parameters;
   return std::string(to_string(purpose.collective)) + " " + purpose.algorithm + ", " +

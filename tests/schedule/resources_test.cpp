@@ -42,7 +42,7 @@ Validation validated(const Purpose& purpose) {
   return validation;
 }
 
-/// The number of rounds, which bounds the longest chain of messages.
+/// Number of rounds. Checks that no chain of dependent messages is longer.
 std::uint32_t rounds_of(const Purpose& purpose) {
   const Validation validation = validated(purpose);
   EXPECT_LE(validation.longest_chain, validation.rounds);
@@ -116,16 +116,16 @@ TEST(Rounds, TreesAndBarriersTakeTheExpectedRounds) {
       EXPECT_EQ(rounds_of({collective, "rabenseifner", ranks, {}, {}, {}}), 2 * low + folds);
     }
   }
-  // A chain passes S segments along P ranks in P - 2 + S rounds. No segment depends on another one,
-  // so the longest chain of messages is P - 1.
+  // A pipeline of P ranks passes S segments on in P - 2 + S rounds. Segments do not depend on each
+  // other, so at most P - 1 messages depend on one another.
   Purpose chain{Collective::broadcast, "chain", 6, {}, {}, {}};
   chain.parameters.segments = 10;
   EXPECT_EQ(validated(chain).rounds, 14u);
   EXPECT_EQ(validated(chain).longest_chain, 5u);
 }
 
-// If every round forwards the block of the round before, the longest chain of messages has one
-// message per round.
+// In these algorithms every round forwards data of the round before, so the longest chain of
+// dependent messages has one message per round.
 TEST(Rounds, LongestMessageChain_ifTheRankCountIsAPowerOfTwo_hasOneMessagePerRound) {
   for (std::uint32_t ranks = 2; ranks <= 64; ranks *= 2) {
     for (const char* algorithm : {"ring", "bruck", "standard_exchange", "recursive_doubling"}) {

@@ -63,7 +63,7 @@ class AllRanksRun {
       for (const Key& key : schedule.keys(at)) messages.insert({index(key.source), rank, key.slot});
       wait_for(rank, at, messages);
     } else {
-      // Multicasts and collects complete without a partner in this test.
+      // In this test, a multicast or collect task completes without its partners.
       open_.emplace_back(rank, at);
     }
   }

@@ -10,7 +10,7 @@ namespace {
 struct Noise {
   std::uint64_t digest;
   std::uint64_t packets;
-  double load;  ///< load of the links of the sending hosts, as a share of their rate
+  double load;  ///< load of the sending hosts' links, as a share of the link rate
 };
 
 Noise run(const BackgroundSettings& settings, FlowControl flow_control) {

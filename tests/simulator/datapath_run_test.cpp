@@ -28,8 +28,8 @@ TEST(DatapathRun, Run_withAndWithoutStaging_placesEveryByte_andMarksEveryChunk) 
 
 TEST(DatapathRun, StagingNeverExceedsItsSlots) {
   const DatapathReport report = run({.staging = true, .threads = 2, .window_chunks = 16});
-  // The link delivers faster than two threads receive, so all staging slots are in use except those
-  // of chunks that are still on the wire.
+  // The link delivers faster than two threads receive. Every staging slot therefore holds a chunk,
+  // or is posted for a chunk that is still on the wire.
   EXPECT_LE(report.most_staged, 16u);
   EXPECT_GE(report.most_staged, 14u);
   EXPECT_EQ(report.wrong_bytes, 0u);
@@ -54,7 +54,8 @@ TEST(DatapathRun, ThroughputForEachNumberOfThreads_matchesTheAnalyticModel) {
                                          .link_bits_per_second = 8'000'000'000'000,
                                          .operation_cost = {}});
       const double predicted = model.completions_per_second(threads);
-      // The model assumes exponential service times, which lengthen the waits of threads.
+      // The model assumes exponential service times, which make threads wait longer. The model may
+      // therefore predict a lower throughput than the program reaches.
       EXPECT_GE(report.completions_per_second, predicted * 0.99) << threads;
       EXPECT_LE(report.completions_per_second, predicted * 1.12) << threads;
       EXPECT_GE(report.cycles_per_completion, work_of({.staging = staging}).cycles * 0.98);

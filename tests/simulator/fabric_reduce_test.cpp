@@ -1,6 +1,6 @@
-// Tests reductions in the network. Each destination gets one packet, and each link is used at most
-// once. Reductions that run at the same time as a multicast Allgather follow the turns of the
-// Allgather.
+// Tests reductions in the network: each destination gets one packet, and each link carries at most
+// one packet of a reduction. Together with a multicast Allgather, reductions must reach the
+// theoretical speedup over two rings.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -94,8 +94,8 @@ TEST(FabricReduce, ConcurrentReductionsStaySeparate) {
   Reducing reducing(topology);
   for (std::uint32_t h = 0; h < 12; ++h) {
     for (std::uint32_t to = 0; to < 12; ++to) {
-      // The reductions to each destination have the numbers 0, 1 and 2, so that only the
-      // destination distinguishes reductions of equal number.
+      // Each destination has three reductions, with the numbers 0, 1 and 2. Reductions with the
+      // same number differ only in their destination.
       for (std::uint64_t number = 0; number < 3; ++number) {
         if (h != to) reducing.contribute(HostId{h}, HostId{to}, number);
       }

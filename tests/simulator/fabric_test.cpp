@@ -149,8 +149,8 @@ TEST(Fabric, HostIsNotifiedWhenABlockedPacketLeaves) {
   EXPECT_EQ(bench.fabric.port_free(HostId{0}), bench.recorder.departures[0].first);
 }
 
-/// The time at which the victim flow ends. Three other flows go to one slow host, and the victim
-/// shares with them only the trunk.
+/// Sends three flows to one host, which is slow if `congested`, and a victim flow that shares only
+/// the trunk with them. Returns when the victim flow ends.
 Picoseconds victim_done(const FabricSettings& settings, bool congested) {
   const Topology topology = tree(5, 2, 1);
   Bench bench(topology, settings);

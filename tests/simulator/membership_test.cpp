@@ -1,6 +1,7 @@
-// Tests, in virtual time, two networks that drop multicast after a job has run for ten minutes. In
-// the first, a switch forgets the membership of a rank, and the rank restores the membership by
-// joining again. The second drops all multicast, and each rank reports the loss once.
+// Tests, in virtual time, networks that drop multicast after a job has run for ten minutes. If a
+// switch forgets the membership of a rank, the rank restores its membership by joining again. If
+// the network drops all multicast, each rank reports the loss once. If multicast to a rank is
+// blocked for only a minute, the rank receives by multicast again afterwards.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -29,7 +30,7 @@ std::string round_of_collectives(std::uint32_t number) {
       root, root);
 }
 
-/// Ranks that compute for up to 200 ms between two collectives, for about twelve minutes.
+/// A job of about twelve minutes. Its ranks compute for up to 200 ms between two collectives.
 std::string long_job(const std::string& faults) {
   std::string text = fmt::format(
       "seed=3 topology=single:{0} limit=40000s connections=software\n"

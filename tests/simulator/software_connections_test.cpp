@@ -146,9 +146,8 @@ TEST(SoftwareConnections, RepeatedFramesOfADeadRank_areNoSignOfLife) {
   EXPECT_GT(run.counters.rejected_replayed, 10u);
 }
 
-// Link 0 leads from rank 0 to the switch, and link 4 from the switch to rank 0. If rank 0 hears no
-// rank but all ranks hear rank 0, the other ranks must not believe rank 0 when it accuses another
-// rank.
+// Link 0 leads from rank 0 to the switch, and link 4 from the switch to rank 0. If link 4 is down,
+// rank 0 hears no rank and accuses another one, but the other ranks must not believe it.
 TEST(SoftwareConnections, RankThatIsCutOffInOneDirection_isNamedByAllRanks) {
   for (const char* link : {"0", "4"}) {
     const Outcome run(std::string("seed=8 connections=software topology=single:4\n"

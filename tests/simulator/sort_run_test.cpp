@@ -205,8 +205,8 @@ TEST(SortRun, Sort_withEachAllgatherAlgorithm_completes) {
     for (const ListRunner runner : {ListRunner::host, ListRunner::nic}) {
       for (const bool overlapped : {false, true}) {
         SortSpec spec = small(4, runner, overlapped);
-        // Bruck's rotation is a copy that the interface leaves to the host, so the interface's task
-        // list pauses for the host.
+        // Bruck's algorithm ends with a rotation, a copy that the interface leaves to the host. The
+        // task list of the interface pauses until the host has made that copy.
         spec.hosts = 3;
         spec.algorithm = algorithm;
         EXPECT_GT(sort(spec).time, Picoseconds{}) << algorithm;

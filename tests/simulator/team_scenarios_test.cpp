@@ -102,7 +102,8 @@ TEST(ScenarioWithWorkers, Workers_takeAllChunks) {
   }
 }
 
-/// UC messages of up to four fragments of 64 bytes, of which one in fifty is lost.
+/// A scenario with UC messages of up to four fragments of 64 bytes. The network drops one fragment
+/// in fifty.
 std::string by_uc(const std::string& fields) {
   return fmt::format(
       "seed=5 topology=single:4 uc-fragments=4 jitter=5us {}\n"

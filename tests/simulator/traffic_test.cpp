@@ -209,8 +209,8 @@ TEST(Traffic, ModelOfThePaper_matchesTheCurvesOfTheAuthors) {
   EXPECT_NEAR(units(plan_allgather_linear(1024, 64)) / multicast, 3.609, 0.001);
 }
 
-/// The payload bytes of a plan, summed over the links that a counting rule includes. The plan has
-/// one rank on each of 188 nodes.
+/// Runs a plan with one rank on each of 188 nodes. Returns its payload bytes, summed over the links
+/// that `rule` counts.
 std::uint64_t bytes188(const MessagePlan& plan, CountingRule rule, PlacementKind placement) {
   const Topology topology = Topology::cluster188();
   EventQueue queue;

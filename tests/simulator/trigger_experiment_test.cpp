@@ -83,8 +83,8 @@ TEST(TriggerNetwork, SingleReduce_takesTheSumOfTheTimesOfItsHops) {
       spec.latency.processor + 3 * spec.latency.bus + 6 * spec.latency.network;
   EXPECT_GE(report->root_time, least);
   EXPECT_LE(report->root_time, least + 8 * (spec.tick + sim::nanoseconds(10)));
-  // After the root has its result, a last message goes from the root down the three levels of the
-  // gathering tree to every other node.
+  // After the root has its result, it sends a last message to every other node, down the three
+  // levels of the gathering tree.
   EXPECT_GE(report->time, least + 3 * spec.latency.network);
   EXPECT_LE(report->time,
             least + 3 * spec.latency.network + 12 * (spec.tick + sim::nanoseconds(10)));

@@ -25,9 +25,10 @@ extern "C" const unsigned long long tutti_first_seed __attribute__((weak));
 namespace {
 
 constexpr std::uint64_t kMaxSeeds = 20'000;
-constexpr const char* kCrash = "crash";  ///< the message for a seed that crashes the process
+constexpr const char* kCrash = "crash";  ///< used as the message if a seed crashes the process
 
-/// The result that the run leaves for its parent process, even after a crash.
+/// The result of the search. It lies in shared memory, so the parent process can read it even if
+/// the search crashes.
 struct Finding {
   std::uint64_t seed = 0;
   bool failed = false;

@@ -15,7 +15,7 @@
 namespace tutti::simulation {
 namespace {
 
-/// Number of seeds; TUTTI_SWARM_SEEDS=10000 sets more for a long run.
+/// Number of seeds to run. The environment variable TUTTI_SWARM_SEEDS overrides the default.
 std::uint64_t seeds() { return test::count_wanted("TUTTI_SWARM_SEEDS", 500); }
 
 /// The text of a failure: the command that repeats it, and the shrunk scenario.
@@ -107,7 +107,7 @@ TEST(Swarm, FailingScenario_isShrunkToAFewLines) {
   EXPECT_GE(few_ranks, 3);
 }
 
-/// The regressions are scenarios that failed once.
+/// Each file in TUTTI_REGRESSIONS holds a scenario that failed before a bug was fixed.
 TEST(Swarm, ScenariosThatOnceFailed_nowSucceed) {
   int count = 0;
   for (const auto& entry : std::filesystem::directory_iterator(TUTTI_REGRESSIONS)) {

@@ -26,8 +26,8 @@ TEST(ArrivalMeter, Rate_ofBlocksThatArriveInTurns_isTheMedianOfTheirRates) {
   EXPECT_EQ(meter.bytes_per_second(), kBytes * 500);
 }
 
-// With receive workers, the meter may learn of an arrival only after the rank has all blocks and
-// has given its rate vote.
+// A receive worker may report an arrival to the meter after the rank has all blocks and has read
+// the rate in order to tell it to the other ranks.
 TEST(ArrivalMeter, Block_thatArrivesAfterTheRateWasRead_stillChangesTheRate) {
   Instant now{1'000'000};
   ArrivalMeter meter(4, true);

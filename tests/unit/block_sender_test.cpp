@@ -1,4 +1,4 @@
-// Tests the sender of a block with full queues and with queues that drain.
+// Tests how a block is sent through a send queue that is full or that drains.
 #include "engine/multicast/block_sender.hpp"
 
 #include <gtest/gtest.h>
@@ -73,8 +73,8 @@ TEST_F(Sending, FullSendQueue_blocksTheSenderUntilTheNextRound) {
   EXPECT_FALSE(sender_->retry_after().has_value());
 }
 
-// The socket of a send queue with room is writable at once, so waiting until it is writable would
-// be busy-polling.
+// While the send queue has room, the socket is writable. A wait until it is writable would return
+// at once, so the sender would busy-poll.
 TEST_F(Sending, DrainingSendQueueWithRoom_isPolledAfterItsDrainTime) {
   queue().room = kBlockChunks;
   round();

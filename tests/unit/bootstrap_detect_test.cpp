@@ -159,7 +159,8 @@ TEST(BootstrapDetect, JobKey_fromAnOptionOrAVariable_makesTheStoreUseTls) {
               return detect(kLong, environment_of(variables),
                             rank == 0 ? std::optional(option) : std::nullopt);
             }));
-  // Rank 1 is refused without the key of rank 0, which proves that the store of rank 0 uses TLS.
+  // Rank 1 has no job key, so the store of rank 0 must refuse it. This proves that the store uses
+  // TLS.
   const std::string other_port = std::to_string(free_port());
   const auto messages = on_ranks(2, [&](std::uint32_t rank) {
     Variables variables = store_variables(rank, other_port);

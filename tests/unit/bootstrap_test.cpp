@@ -412,7 +412,7 @@ TEST(BootstrapFile, DifferentJobSizesOrABadRunId_areRefused) {
   const Directory directory;
   std::latch refused(1);
   const auto problems = on_ranks(3, [&](std::uint32_t rank) {
-    if (rank == 2) refused.wait();  // rank 1 compares the sizes only once rank 2 has come
+    if (rank == 2) refused.wait();  // rank 1 compares the sizes only once rank 2 has joined
     const std::uint32_t size = rank == 0 ? 2 : 3;
     Status end = meet_in_directory({directory.path(), "r", rank_of(rank), size, kLong}).status();
     if (rank == 0) refused.count_down();

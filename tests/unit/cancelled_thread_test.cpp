@@ -1,5 +1,5 @@
-// A thread that is cancelled (pthread_cancel) within a call completes the call and ends after it.
-// The other calls and the process go on.
+// Tests that a thread that pthread_cancel() has cancelled completes its call before it ends. Other
+// calls and the process continue.
 #include <gtest/gtest.h>
 #include <pthread.h>
 

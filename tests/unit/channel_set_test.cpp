@@ -59,7 +59,7 @@ class Side final : public FrameSocket {
   Side* other = nullptr;
   bool full = false;  ///< whether the send queue is full
   int receives = 0;
-  std::size_t sent_before_receive = 0;  ///< frames at the other end when the last receive began
+  std::size_t sent_before_receive = 0;  ///< frames at the other end before the last receive
 
  private:
   Rank peer_;
@@ -81,8 +81,8 @@ class ChannelSetTest : public testing::Test {
   Side right_{1};
 };
 
-// The left end was stopped for longer than the peer timeout. The answer of its peer arrived in that
-// time, so the peer must not count as silent.
+// The left end did not poll for longer than the peer timeout. Meanwhile the answer of its peer
+// arrived, so the peer must not count as silent.
 TEST_F(ChannelSetTest, AnswerInTheReceiveQueue_isReadBeforeThePeerIsDeclaredLost) {
   post();
   left_.poll(kBegin);
@@ -145,8 +145,8 @@ TEST_F(ChannelSetTest, PostedWork_isSentBeforeThePollReceives) {
   EXPECT_EQ(right_.arrived.size(), 1u) << "the frame must be sent once";
 }
 
-/// Records to which peer each frame is sent. The class is also the gate, which limits how many
-/// frames a connection has in flight unless the waiting work has high priority.
+/// A socket that records the destination of each frame. It is also the gate: it limits the frames
+/// that a connection has in flight, except frames of high priority.
 class OrderOfPeers final : public FrameSocket, public FrameGate {
  public:
   OrderOfPeers() : channels(rank_of(0), 4) {

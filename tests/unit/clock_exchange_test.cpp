@@ -28,8 +28,8 @@ std::vector<std::byte> answer(std::int64_t at, std::int64_t origin) {
   return bytes;
 }
 
-/// The clock comparison at rank 1 after one answer of rank 0, which contains the instants `at` and
-/// `origin`.
+/// Lets rank 0 answer once, with the instants `at` and `origin`, and returns the clock comparison
+/// of rank 1.
 ClockComparison compare(std::int64_t at, std::int64_t origin, std::uint64_t& rejected) {
   ClockComparison outcome;
   auto owned = std::make_unique<fuzz::ScriptedEndpoint>();

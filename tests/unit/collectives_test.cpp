@@ -208,8 +208,7 @@ class Trial {
     call.send = place;
   }
 
-  /// The sum, element by element, of the vectors of `bytes` 8-bit integers that the ranks
-  /// contribute.
+  /// The vectors of `bytes` 8-bit integers of all ranks, added element by element.
   Bytes sum(std::size_t bytes) const {
     Bytes total(bytes);
     for (std::uint32_t r = 0; r < ranks_; ++r) {
@@ -426,8 +425,8 @@ TEST(Collectives, ReducesAheadOfALateRoot_areStoppedByReadyBarriers) {
   }
 }
 
-// The root may be thousands of calls ahead of the ranks that forward its messages, because a rank
-// waits only for its own part of a call.
+// A rank waits only for its own part of a call. The root may therefore be thousands of calls ahead
+// of the ranks that forward its messages.
 TEST(Collectives, ShortBroadcastsBackToBackComplete) {
   on_ranks(4, [](Communicator& communicator) {
     for (std::uint32_t call = 0; call < 10'000; ++call) {
@@ -451,8 +450,7 @@ TEST(Collectives, ChunksOfAQueuedCollective_arePlacedDirectly) {
     const bool root = index(communicator.rank()) == 0;
     const auto early = counters_of(communicator).at("chunks_unexpected");
     if (root) queued.arrive_and_wait();
-    // All blocks together fit into the smallest window, so that no call begins with a ready
-    // barrier.
+    // All blocks together fit into the credit window, so that no call begins with a ready barrier.
     std::vector<Bytes> buffers(80, root ? pattern(2'000, 0) : Bytes(2'000));
     std::vector<Request> requests;
     for (Bytes& buffer : buffers) {
@@ -461,8 +459,8 @@ TEST(Collectives, ChunksOfAQueuedCollective_arePlacedDirectly) {
       requests.push_back(std::move(*request));
     }
     if (!root) {
-      // This thread polls the engine during the wait. All calls are therefore queued in the engine
-      // before the root sends.
+      // During the wait this thread polls the engine, which takes over all calls. Only then may the
+      // root send.
       const Status pending = requests.back().wait_for(std::chrono::milliseconds(1));
       EXPECT_EQ(pending.code(), Code::timeout) << pending.to_string();
       queued.arrive_and_wait();
@@ -527,8 +525,8 @@ TEST(Collectives, AverageAndPremultipliedSum_haveTheResultsOfTheReducer) {
       for (const bool in_place : {false, true}) {
         std::vector<float> own = contribution(me);
         std::vector<float> result = in_place ? own : std::vector<float>(kCount);
-        // The reduction combines the operands in rank order, so its bits do not depend on the shape
-        // of the schedule.
+        // This algorithm combines the operands in rank order, as the reducer did for `wanted`. The
+        // bits must therefore be equal.
         auto request = communicator.reduce(
             std::as_bytes(std::span(in_place && me == 0 ? result : own)),
             me == 0 ? std::as_writable_bytes(std::span(result)) : std::span<std::byte>(), Rank{0},

@@ -62,7 +62,7 @@ class FailedContext : public testing::Test {
     context_.poll(kNow);
     return operation;
   }
-  /// Polls as the owner of the engine does: an exception fails the communicator.
+  /// Polls as the owner of the engine does: if the poll throws, the communicator fails.
   void poll() {
     try {
       context_.poll(kNow);

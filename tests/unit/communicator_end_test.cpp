@@ -125,8 +125,8 @@ TEST(CommunicatorEnd, WaitThatTimesOut_leavesTheCallInFlightAndTheCommunicatorUs
   });
 }
 
-/// Ranks 0 and 2 make a call. Ranks 1 and 3 join only after a wait of rank `knows_them`, which is 0
-/// or 2, has timed out, and the timeout must name ranks 1 and 3.
+/// Ranks 0 and 2 make a call, and a wait of rank `knows_them` (0 or 2) times out. The error must
+/// name ranks 1 and 3, which make the call only after the timeout.
 void expect_late_ranks_named(const std::function<Result<Request>(Communicator&)>& call,
                              Rank knows_them) {
   CommunicatorOptions options = patient();
@@ -140,7 +140,7 @@ void expect_late_ranks_named(const std::function<Result<Request>(Communicator&)>
     if (late) timed_out.arrive_and_wait();
     auto request = call(communicator);
     if (communicator.rank() == knows_them && request.ok()) {
-      // Until the data of the other early rank has arrived, the error names that rank too. The wait
+      // The error also names the other early rank until the data of that rank has arrived. The wait
       // is therefore repeated.
       Status status = request->wait_for(milliseconds(1));
       const auto until = std::chrono::steady_clock::now() + kLong;

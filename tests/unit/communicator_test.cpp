@@ -520,8 +520,8 @@ TEST(Communicator, WrongArguments_areRefused_andTheCommunicatorStillWorks) {
   });
 }
 
-/// Creates a communicator of two ranks with different options, and expects an error at both that
-/// names `option`.
+/// Creates a communicator of two ranks with different options. Expects that both ranks get an error
+/// that names `option`.
 void expect_disagreement(const std::string& option,
                          const std::function<void(CommunicatorOptions&)>& change) {
   auto bootstraps = runtime::make_local_bootstraps(2);
@@ -584,8 +584,8 @@ TEST(Communicator, ChunkByUc_mayBeLongerThanADatagram) {
       check_allgather(communicator, kBytes, Algorithm::multicast, false);
       leave(communicator);
       const std::uint64_t messages = 2 * ((kBytes + chunk - 1) / chunk);
-      // A slow machine may lose chunks, which are then fetched by READ. All chunks that arrived by
-      // multicast must have arrived by UC.
+      // A slow machine may lose chunks, which are then fetched by READ. Each chunk that arrived by
+      // multicast must have arrived as a UC message.
       const std::uint64_t received = counter(communicator, "chunks_received");
       EXPECT_GT(received, 0u);
       EXPECT_GE(counter(communicator, "device_uc_messages_completed"), received);

@@ -21,8 +21,8 @@ namespace {
 
 using namespace test;
 
-/// Two ranks, called by one thread. A collective of rank 0 ends only after the thread has called it
-/// at rank 1 too.
+/// Two ranks in one thread. A collective ends at rank 0 only after this thread has called it at
+/// rank 1 too.
 struct Pair {
   Pair() {
     auto bootstraps = runtime::make_local_bootstraps(2);

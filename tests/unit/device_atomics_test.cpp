@@ -27,7 +27,7 @@ namespace {
 
 constexpr std::uint32_t kRanks = 4;
 constexpr std::uint64_t kAdds = 2'000;  ///< number of additions by each rank
-constexpr std::size_t kOpen = 16;       ///< limit of the atomics that a rank has outstanding
+constexpr std::size_t kOpen = 16;       ///< most atomics that a rank may have outstanding
 
 /// Drops about one frame in ten and duplicates about one in ten, at random.
 class Faults final : public FrameTap {
@@ -82,8 +82,8 @@ class DeviceAtomics : public testing::TestWithParam<const char*> {
     AtomicOperands operands{};
   };
 
-  /// Posts `count` atomics that `draw` returns, with at most kOpen outstanding. Calls `answered`
-  /// with the index and the old value of each.
+  /// Posts `count` atomics, each drawn by `draw`, with at most kOpen outstanding. Calls `answered`
+  /// with the index of each atomic and the old value of its word.
   template <typename Draw, typename Answered>
   void run(std::uint32_t rank, std::uint64_t count, const Draw& draw, const Answered& answered) {
     Endpoint& mine = *endpoints_[rank];

@@ -408,7 +408,7 @@ TEST(DynamicConnections, MessageToAPeerThatHasLeft_isNotRetransmittedForEver) {
   EXPECT_TRUE(network[0].failures.empty());
 }
 
-// No third rank can tell whether rank 0 or rank 1 is cut off.
+// There is no third rank that could tell whether rank 0 or rank 1 is cut off.
 TEST(DynamicConnections, SilentPeer_onceAllOthersHaveClosed_isBlamedTogetherWithThisRank) {
   Network network(4, {});
   for (std::uint32_t r = 1; r < 4; ++r) network.kill(r);

@@ -83,7 +83,7 @@ class EnginePollerOf : public testing::Test {
     contexts_[which]->operations().submit(std::make_unique<EndlessOperation>());
     engine_.on_submission(*contexts_[which]);
   }
-  /// Notifies the engine as another thread would, so that the following sleep ends at once. Then
+  /// Makes the owner sleep and wakes it at once, by a notification as from another thread. Then
   /// polls the communicators that events have awakened.
   void sleep_and_poll() {
     observe::BusyTrace busy(nullptr, observe::TraceKind::owner, "");
@@ -102,7 +102,7 @@ class EnginePollerOf : public testing::Test {
     }
     for (CountedEndpoint* const one : endpoints_) one->polls = 0;
   }
-  /// The communicators other than 0 that were polled and still exist.
+  /// The existing communicators, except 0, that were polled.
   std::vector<int> polled() const {
     std::vector<int> polled;
     for (int i = 1; i < kCommunicators; ++i) {

@@ -31,9 +31,8 @@ protocol::Message notice(std::uint64_t argument, std::uint32_t undelivered_bytes
   return message;
 }
 
-/// A notice in which rank `finder` reports the failure of rank `lost`. `epoch` is kAlone if no rank
-/// answered `finder`, or the length of the packets that the path loses; rank `finder` may then be
-/// at fault itself.
+/// A failure notice in which rank `finder` reports that rank `lost` is lost. `epoch` is kAlone if
+/// no rank answered `finder`; otherwise it is the length of packets that `lost` does not receive.
 protocol::Message notice_of(Rank finder, Rank lost, std::uint32_t epoch) {
   return notice(std::uint64_t{index(finder)} << 32 | index(lost), epoch);
 }
@@ -116,15 +115,15 @@ TEST_F(FailureCoordinatorTest, RankThatFindsAPeerLost_notifiesAllRemainingRanks)
   EXPECT_EQ(told(failures_), (Ranks{Rank{0}, Rank{3}}));
 }
 
-// A rank that counts as lost is notified too. It may be alive, if only its path to the rank that
-// reported the loss is broken.
+// The lost rank gets a notice too, because it may be alive. Perhaps only its path to the reporting
+// rank is broken.
 TEST_F(FailureCoordinatorTest, NeighbourOfALostRank_onNotice_alsoNotifiesTheLostRank) {
   failures_.on_notice(Rank{3}, notice(2));
   EXPECT_EQ(told(failures_), (Ranks{Rank{0}, Rank{2}}));
 }
 
-// The rank that found the failure may be unable to reach every rank, so neighbours pass its notice
-// on.
+// The rank that found the failure may be unable to reach every rank. Each rank therefore passes the
+// notice on to its neighbours.
 TEST_F(FailureCoordinatorTest, NoticeFromOneNeighbour_isPassedOnToTheOtherNeighbour) {
   failures_.on_notice(Rank{0}, notice(3));
   EXPECT_EQ(told(failures_), Ranks{Rank{2}});

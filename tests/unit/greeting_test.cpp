@@ -36,10 +36,11 @@ Packed pack(const Json& json) {
   return {first, first + packed.size()};
 }
 
-/// JSON values that are no valid counts. A JSON library would round or wrap some of them.
+/// JSON values that a field for a count must refuse. A JSON library would round or wrap some of
+/// them.
 const Json kNoCounts[] = {1.5, 1e300, -1, "1", nullptr, Json::array({1})};
 
-/// The position in `bytes` of the numbers that follow the text `text`.
+/// Position in `bytes` of the first byte after `text`, where the numbers begin.
 std::size_t after(const Packed& bytes, const std::string& text) {
   const auto pattern = std::as_bytes(std::span(text));
   const auto found = std::search(bytes.begin(), bytes.end(), pattern.begin(), pattern.end());
@@ -54,8 +55,8 @@ TEST(PeerOptions, NumberOutsideTheRangeOfItsField_isRefused) {
   ASSERT_TRUE(runtime::PeerOptions::decode(valid).ok());
   const std::size_t first = after(valid, greeting.multicast);
   constexpr std::size_t kNumberBytes = 8;
-  // Each entry names a field and the offset of a byte that makes the field too large:
-  // network_wanted is 0 or 1, process has 32 bits, and communicator has 16.
+  // Each entry names a field and the offset of a byte. With a 1 in this byte, the field exceeds its
+  // range: 0 or 1 for network_wanted, 32 bits for process, and 16 bits for communicator.
   const std::pair<const char*, std::size_t> excess[] = {
       {"network_wanted", 1}, {"process", kNumberBytes + 4}, {"communicator", 2 * kNumberBytes + 2}};
   for (const auto& [name, offset] : excess) {

@@ -102,8 +102,8 @@ class Job {
     return made;
   }
 
-  /// A rank's first stage on `side` that has not ended; kNone if that stage must wait for another
-  /// stage.
+  /// Index of the first stage of `member` on `side` that has not ended. kNone if all have ended, or
+  /// if that stage must wait for another stage.
   static std::size_t next(const Member& member, HierarchySide side) {
     for (std::size_t i = 0; i < member.stages.size(); ++i) {
       const HierarchyStage& stage = member.stages[i];
@@ -164,7 +164,7 @@ class Job {
   std::vector<Member> members_;
 };
 
-// Block sizes in bytes: below one segment, exactly one segment, and above one segment.
+// Block sizes in bytes: below, at and above 256 KiB, the length of a long segment.
 constexpr std::size_t kSizes[] = {0, 1, 5000, 256 * 1024, 300'001};
 
 struct Shape {
@@ -242,7 +242,7 @@ TEST(HierarchyPlanWays, LongBlocks_areSentByOneLeaderPerHost_butByEveryRankIfGro
   EXPECT_EQ(is_short.calls(HierarchySide::across, Collective::allgather), 2u);
 }
 
-TEST(HierarchyPlanWays, Broadcast_isCutIntoSegments_longerOnesAbove256KiB) {
+TEST(HierarchyPlanWays, Broadcast_above256KiB_isCutIntoLongerSegments) {
   const auto shared = [](std::size_t bytes) {
     const Job job({2, 4}, false, Collective::broadcast, bytes, 0);
     return job.calls(HierarchySide::host, Collective::broadcast) / 8;

@@ -51,7 +51,7 @@ void on_members(const std::function<void(Member&)>& body, const engine::RankName
   for (std::thread& thread : threads) thread.join();
 }
 
-TEST(HierarchyRoute, PreparedCall_runsRepeatedly_andAWrongOneIsRefusedBeforeItStarts) {
+TEST(HierarchyRoute, PreparedCall_runsRepeatedly_andAnInvalidCallIsRefused) {
   on_members([](Member& member) {
     constexpr std::size_t kBytes = 1000;
     Bytes own(kBytes);

@@ -1,4 +1,4 @@
-// Tests the names of the forms of a hierarchy.
+// Tests that the shape of a hierarchy is parsed from its name.
 #include "runtime/hierarchy/hierarchy_shape.hpp"
 
 #include <gtest/gtest.h>

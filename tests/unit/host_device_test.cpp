@@ -353,7 +353,7 @@ TEST_F(Host, ReadsOfMoreRegionsThanArePublished_areServedByThePeer) {
   EXPECT_EQ(at(1).counters().read_bytes_served, kMore * kBytes);
 }
 
-TEST_F(Host, Read_ifTheOwnersMemoryIsNotReadable_isServedByThePeer) {
+TEST_F(Host, Read_ifThePeerForbidsDirectAccess_isServedByThePeer) {
   make(2);
   hide_memory(1);
   connect();

@@ -199,7 +199,8 @@ TEST(IntegrityKeyed, Tag_ofReliableFrames_equalsThatOfThePseudocode) {
 
 /// A header after which the CRC register is all ones again, as at the start of a message.
 Header neutral_header() {
-  // The register value that the last four bytes of the header must produce.
+  // The value that the register must have after the XOR with the last four bytes of the header: 32
+  // more shifts then make it all ones.
   std::uint32_t before = ~std::uint32_t{0};
   for (int bit = 0; bit < 32; ++bit) {
     const bool reduced = (before >> 31) != 0;
@@ -225,7 +226,7 @@ TEST(IntegrityCrc, CheckValue_equalsThatOfTheStandard) {
   }
 }
 
-// The inputs of RFC 3720, appendix B.4: 32 bytes of zeros, of ones, and counting up.
+// The inputs of RFC 3720, appendix B.4: 32 bytes of 0x00, 32 bytes of 0xff, and the bytes 0 to 31.
 TEST(IntegrityCrc, CrcValues_equalThePublishedTestVectors) {
   const auto split = [](const Integrity& integrity, const Bytes& message) {
     return integrity.tag(message.data(), std::span(message).subspan(kIntegrityHeaderBytes));

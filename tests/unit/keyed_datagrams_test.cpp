@@ -1,5 +1,6 @@
-// Two queue pairs of one group with different integrity words: neither accepts a datagram of the
-// other, though each datagram passes its sender's own check. For UC, see uc_queue_pair_test.cpp.
+// Tests two queue pairs of one group with different integrity words: neither accepts a datagram of
+// the other, although the datagram passes the check of its sender. For UC, see
+// uc_queue_pair_test.cpp.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <unistd.h>
@@ -59,8 +60,8 @@ class KeyedDatagrams : public testing::Test {
     return std::move(*pair);
   }
 
-  /// The number of chunks of rank 1 that rank 0 accepted, and the number of datagrams that it
-  /// refused for their integrity word.
+  /// The number of chunks from rank 1 that rank 0 accepted, and the number of datagrams that rank 0
+  /// refused because of their integrity word.
   struct Outcome {
     std::uint32_t counted = 0;
     std::uint64_t refused = 0;

@@ -14,7 +14,8 @@ struct LastWord {
 };
 
 [[noreturn]] void exit_with_a_last_word() {
-  // Constructed before the log, hence destroyed after everything that the log constructs.
+  // This object is constructed before the log, so it is destroyed after everything that the log
+  // constructs.
   static const LastWord last;
   complain("the first word");
   std::exit(0);

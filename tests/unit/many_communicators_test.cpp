@@ -81,10 +81,11 @@ Census settled(const Census& expected) {
   return now;
 }
 
-/// Expects that `once`, which creates and destroys `each` communicators, leaves nothing behind.
+/// Expects that calls of `once` leave nothing behind; each call creates and destroys `each`
+/// communicators.
 void expect_nothing_kept(int each, const std::function<void()>& once) {
-  // Limits malloc to one arena: with one per thread, the order of the threads decides how much
-  // memory stays resident.
+  // Limits malloc to one arena. With an arena per thread, the order of the threads would decide how
+  // much memory stays resident.
   ::mallopt(M_ARENA_MAX, 1);
   for (int i = 0; i < kWarm; i += each) once();
   const Census before;

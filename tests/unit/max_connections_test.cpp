@@ -24,7 +24,7 @@ CommunicatorOptions limited(const char* multicast) {
   return options;
 }
 
-/// The block that rank `from` sends rank `to`.
+/// The block that rank `from` sends to rank `to`.
 Bytes block_of(std::uint32_t from, std::uint32_t to, std::size_t bytes) {
   return pattern(bytes, 1'000 * from + to);
 }

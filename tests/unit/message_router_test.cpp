@@ -51,7 +51,8 @@ TEST(MessageRouter, MessagesBeyondTheLimit_failTheCommunicator) {
   EXPECT_EQ(status.code(), Code::peer_failed);
   EXPECT_NE(status.message().find("sent a message for collective #9"), std::string::npos)
       << status.to_string();
-  ASSERT_EQ(status.ranks().size(), 2u);  // either rank may have called the wrong collective
+  // The error names both ranks, because either may have called the wrong collective.
+  ASSERT_EQ(status.ranks().size(), 2u);
   EXPECT_EQ(status.ranks()[0], Rank{0});
   EXPECT_NE(status.message().find("65536"), std::string::npos) << status.to_string();
 }

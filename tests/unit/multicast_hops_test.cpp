@@ -63,7 +63,7 @@ TEST(MulticastHops, Option_precedesTheVariable_andTheDefaultIsOneHop) {
   ::unsetenv("TUTTI_MULTICAST_HOPS");
 }
 
-TEST(MulticastHops, NumberOutOfRange_isRefusedAndItsSourceNamed) {
+TEST(MulticastHops, HopsOutOfRange_areRefused_andTheErrorNamesTheirSetting) {
   CommunicatorOptions options;
   options.multicast_hops = 256;
   EXPECT_EQ(runtime::multicast_hops(options).status().message(),

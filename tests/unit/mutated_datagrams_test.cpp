@@ -38,9 +38,9 @@ constexpr Rank kSender = rank_of(1);
 constexpr std::uint32_t kChunkBytes = 1200;
 constexpr std::uint32_t kFragmentBytes = 400;
 constexpr std::uint32_t kSlotSubgroup = 1;
-/// Of the random deliveries, about one in this number is an unchanged datagram. A round ends with
-/// the valid datagrams that have not been delivered or accepted yet, so that in all about one
-/// delivery in ten is unchanged.
+/// A random delivery is unchanged with the probability 1 / kUnchangedOneOf. Each round then
+/// delivers the valid datagrams that are still missing, which raises the unchanged share to about a
+/// tenth.
 constexpr std::uint64_t kUnchangedOneOf = 25;
 
 /// Number of datagrams that the test delivers, over all receive paths (lanes).
@@ -67,7 +67,8 @@ void append(Bytes& bytes, const iovec& piece) {
   bytes.insert(bytes.end(), from, from + piece.iov_len);
 }
 
-/// Records the datagrams of a sent message. A control record may divide the message into segments.
+/// Records the datagrams of a sent message. A control record (UDP_SEGMENT) gives the datagram size
+/// into which the kernel would split the message.
 ssize_t record(const msghdr& header) {
   Bytes bytes;
   for (std::size_t i = 0; i < header.msg_iovlen; ++i) append(bytes, header.msg_iov[i]);
@@ -174,15 +175,15 @@ struct Tally {
 class Lane {
  public:
   virtual ~Lane() = default;
-  /// Delivers about `count` datagrams, nine of ten of them changed, and each recorded datagram at
-  /// least once. After the round, each recorded datagram has been accepted once.
+  /// Delivers about `count` datagrams, of which about nine in ten are changed. Each recorded
+  /// datagram is delivered at least once and accepted exactly once.
   virtual void round(Random& random, std::uint32_t count) = 0;
   virtual Tally tally() const = 0;
   virtual const char* name() const = 0;
 };
 
-/// A receive path that accepts single datagrams. A round delivers unchanged datagrams of this round
-/// and of the round before, and changed datagrams of this round.
+/// A receive path on which each datagram is accepted by itself. A round delivers unchanged
+/// datagrams of this round and of the round before, and changed datagrams of this round.
 class DatagramLane : public Lane {
  public:
   void round(Random& random, std::uint32_t count) override {
@@ -446,8 +447,8 @@ class SlotLane final : public DatagramLane {
   std::uint64_t completed_ = 0;
 };
 
-/// UC messages. The unit that is accepted is a message of several fragments; a changed message has
-/// a fragment that is changed, missing, out of order or of another message.
+/// UC messages of one or more fragments; a message is accepted as a whole or not at all. A changed
+/// message has a fragment that is changed, missing, out of order or from another message.
 class FragmentLane final : public Lane, private PlacementResolver {
  public:
   FragmentLane() { receiver_->set_resolver(this); }
@@ -456,9 +457,9 @@ class FragmentLane final : public Lane, private PlacementResolver {
     Tally tally = tally_;
     EndpointCounters counters;
     receiver_->add_to(counters);
-    // Refused datagrams are the received fragments that were not accepted, and the datagrams that
-    // were dropped before the receiver counted them as received. `refused_by` also counts refused
-    // messages; they are subtracted, because the first term already counts their fragments.
+    // Adds the received fragments that were not accepted, and the datagrams that were dropped
+    // before they counted as received. `refused_by` also counts refused messages; they are
+    // subtracted, because the first term already counts their fragments.
     tally.refused = counters.uc_segments_received - tally_.accepted + refused_by(*receiver_) -
                     refused_messages_;
     return tally;

@@ -7,7 +7,7 @@
 namespace tutti::runtime {
 namespace {
 
-/// An application with a clock of its own.
+/// An application with a simulated clock.
 class Application {
  public:
   bool begins() { return predictor_.begun(now_); }
@@ -31,7 +31,7 @@ class Application {
 constexpr Nanoseconds kSoon = OverlapPredictor::kSoon;
 constexpr Nanoseconds kLate = kSoon + Nanoseconds(1);
 
-TEST(OverlapPredictor, SingleStartBeforeEachWait_predictsComputationAfterTheNextStart) {
+TEST(OverlapPredictor, OneStartPerWait_predictsComputationAfterTheNextStart) {
   Application application;
   for (int call = 0; call < 5; ++call) {
     EXPECT_TRUE(application.begins());
@@ -88,7 +88,7 @@ TEST(OverlapPredictor, ThreePromptWaits_predictAPromptWait_andNoComputation) {
   EXPECT_FALSE(application.begins());
 }
 
-TEST(OverlapPredictor, LateWait_endsThePrediction) {
+TEST(OverlapPredictor, LateWait_endsThePredictionOfPromptWaits) {
   Application application;
   for (int call = 0; call < 5; ++call) application.begins_and_waits(kSoon);
   application.begins_and_waits(kLate);
@@ -97,7 +97,7 @@ TEST(OverlapPredictor, LateWait_endsThePrediction) {
   EXPECT_FALSE(application.waits_soon());
 }
 
-TEST(OverlapPredictor, LaterStartWithoutAWaitInBetween_endsThePrediction) {
+TEST(OverlapPredictor, LateSecondStartBeforeAnyWait_predictsNoPromptWait) {
   Application application;
   for (int call = 0; call < 3; ++call) application.begins_and_waits(kSoon);
   application.begins();
@@ -131,14 +131,14 @@ TEST(OverlapPredictor, DelayBeforeAWait_countsFromTheEndOfTheYield) {
   EXPECT_TRUE(application.waits_soon());
 }
 
-TEST(OverlapPredictor, CallsInFlightAfterAWait_endThePrediction) {
+TEST(OverlapPredictor, CallsInFlightAfterAWait_predictNoPromptWait) {
   Application application;
   for (int call = 0; call < 3; ++call) application.begins_and_waits(kSoon);
   application.computes_with_calls_in_flight();
   EXPECT_FALSE(application.waits_soon());
 }
 
-TEST(OverlapPredictor, WaitsOfBlockingCalls_doNotCount) {
+TEST(OverlapPredictor, WaitsOfBlockingCalls_predictNoPromptWait) {
   Application application;
   for (int call = 0; call < 5; ++call) {
     application.waits();

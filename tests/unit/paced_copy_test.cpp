@@ -28,8 +28,8 @@ class PacedCopyOf : public testing::Test {
     target_.assign(bytes, std::byte{0});
     copy_.begin(source_, target_);
   }
-  /// True if exactly the first `bytes` are copied and the rest of the target is zero. Every copied
-  /// slice has bytes other than zero, so that it is visible.
+  /// True if exactly the first `bytes` bytes have been copied and the rest of the target is still
+  /// zero. Every slice has bytes other than zero, so that each copied slice is visible.
   bool has_come(std::size_t bytes) const {
     const auto end = static_cast<std::ptrdiff_t>(bytes);
     return std::equal(source_.begin(), source_.begin() + end, target_.begin()) &&

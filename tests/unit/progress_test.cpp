@@ -103,8 +103,8 @@ TEST(Progress, AbortEndsTheWaitOfAnotherThread) {
   auto [first, second] = barrier.finish();
   EXPECT_EQ(first.code(), Code::aborted) << first.to_string();
   EXPECT_NE(first.message().find("the operator asked for it"), std::string::npos);
-  // The first rank had entered the barrier, so the barrier may have ended at the second rank before
-  // the abort.
+  // The first rank entered the barrier before the abort, so this barrier may have succeeded at the
+  // second rank. The next barrier of the second rank must then fail.
   if (second) second = barrier.call_second();
   EXPECT_FALSE(second) << "the peer must learn of the abort";
   EXPECT_NE(second.message().find("rank 0"), std::string::npos) << second.to_string();
@@ -152,7 +152,7 @@ class EndsOnDemand final : public engine::Operation {
   bool ended_ = false;
 };
 
-/// Two communicators of one rank, which one engine serves.
+/// Two communicators of one rank; the same engine serves both.
 class OneEngine : public testing::Test {
  protected:
   OneEngine() : first_(create(nullptr, 0)), second_(create(first_->progress(), 1)) {}
@@ -208,7 +208,7 @@ class EngineThatThrows : public OneEngine {
   }
 };
 
-/// Two communicators whose application waits at once for all that it starts.
+/// Two communicators of an application that waits at once for each call that it starts.
 class PromptWaits : public OneEngine {
  protected:
   static constexpr int kAttempts = 2000;
@@ -221,8 +221,8 @@ class PromptWaits : public OneEngine {
     return completion;
   }
 
-  /// Starts an operation that does not wake the progress thread, because prompt waits came before
-  /// it. A busy machine may need several attempts; null if all kAttempts fail.
+  /// Starts an operation after prompt waits, so that the start does not wake the progress thread. A
+  /// busy machine may need several attempts; returns null if all kAttempts fail.
   std::shared_ptr<engine::Completion> start_unattended(const std::function<bool()>& ends) {
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
       for (int call = 0; call < 3; ++call) {
@@ -251,7 +251,8 @@ TEST_F(PromptWaits, StartBeforeAnotherPromptWait_doesNotWakeTheProgressThread) {
 }
 
 TEST_F(PromptWaits, WaitsForABatch_doNotWakeTheProgressThread) {
-  // On a busy machine some waits come late.
+  // On a busy machine a wait may come late and wake the progress thread, so the test makes several
+  // attempts.
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     ended_ = false;
     std::array<std::shared_ptr<engine::Completion>, 2> batch;
@@ -268,7 +269,8 @@ TEST_F(PromptWaits, WaitsForABatch_doNotWakeTheProgressThread) {
 
 TEST_F(PromptWaits, CallForWhichTheApplicationDoesNotWait_isPolledByTheProgressThread) {
   const auto test = std::this_thread::get_id();
-  // A progress thread that has polled shortly before takes the engine without counting a wake-up.
+  // A progress thread that still polls after an earlier call takes the engine without a counted
+  // wake-up, so the test makes several attempts.
   for (int attempt = 0; attempt < kAttempts; ++attempt) {
     const auto completion = start_unattended(
         [this, test] { return ended_.load() || std::this_thread::get_id() != test; });
@@ -278,7 +280,7 @@ TEST_F(PromptWaits, CallForWhichTheApplicationDoesNotWait_isPolledByTheProgressT
     ASSERT_TRUE(completion->done.load());
     if (progress().wakes() > wakes_before_) return;
   }
-  ADD_FAILURE() << "the progress thread noted none of " << kAttempts << " missing waits";
+  ADD_FAILURE() << "the progress thread woke for none of " << kAttempts << " calls without a wait";
 }
 
 TEST_F(PromptWaits, WaitForAnotherCall_wakesTheProgressThread_forTheCallInFlight) {
@@ -292,8 +294,8 @@ TEST_F(PromptWaits, WaitForAnotherCall_wakesTheProgressThread_forTheCallInFlight
   EXPECT_TRUE(progress().wait(*completion, runtime::now() + kLong));
 }
 
-// The other thread owns the engine and sleeps, because nothing arrives. Without a notification it
-// would sleep for up to a second before it sees a call.
+// The other thread owns the engine and sleeps, because nothing arrives. Without a notification this
+// sleep could delay a call by up to a second.
 TEST_F(PromptWaits, CallsDuringALongWaitOfAnotherThread_areSeenByThatThread) {
   constexpr int kCalls = 200;
   std::thread other([this] {
@@ -303,7 +305,7 @@ TEST_F(PromptWaits, CallsDuringALongWaitOfAnotherThread_areSeenByThatThread) {
   });
   int slow = 0;
   for (int call = 0; call < kCalls; ++call) {
-    // The owner falls asleep meanwhile.
+    // Meanwhile the owner of the engine falls asleep.
     std::this_thread::sleep_for(std::chrono::microseconds(500));
     const Instant begun = runtime::now();
     const auto completion = start(

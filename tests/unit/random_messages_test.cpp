@@ -182,7 +182,8 @@ TEST(RandomMessages, Receives_getTheMessagesOfAReferenceMatcher) {
     for (auto& [bytes, request] : sends) EXPECT_TRUE(request.wait_for(kLong).ok());
     finish(communicator.barrier());
     if (communicator.rank() == kSender) {
-      // A short message for which the receiver has no room goes by rendezvous, as a long one does.
+      // If the receiver has no room for another eager message, a short message also goes by
+      // rendezvous.
       EXPECT_GT(counters_of(communicator).at("tagged_sent_rendezvous"), long_messages);
       return;
     }

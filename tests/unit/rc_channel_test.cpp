@@ -615,7 +615,7 @@ TEST(RcChannel, PromptReplies_carryTheAcksOfLaterMessages) {
   EXPECT_EQ(pair[0].counters.frames_resent, 0u);
 }
 
-TEST(RcChannel, AckAfterPromptReplies_onRetransmissionOrFailure_isSentAtOnce) {
+TEST(RcChannel, DelayedAck_onRetransmissionOrFailure_isSentAtOnce) {
   for (const bool fails : {false, true}) {
     Pair pair(25);
     Bytes message(8);
@@ -769,8 +769,8 @@ TEST(RcChannel, PausedReceiver_causesOneRetransmission_andLeavesTheWindowUnchang
   };
   pair.run_for(milliseconds(5));
   EXPECT_GE(waiting.size(), window / 2);
-  // The oldest frame reaches the receiver before its retransmission, so the ACK is for that frame
-  // and not for the retransmission.
+  // The oldest frame reaches the receiver before its retransmission does. The ACK is therefore for
+  // the original frame.
   pair.inject(1, waiting.front());
   pair.run_for(milliseconds(1));
   for (std::size_t i = 1; i < waiting.size(); ++i) pair.inject(1, std::move(waiting[i]));

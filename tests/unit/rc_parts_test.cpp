@@ -253,7 +253,7 @@ class Responses : public testing::Test {
  protected:
   Responses() : key_(memory_.add(region_).value().key) {}
 
-  /// Queues the answer to a READ of `bytes`.
+  /// Queues the answer to a READ of this many bytes.
   void read(std::uint64_t bytes) {
     std::array<std::byte, kRcReadRangeBytes> range;
     encode_range({7, key_, 0, bytes}, range.data());

@@ -107,7 +107,7 @@ TEST(RcUndelivered, OneWayCut_requestsMulticastSignsOfLife_untilTheCutIsReported
   EXPECT_FALSE(pair.channel(0).failed());
 }
 
-TEST(RcUndelivered, RetransmissionsDuringAQueueDelay_requestNoSignOfLife) {
+TEST(RcUndelivered, SilenceAsShortAsAQueueDelay_requestsNoSignOfLife) {
   Pair pair(9, {}, config_of());
   pair.filter = [](std::size_t from, const Bytes&) { return from != 0; };
   Bytes note = random_bytes(pair.random(), 40);
@@ -191,7 +191,8 @@ void exchange_under_loss(std::uint64_t seed, Nanoseconds peer_timeout) {
         ASSERT_EQ(failure.completion.undelivered_bytes, 0u) << "seed " << seed;
       }
     }
-    // With this much loss, the peer may also appear to be silent.
+    // At this loss rate, an end may hear nothing for the whole peer timeout and declare its peer
+    // lost. The exchange then ends early.
     if (pair.channel(0).failed() || pair.channel(1).failed()) return;
   }
 }

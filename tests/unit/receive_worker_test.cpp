@@ -67,8 +67,8 @@ class FakePair final : public device::MulticastQueuePair {
   std::deque<Datagram> batch_;
 };
 
-/// Two blocks of 300 chunks from ranks 0 and 1 in two subgroups, whose slices of a block are PSNs
-/// 0-191 and 192-299.
+/// Two blocks of 300 chunks, from ranks 0 and 1. Of each block, subgroup 0 carries chunks 0 to 191
+/// and subgroup 1 carries chunks 192 to 299.
 class Receiving : public testing::Test {
  protected:
   static constexpr std::uint32_t kBlockChunks = 300;
@@ -187,7 +187,7 @@ TEST_F(Receiving, UnexpectedChunkThatDoesNotFit_isReportedWhenItsCollectiveBegin
   EXPECT_EQ(fold().chunks_malformed, 1u);
 }
 
-TEST_F(Receiving, LastChunkOfABlockOrCall_wakesTheOwner_otherChunksOnRequest) {
+TEST_F(Receiving, LastChunks_wakeTheOwner_otherChunksWakeItOnlyOnRequest) {
   team_.publish(view());
   first_.arrive(kEpoch, 1, 0, std::byte{1});
   worker_.poll(kNow);
@@ -225,7 +225,7 @@ TEST_F(Receiving, ChunkLockedByARead_isNotPlaced) {
   EXPECT_EQ(at(8), std::byte{8});
 }
 
-TEST_F(Receiving, GracePeriodBeforeARead_lastsUntilTheEndOfTheBatchThatMayPlaceItsChunk) {
+TEST_F(Receiving, GracePeriodBeforeARead_outlastsABatchThatMayPlaceTheChunk) {
   team_.publish(view());
   ReceiveTeam::GracePeriod grace;
   first_.in_place = [&] {

@@ -45,7 +45,7 @@ TEST(ReplayWindow, OldestCounterOfTheWindow_isAccepted_andItsPredecessorIsNot) {
   }
 }
 
-TEST(ReplayWindow, UsedCounters_afterAJump_areRefused_andSkippedOnesAccepted) {
+TEST(ReplayWindow, UsedCounters_afterAJump_areRefused_andSkippedOnesAreAccepted) {
   for (const std::uint64_t jump :
        {std::uint64_t{1}, std::uint64_t{63}, std::uint64_t{64}, kSize - 1, kSize, kSize + 63,
         kSize + 64, kSize + 65, 10 * kSize}) {

@@ -77,7 +77,8 @@ TEST(SharedMemoryMulticast, Allgather_inSharedMemory_sendsNoMessage) {
 
 TEST(SharedMemoryMulticast, BlocksLongerThanTheRing_areDeliveredWhole) {
   constexpr std::size_t kLong = kSanitized ? 6'000'000 : 20'000'000;
-  // A ring is full only while its receivers are slower than its sender.
+  // A ring fills up only while its receivers are slower than its sender, so the test repeats the
+  // collectives until every rank has met a full ring.
   constexpr int kMostRounds = 50;
   std::array<std::atomic<bool>, 3> full{};
   on_ranks(3, on_host(), [&](Communicator& communicator) {
@@ -126,7 +127,8 @@ TEST(SharedMemoryMulticast, RootAndReceiversWithDifferentSizes_getAnError) {
   std::atomic<int> named{0};
   std::barrier created(3);
   on_ranks(3, on_host(), [&](Communicator& communicator) {
-    created.arrive_and_wait();  // else a failure may end the creation at another rank
+    // Without this barrier, a failure could interrupt the creation at another rank.
+    created.arrive_and_wait();
     const bool root = index(communicator.rank()) == 0;
     Bytes buffer(root ? kBlock : 3 * kBlock + 1);
     auto request = communicator.broadcast(buffer, rank_of(0), {Algorithm::multicast});

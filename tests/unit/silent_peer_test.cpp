@@ -1,6 +1,7 @@
-// Tests which rank a connection blames when its peer is silent. The connection blames the peer. If
-// this rank has several peers and none of them answers, either rank may be at fault. A rank that
-// its peer has declared lost blames itself, or either rank if that peer heard no other rank.
+// Tests which rank is blamed when a peer is silent. A rank blames its silent peer; but if it has
+// several peers and none of them answers, it reports that either rank may be at fault. A rank that
+// its peer has declared lost blames itself; but if that peer heard no other rank, it reports that
+// either rank may be at fault.
 #include <gtest/gtest.h>
 
 #include <deque>

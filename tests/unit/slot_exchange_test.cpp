@@ -307,7 +307,7 @@ TEST(SlotExchangeBetweenHosts, ClosedRankIsNamedInTheError) {
   std::barrier ready(3);
   on_ranks(3, on("ip"), [&](Communicator& communicator) {
     finish(communicator.barrier(by_slots()));
-    ready.arrive_and_wait();  // else rank 1 may close while another rank is in the Barrier
+    ready.arrive_and_wait();  // rank 1 must not close while another rank is in the Barrier
     if (index(communicator.rank()) == 1) {
       const Communicator closed = std::move(communicator);
       return;
@@ -325,7 +325,8 @@ TEST(SlotExchangeBetweenHosts, ClosedRankIsNamedInTheError) {
   EXPECT_GE(named, 1);
 }
 
-/// Between hosts a rank may have lost the root's entry; in shared memory the entry stays readable.
+/// Between hosts a datagram with the root's entry may be lost, so the closing root must wait. In
+/// shared memory the entry stays readable.
 TEST_P(SlotExchange, ClosingRootWaitsForRanksThatMayMissItsEntry) {
   const bool may_be_lost = GetParam() == std::string("ip");
   std::atomic<bool> gone{false};
@@ -352,7 +353,7 @@ TEST_P(SlotExchange, LeavingRankIsNamedInTheError) {
   std::barrier ready(3);
   on_ranks(3, options(), [&](Communicator& communicator) {
     finish(communicator.barrier(by_slots()));
-    ready.arrive_and_wait();  // else rank 1 may close while another rank is in the Barrier
+    ready.arrive_and_wait();  // rank 1 must not close while another rank is in the Barrier
     if (index(communicator.rank()) == 1) return;
     // If this rank already knows that rank 1 has closed, it refuses the call.
     auto request = communicator.barrier(by_slots());

@@ -104,7 +104,8 @@ TEST(Split, SubsetOfASplit_hasItsOwnRanks_andErrorsNameRanksOfTheJob) {
       ASSERT_EQ(pair->has_value(), me >= 2);
       if (*pair) {
         EXPECT_EQ(members(whole, **pair), (std::vector<std::uint32_t>{3, 2}));
-        // An Allgather that is done at rank 3 may be in flight at rank 2.
+        // The Allgather of members() may still run at rank 2 when it has ended at rank 3. Rank 3
+        // must therefore not abort before both have finished it.
         gathered.arrive_and_wait();
         if (me == 3) (*pair)->abort("test");
         const Status status = [&] {
@@ -144,7 +145,7 @@ TEST(Subset, RanksThatListDifferentRanks_areRefused_andTheCommunicatorStaysUsabl
   });
 }
 
-TEST(Subset, WrongLists_areRefused) {
+TEST(Subset, InvalidRankLists_areRefused) {
   on_ranks(1, patient(), [](Communicator& whole) {
     EXPECT_FALSE(whole.subset({}).ok());
     const std::array outside{Rank{0}, Rank{1}};

@@ -80,7 +80,7 @@ TEST(StartAll, ListWithAWrongCall_startsNoCall_andTheErrorNamesTheWrongCall) {
   });
 }
 
-TEST(StartAll, NumberOfRequests_unequalToThatOfCalls_isRefused) {
+TEST(StartAll, UnequalNumbersOfCallsAndRequests_areRefused) {
   on_ranks(1, patient(), [](Communicator& communicator) {
     Calls calls(communicator);
     std::array<Request, 2> requests;

@@ -1,5 +1,6 @@
-// Tests the door of a bootstrap store: jobs with a key over TLS, what an eavesdropper sees, and
-// strangers. The strangers have no key, send nothing, or come in large numbers.
+// Tests the TCP port ("door") of a bootstrap store: jobs with a key over TLS, the bytes that an
+// eavesdropper sees, and connections that do not belong to the job ("strangers"). The strangers
+// have no key, send nothing, or come in large numbers.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/resource.h>
@@ -152,7 +153,7 @@ class Listening {
   Bytes down_;
 };
 
-/// Runs a job of two ranks, of which rank 1 reaches the store through `way`.
+/// Runs a job of two ranks. Rank 1 connects to the port of `way` instead of the port of the store.
 void run_job_through(Listening& way, Door& door, const Key& key) {
   const auto problems = on_ranks(2, [&](std::uint32_t rank) -> std::string {
     auto bootstrap = door.join(rank, key, rank == 0 ? door.port() : way.port());
@@ -349,7 +350,8 @@ TEST(StoreDoor, Flood_ofSilentAndSlowStrangers_doesNotKeepTheRanksOut) {
     all_are_there = true;
     all_are_there.notify_all();
   });
-  // The last rank comes after the last stranger, because the door closes when all ranks have come.
+  // The last rank joins after the last stranger has connected, because the door closes once all
+  // ranks have joined.
   const auto problems = exchange_problems(kRanks, [&](std::uint32_t rank) {
     if (rank == kRanks - 1) {
       all_are_there.wait(false);

@@ -1,4 +1,5 @@
-// Tests which strangers a door drops, and how it logs its refusals.
+// Tests which connections that have not shown that they belong to a job ("strangers") a listening
+// port ("door") drops, and how the port logs its refusals.
 #include "runtime/bootstrap/store/strangers.hpp"
 
 #include <gtest/gtest.h>

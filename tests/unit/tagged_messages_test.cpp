@@ -1,4 +1,5 @@
-// Tests sends and receives between ranks that are threads of this process, on both devices.
+// Tests sends and receives between ranks that are threads of this process. The build runs the tests
+// on the device ip and on the device host.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -196,7 +197,7 @@ TEST(TaggedMessages, MoreUnexpectedMessagesThanTheReceiverHasRoomFor_allArrive) 
   });
 }
 
-TEST(TaggedMessages, RoomAtTheReceiver_isReturned_soThatALongStreamStaysEager) {
+TEST(TaggedMessages, MemoryForEagerMessages_isReused_soALongStreamStaysEager) {
   constexpr std::uint32_t kMessages = 1000;
   on_ranks(2, patient(), [&](Communicator& communicator) {
     for (std::uint32_t i = 0; i < kMessages; ++i) {

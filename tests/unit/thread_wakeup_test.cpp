@@ -86,7 +86,7 @@ TEST_F(ThreadWakeup, InvalidNiceValueIsNamedInTheError) {
   }
 }
 
-TEST_F(ThreadWakeup, NiceValue_ifItMayBeLowered_raisesThePriority) {
+TEST_F(ThreadWakeup, ProcessThatMayLowerItsNiceValue_raisesThePriority) {
   if (!may_go_first()) return test::skip_without("priority", "no negative nice values here");
   apart([] {
     const auto precedence = progress_priority();
@@ -110,7 +110,8 @@ std::size_t occurrences(const std::string& text, const std::string& of) {
   return count;
 }
 
-/// The standard error output of two threads of this process while their priority is raised.
+/// The text that this process writes to standard error while two of its threads raise their
+/// priority.
 std::string notices_of_two_threads(const PriorityRequest& request) {
   testing::internal::CaptureStderr();
   for (int thread = 0; thread < 2; ++thread) apart([&] { (void)apply_priority(request); });
@@ -131,7 +132,7 @@ TEST_F(ThreadWakeup, GrantedRealtimePriorityIsAnnouncedOnce) {
   EXPECT_EXIT(child(), testing::ExitedWithCode(0), "");
 }
 
-TEST_F(ThreadWakeup, NoticeOfThePriority_ifOnlyANiceValueIsRequested_isNotWritten) {
+TEST_F(ThreadWakeup, RequestForANiceValueAlone_writesNoNoticeOfThePriority) {
   EXPECT_EQ(notices_of_two_threads({.nice = 5}), "");
 }
 
@@ -194,7 +195,8 @@ TEST_F(ThreadWakeup, BackgroundThread_raisesItsPriority_whenAThreadComputes) {
     // thread computes.
     Bytes all(2 * own.size());
     finish(communicator.allgather(own, all));
-    // The background thread raises its priority when it is next the owner of the engine.
+    // The background thread raises its priority when it becomes the owner of the engine the next
+    // time.
     while (priority_of(communicator) == 0) std::this_thread::yield();
     EXPECT_EQ(priority_of(communicator), 10u);
   });

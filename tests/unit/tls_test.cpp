@@ -36,7 +36,7 @@ TlsSession session_of(Role role, int key = 1) {
   return std::move(*session);
 }
 
-/// Reads all plain bytes that a session has.
+/// Reads all decrypted bytes that a session has.
 Bytes read_all(TlsSession& session) {
   Bytes all;
   std::byte buffer[1000];
@@ -95,7 +95,7 @@ TEST(Tls, Write_beforeTheHandshake_isRefused) {
   EXPECT_EQ(client.state(), State::handshaking);
 }
 
-TEST(Tls, DifferentKeys_failBothEnds_withADistinctError) {
+TEST(Tls, DifferentKeys_endBothSessionsWithAKeyError) {
   auto client = session_of(Role::client, 1);
   auto server = session_of(Role::server, 2);
   carry(client, server);
@@ -208,7 +208,7 @@ TEST(Tls, UnreadBytes_areLimited) {
 using Context = std::unique_ptr<SSL_CTX, decltype(&SSL_CTX_free)>;
 using Peer = std::unique_ptr<SSL, decltype(&SSL_free)>;
 
-/// A context with a self-signed certificate and without the key.
+/// An OpenSSL context with a self-signed certificate and without the key.
 Context certified() {
   Context context(SSL_CTX_new(TLS_method()), SSL_CTX_free);
   const std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)> key(EVP_EC_gen("P-256"), EVP_PKEY_free);
@@ -253,7 +253,8 @@ TEST(Tls, ServerWithACertificateInsteadOfTheKey_isRefused) {
   EXPECT_EQ(code_of(client), Code::invalid_argument);
 }
 
-/// A server to which a client with the settings of `context`, but without the key, has connected.
+/// A server session to which a client has connected. The client has the settings of `context` but
+/// not the key.
 TlsSession visited_by(SSL_CTX* context) {
   const Peer client = peer_of(context);
   SSL_set_connect_state(client.get());

@@ -94,7 +94,7 @@ TEST(TrafficClass, Socket_whenThePriorityOfItsDataChanges_changesItsTrafficClass
   }
 }
 
-TEST(TrafficClass, Option_precedesTheVariable) {
+TEST(TrafficClass, Option_overridesTheEnvironmentVariable) {
   const auto normal = [](const CommunicatorOptions& options) {
     return runtime::traffic_classes(options)->of(Priority::normal);
   };

@@ -45,7 +45,7 @@ GroupSeed seed_of_this_process() {
 
 wire::TagKeys keys() { return *wire::TagKeys::keyed(pattern(32, 1), kCommunicator); }
 
-/// The placement of the chunks of one collective, and the content of the accepted chunks.
+/// Chooses the destinations of the chunks of one collective, and stores the accepted chunks.
 class Place final : public PlacementResolver {
  public:
   std::uint32_t epoch = kEpoch;
@@ -71,7 +71,8 @@ class Place final : public PlacementResolver {
   }
 };
 
-/// A queue pair of rank 0, and a plain socket that sends any bytes to its group.
+/// A queue pair of rank 0, and a plain socket that sends arbitrary bytes to the multicast group of
+/// the queue pair.
 class Uc : public testing::Test {
  protected:
   void SetUp() override {
@@ -147,8 +148,8 @@ class Uc : public testing::Test {
       ASSERT_EQ(::send(raw_.get(), one.data(), one.size(), 0), static_cast<ssize_t>(one.size()));
     }
   }
-  /// Sends one segmented datagram, which arrives as one message. All fragments except the last have
-  /// equal length.
+  /// Sends all datagrams by one call with UDP segmentation, so that they arrive together. All
+  /// datagrams except the last must have equal length.
   void send_together(const std::vector<Bytes>& datagrams) {
     Bytes all;
     for (const Bytes& one : datagrams) all.insert(all.end(), one.begin(), one.end());
@@ -344,8 +345,8 @@ TEST_P(UcBothWays, ForgedMessage_doesNotPreventAcceptanceOfTheGenuineMessage) {
 }
 
 TEST_P(UcBothWays, ChunkThatWasHandedOut_isNotOverwritten) {
-  // When the queue pair hands out the first message, the other two messages, which have the same
-  // chunk, already wait in the socket.
+  // All three messages have the same PSN. The second and the third one already wait in the socket
+  // when the queue pair hands out the first one.
   send(fragments(1, 3), together());
   send(fragments(1, 3, pattern(kChunk, 9), true), together());
   send(fragments(1, 3), together());
@@ -434,7 +435,7 @@ TEST_F(Uc, MessageThatWasUnexpectedAtItsStart_staysInStaging) {
   EXPECT_TRUE(mark(chunks[0]));
 }
 
-TEST_F(Uc, TooManyUnexpectedMessagesDropTheOldest) {
+TEST_F(Uc, UnexpectedMessageBeyondTheLimit_replacesTheOldestOne) {
   place_.begun = false;
   std::vector<std::vector<Bytes>> messages;
   for (std::uint32_t source = 1; source < kRanks; ++source) {
@@ -455,7 +456,7 @@ TEST_F(Uc, TooManyUnexpectedMessagesDropTheOldest) {
   EXPECT_FALSE(whole.contains(1) || whole.contains(2) || whole.contains(3));
 }
 
-TEST_F(Uc, Placement_withdrawnDuringAMessage_isNotWritten) {
+TEST_F(Uc, DestinationWithdrawnDuringAMessage_isNotWritten) {
   const auto all = fragments(1, 3);
   send({all[0], all[1]});
   EXPECT_EQ(receive(), 0u);
@@ -480,12 +481,12 @@ TEST_F(Uc, InterleavedMessagesOfSeveralSources_areAllAccepted) {
   EXPECT_EQ(receive(), 8u);
 }
 
-TEST_F(Uc, MessageThatIsRepeated_isRejectedThoughItsPlaceIsFree) {
+TEST_F(Uc, RepeatedMessage_isRejected_evenIfItsDestinationIsFree) {
   const auto all = fragments(1, 3);
   send(all);
   EXPECT_EQ(receive(), 1u);
   place_.counted.clear();
-  send(fragments(1, 4));  // with a second message, the receiver forgets the first
+  send(fragments(1, 4));  // the receiver then forgets the first message
   send(all);
   EXPECT_EQ(receive(), 1u);
   EXPECT_EQ(counters().rejected_replayed, 1u);
@@ -532,7 +533,7 @@ TEST_F(Uc, FragmentsWithFalseHeaders_areRejected) {
 }
 
 // Traffic arrives in any order and in any pieces. Accepted chunks must be right and stay unchanged,
-// and no byte outside the resolved placement may be written.
+// and no byte outside the destinations that the resolver chose may be written.
 TEST_F(Uc, RandomTraffic_leavesAcceptedChunksUnchanged) {
   std::uint64_t counted = 0;
   for (std::uint64_t round = 0; round < 60; ++round) {

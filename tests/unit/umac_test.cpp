@@ -37,7 +37,7 @@ std::vector<IntegrityKernels> kernels_here() {
   return here;
 }
 
-/// The tag as the number that the RFC prints for its bytes.
+/// The tag as a number in the byte order in which the RFC prints tags.
 std::uint64_t tag_of(const IntegrityKernels& kernels, const UmacKey& key,
                      std::span<const std::byte> nonce, std::span<const std::byte> message) {
   return __builtin_bswap64(umac64(kernels, key, PadChoice::of(nonce), {.first = message}));
@@ -89,8 +89,8 @@ TEST(Umac, Tags_equalTheVectorsOfTheRfc) {
   expect_vectors(kVectors);
 }
 
-// Vectors of the test suite of Nettle (testsuite/umac-test.c): every length of nonce, and sizes
-// around the bounds of groups and blocks.
+// Vectors of the test suite of Nettle (testsuite/umac-test.c): every length of nonce, and message
+// sizes near multiples of the group size and the block size.
 TEST(Umac, Tags_equalThoseOfNettle) {
   static constexpr Vector kVectors[] = {
       {"b", "def", 0, 0x9e38'f67d'a91a'08d9},
@@ -124,7 +124,7 @@ class Messages {
     for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random_() >> 24);
     return bytes;
   }
-  /// A random message size: mostly the size of a datagram, sometimes near the bound of a block.
+  /// A random message size: mostly that of a datagram, sometimes near a multiple of the block size.
   std::size_t size() {
     const std::uint64_t kind = word() % 8;
     if (kind == 0) return word() % 100;
@@ -179,11 +179,11 @@ TEST(Umac, TagsOfRandomMessages_equalThoseOfThePseudocode) {
       static_cast<unsigned long long>(bytes), all.size());
 }
 
-/// Returns a block whose NH hash in the given stream, plus the block's length in bits, is `value`.
-/// `value` must be above 2^64 - 2^33.
+/// Returns a block for which the NH hash in the given stream and the block's length in bits add up
+/// to `value`. `value` must be above 2^64 - 2^33.
 String block_with_value(const test::umac::Keys& keys, std::size_t stream, std::uint64_t value) {
-  // NH is a sum of products of two words. Here only three products differ from 0: the largest
-  // square, a multiple of the largest word, and the remainder.
+  // NH is a sum of products of two words. Only three products of this block differ from 0: the
+  // square of the largest word, a multiple of the largest word, and the remainder of `value`.
   const std::uint64_t largest = 0xffff'ffff;
   const std::uint64_t left = value - 8 * kNhBlockBytes - largest * largest;
   const std::uint64_t factors[3][2] = {

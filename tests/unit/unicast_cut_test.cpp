@@ -72,8 +72,8 @@ class UnicastCut : public testing::TestWithParam<Multicast> {
     const Instant end = now_ + time;
     for (; now_ < end; now_ = now_ + kMillisecond) poll_all();
   }
-  /// Polls all ranks, always with the same time, until `holds` returns true. Only datagrams that
-  /// are already sent, and answers to them, can therefore make `holds` true.
+  /// Polls all ranks until `holds` returns true. The time does not advance meanwhile, so no further
+  /// timer expires; only datagrams already sent, and answers to them, have effects.
   template <typename Condition>
   bool happens_now(Condition&& holds) {
     const auto hang = std::chrono::steady_clock::now() + std::chrono::seconds(20);

@@ -25,7 +25,7 @@ struct ExerciseOptions {
   Reduction reduction{};  ///< element type and operation of a reduction
 };
 
-/// True if the size shown in reports for a collective is the total of the blocks of all ranks.
+/// True if reports show the total of all ranks' blocks as the size of this collective.
 constexpr bool counts_all_blocks(Operation operation) {
   return operation == Operation::allgather || operation == Operation::allgatherv ||
          operation == Operation::gather || operation == Operation::scatter ||

@@ -13,13 +13,13 @@
 namespace tutti::app {
 namespace {
 
-// Initial time from the ranks' agreement on a common start to the common start itself. This time
-// doubles when a rank misses the start.
+// Initial delay between the ranks' agreement on a common start and that start. The delay doubles
+// when a rank misses the start.
 constexpr std::int64_t kFirstLeadNs = 2'000'000;
 constexpr std::int64_t kLongestLeadNs = 100'000'000;
 constexpr int kAttemptsPerIteration = 3;
-// The checks for one row of the table process at most about this many bytes. If a row receives more
-// bytes, only every n-th repetition is checked.
+// The checks for one row of the table process at most about this many bytes. If the repetitions of
+// the row receive more bytes, only every n-th repetition is checked.
 constexpr std::uint64_t kCheckedBytes = std::uint64_t{256} << 20;
 // A rank without memory for its buffers sends this value instead of its receive buffer's size.
 constexpr std::uint64_t kNoBuffers = UINT64_MAX;

@@ -29,8 +29,8 @@ struct BenchRow {
   /// Size of the message or of one rank's block, in bytes, as in ExerciseOptions.
   std::uint64_t send_bytes = 0;
   std::uint64_t size_bytes = 0;  ///< size that the table shows, in bytes
-  /// Result with separate send and receive buffers. Unset if the collective has only one form; the
-  /// result of that form is `in_place`.
+  /// Result with separate send and receive buffers. If the collective has only one form, this is
+  /// unset and `in_place` has the result.
   std::optional<Measured> out_of_place;
   Measured in_place;
 };

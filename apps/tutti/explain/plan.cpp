@@ -57,8 +57,8 @@ std::uint64_t barrier_messages(std::uint32_t ranks) {
   return power * static_cast<std::uint64_t>(std::countr_zero(power)) + 2 * (ranks - power);
 }
 
-/// The number of messages that carry credits. Every rank except the grantor, which collects them,
-/// sends one per credit batch; none for the last batches, because no later batch waits for these.
+/// The number of messages that carry credits. Every rank except the grantor sends the grantor one
+/// message per credit batch, but none for the last batches, because no later batch waits for those.
 std::uint64_t credit_messages(const PlanInput& input, std::uint64_t chunks,
                               std::uint32_t bytes_per_chunk) {
   const engine::Settings settings;
@@ -93,8 +93,8 @@ Result<Plan> plan_multicast(const PlanInput& input) {
   plan.chunks = plan.chunks_per_block * blocks;
   if (plan.chunks > protocol::BlockLayout::kMaxChunks) {
     return failure(Code::invalid_argument,
-                   "the collective has {} chunks, more than the {} that a PSN can tell apart: "
-                   "use larger chunks",
+                   "the collective has {} chunks, but there are only {} PSNs: "
+                   "use larger --chunk-bytes or smaller --bytes",
                    plan.chunks, protocol::BlockLayout::kMaxChunks);
   }
   const protocol::Sequencer sequencer(blocks, std::max(1u, input.chains));

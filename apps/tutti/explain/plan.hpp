@@ -63,8 +63,8 @@ Result<Plan> plan_multicast(const PlanInput& input);
 /// The cost of the ring (Allgather) or of the chain of ranks (Broadcast).
 Plan plan_ring(const PlanInput& input);
 
-/// The size of all headers of a chunk's datagram, from Tutti's own to that of Ethernet, in bytes.
-/// Preamble and checksum of Ethernet are not counted.
+/// Total size of the headers of a datagram that carries a chunk, including those of IP and
+/// Ethernet, in bytes. The preamble and the checksum of Ethernet are not counted.
 std::uint32_t header_bytes(bool ipv6, device::ip::Multicast multicast = device::ip::Multicast::ud);
 
 }  // namespace tutti::app

@@ -42,7 +42,7 @@ Result<std::vector<Schedule>> build(const ScheduleQuestion& question,
        .parameters = collectives::suited(entry, parameters, question.ranks, question.block_bytes)});
 }
 
-/// The largest use of each resource, such as connections or bytes sent, by any one rank.
+/// For each resource, such as connections or bytes sent, the most that any one rank uses.
 Result<RankUse> most_used(const std::vector<Schedule>& schedules, const schedule::Shape& shape) {
   RankUse most;
   for (const Schedule& schedule : schedules) {

@@ -21,7 +21,7 @@ using schedule::Task;
 using schedule::TaskIndex;
 using schedule::TaskKind;
 
-/// Simulates the tasks of all ranks by the link model, in one virtual time.
+/// Simulates the tasks of all ranks in virtual time; a LinkModel gives the durations.
 class Forecast {
  public:
   Forecast(std::span<const Schedule> schedules, const LinkModel& model)

@@ -105,8 +105,8 @@ std::string find_multicast_route() {
 }
 
 /// The interfaces with strict reverse path filtering: they drop datagrams from sources that are
-/// routed through another interface. The kernel applies the setting "all" or that of the interface,
-/// whichever is larger; 1 means strict.
+/// routed through another interface. The kernel applies the larger of the setting "all" and the
+/// interface's own setting; 1 means strict.
 std::vector<std::string> find_strict_filters(const std::vector<device::ip::Interface>& interfaces) {
   const std::string folder = "/proc/sys/net/ipv4/conf/";
   const std::uint64_t all = number_in(folder + "all/rp_filter");

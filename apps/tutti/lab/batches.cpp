@@ -27,7 +27,7 @@ std::string routes_batch(const LabOptions& options, int number) {
 
 /// In a lab of at most this many hosts and aggregators, each resolves the Ethernet addresses of the
 /// others. A larger lab has permanent neighbour entries instead, because the kernel limits the
-/// other entries of all network namespaces together (gc_thresh3).
+/// number of non-permanent entries in all network namespaces together (gc_thresh3).
 constexpr int kMaxResolvingPlaces = 30;
 
 /// The Ethernet address of the place whose IP address ends in `number`.

@@ -10,7 +10,7 @@ namespace tutti::lab {
 /// Commands that make the bridge. It sends no IGMP queries until querier_batch() has run.
 std::string bridge_batch();
 /// Commands that make the bridge send IGMP queries. After the first query the bridge floods every
-/// group to every port for one response interval, which bridge_batch() therefore makes short.
+/// group to every port for one response interval; bridge_batch() makes this interval short.
 std::string querier_batch();
 /// Commands that make the links of all hosts and aggregators to the bridge. The names of the hosts'
 /// and aggregators' namespaces begin with `prefix`.

@@ -90,8 +90,9 @@ std::set<ino_t> own_namespaces() {
   (void)!write(plan.report, &report, sizeof report);
   if (report.state != SetUp::ready) _exit(1);
 
-  // The keeper closes every inherited descriptor, because a reader of a pipe would otherwise wait
-  // for the keeper's end. Only the descriptor that shows the owner's end stays open, as number 3.
+  // The keeper closes every inherited descriptor, because the reader of an inherited pipe would
+  // otherwise wait until the keeper exits. Only the descriptor that shows the exit of the owner
+  // stays open, as number 3.
   const int null_device = open("/dev/null", O_RDWR);
   for (int stream = 0; stream < 3; ++stream) dup2(null_device, stream);
   dup2(plan.owner, 3);

@@ -122,7 +122,7 @@ std::vector<std::string> named_namespaces(const std::string& lab) {
 
 std::string own_descriptor_path(int fd) { return fmt::format("/proc/self/fd/{}", fd); }
 
-/// The user namespace of a keeper; an invalid descriptor if this process is in that namespace.
+/// Descriptor of the user namespace of a keeper; invalid if this process is in that namespace.
 Result<device::Descriptor> foreign_user_namespace(pid_t keeper) {
   const std::string path = fmt::format("/proc/{}/ns/user", keeper);
   if (launch::namespace_inode(path) == launch::namespace_inode("/proc/self/ns/user"))
@@ -146,8 +146,8 @@ struct Lab::Parts {
   /// Process that made this object; a forked child must not remove the lab.
   pid_t owner_process = getpid();
   std::optional<Keeper> keeper;
-  /// User namespace of a temporary lab that another process made; invalid for other labs, and if
-  /// this process is in that namespace.
+  /// Descriptor of the user namespace of a temporary lab that another process made. Invalid for all
+  /// other labs, and if this process is in that namespace.
   device::Descriptor user;
   device::Descriptor switch_network;
   std::vector<device::Descriptor> host_networks;
@@ -503,8 +503,8 @@ Result<pid_t> Lab::spawn_on(int host, launch::SpawnRequest request) const {
 Result<pid_t> Lab::spawn_at_aggregator(int aggregator, launch::SpawnRequest request) const {
   if (aggregator < 0 || aggregator >= aggregators()) {
     return failure(Code::invalid_argument,
-                   "lab '{}' has room for {} aggregators: make a lab with at least {} aggregators",
-                   name(), aggregators(), aggregator + 1);
+                   "lab '{}' has no aggregator {}: make a lab with at least {} aggregators", name(),
+                   aggregator, aggregator + 1);
   }
   request.place = parts_->at_aggregator(aggregator);
   request.host_name = fmt::format("aggregator{}", aggregator);

@@ -73,7 +73,7 @@ class Lab {
   /// The namespaces in which a host's programs run. Valid until the lab object is destroyed.
   Result<launch::NetNamespace> host_place(int host) const;
 
-  /// Adds a host's namespaces and host name to a request to start a program.
+  /// Returns `request` with the namespaces and the host name of a host.
   Result<launch::SpawnRequest> request_on(int host, launch::SpawnRequest request) const;
 
   /// Starts a program on a host and returns its process id. The caller must reap the process
@@ -119,7 +119,7 @@ class Lab {
   Status tear_down();
 
  private:
-  /// Changes the switch port of a host as `ip link set` does.
+  /// Changes the switch port of a host; `change` is the end of an `ip link set` command.
   Status set_port(int host, const std::string& change);
 
   struct Parts;

@@ -87,7 +87,7 @@ Result<std::uint32_t> parse_burst(const std::string& text) {
     return static_cast<std::uint32_t>(value * scale);
   }
   return failure(Code::invalid_argument,
-                 "burst '{}' is not a size: use auto, or 1 byte to 64mb, such as 4096 or 128kb",
+                 "burst '{}' is not a size up to 64mb: use auto, or a size such as 4096 or 128kb",
                  text);
 }
 
@@ -139,8 +139,8 @@ void add_name(CLI::App& command, std::string& name, const char* text) {
   command.add_option("--name", name, text);
 }
 
-/// Adds the options that describe a lab and returns them, so that `tutti lab run --lab` can exclude
-/// them.
+/// Adds the options that describe a lab. Returns them, so that `tutti lab run` can refuse them
+/// together with --lab.
 std::vector<CLI::Option*> add_build_options(CLI::App& command, TypedOptions& typed) {
   std::vector<CLI::Option*> options{
       command.add_option("--hosts", typed.options.hosts, "Number of hosts")->capture_default_str(),

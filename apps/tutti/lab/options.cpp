@@ -33,7 +33,7 @@ Status check_percent(const char* option, double percent) {
                    percent);
   }
   if (percent > 0 && percent < 0.0001) {
-    return failure(Code::invalid_argument, "{} {} is too small: use 0, or 0.0001 or more", option,
+    return failure(Code::invalid_argument, "{} {} is too small: use 0 or at least 0.0001", option,
                    percent);
   }
   return {};

@@ -20,9 +20,10 @@ std::string_view to_string(LossProtocol protocol);
 /// The value of LossProtocol with this name; `all` for any other text.
 LossProtocol loss_protocol_named(std::string_view name);
 
-/// Loss of consecutive datagrams. A datagram puts the port into a bad state with the probability
-/// enter_percent. In this state the port loses datagrams, and each one ends the state with the
-/// probability leave_percent. An enter_percent of 0 turns burst loss off.
+/// Loss of consecutive datagrams. With the probability enter_percent, a datagram is lost and puts
+/// the port into a bad state. In the bad state, a datagram is delivered and ends the state with the
+/// probability leave_percent; otherwise the datagram is lost. An enter_percent of 0 turns burst
+/// loss off.
 struct BurstLoss {
   double enter_percent = 0;
   double leave_percent = 0;
@@ -37,9 +38,9 @@ struct Impairments {
   double shared_loss_percent = 0;
   BurstLoss burst_loss;          ///< loss of consecutive datagrams at each receiver's port
   double duplicate_percent = 0;  ///< share of UDP datagrams delivered twice, in percent
-  /// Share of UDP datagrams that are delayed, so that datagrams sent up to about 0.1 ms later
-  /// overtake them, in percent. If a link without a rate limit carries more than 100 000 datagrams
-  /// per second, some of the delayed ones are lost.
+  /// Share of UDP datagrams that are delayed, in percent. Datagrams sent up to about 0.1 ms later
+  /// overtake them. If a link without a rate limit carries more than 100 000 datagrams per second,
+  /// some of the delayed ones are lost.
   double reorder_percent = 0;
   /// Share of UDP datagrams delivered with one changed payload byte, in percent.
   double corrupt_percent = 0;
@@ -104,7 +105,7 @@ Status check_options(const LabOptions& options);
 /// Ok if the impairments are valid for a lab with this number of hosts.
 Status check_impairments(const Impairments& impairments, int hosts);
 
-/// The values of segmentation and burst_bytes, with defaults applied.
+/// `segmentation` and `burst_bytes` of the options, or their defaults if they are unset.
 bool segmentation_of(const LabOptions& options);
 std::uint32_t burst_bytes_of(const LabOptions& options);
 

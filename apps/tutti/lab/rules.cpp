@@ -177,8 +177,8 @@ DetourShape detour_shape(const LabOptions& options) {
   if (options.rate_bits_per_second > 0) {
     frames = static_cast<double>(options.rate_bits_per_second) / (8.0 * frame_bytes);
   }
-  // A copy, the filler, precedes each delayed datagram on the detour, so a delayed datagram needs
-  // the time of two frames. The detour has four times the rate that these frames need.
+  // A filler precedes each delayed datagram on the detour, so a delayed datagram takes the time of
+  // two frames. The rate of the detour is four times what these frames need.
   const double share = options.impairments.reorder_percent / 100;
   const double slots = std::max(500.0, 8 * frames * share);
   return {static_cast<std::uint64_t>(slots * 8.0 * frame_bytes), frame_bytes};

@@ -24,9 +24,9 @@ std::vector<int> impaired_hosts(const Impairments& impairments, int hosts);
 /// A script for `nft -f -` that atomically replaces all earlier rules of the lab.
 std::string rules_for(const Impairments& impairments, int hosts);
 
-/// The rate of the detour, which delays datagrams for reordering, and the size in bytes at which
-/// the detour counts each datagram. The rate is so low that later datagrams overtake a delayed one,
-/// but high enough for all datagrams that take the detour.
+/// The rate of the detour that delays datagrams for reordering, and the frame size in bytes that
+/// the detour assumes for every datagram. The rate is low enough that later datagrams overtake a
+/// delayed one, and high enough to carry all delayed datagrams.
 struct DetourShape {
   std::uint64_t rate_bits_per_second = 0;
   std::uint32_t frame_bytes = 0;

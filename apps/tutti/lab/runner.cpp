@@ -17,7 +17,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// A rank that still runs at this time after SIGTERM gets SIGKILL.
+/// Time from SIGTERM to SIGKILL for a rank that still runs.
 constexpr milliseconds kKillGrace{3000};
 constexpr int kTimedOutStatus = 124;
 

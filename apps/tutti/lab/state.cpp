@@ -210,7 +210,7 @@ Result<LabState> recorded(const std::string& name) {
   std::string others;
   for (const LabState& state : all_recorded()) others += " " + state.options.name;
   return failure(Code::invalid_argument, "there is no lab named '{}' ({}{})", name,
-                 others.empty() ? "none exists" : "there are:", others);
+                 others.empty() ? "no lab exists" : "existing labs:", others);
 }
 
 std::vector<LabState> all_recorded() {

@@ -20,11 +20,11 @@
 
 namespace tutti::launch {
 
-/// When and how a job is ended although processes still run.
+/// When and how the running processes of a job are ended.
 struct JobPolicy {
   /// Signals that are forwarded to the processes. A second signal kills the processes.
   std::vector<int> signals;
-  /// Whether a forwarded signal takes the place of SIGTERM, so that SIGKILL follows it after
+  /// Whether a forwarded signal replaces SIGTERM; SIGKILL then follows the forwarded signal after
   /// `kill_grace`.
   bool signal_ends = false;
   Nanoseconds grace{0};       ///< time from the first failure or forwarded signal to SIGTERM

@@ -13,7 +13,7 @@ class LinePrefixer {
   /// Takes more bytes and returns all lines that are now complete, each with the prefix. A line of
   /// more than 64 KiB is split.
   std::string append(std::string_view bytes);
-  /// Returns the rest of the output, if it does not end in a newline, as a last line.
+  /// If the output does not end in a newline, returns the rest of it as a last line.
   std::string finish();
 
  private:

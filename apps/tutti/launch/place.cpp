@@ -97,8 +97,8 @@ std::uint64_t process_start(pid_t pid) {
   std::ifstream file("/proc/" + std::to_string(pid) + "/stat");
   std::string line;
   if (!std::getline(file, line)) return 0;
-  // In /proc/PID/stat, field 2 is the program name, which may contain blanks and brackets. Fields
-  // are therefore counted from the last bracket.
+  // In /proc/PID/stat, field 2 is the program name in parentheses, and the name may itself contain
+  // blanks and parentheses. Fields are therefore counted from the last closing parenthesis.
   const auto bracket = line.rfind(')');
   if (bracket == std::string::npos) return 0;
   std::istringstream rest(line.substr(bracket + 1));

@@ -145,7 +145,7 @@ std::string joined(const std::vector<std::string>& arguments) {
   return fmt::format("{}", fmt::join(arguments, " "));
 }
 
-/// The end of an error text, which names the Debian package of a missing tool.
+/// The end of the error text for a missing program: names the Debian package, if it is known.
 std::string package_hint(std::string_view program) {
   constexpr std::array<std::pair<std::string_view, std::string_view>, 4> kPackages{
       {{"ip", "iproute2"}, {"tc", "iproute2"}, {"nft", "nftables"}, {"ethtool", "ethtool"}}};
@@ -264,8 +264,8 @@ Result<ProgramOutput> run_program(const NetNamespace& place,
   SpawnRequest request;
   request.arguments = arguments;
   request.place = place;
-  // A new process group protects the tool from an interrupt at the terminal, which would stop it
-  // half-way.
+  // The tool gets a new process group, because an interrupt at the terminal would otherwise stop
+  // the tool half-way.
   request.own_group = true;
   request.input = in->read.get();
   request.output = out->write.get();

@@ -39,8 +39,8 @@ struct SpawnRequest {
 /// be entered, or the program cannot be executed.
 Result<pid_t> spawn(const SpawnRequest& request);
 
-/// The caller's environment with the given "NAME=value" variables added or replaced. Of two
-/// variables with one name the first is taken.
+/// The caller's environment with the given "NAME=value" variables added or replaced. If two of the
+/// given variables have the same name, only the first is used.
 std::vector<std::string> environment_with(std::vector<std::string> variables);
 
 /// Forks a child that enters the namespaces, runs `body` and exits with the result of `body`, or

@@ -63,8 +63,8 @@ void HierarchyRank::start(const CollectiveCall& call, Ended ended) {
   if (jobs_.size() == 1) advance();
 }
 
-/// Begins those stages of the oldest call that may begin now. When a call's last stage has ended,
-/// ends the call and goes on with the next one.
+/// Begins every stage of the oldest call that waits for no other stage. Once all stages of a call
+/// have ended, ends the call and continues with the next call.
 void HierarchyRank::advance() {
   while (!jobs_.empty()) {
     Job& job = jobs_.front();
@@ -98,8 +98,8 @@ void HierarchyRank::on_stage_end(std::size_t stage, const Status& status) {
   advance();
 }
 
-/// Aborts this rank's side communicators, within its host and across hosts, and names the ranks at
-/// fault, so that all ranks learn of them.
+/// Aborts this rank's side communicators, within its host and across hosts. The aborts name the
+/// ranks at fault, so that all ranks learn which ranks failed.
 void HierarchyRank::give_up(const Status& cause) {
   host_.failures().abort_for(cause.ranks(), cause.message());
   if (across_ != nullptr) across_->failures().abort_for(cause.ranks(), cause.message());

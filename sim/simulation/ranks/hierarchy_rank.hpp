@@ -30,9 +30,9 @@ inline bool goes_by_hosts(const CommunicatorSpec& spec, const CollectiveSpec& wh
   return spec.ranks_per_host > 0 && may_go_by_hosts(what);
 }
 
-/// The side communicators of a communicator with a hierarchy: first one for each host, of the ranks
-/// on this host, then one of the leaders of all hosts. Their lists of collectives are empty, and
-/// the fault rules of the communicator apply to each of them.
+/// The side communicators of a communicator with a hierarchy: first, for each host, one that
+/// contains the ranks on the host; last, one that contains the leaders of all hosts. Their lists of
+/// collectives are empty, and the fault rules of the communicator apply to each of them.
 std::vector<CommunicatorSpec> side_communicators(const CommunicatorSpec& spec);
 
 class HierarchyRank {

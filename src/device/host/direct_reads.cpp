@@ -29,7 +29,7 @@ void DirectReads::poll(Instant now, rc::CompletionSink& sink) {
     if (copied && read.done < request.local.size()) return;
     const Status posted = copied ? Status() : channels_.post(now, request);
     const bool queue_full = posted.code() == Code::resource_exhausted;
-    if (queue_full) reads_.push_back(read);  // a later poll tries this READ after the others
+    if (queue_full) reads_.push_back(read);  // a later poll tries this READ again, after the others
     if (!queue_full && (copied || !posted)) end(request, posted.code(), sink);
     reads_.pop_front();
     if (queue_full) return;
@@ -37,7 +37,7 @@ void DirectReads::poll(Instant now, rc::CompletionSink& sink) {
 }
 
 /// Copies the next bytes of a READ, at most `limit`. Returns false if the system refuses the copy,
-/// or if the owner has not published the region or withdraws it before the end of the copy.
+/// if the peer has not published the region, or if the peer withdraws the region during the copy.
 bool DirectReads::copy(Read& read, std::size_t limit) {
   const WorkRequest& request = read.request;
   const Segment& peer = segments_[index(request.peer)];

@@ -24,7 +24,8 @@ rc::RcConfig make_config(const EndpointOptions& options, const SegmentShape& sha
   config.max_frame_bytes = config.max_message_bytes + static_cast<std::uint32_t>(rc::kRcHeaderMax);
   config.window_bytes = static_cast<std::uint32_t>(shape.frame_capacity_bytes());
   config.rto_min = config.rto_first_max = kPatience;
-  // ACKs do not wait for replies: an ACK costs only a few stores, and no timer would end the wait.
+  // An ACK does not wait for a reply that could carry it: a separate ACK costs only a few stores,
+  // and no timer would end the wait.
   config.reply_wait = Nanoseconds(0);
   config.peer_timeout = options.peer_timeout;
   return config;
@@ -162,8 +163,8 @@ bool HostEndpoint::receive(Instant now) {
 void HostEndpoint::receive_from(Instant now, Rank rank, Peer& peer) {
   // The number of frames per poll is bounded, so that one peer cannot keep the caller busy.
   constexpr int kMaxFrames = 64;
-  // A short frame is copied first, because it may be decoded in several steps, between which the
-  // peer could change its bytes. A longer frame carries data, which is copied only once, to its
+  // A short frame is copied before it is decoded, because the peer could change its bytes between
+  // two steps of the decoding. A longer frame carries data, which is copied only once, to its
   // destination.
   std::array<std::byte, 1024> copy;
   for (int i = 0; i < kMaxFrames; ++i) {
@@ -183,8 +184,8 @@ void HostEndpoint::receive_from(Instant now, Rank rank, Peer& peer) {
   }
 }
 
-/// Returns true even if the ring to this peer is full, because each peer has its own ring and the
-/// frames to other peers can still be sent.
+/// Sends the frames that are ready for a peer. Returns true even if the ring to this peer is full,
+/// because frames to other peers, which have rings of their own, can still be sent.
 bool HostEndpoint::send(Instant now, Rank rank, rc::RcChannel& rc) {
   Peer& peer = peers_[index(rank)];
   rc::OutgoingFrame frame;

@@ -55,8 +55,8 @@ Result<std::uint32_t> HostMulticastQueuePair::post(const ChunkRun& run) {
     ++counters_.multicast_datagrams_sent;
     counters_.multicast_bytes_sent += bytes;
   }
-  // Readers are not woken if nothing was published. Otherwise two ranks with full rings would keep
-  // waking each other while one of them is slow.
+  // Readers are woken only after a chunk was published. Otherwise two ranks with full rings would
+  // keep waking each other until a slow reader makes room.
   if (accepted == 0) return 0u;
   for (const Source& one : sources_) {
     counters_.send_calls += segments_[index(one.rank)].wake(false) ? 1 : 0;
@@ -88,8 +88,8 @@ std::size_t HostMulticastQueuePair::poll(std::span<ReceivedChunk> chunks) {
 std::size_t HostMulticastQueuePair::poll_source(Source& source, std::span<ReceivedChunk> chunks) {
   const std::uint64_t written = source.ring.written().load(std::memory_order_acquire);
   std::size_t filled = 0;
-  // A correct writer is at most one ring ahead. Without this check, a forged count could announce
-  // probes without end and fill this rank's memory.
+  // A correct writer is ahead of this reader by at most the length of the ring. Without this check,
+  // a forged count could announce any number of probes and fill this rank's memory.
   if (written - source.polled > source.ring.shape().slots) {
     ++counters_.rejected_foreign;
     source.polled = written;

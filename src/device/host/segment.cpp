@@ -20,8 +20,8 @@ namespace tutti::device::host {
 namespace {
 
 constexpr std::uint64_t kMagic = 0x3274'736f'6874'7574;  // "tuthost2" in ASCII
-// A frame ring fits into a core's cache. With at most kFewRanks ranks, it also has room for the
-// frames in flight of a rendezvous.
+// A frame ring is small enough for a core's cache. With at most kFewRanks ranks, it is also large
+// enough for all frames that one rendezvous has in flight.
 constexpr std::size_t kFrameCapacityBytes = 256 * 1024;
 constexpr std::size_t kFrameCapacityOfManyBytes = 64 * 1024;
 constexpr std::uint32_t kFewRanks = 16;
@@ -42,9 +42,9 @@ std::span<std::byte> map(int file, std::size_t bytes) {
 // shrinking the memory.
 constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 
-/// Opens in this process the file of type `type` (S_IFMT) that another process of the same user has
-/// open as `descriptor`. A peer chose `process` and `descriptor`, so the file is examined before it
-/// is opened, because opening a device or terminal can have side effects.
+/// Opens the file of type `type` (S_IFMT) that another process of the same user has open as
+/// `descriptor`. A peer chose the process and the descriptor, and opening a device or terminal can
+/// have side effects; so the file is examined before it is opened.
 Result<Descriptor> open_of(std::int32_t process, std::int32_t descriptor, mode_t type, int flags,
                            struct stat& info) {
   const std::string path = fmt::format("/proc/{}/fd/{}", process, descriptor);

@@ -20,7 +20,7 @@ namespace tutti::device::host {
 /// The state of a rank: awake, or asleep until certain events.
 enum class Sleep : std::uint32_t {
   awake = 0,
-  for_work = 1,              ///< asleep; woken by every event but a frame that is only an ACK
+  for_work = 1,              ///< asleep; woken by every event except frames with only an ACK
   for_acknowledgements = 2,  ///< asleep; woken by every event, ACKs included
 };
 
@@ -91,9 +91,9 @@ class Segment {
   /// undefined.
   bool read_owner(std::uint64_t address, std::span<std::byte> to) const;
 
-  /// Wakes the owner if it is asleep and waits for this kind of event, and returns true if the
-  /// owner was woken; must be called after the data of the event is published.
-  /// `acknowledgement_only`: the event is a frame that is only an ACK.
+  /// Wakes the owner if it is asleep and waits for this kind of event; returns true if the owner
+  /// was woken. Must be called after the data of the event is published. `acknowledgement_only`:
+  /// the event is a frame that contains only an ACK.
   bool wake(bool acknowledgement_only) const;
   /// Wakes the owner if it waits for slot exchange entries; returns true if the owner was woken.
   bool wake_inline() const;

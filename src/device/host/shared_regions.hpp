@@ -19,11 +19,12 @@ struct SharedRegion {
   std::atomic<std::uint64_t> bytes;
 };
 
-/// The published regions of one rank. The owner publishes and withdraws; peers only look up.
+/// The published regions of one rank. The owner publishes and withdraws regions; peers only look
+/// them up.
 class SharedRegions {
  public:
-  /// Number of entries. The key of a region determines its entry. A region whose entry is in use is
-  /// not published, and peers READ it by frames.
+  /// Number of entries. The key of a region determines its entry. If another region uses this
+  /// entry, the region is not published, and peers READ it by frames.
   static constexpr std::uint32_t kRegions = 256;
 
   SharedRegions() = default;

@@ -37,9 +37,9 @@ constexpr std::size_t frame_ring_bytes(std::size_t capacity_bytes) {
   return sizeof(FrameRingControl) + capacity_bytes;
 }
 
-// A record in a frame ring is the length of the frame in 8 bytes, then the frame, padded to a
-// multiple of 8 bytes. Records do not wrap: if a record does not fit before the end of the ring,
-// the remaining bytes are skipped and marked by the length kSkip.
+// A record in a frame ring consists of the length of the frame (8 bytes) and the frame, which is
+// padded to a multiple of 8 bytes. Records do not wrap: if a record does not fit before the end of
+// the ring, the remaining bytes are skipped and marked by the length kSkip.
 inline constexpr std::uint64_t kSkip = std::numeric_limits<std::uint64_t>::max();
 inline constexpr std::size_t kRecordHeadBytes = 8;
 
@@ -103,8 +103,8 @@ class FrameReader {
   /// `broken`).
   std::span<const std::byte> front() {
     if (written_ == read_) written_ = control_->written.value.load(std::memory_order_acquire);
-    // A correct writer is at most one ring ahead. Without this check, a forged count could keep the
-    // loop below busy for ever.
+    // A correct writer is ahead of this reader by at most the length of the ring. Without this
+    // check, a forged count could keep the loop below busy for ever.
     broken_ = written_ - read_ > bytes_.size();
     if (broken_) return {};
     while (written_ != read_) {

@@ -2,7 +2,7 @@
 // exchanges, and the number of the last exchange that the rank has acknowledged.
 //
 // A writer publishes a slot by a release store of the exchange's number, which readers poll. A
-// short block lies on the same cache line as that number, and the lines of all slots lie on one
+// short block lies on the same cache line as that number, and all these cache lines lie on one
 // page. A slot is reused once every rank has acknowledged the exchange that used it.
 #pragma once
 

@@ -3,8 +3,8 @@
 namespace tutti::device::ip {
 
 // Connections never stop completely: while data of a higher priority arrives, a connection may send
-// one frame in each interval kTrickle. Answers to READs are exempt from this limit, because peers
-// READ the lost chunks of the data with the higher priority.
+// one frame in each interval kTrickle. Answers to READs are exempt from this limit, because they
+// may carry lost chunks of the data with the higher priority.
 std::optional<rc::Allowance> ConnectionGate::allowance(const rc::Backlog& backlog, Instant now) {
   constexpr Nanoseconds kTrickle{1'000'000};
   if (!backlog.answers && priorities().arrives_above(backlog.priority, now)) {

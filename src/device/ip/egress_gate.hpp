@@ -56,9 +56,9 @@ class ConnectionGate final : public EgressGate, public rc::FrameGate {
       : EgressGate(std::move(egress), false) {}
 
   std::optional<rc::Allowance> allowance(const rc::Backlog& backlog, Instant now) override;
-  /// Claims egress priority for the frames that the last poll could not send. If only a full send
-  /// window stopped these frames, the claim lasts only while the interface has unsent bytes of this
-  /// socket. After that the frames wait for ACKs, and other senders need not hold back for them.
+  /// Claims egress priority for the frames that the last poll could not send. If the send queue has
+  /// room and only the send window is full, the claim ends once the interface has sent all bytes of
+  /// this socket. The frames then wait for ACKs, and other senders need not hold back for them.
   void claim_for(const rc::ChannelSet& channels) {
     const auto waiting = channels.waiting();
     const bool claims = waiting && priorities().any_below(*waiting) &&

@@ -42,8 +42,8 @@ QueuePairs queue_pairs(const std::vector<std::unique_ptr<IpMulticastQueuePair>>&
   return pairs;
 }
 
-// If more bytes than this wait in the kernel for a link address, further frames are only multicast,
-// so that they do not fill the send buffer.
+// While more bytes than this wait in the kernel for a link address, further frames are sent by
+// multicast and not by unicast, so that they do not fill the send buffer.
 constexpr std::uint64_t kMostHeldBytes = 32 * 1024;
 
 bool is_uc(const IpOptions& options) { return options.multicast == Multicast::uc; }

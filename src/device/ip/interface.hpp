@@ -25,8 +25,8 @@ struct Interface {
 Result<std::vector<Interface>> list_interfaces();
 
 /// Finds an interface by name ("eth0") or address ("10.0.0.1"). If `wanted` is empty, returns the
-/// loopback interface if `local_only`, and else the first other interface that supports multicast.
-/// `family` is AF_INET or AF_INET6.
+/// loopback interface if `local_only` is true, otherwise the first other interface that supports
+/// multicast. `family` is AF_INET or AF_INET6.
 Result<Interface> choose_interface(const std::string& wanted, bool local_only, int family);
 
 }  // namespace tutti::device::ip

@@ -9,7 +9,7 @@ namespace tutti::device::rc {
 
 namespace {
 
-/// Divisor of the peer timeout. If the pause between two polls is longer than the quotient, this
+/// If the pause between two polls is longer than the peer timeout divided by this number, this
 /// process was stopped or not scheduled.
 constexpr int kStoppedParts = 3;
 
@@ -26,8 +26,8 @@ constexpr Nanoseconds kSendRetry{200'000};
 /// Time after which frames that the gate held back are tried again, unless an ACK arrives first.
 constexpr Nanoseconds kHeldBackRetry{1'000'000};
 
-/// Time after which a ping is tried again if it needed a connection and no other connection could
-/// be closed to make room.
+/// Time after which a ping to a peer without a connection is tried again, if no connection could be
+/// opened for it.
 constexpr Nanoseconds kPingRetry{1'000'000};
 
 }  // namespace
@@ -158,7 +158,7 @@ void ChannelSet::limit_frames(std::uint32_t bytes) {
 }
 
 void ChannelSet::poll(Instant now, FrameSocket& socket, CompletionSink& sink) {
-  if (untransmitted_) transmit(now, socket);
+  if (untransmitted_) transmit(now, socket, Turn::before_receives);
   for (int i = 0; i < kMaxReceives && socket.receive(now); ++i) {
   }
   poll_posted(now, socket, sink);
@@ -173,27 +173,28 @@ void ChannelSet::poll_posted(Instant now, FrameSocket& socket, CompletionSink& s
     // by a second, but not multicast.
     socket.send_sign_of_life();
   }
-  transmit(now, socket);
+  transmit(now, socket, Turn::after_receives);
 }
 
-void ChannelSet::transmit(Instant now, FrameSocket& socket) {
+void ChannelSet::transmit(Instant now, FrameSocket& socket, Turn turn) {
   held_back_ = untransmitted_ = false;
   waiting_.reset();
   for (const Priority priority : {Priority::high, Priority::normal, Priority::low}) {
     if (priority != Priority::normal && !prioritised_) continue;
-    send_queue_full_ = !transmit(now, socket, priority);
+    send_queue_full_ = !transmit(now, socket, turn, priority);
     if (send_queue_full_) return;
   }
 }
 
 /// Sends the frames of the channels of one priority; false if the send queue is full.
-bool ChannelSet::transmit(Instant now, FrameSocket& socket, Priority priority) {
+bool ChannelSet::transmit(Instant now, FrameSocket& socket, Turn turn, Priority priority) {
   for (const Rank rank : open_) {
     RcChannel& one = *peers_[index(rank)].channel;
     const Backlog before = one.backlog();
     if (before.priority != priority) continue;
     std::optional<Allowance> allowance;
     if (gate_ != nullptr && before.frames_wait) allowance = gate_->allowance(before, now);
+    if (allowance && turn == Turn::before_receives) continue;
     one.hold_back(allowance);
     const bool room = !one.has_output(now) || socket.send(now, rank, one);
     const Backlog after = one.backlog();
@@ -247,9 +248,9 @@ void ChannelSet::question_silent(Instant now) {
   }
 }
 
-/// True if no peer has answered a question since the last part of the peer timeout of `silent`
-/// began (PeerTimeout::doubt_begins). With two ranks there is no third rank to question, so the
-/// result is false, and `silent` is blamed.
+/// True if no peer has answered a question since the last part of `silent`'s peer timeout began
+/// (PeerTimeout::doubt_begins). With two ranks the result is false, because there is no third rank
+/// to question; `silent` is then blamed.
 bool ChannelSet::alone(const RcChannel& silent) const {
   const Instant begin = silent.silence().doubt_begins();
   const auto answered = [&](const Peer& peer) {
@@ -274,8 +275,8 @@ Status ChannelSet::post(Instant now, const WorkRequest& request) {
   }
   prioritised_ |= request.priority != Priority::normal;
   const Peer& peer = peers_[index(request.peer)];
-  // An earlier connection may have sent frames that the peer has never received, and the peer would
-  // execute no frame after them.
+  // The peer may have missed frames that an earlier connection sent. It would then execute no frame
+  // of a new connection, because it executes frames in order.
   if (peer.released && !peer.channel) return closed_status(request.peer);
   RcChannel* const channel = channel_for_work(now, request.peer);
   if (channel == nullptr) {
@@ -299,9 +300,9 @@ RcChannel* ChannelSet::channel_for_work(Instant now, Rank rank) {
 }
 
 void ChannelSet::abandon() {
-  // The limit ends, because this rank now notifies all other ranks of the failure. A peer that has
-  // already left acknowledges no notice, so its connection would stay open and leave no room for
-  // the connection to another peer.
+  // The connection limit ends now, because this rank has to notify all other ranks of the failure.
+  // A peer that has already left acknowledges no notice, so its connection stays open; under the
+  // limit it would keep another peer from being notified.
   limits_.most = 0;
   for (const Rank rank : open_) peers_[index(rank)].channel->abandon();
 }

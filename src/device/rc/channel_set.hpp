@@ -33,8 +33,8 @@ class FrameSocket {
 class FrameGate {
  public:
   virtual ~FrameGate() = default;
-  /// Returns the limit of the frames in flight that applies from now on to a connection with this
-  /// backlog; an empty value sets no limit.
+  /// Returns the limit of the frames in flight for a connection that has `backlog` to send. An
+  /// empty value sets no limit.
   virtual std::optional<Allowance> allowance(const Backlog& backlog, Instant now) = 0;
 };
 
@@ -113,8 +113,11 @@ class ChannelSet {
   /// packets.
   void question_witnesses(Instant now);
   void question_silent(Instant now);
-  void transmit(Instant now, FrameSocket& socket);
-  bool transmit(Instant now, FrameSocket& socket, Priority priority);
+  /// When a poll transmits. An allowance of the gate is valid once per poll, so connections with an
+  /// allowance transmit after the receives only.
+  enum class Turn { before_receives, after_receives };
+  void transmit(Instant now, FrameSocket& socket, Turn turn);
+  bool transmit(Instant now, FrameSocket& socket, Turn turn, Priority priority);
 
   struct Peer {
     std::uint32_t incarnation = 0;
@@ -133,7 +136,7 @@ class ChannelSet {
   RcChannel* open(Instant now, Rank peer);
   bool make_room();
   bool close(Rank peer);
-  /// At most this many peers may have work or pings of this rank under way at a time. The other
+  /// At most this many connections may carry work or pings of this rank at a time. The other
   /// connections serve frames that come from peers.
   std::uint32_t work_limit() const { return std::max(1u, limits_.most / 2); }
   bool may_ask_another(Instant now) const;

@@ -297,8 +297,9 @@ void RcChannel::fill(std::uint32_t sequence, OutgoingFrame& frame) {
     case RcKind::ack:
       break;
   }
-  // The peer may already have received later frames that this rank gives up, too. They must have no
-  // effect, because a peer that misses one message must not get the next one.
+  // A frame of given-up work is sent empty. It states how many later frames are given up, too: the
+  // peer may have received those already and must ignore them, because after a missing message it
+  // must not get the next one.
   const bool given_up = out.kind == RcKind::empty && record.kind != RcKind::empty;
   if (given_up && given_up_end_ && circular_before(sequence, *given_up_end_))
     out.count = static_cast<std::uint16_t>(*given_up_end_ - sequence - 1);
@@ -354,8 +355,8 @@ bool RcChannel::asks(Instant now) const {
 }
 
 std::optional<RcPosition> RcChannel::resting_position() const {
-  // A connection that waits for an answer of its peer stays open, because a closed connection does
-  // not store when the peer timeout began.
+  // A connection that waits for an answer of its peer stays open, because the stored position of a
+  // closed connection does not contain the start of the peer timeout.
   const bool asks = path_test_wanted_ || ask_wanted_ || peer_timeout_.ping_wanted() ||
                     (attentive() && peer_timeout_.awaits_answer());
   const bool given_up = failed_ || undelivered_ || asks || !receiver_.between_operations();
@@ -372,7 +373,7 @@ void RcChannel::watch(bool on, Instant now) {
 
 bool RcChannel::on_timer(Instant now, CompletionSink& sink, bool alone) {
   if (failed_) return false;
-  // A peer that has closed and answers no retransmission has gone.
+  // A released peer that answers no retransmission counts as gone.
   const bool gone = released_ && send_.timeouts_in_a_row() >= kAskAfterTimeouts;
   if (gone || (attentive() && peer_timeout_.expired(now))) {
     fail(Code::peer_failed, sink, alone ? Blame::either : Blame::peer);

@@ -60,7 +60,7 @@ struct Backlog {
   bool window_closed = false;  ///< frames are ready, but the send window is full
 };
 
-/// The error of work that is posted to a peer that has closed the communicator and gone.
+/// The error of work that is posted to a peer that has closed the communicator and is gone.
 Status closed_status(Rank peer);
 
 class RcChannel {
@@ -106,9 +106,9 @@ class RcChannel {
   /// retransmissions, a `failure` completion with `undelivered_bytes` reports this once. The
   /// channel continues with short frames, and refuses READs of the peer with Code::peer_failed.
   void watch(bool on, Instant now);
-  /// States that the peer needs nothing more and may be gone. Only a WRITE, READ or atomic whose
-  /// completion the poster may await still waits for the peer. After a few unanswered
-  /// retransmissions the channel fails: all work completes with Code::aborted.
+  /// States that the peer needs nothing more and may be gone. The channel then waits for the peer
+  /// only for a WRITE, READ or atomic whose completion the poster may await. After a few unanswered
+  /// retransmissions it fails and completes all work with Code::aborted.
   void release() {
     released_ = true;
     send_.forget_timeouts();
@@ -165,7 +165,7 @@ class RcChannel {
   static constexpr std::uint32_t kAskAfterTimeouts = 3;
   static constexpr int kUnansweredPart = 20;
   /// Size in bytes of the longest frame that is sent twice as a tail probe. Sending a longer frame
-  /// again would take more time than this saves on average.
+  /// again would take more time than a tail probe saves on average.
   static constexpr std::size_t kRepeatedTailBytes = 2048;
 
   bool has_new_frame() const;

@@ -8,8 +8,8 @@
 
 namespace tutti::device::rc {
 
-/// At most this many READs and atomics may be sent and not answered yet; the others stay in the
-/// work queue.
+/// At most this many READs and atomics may have been sent without an answer yet; further ones stay
+/// in the work queue.
 inline constexpr std::uint32_t kMaxOpenReads = 256;
 /// The smallest RcConfig::max_frame_bytes.
 inline constexpr std::uint32_t kMinFrameBytes = 512;
@@ -28,16 +28,16 @@ struct RcConfig {
   /// Number of buffers for messages, READs and atomics that arrive out of order.
   std::uint32_t unexpected_buffers = 256;
   Nanoseconds rto_min{2'000'000};
-  /// Upper limit of the first retransmission timeout. Round trips look long while the peer's
-  /// application computes, and a needless retransmission costs less than a long wait for a lost
-  /// last message.
+  /// Upper limit of the first retransmission timeout: round trips that are measured while the
+  /// peer's application computes would make it too long. A needless retransmission costs less than
+  /// a long wait for a lost last message.
   Nanoseconds rto_first_max{8'000'000};
   /// Upper limit of all retransmission timeouts. A peer whose link comes back is tried again within
   /// this time.
   Nanoseconds rto_max{50'000'000};
-  /// Delay of an ACK that was not requested: longer than two packets of 64 KiB take at 1 Gbit/s.
-  /// A sender that waits for an ACK requests it. A requested ACK is sent at once, except that the
-  /// ACK of a message may wait for the reply (`reply_wait`).
+  /// Delay of an ACK that was not requested: longer than the time in which 1 Gbit/s carries two
+  /// packets of 64 KiB. A sender that waits for an ACK requests it. A requested ACK is sent at
+  /// once, but the ACK of a message may wait for the reply (`reply_wait`).
   Nanoseconds ack_delay{1'200'000};
   /// Time for which the ACK of a message waits for the reply, if the last messages had replies
   /// within this time; 0: the ACK is sent at once.
@@ -58,8 +58,8 @@ struct RcPosition {
 /// Limits of an endpoint's connections ([OFED-AT], dynamically connected transport).
 struct ConnectionLimits {
   /// At most this many connections may be open at a time; 0: no limit, and connections stay open.
-  /// Under a limit, this rank has work for at most half as many peers at a time, so that other
-  /// peers can connect to it, too.
+  /// With a limit, at most half of the connections carry work of this rank at a time, so that peers
+  /// can connect to this rank, too.
   std::uint32_t most = 0;
   Nanoseconds idle{1'000'000'000};  ///< time without traffic after which a connection is closed
 };
@@ -78,7 +78,8 @@ struct RcCounters {
   std::uint64_t atomics_served = 0;
   std::uint64_t timeouts = 0;  ///< retransmission timeouts that have expired
   std::uint64_t pings_sent = 0;
-  /// Number of times that the gate held back waiting frames of one channel.
+  /// Number of times that a channel stopped with unsent frames because of the limit that the gate
+  /// set.
   std::uint64_t rounds_held_back = 0;
   std::uint64_t frames_received = 0;
   std::uint64_t frames_duplicate = 0;

@@ -209,8 +209,9 @@ bool FrameReceiver::accept_write(const RcFrame& frame, std::byte*& placed) {
 
 void FrameReceiver::place_under_later(std::span<const std::byte> data, std::byte* to,
                                       std::uint32_t later) {
-  // A frame with a later sequence number may have arrived before this frame. The data that the
-  // later frame has written must stay, as if the frames had arrived in order.
+  // A frame with a later sequence number may have arrived before this frame. The bytes that the
+  // later frame has written are not overwritten, so the result is as if the frames had arrived in
+  // order.
   for (; later != window_.end() && !data.empty(); ++later) {
     if (!window_.received(later)) continue;
     const Early& top = early(later);

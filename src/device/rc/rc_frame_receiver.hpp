@@ -111,13 +111,13 @@ class FrameReceiver {
   ReceiveWindow window_;
   std::vector<Early> early_;  ///< early frames by sequence number, allocated with the first one
   BufferPool early_buffers_;
-  // The message of which some frames have arrived: the bytes that arrived, and where they are.
+  // The message that is arriving: the number of bytes that have arrived, its length, and where its
+  // bytes are stored.
   std::uint32_t message_arrived_ = 0;
   std::uint32_t message_bytes_ = 0;
-  std::optional<MessagePlace> message_place_;  ///< destination of the message; empty: not matched
-  std::vector<std::byte> message_;             ///< bytes of a message that is not matched
-  /// Number of the operation of the last executed WRITE frame, and the number of bytes that this
-  /// operation still lacks.
+  std::optional<MessagePlace> message_place_;  ///< destination; empty: `match` gave none
+  std::vector<std::byte> message_;             ///< received bytes if `match` gave none
+  /// The WRITE whose frame was executed last, and how many bytes of this WRITE are still missing.
   std::uint32_t open_write_ = 0;
   std::uint64_t open_write_bytes_ = 0;
   /// True: the expected frame belongs to refused_operation_, and the peer will replace the frame by

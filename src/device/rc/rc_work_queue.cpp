@@ -271,8 +271,9 @@ void WorkQueue::abandon(DelayedAck& ack) {
   }
 }
 
-// Frames of abandoned work are sent empty, because the peer needs only their sequence numbers. One
-// more empty frame follows if a part is not sent yet, so that the peer does not wait for that part.
+// Frames of abandoned work are sent empty, because the peer needs only their sequence numbers. If a
+// part of the work is not sent yet, one empty frame follows, so that the peer does not wait for
+// that part.
 void WorkQueue::abandon(Work& left, DelayedAck& ack) {
   if (left.code == Code::ok) left.code = Code::aborted;
   if (!left.all_cut) {

@@ -59,8 +59,8 @@ void ContributeOperation::start(Instant now, bool) {
 
 Rank ContributeOperation::aggregator() const { return rank_of(context().size() - 1); }
 
-// Registers the memory for results. The results get memory of their own if they would otherwise
-// overwrite the contribution that this rank must still add to them.
+// Registers the memory into which the aggregator writes the results. Separate memory is used if the
+// results would overwrite a contribution that this rank must still add to them.
 bool ContributeOperation::open_placement() {
   landing_ = buffers_.result;
   const std::byte* own = buffers_.input.data() + index(context().rank()) * buffers_.block_bytes +
@@ -219,8 +219,8 @@ void ContributeOperation::on_completion(Instant, const device::Completion& compl
 }
 
 bool ContributeOperation::locally_complete() const {
-  // An Allreduce's results arrive by Broadcasts, which are later operations. The Broadcasts can
-  // begin only if this operation counts as locally complete.
+  // The results of an Allreduce arrive by Broadcasts, which are later operations. They can begin
+  // only after this operation counts as locally complete.
   return call_.kind == InNetworkKind::allreduce || done();
 }
 
@@ -246,8 +246,8 @@ void InNetworkLeave::on_message(Instant, Rank from, const Message& message) {
 
 void InNetworkLeave::start(Instant now, bool) {
   const Rank aggregator = rank_of(context().size() - 1);
-  // Every leaving rank watches the aggregator, because no other rank can report that the aggregator
-  // has died: a rank that has got the aggregator's answer has gone.
+  // Every leaving rank watches the aggregator itself, because the other ranks may have received the
+  // aggregator's answer and left. No other rank can then report that the aggregator has died.
   context().peers().watch(aggregator);
   protocol::Outbox outbox;
   outbox.send(aggregator, MessageKind::leave, epoch());

@@ -28,8 +28,9 @@ struct InNetworkBuffers {
   std::uint64_t block_bytes = 0;
   std::uint64_t part_offset_bytes = 0;
   /// Memory for this rank's results; empty if the rank gets none. In a Reduce-Scatter it receives
-  /// the reduced part of this rank's block, at the root of a Reduce the reduced part of the vector.
-  /// It may be the memory of that part in `input`, but must not overlap any other part of `input`.
+  /// the reduced part of this rank's block; at the root of a Reduce, it receives the reduced part
+  /// of the vector. It may be the memory of the same part in `input`, but must not overlap any
+  /// other part of `input`.
   std::span<std::byte> result{};
   std::array<std::byte, 8> factor{};  ///< one element: this rank's factor for premultiplied_sum
 };
@@ -41,8 +42,8 @@ class ContributeOperation final : public Operation {
   ContributeOperation(const InNetworkCall& call, const WindowConfig& terms,
                       const InNetworkBuffers& buffers, const reduction::Reducer& reducer);
 
-  /// True, because the aggregator reduces and multicasts nothing until every rank has begun this
-  /// call, and a rank that has begun it has finished all earlier operations.
+  /// True: the aggregator reduces and multicasts nothing before every rank has begun this call, and
+  /// a rank begins a call only after it has finished all earlier operations.
   bool confirms_earlier() const override { return true; }
   void on_message(Instant now, Rank from, const protocol::Message& message) override;
   void on_immediate(Instant now, Rank from, std::uint32_t count) override;
@@ -85,7 +86,7 @@ class ContributeOperation final : public Operation {
   device::MemoryKey landing_key_;
   bool registered_ = false;
   std::uint64_t window_key_ = 0;
-  /// Total number of segments that this rank may write, by the credits received so far.
+  /// Total number of segments that the credits received so far allow this rank to write.
   std::uint32_t granted_ = 0;
   std::uint32_t next_ = 0;      ///< index of the first segment that this rank has not written yet
   std::uint32_t last_ = 0;      ///< index of the last segment that this rank sends
@@ -96,8 +97,8 @@ class ContributeOperation final : public Operation {
 };
 
 /// Tells the aggregator that this rank makes no further calls. The operation is done when the
-/// aggregator reports that no rank makes further calls, or at `deadline`, because another rank may
-/// leave much later.
+/// aggregator reports that no rank makes further calls. Another rank may leave much later, so the
+/// operation is done at `deadline` in any case.
 class InNetworkLeave final : public Operation {
  public:
   explicit InNetworkLeave(Instant deadline)

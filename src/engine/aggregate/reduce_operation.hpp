@@ -129,7 +129,7 @@ class ReduceOperation final : public Operation {
   std::vector<std::byte> factors_;
   std::vector<const std::byte*> operands_;
   std::size_t first_operand_ = 0;  ///< rank whose contribution is the first operand of a fold
-  /// Total number of segments that each rank may write, by the credits sent so far.
+  /// Total number of segments that the credits sent so far allow each rank to write.
   std::uint32_t granted_ = 0;
   std::uint32_t reduced_ = 0;
   std::uint32_t posted_ = 0;  ///< number of results sent but not yet acknowledged

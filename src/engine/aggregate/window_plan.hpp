@@ -30,21 +30,21 @@ enum class InNetworkKind : std::uint8_t { allreduce, reduce_scatter, reduce };
 /// bits.
 enum class FoldOrder : std::uint8_t {
   rank,  ///< rank order, from rank 0 to the last rank
-  /// Ring order, valid only for a Reduce-Scatter: from the rank after the owner of the block (the
-  /// rank that receives the block's result) cyclically to the owner, so that the bits are those of
-  /// a ring algorithm. The owner adds its own contribution to the result instead of sending it.
+  /// Ring order, valid only for a Reduce-Scatter: cyclic, from the rank after the owner to the
+  /// owner, so that the bits are those of a ring algorithm. The owner of a block receives its
+  /// result, and adds its own contribution itself instead of sending it.
   ring,
 };
 
-/// The sizes that determine the aggregator window of one communicator and its credits ([Xu25] 1.3).
+/// The sizes that determine the aggregator window and the credits of one communicator ([Xu25] 1.3).
 /// All members must use the same values.
 struct WindowConfig {
   /// Size of the largest segment in bytes, a multiple of 64. A segment of the default size leaves,
   /// with its headers, in one system call and one kernel packet; a segment 512 bytes longer would
   /// need two of each.
   std::uint32_t segment_bytes = 60 * 1024 - 256;
-  /// Number of window slots of one rank. If one rank's link is busy with that rank's Allgather
-  /// block, the other ranks can send at most this many more segments until the link is free.
+  /// Number of window slots of one rank. While the link of one rank is busy with an Allgather, the
+  /// other ranks can send at most this many more segments.
   std::uint32_t slots = 128;
   std::uint32_t pulses = 4;  ///< number of credit batches in a window ([Xu25] 1.3)
   /// One Broadcast multicasts at most this many bytes of an Allreduce's result.

@@ -33,8 +33,8 @@ class BarrierPolicy {
   bool always_;
   bool lossless_;
   std::uint64_t window_bytes_;
-  std::uint64_t unconfirmed_bytes_ = 0;             ///< multicast bytes perhaps not consumed yet
-  std::uint64_t unconfirmed_unexpected_bytes_ = 0;  ///< message bytes perhaps not consumed yet
+  std::uint64_t unconfirmed_bytes_ = 0;             ///< multicast bytes that may still be queued
+  std::uint64_t unconfirmed_unexpected_bytes_ = 0;  ///< message bytes that may still be queued
 };
 
 }  // namespace tutti::engine

@@ -1,4 +1,4 @@
-// A store, by epoch, of items that arrived for collectives that this rank has not begun. A root may
+// Stores, by epoch, the items that arrive for collectives that this rank has not begun. A root may
 // be thousands of short Broadcasts ahead of this rank, so removing the items of one collective must
 // not visit the items of the other collectives.
 #pragma once

@@ -12,8 +12,8 @@ namespace tutti::engine {
 namespace {
 
 constexpr Rank kReference{0};
-// Bound of plausible clock values: larger than any real value, and small enough that a sum of a few
-// instants does not overflow.
+// A plausible clock value lies between -kLatest and kLatest. No real clock reaches these bounds,
+// and a sum of a few values between them does not overflow.
 constexpr Instant kLatest{std::int64_t{1} << 61};
 
 bool is_plausible(Instant time) { return Instant{-kLatest.nanoseconds} < time && time < kLatest; }

@@ -124,8 +124,8 @@ bool CommunicatorContext::poll(Instant now) {
   bool posted = poll_operations(now);
   worked |= posted;
   posted |= messages_.take_posted();
-  // Work posted in this round is sent now: if the call for which this thread waits has ended, the
-  // thread leaves, and the next round may come late. The second poll sends the messages that the
+  // Work posted in this round is sent now, because the next round may come late: this thread leaves
+  // once the call for which it waits has ended. The second poll sends the messages that the
   // completions of the first poll have caused.
   for (int polls = 0; polls < 2 && posted && !failures_.noted(); ++polls) {
     worked |=
@@ -144,9 +144,9 @@ bool CommunicatorContext::poll(Instant now) {
   return worked;
 }
 
-/// While this function returns true, most rounds poll only the slot exchange. The rest of the
-/// engine would take longer than the short collective, because its code is no longer in the CPU's
-/// cache.
+/// While this function returns true, most rounds poll only the slot exchange. Polling the rest of
+/// the engine would take longer than the short collective, because the code of the rest is no
+/// longer in the CPU's cache.
 bool CommunicatorContext::only_slot_exchange_active() const {
   return operations_.only_slot_exchange() && !messages_.has_deferred() && !tagged_.busy() &&
          !failures_.noted() && !receiver_.has_workers();
@@ -241,9 +241,9 @@ void CommunicatorContext::settle_failure(Instant now) {
   failures_.settle(notices_);
   post_notices(now, *endpoint_, messages_, notices_);
   endpoint_->poll(now, completions_);
-  // An operation that is already done completes successfully. A schedule or slot exchange whose
-  // last message arrived in the same poll as the failure is not done, because it was not polled
-  // again.
+  // An operation that is already done completes successfully. A schedule or slot exchange becomes
+  // done only in its next poll, so it fails if its last message arrived in the same poll as the
+  // failure.
   std::vector<Status> results;
   Status first;  // error of the oldest collective that the failure ends
   for (const auto& operation : operations_.active()) {

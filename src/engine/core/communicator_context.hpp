@@ -53,7 +53,8 @@ class CommunicatorContext {
   /// Whether a collective or a tagged message is submitted or under way.
   bool busy() const { return operations_.busy() || tagged_.busy(); }
 
-  /// Traces collectives from now on. Of a collective in progress only the rest is traced.
+  /// Traces collectives from now on. Of a collective in progress, only the part that remains is
+  /// traced.
   void trace_to(std::unique_ptr<observe::CommunicatorTrace> trace) {
     trace_ = std::move(trace);
     recorder_.trace_to(trace_.get());

@@ -1,5 +1,5 @@
-// The words in this rank's memory to which other ranks of a communicator add by atomic operations
-// [OFED-AT], and the memory keys of such words at the other ranks.
+// Counter words: words in this rank's memory to which the other ranks of a communicator add by
+// atomic operations [OFED-AT]. Also keeps the memory keys of the other ranks' words.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ class CounterWords {
     if (key_) endpoint_->deregister_memory(*key_);
   }
 
-  /// Offset in bytes of the word that a collective uses, in the memory of all words.
+  /// Byte offset, within words_, of the word that the collective `epoch` uses.
   static std::uint64_t offset_of(std::uint32_t epoch) {
     return epoch % kWords * sizeof(std::uint64_t);
   }
@@ -41,7 +41,7 @@ class CounterWords {
     }
     return *key_;
   }
-  /// True at the first call for each rank; the caller must then send that rank the key.
+  /// True if this is the first call for `rank`: the caller must then send the key to that rank.
   bool tell(Rank rank) { return told_.insert(rank).second; }
 
   std::uint64_t count(std::uint32_t epoch) { return word(epoch).load(std::memory_order_acquire); }
@@ -59,9 +59,9 @@ class CounterWords {
   void learn(Rank rank, device::MemoryKey key) { keys_[rank] = key; }
 
  private:
-  /// Number of words; collectives whose epochs are equal modulo this number share a word. Only
-  /// one of them is under way at a time: a rank that waits for additions lets the other ranks
-  /// continue only after it has subtracted these additions from its word.
+  /// Number of words; collectives with equal epoch % kWords share a word. Two of them never
+  /// overlap: a rank that waits for additions subtracts them from its word before it lets the other
+  /// ranks continue.
   static constexpr std::uint32_t kWords = 64;
 
   std::atomic_ref<std::uint64_t> word(std::uint32_t epoch) {

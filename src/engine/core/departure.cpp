@@ -13,8 +13,8 @@ namespace tutti::engine {
 
 namespace {
 
-// Longest time for which a closing rank serves peers that have not acknowledged its notices of a
-// failure: twice the longest retransmission timeout.
+// After a failure, a closing rank waits at most this long until its peers have acknowledged its
+// failure notices: twice the longest retransmission timeout.
 constexpr Nanoseconds kFailedLinger{100'000'000};
 
 }  // namespace
@@ -65,8 +65,8 @@ void Departure::serve(Instant now) {
 void Departure::announce(Instant now) {
   enter(Step::announced, now);
   if (context_.busy()) {
-    // A call that is still under way is aborted, because a peer would otherwise wait forever for
-    // this rank, which takes no further part in the call.
+    // This rank takes no further part in a call that is still under way. It aborts the call,
+    // because a peer would otherwise wait forever for this rank.
     context_.failures().abort(
         "it closed its communicator while a call was under way: complete all calls first");
   } else {
@@ -93,14 +93,14 @@ Status Departure::unserved() const {
   std::vector<std::string> names;
   for (const Rank rank : awaited) names.push_back(context_.names().of(rank));
   return failure_of(context_.names().in_job(std::move(awaited)), Code::timeout,
-                    "{0} closed its communicator before {1} acknowledged all data from {0}: allow "
-                    "more time, or call a barrier before closing",
+                    "{0} closed its communicator before {1} acknowledged all data from {0}: pass "
+                    "a longer time to finalize, or call a barrier before closing",
                     context_.names().of(context_.rank()), fmt::join(names, ", "));
 }
 
-// A failure of this rank is always reported, because the peers are told of it, too. The loss of a
-// peer after the step `serving` is not reported: no peer needs this rank any more, and a call that
-// was still under way has ended with an error that reports the loss.
+// A failure of this rank is always reported, because the peers learn of it. The loss of a peer
+// after the step `serving` is not reported: no peer needs this rank any more, and a call that was
+// still under way has ended with an error that reports the loss.
 Status Departure::status() const {
   const FailureCoordinator& failures = context_.failures();
   const bool own = failures.settled() && failures.lost() == context_.rank();

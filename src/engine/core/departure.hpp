@@ -18,7 +18,7 @@ namespace tutti::engine {
 class Departure {
  public:
   /// `context` must outlive this object. After `deadline` the rank no longer serves its peers;
-  /// notices of a failure may take a fraction of a second more.
+  /// sending failure notices may take a fraction of a second more.
   Departure(CommunicatorContext& context, Instant deadline)
       : context_(context), deadline_(deadline) {}
 
@@ -38,7 +38,7 @@ class Departure {
     finishing,  ///< calls that are still under way are awaited
     announced,  ///< the peers are told that this rank closes
     telling,    ///< the peers are told that the communicator has failed
-    last_poll,  ///< one more poll: a failure that was found in `announced` ends the calls
+    last_poll,  ///< one more poll, in which a failure found in `announced` ends the calls
     over,
   };
 

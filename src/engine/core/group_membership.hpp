@@ -1,5 +1,6 @@
-// Keeps this rank in its multicast groups while the job runs: joins them again if blocks come only
-// by reliable connections. If joining again does not help, this is reported once.
+// Keeps this rank in its multicast groups while the job runs: joins them again if blocks of a rank
+// arrive only over reliable connections. If joining again does not help, reports this to the user
+// once.
 #pragma once
 
 #include <cstdint>
@@ -48,7 +49,7 @@ class GroupMembership {
   device::Endpoint& endpoint_;
   observe::Counters& counters_;
   Report report_;
-  /// True: a source was recorded as missed since the last call of `judge`.
+  /// True: `missed` was called since the last call of `judge`.
   bool any_missed_ = false;
 };
 

@@ -40,7 +40,7 @@ struct Completion {
   /// The context whose slot exchange completes this request, so that a waiting thread needs to poll
   /// only that exchange. Null if the full engine must run; set before the operation begins.
   std::atomic<CommunicatorContext*> inline_poll_context{nullptr};
-  /// Another completion that `end` also marks as done, for a thread that waits until any one of
+  /// Another completion, which `end` also marks as done: a thread waits on it until any one of
   /// several calls has ended. Only the owner of the engine uses the pointer.
   Completion* any_of = nullptr;
 
@@ -74,8 +74,8 @@ class RejectionSink {
   ~RejectionSink() = default;
 };
 
-/// Base of all operations. The engine hands messages, chunks and completions to an operation, and
-/// polls it; only the owner of the engine uses it.
+/// Base of all operations. The owner of the engine hands messages, chunks and completions to an
+/// operation and polls it; no other thread uses an operation.
 class Operation {
  public:
   explicit Operation(Description description)
@@ -86,18 +86,17 @@ class Operation {
 
   const Description& description() const { return description_; }
   const std::shared_ptr<Completion>& completion() const { return completion_; }
-  /// The priority of what this operation sends; set before `begin`.
+  /// The priority of all messages and data that this operation sends; set before `begin`.
   Priority priority() const { return priority_; }
   void set_priority(Priority priority) { priority_ = priority; }
   std::uint32_t epoch() const { return epoch_; }
   Instant started() const { return started_; }
 
-  /// Payload bytes that all ranks together multicast; they decide whether a ready barrier runs.
-  /// Must be the same on all ranks.
+  /// Payload bytes that all ranks together multicast; this number decides whether a ready barrier
+  /// runs. Must be the same on all ranks.
   virtual std::uint64_t multicast_bytes() const { return 0; }
-  /// Upper bound of the message bytes that other ranks may send to a rank that has not called this
-  /// collective yet. Must be the same on all ranks; if the bound is too large, a ready barrier runs
-  /// first.
+  /// Other ranks send at most this many message bytes to a rank before it calls this collective.
+  /// Must be the same on all ranks; if the number is too large, a ready barrier runs first.
   virtual std::uint64_t unexpected_bytes() const { return 0; }
   /// True if the end of this operation proves that every rank had finished all earlier operations.
   virtual bool confirms_earlier() const { return false; }
@@ -129,8 +128,8 @@ class Operation {
                                                        std::size_t payload_bytes);
   /// Handles the arrival of a data message at its destination.
   virtual void on_placed(Instant now, Rank from, std::uint32_t slot);
-  /// Handles an immediate: a peer has written data of this operation to memory of this rank. This
-  /// rank had sent the peer the key of that memory.
+  /// Handles an immediate, by which a peer says that it has written data of this operation to this
+  /// rank's memory.
   virtual void on_immediate(Instant now, Rank from, std::uint32_t slot);
   /// Handles a chunk of this collective.
   virtual void on_chunk(Instant now, const device::ReceivedChunk& chunk,
@@ -144,7 +143,7 @@ class Operation {
   /// Returns the view by which receive workers place the chunks of this collective; called after
   /// `begin`.
   virtual ReceiveView receive_view();
-  /// Handles the news that receive workers have placed chunks of this collective.
+  /// Handles the arrivals that receive workers report; ignores those of other collectives.
   virtual void on_arrivals(Instant now, const std::vector<Arrival>& arrivals);
   /// Handles the end of a work request of this operation.
   virtual void on_completion(Instant now, const device::Completion& completion);
@@ -152,13 +151,13 @@ class Operation {
   virtual bool poll(Instant now) = 0;
   /// The time at which `poll` must run even if nothing arrives.
   virtual Instant next_deadline() const { return kNever; }
-  /// True if no rank makes progress until all ranks have sent. Ranks that share a core then yield
-  /// after each send so that all start early.
+  /// True if no rank can make progress before all ranks have sent. Ranks that share a core then
+  /// yield after each send, so that every rank starts early.
   virtual bool begins_together() const { return false; }
   /// True for a slot exchange, which is cheap to poll and needs no messages unless entries are lost
   /// or late.
   virtual bool meets() const { return false; }
-  /// True if `poll` has data to send that the send queue did not take.
+  /// True if `poll` still has data to send that a full send queue refused.
   virtual bool blocked() const { return false; }
 
   /// True if this rank has received all its data and sent all its data. The next operation may then

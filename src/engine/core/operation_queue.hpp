@@ -61,8 +61,8 @@ class OperationQueue {
   /// Makes a collective active and raises `next_epoch` by one. The collective's epoch is the value
   /// that `next_epoch` had before.
   Operation& activate(std::unique_ptr<Operation> operation);
-  /// Sets aside the collective that became active last, because an exception interrupted its
-  /// beginning. The engine no longer calls it, and `fail_all` ends it.
+  /// Sets aside the collective that became active last; called if its beginning threw. The engine
+  /// no longer polls this collective, and `fail_all` ends it.
   void set_aside_last() {
     unbegun_ = std::move(active_.back());
     active_.pop_back();
@@ -89,8 +89,8 @@ class OperationQueue {
   /// Tells the application that a collective has ended.
   void complete(Operation& operation, const Status& status);
   /// Ends all collectives because of a failure. Active collective i ends with results[i], or with
-  /// `failed` if `results` is shorter. A queued one ends with an error that includes the text of
-  /// `failed`.
+  /// `failed` if there is no results[i]. A queued collective ends with an error that includes the
+  /// text of `failed`.
   void fail_all(std::span<const Status> results, const Status& failed);
 
   /// Whether a slot exchange is active and no other collective is queued or active.
@@ -123,7 +123,7 @@ class OperationQueue {
   SubmissionQueue<Operation> submitted_;
   std::deque<std::unique_ptr<Operation>> queued_;
   std::vector<std::unique_ptr<Operation>> active_;
-  std::unique_ptr<Operation> unbegun_;  ///< collective whose beginning threw; null: none
+  std::unique_ptr<Operation> unbegun_;  ///< collective that was set aside; null: none
   std::uint32_t next_epoch_;
   std::atomic<bool> dormant_{false};
 };

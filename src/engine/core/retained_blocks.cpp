@@ -10,7 +10,8 @@ namespace tutti::engine {
 namespace {
 
 constexpr std::size_t kMaxRequests = 4096;
-// Number of released blocks whose storage is kept for reuse, enough for a loop of short Broadcasts.
+// The storage of at most this many released blocks is kept for reuse, enough for a loop of short
+// Broadcasts.
 constexpr std::size_t kMaxFree = 64;
 
 }  // namespace

@@ -22,8 +22,8 @@ namespace tutti::engine {
 class RetainedBlocks {
  public:
   /// `endpoint` serves the READs and must outlive this object. If a request arrives before this
-  /// rank has sent the block, the answer waits until `grace` after the block is sent, because until
-  /// then the block's multicast may still arrive.
+  /// rank has sent the block, the answer is sent only when the time `grace` has passed since the
+  /// block was sent: until then the block's multicast may still arrive.
   RetainedBlocks(Rank me, device::Endpoint& endpoint, Nanoseconds grace)
       : me_(me), endpoint_(endpoint), grace_(grace) {}
 

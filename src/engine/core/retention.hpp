@@ -32,7 +32,7 @@ class Retention {
 
   // Functions for a receiver.
 
-  /// Schedules a delivery ACK to `root`, which retains a copy of the block received.
+  /// Schedules the delivery ACK for the block that `root` sent in the collective `epoch`.
   void schedule_ack(Instant now, Rank root, std::uint32_t epoch) {
     acks_.schedule(now, root, epoch);
   }
@@ -43,9 +43,10 @@ class Retention {
 
   /// Retains a copy of the block that this rank has sent in a collective.
   void keep(Instant now, std::uint32_t epoch, std::span<const std::byte> block);
-  /// Answers a rank that misses chunks of a block that this rank retains, or will retain soon.
+  /// Answers the request of `from` for chunks of a block that this rank retains or will retain
+  /// soon.
   void answer(Instant now, Rank from, const protocol::Message& request);
-  /// Answers a rank that misses chunks of a collective that has ended at this rank.
+  /// Answers the request of `from` for chunks of a collective that has ended at this rank.
   void answer_late(Instant now, Rank from, const protocol::Message& request);
   void on_ack(Rank from, std::uint32_t epoch);
   /// Records that every rank has begun the collective `epoch`, which acknowledges all earlier
@@ -54,14 +55,15 @@ class Retention {
   /// Whether `rank` has acknowledged every retained block.
   bool all_at(Rank rank) const { return blocks_.all_at(rank, acks_); }
 
-  /// Sends due delivery ACKs, and answers requests that arrived before the block was retained.
+  /// Sends the delivery ACKs that are due, and answers requests that arrived before the block was
+  /// retained.
   void serve(Instant now);
   /// The time at which `serve` must be called.
   Instant next_deadline() const { return std::min(acks_.due(), blocks_.next_deadline()); }
 
  private:
   std::uint32_t size_;
-  std::uint64_t max_bytes_;  ///< size in bytes of the largest Broadcast whose root retains a copy
+  std::uint64_t max_bytes_;  ///< the root of a Broadcast of at most this many bytes retains a copy
   MessageSender& messages_;
   NetworkEstimates& network_;
   observe::Counters& counters_;

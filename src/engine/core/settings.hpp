@@ -16,8 +16,9 @@ struct Settings {
   std::uint32_t chunk_bytes = 0;  ///< chunk size in bytes; 0: the largest that the device sends
   /// Bytes of the credit window; 0: the smallest receive window of all ranks.
   std::uint64_t window_bytes = 0;
-  std::uint32_t pulses_in_flight = 4;  ///< largest number of credit batches in flight ([Xu25] 1.3)
-  bool always_barrier = false;         ///< true: the ready barrier runs before every collective
+  /// At most this many credit batches are in flight ([Xu25] 1.3).
+  std::uint32_t pulses_in_flight = 4;
+  bool always_barrier = false;  ///< true: the ready barrier runs before every collective
   /// Reordering allowance: a chunk that has been missing for a shorter time may merely be
   /// reordered; a chunk that has been missing for a longer time counts as lost.
   Nanoseconds reorder_delay{1'000'000};
@@ -25,13 +26,13 @@ struct Settings {
   protocol::FetchRing::Settings fetch;
   /// Link rate that is assumed until one is measured; the default is 1 Gbit/s.
   std::uint64_t assumed_bytes_per_second = 125'000'000;
-  /// Silence after which a rank asks its left neighbour for a block of which no chunk has arrived,
-  /// although the block's root may still be computing. Only a network that drops multicast makes
-  /// this necessary.
+  /// If no chunk of a block has arrived after this silence, a rank asks its left neighbour for the
+  /// block, although the block's root may still be computing. Only a network that drops multicast
+  /// makes this necessary.
   Nanoseconds enquiry_patience{1'000'000'000};
   std::uint32_t first_epoch = 1;  ///< epoch of the first collective; epochs wrap at 2^32
-  /// Size in bytes of the largest Broadcast that runs without a handshake because its root retains
-  /// a copy (RetainedBlocks).
+  /// A Broadcast of at most this many bytes runs without a handshake, because its root retains a
+  /// copy (RetainedBlocks).
   std::uint64_t retain_bytes = 0;
   Nanoseconds path_test_interval{0};  ///< time without progress before a path test; 0: no test
   /// Longest time for which a closing rank serves peers that do not answer.

@@ -28,9 +28,8 @@ class SubmissionQueue {
   // Only the consumer calls the functions below. None of them allocates, so that no call is
   // lost for lack of memory.
 
-  /// Reads with sequential consistency, as `push` writes. Either the consumer sees the call here,
-  /// or the producer sees after `push` the flag `OperationQueue::dormant` that the consumer set
-  /// before.
+  /// Sequentially consistent, like `push`: if the consumer sets `OperationQueue::dormant` and then
+  /// does not see a new call here, the producer of this call sees the flag after `push`.
   bool empty() const {
     return oldest_ == nullptr && head_.load(std::memory_order_seq_cst) == nullptr;
   }

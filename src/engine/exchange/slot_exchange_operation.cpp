@@ -13,15 +13,15 @@ namespace {
 using Flow = device::ExchangeHeader::Flow;
 
 constexpr const char* kAlgorithm = "linear";
-// Time after which the ranks whose entries are missing are watched. Watching costs messages, and an
-// exchange takes this long only if a rank still computes or has died.
+// After this time, a rank watches the ranks whose entries it misses. Watching costs messages, and
+// an exchange takes this long only if a rank still computes or has died.
 constexpr Nanoseconds kWatchAfter{1'000'000};
 // Interval at which a root that is several exchanges ahead checks whether slow ranks have read its
 // slots. On a device that loses no entries, no event reports that.
 constexpr Nanoseconds kSlotBusyRetry{20'000};
 constexpr Nanoseconds kUnsentRetry{200'000};
-// Time after which a missing entry is requested on a device that loses entries: longer than the
-// usual delay of a rank on a busy core.
+// On a device that loses entries, a missing entry is requested after this time, which is longer
+// than the usual delay of a rank on a busy core.
 constexpr Nanoseconds kRequestAfter{2'000'000};
 constexpr Nanoseconds kRequestIntervalMax{100'000'000};
 
@@ -225,8 +225,9 @@ void SlotExchangeOperation::watch_missing() {
   watch_at_ = kNever;
   for (const Rank rank : slot_exchange_->missing()) context().peers().watch(rank);
   if (!slot_exchange_->slot_busy()) return;
-  // The slot of this rank stays busy until every rank has left an earlier exchange. If one of these
-  // ranks is dead, possibly no other rank watches it, so this rank watches all ranks.
+  // This rank's slot stays busy until every rank has left the exchange that used the slot last. If
+  // a rank died before it left, possibly no other rank watches the dead rank, so this rank watches
+  // all ranks.
   context().peers().watch_all();
 }
 

@@ -25,7 +25,7 @@ class SlotExchangeOperation final : public Operation {
   /// the call's size.
   static std::unique_ptr<SlotExchangeOperation> create(const CollectiveCall& call, Rank me);
 
-  /// True for an all-to-all exchange, which no rank leaves before every rank has entered it.
+  /// True for an all-to-all exchange: no rank leaves it before every rank has entered it.
   bool confirms_earlier() const override {
     return header_.flow == device::ExchangeHeader::Flow::all_to_all;
   }
@@ -49,7 +49,7 @@ class SlotExchangeOperation final : public Operation {
                         std::span<const std::byte> own, std::span<std::byte> receive);
 
   Collective collective() const { return static_cast<Collective>(header_.purpose); }
-  /// An entry that comes by the reliable connection, in parts.
+  /// An entry whose parts arrive over the reliable connection.
   struct Requested {
     Rank from = kNoRank;
     std::vector<std::byte> bytes;
@@ -72,7 +72,7 @@ class SlotExchangeOperation final : public Operation {
   Instant request_at_ = kNever;
   Nanoseconds request_after_{};
   std::uint32_t requests_ = 0;        ///< number of times that missing entries were requested
-  std::vector<Requested> requested_;  ///< entries, or parts, from reliable connections
+  std::vector<Requested> requested_;  ///< entries from the reliable connections, some incomplete
   /// Time at which the complete entries in `requested_` are used; kNever: none is complete.
   Instant restore_at_ = kNever;
   std::vector<Rank> restored_;  ///< ranks whose entries came by the reliable connection only

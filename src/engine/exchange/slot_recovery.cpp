@@ -8,8 +8,9 @@ using protocol::MessageKind;
 
 namespace {
 
-// Bit of the argument of MessageKind::slot_nack: the entry is wanted over the reliable connection.
-// The lower half of the argument is then the epoch of the collective whose data the answer is.
+// Bit in the argument of MessageKind::slot_nack: the entry must be sent over the reliable
+// connection. The lower half of the argument is then the epoch under which the entry is sent as
+// data.
 constexpr std::uint64_t kReliably = std::uint64_t{1} << 32;
 
 }  // namespace

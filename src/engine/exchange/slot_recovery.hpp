@@ -20,7 +20,8 @@ namespace tutti::engine {
 
 class SlotRecovery {
  public:
-  /// Bit of the match slot that marks the last part of an entry sent over the reliable connection.
+  /// Bit in the match slot, set for the last part of an entry that is sent over the reliable
+  /// connection.
   static constexpr std::uint32_t kLastPart = 0x8000'0000u;
 
   /// `slots` is the endpoint's slot exchange, or null if it has none. The referenced objects must
@@ -38,9 +39,9 @@ class SlotRecovery {
   bool on_message(Instant now, Rank from, const protocol::Message& message);
   /// The way in which a requested entry is sent: by multicast or over the reliable connection.
   enum class Way : std::uint8_t { multicast, reliable };
-  /// Asks `ranks` for their entries of the current exchange, which have not arrived. `epoch` is the
-  /// epoch of the exchange's collective. Called only for a device that loses entries. An entry sent
-  /// over the reliable connection arrives as data of the collective.
+  /// Asks `ranks` to send their entries of the current exchange again; only for a device that loses
+  /// entries. `epoch` is the epoch of the exchange's collective: with Way::reliable the entries
+  /// arrive as data of this collective.
   void request_entries(Instant now, std::span<const Rank> ranks, std::uint32_t epoch, Way way);
   /// True if data of the ended collective `epoch` may be a late answer to a request of this rank.
   bool may_have_requested(std::uint32_t epoch) const {

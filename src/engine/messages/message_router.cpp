@@ -12,12 +12,12 @@ using protocol::MessageKind;
 namespace {
 
 constexpr std::size_t kMaxUnexpectedMessages = 1 << 16;
-// Limit in bytes on the stored data of collectives that this rank has not begun. It is never
-// reached if all ranks call the same collectives.
+// At most this many bytes of data are stored for collectives that this rank has not begun. The
+// limit is never reached if all ranks call the same collectives.
 constexpr std::uint64_t kMaxUnexpectedBytes = 2 * BarrierPolicy::kMaxUnexpectedBytes;
 
-// Bit 63 of a token is set for a matched data message and clear for a tagged message. It is free in
-// the token of a data message, because a match slot has only 31 bits.
+// Bit 63 of a token is 1 for a data message and 0 for a tagged message. The match slot of a data
+// message leaves this bit free, because the match slots of schedules have only 31 bits.
 constexpr std::uint64_t kDataToken = std::uint64_t{1} << 63;
 
 std::uint64_t data_token(std::uint32_t epoch, std::uint32_t slot) {
@@ -93,8 +93,8 @@ void MessageRouter::on_matched(Instant now, Rank from, std::uint64_t token) {
     operation->on_placed(now, from, slot_of(token));
 }
 
-// A completion without payload is an immediate: its data was written to memory whose key this rank
-// had sent.
+// A completion without payload is an immediate: the peer has already written the data to this
+// rank's memory.
 void MessageRouter::on_arrival(Instant now, const device::Completion& completion) {
   if (completion.payload.empty()) {
     on_immediate(now, completion.peer, completion.immediate);
@@ -173,8 +173,9 @@ void MessageRouter::on_message(Instant now, Rank from, std::span<const std::byte
   if (Operation* operation = operations_.find(message->epoch)) {
     operation->on_message(now, from, *message);
   } else if (message->kind == MessageKind::refused) {
-    // A refusal fails the communicator even if this rank has already ended the refused call, or not
-    // begun it: an aggregator refuses a call as soon as the call records of two ranks differ.
+    // A refusal fails the communicator even if this rank has already ended the refused call, or has
+    // not begun the call: an aggregator refuses a call as soon as the call records of two ranks
+    // differ.
     failures_.fail(refusal_status(names_, from, *message));
   } else if (operations_.has_begun(message->epoch)) {
     if (message->kind == MessageKind::fetch_request) retention_.answer_late(now, from, *message);

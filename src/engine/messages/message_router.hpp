@@ -1,5 +1,5 @@
-// Hands the messages, data, probes and completions of the endpoint to the operation, or the part of
-// the context, that they concern. Tells the device where to store messages that a receive awaits.
+// Hands each message, probe and completion of the endpoint to the operation, or the part of the
+// context, that it concerns. Tells the device where to store a message whose receive is posted.
 // Stores messages of collectives that this rank has not begun, and rejects all other messages.
 #pragma once
 

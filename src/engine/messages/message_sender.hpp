@@ -31,7 +31,8 @@ class MessageSender {
   /// accepts it.
   void send_data(Instant now, Rank to, std::uint32_t epoch, std::uint32_t slot,
                  std::span<const std::byte> payload, Priority priority = Priority::normal);
-  /// Copies and sends a message of two parts, together at most `max_message_bytes` of the endpoint.
+  /// Copies a message that is given in two parts, and sends it. The message has at most
+  /// `max_message_bytes` of the endpoint.
   void send_parts(Instant now, Rank to, std::span<const std::byte> header,
                   std::span<const std::byte> payload, Priority priority = Priority::normal);
   /// Largest payload of send_data, in bytes.

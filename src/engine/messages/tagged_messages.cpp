@@ -12,8 +12,8 @@ using protocol::TaggedKind;
 
 namespace {
 
-/// Room in bytes that a rank has for its eager messages at each other rank. A message uses
-/// kEntryBytes of the room in addition to its payload bytes.
+/// Room in bytes that each rank grants each other rank for eager messages. A message occupies its
+/// payload bytes plus kEntryBytes.
 constexpr std::uint64_t kRoomBytes = 256 * 1024;
 constexpr std::uint64_t kEntryBytes = 64;
 /// At most this many unexpected messages are kept. A rank that soon posts a receive for each
@@ -270,7 +270,7 @@ void TaggedMessages::deliver(Instant now, Number receive, const Message& message
   end(receive, {});
 }
 
-/// READs a message from the sender's memory into the buffer of the receive that gets it.
+/// READs a message from the sender's memory into the buffer of `receive`.
 void TaggedMessages::read(Instant now, Number receive) {
   const Call& into = calls_.at(receive);
   const MessageInfo& message = into.call->completion->message;

@@ -3,10 +3,10 @@
 //
 // A short message is sent eagerly with its data. The receiving device stores the data in the buffer
 // of the matching receive or, if none is posted yet, the receiver keeps a copy. The receiver READs
-// a longer message from the sender's memory once a receive is posted, without the sender's
-// application. Each rank has a limited room for eager messages at each other rank. If no room is
-// left, the receiver READs a short message, too. So the store of unexpected messages is bounded,
-// and no message waits for another one.
+// a longer message from the sender's memory once a receive is posted; the sender's application need
+// not take part. Each rank grants each other rank a limited room, in bytes, for eager messages. If
+// no room is left, the receiver READs a short message, too. So the store of unexpected messages is
+// bounded, and no message waits for another one.
 #pragma once
 
 #include <cstddef>
@@ -68,15 +68,15 @@ class TaggedMessages {
   // Only the owner of the engine calls the functions below.
 
   bool has_submissions() const { return !submitted_.empty(); }
-  /// Whether a call is under way that needs another rank.
+  /// Whether a send or receive is under way.
   bool waiting() const { return !calls_.empty(); }
   bool busy() const { return has_submissions() || waiting(); }
   /// Begins the submitted calls; returns true if a call began.
   bool poll(Instant now);
   /// Posts the READs that a full queue of the device has refused; an ACK may have made room since.
   void retry_reads(Instant now);
-  /// Does the work of MessageMatcher::match for a message that begins to arrive. The token in the
-  /// result is below 2^63.
+  /// MessageMatcher::match for tagged messages: finds the memory for a message that begins to
+  /// arrive. The token in the result is below 2^63.
   std::optional<device::MessagePlace> match(Rank source, std::span<const std::byte> first,
                                             std::size_t bytes);
   /// Handles the complete arrival of the message to which `match` has given this token.
@@ -111,15 +111,15 @@ class TaggedMessages {
     std::unique_ptr<TaggedCall> call;
     /// Key of the sender's memory that the receiver READs; 0: no memory is registered.
     device::MemoryKey key{};
-    Number message = 0;  ///< number that the sender gave to the message that this receive READs
+    Number message = 0;  ///< the sender's number of the message that this receive READs
   };
-  /// The place of the bytes of a message at this rank.
+  /// The location of a message's bytes at this rank.
   enum class Payload : std::uint8_t {
     absent,  ///< still at its source, or dropped because the receive's buffer is too short
     in_buffer,
     in_store,
   };
-  /// A message that arrives or has arrived at this rank, or was announced to it.
+  /// A message that is arriving or has arrived at this rank, or that its sender has announced.
   struct Message {
     protocol::TaggedKind kind = protocol::TaggedKind::eager;
     protocol::TagMatcher::Envelope envelope{};
@@ -130,11 +130,11 @@ class TaggedMessages {
     Payload payload = Payload::absent;
     std::vector<std::byte> stored{};  ///< payload of an unexpected eager message
   };
-  /// The room for eager messages between this rank and one peer, in bytes.
+  /// Bytes of eager messages between this rank and one peer.
   struct Room {
-    std::uint64_t used = 0;       ///< bytes of this rank's room at the peer that are in use
-    std::uint64_t to_return = 0;  ///< freed bytes of the peer's room that the next credit returns
-    std::uint64_t stored = 0;     ///< bytes of unexpected messages of the peer at this rank
+    std::uint64_t used = 0;       ///< bytes that this rank's eager messages occupy at the peer
+    std::uint64_t to_return = 0;  ///< bytes freed at this rank; the next credit tells the peer
+    std::uint64_t stored = 0;     ///< bytes of the peer's unexpected messages at this rank
   };
 
   void begin(Instant now, std::unique_ptr<TaggedCall>& call);
@@ -173,7 +173,7 @@ class TaggedMessages {
   std::unordered_map<std::uint64_t, Message> arriving_;    ///< by token: messages still arriving
   std::unordered_map<std::uint64_t, Message> unexpected_;  ///< by token: messages without a receive
   std::unordered_map<Rank, Room> rooms_;
-  std::vector<Number> reads_to_post_;  ///< receives whose READ the device has refused so far
+  std::vector<Number> reads_to_post_;  ///< receives whose READ a full queue has refused
   Number next_number_ = 0;
   /// Token of the next message, which is also the message's number in the matcher.
   std::uint64_t next_message_ = 0;

@@ -1,5 +1,5 @@
 // State that the sender, the receiver and the recovery of one multicast collective share: the call,
-// its plan, and the protocol machines that more than one of them use.
+// its plan, and the protocol machines that several of them use.
 #pragma once
 
 #include <cstdint>

@@ -47,8 +47,8 @@ std::unique_ptr<MulticastOperation> MulticastOperation::allgatherv(
   return made;
 }
 
-// No rank needs anything of a rank with an empty block, so the call may end before that rank begins
-// it.
+// No rank needs data of a rank with an empty block. So other ranks may end the call before the rank
+// with the empty block has begun it.
 bool MulticastOperation::confirms_earlier() const {
   const auto empty = [](const BlockExtent& block) { return block.size_bytes == 0; };
   return call_.gather && call_.data_bytes > 0 &&

@@ -45,8 +45,8 @@ std::optional<MulticastReceiver::ChunkRef> MulticastReceiver::locate(std::uint32
   return ChunkRef{block_hint_, call_.layout.offset_of(block, psn)};
 }
 
-/// The address to which a chunk may be written; null if the chunk is present or being READ. If
-/// `counted`, such a chunk is counted as a duplicate.
+/// The address to which a chunk may be written. Null if the chunk is present or being READ; if
+/// `counted`, the chunk is then counted as a duplicate.
 std::byte* MulticastReceiver::writable(const ChunkRef& chunk, std::uint32_t psn, bool counted) {
   // A READ of this chunk may already have written verified bytes, which a damaged datagram must not
   // overwrite.
@@ -63,8 +63,7 @@ std::byte* MulticastReceiver::writable(const ChunkRef& chunk, std::uint32_t psn,
 device::Placement MulticastReceiver::landing(const device::MessageHead& chunk, bool begins) {
   const auto at = locate(chunk.psn, chunk.source, chunk.bytes);
   if (!at) {
-    // A chunk whose position is unknown goes to staging; `on_misfit` examines it after its
-    // integrity check.
+    // A chunk that does not fit the layout goes to staging, where `on_misfit` checks its integrity.
     if (!call_.lossless) return {device::Placement::Where::staging};
     if (begins) on_malformed(chunk.source);
     return {};
@@ -164,8 +163,8 @@ void MulticastReceiver::end_blocks_before(std::uint32_t block_index) {
 }
 
 void MulticastReceiver::cast_vote(Instant now, bool queue_filled, bool began_together) {
-  // The network counts as lossy if more than one chunk in kLossyShare was lost. If fewer than one
-  // in kCongestedShare was lost, the pace is not the cause of the losses.
+  // The network counts as lossy if more than 1 / kLossyShare of the chunks were lost. If at most
+  // 1 / kCongestedShare of them were lost, the pace is not the cause of the losses.
   constexpr std::uint64_t kLossyShare = 20;
   constexpr std::uint64_t kCongestedShare = 50;
   // A short collective casts no vote, because it has so few chunks that one lost chunk is no

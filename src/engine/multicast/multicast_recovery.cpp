@@ -53,9 +53,9 @@ void MulticastRecovery::tick(Instant now) {
   }
   next_tick_ = now + tick_interval();
   scanner_->tick(lost_);
-  // If every block's last chunk has arrived, `hasten` has timed this scan so that reordering is
-  // ruled out, and all missing chunks are lost. The scanner reports a chunk at the second scan that
-  // finds it missing, so a second scan follows at once.
+  // If the last chunk of every block has arrived, `hasten` has delayed this scan until reordering
+  // is ruled out: all missing chunks are lost. The scanner reports a chunk only when a second scan
+  // finds it missing, so the second scan follows at once.
   if (call_.arrivals.ends_seen >= call_.arrivals.ends_expected) scanner_->tick(lost_);
   declare(now);
 }
@@ -92,9 +92,10 @@ void MulticastRecovery::check_cutoff(Instant now) {
 }
 
 /// True if this rank should now request the blocks of which nothing has arrived, although their
-/// senders may just be late. A retained block is requested after some more silence. Any other block
-/// is requested only if multicast seems to be lost or nothing has arrived for `enquiry_patience`:
-/// normally a tail probe shows that the block was sent.
+/// senders may just be late. A retained block is requested after kPatientSilences silence timeouts,
+/// or after one if the network is lossy. Any other block is requested only if multicast seems to be
+/// lost or nothing has arrived for `enquiry_patience`: normally a tail probe shows that the block
+/// was sent.
 bool MulticastRecovery::enquires(Instant now) {
   if (call_.retains_copy)
     return ++silences_ >= (context().network().lossy() ? 1 : kPatientSilences);
@@ -196,8 +197,8 @@ bool MulticastRecovery::answers_enquiry(const protocol::Message& message) const 
 
 void MulticastRecovery::add_answer(Instant now, Rank from, const protocol::Message& message) {
   answers_.push_back({from, message});
-  // Later answers do not prolong the wait before the READs: repeated requests may bring answers at
-  // intervals shorter than this wait, so that the wait would not end.
+  // Only the first answer starts the wait before the READs. Answers to repeated requests may come
+  // at shorter intervals than this wait, and would prolong it forever.
   if (read_at_ == kNever && answers_enquiry(message))
     read_at_ = now + context().settings().reorder_delay;
 }

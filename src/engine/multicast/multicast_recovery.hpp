@@ -87,7 +87,7 @@ class MulticastRecovery {
   std::uint32_t silences_ = 0;  ///< number of times that the silence timeout has expired
   std::vector<protocol::LostRun> lost_;
   std::vector<FetchAnswer> answers_;
-  /// The READs of the stored answers must not begin before this time; kNever: no such limit.
+  /// The READs of the stored answers must not begin before this time; kNever: no limit.
   Instant read_at_ = kNever;
   std::vector<protocol::ReadOrder> orders_;
   std::vector<Read> reads_;

@@ -19,7 +19,7 @@ constexpr std::uint64_t kPacedBurstBytes = 448 * 1024;
 // too much, and a switch's queue absorbs this excess.
 constexpr std::uint64_t kExcessDivisor = 8;
 constexpr std::uint64_t kExcessBytes = 256 * 1024;
-constexpr std::uint32_t kLongBlock = 64;  // smallest number of chunks of a long block
+constexpr std::uint32_t kLongBlock = 64;  // a block of at least this many chunks is long
 
 }  // namespace
 
@@ -104,7 +104,8 @@ void MulticastSender::place_own_up_to(std::uint32_t psn) {
 }
 
 /// Watches all receivers: a full shared-memory ring shows that a receiver does not read. Without a
-/// handshake no other rank waits for that receiver, so only this sender can notice that it died.
+/// handshake no other rank waits for that receiver, so only this sender can notice that the
+/// receiver died.
 void MulticastSender::watch_readers() {
   if (std::exchange(readers_watched_, true)) return;
   context().peers().watch_all();
@@ -154,14 +155,14 @@ void MulticastSender::finish_sending(Instant now) {
   sent_all_ = call_.dirty = true;
   if (call_.lossless) return;
   if (call_.retains_copy) {
-    // A retained block has no handshake, so a receiver that lost the last chunk notices it only at
-    // its cutoff. On a lossy network a tail probe avoids that wait.
+    // A retained block has no handshake, so a receiver that lost the last chunk notices the loss
+    // only at its cutoff. On a lossy network a tail probe avoids that wait.
     if (context().network().lossy()) block_->send_tail_probe();
     return;
   }
   repeat_after_ = call_.cutoff->silence_timeout();
-  // On a lossy network the last chunk of a long block is sent twice, because its loss would cost a
-  // whole cutoff and a duplicate costs little.
+  // On a lossy network the last chunk of a long block is sent twice, because its loss would delay
+  // the collective until the cutoff, and a duplicate costs little.
   const bool twice = context().network().lossy() &&
                      call_.layout.blocks()[call_.own_block].psns.size() >= kLongBlock;
   next_repeat_ = twice ? now : now + repeat_after_;
@@ -170,8 +171,9 @@ void MulticastSender::finish_sending(Instant now) {
 void MulticastSender::probe_tail(Instant now) {
   if (now < next_repeat_ || !block_) return;
   // While blocks of other ranks still arrive, no rank can have finished, so a lost tail of this
-  // rank's block delays no rank yet. The probe therefore waits for one more silence timeout, in
-  // which the right neighbour's handshake message probably arrives and makes the probe unnecessary.
+  // rank's block delays no rank yet. The probe therefore waits until nothing has arrived for a
+  // silence timeout; meanwhile the right neighbour's handshake message may make the probe
+  // unnecessary.
   if (sent_all_ && !context().network().lossy()) {
     const Instant quiet = call_.cutoff->last_progress() + call_.cutoff->silence_timeout();
     if (now < quiet) {

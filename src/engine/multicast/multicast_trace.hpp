@@ -59,7 +59,7 @@ class MulticastTrace {
   const protocol::BlockLayout* layout_ = nullptr;
   std::uint32_t epoch_ = 0;
   Instant sending_since_{};
-  /// By block: arrival time of its first chunk, until its last chunk has arrived; otherwise 0.
+  /// By block: arrival time of the first chunk; 0 before the first chunk and after the last one.
   std::vector<Instant> collecting_since_;
   std::vector<Instant> reading_since_;  ///< by READ number: time when the READ was posted
 };

@@ -46,7 +46,7 @@ class WorkerGate {
   /// chunks. The call does not wait: a worker that ends a batch in progress wakes the owner, which
   /// calls `lock` again.
   bool lock(const std::vector<FetchAnswer>& answers);
-  /// Number of answers, from the first one on, whose chunks `lock` has locked.
+  /// `lock` has locked the chunks of this many answers, counted from the first one.
   std::size_t locked_answers() const { return locked_answers_; }
   void forget_answers() { locked_answers_ = 0; }
   /// Unlocks the chunks of `psns` that are not being READ.
@@ -54,11 +54,11 @@ class WorkerGate {
 
  private:
   MulticastCall& call_;
-  SharedBitmap read_locked_;  ///< by PSN: true while the chunk is locked because it is being READ
+  SharedBitmap read_locked_;  ///< by PSN: true while no worker may write the chunk
   std::size_t locked_answers_ = 0;
   ReceiveTeam::GracePeriod grace_;  ///< grace period that began when the chunks were locked
   std::vector<std::uint32_t> sender_done_;
-  /// Completely sent blocks that are reported to the scanner once all workers have polled.
+  /// Blocks that were sent completely; reported to the scanner once all workers have polled.
   std::vector<std::uint32_t> pending_done_;
   std::optional<std::uint64_t> ends_drain_;
   std::optional<std::uint64_t> cutoff_drain_;

@@ -1,7 +1,8 @@
-// How this rank closes its communicator. It serves its peers until none of them can need a retained
-// block or a slot entry of this rank, and asks them for missing slot ACKs. Then it announces that
-// it closes, and stays until every peer has acknowledged the announcement: a peer that missed the
-// last ACK of this rank could otherwise wait for it until a timeout.
+// The close protocol, by which a rank closes its communicator. The rank serves its peers until none
+// of them can need a retained block or a slot entry of this rank, and asks them for missing slot
+// ACKs. Then the rank announces its close, and stays until every peer has acknowledged the
+// announcement. Otherwise a peer that missed the last ACK of this rank would wait for that ACK
+// until a timeout.
 #pragma once
 
 #include <cstdint>
@@ -46,10 +47,10 @@ class CloseProtocol {
   /// Tells the peers that this rank needs nothing more. The messages also acknowledge all that the
   /// peers have sent. `next_epoch`: the epoch of the first collective that this rank has not begun.
   void announce(Instant now, std::uint32_t next_epoch);
-  /// Whether no peer needs this rank any more: each has acknowledged all that this rank has sent,
-  /// or has announced its own close and may have gone without an ACK.
+  /// True if no peer needs this rank any more: each peer has acknowledged all that this rank has
+  /// sent, or has announced its own close. A peer that closes may leave without a last ACK.
   bool may_leave() const;
-  /// Handles the announcement of a peer that it closes.
+  /// Handles a peer's announcement that it closes its communicator.
   void on_announcement(Rank from, const protocol::Message& message);
   bool has_closed(Rank peer) const { return closed_.contains(peer); }
 

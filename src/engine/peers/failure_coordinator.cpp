@@ -109,9 +109,8 @@ Status FailureCoordinator::undelivered_status(Rank from, Rank to, std::uint32_t 
       bytes, names_.of(from), names_.of(to));
 }
 
-// If the epoch of the notice is kEither, both halves of the argument are culprits. Any other epoch
-// is undelivered_bytes_, the lower half is lost_, and the upper half is the rank that found the
-// failure or, if the epoch is 0, the culprit's job rank + 1 (0: no culprit).
+// MessageKind::failed describes the content of a notice. An epoch other than kEither is the value
+// of undelivered_bytes_.
 void FailureCoordinator::on_notice(Rank from, const protocol::Message& notice) {
   const auto lost_index = static_cast<std::uint32_t>(notice.argument);
   const auto upper = static_cast<std::uint32_t>(notice.argument >> 32);
@@ -171,8 +170,8 @@ bool FailureCoordinator::settle(protocol::Outbox& notices) {
 }
 
 void FailureCoordinator::add_notice(Rank rank, protocol::Outbox& notices) const {
-  // If this notice reaches lost_, then lost_ is alive. The rank that is cut off is then finder_, to
-  // which no rank answered, so this notice names finder_ as the lost rank.
+  // If lost_ gets this notice, lost_ is alive, and finder_ is the rank that is cut off. So the
+  // notice to lost_ names finder_ as the lost rank.
   if (undelivered_bytes_ == protocol::kAlone && rank == lost_) {
     return notices.send(rank, protocol::MessageKind::failed, 0, index(finder_));
   }
@@ -188,8 +187,8 @@ void FailureCoordinator::add_notice(Rank rank, protocol::Outbox& notices) const 
 }
 
 /// True if this rank sends `rank` a failure notice. The rank that found the failure notifies all
-/// others, except lost_ if lost_ answers nothing; each notified rank notifies its two neighbours,
-/// because some notices of the first rank may not arrive.
+/// others, except lost_ if lost_ is silent. Each notified rank notifies its two neighbours, because
+/// some notices of the first rank may not arrive.
 bool FailureCoordinator::tells(Rank rank) const {
   if (rank == me_) return false;
   if (!notify_peers_) return rank != told_by_ && rank != finder_ && neighbours(me_, rank);

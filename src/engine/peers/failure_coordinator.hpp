@@ -1,10 +1,10 @@
 // The cause of a communicator's failure, and the ranks that get a failure notice. The first failure
 // is the cause; later ones are its consequences and are ignored.
 //
-// A failure is noted when this rank finds it or learns of it: the cause is stored, but no
-// collective has ended yet. The failure is settled at the end of a later or the same `poll` of the
-// context, as soon as no receive worker uses the callers' buffers: every collective ends, and none
-// begins.
+// A failure has two stages. It is noted when this rank finds it or learns of it: the cause is
+// stored, but no collective has ended yet. It is settled at the end of this or a later `poll` of
+// the context, once no receive worker uses the callers' buffers: every collective ends, and no
+// further one begins.
 #pragma once
 
 #include <atomic>
@@ -32,10 +32,12 @@ class FailureCoordinator {
   FailureCoordinator(Rank me, std::uint32_t size, const RankNames& names)
       : me_(me), size_(size), names_(names) {}
 
-  /// Notes a failure of this rank, which ends every collective when it is settled. The other ranks
-  /// learn that this rank has given up.
+  /// Stores a failure of this rank as the cause, unless another failure came first. When the
+  /// failure is settled, every collective ends, and the other ranks learn that this rank has given
+  /// up.
   void fail(const Status& status);
-  /// Like `fail` above; each of the messages `reasons` reaches its rank before the failure notice.
+  /// Like `fail` above, but also sends the messages `reasons`, each before the failure notice to
+  /// the same rank.
   void fail(const Status& status, protocol::Outbox reasons);
   /// Handles work that a device refused to take. The refusal is a failure unless the queue was
   /// full (the caller tries again) or the peer is lost (a completion reports the loss).
@@ -43,9 +45,9 @@ class FailureCoordinator {
   /// Ends every collective of the communicator, at this rank and at its peers. The error at the
   /// peers names this rank.
   void abort(const std::string& reason);
-  /// Ends every collective as `abort` does, but the error names `culprits`: one rank of the job, or
-  /// two ranks of which one is at fault; they need not be in this communicator. With any other
-  /// number of culprits, the error names this rank.
+  /// Ends every collective like `abort`, but the error names the job ranks `culprits`: the rank at
+  /// fault, or two ranks of which one is at fault. The culprits need not be in this communicator.
+  /// With any other number of culprits, the error names this rank.
   void abort_for(std::span<const Rank> culprits, const std::string& reason);
   /// Ends every collective with `cause`, at this rank and at its peers. The error at the peers
   /// names the rank at fault if `cause` names exactly one, otherwise this rank.
@@ -67,17 +69,16 @@ class FailureCoordinator {
   /// Handles the failure notice (MessageKind::failed) of rank `from`.
   void on_notice(Rank from, const protocol::Message& notice);
 
-  /// True once a failure is noted, even if it is not settled yet.
+  /// True once a failure is noted, settled or not.
   bool noted() const { return !noted_.ok(); }
   /// The failure if it is settled, otherwise ok. Any thread may call this function and `settled`.
   const Status& status() const;
   bool settled() const { return over_.load(std::memory_order_acquire); }
-  /// The rank of this communicator that is lost or gave up, which caused the failure; kNoRank: no
-  /// failure.
+  /// The rank of this communicator that is lost or has given up; kNoRank: no failure.
   Rank lost() const { return lost_; }
 
-  /// Settles the noted failure: writes the reasons and failure notices for the peers to `notices`.
-  /// Returns false if there are none.
+  /// Settles the noted failure. Writes the messages for the peers to `notices`: first the `reasons`
+  /// of `fail`, then the failure notices. Returns false if there are no messages.
   bool settle(protocol::Outbox& notices);
   /// The error with which `operation` ends because of the settled failure.
   Status status_of(Instant now, const Operation& operation) const;
@@ -105,17 +106,18 @@ class FailureCoordinator {
   Status settled_;                 ///< the settled failure; constant once over_ is true
   std::atomic<bool> over_{false};  ///< true: the failure is settled
   bool notify_peers_ = false;
-  /// Length in bytes of packets that do not reach lost_ although shorter ones do. 0: lost_ is
-  /// silent, or culprits_ names the ranks at fault. protocol::kAlone: the rank that found the
-  /// failure gets no answer from lost_ or any other rank. protocol::kGaveUp: lost_ has given up.
+  /// The kind of failure. protocol::kGaveUp: lost_ has given up. protocol::kAlone: no rank, lost_
+  /// included, answers the rank that found the failure. 0: lost_ is silent, or culprits_ names the
+  /// ranks at fault. Any other value: packets of this many bytes do not reach lost_, although
+  /// shorter ones do.
   std::uint32_t undelivered_bytes_ = 0;
-  /// Ranks of the job that errors name instead of lost_; they need not be in this communicator.
-  /// Either none, or the rank at fault, or two ranks of which one is at fault.
+  /// Job ranks that errors name instead of lost_: none, the rank at fault, or two ranks of which
+  /// one is at fault. They need not be in this communicator.
   std::vector<Rank> culprits_;
   protocol::Outbox reasons_;  ///< messages to be sent before the failure notices
   Rank finder_ = kNoRank;     ///< rank that found the failure; kNoRank: not known
   Rank told_by_ = kNoRank;    ///< rank whose failure notice came first; kNoRank: none
-  Rank lost_ = kNoRank;       ///< rank whose loss is the cause; this rank if it gave up itself
+  Rank lost_ = kNoRank;       ///< rank that is lost or has given up; may be this rank
   std::function<void(const Status&)> hook_;
 };
 

@@ -68,15 +68,15 @@ bool ChunkReceiver::poll_team(Instant now) {
   }
   fold_counts();
   const std::vector<Arrival>& arrivals = team_->take_arrivals();
-  // An arrival may belong to an earlier collective than the last one begun, so every active
-  // collective gets the arrivals and picks those of its own epoch.
+  // An arrival may belong to any active collective, not only to the last one begun. So every active
+  // collective gets all arrivals and picks those of its own epoch.
   for (const auto& operation : operations_.active()) operation->on_arrivals(now, arrivals);
   return true;
 }
 
 /// Counts a round of work and returns true if this round polls the multicast queue pairs. While
-/// this rank awaits messages but no chunks, only every few rounds poll, because a poll costs a
-/// system call for each queue pair.
+/// this rank awaits messages but no chunks, only one round in kRoundsWithoutPoll polls, because a
+/// poll costs a system call for each queue pair.
 bool ChunkReceiver::next_round_polls(bool awaits_messages) {
   constexpr std::uint32_t kRoundsWithoutPoll = 4;
   const bool idle = operations_.active().empty() && !awaits_messages;

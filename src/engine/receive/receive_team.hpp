@@ -18,7 +18,7 @@ namespace tutti::engine {
 
 class ReceiveTeam {
  public:
-  /// The read guards of all workers at one moment.
+  /// The values of all workers' read guards at the start of the grace period.
   using GracePeriod = std::vector<std::uint64_t>;
 
   /// Distributes the endpoint's queue pairs over `workers` workers; there are at most as many
@@ -48,13 +48,13 @@ class ReceiveTeam {
   bool passed(const GracePeriod& grace) const;
 
   /// Asks the workers to poll, and returns the number of the request. `polled_once` is true once
-  /// each worker has polled each of its queue pairs, `looked` once each worker has polled all of
-  /// them and found nothing. The workers' answers wake the owner.
+  /// each worker has polled its queue pairs; `looked` is true once each worker has found all its
+  /// queue pairs empty. The workers' answers wake the owner.
   std::uint64_t request_drain();
   bool polled_once(std::uint64_t drain) const;
   bool looked(std::uint64_t drain) const;
-  /// If `on`, every batch of chunks wakes the owner; otherwise only a batch with the last chunk of
-  /// a block, or one that completes the collective, does.
+  /// If `on`, every batch of chunks wakes the owner. Otherwise a batch wakes the owner only if it
+  /// has the last chunk of a block or completes the collective.
   void set_eager(bool on);
 
   bool has_news() const { return board_.news.load(std::memory_order_seq_cst); }

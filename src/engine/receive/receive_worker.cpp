@@ -76,9 +76,9 @@ bool ReceiveWorker::answer(std::atomic<std::uint64_t>& answered, std::uint64_t a
   return true;
 }
 
-// Takes a batch from one queue pair. During the poll the queue pair may call `landing` for the
-// address of a chunk, so the read guard is held from the first such call until the chunks of this
-// poll are marked.
+// Takes a batch from one queue pair. During the poll the queue pair may ask `landing` for the
+// address of a chunk. The worker holds the read guard from the first call of `landing` until the
+// chunks are marked.
 bool ReceiveWorker::receive(Instant now, Stream& stream) {
   bool urgent = false;
   bool held = false;

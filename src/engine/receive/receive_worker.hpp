@@ -103,7 +103,7 @@ class ReceiveWorker : private device::PlacementResolver {
     duplicate,
     unwanted,
   };
-  /// A read guard, which protects the view and the objects to which it points.
+  /// Holds the read guard, which protects the view and the objects to which the view points.
   class Pin;
 
   static bool answer(std::atomic<std::uint64_t>& answered, std::uint64_t asked);

@@ -1,5 +1,5 @@
-// A store for chunks of collectives that this rank has not begun, because a faster rank may be one
-// call ahead. Chunks are verified when they are stored. The senders' credits bound the number of
+// A store for chunks of collectives that this rank has not begun: a faster rank may be one call
+// ahead. Chunks are verified when they are stored. The senders' credits bound the number of
 // different chunks; tail probes may bring the same chunk many times.
 #pragma once
 

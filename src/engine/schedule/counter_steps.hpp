@@ -1,7 +1,7 @@
-// The tasks of one call that use counters in memory: additions to the counter of a peer by an
-// atomic operation, and the wait for the additions of other ranks. The rank that waits sends the
-// memory key of its counters in a clear-to-send to each rank that adds. One such message to each
-// rank is enough for the life of the communicator.
+// Runs the tasks of one call that use counters in memory: adds to the counter of a peer by an
+// atomic operation, and waits for the additions of other ranks. A rank that waits sends a
+// clear-to-send with the memory key of its counters to each rank that adds, once in the life of the
+// communicator.
 #pragma once
 
 #include <array>

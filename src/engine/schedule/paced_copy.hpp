@@ -1,4 +1,4 @@
-// A paced copy: a long local copy that no task waits for and that must not delay more urgent work.
+// A paced copy: a long local copy for which no task waits. It must not delay more urgent work.
 #pragma once
 
 #include <algorithm>

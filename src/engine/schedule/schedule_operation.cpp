@@ -290,8 +290,7 @@ void ScheduleOperation::send(Instant now, TaskIndex at) {
   context().peers().watch(task.peer);  // this rank waits for the peer's clear-to-send
 }
 
-/// Begins the WRITE of a message for which the peer has sent a clear-to-send, or an addition to a
-/// counter.
+/// Begins an addition to a counter, or the WRITE of a message whose clear-to-send has arrived.
 void ScheduleOperation::transfer(Instant now, TaskIndex at) {
   const Task& task = call_.schedule->tasks()[at];
   if (task.counted) {

@@ -44,9 +44,9 @@ struct ScheduleWorkspace {
   std::vector<schedule::TaskIndex> unsent;
   /// Long copies that were issued and are carried out in slices.
   std::vector<schedule::TaskIndex> copies;
-  /// By task: number of contributions that a wait_keys task has folded.
+  /// By wait_keys task: number of contributions that the task has already reduced.
   std::vector<std::uint32_t> folded;
-  /// By index into Schedule::arrivals(): memory for a message of a wait_keys task that arrives by
+  /// By index into Schedule::arrivals(): memory for a message that a wait_keys task receives by
   /// rendezvous.
   std::vector<std::vector<std::byte>> keyed;
   std::vector<std::byte> scratch;
@@ -54,8 +54,8 @@ struct ScheduleWorkspace {
   /// multiplied by the rank's factor, or a copy from the receive buffer.
   std::vector<std::byte> contribution;
   std::array<std::optional<device::MemoryKey>, schedule::kBufferKinds> keys;
-  /// By index into Schedule::arrivals(): memory key for a message of a wait_keys task that arrives
-  /// by rendezvous.
+  /// By index into Schedule::arrivals(): memory key for a message that a wait_keys task receives by
+  /// rendezvous.
   std::vector<std::optional<device::MemoryKey>> keyed_keys;
 };
 

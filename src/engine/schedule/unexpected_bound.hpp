@@ -1,4 +1,4 @@
-// How much other ranks may send to a rank that has not begun a collective.
+// A bound on the bytes that a rank may receive for a collective before it begins the collective.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace tutti::engine {
 
-/// Upper bound of the bytes that other ranks may send to a rank that has not called the collective
-/// yet. All ranks compute the same bound.
+/// Other ranks send at most this many bytes to a rank before it calls the collective. All ranks
+/// compute the same bound.
 std::uint64_t unexpected_bound(const schedule::Purpose& purpose, const schedule::Shape& shape);
 
 }  // namespace tutti::engine

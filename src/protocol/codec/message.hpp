@@ -30,7 +30,7 @@ enum class MessageKind : std::uint8_t {
   fetch_lost,
   /// Answer to `fetch_request`: the sender has ended the collective and serves no READs.
   fetch_expired,
-  retransmit_request,  ///< asks a block's root to multicast again ranges that several ranks lost
+  retransmit_request,  ///< asks a block's root to multicast lost ranges again
   final,               ///< the sender has every chunk of the collective
   /// Report of a credit batch that all ranks of the sender's subtree have consumed. The upper half
   /// of the argument is the chain, the lower half is the batch.
@@ -40,8 +40,8 @@ enum class MessageKind : std::uint8_t {
   grant,
   /// Failure notice. The epoch determines the content of the argument:
   /// - kEither: the two halves are job ranks, one of which is at fault.
-  /// - 0: the lower half is the lost rank; the upper half is 0 if this rank is silent, otherwise 1
-  ///   plus the job rank that is at fault.
+  /// - 0: the lower half is the lost rank. The upper half is 0 if the lost rank is silent;
+  ///   otherwise it is 1 plus the job rank that is at fault.
   /// - kAlone, kGaveUp, or the length of packets that do not reach the lost rank: the lower half is
   ///   the lost rank, the upper half is the rank that found the failure.
   failed,
@@ -72,8 +72,8 @@ enum class MessageKind : std::uint8_t {
 /// posted.
 inline constexpr std::size_t kMaxRanges = 28;
 
-/// Epoch of a failure notice if no rank answered the rank that found the failure, so that this rank
-/// itself may be cut off.
+/// Epoch of a failure notice if no rank answers the rank that found the failure: that rank may
+/// itself be cut off.
 inline constexpr std::uint32_t kAlone = UINT32_MAX;
 /// Epoch of the failure notice of a rank that has given up and names itself.
 inline constexpr std::uint32_t kGaveUp = UINT32_MAX - 1;

@@ -28,12 +28,12 @@ enum class TaggedKind : std::uint8_t { eager = 0x81, ready, pulled, credit, last
 
 struct TaggedMessage {
   TaggedKind kind = TaggedKind::eager;
-  /// The sender's number of the message; in a `credit`, the bytes of room for eager messages that
-  /// are free again.
+  /// Number that the message's sender gave to the message. In a `credit`: number of bytes that are
+  /// free again in the room for eager messages.
   std::uint32_t number = 0;
   std::uint64_t tag = 0;
   std::uint64_t length_bytes = 0;  ///< length of the message that `ready` announces
-  std::uint64_t key = 0;           ///< key of the memory of the message that `ready` announces
+  std::uint64_t key = 0;           ///< memory key of the message that `ready` announces
   std::span<const std::byte> payload{};
 };
 
@@ -45,7 +45,8 @@ inline bool is_tagged_message(std::span<const std::byte> bytes) {
          bytes[0] <= static_cast<std::byte>(TaggedKind::last);
 }
 
-/// Writes the header of a message, everything but the payload, to `out` and returns its length.
+/// Writes the header of a message, everything but the payload, to `out`. Returns the header's
+/// length.
 std::size_t encode_tagged(const TaggedMessage& message,
                           std::array<std::byte, kMaxTaggedHeaderBytes>& out);
 /// Decodes a message; nothing unless the bytes are exactly one message. The result's `payload`

@@ -1,10 +1,11 @@
 // Matches tagged messages with receives, as MPI and tag-matching adapters do [OFED-AT]. No I/O: the
 // caller keeps the buffers and the payloads.
 //
-// A receive fits a message if it names the source of the message, or any source, and both tags
-// agree in the bits of the receive's mask. The oldest receive that fits a message gets the message,
-// and a receive gets the oldest unexpected message that it fits. Two messages of one source that
-// fit the same receives are therefore received in the order in which they were sent.
+// A receive fits a message if both tags agree in the bits of the receive's mask, and if the receive
+// names the source of the message or accepts any source. The oldest receive that fits a message
+// gets the message, and a receive gets the oldest unexpected message that it fits. Two messages of
+// one source that fit the same receives are therefore received in the order in which they were
+// sent.
 #pragma once
 
 #include <cstddef>
@@ -45,10 +46,10 @@ class TagMatcher {
   std::size_t kept_messages() const { return kept_messages_; }
 
  private:
-  /// A receive that waits for a message, or an unexpected message. In the entry of a message all
-  /// bits of the mask are set.
+  /// A waiting receive or an unexpected message. `mask` has a meaning only for a receive.
   struct Entry {
-    std::uint64_t age = 0;  ///< position in the order of all calls of `post` and `arrive`
+    /// Kept receives and messages are counted together, so the oldest entry has the lowest count.
+    std::uint64_t age = 0;
     Number number = 0;
     std::uint64_t tag = 0;
     std::uint64_t mask = UINT64_MAX;
@@ -59,7 +60,7 @@ class TagMatcher {
   static Number take(Entries& entries, Entries::iterator at);
   std::optional<Number> take_oldest(const Pattern& pattern);
 
-  BySource receives_;  ///< waiting receives by source; those from any source under kNoRank
+  BySource receives_;  ///< waiting receives by source; kNoRank: any source
   BySource messages_;
   std::size_t kept_receives_ = 0;
   std::size_t kept_messages_ = 0;

@@ -27,7 +27,7 @@ struct AggregationPlan {
     engine::WindowConfig terms;
   };
 
-  Status status;  ///< reason why no aggregators are used; ok if they are used
+  Status status;  ///< ok if aggregators are used; otherwise the reason why not
   bool fallback = false;
   std::vector<Side> sides;
 };

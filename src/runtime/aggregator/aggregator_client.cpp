@@ -42,8 +42,8 @@ engine::InNetworkKind kind_of(Collective collective) {
                                           : engine::InNetworkKind::allreduce;
 }
 
-/// Stands for the aggregator among the ranks at fault of an error, if the ranks have other numbers
-/// in the job than in the communicator. No rank of a job has this number.
+/// The number of the aggregator in the lists of ranks at fault, if these lists contain numbers of
+/// the job. No rank of a job has this number.
 constexpr Rank kAggregatorInJob = rank_of(0xffff'fffe);
 
 /// Removes the aggregator, which is no rank of the job, from the ranks at fault of `status`.
@@ -90,8 +90,8 @@ Result<std::shared_ptr<Aggregation>> Aggregation::create(
     if (status.ok()) {
       status = made->join(side.address, side.unique_id, side.terms, options, number++);
     } else if (bootstrap.rank() == rank_of(0)) {
-      // Rank 0 made the id and does not join with it. Rank 0 discards the id, because the store of
-      // the id would otherwise go on listening.
+      // Rank 0 does not join with the unique id that it has made. It discards the id, because the
+      // store of the id would otherwise go on listening.
       if (const auto id = parse_unique_id(side.unique_id)) discard_unique_id(*id);
     }
   }
@@ -105,8 +105,8 @@ Result<std::shared_ptr<Aggregation>> Aggregation::create(
     const Status& one = end ? end->status : end.status();
     if (one.ok()) continue;
     made->sides_.clear();
-    // All ranks get the same plan from rank 0, so an error in the plan names no rank. Any other
-    // error names the rank on which it occurred.
+    // All ranks get the same plan from rank 0. An error in the plan is therefore the same on all
+    // ranks and names no rank; any other error names the rank on which it occurred.
     made->reason_ = plan->status.ok() ? failure(one.code(), "rank {}: {}", r, one.message()) : one;
     if (!plan->fallback) return made->reason_;
     return made;
@@ -139,8 +139,7 @@ Status Aggregation::join(const std::string& address, const std::string& unique_i
   return {};
 }
 
-/// The number that stands for the aggregator among the ranks at fault of a side communicator's
-/// error.
+/// The number of the aggregator in the lists of ranks at fault that the side communicators report.
 Rank Aggregation::aggregator() const { return members_.empty() ? rank_of(size_) : members_.back(); }
 
 Aggregation::~Aggregation() { (void)close(kNever); }
@@ -206,7 +205,7 @@ Status Aggregation::status() const {
 
 // ---- calls --------------------------------------------------------------------------------------
 
-/// One completion for all operations of a call, which end in any order.
+/// One completion for all operations of a call; the operations may end in any order.
 class Aggregation::CompletionGroup {
  public:
   explicit CompletionGroup(Rank aggregator) : aggregator_(aggregator) {}

@@ -1,5 +1,5 @@
-// Reductions by aggregators, as the ranks of a job see them: the aggregators of a communicator, and
-// the calls that use them.
+// The job's side of reductions by aggregators: joins the aggregators, and runs the calls that use
+// them.
 //
 // Each aggregator is the last rank of a separate side communicator of P + 1 ranks, where P is the
 // number of ranks of the job. It reduces a contiguous part of every block, so that all aggregators
@@ -42,8 +42,8 @@ struct ReductionCall {
   ReduceOperation operation = ReduceOperation::sum;
   /// The fold order. If none is given, contributions are folded in rank order, or in an order that
   /// gives the same bits with less traffic. With FoldOrder::ring a Reduce-Scatter returns the same
-  /// bits as the ring algorithm. To save traffic, each rank then folds its contribution into its
-  /// own block itself.
+  /// bits as the ring algorithm. The contribution of a rank to its own block then comes last, so
+  /// the rank adds it locally and does not send it.
   std::optional<engine::FoldOrder> order{};
   /// This rank's factor for premultiplied_sum, as one element of `type`.
   std::span<const std::byte> factor{};
@@ -51,14 +51,14 @@ struct ReductionCall {
   Priority priority = Priority::normal;
 };
 
-/// The part of a communicator that carries out reductions by aggregators.
+/// The route by which a communicator carries out reductions in aggregators.
 class Aggregation final : public CallRoute {
  public:
-  /// Joins the aggregators that the options of rank 0 name; every rank must call this function. The
-  /// side communicators are served by `progress` and get consecutive numbers from `number` on. The
+  /// Joins the aggregators that the options of rank 0 name; every rank must call this function.
+  /// `progress` polls the side communicators, which get consecutive numbers from `number` on. The
   /// function fails on all ranks or on none; with the option `aggregator_fallback` it returns an
-  /// inactive object instead of an error. `key` is known only to the ranks of the job, and
-  /// `names` has their numbers in the job.
+  /// inactive object instead of an error. `key` is known only to the ranks of the job, and `names`
+  /// has their numbers in the job.
   static Result<std::shared_ptr<Aggregation>> create(
       Bootstrap& bootstrap, const CommunicatorOptions& options, std::shared_ptr<Progress> progress,
       std::uint16_t number, const crypto::Secret& key, const engine::RankNames& names);
@@ -67,10 +67,10 @@ class Aggregation final : public CallRoute {
   Aggregation(const Aggregation&) = delete;
   Aggregation& operator=(const Aggregation&) = delete;
 
-  /// False if the communicator has fallen back to other algorithms; the value is the same on all
-  /// ranks.
+  /// True: the aggregators are in use. False: the communicator reduces without them
+  /// (aggregator_fallback). The value is the same on all ranks.
   bool active() const { return !sides_.empty(); }
-  /// The reason why the aggregators are not used.
+  /// The reason why the aggregators are not in use.
   const Status& reason() const { return reason_; }
   /// The aggregators in words: "2 aggregator(s) (10.0.0.9:7000, 10.0.0.9:7001), windows of 16 slots
   /// x 65536 bytes a rank, 4 pulses".
@@ -131,8 +131,9 @@ class Aggregation final : public CallRoute {
   Rank rank_;
   std::uint32_t size_;
   std::shared_ptr<Progress> progress_;
-  /// For each rank of a side communicator, its number in the job, or a stand-in for the aggregator.
-  /// Empty if every rank has the same number in the side communicator and in the job.
+  /// For each rank of a side communicator, its number in the job; for the aggregator,
+  /// kAggregatorInJob. Empty if every rank has the same number in the side communicator and in the
+  /// job.
   std::vector<Rank> members_;
   std::vector<Side> sides_;
   bool closed_ = false;
@@ -140,8 +141,8 @@ class Aggregation final : public CallRoute {
   /// Held while a call is submitted, so that every side communicator gets the calls of several
   /// threads in the same order.
   std::mutex mutex_;
-  /// Number of calls so far that were too short to be divided among all aggregators. It selects the
-  /// first aggregator of the next such call.
+  /// Number of calls so far that were too short for all aggregators. The next call of this kind
+  /// uses other aggregators, because this number selects its first aggregator.
   std::uint32_t calls_ = 0;
 };
 

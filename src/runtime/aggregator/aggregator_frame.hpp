@@ -35,8 +35,8 @@ struct ControlFrame {
 };
 
 Bytes encode_control(ControlKind kind, std::span<const std::byte> payload);
-/// The header of a frame. Decoding returns nothing if the bytes are not a valid header, or announce
-/// a payload of more than kMaxControlPayloadBytes.
+/// The header of a frame. decode_control_header() returns nothing if the header is not valid, or if
+/// its payload length is above kMaxControlPayloadBytes.
 struct ControlHeader {
   ControlKind kind = ControlKind::request;
   std::size_t payload_bytes = 0;
@@ -48,9 +48,9 @@ struct JoinRequest {
   std::string unique_id;    ///< unique id of the communicator's bootstrap
   std::string address;      ///< address of the aggregator as the job knows it: "host:port"
   std::string job;          ///< name of the client for the aggregator's log: "host:process"
-  std::uint32_t ranks = 0;  ///< number of ranks, the aggregator not counted
+  std::uint32_t ranks = 0;  ///< number of ranks without the aggregator
   std::uint16_t communicator = 0;
-  /// The options of the job, of which only ipv6, authenticate, multicast_hops, peer_timeout and
+  /// The options of the job. Only ipv6, authenticate, multicast_hops, peer_timeout and
   /// create_timeout are sent.
   CommunicatorOptions options{};
 };
@@ -63,18 +63,18 @@ struct JoinReply {
 
 Bytes encode(const JoinRequest& request);
 Bytes encode(const JoinReply& reply);
-/// Decode a request or a reply; fail for values out of range: ranks, timeouts, window, lengths of
-/// texts.
+/// These functions decode a request or a reply. They fail if a number of ranks, a timeout, a window
+/// or the length of a text is out of range.
 Result<JoinRequest> decode_join_request(std::span<const std::byte> bytes);
 Result<JoinReply> decode_join_reply(std::span<const std::byte> bytes);
 
-/// The secret that an aggregator shares with its users.
+/// The secret that an aggregator shares with the jobs that may use it.
 using ServiceKey = Bytes;
 
-/// Finds the service key: in `file`, else in the file that TUTTI_AGGREGATOR_KEY_FILE names, else in
-/// TUTTI_AGGREGATOR_KEY itself; white space around the key is ignored. Refuses a key of fewer than
-/// 16 or more than 1024 bytes, and, as read_key_file does, a file that another user owns or can
-/// open.
+/// Finds the service key in the first of these places that is given: `file`, the file that
+/// TUTTI_AGGREGATOR_KEY_FILE names, the text of TUTTI_AGGREGATOR_KEY. White space around the key is
+/// ignored. Fails if the key has fewer than 16 or more than 1024 bytes, or if another user owns the
+/// file or can open it.
 Result<ServiceKey> find_service_key(const std::string& file = {});
 
 }  // namespace tutti::runtime

@@ -35,8 +35,8 @@ namespace tutti::runtime {
 namespace {
 
 constexpr auto kVisitTimeout = std::chrono::seconds(5);
-// Longest time from the reply to a job until the job begins. In this time the job asks its other
-// aggregators.
+// Longest time that the aggregator waits between its reply and the begin of the job. In this time
+// the job asks its other aggregators.
 constexpr auto kGoTimeout = std::chrono::seconds(30);
 constexpr std::uint32_t kMinSlots = 4;
 constexpr Nanoseconds kSpin{20'000};
@@ -101,7 +101,8 @@ class AggregatorService::Parts {
     int stranger = -1;
     JobEnd end;
     bool over = false;
-    CommunicatorImpl* state = nullptr;  ///< communicator of the job while it is served, else null
+    /// Communicator of the job; null before the job begins and after it ends.
+    CommunicatorImpl* state = nullptr;
   };
   /// The window and the memory that the aggregator has granted to a job.
   struct Share {
@@ -223,7 +224,8 @@ void AggregatorService::Parts::accept_one() {
   }
 }
 
-/// If too many connections wait for their request (strangers), ends one of them and its thread.
+/// If there are too many strangers (connections whose request has not arrived yet), ends one of
+/// them and its thread.
 void AggregatorService::Parts::drop_surplus() {
   std::thread thread;
   {
@@ -276,8 +278,8 @@ void AggregatorService::Parts::receive_visit(Visit& visit, Stream stream) {
   wake();  // wakes the listener, which joins this thread
 }
 
-/// Removes the connection from the strangers; from then on the listener does not use its
-/// descriptor.
+/// Removes the connection from the strangers, and forgets its descriptor, so that the listener does
+/// not shut it down.
 void AggregatorService::Parts::leave_strangers(Visit& visit) {
   const std::lock_guard lock(mutex_);
   strangers_.leave(visit.number);

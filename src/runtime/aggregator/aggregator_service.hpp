@@ -1,6 +1,6 @@
-// The aggregator: a process near the switch that is a member of its jobs' communicators and reduces
-// the data that their ranks write to it. One thread listens, one thread for each job joins and
-// leaves the job's communicator, and one progress thread serves all jobs.
+// The aggregator, a process near the switch. It is a member of one communicator for each of its
+// jobs, and reduces the data that the ranks of the job write to it. One thread listens, one thread
+// for each job joins and leaves the job's communicator, and one progress thread serves all jobs.
 #pragma once
 
 #include <cstdint>
@@ -27,14 +27,14 @@ struct AggregatorOptions {
   /// Network interface for the jobs' traffic. If empty, TUTTI_INTERFACE names the interface; if
   /// this variable is not set either, the interface is chosen automatically.
   std::string interface;
-  /// Limit in bytes of the memory of all windows together.
+  /// All aggregator windows together may use at most this many bytes.
   std::uint64_t memory_bytes = std::uint64_t{1} << 30;
-  std::uint32_t jobs = 32;     ///< limit of communicators that are served at the same time
-  engine::WindowConfig terms;  ///< window offered to a job; with fewer slots if memory is short
+  std::uint32_t jobs = 32;     ///< at most this many communicators are served at a time
+  engine::WindowConfig terms;  ///< window for each job; it has fewer slots if memory is short
   /// Time after the start of a connection within which its request must arrive.
   Nanoseconds hello_timeout = std::chrono::seconds(2);
-  /// Limit of connections whose request has not arrived yet (see Strangers::limits). If there are
-  /// more, one of them is closed.
+  /// At most this many connections may be open whose request has not arrived yet (see
+  /// Strangers::limits). If there are more, one of them is closed.
   std::size_t max_strangers = 128;
   /// Receives one line of log for each job that joins, ends or fails, and at most ten lines a
   /// second for refused connections. Any thread of the service may call it.
@@ -53,10 +53,10 @@ class AggregatorService {
   AggregatorService& operator=(const AggregatorService&) = delete;
 
   std::uint16_t port() const;
-  /// Number of communicators that the aggregator has admitted and that have not ended.
+  /// Number of admitted communicators that have not ended yet.
   std::uint32_t jobs() const;
-  /// The name and the value of every protocol counter, summed over all jobs including those that
-  /// have ended, and of the counter "connections_refused".
+  /// Names and values of the counters: every protocol counter, summed over the present and the
+  /// ended jobs, and "connections_refused".
   std::vector<std::pair<std::string, std::uint64_t>> counters() const;
 
  private:

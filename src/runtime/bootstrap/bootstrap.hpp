@@ -25,10 +25,11 @@ class Bootstrap {
   virtual ~Bootstrap() = default;
   virtual Rank rank() const = 0;
   virtual std::uint32_t size() const = 0;
-  /// How the ranks found each other, as a text for messages, such as "env:// at 127.0.0.1:29500".
+  /// The method and the address of this bootstrap for logs and error texts, such as "env:// at
+  /// 127.0.0.1:29500".
   virtual std::string description() const = 0;
-  /// Returns the bytes `mine` of all ranks, in rank order; the lengths may differ. After a timeout
-  /// the error names the ranks that did not take part.
+  /// Sends the bytes `mine`, and returns the bytes of every rank in rank order; the lengths may
+  /// differ. After a timeout the error names the ranks that did not take part.
   virtual Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine,
                                                Nanoseconds timeout) = 0;
   /// A key that this bootstrap gives to the ranks of the job and to no other process, for example

@@ -1,5 +1,5 @@
-// Fields of the byte formats that ranks exchange over a bootstrap: little-endian numbers of 32
-// bits, and bytes as they are.
+// Writes and reads the fields of messages that ranks exchange over a bootstrap: 32-bit
+// little-endian numbers and raw bytes.
 #pragma once
 
 #include <cstddef>

@@ -28,8 +28,8 @@ class CallbackBootstrap : public Bootstrap {
                                        Nanoseconds timeout) override {
     if (mine.size() > kMaxContributionBytes) {
       return failure(Code::invalid_argument,
-                     "rank {} contributes {} bytes to the bootstrap: send at most {}", index(rank_),
-                     mine.size(), kMaxContributionBytes);
+                     "rank {} contributes {} bytes to the bootstrap: contribute at most {} bytes",
+                     index(rank_), mine.size(), kMaxContributionBytes);
     }
     const Deadline deadline = deadline_after(timeout);
     const std::uint64_t my_length = mine.size();
@@ -58,7 +58,7 @@ class CallbackBootstrap : public Bootstrap {
     try {
       return callback_(mine, all, std::max(left, Nanoseconds(0)));
     } catch (const std::bad_alloc&) {
-      throw;  // the code that creates the communicator reports the lack of memory
+      throw;  // the creation of the communicator reports it as lack of memory
     } catch (const std::exception& exception) {
       return failure(Code::invalid_argument,
                      "the allgather callback of rank {} threw an exception: {}", index(rank_),
@@ -78,7 +78,7 @@ class CallbackBootstrap : public Bootstrap {
       if (lengths[i] <= kMaxContributionBytes) continue;
       return failure(Code::invalid_argument,
                      "the allgather callback says that rank {} contributes {} bytes, above the "
-                     "limit of {}: make it gather blocks of equal size in rank order",
+                     "limit of {}: make the callback gather blocks of equal size in rank order",
                      i, lengths[i], kMaxContributionBytes);
     }
     if (longest * size_ <= kMaxExchangeBytes) return {};

@@ -10,9 +10,9 @@
 
 namespace tutti::runtime {
 
-/// Gathers the bytes `mine` of all ranks, equally many at each rank, into `all` in rank order. The
-/// callback blocks and must fail by itself after `timeout`, because the library cannot interrupt
-/// it.
+/// Gathers blocks of equal size: sends the block `mine`, and fills `all` with the blocks of all
+/// ranks in rank order. The callback blocks and must fail by itself after `timeout`, because the
+/// library cannot interrupt it.
 using AllgatherCallback = std::function<Status(std::span<const std::byte> mine,
                                                std::span<std::byte> all, Nanoseconds timeout)>;
 

@@ -20,8 +20,8 @@ namespace tutti::runtime {
 ///   6. SLURM_PROCID, SLURM_NTASKS in a step started by srun.
 ///   7. A job of one process.
 /// If a set of variables is incomplete, the error names the missing variable. description() of the
-/// result names the chosen bootstrap. TUTTI_BOOTSTRAP_TIMEOUT_S overrides `timeout`. A store whose
-/// address the variables determine speaks TLS if `job_key` or the environment contains a key.
+/// result names the chosen bootstrap. TUTTI_BOOTSTRAP_TIMEOUT_S overrides `timeout`. If `job_key`
+/// or the environment contains a key, a store at an address from the variables speaks TLS.
 Result<std::unique_ptr<Bootstrap>> detect(Nanoseconds timeout = std::chrono::seconds(30),
                                           const Environment& environment = process_environment(),
                                           const std::optional<JobKey>& job_key = {});

@@ -26,8 +26,7 @@ constexpr auto kLongestLook = std::chrono::milliseconds(20);
 
 constexpr const char* kRemedy = "remove it, or set TUTTI_RUN_ID to a new value";
 
-/// Adds a remedy to an error about a file: how to proceed if an earlier job has left the file
-/// behind.
+/// Adds to an error about a file what the user must do if an earlier job has left the file behind.
 Status left_over(const Status& status) {
   return failure_from(status, "{}. If the file is left over from an earlier job, {}",
                       status.message(), kRemedy);
@@ -78,7 +77,8 @@ class FileBootstrap : public Bootstrap {
     return fmt::format("file://{} run {}", options_.directory, options_.run_id);
   }
 
-  /// Exchange 0: every rank shows that it has arrived, and how many ranks it expects.
+  /// Exchange 0 shows that every rank has arrived; each rank contributes the number of ranks that
+  /// it expects.
   Status arrive();
   Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine,
                                        Nanoseconds timeout) override;
@@ -106,8 +106,8 @@ class FileBootstrap : public Bootstrap {
 FileBootstrap::~FileBootstrap() {
   if (stage_ == Stage::arriving) unlink(part_path(0, index(options_.rank)).c_str());
   if (stage_ != Stage::member) return;
-  // Other ranks may still read the files of the last exchange, so the last rank to end removes
-  // these files.
+  // Other ranks may still read the files of the last exchange. The last rank that ends therefore
+  // removes the files of all ranks.
   if (!write_whole(path("done", index(options_.rank)), {}).ok()) return;
   for (std::uint32_t rank = 0; rank < options_.size; ++rank) {
     if (access(path("done", rank).c_str(), F_OK) != 0) return;
@@ -153,7 +153,7 @@ Result<std::vector<Bytes>> FileBootstrap::allgather(std::span<const std::byte> m
   if (!failed_.ok()) return failed_;
   if (mine.size() > kMaxContributionBytes) {
     return failure(Code::invalid_argument,
-                   "rank {} contributes {} bytes to the bootstrap: send at most {}",
+                   "rank {} contributes {} bytes to the bootstrap: contribute at most {} bytes",
                    index(options_.rank), mine.size(), kMaxContributionBytes);
   }
   auto result = exchange(mine, timeout);
@@ -220,8 +220,8 @@ Status FileBootstrap::timed_out(std::span<const std::uint32_t> missing, Nanoseco
                     describe_duration(timeout));
 }
 
-/// Counts how often this process has joined a job with the same directory, run id and rank. Files
-/// of an earlier such job may still exist, so the count becomes part of the file names.
+/// Counts how often this process has joined a job with the same directory, run id and rank. The
+/// count becomes part of the file names, because files of its previous job may still exist.
 class Meetings {
  public:
   std::uint32_t before(const FileOptions& options) {
@@ -267,7 +267,7 @@ Result<std::unique_ptr<Bootstrap>> meet_in_directory(const FileOptions& options)
   }
   FileOptions meeting = options;
   if (const std::uint32_t before = meetings().before(options); before > 0)
-    meeting.run_id += fmt::format("+{}", before + 1);  // no run id of a user has a '+'
+    meeting.run_id += fmt::format("+{}", before + 1);  // a run id that a user chooses has no '+'
   auto bootstrap = std::make_unique<FileBootstrap>(std::move(meeting));
   status = bootstrap->arrive();
   if (!status.ok()) return status;

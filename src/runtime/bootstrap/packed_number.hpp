@@ -1,5 +1,5 @@
 // Reads numbers from the packed JSON of another process. If a number does not fit the requested
-// type, `whole` throws, whereas the JSON library would round or wrap the number.
+// type, `whole` throws. The JSON library itself would round or wrap the number.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,7 @@ namespace tutti::runtime {
 struct SplitChoice {
   std::optional<std::uint32_t> color;  ///< none: the rank joins no communicator
   std::int64_t key = 0;
-  /// The ranks of the new communicator, if the caller has named them; empty: only colors decide.
+  /// The ranks of the new communicator in a split by a list of ranks; empty in a split by color.
   std::vector<Rank> named{};
 
   /// The choice of rank `me` if the ranks in `named` form a communicator, numbered in the order of

@@ -8,7 +8,7 @@ namespace tutti::runtime {
 
 namespace {
 
-// The first byte of a contribution says whether the rank has finished or still exchanges data.
+// First byte of a contribution: kFinished if the rank has called `finish`, otherwise kExchanges.
 constexpr std::byte kFinished{0};
 constexpr std::byte kExchanges{1};
 
@@ -33,9 +33,10 @@ Result<std::vector<Bytes>> SubsetBootstrap::allgather(std::span<const std::byte>
   for (const Rank member : members_) {
     const Bytes& part = (*all)[index(member)];
     if (!exchanges(part))
-      return failure_of({member}, Code::peer_failed,
-                        "rank {} has given up this communicator: see the error of that rank",
-                        index(member));
+      return failure_of(
+          {member}, Code::peer_failed,
+          "rank {} has given up the creation of this communicator: see the error of that rank",
+          index(member));
     parts.emplace_back(part.begin() + 1, part.end());
   }
   return parts;

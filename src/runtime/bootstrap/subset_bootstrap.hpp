@@ -1,5 +1,6 @@
-// A bootstrap for a subset of the ranks of another bootstrap. All subsets share the exchanges of
-// the whole bootstrap, so every rank takes part in them until the last rank has finished.
+// A bootstrap for a subset of the ranks of another bootstrap. Each exchange runs over the whole
+// bootstrap and serves all subsets at once, so every rank takes part in every exchange until the
+// last rank has finished.
 #pragma once
 
 #include <span>
@@ -22,11 +23,12 @@ class SubsetBootstrap final : public Bootstrap {
   Rank rank() const override;
   std::uint32_t size() const override { return static_cast<std::uint32_t>(members_.size()); }
   std::string description() const override { return whole_.description(); }
-  /// Fails if a member has finished already.
+  /// Fails if a member has already called `finish`.
   Result<std::vector<Bytes>> allgather(std::span<const std::byte> mine,
                                        Nanoseconds timeout) override;
 
-  /// Takes part in the exchanges of the other ranks until every rank has finished.
+  /// Ends the part of this rank: contributes nothing more, but takes part in the exchanges until
+  /// every rank has called `finish`.
   Status finish(Nanoseconds timeout);
 
  private:

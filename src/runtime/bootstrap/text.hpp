@@ -1,4 +1,5 @@
-// Formats ranks and durations for messages of the bootstrap, and parses numbers.
+// Text helpers of the bootstraps: format ranks and durations for error texts, parse numbers, escape
+// foreign text, and make random tokens.
 #pragma once
 
 #include <cstdint>

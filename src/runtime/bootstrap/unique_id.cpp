@@ -25,8 +25,8 @@ struct Parts {
   Endpoint endpoint;
 };
 
-/// The stores whose rank 0 has not joined yet. A unique id is plain bytes, so it cannot own its
-/// store.
+/// The stores whose rank 0 has not joined yet. This map owns the stores, because a unique id is
+/// plain bytes and can own nothing.
 class Offers {
  public:
   bool put(const std::string& token, std::unique_ptr<BootstrapServer> server) {
@@ -71,9 +71,9 @@ std::string_view cut(std::string_view& rest) {
 }
 
 Result<Parts> take_apart(const UniqueId& id) {
-  const Status bad =
-      failure(Code::invalid_argument,
-              "the text is not a unique id: carry all 128 bytes from rank 0 unchanged");
+  const Status bad = failure(
+      Code::invalid_argument,
+      "the text is not a unique id: pass all 128 bytes from rank 0 to the other ranks unchanged");
   std::string_view rest(id.data(), id.size() - 1);
   const bool printable = id.back() == '\0' && std::all_of(rest.begin(), rest.end(), [](char c) {
                            return c > ' ' && c <= '~';
@@ -125,8 +125,10 @@ Result<UniqueId> make_unique_id(const std::string& host) {
   const std::string text =
       fmt::format("{}{}/{}/{}/", kPrefix, *token, (*server)->port(), reachable);
   if (text.size() >= UniqueId().size()) {
-    return failure(Code::invalid_argument,
-                   "the host name '{}' is too long for a unique id: give an address", reachable);
+    return failure(
+        Code::invalid_argument,
+        "the host name '{}' is too long for a unique id: give an address or a shorter name",
+        reachable);
   }
   auto id = parse_unique_id(text);
   if (!id.ok()) {

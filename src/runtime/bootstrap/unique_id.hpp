@@ -1,4 +1,5 @@
-// The bootstrap by a unique id: rank 0 makes the id, and the program carries it to the other ranks.
+// The bootstrap by a unique id: rank 0 makes the id, and the application passes it to the other
+// ranks.
 #pragma once
 
 #include <array>
@@ -14,10 +15,10 @@ namespace tutti::runtime {
 /// token. A process that has the id can join the job.
 using UniqueId = std::array<char, 128>;
 
-/// Makes an id and starts its store in this process, which must then join as rank 0. The other
-/// ranks reach this process at the address `host` or, if `host` is empty, at that of the first
-/// running interface. If rank 0 never joins, the store occupies a port and a thread until the id is
-/// discarded.
+/// Makes an id and starts its store in this process, which must then join as rank 0. The id
+/// contains the address `host`, at which the other ranks reach the store; if `host` is empty, it
+/// contains the address of the first running interface. If rank 0 never joins, the store occupies a
+/// port and a thread until the id is discarded.
 Result<UniqueId> make_unique_id(const std::string& host = {});
 
 /// Joins a job as one of `size` ranks and returns when all have joined; rank 0 must join in the

@@ -1,5 +1,5 @@
-// Wrappers for the functions of the public handles. They turn exceptions into errors, and in a
-// child of fork() they leave the function's work out.
+// Wrappers for the functions of the public handles. They turn exceptions into errors, and do not
+// run the function in a child of fork().
 #pragma once
 
 #include "runtime/communicator/communicator_impl.hpp"

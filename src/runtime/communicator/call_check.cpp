@@ -62,8 +62,8 @@ Status check_varying(const CollectiveCall& call, const Blocks& blocks, std::uint
   return {};
 }
 
-/// Checks the blocks of a buffer whose blocks may differ in size. This rank's own block must have
-/// `own_bytes` bytes, which is its size in the call's other buffer.
+/// Checks the blocks of a buffer whose blocks may differ in size. The block of this rank itself
+/// must have `own_bytes` bytes, because that is its size in the other buffer of the call.
 Status check_varying(const CollectiveCall& call, const Blocks& blocks, std::uint64_t own_bytes,
                      Rank rank, std::uint32_t size) {
   if (Status status = check_varying(call, blocks, size); !status) return status;
@@ -128,8 +128,8 @@ Status check_elements(const CollectiveCall& call) {
                                  to_string(call.reduction.type)));
 }
 
-/// Whether an Alltoall receives into the buffer from which it sends; the engine then sends from a
-/// copy.
+/// True for an Alltoall that receives into the buffer from which it sends. The engine then sends
+/// from a copy.
 bool exchanges_in_place(const CollectiveCall& call) {
   const bool exchanges =
       call.collective == Collective::alltoall || call.collective == Collective::alltoallv;

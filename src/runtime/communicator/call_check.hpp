@@ -16,10 +16,9 @@ CollectiveCall without_unused_buffers(CollectiveCall call);
 /// the buffer needs.
 Status check_call(const CollectiveCall& call, Rank rank, std::uint32_t size);
 
-/// Size in bytes of a block of a checked call: the whole message for Broadcast, Reduce and
-/// Allreduce, the largest block for Allgatherv, and the bytes that one rank sends to another for
-/// all other collectives with blocks of equal size. For the others it is 0, because a rank need not
-/// know the sizes of all blocks.
+/// Size in bytes of a block of a checked call. For Broadcast, Reduce and Allreduce the block is the
+/// whole message; for Allgatherv it is the largest block. It is 0 for Barrier, and for the other
+/// collectives with blocks of different sizes, because a rank need not know all sizes.
 std::uint64_t block_bytes_of(const CollectiveCall& call, std::uint32_t size);
 
 /// True if the send and receive buffers overlap in the way that the collective permits (a call in

@@ -50,7 +50,8 @@ Status named(const char* variable, const Status& status) {
 /// Reads the algorithm rules of a file and joins its lines by commas, as in TUTTI_ALGORITHMS. In
 /// the file, # begins a comment.
 Result<std::string> read_choices(const std::string& path) {
-  // Only regular files are read: the opening of a pipe would block until a process writes to it.
+  // Only regular files are opened, because opening a pipe would block until another process opens
+  // it for writing.
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error)) {
     return failure(Code::invalid_argument,
@@ -200,7 +201,7 @@ Status CallPlanner::check_chunks(const CollectiveCall& call, std::uint64_t block
   if (chunks <= BlockLayout::kMaxChunks) return {};
   return failure(Code::invalid_argument,
                  "{}: {} bytes are {} chunks of {} bytes, but a multicast has at most {} chunks: "
-                 "set a larger chunk_bytes, or name another algorithm",
+                 "set a larger chunk_bytes, or name an algorithm other than multicast",
                  to_string(call.collective), call.receive.size(), chunks, facts_.chunk_bytes,
                  BlockLayout::kMaxChunks);
 }

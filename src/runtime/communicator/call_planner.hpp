@@ -63,8 +63,8 @@ class CallPlanner {
   Result<PlannedCall> plan(const CollectiveCall& call);
   /// Makes the operation for one run of a planned call.
   Result<std::unique_ptr<engine::Operation>> make(const PlannedCall& planned);
-  /// Makes the operation for one run of a call that is not planned yet. A slot exchange needs no
-  /// plan; any other call is planned first, and fails if `plan` fails.
+  /// Makes the operation for one run of a call that is not planned yet. Calls `plan` first, except
+  /// for a slot exchange, which needs no plan; fails if `plan` fails.
   Result<std::unique_ptr<engine::Operation>> make(const CollectiveCall& call);
 
   const collectives::ChoiceTable& choices() const { return choices_; }
@@ -72,8 +72,8 @@ class CallPlanner {
   bool prefers(const CollectiveCall& call) const {
     return choices_.prefers(situation_of(call.collective, block_bytes_of(call, facts_.size)));
   }
-  /// A sentence that names the algorithm rules of the environment and says why they do not apply to
-  /// this communicator; empty if all rules apply.
+  /// A warning if the environment has algorithm rules and none of them can apply to this
+  /// communicator; otherwise empty.
   std::string complaint() const;
 
  private:

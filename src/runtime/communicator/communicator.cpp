@@ -68,7 +68,7 @@ std::set<Rank> in_job(const engine::RankNames& names, const std::set<Rank>& rank
   return {job_ranks.begin(), job_ranks.end()};
 }
 
-/// The data for which a call waits; ranks are given by their numbers in the job.
+/// The data for which a call waits. The ranks in it have their numbers in the job.
 engine::Missing missing_of(const runtime::RequestState& request) {
   engine::CommunicatorContext& context = request.communicator->context();
   engine::Missing missing = request.communicator->progress()->with_engine(
@@ -77,7 +77,7 @@ engine::Missing missing_of(const runtime::RequestState& request) {
   return missing;
 }
 
-/// The ranks, as numbered in the job, whose data is missing for any of the calls.
+/// The ranks for whose data at least one of the calls waits, by their numbers in the job.
 std::vector<Rank> missing_ranks(std::span<const runtime::RequestState* const> requests) {
   std::set<Rank> ranks;
   for (const runtime::RequestState* one : requests) ranks.merge(missing_of(*one).ranks);
@@ -86,8 +86,8 @@ std::vector<Rank> missing_ranks(std::span<const runtime::RequestState* const> re
 
 double seconds_of(Nanoseconds time) { return static_cast<double>(time.count()) / 1e9; }
 
-/// The job key for a new communicator; nothing if the job has none. A communicator that is made
-/// from `parent` gets a key that is derived from the secret of `parent`.
+/// The key for the creation of a communicator: derived from the secret of `parent`, or the job key
+/// if there is no parent. Nothing if the job has no key.
 Result<std::optional<crypto::Secret>> job_key_of(const runtime::Bootstrap& bootstrap,
                                                  const CommunicatorOptions& options,
                                                  const runtime::CommunicatorImpl* parent) {
@@ -421,8 +421,8 @@ Status Communicator::status() const {
 }
 
 void Communicator::abort(const std::string& reason) {
-  // A completion callback may call abort(). This function then does not poll, because the round of
-  // polling that runs the callback also carries out the abort.
+  // A completion callback may call abort(). This function does not poll in a callback, because the
+  // poll that runs the callback also carries out the abort.
   logged_at_home(*state_, [&] {
     const bool within_callback = state_->progress()->caller_owns_engine();
     state_->progress()->with_engine([&] {

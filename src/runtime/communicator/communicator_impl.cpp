@@ -151,8 +151,8 @@ Status CommunicatorImpl::status() const {
     return failure(Code::invalid_argument,
                    "rank {}: the communicator was finalized: create a new one", index(rank()));
   }
-  // The loop runs backwards, because the engine's route is the last in the list and knows the first
-  // failure: check_usable() passes a failure of any other route on to the engine.
+  // The loop begins with the last route, that of the engine, because it knows the first failure:
+  // check_usable() passes the failures of the other routes to the engine.
   for (auto route = routes_.rbegin(); route != routes_.rend(); ++route) {
     if (Status failed = (*route)->status(); !failed) return failed;
   }
@@ -162,8 +162,8 @@ Status CommunicatorImpl::status() const {
 Status CommunicatorImpl::check_usable() {
   const Status failed = status();
   if (failed.ok()) return {};
-  // The failure may be that of a side communicator only. This rank then starts no more calls on any
-  // route, so the communicator's own engine must fail, too; otherwise the peers would wait for this
+  // Even if only a side communicator has failed, this rank starts no more calls on any route. The
+  // communicator's own engine must therefore fail, too; otherwise the peers would wait for this
   // rank.
   if (finalized_) return failed;
   if (!context_->failures().settled()) {

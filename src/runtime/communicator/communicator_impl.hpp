@@ -46,7 +46,8 @@ struct CommunicatorRole {
   std::vector<Rank> members{};
   bool traced_by_wish = false;    ///< true: the communicator is traced if TUTTI_TRACE is set
   std::uint32_t first_epoch = 1;  ///< epoch of the first collective
-  /// Key that only the ranks of the communicator have; null: none. Needed during the creation only.
+  /// Key that only the ranks of the communicator have; null: none. It must stay valid until the
+  /// creation ends.
   const crypto::Secret* key = nullptr;
 };
 
@@ -62,8 +63,8 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   /// Closes the communicator.
   ~CommunicatorImpl();
 
-  /// Ok in the process that created the communicator; an error in a child of fork(), which has only
-  /// a copy of the objects and must leave the sockets and threads to its parent.
+  /// Ok in the process that created the communicator. An error in a child of fork(), because the
+  /// sockets belong to the parent and its threads do not exist in the child.
   Status check_home() const { return home_.left() ? not_at_home() : Status(); }
   /// Serves peers that may still need this rank's data, until `deadline` at most, and then closes
   /// the communicator at this rank. No collective or message may be under way; only the first call
@@ -80,7 +81,7 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   const std::shared_ptr<Progress>& progress() const { return progress_; }
   CallPlanner& calls() { return *calls_; }
   const std::string& device() const { return device_; }
-  /// The reason why nothing is multicast; empty: the network passes multicast.
+  /// The reason why the communicator does not use multicast; empty if it does.
   const std::string& no_multicast() const { return no_multicast_; }
   /// The key for the creation of communicators from this one; only the ranks of this communicator
   /// have it.
@@ -108,9 +109,10 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   /// The first failure of the communicator or of one of its side communicators; ok if there is
   /// none. After finalize(), an error that says that the communicator was finalized.
   Status status() const;
-  /// Fails if the communicator can start no call.
+  /// Fails if the communicator cannot start calls: after a failure of it or of a side communicator,
+  /// and after finalize().
   Status check_usable();
-  /// Makes a request for the collective that `start` begins; fails if `start` does.
+  /// Calls `start` to begin a collective, and returns a request for it; fails if `start` fails.
   template <typename Start>
   Result<std::shared_ptr<RequestState>> request_of(Start&& start) {
     // The request is allocated before the collective begins. If a later allocation failed, the
@@ -124,8 +126,8 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   }
   /// Adds to each entry of `counters` the values that the routes count under the same name.
   void add_side_counters(CallRoute::CounterList& counters) const;
-  /// Aborts every call, here and at the peers, with an error that names this rank. Owner of the
-  /// engine only.
+  /// Aborts every call, here and at the peers, with an error that names this rank. Only the owner
+  /// of the engine may call this.
   void abort(const std::string& reason);
   /// Polls every route once. Only the owner of the engine calls this.
   void poll_routes();

@@ -40,7 +40,7 @@ constexpr CoreTimes kSharedCore{.spin = Nanoseconds(20'000),
                                 .yield_after = Nanoseconds(500'000),
                                 .first_yield_after = Nanoseconds(100'000)};
 
-/// Longer timeouts would overflow the instants that are derived from them.
+/// Longer timeouts are cut to this value, because a deadline computed from them could overflow.
 constexpr Nanoseconds kLongestTimeout = std::chrono::hours(24 * 365);
 
 CommunicatorOptions with_limited_timeouts(CommunicatorOptions options) {
@@ -86,8 +86,8 @@ void complain_of(const Status& status) {
   if (!status) observe::complain(status.message());
 }
 
-/// Deletes a communicator after its last reference has gone. If a completion callback dropped this
-/// reference, the engine is still polling the communicator, so another thread deletes it.
+/// Deletes a communicator after its last reference has gone. If this happens in a completion
+/// callback, the engine is still polling the communicator, so a new thread deletes it.
 void leave(CommunicatorImpl* last) {
   const device::Uncancelled uncancelled;
   if (!last->check_home()) return device::abandon(last);
@@ -250,7 +250,7 @@ Status CommunicatorImpl::Creation::take_greetings(KeyAgreement& keys,
   return check_traces(made_.greetings_);
 }
 
-/// `status`, with its ranks at fault named by their numbers in the job.
+/// Converts the ranks at fault of `status` to their numbers in the job.
 Status CommunicatorImpl::Creation::in_job(const Status& status) const {
   const engine::RankNames names({}, role_.members);
   return Status(status.code(), status.message(),
@@ -446,7 +446,8 @@ Status CommunicatorImpl::Creation::create_progress(std::unique_ptr<RankTrace> tr
   const double cores = allowed_core_count();
   const auto wanted = static_cast<double>(rivals.size());
   CoreTimes times = wanted <= cores ? kOwnCore : kSharedCore;
-  // All ranks that share these cores may together use half of them at real-time priority.
+  // At real-time priority, the ranks that share these cores may together use at most half of the
+  // cores' time.
   times.realtime_share = 0.5 * std::min(1.0, cores / wanted);
   // If a host has several ranks, they wait for each other's threads rather than for the network, so
   // their threads stay at normal priority.
@@ -485,8 +486,8 @@ void CommunicatorImpl::Creation::arrange_dumps() {
   if (directory.empty() && trace == nullptr) return;
   made_.progress_->with_engine([&] {
     made_.context_->failures().on_failure([made = &made_, directory, trace](const Status& why) {
-      // The trace is written before the application learns of the failure, because the application
-      // may then end the process.
+      // The trace is written before the application gets the error, because the application may end
+      // the process when it gets the error.
       if (trace != nullptr) complain_of(trace->write());
       if (directory.empty()) return;
       complain_of(write_flight_dump(directory, *made->context_, made->number_, why.to_string()));

@@ -11,9 +11,9 @@
 
 namespace tutti::runtime {
 
-/// Creates a communicator; collective. `bootstrap` is used during this function only. If the new
-/// communicator is a duplicate, `parent` is the communicator that it duplicates; else null.
-/// `first_epoch` is the number of the first collective and must be the same at all ranks.
+/// Creates a communicator; collective. `bootstrap` is used during this function only. `parent` is
+/// the communicator of which the new one is a duplicate, or null. `first_epoch` is the number of
+/// the first collective and must be the same at all ranks.
 Result<Communicator> create_communicator(Bootstrap& bootstrap, const CommunicatorOptions& options,
                                          const Communicator* parent = nullptr,
                                          std::uint32_t first_epoch = 1);

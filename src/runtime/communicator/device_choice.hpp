@@ -1,5 +1,5 @@
-// Chooses the device that moves a communicator's bytes. If neither the options nor the environment
-// name a device, it is shared memory if all ranks can use it, and otherwise the network.
+// Chooses the device of a communicator. If neither the options nor the environment name a device,
+// the choice is shared memory if all ranks can share memory, and otherwise the network.
 #pragma once
 
 #include <memory>
@@ -27,7 +27,7 @@ Result<std::string> wanted_multicast(const CommunicatorOptions& options);
 Result<std::uint32_t> multicast_hops(const CommunicatorOptions& options);
 
 /// The limit on open connections: from the option, else from TUTTI_MAX_CONNECTIONS, else 0 for no
-/// limit. Fails for a text that is not a number, and for 1, which is too few.
+/// limit. Fails for a text that is not a number, and for the number 1.
 Result<std::uint32_t> max_connections(const CommunicatorOptions& options);
 
 /// The traffic classes of datagrams: from the option, else from TUTTI_TRAFFIC_CLASS. The text has
@@ -43,8 +43,8 @@ Result<bool> requires_multicast(const CommunicatorOptions& options);
 bool wants_network(const CommunicatorOptions& options, std::uint32_t receive_workers,
                    const std::string& multicast);
 
-/// The ranks whose peer options have the same value in the field `identity` as those of rank `me`,
-/// in rank order.
+/// The ranks that share the resource `identity` with rank `me`: this field of their peer options
+/// has the same value. In rank order, with `me`.
 std::vector<Rank> ranks_sharing(const std::vector<PeerOptions>& greetings, Rank me,
                                 std::string PeerOptions::*identity);
 

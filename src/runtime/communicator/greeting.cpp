@@ -19,17 +19,18 @@ namespace {
 // The bytes with which peer options begin. The digit at the end is the version of the format.
 constexpr std::string_view kFormat = "tuttopt3";
 
-/// An identity of the host's boot and of the network namespace. Two processes with equal identities
+/// Identifies the boot of the host and the network namespace. Two processes with equal identities
 /// reach each other by loopback.
 std::string network_identity() { return boot_identity() + namespace_identity("net"); }
 
-/// An identity of the host's boot, the process namespace and the user. Two processes with equal
+/// Identifies the boot of the host, the process namespace and the user. Two processes with equal
 /// identities may open each other's memory.
 std::string memory_identity() {
   return boot_identity() + namespace_identity("pid") + ":" + std::to_string(::geteuid());
 }
 
-/// The cores on which the calling thread may run; none if the host has more than CPU_SETSIZE cores.
+/// The cores on which the calling thread may run. The set is empty if the host has more than
+/// CPU_SETSIZE cores.
 cpu_set_t allowed_cores() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
@@ -37,7 +38,7 @@ cpu_set_t allowed_cores() {
   return allowed;
 }
 
-/// An identity of the host's boot and of the set of allowed cores. Processes with equal identities
+/// Identifies the boot of the host and the set of allowed cores. Processes with equal identities
 /// compete for the same cores, even in different namespaces.
 std::string processors_identity() {
   std::string identity = boot_identity();
@@ -64,8 +65,8 @@ void for_each_agreed_option(const Visit& visit) {
   visit("require_multicast", &CommunicatorOptions::require_multicast);
 }
 
-/// Calls `visit` with the name of each field of the peer options that is sent, and with a reference
-/// to the field, in the order of the format.
+/// Calls `visit` for each field that is sent, in the order of the format. The arguments are the
+/// name of the field and a reference to it.
 template <typename Options, typename Visit>
 void for_each_field(Options& one, const Visit& visit) {
   visit("host", one.host);
@@ -99,7 +100,8 @@ struct FieldWriter {
   }
 };
 
-/// Reads what FieldWriter has written, from bytes that any process may have sent.
+/// Reads fields in the format of FieldWriter. The bytes may come from any process, so every length
+/// and value is checked.
 class FieldReader {
  public:
   explicit FieldReader(std::span<const std::byte> bytes) : rest_(bytes) {}
@@ -121,7 +123,8 @@ class FieldReader {
     const auto bytes = take(name, get_u32(length, 0));
     text.assign(reinterpret_cast<const char*>(bytes.data()), bytes.size());
   }
-  /// The name of the first damaged field; null: all fields were valid, and no bytes follow them.
+  /// The name of the first damaged field. Null if all fields were valid and no bytes follow the
+  /// last one.
   const char* damaged() const {
     if (damaged_ != nullptr) return damaged_;
     return rest_.empty() ? nullptr : "their end";

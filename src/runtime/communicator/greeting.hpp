@@ -1,5 +1,5 @@
-// Peer options: the first message between ranks, over the bootstrap. They contain host identities
-// and the options that must be equal on all ranks, and no secret.
+// Peer options: the first message that each rank sends to all others, over the bootstrap. It
+// contains host identities and the options that must be equal on all ranks, but no secret.
 #pragma once
 
 #include <cstddef>
@@ -44,13 +44,13 @@ struct PeerOptions {
 /// `PeerOptions::processors` share them.
 std::uint32_t allowed_core_count();
 
-/// The peer options of this process, without the job key. `algorithms` contains the algorithm rules
-/// of the environment.
+/// The peer options of this process, without the job key. `algorithms` are the algorithm rules from
+/// environment variables.
 PeerOptions make_greeting(const CommunicatorOptions& options, std::uint16_t communicator,
                           const std::string& algorithms = {});
 
-/// Fails unless all ranks have the same options; the error names the option and two ranks that
-/// differ.
+/// Fails if an option that must be equal on all ranks differs; the error names the option and two
+/// ranks with different values.
 Status check_agreement(const std::vector<PeerOptions>& greetings);
 
 /// Fails if a rank cannot write the trace that TUTTI_TRACE asks for; the error names the first such

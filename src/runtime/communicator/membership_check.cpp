@@ -36,11 +36,11 @@ constexpr std::uint32_t kSizeSpacing = 4;
 
 /// The result of the check at one rank, which the rank sends to all others.
 struct Report {
-  std::uint32_t heard_all = 0;  ///< 1 if this rank heard the multicast of every other rank
-  /// First rank whose multicast this rank did not hear; unused if `heard_all` is 1.
+  std::uint32_t heard_all = 0;  ///< 1 if this rank received the multicast of every other rank
+  /// First rank whose multicast this rank did not receive; unused if `heard_all` is 1.
   std::uint32_t unheard = 0;
-  std::uint32_t narrow = 0;  ///< 1 if a path does not pass datagrams of full length
-  /// Rank at which the narrowest path begins; unused if `narrow` is 0.
+  std::uint32_t narrow = 0;  ///< 1 if a path to this rank does not pass datagrams of full length
+  /// Rank at which the narrowest path to this rank begins; unused if `narrow` is 0.
   std::uint32_t narrow_source = 0;
   std::uint32_t narrow_bytes = 0;  ///< longest datagram that passes the narrowest path
 };
@@ -99,7 +99,7 @@ class MembershipCheck {
   std::vector<std::uint32_t> sizes_;  ///< sizes of probes, descending
   std::vector<Rank> partners_;
   protocol::Membership membership_;
-  Instant heard_all_at_ = kNever;  ///< time at which the last path passed its first probe
+  Instant heard_all_at_ = kNever;  ///< time at which a probe had arrived over every path
   Report own_;
   std::vector<Report> reports_;
   /// Allgather of the reports; null once it has been submitted.
@@ -125,8 +125,8 @@ Status MembershipCheck::prepare_exchange() {
 }
 
 /// Sends short probes in every round, but long probes only in a few rounds, because many long
-/// probes would be more traffic than a short job has itself. A few suffice: the sockets of all
-/// ranks are already open, so even the first long probe usually arrives.
+/// probes could be more bytes than a short job itself sends. Few suffice, because all sockets are
+/// open and even the first long probe usually arrives.
 Status MembershipCheck::send_probes() {
   const std::uint32_t spacing = sizes_.size() > 1 ? kSizeSpacing : kLongSpacing;
   const bool sends_long = sizes_.front() > 0 && attempt_ % spacing == 0;
@@ -182,8 +182,9 @@ Status MembershipCheck::late(Nanoseconds timeout) {
                       : fmt::format("hears no multicast from rank(s) {}", fmt::join(unheard, ", "));
   return failure(
       Code::timeout,
-      "rank {} ({}) {}, and at least one rank has not reported within {} s: see the errors of "
-      "the other ranks, and check that firewalls let UDP pass between the hosts",
+      "rank {} ({}) {}, and at least one rank has not sent the result of its membership check "
+      "within {} s: see the errors of the other ranks, and check that firewalls let UDP pass "
+      "between the hosts",
       index(context_.rank()), names_[index(context_.rank())], names,
       timeout.count() / 1'000'000'000);
 }
@@ -198,8 +199,8 @@ std::optional<NarrowPath> MembershipCheck::narrow_path() const {
   std::optional<NarrowPath> narrowest;
   for (std::uint32_t r = 0; r < reports_.size(); ++r) {
     const Report& one = reports_[r];
-    // If a path passes no probe of any size in `sizes_`, the shortest size is taken. The job then
-    // fails at its first long frame, with an error that names the ranks.
+    // If no probe of a size in `sizes_` has arrived over a path, the path gets the shortest size.
+    // The job then fails at its first long frame, with an error that names the ranks.
     const std::uint32_t bytes = std::max(one.narrow_bytes, sizes_.back());
     if (one.narrow == 0 || (narrowest && narrowest->bytes <= bytes)) continue;
     const auto passes =
@@ -269,8 +270,8 @@ Result<MembershipFindings> check_membership(engine::CommunicatorContext& context
   const std::vector<std::uint32_t> sizes = context.endpoint().probe_sizes();
   auto findings = run_check(context, {&names, multicast, {sizes.front()}}, timeout);
   if (!findings || !findings->narrow) return findings;
-  // The second check finds the longest size that passes. All ranks take part in it, because the
-  // findings of the first check are the same on all ranks.
+  // The second check finds the longest size that passes every path. Either all ranks run it or
+  // none, because the findings of the first check are equal on all ranks.
   auto sized = run_check(context, {&names, multicast, sizes}, timeout);
   if (!sized) return sized.status();
   findings->narrow = std::move(sized->narrow);

@@ -30,8 +30,7 @@ struct MulticastGap {
   std::vector<Rank> ranks;  ///< the rank that does not receive, then the rank that multicasts
 };
 
-/// The narrowest path: of all paths that do not pass datagrams of full length, the one with the
-/// lowest limit.
+/// The path with the lowest limit on the length of datagrams.
 struct NarrowPath {
   std::string text;         ///< text for errors and warnings, with the ranks and the size
   std::uint32_t bytes = 0;  ///< the longest of the endpoint's `probe_sizes` that passes all paths
@@ -39,13 +38,14 @@ struct NarrowPath {
 
 /// The result of a membership check, the same on all ranks.
 struct MembershipFindings {
-  MulticastGap gap;                    ///< empty if every rank hears every other on every subgroup
+  /// Empty if every rank receives the multicast of every other rank on every subgroup.
+  MulticastGap gap;
   std::optional<NarrowPath> narrow{};  ///< nothing if datagrams of full length pass all paths
 };
 
-/// Collective. Each rank sends probes, by multicast and to some ranks by unicast, until it knows
-/// the result of every rank. Fails with Code::timeout if a rank does not answer within `timeout`.
-/// `names` are the ranks' hosts. If `multicast` is false, no rank multicasts.
+/// Collective. Each rank sends probes by multicast to all ranks, and by unicast to some, until it
+/// has the result of every rank. Fails with Code::timeout if a rank does not answer within
+/// `timeout`. `names` are the ranks' hosts. If `multicast` is false, no rank multicasts.
 Result<MembershipFindings> check_membership(engine::CommunicatorContext& context,
                                             const std::vector<std::string>& names, bool multicast,
                                             Nanoseconds timeout);

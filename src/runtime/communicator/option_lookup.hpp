@@ -1,4 +1,4 @@
-// Looks up an option and, if the option is empty, the environment variable that replaces it.
+// Looks up an option or, if the option is empty, the environment variable that stands for it.
 #pragma once
 
 #include <cstdlib>

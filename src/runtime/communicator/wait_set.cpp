@@ -7,8 +7,8 @@
 namespace tutti::runtime {
 namespace {
 
-/// Time for which a thread polls one engine before it turns to the next: kFirstTurn in the first
-/// round over the engines, then twice as long in each round, up to kLongestTurn.
+/// Time for which a thread polls one engine before it polls the next one: kFirstTurn in the first
+/// round over all engines. Each further round doubles the time, up to kLongestTurn.
 constexpr Nanoseconds kFirstTurn{500'000};
 constexpr Nanoseconds kLongestTurn{8'000'000};
 

@@ -28,8 +28,8 @@ std::string flight_path(const std::string& directory, Rank rank, std::uint16_t c
 Status write_flight_dump(const std::string& directory, const engine::CommunicatorContext& context,
                          std::uint16_t communicator, std::string_view reason);
 
-/// From now on, SIGUSR1 also causes a dump of this communicator. If the program has its own handler
-/// for SIGUSR1, that handler stays, and the returned error says that only failures cause dumps.
+/// Makes SIGUSR1 cause a dump of this communicator. If the program handles SIGUSR1 itself, its
+/// handler stays, and an error says that only failures cause dumps.
 Status dump_on_signal(std::weak_ptr<CommunicatorImpl> communicator);
 
 }  // namespace tutti::runtime

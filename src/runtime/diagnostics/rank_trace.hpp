@@ -1,10 +1,10 @@
 // The trace of one rank (`TUTTI_TRACE=directory`): spans of its threads, collectives, messages and
-// tasks, written to a file when its communicators are gone. Times are on rank 0's clock, so that
-// `tutti trace merge` only has to join the files.
+// tasks, written to a file after the last of its communicators has been closed. Times are on rank
+// 0's clock, so that `tutti trace merge` only has to join the files.
 //
 // Memory is bounded: 8 MiB for collectives, tasks and the owner of the engine, and 1 MiB for each
-// receive worker. Beyond that, new spans replace the oldest ones, and the file states the number of
-// lost spans.
+// receive worker. If this memory is full, new spans overwrite the oldest ones, and the file states
+// the number of overwritten spans.
 #pragma once
 
 #include <cstdint>

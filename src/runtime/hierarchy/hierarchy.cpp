@@ -79,8 +79,9 @@ Status Hierarchy::open(Bootstrap& bootstrap, const CommunicatorOptions& options,
     return status.ok() ? rest : status;
   };
   const std::uint32_t place = layout_.place_of(rank_);
-  // All ranks take part in two creations, each rank within its own subset: first the ranks of the
-  // same host, then the ranks with the same local rank.
+  // All ranks take part in the exchanges of two creations: first each host creates its host side,
+  // then the members of each across side create it. A rank that is in no across side only calls
+  // finish().
   const Status within =
       join(layout_.ranks_of_host(layout_.host_of(rank_)), kSharedMemory, number, host_);
   const Status between =
@@ -166,8 +167,8 @@ void Hierarchy::advance(const std::shared_ptr<Job>& job, std::unique_lock<std::m
   job->advancing = false;
   if (!job->call.over()) return;
   lock.unlock();
-  // finish() needs the engine, which this thread possibly does not own yet: if every stage ends as
-  // soon as it begins, this thread is the one that started the call.
+  // finish() needs the engine. This thread may not own it yet, because a call ends in the thread
+  // that started it if every stage ends as soon as it begins.
   progress_->with_engine([&] { finish(job); });
 }
 
@@ -269,8 +270,8 @@ Status Hierarchy::close(Instant deadline) {
 // Ranks on other hosts may not notice that a rank was lost. This rank therefore aborts both side
 // communicators with an error that names the ranks at fault.
 void Hierarchy::give_up(std::span<const Rank> culprits, const std::string& reason) {
-  // A side communicator without a call may be dormant. with_engine() makes the next round of
-  // polling check it for a failure.
+  // The engine may skip a side communicator that has no calls. with_engine() makes the next round
+  // of polling check it for a failure.
   progress_->with_engine([&] {
     for (const auto& side : {host_, across_}) {
       if (side) side->context().failures().abort_for(culprits, reason);

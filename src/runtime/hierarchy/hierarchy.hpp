@@ -1,6 +1,6 @@
-// The route through the leaders of hosts. It carries out the plans of `hierarchy` on a
-// rank's two side communicators: the host side with the ranks of its host, and the across side with
-// the ranks of equal local rank on all hosts.
+// The route through the leaders of hosts. It carries out the plans of src/hierarchy on two side
+// communicators of each rank. The host side joins the ranks of one host; the across side joins the
+// leaders of all hosts or, with groups, the ranks of equal local rank on all hosts.
 //
 // Calls run one after the other, so that all ranks of a side communicator start its calls in the
 // same order.
@@ -35,20 +35,20 @@ class Progress;
 
 class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hierarchy> {
  public:
-  /// Whether a rule of the user chooses the algorithm of a call.
+  /// True if a rule of the user chooses the algorithm of the call. Any thread may call it.
   using Overruled = std::function<bool(const CollectiveCall&)>;
 
   /// Creates the side communicators. They use the communicator numbers from `number` to `number` +
   /// numbers() - 1. Every rank must call this function, and it fails on all ranks or on none. If a
-  /// call names no algorithm, the route serves it only if `overruled` returns false; any thread may
-  /// call `overruled`. `key` is known only to the ranks of the job, and `names` has their numbers
-  /// in the job.
+  /// call names no algorithm, the route serves it only if `overruled` returns false. `groups` adds
+  /// an across side for each local rank. `key` is known only to the ranks of the job, and `names`
+  /// has their numbers in the job.
   static Result<std::shared_ptr<Hierarchy>> create(
       Bootstrap& bootstrap, const CommunicatorOptions& options, const hierarchy::HostLayout& layout,
       bool groups, Overruled overruled, std::shared_ptr<Progress> progress, std::uint16_t number,
       const crypto::Secret& key, const engine::RankNames& names);
-  /// Count of the communicator numbers that the side communicators use: one for all host sides
-  /// together, and one for each across side.
+  /// Count of the communicator numbers that the side communicators use: all host sides share one
+  /// number, and each across side has one of its own.
   static std::uint32_t numbers(const hierarchy::HostLayout& layout, bool groups) {
     return 1 + (groups ? layout.ranks_per_host : 1);
   }
@@ -113,11 +113,11 @@ class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hi
   Rank job_rank_;  ///< number of this rank in the job
   std::shared_ptr<Progress> progress_;
   std::shared_ptr<CommunicatorImpl> host_;
-  /// The across side, which joins ranks of different hosts. Without groups, it is null at ranks
-  /// that are not leaders; with groups, every rank has it.
+  /// The across side of this rank. Without groups, only leaders have one, and it is null at the
+  /// other ranks.
   std::shared_ptr<CommunicatorImpl> across_;
   mutable std::mutex mutex_;  ///< guards jobs_ and failed_
-  /// Calls that have not ended, in order of start; only the first runs.
+  /// Calls that have not ended, in the order in which they were started; only the first one runs.
   std::deque<std::shared_ptr<Job>> jobs_;
   Status failed_;  ///< status of the first stage that failed
   std::atomic<std::uint64_t> calls_{0};

@@ -1,4 +1,4 @@
-// The form of a communicator's hierarchy, as its options name it.
+// The form of a communicator's hierarchy, which the communicator's options name.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace tutti::runtime {
 
-/// The form of the hierarchy, as the text of CommunicatorOptions::hierarchy describes it.
+/// The form of the hierarchy, parsed from the text of CommunicatorOptions::hierarchy.
 struct HierarchyShape {
   bool flat = false;  ///< true: no hierarchy and no side communicators
   /// Number of leaders of a host. Each leader leads an equal part of the host's ranks.
@@ -21,8 +21,8 @@ struct HierarchyShape {
   static Result<HierarchyShape> parse(std::string_view text);
   /// The hierarchy's form as text that `parse` reads.
   std::string text() const;
-  /// The form that the options name or, if they name none, the form that TUTTI_HIERARCHY names. If
-  /// neither names a form, one leader a host.
+  /// The form that the options name. If they name none, the form that TUTTI_HIERARCHY names;
+  /// without this variable, the form with one leader per host.
   static Result<HierarchyShape> wanted(const CommunicatorOptions& options);
 };
 

@@ -28,7 +28,7 @@ Result<std::optional<crypto::Secret>> find_job_key(const CommunicatorOptions& op
                                                    const Bootstrap& bootstrap,
                                                    const Environment& environment);
 
-/// Tells the operator, once in a process, that the job that uses `bootstrap` is not authenticated.
+/// Logs, only once in a process, that the job of `bootstrap` is not authenticated.
 void warn_of_missing_key(const Bootstrap& bootstrap);
 
 }  // namespace tutti::runtime

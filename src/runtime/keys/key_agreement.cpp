@@ -98,8 +98,8 @@ Status KeyAgreement::public_bytes(std::string_view label, std::span<std::byte> o
   return crypto::derive(transcript_, label, 0, out);
 }
 
-/// The key with which rank 0 seals the secret for one other rank. At rank 0, `other` is that rank;
-/// at any other rank, `other` is 0 and the result is the key for this rank.
+/// The key with which rank 0 seals the secret for one other rank. Rank 0 passes this other rank as
+/// `other`; any other rank passes 0 and gets the key with which the secret for itself is sealed.
 Result<crypto::Secret> KeyAgreement::sealing_key(std::uint32_t other) const {
   const auto shared = pair_.shared_with(public_keys_[other]);
   if (!shared) {

@@ -9,7 +9,7 @@
 // The key that seals the secret for rank r is HKDF-SHA-256 of the X25519 secret of both ranks and
 // the job key, with the hash of all contributions to the first exchange as salt, and both ranks as
 // info. Without a job key, a party that changes the bootstrap's bytes can take part; with a job
-// key, it can only prevent the creation.
+// key, this party can only make the creation of the communicator fail.
 #pragma once
 
 #include <cstddef>
@@ -39,11 +39,11 @@ class KeyAgreement {
 
   /// This rank's contribution to the first exchange.
   Bytes first(std::span<const std::byte> peer_options) const;
-  /// Reads all contributions to the first exchange and returns the ranks' peer options, which are
-  /// parts of `contributions`. Fails if a rank has another job key, or none; the error names the
-  /// rank.
+  /// Reads all contributions to the first exchange. Returns the peer options of each rank, which
+  /// refer to memory of `contributions`. Fails if a rank has a different job key from this rank, or
+  /// if only one of the two has a key; the error names both ranks.
   Result<std::vector<std::span<const std::byte>>> take_first(std::span<const Bytes> contributions);
-  /// Fills `out` with bytes that are the same on all ranks and differ for each communicator. They
+  /// Fills `out` with bytes that are equal on all ranks and different for each communicator. They
   /// are derived from the first exchange, so they reveal nothing of the secret.
   Status public_bytes(std::string_view label, std::span<std::byte> out) const;
   /// This rank's contribution to the second exchange. At rank 0 this function also generates the
@@ -65,7 +65,7 @@ class KeyAgreement {
   KeyOffer own_;
   const crypto::Secret* job_key_;
   std::vector<crypto::PublicKey> public_keys_;  ///< public keys of all ranks, indexed by rank
-  crypto::Digest transcript_{};                 ///< hash of the first exchange
+  crypto::Digest transcript_{};                 ///< hash of all contributions to the first exchange
   crypto::Secret secret_;                       ///< rank 0 only
 };
 

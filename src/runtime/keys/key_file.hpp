@@ -15,7 +15,8 @@ namespace tutti::runtime {
 inline constexpr const char* kGiveSameKey =
     "give all ranks the same key file (TUTTI_JOB_KEY_FILE) or the same job_key";
 
-/// A kind of file that holds a secret: its name in errors, and the variable that gives its path.
+/// A kind of file that contains a secret: the name of the kind in errors, and the environment
+/// variable that contains the path of the file.
 struct PrivateFile {
   const char* name;
   const char* variable;
@@ -34,7 +35,7 @@ Result<crypto::Secret> read_key_file(const std::string& path);
 /// Writes a new random key to a file that does not exist yet.
 Status write_key_file(const std::string& path);
 
-/// Reads a key from 64 hexadecimal digits; `from` tells in an error where the digits come from.
+/// Reads a key from 64 hexadecimal digits; errors name `from` as the source of the digits.
 Result<crypto::Secret> parse_key(std::string_view digits, const std::string& from);
 
 }  // namespace tutti::runtime

@@ -14,8 +14,8 @@
 
 namespace tutti::runtime {
 
-/// The beginning of a rank's first contribution: its ephemeral public key, and a proof that it has
-/// the job key.
+/// The first bytes of a rank's contribution to the first exchange: the rank's ephemeral public key,
+/// and a proof that the rank has the job key.
 struct KeyOffer {
   static constexpr std::size_t kBytes = 84;
   using Proof = std::array<std::byte, 32>;
@@ -33,8 +33,8 @@ void append(Bytes& bytes, const KeyOffer& offer);
 /// Decodes the offer with which `bytes` begins.
 Result<KeyOffer> decode_key_offer(std::span<const std::byte> bytes);
 
-/// Computes the proof of an offer: a pseudorandom function, keyed by the job key, of the offer's
-/// other fields.
+/// Computes the proof of an offer: the value of a pseudorandom function, with the job key as key
+/// and the offer's other fields as input.
 Result<KeyOffer::Proof> prove(const KeyOffer& offer, const crypto::Secret& job_key);
 
 }  // namespace tutti::runtime

@@ -22,8 +22,8 @@ class BackgroundPriority {
   /// (docs/decisions/017).
   Result<GrantedPriority> start();
   /// Raises the priority; the thread calls this when the application computes during a collective.
-  /// The first call asks for the whole requested priority and returns true if the priority may have
-  /// changed; later calls do nothing.
+  /// The first call asks the kernel for the nice value and the real-time priority of the request,
+  /// and returns true if the priority may have changed; later calls do nothing.
   bool raise() { return !raised_ && raise_once(); }
   bool may_be_realtime() const { return may_be_realtime_; }
   /// Turns real-time priority on or off according to the budget. Returns true if the budget has

@@ -118,9 +118,10 @@ void BackgroundThread::watch_engine(bool on) {
 
 // ---- parking ------------------------------------------------------------------------------------
 
-/// Sleeps until this thread may take the engine (true) or must end (false). It takes a free engine
-/// at once after wake(), within kParkPollInterval if work is due or an expected wait has not come,
-/// and otherwise when no application thread has polled the engine for kParkMin to kParkMax.
+/// Sleeps until this thread may take the engine (true) or must end (false). The thread may take a
+/// free engine at once after wake(), and within kParkPollInterval if work is due or an expected
+/// wait has not come. Otherwise it may do so when no application thread has polled the engine for
+/// kParkMin to kParkMax.
 bool BackgroundThread::park(EngineOwnership::Lock& lock) {
   auto pause = kParkMin;
   std::uint64_t seen = application_rounds_;
@@ -185,9 +186,9 @@ Instant BackgroundThread::own_contained() {
   return now();
 }
 
-/// Polls until an application thread wants the engine or has taken it, until stop() is called, or,
-/// if this thread took the engine only for due work, until that work is done. In the last case
-/// returns the time at which the engine must be polled again, otherwise kNever.
+/// Polls until stop() is called, or until an application thread wants the engine or has taken it;
+/// the result is then kNever. If this thread took the engine only for due work, also returns when
+/// that work is done; the result is then the time at which the engine must be polled again.
 Instant BackgroundThread::own() {
   enforce_budget(false);
   observe::BusyTrace busy(log_, observe::TraceKind::owner, "owner: progress thread");
@@ -205,9 +206,8 @@ Instant BackgroundThread::own() {
     {
       const EngineOwnership::Lock lock = ownership_.lock();
       if (stop_) return kNever;
-      // If this thread took the engine only for due work, it now releases the engine. If it kept
-      // the engine, an application that calls often would find the engine owned by this thread each
-      // time.
+      // A thread that took the engine only for due work releases it now. Otherwise an application
+      // that calls often would find that this thread owns the engine at each call.
       if (brief_ && !wake_requested_)
         return std::max(engine_.next_deadline(), now() + kParkPollInterval);
       brief_ = wake_requested_ = false;

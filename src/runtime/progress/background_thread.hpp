@@ -38,13 +38,13 @@ class BackgroundThread {
 
   /// Makes the progress thread poll, because the application computes. Any thread may call it.
   void wake();
-  /// Number of calls of wake(), and of waits that were expected and did not come. Any thread.
+  /// Number of calls of wake(), plus the number of expected waits that did not come. Any thread.
   std::uint64_t wakes() const { return wakes_.load(std::memory_order_relaxed); }
   /// Declares that the application is expected to wait before `latest`. If the application does not
   /// wait by then, the parked progress thread takes the engine at its next check, after some
-  /// milliseconds. The caller must have polled the engine since it submitted its call: only a
-  /// parked thread makes this check, and the poll makes a thread that sleeps on the network park
-  /// again. Any thread.
+  /// milliseconds. Only a parked progress thread makes this check, and a poll makes a progress
+  /// thread that sleeps on the network park again. The caller must therefore have polled the engine
+  /// after it submitted its call. Any thread.
   void expect_wait(Instant latest) { expected_wait_.store(latest, std::memory_order_relaxed); }
   /// Records that the application waits; returns true if the wait was expected. Any thread.
   bool on_wait() {
@@ -114,8 +114,9 @@ class BackgroundThread {
   Instant due_ = kNever;  ///< time by which the engine must be polled again
   std::uint64_t application_rounds_ = 0;
   static constexpr std::uint64_t kNone = UINT64_MAX;
-  /// Set when an application thread releases an engine that it took while the progress thread slept
-  /// on the network: the value of application_rounds_ at this release. park() resets it to kNone.
+  /// An application thread may take the engine while the progress thread sleeps on the network. At
+  /// the release of this engine, this member gets the value of application_rounds_; park() resets
+  /// it to kNone.
   std::uint64_t rounds_left_asleep_ = kNone;
 
   /// True: the application has computed while a call was in flight.

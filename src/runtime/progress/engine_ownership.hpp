@@ -94,7 +94,8 @@ constexpr std::optional<EngineState> transition(EngineState state, EngineEvent e
   return std::nullopt;
 }
 
-/// The present owner of one engine, and the waits of threads for a change of owner. Thread-safe.
+/// Records which thread owns an engine, and lets other threads wait for a change of owner.
+/// Thread-safe.
 class EngineOwnership {
  public:
   using Lock = std::unique_lock<std::mutex>;

@@ -58,8 +58,8 @@ Status EnginePoller::add(engine::CommunicatorContext& context) {
 }
 
 void EnginePoller::remove(engine::CommunicatorContext& context) {
-  // awaken_changed() clears `submitted_to_`, which may point to this communicator. It is not set to
-  // this communicator again, because the communicator gets no more calls.
+  // `submitted_to_` may point to this communicator, so awaken_changed() clears the pointer. No
+  // later call sets the pointer again, because this communicator gets no more calls.
   awaken(context);
   awaken_changed();
   const int fd = context.endpoint().wait_descriptor();
@@ -133,8 +133,8 @@ bool EnginePoller::retire_idle() {
     dormant_.push_back({one, one->next_deadline()});
     dormant_deadline_ = std::min(dormant_deadline_, dormant_.back().due);
     one->operations().dormant() = true;
-    // A call may have been submitted between the test of busy() and this line. The communicator
-    // still counted as awake then, so on_submission() had no effect and is called again.
+    // A call may have been submitted between the test of busy() and this line. At that time the
+    // communicator was not yet dormant, so on_submission() had no effect and is called again.
     if (one->busy()) on_submission(*one);
     return true;
   });
@@ -228,7 +228,7 @@ bool EnginePoller::prepare_wait(Instant& deadline) {
     }
     sendable_watched_ = true;
   }
-  // `asleep_` is set before the check for results of receive workers, so that a worker with a
+  // `asleep_` is set before the check for results of receive workers, so that a worker that gets a
   // result after the check wakes this thread.
   if (workers) asleep_.store(true, std::memory_order_seq_cst);
   bool news = workers && has_news();
@@ -246,7 +246,7 @@ void EnginePoller::after_wait() {
 
 void EnginePoller::block(Instant deadline, observe::BusyTrace& busy) {
   const Instant since = busy.falls_asleep();
-  rounds_ = 0;  // so that the next round also polls the idle communicators that are awake
+  rounds_ = 0;  // the next round then also polls awake communicators that are idle
   if (prepare_wait(deadline)) {
     const timespec timeout = time_left(deadline);
     Events events;

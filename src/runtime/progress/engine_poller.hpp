@@ -26,8 +26,8 @@ namespace tutti::runtime {
 /// Only the owner of the engine calls these functions, except those marked "any thread".
 class EnginePoller {
  public:
-  /// Each dormant communicator is polled at intervals of `longest_dormancy`, so that a lost wake-up
-  /// only delays it.
+  /// Each dormant communicator is polled at intervals of `longest_dormancy`. A lost wake-up
+  /// therefore delays the communicator by at most this time.
   explicit EnginePoller(Nanoseconds longest_dormancy = std::chrono::seconds(1))
       : longest_dormancy_(longest_dormancy) {}
 
@@ -41,9 +41,9 @@ class EnginePoller {
   /// once; returns true if there was work. If the step of a communicator throws, only this
   /// communicator fails.
   bool poll_all();
-  /// Polls the communicators that run collectives, and every few rounds calls `poll_all`. An idle
-  /// communicator needs fewer polls: it only answers its peers, whose messages also wake a sleeping
-  /// owner.
+  /// Polls the communicators that have calls in flight, and every few rounds calls `poll_all`. An
+  /// idle communicator needs fewer polls: it only answers its peers, whose messages also wake a
+  /// sleeping owner.
   bool poll_busy();
   /// Ends the dormancy of a communicator.
   void awaken(engine::CommunicatorContext& context);
@@ -65,10 +65,11 @@ class EnginePoller {
     } catch (...) {
       context.failures().fail(status_of_exception());
     }
-    // An exception counts as work, because the next round carries out the failure.
+    // An exception counts as work: the next round must end the communicator's calls with the error.
     return true;
   }
-  /// Records a failure of every communicator; the next round of polling carries the failures out.
+  /// Records `status` as the failure of every communicator. The next round of polling ends their
+  /// calls with this error.
   void fail_all(const Status& status);
 
   /// True if a communicator has a call in flight.
@@ -81,7 +82,7 @@ class EnginePoller {
   bool only_slot_exchanges() const;
 
   /// Sleeps until a communicator has something to do, another thread calls notify_owner(), or the
-  /// deadline passes. `busy` records the sleep in the trace.
+  /// deadline passes. Writes the time of the sleep to the trace through `busy`.
   void block(Instant deadline, observe::BusyTrace& busy);
   /// Prepares all communicators to wake a sleeping owner; returns false if there is work already.
   /// Lowers `deadline` to the time at which the engine must be polled again.
@@ -94,7 +95,7 @@ class EnginePoller {
   void notify_owner();
   /// Wakes a sleeping owner because receive workers have results for it. Any thread.
   void notify_sleeping_owner();
-  /// Clears the notification of notify_owner(), so that it does not end the next sleep.
+  /// Clears the notification of notify_owner(), which would end the next sleep.
   void clear_notification();
   /// A descriptor that another epoll set can contain; it is readable when a communicator has
   /// something to do. Any thread.

@@ -1,5 +1,6 @@
-// The overlap predictor: predicts from the last calls of an application what the application does
-// after it has started a collective or message: compute, or wait for this call at once.
+// The overlap predictor predicts what an application does after it has started a collective or
+// message: it computes, or it waits for this call at once. The prediction follows from the last
+// calls.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +13,7 @@ namespace tutti::runtime {
 /// Thread-safe. If several threads start and wait at the same time, the predictions are guesses.
 class OverlapPredictor {
  public:
-  /// Longest time from a start to the wait of an application that computes nothing in between.
+  /// An application that waits within this time after a start has not computed in between.
   static constexpr Nanoseconds kSoon{50'000};
 
   /// Records the start of a collective; returns true if the application is expected to compute
@@ -23,14 +24,14 @@ class OverlapPredictor {
       several_.store(true, std::memory_order_relaxed);
     return !several_.load(std::memory_order_relaxed) && !waits_soon();
   }
-  /// Records the start of a message; begun() calls it for collectives.
+  /// Records the start of a message. For a collective, begun() calls this function.
   void started(Instant now) {
     Instant first = kNever;
     if (first_start_.compare_exchange_strong(first, now, std::memory_order_relaxed)) return;
     if (now - first > kSoon) waits_in_a_row_.store(0, std::memory_order_relaxed);
   }
-  /// Records that the thread that has begun a collective has yielded its core, so that the time of
-  /// other threads does not count as computation.
+  /// Records that the calling thread has yielded its core after it began a collective. The time
+  /// until `now` then does not count as computation.
   void yielded(Instant now) { first_start_.store(now, std::memory_order_relaxed); }
   /// Records that the application waits for a collective or message.
   void waits(Instant now) {
@@ -42,8 +43,8 @@ class OverlapPredictor {
     const bool soon = now - first <= kSoon;
     waits_in_a_row_.store(soon ? std::min(before + 1, kEnoughWaits) : 0, std::memory_order_relaxed);
   }
-  /// Sets the count of waits in a row back to 0. Called if other calls are in flight after a wait,
-  /// because the application computes during these calls.
+  /// Sets the number of consecutive waits back to 0. Called if other calls are in flight after a
+  /// wait, because the application is likely to compute during these calls.
   void forget_waits() { waits_in_a_row_.store(0, std::memory_order_relaxed); }
   /// True if a call has started since the last wait.
   bool start_pending() const { return first_start_.load(std::memory_order_relaxed) != kNever; }
@@ -60,7 +61,8 @@ class OverlapPredictor {
   std::atomic<unsigned> begun_{0};    ///< collectives begun since the last wait
   std::atomic<bool> several_{false};  ///< true: several collectives began with no wait between
   std::atomic<Instant> first_start_{kNever};  ///< the first start since the last wait
-  std::atomic<unsigned> waits_in_a_row_{0};   ///< waits within kSoon, at most kEnoughWaits
+  /// Number of consecutive waits within kSoon of the start; counts up to kEnoughWaits.
+  std::atomic<unsigned> waits_in_a_row_{0};
 };
 
 }  // namespace tutti::runtime

@@ -13,12 +13,12 @@ namespace tutti::runtime {
 
 namespace {
 
-// A thread that has released the engine for another thread waits until that thread takes it, but no
-// longer than this time.
+// A thread that has released the engine for another thread waits until the other thread takes the
+// engine, but no longer than this time.
 constexpr std::chrono::milliseconds kHandoverWait{10};
 
-// For a call of at most this length, the progress thread may stay asleep until the application
-// waits. If the application computes instead, a longer call would lose more time than a wake-up
+// A call longer than this wakes the progress thread even if the application is expected to wait at
+// once. If the application computes instead, a long call would lose more time than the wake-up
 // costs.
 constexpr std::uint64_t kShortCallBytes = 16 * 1024;
 
@@ -127,8 +127,8 @@ void Progress::release() {
   ownership_.notify_released();
 }
 
-/// Owns the engine for one short step, if it is free. A sleeping progress thread is not told when
-/// the step ends, because the step changes nothing for which that thread must wake.
+/// Owns the engine for one short step, if the engine is free. A sleeping progress thread is not
+/// told when the step ends, because the step changes nothing for which that thread must wake.
 class Progress::InlineOwner {
  public:
   explicit InlineOwner(Progress& progress) : ownership_(progress.ownership_) {
@@ -192,8 +192,8 @@ void Progress::submit(engine::CommunicatorContext& context,
   if (operation) hand_over(context, std::move(operation));
   if (will_wait) return;
   const bool computes = overlap_.begun(now());
-  // This thread sends the first data itself, because the progress thread would first have to wake
-  // up.
+  // This thread polls once to send the first data, because the progress thread would have to wake
+  // up before it could send.
   leave_to_background(poll_without_callbacks(), bytes);
   if (!computes) return;
   // The other ranks of this core should begin the collective before this rank computes.
@@ -215,9 +215,9 @@ void Progress::submit(engine::CommunicatorContext& context,
   leave_to_background(polled, bytes);
 }
 
-/// Wakes the progress thread for a call, except for a short call that this thread has polled and
-/// for which the application is expected to wait at once. After such a call, the progress thread
-/// would compete with the waiting thread for the engine.
+/// Wakes the progress thread, unless the call is short, this thread has polled it, and the
+/// application is expected to wait for it at once. In this case the progress thread would compete
+/// with the waiting thread for the engine.
 void Progress::leave_to_background(bool polled, std::uint64_t bytes) {
   if (!polled || bytes > kShortCallBytes || !overlap_.waits_soon()) return wake();
   background_.expect_wait(now() + OverlapPredictor::kSoon);
@@ -262,7 +262,7 @@ bool Progress::wait(const engine::Completion& completion, Instant deadline, bool
     if (unattended) background_.expect_wait(now() + OverlapPredictor::kSoon);
   } else if (unattended || overlap_.waited_soon()) {
     const CallsInFlight others = calls_in_flight();
-    // The application computes while other calls are in flight.
+    // Other calls are in flight, so the application is likely to compute next.
     if (others == CallsInFlight::some) overlap_.forget_waits();
     if (unattended && others != CallsInFlight::none) wake();
   }
@@ -297,8 +297,9 @@ Progress::Turn Progress::take_turn(const engine::Completion& completion, Instant
   if (ownership_.owner() == Owner::background) {
     ownership_.await_release(lock, [this] { engine_.notify_owner(); });
   } else if (ownership_.owner() == Owner::application) {
-    // The owner may be asleep and not know of this thread's call, so it is notified. If the watch
-    // is armed, the owner runs an inline step, and an inline step does not sleep.
+    // The owner may sleep without knowing of this thread's call, so this thread notifies the owner.
+    // While the watch is armed, the owner needs no notification: it runs an inline step, in which
+    // no thread sleeps.
     if (first && ownership_.state().watch != Watch::armed) engine_.notify_owner();
     const auto left = std::max(deadline - now(), Nanoseconds(0));
     ownership_.await_change(lock, std::min(left, EngineOwnership::kMaxWait), [&] {
@@ -318,8 +319,8 @@ Progress::Turn Progress::take_turn(const engine::Completion& completion, Instant
   return Turn::taken;
 }
 
-/// Polls as owner until the collective is complete, the deadline has passed or another thread wants
-/// the engine. That thread must not have to wait for this collective, which may never complete.
+/// Polls as owner until the call is complete, the deadline has passed or another thread wants the
+/// engine. The other thread gets the engine at once, because this call may never complete.
 void Progress::own_until(const engine::Completion& completion, Instant deadline) {
   const EngineOwner owner(*this, std::adopt_lock);
   Instant idle_since = now();

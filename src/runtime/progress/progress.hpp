@@ -32,8 +32,8 @@ namespace tutti::runtime {
 class Progress {
  public:
   /// `priority` applies to the library's own threads. The progress thread asks for this priority
-  /// when the application first computes during a call, or at its start if the user demands the
-  /// priority. `trace` is written by the destructor; null: no trace.
+  /// when the application first computes during a call, or when the thread starts if the user
+  /// demands the priority. The destructor writes `trace`; null: no trace.
   static Result<std::shared_ptr<Progress>> create(const CoreTimes& times,
                                                   const PriorityRequest& priority = {},
                                                   std::unique_ptr<RankTrace> trace = nullptr);
@@ -73,11 +73,11 @@ class Progress {
   void wake() { background_.wake(); }
   /// The value of BackgroundThread::wakes(). Any thread.
   std::uint64_t wakes() const { return background_.wakes(); }
-  /// Waits until the collective of `completion` is complete (true) or the deadline has passed. The
-  /// thread polls the engine itself, unless another application thread does. `waits_again` says
-  /// that the caller will wait for another call immediately after this one.
+  /// Waits for the collective or message of `completion`; returns false if the deadline passes
+  /// first. The thread polls the engine itself, unless another application thread does.
+  /// `waits_again` says that the caller will wait for another call immediately after this one.
   bool wait(const engine::Completion& completion, Instant deadline, bool waits_again = false);
-  /// Polls once, if the engine is free; returns whether it was.
+  /// Polls once if the engine is free; returns false if it is not free.
   bool poll();
   /// Polls once if the engine is free and no completion callback can run, because the caller may
   /// hold a lock that a callback also takes. Wakes the progress thread in any case.
@@ -87,7 +87,7 @@ class Progress {
   /// Calls a completion callback of the application at normal priority. If the callback throws, the
   /// exception is logged.
   void call_application(const std::function<void(const Status&)>& callback, const Status& status);
-  /// True if the calling thread owns the engine, as within a completion callback.
+  /// True if the calling thread owns the engine, which is so within a completion callback.
   bool caller_owns_engine() const { return ownership_.owned_by_caller(); }
   /// Runs `work` while no other thread owns the engine.
   template <typename Work>
@@ -97,7 +97,8 @@ class Progress {
       return work();
     }
     const EngineOwner owner(*this);
-    // This thread must own the engine first: another owner could clear the flag before `work` runs.
+    // Called only after this thread owns the engine: otherwise another owner could clear the
+    // changed flag before `work` runs.
     engine_.on_change();
     return work();
   }
@@ -119,7 +120,7 @@ class Progress {
   };
   class InlineOwner;
   enum class Turn : std::uint8_t { taken, retry, expired };
-  /// Unknown: another thread owns the engine or waits for it.
+  /// The result is `unknown` if another thread owns the engine or waits for it.
   enum class CallsInFlight : std::uint8_t { none, some, unknown };
 
   Progress(const CoreTimes& times, const PriorityRequest& priority,

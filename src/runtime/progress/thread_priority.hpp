@@ -23,10 +23,10 @@ struct GrantedPriority {
   bool realtime = false;  ///< true: the thread has real-time priority
 };
 
-/// The priority for the library's own threads: the nice value in TUTTI_PROGRESS_NICE. Without this
-/// variable, it is a priority above that of computing threads if the calling thread has the nice
-/// value 0; otherwise the threads inherit the nice value of their creator. Fails if the variable is
-/// not a nice value.
+/// The priority for the library's own threads: the nice value in TUTTI_PROGRESS_NICE. If this
+/// variable is not set and the calling thread has the nice value 0, the priority is above that of
+/// computing threads. If the calling thread has any other nice value, the library's threads inherit
+/// it. Fails if the variable is not a nice value.
 Result<PriorityRequest> progress_priority();
 
 /// Asks the kernel to give the calling thread exact timers, short time slices, a nice value and

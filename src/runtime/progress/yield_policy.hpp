@@ -19,7 +19,7 @@ struct CoreTimes {
   Nanoseconds yield_after = Nanoseconds::max();
   /// Time of work before the first yield. If an operation asks that all ranks of a core begin
   /// together, the thread yields as soon as it has done some work: at the start of a collective
-  /// every rank of a core has data to send, and the slowest start delays all ranks.
+  /// every rank of a core has data to send, and the rank that starts last delays all ranks.
   Nanoseconds first_yield_after = Nanoseconds::max();
   /// Time of polling without work between two yields. A yield is a system call, which lasts as long
   /// as several polls and delays what arrives meanwhile.
@@ -53,9 +53,8 @@ class YieldPolicy {
   static constexpr Nanoseconds kInlineSpin{200'000};
 
  private:
-  /// Longest time of polling without work before the thread sleeps again during the same wait. A
-  /// thread that had to sleep waits for a slow rank, and this rank may need the core on which the
-  /// thread polls.
+  /// Limit on polling without work in a wait during which the thread has already slept. Such a
+  /// thread waits for a slow rank, which may need the core on which the thread polls.
   static constexpr Nanoseconds kSpinAfterSleep{5'000};
 
   CoreTimes times_;

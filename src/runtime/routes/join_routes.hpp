@@ -8,13 +8,14 @@
 
 namespace tutti::runtime {
 
-/// Adds the route through host leaders, if hosts have several ranks and no device is named;
-/// collective. If the side communicators cannot be created, the communicator has no hierarchy and
-/// describe() reports the reason.
+/// Adds the route through host leaders, if hosts have several ranks and neither the options nor
+/// TUTTI_DEVICE choose a device. All ranks must call this function. If the side communicators
+/// cannot be created, the communicator has no hierarchy and describe() reports the reason.
 Status join_hosts(CommunicatorImpl& communicator, Bootstrap& bootstrap,
                   const CommunicatorOptions& options);
 
-/// Adds the route through the aggregators that the options name, if any; collective.
+/// Adds the route through the aggregators that the options name, if any. All ranks must call this
+/// function.
 Status join_aggregators(CommunicatorImpl& communicator, Bootstrap& bootstrap,
                         const CommunicatorOptions& options);
 

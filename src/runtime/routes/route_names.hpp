@@ -1,4 +1,4 @@
-// Names of the routes other than the engine, as values of CollectiveOptions::algorithm.
+// Names of the routes other than the engine. CollectiveOptions::algorithm accepts these names.
 #pragma once
 
 #include "tutti/collective.hpp"

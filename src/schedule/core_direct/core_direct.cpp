@@ -13,8 +13,8 @@ namespace tutti::schedule {
 
 namespace {
 
-/// The place of a task of the original schedule in the lowered schedule: a queue, and entries of
-/// this queue that replace the task.
+/// The queue and the entries that replace one task of the original schedule in the lowered
+/// schedule.
 struct Place {
   QueueIndex queue = kNoIndex;
   /// Number of entries from the start of the queue to the task's last entry, inclusive.
@@ -79,11 +79,9 @@ class Lowering {
   std::vector<Queue> queues_;           ///< queues by index; index 0 is the builder's free queue
   std::vector<std::uint32_t> entries_;  ///< for each queue, the number of entries added so far
   std::vector<std::uint32_t> rounds_;   ///< for each queue, the round of the entry added last
-  /// For each queue, the sum of the counts of all waits for its completions that are in the
-  /// management queue so far.
+  /// For each queue, the number of its entries whose completion the waits added so far await.
   std::vector<std::uint32_t> awaited_;
-  /// For each queue, the sum of the counts of all its enables that are in the management queue so
-  /// far.
+  /// For each queue, the number of its entries that the enables added so far release.
   std::vector<std::uint32_t> released_;
   std::vector<bool> early_;  ///< for each task, true if the host can run it before all messages
   std::map<Rank, Ends> to_;

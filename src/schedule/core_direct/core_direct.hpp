@@ -26,9 +26,9 @@ struct CoreDirectOptions {
   bool buffer_per_block = true;
 };
 
-/// Returns the management-queue form of a schedule. Fails with unsupported for a task other than
-/// send, recv, signal, copy and reduce, and if the messages to one rank, or those from one rank,
-/// do not have the match slots 0, 1, 2, ... in the order of the task list.
+/// Returns the management-queue form of a schedule. Fails with unsupported if a task is not a send,
+/// recv, signal, copy or reduce. The match slots of the messages to one rank must be 0, 1, 2, ...
+/// in the order of the task list, and so must those of the messages from one rank.
 Result<Schedule> lower_to_core_direct(const Schedule& schedule,
                                       const CoreDirectOptions& options = {});
 

@@ -13,7 +13,7 @@ namespace tutti::schedule {
 
 namespace {
 
-/// The printed lines of one rank, by round.
+/// The printed lines of one rank, grouped by round.
 class Column {
  public:
   Column(const Schedule& schedule, bool all_tasks) : schedule_(schedule), all_(all_tasks) {

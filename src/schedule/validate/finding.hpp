@@ -19,7 +19,8 @@ enum class Fault : std::uint8_t {
   queue,    ///< waits or enables whose counts do not fit their queue
   deadlock,
   race,  ///< conflicting accesses to the same bytes without an order between them
-  /// A one-sided access outside the peer's call, or a multicast before its receives are posted.
+  /// A one-sided access that may happen before the peer begins its call or after it ends it, or a
+  /// multicast that may be sent before all receivers have posted.
   early,
   unwritten,    ///< a read of bytes that no task has written
   combination,  ///< a reduction that combines different blocks or counts a contribution twice

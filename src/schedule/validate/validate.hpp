@@ -2,7 +2,7 @@
 // faulty task.
 //
 // The proof shows, for every legal order of arrivals, every block size and both transfer protocols:
-//   - every message has one sender and one receiver, of equal extent;
+//   - every message has one sender and one receiver, whose slices have the same length;
 //   - no rank waits forever;
 //   - no task touches bytes that another may be writing at that time;
 //   - no task reads bytes that are not there yet;

@@ -56,8 +56,8 @@ class AccessCheck {
       if (writes_target(task.kind) || writes_remote)
         list(writes_remote ? index(task.peer) : me, task.target, t, true);
     }
-    // Sorts by cell, then by the position of the issue; the stable sort keeps tasks issued together
-    // in list order.
+    // Sorts by cell, then by the position at which the task is issued in the run. Tasks with equal
+    // positions keep the order of the task list, because the sort is stable.
     std::stable_sort(uses_.begin(), uses_.end(), [&](const Use& a, const Use& b) {
       return a.cell != b.cell ? a.cell < b.cell : position(a.task) < position(b.task);
     });

@@ -58,8 +58,8 @@ class Findings {
   std::size_t most_;
 };
 
-/// The division of a block into cells by all positions at which slices begin or end. Every task
-/// reads or writes a cell as a whole.
+/// Divides a block into cells at every position at which a slice begins or ends. A task therefore
+/// reads or writes whole cells only.
 class Grid {
  public:
   explicit Grid(const AllRanks& all);

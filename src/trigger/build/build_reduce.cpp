@@ -61,7 +61,7 @@ class Halving {
 
  private:
   bool is_reduce() const { return call_.kind == CollectiveKind::reduce; }
-  /// True if this rank has a folded partner, for which it also takes part.
+  /// True if this rank is an actor with a folded partner, whose data it folds into its own.
   bool has_giver() const { return folding_.paired() && !folding_.folded(); }
   bool root_is_folded() const { return collectives::Folding(call_.root, ranks_).folded(); }
   NodeId node(std::uint32_t rank) const { return call_.nodes[rank]; }
@@ -82,7 +82,7 @@ class Halving {
   }
   Elements whole() const { return {0, call_.elements}; }
 
-  /// The elements that this rank still reduces before step t.
+  /// The elements that this rank has not yet given to a partner before step t.
   Elements held_before(std::uint32_t t) const {
     Elements held = whole();
     for (std::uint32_t step = 0; step < t; ++step) held = half(held, bit(step));
@@ -141,9 +141,9 @@ class Halving {
     builder_.send(node(rank), return_step(), call_.output, bytes(whole()));
   }
 
-  /// The steps t of the gather count down: this rank receives blocks while t is at least the
-  /// returned number, and then sends all its blocks in one step. The result is 0 at the actor that
-  /// gathers for the root, which sends no blocks in the gather.
+  /// In the gather, this rank receives blocks in the steps t from doublings_ - 1 down to the
+  /// returned number. It then sends all its blocks in one step, unless the number is 0: this rank
+  /// then gathers the blocks for the root.
   std::uint32_t lowest_gather() const {
     const std::uint32_t gatherer = collectives::Folding(call_.root, ranks_).actor();
     return static_cast<std::uint32_t>(std::bit_width(folding_.actor() ^ gatherer));
@@ -164,8 +164,9 @@ class Halving {
     }
   }
 
-  /// Appends the triggers that end a Reduce. They go from the root down the tree of the gather, and
-  /// then from each actor to its folded partner, if it has one.
+  /// Appends the triggers that end a Reduce. The root sends triggers down the tree of the gather;
+  /// each actor then sends a trigger to its folded partner, unless it has none or the partner is
+  /// the root.
   void release() {
     const bool is_root = call_.rank == call_.root;
     if (folding_.folded()) {
@@ -206,9 +207,9 @@ Result<std::vector<DescriptorList>> build_reduce_flat(const CollectiveCall& call
   const auto ranks = static_cast<std::uint32_t>(call.nodes.size());
   if (ranks - 1 > kMaxChildren) {
     return failure(Code::invalid_argument,
-                   "{}: one node has {} children, above the limit of {}: use fewer ranks or "
-                   "another collective algorithm",
-                   to_string(call.kind), ranks - 1, kMaxChildren);
+                   "{}: the root has {} children, above the limit of {}: use at most {} ranks, or "
+                   "CollectiveKind::reduce",
+                   to_string(call.kind), ranks - 1, kMaxChildren, kMaxChildren + 1);
   }
   const auto size_bytes =
       static_cast<std::uint32_t>(call.elements * reduction::element_bytes(call.type));

@@ -15,7 +15,8 @@ enum class CollectiveKind : std::uint8_t {
   broadcast,  ///< double binary tree with RDMA writes; uses two ports
   /// Vector halving and distance doubling, then a gather to the root along a binomial tree.
   reduce,
-  reduce_flat,  ///< every rank sends its contribution to the root, which folds them in rank order
+  /// Every rank sends its contribution to the root, which folds all contributions in rank order.
+  reduce_flat,
   /// Vector halving and distance doubling (Rabenseifner); results return along the reverse path.
   allreduce,
 };
@@ -35,7 +36,7 @@ struct CollectiveCall {
   std::uint32_t elements = 0;
   reduction::Operation operation = reduction::Operation::sum;
   reduction::ElementType type = reduction::ElementType::int8;
-  /// Address of this rank's data, which is only read; a Broadcast does not use it.
+  /// Address of this rank's data, which the call does not change. A Broadcast ignores this address.
   Address input = kNoAddress;
   /// Address for the result; scratch memory at ranks of a Reduce that get no result.
   Address output = kNoAddress;

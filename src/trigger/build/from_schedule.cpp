@@ -201,8 +201,9 @@ class Lowering {
     builder_.name(self_, slot);
   }
 
-  // If the operands precede the target in the fold (Side::before), each gets a descriptor of its
-  // own, the nearest to the target first. Otherwise up to kMaxChildren operands share a descriptor.
+  // If the operands precede the target in the fold (Side::before), each operand gets a descriptor
+  // of its own, and the operand nearest to the target comes first. Otherwise up to kMaxChildren
+  // operands share a descriptor.
   void emit_wait_keys(TaskIndex t) {
     const Task& task = schedule_.tasks()[t];
     const Extent& target = filled_[t].target;

@@ -28,11 +28,12 @@ class SequenceBuilder {
   Descriptor& receive(NodeId from, std::uint32_t step, Address into, std::uint32_t size_bytes);
   /// Appends a descriptor that waits for a trigger without data.
   Descriptor& wait(NodeId from, std::uint32_t step);
-  /// Appends a reduction: it folds this node's data at `from` with the packets that later name()
-  /// calls add, and stores the result at `into`.
+  /// Appends a reduction of this node's data at `from` and of the packets that the next name()
+  /// calls add. The descriptor stores the result at `into`.
   Descriptor& reduce(reduction::Operation operation, reduction::ElementType type, Address from,
                      Address into, std::uint32_t size_bytes, std::uint8_t local_position);
-  /// Adds a packet to those that the last appended descriptor names.
+  /// Makes the last appended descriptor name one more packet: the packet of `step` from node
+  /// `from`.
   SequenceBuilder& name(NodeId from, std::uint32_t step);
   /// Appends the descriptor that ends the collective at this node.
   Descriptor& end();

@@ -6,15 +6,16 @@ namespace tutti::device::ip {
 
 namespace {
 
-// Time for which a rank stays out of groups that other ranks of its host use, too: the kernel
-// reports a membership again only after all sockets of the host have left. The ranks of a host miss
-// the same chunks and leave at about the same time, so their times overlap.
+// Time for which a rank stays out of groups that other ranks of its host use, too. The kernel
+// reports a new membership only after all sockets of the host have left, and the ranks of a host
+// leave at about the same time, because they miss the same chunks.
 constexpr Nanoseconds kAbsence{200'000'000};
 
 }  // namespace
 
-/// Every socket leaves before any socket joins again: all groups of a communicator have one
-/// address, and the kernel reports its membership anew only after all sockets have left.
+/// Every socket leaves before any socket joins again. All groups of a communicator have the same
+/// address, and the kernel reports a new membership of that address only after all sockets have
+/// left it.
 Status GroupRejoin::begin(Instant now, const QueuePairs& pairs, bool shared_host) {
   for (IpMulticastQueuePair* pair : pairs) {
     if (pair != nullptr) pair->leave_group();

@@ -16,8 +16,9 @@ namespace tutti::device::ip {
 
 namespace {
 
-/// Makes the kernel drop this rank's own datagrams. Without this filter they would arrive on the
-/// loopback interface, and on any interface if another rank of this host needs IP_MULTICAST_LOOP.
+/// Makes the kernel drop this rank's own datagrams. Without this filter they would arrive through
+/// the loopback interface, and through any other interface if another rank of this host needs
+/// IP_MULTICAST_LOOP.
 Status drop_own_datagrams(int fd, Rank me) {
   constexpr std::uint32_t kUdpHeaderBytes = 8;
   // The filter loads words in network order, but the header is little-endian, so the number of the

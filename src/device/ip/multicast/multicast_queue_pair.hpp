@@ -112,7 +112,7 @@ class IpMulticastQueuePair : public MulticastQueuePair {
     SingleWriterCounter rejected_foreign;
     SingleWriterCounter rejected_integrity;
     SingleWriterCounter rejected_replayed;
-    /// Probes and frames dropped, because earlier ones still waited for the owner.
+    /// Probes and frames that were dropped because the queue for the owner was full.
     SingleWriterCounter arrivals_dropped;
     SingleWriterCounter calls;
   };
@@ -133,8 +133,8 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   /// Writes the header, with its tag, of this rank's next datagram or message.
   void write_header(wire::PacketKind kind, std::uint32_t epoch, std::uint32_t psn,
                     std::span<const std::byte> payload, std::byte* header);
-  /// True if the header, which is not verified yet, names this communicator, this subgroup and one
-  /// of the ranks as source, and the datagram came from the host of that rank.
+  /// True if the header, which is not verified yet, names this communicator and this subgroup, and
+  /// the datagram came from the host of the rank that the header names as source.
   bool ours(const wire::Header& header, const SocketAddress& from) const {
     return header.communicator == settings_.communicator && header.subgroup == subgroup_ &&
            members_ && index(header.source) < members_->size() &&

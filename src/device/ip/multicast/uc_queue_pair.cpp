@@ -11,9 +11,9 @@ namespace tutti::device::ip {
 
 namespace {
 
-// Size in bytes of `aside_`, the buffer for bytes that do not go to their destination directly. One
-// receive expects less than half of this size, so the socket's longest message fits behind the
-// expected bytes.
+// Size in bytes of `aside_`, the buffer for bytes that do not go to their destination directly. The
+// expected bytes of one receive take less than half of it; the rest has room for the longest
+// message of a socket.
 constexpr std::size_t kAsideBytes = 2 * 65536;
 constexpr std::size_t kFlatSlots = 4;
 // Size in bytes at which a batch ends, so that tags are computed while the bytes are in the
@@ -37,7 +37,7 @@ Result<std::uint32_t> UcQueuePair::post(const ChunkRun& run) {
   if (run.chunk_bytes == 0 || run.chunk_bytes > message_bytes_for_fragment(fragment_bytes_)) {
     return failure(Code::invalid_argument,
                    "a UC message with fragments of {} bytes cannot carry a chunk of {} bytes: "
-                   "use 1 to {} bytes",
+                   "use chunks of 1 to {} bytes",
                    fragment_bytes_, run.chunk_bytes, message_bytes_for_fragment(fragment_bytes_));
   }
   const std::size_t end = begin_post(run);
@@ -159,8 +159,8 @@ std::size_t UcQueuePair::foresee(const WaitingMessage& waiting, const wire::UcFr
     vectors_[2 * i] = {headers_[i].data(), wire::kFragmentHeaderBytes};
     vectors_[2 * i + 1] = {at + i * step, std::min(step, left - i * step)};
   }
-  // Bytes after the expected fragments go to `aside_`, at the offset that they would have if the
-  // whole receive went there.
+  // Bytes after the expected fragments go to `aside_`. They lie there at the same offset as if the
+  // whole receive went to `aside_`.
   const std::size_t before =
       (count - 1) * stride + wire::kFragmentHeaderBytes + vectors_[2 * count - 1].iov_len;
   vectors_[2 * count] = {aside_.get() + before, kAsideBytes - before};
@@ -188,9 +188,9 @@ void UcQueuePair::check_foreseen(const WaitingMessage& waiting, const wire::UcFr
   aside_sender_ = waiting.sender;
 }
 
-/// Copies the first unexpected datagram, at index `from`, and all later ones to `aside_`, at the
-/// offsets that they would have if the whole receive had gone there. `take_aside` then handles
-/// them.
+/// Copies the first unexpected datagram, at index `from`, and all later ones to `aside_`, where
+/// `take_aside` handles them. They lie there at the same offsets as if the whole receive had gone
+/// to `aside_`.
 void UcQueuePair::put_aside(std::size_t from, std::size_t foreseen, std::size_t stride,
                             std::size_t received_bytes) {
   for (std::size_t i = from; i < foreseen; ++i) {

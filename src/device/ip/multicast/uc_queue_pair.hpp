@@ -45,8 +45,8 @@ class UcQueuePair final : public IpMulticastQueuePair {
   /// One poll returns at most this many messages.
   static constexpr std::size_t kMaxMessages = 16;
   static constexpr std::size_t kMaxFragments = DatagramSender::kMaxBatch;
-  /// Number of source ranks with a staging area for messages of collectives that this rank has not
-  /// begun; a further source rank takes over the oldest area.
+  /// At most this many source ranks have a staging area for messages of collectives that this rank
+  /// has not begun. A further source rank takes over the oldest area.
   static constexpr std::size_t kStagings = 16;
 
   /// The state of the message that is arriving from one source rank.

@@ -31,7 +31,7 @@ class RetransmissionTimeout {
     round_trip_ += (round_trip - round_trip_) / 8;
   }
   void expired() { ++in_a_row_; }
-  /// Ends the doubling, because a new acknowledgement arrived.
+  /// Ends the doubling of the timeout, because a new acknowledgement has arrived.
   void restart() { in_a_row_ = 0; }
 
   Nanoseconds current() const {

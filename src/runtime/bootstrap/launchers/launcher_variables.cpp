@@ -23,7 +23,8 @@ Result<std::optional<std::uint64_t>> read_number(const Environment& environment,
   const auto number = parse_number(*text, max);
   if (number) return number;
   return failure(Code::invalid_argument,
-                 "{}='{}' is not a number from 0 to {}: correct or unset it", name, *text, max);
+                 "{}='{}' is not a number from 0 to {}: correct or unset this variable", name,
+                 *text, max);
 }
 
 Result<std::optional<LauncherRank>> read_place(const Environment& environment,

@@ -1,5 +1,5 @@
-// The environment variables that the bootstraps read. Tests can replace the environment, and
-// numbers are checked strictly.
+// Reads the environment variables of launchers. Tests pass their own Environment instead of the
+// variables of the process.
 #pragma once
 
 #include <cstdint>
@@ -23,14 +23,15 @@ Environment process_environment();
 Result<std::optional<std::uint64_t>> read_number(const Environment& environment,
                                                  const std::string& name, std::uint64_t max);
 
-/// The rank of this process and the size of its job, as a launcher gives them.
+/// The rank of this process and the number of ranks of its job, from a launcher's variables.
 struct LauncherRank {
   Rank rank{0};
   std::uint32_t size = 1;
 };
 
 /// Reads rank and size from two variables; nothing if neither is set. Fails if only one of them is
-/// set, for a bad number, or for a rank that is not below the size; the error names the variable.
+/// set, if a value is not a number, or if the rank is not below the size; the error names the
+/// variable.
 Result<std::optional<LauncherRank>> read_place(const Environment& environment,
                                                const std::string& rank_name,
                                                const std::string& size_name);
@@ -39,8 +40,8 @@ Result<std::optional<LauncherRank>> read_place(const Environment& environment,
 /// PMI_RANK and, in a step started by srun, SLURM_PROCID.
 Result<std::optional<LauncherRank>> launcher_place(const Environment& environment);
 
-/// The identity of this run: TUTTI_RUN_ID, else torch's TORCHELASTIC_RUN_ID with the restart count,
-/// else empty.
+/// The identity of this run: the value of TUTTI_RUN_ID or, if it is not set, the run id and the
+/// restart count of torchrun. Empty if neither is set.
 std::string run_identity(const Environment& environment);
 
 }  // namespace tutti::runtime

@@ -1,5 +1,5 @@
-// The log of the connections that a door has refused. It counts all refused connections but writes
-// only a few lines a second, so that strangers cannot fill the log.
+// The log of refused connections at a door (a TCP port at which Tutti listens). It counts all of
+// them but writes only a few lines a second, so that an attacker cannot fill the log.
 #pragma once
 
 #include <atomic>
@@ -12,18 +12,18 @@
 
 namespace tutti::runtime {
 
-/// One thread at a time may use a RefusalLog.
+/// Only one thread at a time may call `refuse`.
 class RefusalLog {
  public:
   static constexpr std::uint32_t kMaxLinesPerSecond = 10;
 
-  /// `door` begins each line; `write` receives the lines.
+  /// Each line begins with the name `door` and is passed to `write`.
   RefusalLog(std::string door, std::function<void(const std::string&)> write)
       : door_(std::move(door)), write_(std::move(write)) {}
 
   /// Counts a refused connection and logs it. Control characters of the reason are escaped.
   void refuse(const std::string& peer, const std::string& why, Deadline now);
-  /// Number of refused connections; any thread may ask.
+  /// Number of refused connections. Any thread may call this function at any time.
   std::uint64_t refused() const { return refused_.load(std::memory_order_relaxed); }
 
  private:

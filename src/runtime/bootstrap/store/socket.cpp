@@ -265,8 +265,8 @@ std::string neighbourhood_of(const Socket& socket) {
 Result<Socket> connect_once(const Endpoint& endpoint, Deadline deadline) {
   auto list = resolve(endpoint, 0);
   if (!list.ok()) return list.status();
-  Status last =
-      failure(Code::system, "the name {} resolves to no address: correct it", to_string(endpoint));
+  Status last = failure(Code::system, "the name {} resolves to no address: correct the name",
+                        to_string(endpoint));
   int left = 0;
   for (const addrinfo* entry = list->get(); entry != nullptr; entry = entry->ai_next) ++left;
   for (const addrinfo* entry = list->get(); entry != nullptr; entry = entry->ai_next, --left) {

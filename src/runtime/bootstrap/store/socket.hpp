@@ -57,12 +57,12 @@ std::string to_string(const Endpoint& endpoint);
 /// hosts can probably reach it. 127.0.0.1 if there is no such interface.
 std::string reachable_host();
 
-/// Opens a nonblocking listener. It binds "localhost" and literal addresses as given; for any other
-/// host name, and for an empty one, it binds every IPv4 and IPv6 address. Port 0 selects a free
-/// port.
+/// Opens a nonblocking listener. It listens only at the given address if the host is "localhost" or
+/// a literal address; otherwise it listens at every IPv4 and IPv6 address of this host. Port 0
+/// selects a free port.
 Result<Socket> listen_on(const Endpoint& endpoint);
 Result<std::uint16_t> bound_port(const Socket& socket);
-/// The address of the peer of a connection, for messages.
+/// The address of a connection's peer, for logs and error texts.
 std::string peer_of(const Socket& socket);
 /// The part of the peer's address that identifies one party: an IPv4 address, or the first 64 bits
 /// of an IPv6 address.

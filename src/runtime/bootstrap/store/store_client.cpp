@@ -14,8 +14,8 @@
 namespace tutti::runtime {
 namespace {
 
-/// Time for which a rank waits for the store's report after its own deadline. Only the store knows
-/// which ranks are missing.
+/// Time for which a rank still waits for the store after the rank's deadline has passed. Only the
+/// store can name the missing ranks.
 constexpr auto kAnswerTime = std::chrono::seconds(2);
 constexpr auto kLongestTry = std::chrono::seconds(5);
 constexpr auto kFirstPause = std::chrono::milliseconds(5);
@@ -73,7 +73,7 @@ class StoreBootstrap : public Bootstrap {
     if (!failed_.ok()) return failed_;
     if (mine.size() > kMaxContributionBytes) {
       return failure(Code::invalid_argument,
-                     "rank {} contributes {} bytes to the bootstrap: send at most {}",
+                     "rank {} contributes {} bytes to the bootstrap: contribute at most {} bytes",
                      index(options_.rank), mine.size(), kMaxContributionBytes);
     }
     auto result = exchange(mine, timeout);

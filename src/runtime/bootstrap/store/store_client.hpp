@@ -18,8 +18,8 @@ struct StoreOptions {
   std::string method;  ///< beginning of description(), such as "env://"
   /// Time in which all ranks must join, in any order.
   Nanoseconds timeout = std::chrono::seconds(30);
-  /// A store server that listens already; the bootstrap owns it from now on. Null: rank 0 starts a
-  /// server.
+  /// A store server that already listens in this process; the bootstrap takes it over. Null: rank 0
+  /// starts a server itself.
   std::unique_ptr<BootstrapServer> server;
   /// Key of the job, the same on all ranks; key() of the bootstrap returns it. With a key, all
   /// connections speak TLS.

@@ -181,8 +181,8 @@ Result<std::optional<Frame>> FrameDecoder::take() {
   const std::size_t length = get_u32(pending_, 8);
   if (length > max_payload_bytes_) {
     return failure(Code::invalid_argument,
-                   "a bootstrap message claims {} bytes: at most {} are allowed", length,
-                   max_payload_bytes_);
+                   "the header of a bootstrap message announces {} bytes: at most {} are allowed",
+                   length, max_payload_bytes_);
   }
   if (pending_.size() < kFrameHeaderBytes + length) return std::optional<Frame>();
   const auto begin = pending_.begin() + kFrameHeaderBytes;

@@ -20,11 +20,11 @@ namespace tutti::runtime {
 
 inline constexpr std::uint32_t kMaxBootstrapRanks = 1u << 20;
 inline constexpr std::size_t kMaxContributionBytes = std::size_t{16} << 20;
-/// Limit in bytes of all contributions of one exchange together.
+/// All contributions of one exchange together may have at most this many bytes.
 inline constexpr std::size_t kMaxExchangeBytes = std::size_t{1} << 30;
 
-/// Identifies a job, as the SHA-256 of a text; if the text is random, the token also proves
-/// membership.
+/// Identifies a job: the SHA-256 of a text that its ranks share. If the text is random and secret,
+/// the token also proves that its sender belongs to the job.
 using JobToken = std::array<std::byte, 32>;
 Result<JobToken> make_job_token(std::string_view text);
 
@@ -33,7 +33,7 @@ enum class FrameKind : std::uint8_t {
   welcome = 2,  ///< store to rank: every rank has joined
   gather = 3,   ///< rank to store: its contribution
   result = 4,   ///< store to rank: all contributions
-  failed = 5,   ///< store to rank: a code and a sentence; the store then closes the connection
+  failed = 5,   ///< store to rank: an error code and its text; the store then closes the connection
   busy = 6,     ///< store to rank: an earlier job still owns this store; the rank tries again
 };
 
@@ -80,12 +80,12 @@ Result<std::vector<Bytes>> decode_result(std::span<const std::byte> payload, std
 /// of the job.
 Status decode_failed(std::span<const std::byte> payload, std::uint32_t size);
 
-/// Cuts a byte stream into frames. Its memory is at most the limit of one frame plus the bytes of
-/// the last append().
+/// Cuts a byte stream into frames. It stores at most one frame of the largest permitted size, plus
+/// the bytes of the last append().
 class FrameDecoder {
  public:
   explicit FrameDecoder(std::size_t max_payload_bytes) : max_payload_bytes_(max_payload_bytes) {}
-  /// Sets the largest permitted payload of all frames whose header has not been read yet.
+  /// Changes the limit on the payload for all frames that take() has not returned yet.
   void set_max_payload_bytes(std::size_t bytes) { max_payload_bytes_ = bytes; }
   void append(std::span<const std::byte> bytes);
   /// Returns the next whole frame, or nothing if more bytes are needed. If the bytes follow another

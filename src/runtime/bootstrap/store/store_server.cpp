@@ -114,7 +114,7 @@ class BootstrapServer::Loop {
   /// Polls the sockets once, at most until `latest`. If `wakes` is true, a call of `stop` also ends
   /// the poll.
   void poll_once(Deadline latest, bool wakes);
-  /// Does the same as poll_once, but turns an exception into a failure of the store's job.
+  /// Calls poll_once; an exception ends the store's job with an error.
   void poll_contained(Deadline latest, bool wakes);
   void give_up(const Status& why) noexcept;
   Deadline next_deadline(Deadline now) const;
@@ -172,8 +172,8 @@ void BootstrapServer::Loop::poll_contained(Deadline latest, bool wakes) {
   (void)::poll(&pause, wakes ? 1 : 0, kPauseMs);
 }
 
-/// Sends every rank the reason why the store's job fails. If there is no memory for the message to
-/// a rank, only closes the connection of this rank.
+/// Ends the store's job and sends the reason to every rank. A rank gets no reason if there is no
+/// memory for the message; its connection is closed nevertheless.
 void BootstrapServer::Loop::give_up(const Status& why) noexcept {
   std::shared_ptr<const Bytes> frame;
   try {
@@ -206,13 +206,13 @@ Deadline BootstrapServer::Loop::next_deadline(Deadline now) const {
 }
 
 void BootstrapServer::Loop::poll_once(Deadline latest, bool wakes) {
-  sweep();  // removes ended connections that an exception in the last round left in the list
+  sweep();  // if the last round ended by an exception, ended connections are still listed
   const Deadline now = SteadyClock::now();
   std::vector<pollfd> entries;
   entries.reserve(connections_.size() + 2);
-  // While the server stops, `wakes` is false and the poll leaves out the wake-up descriptor, which
-  // stays readable and would end every poll at once. The caller passes `wakes`, because a second
-  // read of `stopping_` could return another value than the caller's read.
+  // While the server stops, `wakes` is false: the wake-up descriptor is then always readable and
+  // would end every poll at once. `wakes` is a parameter, because a second read of `stopping_`
+  // might differ from the caller's.
   entries.push_back({wakes ? wake_.fd() : -1, POLLIN, 0});
   entries.push_back({listener_.poll_fd(now), POLLIN, 0});
   for (const auto& connection : connections_) {
@@ -260,7 +260,7 @@ void BootstrapServer::Loop::accept_some() {
   }
 }
 
-/// Drops a stranger to make room for a later connection.
+/// Closes the stranger `number`, because the connection accepted last exceeds a limit.
 void BootstrapServer::Loop::drop(Strangers::Number number) {
   const auto found =
       std::find_if(connections_.begin(), connections_.end(),
@@ -276,13 +276,14 @@ void BootstrapServer::Loop::refuse(Connection& connection, const std::string& wh
   connection.broken = true;
 }
 
-/// Refuses a stranger whose bytes are not a hello. If only the store or only the rank has a job
-/// key, the store reports the missing key to the rank before it closes the connection.
+/// Refuses a stranger whose bytes are not a hello. If only one of store and rank has a job key, the
+/// store sends an error that says so, and then closes the connection.
 void BootstrapServer::Loop::turn_away(Connection& connection, const Status& why) {
   const auto first = connection.stream.first_byte();
   if (!door_key_ && first == crypto::kTlsFirstByte) {
     connection.dismiss(encode_failed(
-        failure(Code::invalid_argument, "this store has no job key: {}", kGiveSameKey)));
+        failure(Code::invalid_argument, "this rank has a job key, but the store at {} has none: {}",
+                options_.name, kGiveSameKey)));
   } else if (door_key_ && first == kFrameFirstByte && why.code() == Code::unsupported) {
     connection.stream.speak_plainly();
     connection.dismiss(encode_failed(

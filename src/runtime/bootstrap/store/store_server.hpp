@@ -13,22 +13,22 @@
 
 namespace tutti::runtime {
 
-/// Listens from start() until all ranks have joined, and serves them until its destruction. The
-/// destructor first sends pending frames to the ranks, for at most five seconds.
+/// Listens from start() until all ranks have joined, and serves the ranks until its destruction.
+/// The destructor first sends the pending frames to the ranks, which takes at most five seconds.
 class BootstrapServer {
  public:
   struct Options {
     Endpoint endpoint;  ///< address; host "" listens at every address, port 0 takes a free one
-    std::string name;   ///< name of the store in messages; empty: its endpoint
+    std::string name;   ///< name of the store in error texts; empty: its endpoint
     JobToken token{};   ///< token of the job; a connection with another token is refused and closed
-    /// Number of ranks of the job. If not given, the first hello determines the number.
+    /// Number of ranks of the job. Without it, the store uses the number in the first hello.
     std::optional<std::uint32_t> size;
     /// Key of the job: every connection then speaks TLS. Without a key the store speaks plain TCP.
     std::optional<crypto::Secret> key{};
     /// Time after the start of a connection within which its hello must arrive.
     Nanoseconds hello_timeout = std::chrono::seconds(2);
-    /// Limit of connections whose hello has not arrived yet (see Strangers::limits). If there are
-    /// more, one of them is closed. 0 stands for 1024.
+    /// At most this many connections may be open whose hello has not arrived yet (see
+    /// Strangers::limits). If there are more, one of them is closed. 0 stands for 1024.
     std::size_t max_strangers = 0;
   };
 

@@ -22,7 +22,7 @@ class Rendezvous {
   struct Message {
     std::uint32_t rank = 0;
     std::shared_ptr<const Bytes> frame;
-    bool ends = false;  ///< true: the rank is no longer a member, so its connection is closed
+    bool ends = false;  ///< true: the connection is closed after this frame
   };
   enum class Admission { joined, busy, refused };
   struct Verdict {
@@ -30,7 +30,7 @@ class Rendezvous {
     Status why;  ///< reason why the rank was refused
   };
 
-  /// `where` names the store in messages. The hello of rank 0 must contain `owner_token`, which
+  /// `where` names the store in error texts. The hello of rank 0 must contain `owner_token`, which
   /// only the store's process knows. If `size` is nothing, the hello of the first rank sets it.
   Rendezvous(std::string where, const JobToken& token, const JobToken& owner_token,
              std::optional<std::uint32_t> size, std::size_t max_exchange_bytes = kMaxExchangeBytes);
@@ -47,22 +47,24 @@ class Rendezvous {
   bool failed() const { return failure_.has_value(); }
   /// True once all ranks have joined; no rank can join after that.
   bool joined() const { return joined_; }
-  /// Handles passed deadlines: before all ranks have joined, fails each late rank; after that, or
-  /// if rank 0 is late, fails the job.
+  /// Handles deadlines that have passed. Before all ranks have joined, each waiting rank whose
+  /// deadline has passed gets an error; if rank 0 is among them, or after all have joined, the job
+  /// ends.
   void expire(Deadline now);
   /// The earliest deadline that expire() must handle; Deadline::max() if there is none.
   Deadline next_deadline() const;
   /// Returns the frames that the caller must send now, in order; each frame is returned once.
   std::vector<Message> take_messages();
 
-  /// Ends the job: every rank gets this error. Only the first failure counts.
+  /// Ends the job: every rank gets this error. Has no effect if the job has failed before.
   void fail(const Status& status);
 
  private:
   enum class Presence : std::uint8_t { absent, present, gave_up, left };
   struct Member {
     Presence presence = Presence::absent;
-    /// True: the rank waits until all ranks have joined, or until the exchange is complete.
+    /// True: the rank waits for the other ranks, which have not all joined or not all contributed
+    /// to the present exchange.
     bool waiting = false;
     Deadline deadline = Deadline::max();
     Nanoseconds timeout{0};
@@ -82,7 +84,7 @@ class Rendezvous {
   JobToken token_;
   JobToken owner_token_;
   std::size_t max_exchange_bytes_;
-  std::vector<Member> members_;  ///< members by rank; empty until the size is known
+  std::vector<Member> members_;  ///< indexed by rank; empty until the size is known
   std::uint32_t waiting_ = 0;
   std::size_t contributed_bytes_ = 0;
   bool joined_ = false;

@@ -1,5 +1,6 @@
-// The strangers at a door: connections that have not yet shown that they belong to a job. Their
-// number is limited, so that they exhaust neither the door nor the process that opened it.
+// The strangers at a door (a TCP port at which Tutti listens): connections that have not yet shown
+// that they belong to a job. Their number is limited, so that they cannot use up the descriptors of
+// the process.
 #pragma once
 
 #include <cstddef>
@@ -11,7 +12,8 @@
 
 namespace tutti::runtime {
 
-/// Decides which stranger has to leave when one more arrives. It has no sockets and no lock.
+/// Counts the strangers, and chooses the one to close when there are too many. It has no sockets
+/// and no lock.
 class Strangers {
  public:
   using Number = std::uint64_t;  ///< strangers are numbered by their arrival, from 1
@@ -20,18 +22,18 @@ class Strangers {
     std::size_t total = 0;
     std::size_t per_neighbourhood = 0;  ///< limit of strangers from one IPv4 address or IPv6 /64
   };
-  /// The limit of all strangers is `most`, but no more than half of the descriptors that this
-  /// process may have, so that the application keeps the other half. The limit for one
-  /// neighbourhood (an IPv4 address or an IPv6 /64) is three quarters of the total limit.
+  /// The total limit is `most` or, if that is less, half of the descriptors that this process may
+  /// open, so that the application keeps the other half; it is at least 4. A neighbourhood (an IPv4
+  /// address or an IPv6 /64) may have three quarters of the total limit.
   static Limits limits(std::size_t most);
 
   explicit Strangers(Limits limits) : limits_(limits) {}
 
   Number arrive(const std::string& neighbourhood);
-  /// The stranger that has to leave because of the last arrival: the oldest one from the
-  /// neighbourhood (address prefix) with the most strangers. Nothing if no limit is exceeded.
+  /// The stranger to close if a limit is exceeded, otherwise nothing. It is the oldest one of the
+  /// neighbourhood that has the most strangers.
   std::optional<Number> surplus() const;
-  /// Forgets a stranger that has left or has become a member.
+  /// Removes a connection that has ended, or that has shown that it belongs to a job.
   void leave(Number number);
   std::size_t count() const { return neighbourhood_of_.size(); }
 

@@ -23,7 +23,7 @@ Status lost(int error) {
   return failure(Code::peer_failed, "{}", std::generic_category().message(error));
 }
 
-/// Sends what the socket takes now, which may be nothing.
+/// Sends as many bytes as the socket takes now, possibly none.
 Result<std::size_t> send_raw(const Socket& socket, std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t sent = send(socket.fd(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
@@ -98,8 +98,7 @@ Result<std::optional<std::size_t>> Stream::receive_encrypted() {
   const auto got = receive_raw(bytes);
   if (!got || got->value_or(0) == 0) return got;
   const Status fed = tls_->feed(std::span(bytes).first(**got));
-  // If TLS rejected the bytes, the output of TLS is the alert that tells the peer about the
-  // rejection.
+  // TLS has produced output even if it rejected the bytes: an alert for the peer.
   const Bytes answer = tls_->take_output();
   encrypted_.insert(encrypted_.end(), answer.begin(), answer.end());
   // An error of flush() is ignored, because the next receive fails, too, and its error is more

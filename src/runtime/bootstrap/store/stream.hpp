@@ -14,9 +14,8 @@
 
 namespace tutti::runtime {
 
-/// Labels from which the TLS keys of the doors are derived; a door is a TCP port at which Tutti
-/// listens. The two kinds of door have different keys, so that bytes for one are of no use at the
-/// other.
+/// Labels for the derivation of TLS keys. A door is a TCP port at which Tutti listens; stores and
+/// aggregators have different keys, so that bytes recorded at one cannot be replayed at the other.
 inline constexpr std::string_view kStoreDoor = "tutti store door 1";
 inline constexpr std::string_view kAggregatorDoor = "tutti aggregator door 1";
 
@@ -35,14 +34,15 @@ class Stream {
   const Socket& socket() const { return socket_; }
   /// The first byte that the peer sent. It shows whether the peer speaks TLS.
   std::optional<std::byte> first_byte() const { return first_byte_; }
-  /// Stops TLS on this end, so that a peer without TLS can read the reason of its refusal.
+  /// Ends TLS on this end: later bytes are sent unencrypted, so that a peer without TLS can read
+  /// why it is refused.
   void speak_plainly();
 
   /// Sends as many of the bytes as the connection takes now, and returns their number.
   Result<std::size_t> send_some(std::span<const std::byte> bytes);
   /// True if encrypted bytes wait for the socket.
   bool owes_bytes() const { return !encrypted_.empty(); }
-  /// Sends encrypted bytes that wait, as many as the socket takes.
+  /// Sends waiting encrypted bytes, as many as the socket takes now.
   Status flush();
   /// Receives the bytes that have arrived and returns their number: 0 at the end of the stream,
   /// nothing if no byte has arrived.
@@ -63,8 +63,8 @@ class Stream {
   std::optional<crypto::TlsSession> tls_;
   Bytes encrypted_;             ///< TLS records that wait for the socket
   std::size_t sent_bytes_ = 0;  ///< bytes of `encrypted_` that were sent
-  /// Number of bytes that TLS has encrypted, but that send_some has not reported as sent because an
-  /// exception interrupted the call. The next call must not encrypt these bytes again.
+  /// If an exception interrupts send_some, the number of bytes that TLS has already encrypted. The
+  /// next call gets the same bytes again and must not encrypt them twice.
   std::size_t written_bytes_ = 0;
   std::optional<std::byte> first_byte_;
 };
