@@ -33,7 +33,7 @@ class Routes {
   std::uint64_t largest_part() const;
   /// The number of keys that move to another rank, over all ranks.
   std::uint64_t moved() const;
-  /// The runs of keys of this rank's new block, in the order of their positions.
+  /// The runs that make up this rank's new block, from its first key to its last.
   std::span<const KeyRun> key_runs() const { return key_runs_; }
   std::uint32_t ranks() const { return static_cast<std::uint32_t>(ends_.size()); }
   std::uint32_t me() const { return me_; }

@@ -30,22 +30,23 @@ Status check(const NicSettings& settings) {
   if (settings.big_endian_atomics && settings.connections != ConnectionKind::nic) {
     return failure(
         Code::invalid_argument,
-        "connections by software have no big-endian atomics: use connections by the NIC, or "
+        "connections run by software have no big-endian atomics: let the NIC run them, or "
         "unset big_endian_atomics");
   }
   if (settings.connections == ConnectionKind::nic) {
     if (!settings.slot_exchange) return {};
-    return failure(Code::invalid_argument,
-                   "connections by the NIC have no slot exchange: use connections by software, or "
-                   "unset slot_exchange");
+    return failure(
+        Code::invalid_argument,
+        "connections run by the NIC have no slot exchange: let software run them, or unset "
+        "slot_exchange");
   }
   if (settings.send_queue_frames < 2 || settings.receive_queue_frames == 0 ||
       settings.receive_batch_frames == 0 || !settings.carry_bytes) {
     return failure(Code::invalid_argument,
-                   "connections by software cannot run with send_queue_frames {}, "
-                   "receive_queue_frames {}, receive_batch_frames {} and carry_bytes {}: set "
-                   "send_queue_frames to 2 or more, receive_queue_frames and "
-                   "receive_batch_frames to 1 or more, and carry_bytes to true",
+                   "connections run by software need send_queue_frames of 2 or more (it is {}), "
+                   "receive_queue_frames of 1 or more (it is {}), receive_batch_frames of 1 or "
+                   "more (it is {}) and carry_bytes true (it is {}): change these settings, or "
+                   "let the NIC run the connections",
                    settings.send_queue_frames, settings.receive_queue_frames,
                    settings.receive_batch_frames, settings.carry_bytes);
   }

@@ -2,8 +2,8 @@
 // 32 jobs according to load.
 //
 // The host posts sequences and drains completions; the network delivers packets and drains outgoing
-// ones. No function blocks, reads a clock or performs I/O. A descriptor without flag C is a
-// point-to-point message, which is sent at once and bypasses the units.
+// ones. No function blocks, reads a clock or performs I/O. A descriptor that is not part of a
+// collective is a point-to-point message, which is sent at once and bypasses the units.
 #pragma once
 
 #include <cstdint>
@@ -58,8 +58,9 @@ class UnitBank {
   /// Starts a sequence. Fails with resource_exhausted if too many sequences or jobs run (post again
   /// later), and with invalid_argument if no unit can run the sequence.
   Status post(std::vector<Descriptor> sequence, Instant now);
-  /// Sends the point-to-point message of a descriptor without flag C. Fails with resource_exhausted
-  /// while the outbox is full.
+  /// Sends a point-to-point message: a descriptor whose `collective` is false. Fails with
+  /// resource_exhausted while the outbox is full, and with invalid_argument if the descriptor is
+  /// part of a collective or its data is not in registered memory.
   Status send_point_to_point(const Descriptor& descriptor);
   /// Ends a job: removes its packets, its memory and its sequences. The removed sequences have no
   /// completions. Returns the number of removed packets, which is 0 if every sequence ended without

@@ -440,9 +440,10 @@ Result<TriggerNetworkReport> TriggerNetwork::run() {
     if (Status status = handle(event); !status) return status;
   }
   if (running_ != 0 || !queue_.empty()) {
-    return failure(Code::internal,
-                   "offload: {} of {} calls have not ended, but the run stops with {} events left",
-                   running_, spec_.jobs * spec_.nodes, queue_.size());
+    return failure(
+        Code::internal,
+        "offload: the run made no progress: {} of {} calls have not ended, and {} events are left",
+        running_, spec_.jobs * spec_.nodes, queue_.size());
   }
   TriggerNetworkReport report;
   for (const auto& node : nodes_) {
