@@ -1,5 +1,5 @@
-"""Counts the UDP packets that an interface of this network namespace carries, by their code point (RFC 2474), until standard
-input ends; segments that the kernel merges count once. Prints the counts as JSON.
+"""Counts by code point (RFC 2474) the UDP packets that an interface of this network namespace carries, until standard
+input ends, and prints the counts as JSON. Segments that the kernel merges count once.
 
   code_points.py INTERFACE
 """

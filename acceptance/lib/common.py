@@ -42,8 +42,8 @@ class Verdict:
         self.start = time.monotonic()
 
     def part(self, name, measure):
-        """Adds the bars and figures of `measure()`. Under `acceptance/run`, those of an interrupted
-        run of the same commit are kept, and the part does not run again."""
+        """Adds the bars and figures of `measure()`. If an interrupted run of the same commit under
+        `acceptance/run` finished this part, its bars and figures are kept and the part does not run."""
         kept = self.parts.get(name)
         if kept is None:
             begun = time.monotonic()
@@ -172,7 +172,7 @@ def output_of(command, timeout=600, **options):
 
 
 def text_of(captured):
-    """The output of a command as text; a time-out gives bytes or None."""
+    """The output of a command as text. After a time-out the output is bytes or None."""
     return captured.decode(errors="replace") if isinstance(captured, bytes) else captured or ""
 
 
@@ -226,7 +226,7 @@ def earlier_build(*targets, revision=BASELINE):
 
 @contextlib.contextmanager
 def machine():
-    """Holds the machine lock during a measurement. TUTTI_BENCH_LOCK names the lock file of another tree."""
+    """Holds the machine lock during a measurement. TUTTI_BENCH_LOCK can name the lock file of another tree."""
     path = os.environ.get("TUTTI_BENCH_LOCK") or os.path.join(ROOT, "build", "bench.lock")
     os.makedirs(os.path.dirname(path), exist_ok=True)
     with open(path, "w", encoding="utf-8") as lock:
@@ -236,7 +236,7 @@ def machine():
 
 @contextlib.contextmanager
 def lab(name, hosts, **options):
-    """A lab that other programs find by its name; removed at the end."""
+    """A lab that other programs find by its name. It is removed at the end."""
     arguments = [f"--{key.replace('_', '-')}={value}" for key, value in options.items() if value is not None]
     with contextlib.suppress(Exception):
         subprocess.run([TUTTI, "lab", "down", "--name", name], capture_output=True, check=False)

@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
-"""One rank of acceptance/transport/connections. It has numpy and the Python package.
+"""One rank of acceptance/transport/connections or of acceptance/transport/in_use. It uses numpy and the Python package.
 
   connections_job.py resources DUPLICATES | alltoall CALLS | defaults CALLS | time COLLECTIVE CALLS BYTES [ALGORITHM]
 
-resources makes DUPLICATES duplicates of the job's communicator, runs an Allgather and an Alltoall in each and reports the largest
-counts of any rank. alltoall runs CALLS Alltoalls, checks them, and reports the connections. defaults runs every collective and messages
-CALLS times in the job's communicator and in a duplicate, and reports all counters of the device and of messages. time makes CALLS
-calls of barrier or alltoall, with blocks of BYTES, one after the other, and reports the time of a call in us, of the slowest rank.
-Rank 0 prints "result {JSON}".
+The command resources makes DUPLICATES duplicates of the job's communicator, runs an Allgather and an Alltoall in each and
+reports the largest counts of any rank. alltoall runs CALLS Alltoalls, checks their results, and reports the connections.
+defaults runs every collective and messages CALLS times in the job's communicator and in a duplicate, and reports all counters
+of the device and of messages. time makes CALLS calls of barrier or alltoall, with blocks of BYTES, one after the other, and
+reports the time of a call in us at the slowest rank. Rank 0 prints "result {JSON}".
 """
 
 import json

@@ -1,4 +1,4 @@
-"""A Debian in a folder, of any suite, in which an acceptance program runs commands as root."""
+"""A Debian of any suite in a folder. Acceptance programs run commands in it as root."""
 
 import os
 import re

@@ -1,4 +1,4 @@
-"""Comparisons of this commit with an earlier one in one run on one machine."""
+"""Comparisons of this commit with an earlier one, in one run on one machine."""
 
 import os
 import re
@@ -19,9 +19,9 @@ def tutti_of(build):
 def speed(verdict, where, lab, old, options, sizes=(M,), least=0.95, most=1.05, operations=("allgather", "broadcast"), flags="",
           old_flags=None, between=None, **placement):
     """Adds the bars that the operations take `least` to `most` of the time of the program `old`, as medians of alternating
-    starts, with an A/A row as a figure. `flags` are the options of both programs, unless `old_flags` are given. `between`, a
-    name and the program of a commit between the two, adds its time over the old one as a figure; `placement` goes to
-    compare()."""
+    starts, and an A/A row as a figure. `flags` are the options of both programs; if `old_flags` are given, the old one has
+    these. `between` is a name and the program of a commit between the two; its time over the old one is a figure.
+    `placement` goes to compare()."""
     third = [(f"tutti/{between[0]}", flags, between[1])] if between else []
     for operation in operations:
         rows = compare(lab, f"earlier-{operation}", operation, list(sizes), options, peers="", tutti=flags,
@@ -43,7 +43,7 @@ def speed(verdict, where, lab, old, options, sizes=(M,), least=0.95, most=1.05, 
 
 
 def require_rounds(verdict, options):
-    """A missed bar if the rows have fewer starts than ROUNDS."""
+    """Adds a missed bar if the rows have fewer starts than ROUNDS."""
     if options.rounds < ROUNDS:
         verdict.bar(f"{ROUNDS} alternating starts, not {options.rounds}", False)
 

@@ -64,21 +64,21 @@ class Job:
                                                    for line in lines)])
 
     def runs(self):
-        """Whether every rank completes its first calls within START_S; false if the job ends
-        before."""
+        """Whether every rank completes its first calls within START_S. False if the job ends
+        before that."""
         def all_run():
             return all(self.pid(rank) for rank in range(self.ranks)) or self.process.poll() is not None
         return self.wait(all_run, START_S) and all(self.pid(rank) for rank in range(self.ranks))
 
     def pid(self, rank):
-        """The process of a rank that has completed its first calls, otherwise None."""
+        """The process of a rank, or None if the rank has not completed its first calls."""
         return next((int(match[1]) for match in map(PROCESS.match, self.lines[rank]) if match), None)
 
     def said(self, rank, line):
         return line in self.lines[rank]
 
     def report(self, rank):
-        """The report with which a rank ended, otherwise None."""
+        """The report with which a rank ended, or None if it has not ended."""
         return next((json.loads(line) for line in self.lines[rank] if line.startswith("{")), None)
 
     def ended(self, ranks, seconds):
@@ -96,7 +96,7 @@ class Job:
             os.kill(self.pid(rank), number)
 
     def remove(self):
-        """Ends the ranks that still run, also those that are stopped, and waits for the launcher."""
+        """Ends the ranks that still run or are stopped, and waits for the launcher."""
         for rank in range(self.ranks):
             if self.pid(rank) and not self.report(rank):
                 try:
@@ -157,8 +157,8 @@ class Switch:
         return done.stdout
 
     def drop(self, **rules):
-        """Drops the packets that match; `rules` has a rule for each chain: prerouting, forward,
-        postrouting."""
+        """Drops the packets that match `rules`, which has a rule for each chain: prerouting,
+        forward, postrouting."""
         chains = "".join(f"chain {hook} {{ type filter hook {hook} priority 0; {rule} counter drop; }}\n"
                          for hook, rule in rules.items())
         self.tool("nft", "-f", "-", text=f"table bridge drill {{\n{chains}}}\n")

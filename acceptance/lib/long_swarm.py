@@ -1,4 +1,4 @@
-"""Long runs of the swarm, in pieces that are kept if a run is interrupted, and its planted bugs."""
+"""Long runs of the swarm, in pieces that an interrupted run keeps, and the planted bugs of the swarm."""
 
 import os
 import re
@@ -28,7 +28,7 @@ def run_piece(verdict, first, last, *options):
 
 
 def run_seeds(verdict, seeds, features, min_drawn, *options):
-    """Bars that the seeds 1 to `seeds` run without a failure, and that at least `min_drawn` of them draw each feature."""
+    """Adds the bars that seeds 1 to `seeds` run without a failure, and that at least `min_drawn` of them draw each feature."""
     for first in range(1, seeds + 1, PIECE):
         last = first + PIECE - 1
         verdict.part(f"seeds {first} to {last}", lambda first=first, last=last: run_piece(verdict, first, last, *options))
@@ -46,7 +46,7 @@ def run_planted(verdict, bugs):
 
 
 def run_planted_unit(verdict, names=None):
-    """Bars that each bug in PLANTED/unit, or each of these, fails the test that its file names."""
+    """Adds the bars that each bug in PLANTED/unit, or each of these, fails the test that its file names."""
     bugs = names or _bugs_in(PLANTED_UNIT)
     common.build(*[f"planted_{bug}" for bug in bugs])
     for bug in bugs:

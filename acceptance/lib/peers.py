@@ -14,7 +14,7 @@ OUT = os.path.join(common.ROOT, "build", "peers")
 
 
 def contender(options, program=common.TUTTI):
-    """The command template that runs `tutti contend` of a build of Tutti with these options."""
+    """The command template for `tutti contend` of a build of Tutti, with these options."""
     return f"{program}{CONTEND} {options}"
 
 
@@ -26,7 +26,7 @@ class Rows:
         self.pace = pace  # pace of the machine, best and worst, as compare.py read it before each launch
 
     def of(self, contender, size, key="p50_ns"):
-        """A figure of a contender that gave a result in every round; None if it did not."""
+        """A figure of a contender, or None if the contender lacks a result in some round."""
         return next((row.get(key) for row in self.rows
                      if row["contender"] == contender and row["size_bytes"] == size and row["status"] == "ok"), None)
 
@@ -38,7 +38,7 @@ class Rows:
                 and (variants is None or row["variant"] in variants)]
 
     def fastest_peer(self, size, variants=None):
-        """(time, name) of the fastest peer. A peer that failed in some rounds takes part with its good ones."""
+        """(time, name) of the fastest peer. A peer that failed in some rounds takes part with its other rounds."""
         timed = [(row["p50_ns"], row["contender"]) for row in self._peers(size, variants) if row.get("p50_ns")]
         return min(timed, default=None)
 
@@ -59,8 +59,8 @@ def compare(lab, tag, operation, sizes, options, peers="openmpi,mpich,gloo", var
     """Measures one operation in the lab of this name, with `per_host` ranks on each host. Without a
     lab, `ranks` processes of this host run the operation. The argument `tutti` holds the options of
     Tutti; each entry (name, options) or (name, options, program) of `others` adds a further column
-    of Tutti. `options` has rounds, iterations, and the patience: the seconds to wait in all while
-    the machine is slower than before in this run. A launch that takes longer than `launch_timeout_s`
+    of Tutti. `options` has rounds, iterations, and the patience: the number of seconds for which compare()
+    waits in all while the machine is slower than before in this run. A launch that takes longer than `launch_timeout_s`
     counts as hung."""
     os.makedirs(OUT, exist_ok=True)
     out = os.path.join(OUT, tag)
@@ -120,8 +120,8 @@ def bar_to_peers(verdict, rows, where, operation, size, min_speedup, variants=No
 
 
 def report_pace(verdict, rows):
-    """Prints how much the pace of the machine varied, because times of sizes that need both cores
-    follow the pace."""
+    """Prints how much the pace of the machine varied. Times of sizes that need both cores follow
+    the pace."""
     if not rows.pace:
         return
     best, worst = rows.pace["best"], rows.pace["worst"]

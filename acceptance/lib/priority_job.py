@@ -1,4 +1,4 @@
-"""One rank of acceptance/torch/priority: an Allgather alone, a bulk Reduce-Scatter alone, and both together, by turns.
+"""One rank of acceptance/torch/priority. It runs by turns an Allgather alone, a bulk Reduce-Scatter alone, and both together.
 
   priority_job.py FOLDER GATHER_BYTES SCATTER_BYTES ROUNDS [PRIORITY]
 

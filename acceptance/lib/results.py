@@ -79,7 +79,7 @@ def state(record):
 
 
 def summary(records):
-    """How many bars held on which commits, and which programs missed some."""
+    """How many bars held on which commits, and which programs missed bars."""
     run = {name: record for name, record in records.items() if was_run(record)}
     if not run:
         return "No acceptance run yet."
@@ -127,7 +127,7 @@ def index(root, records):
 
 
 def _machines(records):
-    """Sentences on where and when the programs ran."""
+    """Sentences that say on which machines and when the programs ran."""
     machines = {json.dumps(record["machine"], sort_keys=True): record["machine"] for record in records}
     dates = sorted(record["date"] for record in records)
     wall = sum(record["wall_seconds"] for record in records)

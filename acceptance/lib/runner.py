@@ -71,8 +71,8 @@ class Run:
         git(self.root, "worktree", "add", "--detach", "--force", self.tree, self.commit)
 
     def take_recorded(self):
-        """Takes the results on this commit that the tree records and this machine lacks, so that a
-        run can continue on another machine."""
+        """Takes the results on this commit that the tree records and this machine lacks. A run can
+        thus continue on another machine."""
         for name, record in recorded(self.root).items():
             if record["commit"] == self.commit and not os.path.exists(self.path(name, ".json")):
                 write_json(self.path(name, ".json"), record)
@@ -83,8 +83,8 @@ class Run:
         return path
 
     def execute(self, program, timeout_s, again):
-        """Runs one program; its JSON is in place afterwards, also if it did not get to its verdict. Parts that an earlier
-        run finished are kept, unless `again`."""
+        """Runs one program. Its JSON is in place afterwards, also if the program did not reach its verdict. Parts that an earlier
+        run finished are kept, unless `again` is set."""
         target, log_path = self.path(program, ".json"), self.path(program, ".log")
         if again and os.path.exists(target):
             os.remove(target)
@@ -119,7 +119,7 @@ class Run:
 
 
 def end_group(process):
-    """Ends a program and the rest of its process group: first by an interrupt, so that the program
+    """Ends a program and the rest of its process group. An interrupt comes first, so that the program
     removes its labs."""
     for end, grace_s in ((signal.SIGINT, INTERRUPT_GRACE_S), (signal.SIGKILL, None)):
         with contextlib.suppress(ProcessLookupError):
@@ -169,8 +169,8 @@ def recorded(root):
 
 
 def with_recorded(root, records):
-    """A record for every program of the tree, the latest of `records` and the recorded ones; None if there is none. One
-    that has no verdict and no parts replaces no other."""
+    """For every program of the tree the latest of `records` and the recorded ones, or None if there is none. A record
+    without a verdict and without parts replaces no other."""
     stored = recorded(root)
 
     def latest(name):
@@ -181,7 +181,7 @@ def with_recorded(root, records):
 
 
 def check(root):
-    """The files with tables that differ from what results and docstrings give."""
+    """The files whose tables differ from the tables that results and docstrings give."""
     records = with_recorded(root, {})
     wrong = []
     for name, text in texts(root, records).items():

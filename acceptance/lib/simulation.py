@@ -1,7 +1,7 @@
 """`tutti sim` as a function, and the closed forms of link traffic.
 
-The closed forms come from tests/simulator/oracle/link_traffic.py, which derives them by routing arithmetic alone: it has no
-packets, no queues and no time.
+The closed forms come from tests/simulator/oracle/link_traffic.py, which derives them from the routes alone,
+without packets, queues or time.
 """
 
 import json
@@ -56,5 +56,5 @@ def variation(values):
 
 
 def rank_times_us(run, root=None):
-    """Time of each rank from its call to its end, without the root if there is one."""
+    """Time of each rank from its call to the end of the call. The root, if there is one, is left out."""
     return [time for rank, time in enumerate(run["finish_us"]) if rank != root]

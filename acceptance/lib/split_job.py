@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""One rank of acceptance/torch/split. It has numpy and the Python package.
+"""One rank of acceptance/torch/split. It uses numpy and the Python package.
 
   split_job.py mix | splits NUMBER | idle NUMBER
 
-mix runs overlapping parts of the job at once, messages, and collectives with blocks of different
-sizes, and checks each result. splits makes NUMBER splits one after another and reports the
-resources of the process after a tenth of them and at the end. idle times an Allreduce with and
+The command mix runs overlapping parts of the job at once, messages, and collectives with blocks of
+different sizes, and checks each result. splits makes NUMBER splits one after another and reports the
+resources of the process after a tenth of them and after all. idle times an Allreduce with and
 without NUMBER idle communicators. Rank 0 prints "result {JSON}".
 """
 

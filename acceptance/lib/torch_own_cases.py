@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""One rank of the backend-independent tests that the torch package carries, and of some calls that it does not test.
+"""One rank of the backend-independent tests of the torch package, and of some calls that these do not test.
 
   torch_own_cases.py --backend NAME --folder FOLDER --first NUMBER
 

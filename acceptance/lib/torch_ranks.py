@@ -39,7 +39,7 @@ def environment(**variables):
 
 
 def older(build):
-    """The environment with which a rank uses the package and the library of an older build of Tutti."""
+    """The environment in which a rank uses the package and the library of an older build of Tutti."""
     return {"TUTTI_LIBRARY": os.path.join(build, "bindings", "c", "libtutti.so"),
             "PYTHONPATH": os.path.join(os.path.dirname(os.path.dirname(build)), "bindings", "python")}
 
@@ -72,7 +72,7 @@ def free_port():
 
 
 def run(script, ranks, *arguments, timeout=600, **variables):
-    """Runs a script on ranks of this host, as torchrun would; returns rank 0's output. Ends the program on an error."""
+    """Runs a script on ranks of this host in the way of torchrun; returns rank 0's output. Ends the program on an error."""
     shared = environment(MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()), WORLD_SIZE=str(ranks), **variables)
     command = [python(), "-c", REGISTERED, os.path.join(common.ROOT, script), *arguments]
     print(f"+ {ranks} x {script} {' '.join(arguments)}", flush=True)
