@@ -141,18 +141,23 @@ Status prepare_folder() {
   return check_folder();
 }
 
+/// Creates the file of a record, and the folder of the records if necessary. Another process that
+/// removes its last lab also removes the folder, so both steps are repeated if the folder is gone.
+Result<device::Descriptor> create_record(const std::string& path) {
+  constexpr int kMaxAttempts = 100;
+  for (int attempt = 1;; ++attempt) {
+    if (Status status = prepare_folder(); !status) return status;
+    auto file = device::create_private_file(path);
+    const bool folder_is_gone = access(state_folder().c_str(), F_OK) != 0;
+    if (file || !folder_is_gone || attempt == kMaxAttempts) return file;
+  }
+}
+
 /// Writes the record to a temporary file, which the caller links or renames to the final one, so
 /// that no process reads a partly written file.
 Result<std::string> write_atomic(const LabState& state) {
   const std::string path = fmt::format("{}.{}", path_of(state.options.name), getpid());
-  Result<device::Descriptor> file = Status(Code::system, "the record of the lab was not written");
-  // Another process that removes its last lab also removes the folder. This can happen after
-  // prepare_folder() and before the file is created, so the loop repeats both steps.
-  for (int attempt = 0; attempt < 100 && !file; ++attempt) {
-    if (Status status = prepare_folder(); !status) return status;
-    file = device::create_private_file(path);
-    if (!file && access(state_folder().c_str(), F_OK) == 0) break;
-  }
+  const auto file = create_record(path);
   if (!file) return file.status();
   const std::string text = to_json(state).dump(2) + "\n";
   const Status written = device::write_all(*file, std::as_bytes(std::span(text)), path);
