@@ -75,13 +75,13 @@ bool ChunkReceiver::poll_team(Instant now) {
 }
 
 /// Counts a round of work and returns true if this round polls the multicast queue pairs. While
-/// this rank awaits messages but no chunks, only one round in kRoundsWithoutPoll polls, because a
+/// this rank awaits messages but no chunks, only one round in kRoundsPerPoll polls, because a
 /// poll costs a system call for each queue pair.
 bool ChunkReceiver::next_round_polls(bool awaits_messages) {
-  constexpr std::uint32_t kRoundsWithoutPoll = 4;
+  constexpr std::uint32_t kRoundsPerPoll = 4;
   const bool idle = operations_.active().empty() && !awaits_messages;
   const bool poll =
-      idle || operations_.expects_chunks() || rounds_without_poll_ + 1 == kRoundsWithoutPoll;
+      idle || operations_.expects_chunks() || rounds_without_poll_ + 1 == kRoundsPerPoll;
   rounds_without_poll_ = poll ? 0 : rounds_without_poll_ + 1;
   return poll;
 }
