@@ -140,8 +140,8 @@ void expect_late_ranks_named(const std::function<Result<Request>(Communicator&)>
     if (late) timed_out.arrive_and_wait();
     auto request = call(communicator);
     if (communicator.rank() == knows_them && request.ok()) {
-      // The error also names the other early rank until the data of that rank has arrived. The wait
-      // is therefore repeated.
+      // At first the error may also name the other rank that has made the call, because its data
+      // has not arrived yet. The wait is therefore repeated.
       Status status = request->wait_for(milliseconds(1));
       const auto until = std::chrono::steady_clock::now() + kLong;
       while (ranks_of(status) != Numbers{1, 3} && std::chrono::steady_clock::now() < until)
@@ -288,9 +288,9 @@ TEST(CommunicatorEnd, Finalize_withACallInFlight_waitsForTheCall) {
   });
 }
 
-TEST(CommunicatorEnd, Finalize_withACallThatAPeerNeverMakes_timesOut_andAbortsTheCall) {
+void expect_that_finalize_aborts_a_call_which_the_peer_never_makes(CommunicatorOptions options) {
   std::barrier ready(2);
-  on_ranks(2, patient(), [&](Communicator& communicator) {
+  on_ranks(2, options, [&](Communicator& communicator) {
     finish(communicator.barrier());
     ready.arrive_and_wait();
     if (communicator.rank() == Rank{1}) {
@@ -306,6 +306,17 @@ TEST(CommunicatorEnd, Finalize_withACallThatAPeerNeverMakes_timesOut_andAbortsTh
     ASSERT_TRUE(request->progress().done);
     EXPECT_EQ(request->wait().code(), Code::aborted);
   });
+}
+
+TEST(CommunicatorEnd, Finalize_withACallThatAPeerNeverMakes_timesOut_andAbortsTheCall) {
+  expect_that_finalize_aborts_a_call_which_the_peer_never_makes(patient());
+}
+
+TEST(CommunicatorEnd, Finalize_withReceiveWorkersAndACallOfOneRank_timesOut_andAbortsTheCall) {
+  CommunicatorOptions options = patient();
+  options.device_name = "ip";
+  options.receive_workers = 1;
+  expect_that_finalize_aborts_a_call_which_the_peer_never_makes(options);
 }
 
 TEST(CommunicatorEnd, Finalize_withUndeliveredData_timesOut_andNamesThePeers) {

@@ -13,8 +13,9 @@ namespace tutti::engine {
 
 namespace {
 
-// After a failure, a closing rank waits at most this long until its peers have acknowledged its
-// failure notices: twice the longest retransmission timeout.
+// After a failure, a closing rank waits at most this long until its receive workers have stopped,
+// and once more until its peers have acknowledged its failure notices. The time is twice the
+// longest retransmission timeout.
 constexpr Nanoseconds kFailedLinger{100'000'000};
 
 }  // namespace
@@ -35,13 +36,13 @@ bool Departure::step(Instant now) {
       break;
     case Step::announced:
       if (!may_leave(now)) break;
-      enter(failures.noted() && !failures.settled() ? Step::last_poll : Step::over, now);
+      enter(failures.noted() && !failures.settled() ? Step::settling : Step::over, now);
       break;
     case Step::telling:
       if (may_leave(now)) enter(Step::over, now);
       break;
-    case Step::last_poll:
-      enter(Step::over, now);
+    case Step::settling:
+      if (failures.settled() || now >= entered_ + kFailedLinger) enter(Step::over, now);
       break;
     case Step::over:
       break;

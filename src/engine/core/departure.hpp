@@ -38,7 +38,7 @@ class Departure {
     finishing,  ///< calls that are still under way are awaited
     announced,  ///< the peers are told that this rank closes
     telling,    ///< the peers are told that the communicator has failed
-    last_poll,  ///< one more poll, in which a failure found in `announced` ends the calls
+    settling,   ///< the receive workers must stop before a failure found in `announced` ends calls
     over,
   };
 
