@@ -112,8 +112,8 @@ bool Operation::wait_requests(Clock::time_point deadline, Failure& failure) {
         failure = one;
         return false;
       }
-      // The call has ended: either after this wait had timed out, or the timeout is the call's own
-      // error. A second wait returns the status of the call in both cases.
+      // Either this wait timed out and the call has ended since, or the call itself failed with a
+      // timeout. In both cases a second wait returns the status of the call.
       one = last_failure(tutti_request_wait_for(request, 0));
     }
     if (one && !failure) failure = one;
@@ -181,6 +181,9 @@ void Operation::arm() {
     armed_ = true;
   }
   callbacks_left_ = requests_.size();
+  // The pool watches the operation before the first callback is set: if setting one fails, the
+  // operation still ends when its timeout expires.
+  CompletionPool::instance().watch(weak_from_this(), Clock::now() + plan.timeout);
   for (tutti_request_t* const request : requests_) {
     auto context = std::make_unique<std::shared_ptr<Operation>>(shared_from_this());
     const Failure failure =
@@ -188,7 +191,6 @@ void Operation::arm() {
     if (failure) std::rethrow_exception(error_of(*group_, plan.what(), failure));
     (void)context.release();
   }
-  CompletionPool::instance().watch(weak_from_this(), Clock::now() + plan.timeout);
 }
 
 void Operation::finish_if_ended() {
