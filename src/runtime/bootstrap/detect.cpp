@@ -77,10 +77,6 @@ Made from_request(const std::string& request, const Environment& environment, Na
 Made from_open_mpi(const Environment& environment, Nanoseconds timeout, Key key) {
   const auto place = read_place(environment, "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE");
   if (!place.ok()) return place.status();
-  if (!*place) {
-    return failure(Code::invalid_argument,
-                   "Open MPI's OMPI_COMM_WORLD_RANK is not set: set RANK and WORLD_SIZE");
-  }
   if ((*place)->size == 1) {
     return make_single_bootstrap("OMPI_COMM_WORLD_RANK (a single rank)");
   }

@@ -26,7 +26,13 @@ Result<std::uint16_t> master_port(const Environment& environment) {
   for (const char* name : {"TUTTI_MASTER_PORT", "MASTER_PORT"}) {
     const auto port = read_number(environment, name, 65535);
     if (!port.ok()) return port.status();
-    if (*port && **port > 0) return static_cast<std::uint16_t>(**port);
+    if (!*port) continue;
+    if (**port != 0) return static_cast<std::uint16_t>(**port);
+    return failure(
+        Code::invalid_argument,
+        "{} is 0, but the bootstrap store needs a fixed port: set it to a port from 1 to "
+        "65535, or unset it",
+        name);
   }
   const auto job = read_number(environment, "SLURM_JOB_ID", UINT32_MAX);
   if (!job.ok()) return job.status();
