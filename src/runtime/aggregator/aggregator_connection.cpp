@@ -28,7 +28,8 @@ Result<ControlFrame> receive_frame(Stream& stream, Deadline deadline) {
   const auto header = decode_control_header(bytes);
   if (!header) {
     return failure(Code::unsupported,
-                   "the peer has another version of the protocol: use one version of Tutti");
+                   "the peer does not speak this version of the aggregator protocol: use the same "
+                   "build of Tutti at the aggregator and on all ranks");
   }
   ControlFrame frame{header->kind, Bytes(header->payload_bytes)};
   if (Status status = receive_exactly(stream, frame.payload, deadline); !status) return status;
@@ -36,15 +37,18 @@ Result<ControlFrame> receive_frame(Stream& stream, Deadline deadline) {
 }
 
 Status unreachable(const std::string& address, const Status& why) {
-  return failure(why.code() == Code::timeout ? Code::timeout : Code::peer_failed,
-                 "aggregator {} cannot be reached: {}: start it there with `tutti aggregator "
-                 "--listen`, or correct the list of aggregators (TUTTI_AGGREGATORS)",
-                 address, why.message());
+  return failure(
+      why.code() == Code::timeout ? Code::timeout : Code::peer_failed,
+      "aggregator {} does not serve this job ({}): start an aggregator there with `tutti "
+      "aggregator --listen`, or correct the list of aggregators (TUTTI_AGGREGATORS)",
+      address, why.message());
 }
 
 /// The error of a connection that failed after it was opened. The code `invalid_argument` comes
 /// only from TLS and means that the two ends have different keys.
 Status not_served(const std::string& address, const Status& why) {
+  if (why.code() == Code::unsupported)
+    return failure(why.code(), "aggregator {}: {}", address, why.message());
   if (why.code() != Code::invalid_argument) return unreachable(address, why);
   return failure(Code::invalid_argument,
                  "aggregator {} has a different key: name the same key file at the aggregator "
@@ -95,7 +99,8 @@ Result<engine::WindowConfig> AggregatorConnection::ask(const JoinRequest& reques
   const Bytes payload = encode(request);
   if (payload.size() > kMaxControlPayloadBytes) {
     return failure(Code::invalid_argument,
-                   "aggregator {}: the address is too long: use a shorter name", address_);
+                   "aggregator {}: the address is too long for a join request: use a shorter name",
+                   address_);
   }
   const Status sent = stream_.send_all(encode_control(ControlKind::request, payload), deadline);
   if (!sent.ok()) return not_served(address_, sent);
@@ -104,7 +109,8 @@ Result<engine::WindowConfig> AggregatorConnection::ask(const JoinRequest& reques
   const auto reply = frame->kind == ControlKind::reply
                          ? decode_join_reply(frame->payload)
                          : failure(Code::invalid_argument,
-                                   "its answer is not a join reply: use one version of Tutti");
+                                   "the answer is not a join reply: use the same build of Tutti at "
+                                   "the aggregator and on all ranks");
   if (!reply)
     return failure(Code::invalid_argument, "aggregator {}: {}", address_, reply.status().message());
   if (!reply->status.ok()) {
@@ -123,7 +129,8 @@ Result<JoinRequest> AggregatorVisitor::receive(Deadline deadline) {
   if (!frame) return frame.status();
   if (frame->kind == ControlKind::request) return decode_join_request(frame->payload);
   return failure(Code::invalid_argument,
-                 "its first message is not a join request: use one version of Tutti");
+                 "the first message is not a join request: use the same build of Tutti at the "
+                 "aggregator and on all ranks");
 }
 
 Status AggregatorVisitor::reply(const JoinReply& reply, Deadline deadline) {
@@ -134,7 +141,8 @@ Status AggregatorVisitor::wait_for_go(Deadline deadline) {
   const auto frame = receive_frame(stream_, deadline);
   if (frame && frame->kind == ControlKind::go) return {};
   return failure(Code::peer_failed,
-                 "the job did not begin, probably because another aggregator could not join it");
+                 "the job did not begin, probably because another aggregator could not join it: "
+                 "see the error of rank 0");
 }
 
 }  // namespace tutti::runtime
