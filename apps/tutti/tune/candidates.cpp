@@ -9,24 +9,24 @@ namespace {
 constexpr std::uint32_t kPortsTried[] = {1, 2, 3};
 constexpr std::uint32_t kRadicesTried[] = {2, 4, 8};
 
-/// The parameters with which an algorithm is tried: the smallest value of a list, and each larger
-/// value that is less than the number of ranks. Values from the number of ranks upwards have the
-/// same effect.
+/// The parameters with which an algorithm is tried: the values of a list up to the first one with
+/// which a rank reaches all others in one step. Larger values have the same effect as that one.
 std::vector<schedule::Parameters> variants(const collectives::AlgorithmEntry& entry,
                                            std::uint32_t ranks) {
   std::vector<schedule::Parameters> list;
-  const auto vary = [&](std::uint32_t schedule::Parameters::*field, const auto& values) {
+  const auto vary = [&](std::uint32_t schedule::Parameters::*field, const auto& values,
+                        std::uint32_t reaches_all) {
     for (const std::uint32_t value : values) {
-      if (value > values[0] && value >= ranks) continue;
       schedule::Parameters parameters;
       parameters.*field = value;
       list.push_back(parameters);
+      if (value >= reaches_all) break;
     }
   };
   if ((entry.heeds & collectives::kPorts) != 0) {
-    vary(&schedule::Parameters::ports, kPortsTried);
+    vary(&schedule::Parameters::ports, kPortsTried, ranks - 1);
   } else if ((entry.heeds & collectives::kRadix) != 0) {
-    vary(&schedule::Parameters::radix, kRadicesTried);
+    vary(&schedule::Parameters::radix, kRadicesTried, ranks);
   } else {
     list.emplace_back();
   }
