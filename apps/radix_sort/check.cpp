@@ -67,7 +67,7 @@ std::string Verdict::text() const {
     say(fmt::format("{} keys are less than their predecessor on the same rank", disorder_within));
   if (disorder_across != 0)
     say(fmt::format("{} ranks begin with a key less than one on a lower rank", disorder_across));
-  if (!same_keys) say("the keys after the sort are not those before it");
+  if (!same_keys) say("the sort lost, added or changed keys");
   return text;
 }
 

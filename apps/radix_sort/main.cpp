@@ -55,7 +55,8 @@ tutti::Status write_json(const Options& options, const tutti::Communicator& comm
   file << text << "\n";
   file.close();
   if (file) return {};
-  return {tutti::Code::system, "cannot write --json file " + options.json_path};
+  return {tutti::Code::system, "cannot write --json file " + options.json_path +
+                                   ": name a file in a writable folder with free space"};
 }
 
 int run(const Options& options) {

@@ -135,8 +135,8 @@ class Measurement {
     if (!status) return status;
     const auto unable = std::find(all.begin(), all.end(), 0u);
     if (unable == all.end()) return {};
-    return {tutti::Code::peer_failed,
-            "rank " + std::to_string(unable - all.begin()) + " cannot sort: see its message"};
+    return {tutti::Code::peer_failed, "rank " + std::to_string(unable - all.begin()) +
+                                          " cannot sort: see the message of that rank"};
   }
 
   tutti::Status run_once(Variant variant, bool counts) {

@@ -20,9 +20,9 @@ struct Timings {
   /// Duration of each phase in each sort, averaged over the ranks, in ns.
   std::array<std::vector<std::int64_t>, kPhases> phases_ns;
 
-  /// For each sort, in ns: the shortest Allgather time of any rank in each pass, summed over the
-  /// passes. The rank with the shortest time waited for no late rank, so overlap can hide all of
-  /// this time.
+  /// For each sort, in ns: the sum over all passes of the shortest Allgather time that any rank had
+  /// in the pass. The rank with the shortest time waited for no late rank, so overlap can hide all
+  /// of this time.
   std::vector<std::int64_t> least_allgather_ns;
 
   std::int64_t median_ns() const;

@@ -145,8 +145,8 @@ tutti::Status read(int argc, char** argv, Options& options) {
   }
   if (options.taper && options.damage == Damage::ranks)
     return {tutti::Code::invalid_argument,
-            "--damage ranks needs equally many keys on all ranks, which --taper prevents: leave "
-            "--taper out"};
+            "--damage ranks needs the same number of keys on each rank, but --taper makes the "
+            "numbers differ: leave --taper out"};
   return {};
 }
 

@@ -44,7 +44,7 @@ class Routes {
   void add(std::uint32_t source, std::uint64_t position, std::uint64_t keys);
 
   std::uint32_t me_;
-  /// Index just past each rank's block in the global order of all keys.
+  /// For each rank, the index just past the end of its block in the global order of all keys.
   std::vector<std::uint64_t> ends_;
   /// Number of keys that a source sends to a target, indexed by source and target.
   std::vector<std::uint64_t> parts_;

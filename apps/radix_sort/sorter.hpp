@@ -96,8 +96,8 @@ class Sorter {
   std::vector<Key> ordered_;         ///< keys of this rank in digit order
   std::vector<Key> arrived_;         ///< received keys, ordered by source rank
   std::vector<std::uint64_t> next_;  ///< position in arrived_ of the next key from each source rank
-  /// One prepared Allgather of the histograms for each variant of the sort. Every pass of a sort
-  /// starts the one for its variant.
+  /// One prepared Allgather of the histograms for each variant of the sort, started once in every
+  /// pass of that variant.
   std::array<std::optional<tutti::Prepared>, kVariants> allgather_;
   PhaseTimes times_{};
   /// Time in the Allgather, indexed by pass.

@@ -13,7 +13,9 @@ Status write_json_file(const std::string& path, const nlohmann::json& json) {
   file << text << "\n";
   file.close();
   if (file) return {};
-  return failure(Code::system, "cannot write --json file {}", path);
+  return failure(Code::system,
+                 "cannot write --json file {}: name a file in a writable folder with free space",
+                 path);
 }
 
 }  // namespace tutti::app

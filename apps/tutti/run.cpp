@@ -26,8 +26,8 @@ Status check(const RunOptions& options) {
                    kMaxProcesses);
   }
   if (options.netns.find('/') != options.netns.npos) {
-    return failure(Code::invalid_argument,
-                   "--netns {} is a path: use a name as `ip netns` lists it", options.netns);
+    return failure(Code::invalid_argument, "--netns {} is a path: use a name that `ip netns` lists",
+                   options.netns);
   }
   if (!options.netns.empty() && options.master_addr.empty()) {
     return failure(

@@ -23,8 +23,8 @@ namespace {
 
 constexpr Nanoseconds kExchangeTimeout = std::chrono::seconds(60);
 
-/// Returns an error text if no collective has an algorithm of this name, otherwise "". The call of
-/// a collective checks whether that collective has the algorithm.
+/// Returns an error text if no collective has an algorithm of this name, otherwise "". A collective
+/// that lacks the algorithm fails only when it is called.
 std::string check_algorithm(const std::string& name) {
   std::set<std::string> known{"automatic", "ring", "hierarchical", "in_network", "in_network_ring"};
   for (const auto& entry : collectives::algorithms()) known.emplace(entry.name);

@@ -99,7 +99,7 @@ void triad(Streams& streams, std::size_t operands) {
 }
 
 /// Copies half the bytes of `streams_moved` vectors. A copy reads and writes each byte, so it moves
-/// as many bytes as `streams_moved` vectors have.
+/// as many bytes as a kernel that reads or writes all `streams_moved` vectors once.
 void copy(Streams& streams, std::size_t streams_moved) {
   std::size_t left = streams.bytes() * streams_moved / 2;
   for (std::size_t i = 0; left != 0; ++i) {

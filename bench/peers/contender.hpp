@@ -84,8 +84,8 @@ std::vector<std::string> operation_names();
 /// std::runtime_error, which names the option, if a value is bad or missing.
 Options parse_options(int argc, char** argv, std::vector<std::string>& rest);
 
-/// Measures every operation and size of `options`; rank 0 prints one line of JSON for each. Returns
-/// the number of wrong bytes over all ranks, on every rank.
+/// Measures every operation of `options` with every size; rank 0 prints one line of JSON for each
+/// of these pairs. Returns, on every rank, the number of wrong bytes over all ranks.
 std::int64_t measure_all(Contender& contender, const Options& options);
 
 }  // namespace tutti::bench

@@ -25,8 +25,8 @@ inline std::int64_t now_ns() {
 /// Waits until an instant. First sleeps, then yields the core repeatedly, so that ranks that share
 /// a core do not delay each other.
 inline void wait_until(std::int64_t instant_ns) {
-  // Time before the awaited instant at which the sleep ends, in ns. A sleep may end late, so the
-  // remaining time is spent in sched_yield().
+  // The sleep ends this many ns before the awaited instant, because a sleep may end late. Calls of
+  // sched_yield() fill the remaining time.
   constexpr std::int64_t kYieldBeforeStartNs = 60'000;
   const std::int64_t wake_ns = instant_ns - kYieldBeforeStartNs;
   const timespec wake{wake_ns / kNanosecondsPerSecond, wake_ns % kNanosecondsPerSecond};
@@ -100,8 +100,9 @@ inline std::int64_t count_wrong_sums(const std::byte* data, std::size_t bytes, s
   return wrong;
 }
 
-/// Computes for a fixed number of rounds, without calls of the library. The work does not end at a
-/// fixed time, so that it takes longer if another thread uses the core.
+/// Computes for a fixed number of rounds, and never calls the library under measurement. The number
+/// of rounds is fixed, not the duration, so that the work takes longer if another thread uses the
+/// core.
 inline void do_work(std::uint64_t rounds) {
   volatile double value = 1;
   for (std::uint64_t round = 0; round < rounds; ++round) {

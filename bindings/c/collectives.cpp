@@ -28,10 +28,11 @@ Status check(const tutti::CollectiveCall& call, const Blocks& buffer) {
   if (buffer.data == nullptr && buffer.block_bytes != 0 && buffer.blocks != 0)
     return null_argument(collective, buffer.name);
   if (buffer.blocks != 0 && buffer.block_bytes > std::numeric_limits<size_t>::max() / buffer.blocks)
-    return failure(Code::invalid_argument,
-                   "{}: {} blocks of {} bytes in {} exceed the largest size of a buffer: use "
-                   "fewer or smaller blocks",
-                   collective, buffer.blocks, buffer.block_bytes, buffer.name);
+    return failure(
+        Code::invalid_argument,
+        "{}: the {} buffer is too large with {} blocks of {} bytes: use fewer or smaller "
+        "blocks",
+        collective, buffer.name, buffer.blocks, buffer.block_bytes);
   return {};
 }
 
@@ -89,10 +90,11 @@ Arguments& Arguments::reduction(const tutti_reduction_t* given) {
   auto read = read_structure(given, "tutti_reduction_t");
   if (!note(read.status())) return *this;
   if (read->type >= kDataTypes || read->operation >= kReduceOperations) {
-    note(failure(Code::invalid_argument,
-                 "{}: type {} or operation {} does not exist: use TUTTI_FLOAT32, "
-                 "TUTTI_SUM or another value of tutti.h",
-                 to_string(call.collective), read->type, read->operation));
+    note(failure(
+        Code::invalid_argument, "{0}: {1} {2} does not exist: use {3} or another {1} of tutti.h",
+        to_string(call.collective), read->type >= kDataTypes ? "element type" : "operation",
+        read->type >= kDataTypes ? read->type : read->operation,
+        read->type >= kDataTypes ? "TUTTI_FLOAT32" : "TUTTI_SUM"));
     return *this;
   }
   call.reduction.type = static_cast<DataType>(read->type);
@@ -182,7 +184,7 @@ auto described_by(const tutti_call_t* given) {
       made.note(
           failure(Code::invalid_argument,
                   "tutti_call_t.collective is {}, which is no collective: use TUTTI_BARRIER or "
-                  "another value of tutti.h",
+                  "another collective of tutti.h",
                   read->collective));
       return made;
     }

@@ -19,9 +19,9 @@ Result<CommunicatorOptions> to_options(const tutti_comm_options_t* given) {
   if (!read) return read.status();
   if (read->peer_timeout_ns < 0 || read->create_timeout_ns < 0) {
     return failure(Code::invalid_argument,
-                   "tutti_comm_options_t: peer_timeout_ns {} or create_timeout_ns {} is negative: "
-                   "use 0 or more",
-                   read->peer_timeout_ns, read->create_timeout_ns);
+                   "tutti_comm_options_t.{} is {}, which is negative: use 0 or more",
+                   read->peer_timeout_ns < 0 ? "peer_timeout_ns" : "create_timeout_ns",
+                   read->peer_timeout_ns < 0 ? read->peer_timeout_ns : read->create_timeout_ns);
   }
   CommunicatorOptions options;
   if (read->interface_name != nullptr) options.interface = read->interface_name;
@@ -104,7 +104,7 @@ ExchangeCallback to_callback(tutti_allgather_fn allgather, void* context) {
     if (status == TUTTI_OK) return {};
     const bool known = status > TUTTI_OK && status <= TUTTI_INTERNAL;
     return failure(known ? static_cast<Code>(status) : Code::invalid_argument,
-                   "the caller's allgather function returned status {} ({}): find the cause in it",
+                   "the caller's allgather function returned status {} ({}): find the cause there",
                    status, tutti_status_string(status));
   };
 }

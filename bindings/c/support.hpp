@@ -58,8 +58,8 @@ Result<T> read_structure(const T* given, const char* name) {
   if (std::any_of(bytes + std::min(size, sizeof known), bytes + size,
                   [](unsigned char byte) { return byte != 0; })) {
     return failure(Code::unsupported,
-                   "{0}.size is {1}, but Tutti {2} knows only the first {3} bytes, and a later "
-                   "field is not 0: set that field to 0, or use a newer Tutti",
+                   "{0}.size is {1}, but Tutti {2} knows only the first {3} bytes, and a field "
+                   "behind them is not 0: set that field to 0, or use a newer Tutti",
                    name, size, tutti_version(), sizeof known);
   }
   return known;

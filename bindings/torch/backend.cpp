@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 /// Longest time for which destroy_process_group serves peers that still need data from this rank.
 constexpr std::chrono::milliseconds kShutdownPatience = 30s;
 
-/// The same limit for a group that is freed without destroy_process_group.
+/// Longest time for which a group that is freed without destroy_process_group serves its peers.
 constexpr std::chrono::milliseconds kDestructorPatience = 1s;
 
 /// Allgathers have high priority, because they bring parameters, for which computation waits.

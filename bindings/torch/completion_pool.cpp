@@ -33,7 +33,7 @@ void CompletionPool::wake_or_add_thread() {
     changed_.notify_one();
     return;
   }
-  std::thread([this] { work(); }).detach();  // work() begins once mutex_ is free
+  std::thread([this] { work(); }).detach();  // work() first waits for mutex_
   ++idle_threads_;
 }
 

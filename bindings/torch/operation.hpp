@@ -103,7 +103,7 @@ class Operation : public std::enable_shared_from_this<Operation> {
   /// Ends the operation when all its requests have ended. If there are requests, the caller holds
   /// the mutex using_.
   void finish(std::exception_ptr error);
-  /// The error with which the operation ends after a failure of its requests; null for success.
+  /// The error of the operation: that of its start, or `failure`; null if both succeeded.
   std::exception_ptr end_of(const Failure& failure);
   /// Aborts the group because this operation has exceeded its time limit, and ends the operation.
   std::exception_ptr give_up(std::chrono::milliseconds timeout, const Failure& late);

@@ -48,8 +48,8 @@ void Submissions::issue(const std::shared_ptr<Operation>& operation) {
   if (const std::exception_ptr error = operation->after_start()) std::rethrow_exception(error);
 }
 
-/// Creates the worker thread that starts the queued operations. The caller holds the mutex, for
-/// which the worker thread waits.
+/// Creates the worker thread that starts the queued operations. The caller holds the mutex, so the
+/// thread begins its work only after the caller has released the mutex.
 void Submissions::add_worker() {
   if (working_) return;
   if (!communicator_) exchange_ = std::make_shared<StoreExchange>(group_, store_);

@@ -21,7 +21,7 @@ OperationWork::~OperationWork() {
     try {
       operation->abandon();
     } catch (const std::exception& error) {
-      LOG(ERROR) << "Tutti: an operation that the program has dropped is not watched: "
+      LOG(ERROR) << "Tutti: a freed Work could not hand its operation to the completion pool: "
                  << error.what();
     }
   }

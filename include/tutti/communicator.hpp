@@ -102,8 +102,8 @@ class TUTTI_EXPORT Request {
   /// Reports how far the collective has come, without advancing it. Any thread may call this
   /// function, also while another thread uses the request.
   ProgressReport progress() const;
-  /// Cancels a receive. The receive ends with Code::aborted, or as usual if its message has already
-  /// been matched with it. Fails with Code::invalid_argument for other calls. The buffer belongs to
+  /// Cancels a receive. The receive ends with Code::aborted, or as usual if a message has already
+  /// matched the receive. Fails with Code::invalid_argument for other calls. The buffer belongs to
   /// Tutti until wait() returns.
   Status cancel();
   /// The message that a receive has got: its source, its tag and its length. Meaningful once
@@ -274,10 +274,9 @@ class TUTTI_EXPORT Communicator {
   // of its collectives.
 
   /// Sends a message with a tag to rank `to`, which may be this rank. The request is done when the
-  /// caller may change `message`. For a short message that finds room at the receiver this is at
-  /// once, for any other message when a receive has got the message. If several messages to one
-  /// rank match the same receive, they are received in the order in which they are sent.
-  /// Thread-safe.
+  /// caller may change `message`: at once if the message is short and fits into the free buffer at
+  /// the receiver, otherwise when a receive has got the message. If several messages to one rank
+  /// match the same receive, they are received in the order in which they are sent. Thread-safe.
   Result<Request> send(std::span<const std::byte> message, Rank to, std::uint64_t tag = 0,
                        const MessageOptions& options = {});
   /// Receives one message of rank `from`, or of any rank (kAnyRank), whose tag agrees with `tag` in
@@ -310,8 +309,8 @@ class TUTTI_EXPORT Communicator {
   /// new communicator to go on.
   void abort(const std::string& reason);
   /// Returns the state of the communicator without blocking: ok, or the first failure or abort that
-  /// this rank has noticed or a peer has reported. It works also while no call is in flight, but
-  /// only a rank with a call in flight detects the death of a peer.
+  /// this rank has noticed itself or learnt from a peer. It works also while no call is in flight,
+  /// but only a rank with a call in flight detects the death of a peer.
   Status status() const;
   /// Ends the communicator at this rank within a time: waits up to `timeout` for the calls in
   /// flight and for peers that still need data from this rank. Returns ok or the failure of the

@@ -53,10 +53,10 @@ struct CommunicatorOptions {
   /// slash, as in "46/5": the priority in the queues of this host (SO_PRIORITY); values above 6
   /// need CAP_NET_ADMIN. Three values separated by commas, as in "8,0,46", are the classes of calls
   /// of low, normal and high priority. If empty, TUTTI_TRAFFIC_CLASS is used; if that is not set
-  /// either, the kernel's default.
+  /// either, the kernel's default applies.
   std::string traffic_class;
-  /// Limit of the number of reliable connections that are open at the same time; used by the device
-  /// `ip` only; 2 or more. If a further connection is needed, an idle one is closed. After a
+  /// At most this many reliable connections are open at the same time; 2 or more. Only the device
+  /// `ip` uses this option. If a further connection is needed, an idle one is closed. After a
   /// failure of the communicator the limit does not apply. Use this option in jobs of many ranks in
   /// which each rank exchanges data with few peers at a time. If 0, TUTTI_MAX_CONNECTIONS is used;
   /// if that is not set either, there is no limit. [OFED-AT] dynamically connected transport
@@ -72,7 +72,7 @@ struct CommunicatorOptions {
   std::uint32_t chunk_bytes = 0;
   /// Payload of one datagram of a "uc" message, in bytes; 0: as much as the MTU allows.
   std::uint32_t segment_bytes = 0;
-  /// Credit window in bytes: limit of the multicast data that all senders together may have
+  /// Credit window: all senders together may have at most this many bytes of multicast data
   /// outstanding. Data is outstanding from its send until the senders know that every receiver has
   /// consumed it. If 0, the window is as large as the smallest receive buffer. (all)
   std::uint64_t window_bytes = 0;
@@ -98,8 +98,8 @@ struct CommunicatorOptions {
   /// either, no aggregators are used. The list of rank 0 applies to all ranks, and create() fails
   /// if only some ranks give a list.
   std::vector<std::string> aggregators;
-  /// Effect of an aggregator that cannot be used: if true, create() goes on without aggregators,
-  /// and the ranks reduce by themselves; if false, create() fails. The value of rank 0 applies to
+  /// Whether create() goes on without aggregators if one of them cannot be used; the ranks then
+  /// reduce by themselves. If false, create() fails in this case. The value of rank 0 applies to
   /// all ranks. TUTTI_AGGREGATOR_FALLBACK=1 has the same effect as true.
   bool aggregator_fallback = false;
   /// The job key; create() fails unless either all ranks have the same key or no rank has a key. If

@@ -19,7 +19,8 @@ namespace tutti::device::sim {
 /// connections have consecutive numbers from `first_queue` on.
 class ConnectionSet final : public Connections {
  public:
-  /// `port` and `nic` must outlive this object. `tap`, the hook for faults of frames, may be null.
+  /// `port` and `nic` must outlive this object. `tap` decides how many copies of each frame are
+  /// sent; null: one copy.
   ConnectionSet(NicPort& port, NicShared& nic, Rank rank, std::uint32_t communicator,
                 std::uint32_t first_queue, std::shared_ptr<FrameTap> tap);
 

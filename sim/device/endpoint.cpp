@@ -80,8 +80,8 @@ Status SimEndpoint::connect(std::span<const std::vector<std::byte>> addresses) {
     const std::vector<std::byte>& other = addresses[r];
     if (other.size() != own.size() || std::memcmp(other.data() + 4, own.data() + 4, 8) != 0) {
       return failure(Code::invalid_argument,
-                     "the simulated NICs of rank {} and rank {} have different settings: use the "
-                     "same settings at all ranks",
+                     "the simulated NICs of rank {} and rank {} differ in chunk_bytes or "
+                     "staging_chunks: use the same settings at all ranks",
                      r, index(rank_));
     }
   }

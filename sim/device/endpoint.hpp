@@ -78,7 +78,7 @@ class SimEndpoint final : public Endpoint {
   NicShared& nic() { return nic_; }
   std::uint32_t host() const { return port_.host(); }
   std::uint32_t communicator() const { return communicator_; }
-  /// The instant from which the worker can see the first queued completion, or the first staged
+  /// The instant from which the host can see the first queued completion, or the first staged
   /// chunk; kNever if there is none. Chunks that receive workers receive are ignored.
   Instant next_completion() const { return connections_->next_visible(); }
   Instant next_chunk() const;

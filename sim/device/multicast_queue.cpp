@@ -51,7 +51,8 @@ Result<std::uint32_t> SimMulticastQueuePair::post(const ChunkRun& run) {
   if (run.chunk_bytes == 0 || run.chunk_bytes > settings.chunk_bytes) {
     return failure(
         Code::invalid_argument,
-        "a chunk size of {} bytes does not fit a packet of the simulated NIC: use 1 to {} bytes",
+        "a chunk of {} bytes does not fit a packet of the simulated NIC: use chunks of 1 "
+        "to {} bytes",
         run.chunk_bytes, settings.chunk_bytes);
   }
   const std::uint64_t count = (run.data.size() + run.chunk_bytes - 1) / run.chunk_bytes;

@@ -74,10 +74,12 @@ Result<std::uint32_t> SimNetwork::add_communicator(std::span<const HostId> hosts
   communicator.endpoint_at.assign(all, nullptr);
   for (std::size_t r = 0; r < hosts.size(); ++r) {
     if (index(hosts[r]) >= all || communicator.rank_at[index(hosts[r])] != kNone) {
-      return failure(Code::invalid_argument,
-                     "rank {} cannot be on host {}, which does not exist or has another rank: give "
-                     "each rank a host of its own",
-                     r, index(hosts[r]));
+      return failure(
+          Code::invalid_argument,
+          "rank {} cannot be on host {}, which {}: give each rank a different host from 0 "
+          "to {}",
+          r, index(hosts[r]), index(hosts[r]) >= all ? "does not exist" : "already has a rank",
+          all - 1);
     }
     communicator.rank_at[index(hosts[r])] = static_cast<std::uint32_t>(r);
   }
@@ -107,10 +109,11 @@ Result<std::unique_ptr<Endpoint>> SimNetwork::open(std::uint32_t communicator,
       options.subgroups + (settings.slot_exchange ? 1 : 0) !=
           communicators_[communicator].groups.size()) {
     return failure(Code::invalid_argument,
-                   "rank {} of {} ranks with {} subgroups cannot be opened in simulated "
-                   "communicator {}: pass the number that add_communicator() returned, and the "
-                   "ranks, subgroups and slot exchange that it got",
-                   index(options.rank), options.size, options.subgroups, communicator);
+                   "rank {} of {} ranks with {} subgroups and slot_exchange {} does not belong to "
+                   "simulated communicator {}: pass the values with which add_communicator() "
+                   "created it",
+                   index(options.rank), options.size, options.subgroups, settings.slot_exchange,
+                   communicator);
   }
   Communicator& here = communicators_[communicator];
   const std::uint32_t host = index(here.hosts[index(options.rank)]);
@@ -176,7 +179,8 @@ void SimNetwork::pump(std::uint32_t host) {
   while (!port.turns.empty() && !port.dead && port.departures == 0 && port.busy_until <= now) {
     const Turn turn = port.turns.front();
     port.turns.pop_front();
-    // The queue is appended to the list of turns here, because transmit() does not append it.
+    // A queue that has more to send gets its next turn here, because transmit() does not ask for
+    // one.
     if (turn.endpoint->transmit(turn.queue)) port.turns.push_back(turn);
   }
   if (port.turns.empty() || port.dead || port.departures > 0 || port.scheduled) return;

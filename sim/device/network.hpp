@@ -116,7 +116,8 @@ class SimNetwork final : public tutti::sim::Sink, private HostPorts {
   void schedule_replay(std::uint32_t recording, Nanoseconds after);
   void send_again(std::uint32_t recording);
 
-  /// A packet that a stranger sends again. It holds one reference to the payload.
+  /// A packet that a stranger, a sender outside the job, sends again. It holds one reference to the
+  /// payload.
   struct Recording {
     Replay replay;
     NicPacket packet;

@@ -47,11 +47,12 @@ Status NicConnection::post(NicShared& nic, Instant now, const WorkRequest& reque
   if (is_atomic(request.opcode)) {
     if (Status status = check_atomic(request); !status) return status;
     if (nic.settings.big_endian_atomics && !nic.accept_big_endian_atomics) {
-      return failure(Code::unsupported,
-                     "an atomic to rank {} cannot be posted, because this NIC stores old values "
-                     "in big-endian order: open the endpoint with accept_big_endian_atomics and "
-                     "read old values by old_value()",
-                     index(peer_));
+      return failure(
+          Code::unsupported,
+          "an atomic to rank {} cannot be posted, because this NIC returns the results of "
+          "atomics in big-endian order: open the endpoint with "
+          "accept_big_endian_atomics, and convert each result by old_value()",
+          index(peer_));
     }
   }
   if (send && request.local.size() > nic.settings.chunk_bytes) {

@@ -103,7 +103,7 @@ class NicPort {
   std::uint32_t endpoint_;
   std::uint32_t host_;
   bool dead_ = false;
-  std::vector<bool> awaits_turn_;  ///< whether each queue waits for a turn, indexed by queue
+  std::vector<bool> awaits_turn_;  ///< for each queue: whether it waits for a turn
 };
 
 }  // namespace tutti::device::sim

@@ -31,7 +31,7 @@ struct NicSettings {
   /// Capacity of the NIC's multicast send queue of each subgroup, in chunks.
   std::uint32_t send_queue_chunks = 256;
   std::uint32_t max_send_batch = 64;  ///< at most this many chunks are posted with one call
-  /// Limit of the packets that one queue pair sends in one turn at the host's port.
+  /// At most this many packets of one queue pair are sent in one turn at the host's port.
   std::uint32_t burst_packets = 4;
   /// At most this many packets of a connection are unacknowledged.
   std::uint32_t window_packets = 128;
@@ -65,7 +65,7 @@ struct NicSettings {
   bool carry_bytes = true;
 };
 
-/// Whether a NIC can work with these settings.
+/// Ok if a NIC can work with these settings; otherwise the error names the bad setting.
 Status check(const NicSettings& settings);
 
 }  // namespace tutti::device::sim

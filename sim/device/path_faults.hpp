@@ -34,10 +34,10 @@ enum class Forgery : std::uint8_t {
   reflection,  ///< the datagram goes back to the host that sent the original
 };
 
-/// A packet that a stranger records and sends again. The stranger records packet `number`, counted
-/// from 0, among the packets from host `from` that arrive at host `to`. It sends the first copy
-/// after the time `after`, and further copies at intervals of `every`; if `every` is 0, it sends
-/// only one copy.
+/// A packet that a stranger, a sender outside the job, records and sends again. The stranger
+/// records packet `number`, counted from 0, among the packets from host `from` that arrive at host
+/// `to`. It sends the first copy after the time `after`, and further copies at intervals of
+/// `every`; if `every` is 0, it sends only one copy.
 struct Replay {
   tutti::sim::HostId from{};
   tutti::sim::HostId to{};

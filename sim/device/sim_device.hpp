@@ -15,8 +15,8 @@ namespace tutti::device::sim {
 /// Not thread-safe, because a simulation has one thread.
 class SimDevice final : public Device {
  public:
-  /// `network` must outlive the device and its endpoints. `tap`, the hook for faults of frames, may
-  /// be null.
+  /// `network` must outlive the device and its endpoints. `tap` decides how many copies of each
+  /// frame are sent; null: one copy.
   SimDevice(SimNetwork& network, std::uint32_t communicator, const NicSettings& settings,
             std::shared_ptr<FrameTap> tap = nullptr)
       : network_(&network),

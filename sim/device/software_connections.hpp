@@ -27,7 +27,8 @@ rc::RcConfig channel_config(const NicSettings& settings, const EndpointOptions& 
 class SoftwareConnections final : public Connections, private rc::FrameSocket {
  public:
   /// `port` and `nic` must outlive this object. The datagrams leave by queue `queue` of the port.
-  /// `tap`, the hook for faults of frames, may be null. channel_config() must be valid.
+  /// `tap` decides how many copies of each frame are sent; null: one copy. channel_config() must be
+  /// valid.
   SoftwareConnections(NicPort& port, NicShared& nic, const EndpointOptions& options,
                       std::uint32_t communicator, std::uint32_t queue,
                       std::shared_ptr<FrameTap> tap);

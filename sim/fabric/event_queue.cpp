@@ -13,8 +13,8 @@ constexpr std::uint64_t kNoBucket = ~std::uint64_t{0};
 /// With fewer times, scans of the bitmap take long; with more, sorting takes long.
 constexpr std::uint64_t kFewPerBucket = 3;
 constexpr std::uint64_t kManyPerBucket = 10;
-/// Limit of the sorted events that are shifted to insert an event into the open bucket. If the
-/// event needs more shifts, it goes to the heap late_.
+/// To insert an event into the open bucket, at most this many sorted events are shifted. An event
+/// that needs more shifts goes to the heap late_.
 constexpr std::size_t kLateSteps = 24;
 constexpr std::uint64_t kCensusInterval = 1u << 12;
 constexpr std::size_t kFirstActive = 64;
@@ -158,8 +158,8 @@ std::uint64_t EventQueue::next_occupied() const {
   return away == kNoBucket ? kNoBucket : current_ + 1 + away;
 }
 
-/// Finds the first non-empty bucket of a coarse wheel and returns the index of the narrow bucket at
-/// which it begins; kNoBucket if the wheel is empty.
+/// Returns the index of the first narrow bucket that belongs to the first non-empty bucket of a
+/// coarse wheel; kNoBucket if the wheel is empty.
 std::uint64_t EventQueue::next_coarse(std::size_t level) const {
   const std::uint64_t base = (current_ + 1) >> coarse_shift(level);
   const std::uint64_t away = first_set(coarse_[level].occupied, base % kCoarseBuckets);

@@ -117,8 +117,9 @@ class PortObserver {
 enum class Forwarding : std::uint8_t { store_and_forward, cut_through };
 enum class FlowControl : std::uint8_t {
   /// Link credits: a packet leaves only when the next switch has room, so no packet is dropped for
-  /// lack of buffers. Deadlocks are impossible in fat trees, and with unicast in dragonfly+. In
-  /// other topologies a deadlock shows as an empty event queue while packets are in flight.
+  /// lack of buffers. Deadlocks are impossible in fat trees, and in dragonfly+ if all packets are
+  /// unicast. In other topologies a deadlock shows as an empty event queue while packets are in
+  /// flight.
   lossless,
   lossy,  ///< packets that do not fit the port's queue are dropped
 };
@@ -186,7 +187,8 @@ struct FabricCounters {
   /// Number of contributions to in-network reductions that were added to a switch's sum but did not
   /// complete the sum.
   std::uint64_t absorbed = 0;
-  /// Peak of the number of incomplete sums of in-network reductions in all switches together.
+  /// Largest number of incomplete sums of in-network reductions that all switches together had at
+  /// one time.
   std::uint64_t most_open_reductions = 0;
 };
 

@@ -28,7 +28,7 @@ class PortTrace final : public PortObserver {
   const Topology& topology_;
   std::uint32_t host_ports_;
   std::uint32_t switch_ports_;
-  std::vector<bool> named_;  ///< whether each link's track has a name, indexed by link
+  std::vector<bool> named_;  ///< for each link: whether its track has a name
 };
 
 }  // namespace tutti::sim

@@ -192,7 +192,7 @@ class Topology {
     std::uint32_t first_up = 0;    ///< first link up
     std::uint32_t first_down = 0;  ///< first link down
   };
-  /// The counts from which a fat tree computes the routes at switches of one level.
+  /// The counts for one level of a fat tree, from which the routes at its switches are computed.
   struct Level {
     std::uint32_t hosts_below = 1;  ///< number of hosts below a switch of this level
     std::uint32_t children = 0;     ///< number of children of a switch of this level
@@ -217,8 +217,8 @@ class Topology {
   std::uint32_t hosts_ = 0;
   std::uint32_t leaves_ = 0;
   std::uint32_t levels_ = 1;
-  /// Number of hosts per leaf: a host's leaf is the host's number divided by it. If 0, the leaf is
-  /// looked up in a table.
+  /// Number n of hosts per leaf: host h is on leaf h / n. If n is 0, the leaf is looked up in a
+  /// table.
   std::uint32_t hosts_per_leaf_ = 0;
   bool computed_ = false;
   std::vector<Link> links_;
@@ -243,8 +243,8 @@ class Topology {
 
 /// How ranks are placed on hosts.
 enum class PlacementKind : std::uint8_t {
-  packed,       ///< fills the leaves one after the other
-  even_blocks,  ///< consecutive ranks share a leaf, with equally many ranks per leaf
+  packed,       ///< fills all hosts of a leaf before those of the next leaf
+  even_blocks,  ///< divides the ranks into runs of about equal length, one per leaf
   spread,       ///< places consecutive ranks on consecutive leaves (round robin)
   random,       ///< places each rank on a host drawn at random without replacement
 };

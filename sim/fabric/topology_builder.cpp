@@ -89,8 +89,8 @@ void TopologyBuilder::list_trunks() {
 
 /// Numbers the switches and links so that the route to a host can be computed from the host's
 /// number. The links up from a switch have consecutive numbers, and the links from a switch to one
-/// of its children have consecutive numbers. In each level, `copies` switches are the top of
-/// subtree s, beginning with switch s * copies of the level.
+/// of its children have consecutive numbers. In each level, the `copies` switches from number s *
+/// copies on are the tops of subtree s.
 void TopologyBuilder::number_tree(const FatTreeShape& shape) {
   const auto levels = static_cast<std::uint32_t>(shape.down.size());
   std::uint32_t subtrees = 1;

@@ -18,10 +18,11 @@ Status check_tree(const FatTreeShape& shape) {
                    levels, kMaxLevels);
   }
   if (shape.up.size() != levels || (!shape.parallel.empty() && shape.parallel.size() != levels)) {
-    return failure(Code::invalid_argument,
-                   "a fat tree of {} levels has {} numbers in 'up' and {} in 'parallel': give one "
-                   "number per level in 'up', and in 'parallel' one per level or none",
-                   levels, shape.up.size(), shape.parallel.size());
+    return failure(
+        Code::invalid_argument,
+        "a fat tree with {0} numbers in 'down' has {1} in 'up' and {2} in 'parallel': give "
+        "{0} numbers in 'up', and {0} or none in 'parallel'",
+        levels, shape.up.size(), shape.parallel.size());
   }
   std::uint64_t hosts = 1;
   std::uint64_t links = 0;
@@ -88,17 +89,17 @@ Result<Topology> Topology::fat_tree(const FatTreeShape& shape) {
 Result<Topology> Topology::fat_tree(std::uint32_t radix, std::uint32_t levels,
                                     std::uint32_t oversubscription, LinkSpec spec) {
   if (levels == 0 || levels > kMaxLevels || radix < 2 || radix % 2 != 0) {
-    return failure(
-        Code::invalid_argument,
-        "a fat tree cannot have switches with {} ports and {} levels: use an even number "
-        "of ports, at least 2, and 1 to {} levels",
-        radix, levels, kMaxLevels);
+    return failure(Code::invalid_argument,
+                   "a fat tree with {} levels cannot have {} ports per switch: use 1 to {} levels, "
+                   "and an even number of ports, at least 2",
+                   levels, radix, kMaxLevels);
   }
   if (oversubscription == 0 || radix % (oversubscription + 1) != 0) {
-    return failure(Code::invalid_argument,
-                   "the {} ports of a leaf switch cannot be divided into {} ports down for each "
-                   "port up: choose another radix or oversubscription",
-                   radix, oversubscription);
+    return failure(
+        Code::invalid_argument,
+        "leaf switches of radix {} cannot have oversubscription {}: use an oversubscription "
+        "of 1 or more, and a radix that is divisible by oversubscription + 1",
+        radix, oversubscription);
   }
   FatTreeShape shape;
   shape.host_link = shape.trunk = spec;
@@ -130,11 +131,11 @@ Result<Topology> Topology::dragonfly_plus(const DragonflyShape& shape) {
   const std::uint64_t ports = std::uint64_t{shape.spines_per_group} * shape.global_ports_per_spine;
   if (shape.groups == 0 || shape.leaves_per_group == 0 || shape.spines_per_group == 0 ||
       shape.hosts_per_leaf == 0) {
-    return failure(Code::invalid_argument,
-                   "a dragonfly+ topology cannot have {} groups with {} leaf switches and {} spine "
-                   "switches each, and {} hosts per leaf switch: use 1 or more for each number",
-                   shape.groups, shape.leaves_per_group, shape.spines_per_group,
-                   shape.hosts_per_leaf);
+    return failure(
+        Code::invalid_argument,
+        "a number of a dragonfly+ topology is 0: use 1 or more for each of {} groups, {} leaf "
+        "switches per group, {} spine switches per group and {} hosts per leaf switch",
+        shape.groups, shape.leaves_per_group, shape.spines_per_group, shape.hosts_per_leaf);
   }
   if (ports < peers) {
     return failure(
@@ -160,8 +161,8 @@ Result<Topology> Topology::dragonfly_plus(const DragonflyShape& shape) {
       builder.add_cable(leaf, leaves + group_of[leaf] * shape.spines_per_group + s, trunk);
     }
   }
-  // Global port q of group g leads to group (g + q mod (groups-1) + 1) mod groups. It is cabled to
-  // the port of that group which by the same formula leads to g.
+  // Global port q of group g leads to group (g + q mod (groups-1) + 1) mod groups. The other end of
+  // its cable is at a port for which the same formula gives g.
   const std::uint8_t global = builder.add_spec(shape.global);
   const std::uint64_t rounds = peers == 0 ? 0 : ports / peers;
   for (std::uint32_t g = 0; g < shape.groups; ++g) {

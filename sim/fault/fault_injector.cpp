@@ -10,8 +10,8 @@ namespace {
 
 // Number of chunks at which the table recent_ is full and replaces the table older_.
 constexpr std::size_t kGeneration = 1 << 18;
-// Replaces the index of the rule in the draws for the details of a fault. These draws are therefore
-// independent of the draws that decide whether a fault occurs.
+// The draws for the details of a fault use this number in place of a rule's index. They are
+// therefore independent of the draws that decide whether a fault occurs.
 constexpr std::uint64_t kDetail = 0xde7a11;
 
 bool meets(const FaultRule& rule, const Subject& subject) {

@@ -170,8 +170,8 @@ Result<FaultRule> parse_rule(std::string_view statement) {
     if (!parse_condition(words[i].substr(0, equals), value, rule)) {
       return failure(
           Code::invalid_argument,
-          "fault rule \"{}\": \"{}\" is not one of rate=1.5%, epoch=2, psn=5-9, source=0, "
-          "ranks=1,2, occurrences=1, by=3ms, distance=4",
+          "fault rule \"{}\" has an invalid setting \"{}\": use settings such as rate=1.5%, "
+          "epoch=2, psn=5-9, source=0, ranks=1,2, occurrences=1, by=3ms and distance=4",
           statement, words[i]);
     }
   }
@@ -237,9 +237,11 @@ Result<FaultPlan> FaultPlan::parse(std::string_view text) {
   for (const std::string_view statement : split(text, ";\n")) {
     if (statement.starts_with("seed=")) {
       if (store(plan.seed, whole_number<std::uint64_t>(statement.substr(5)))) continue;
-      return failure(Code::invalid_argument,
-                     "statement \"{}\" of the fault plan: the seed must be a number, as in seed=7",
-                     statement);
+      return failure(
+          Code::invalid_argument,
+          "the seed in statement \"{}\" of the fault plan is not a number: write it as in "
+          "seed=7",
+          statement);
     }
     auto rule = parse_rule(statement);
     if (!rule) return rule.status();

@@ -5,9 +5,9 @@
 //   duplicate sender reliable rate=2%; drop receiver probe occurrences=3; corrupt receiver chunk
 //   epoch=2
 //
-// A rule consists of an action, a site, a kind of packet, and conditions, all of which a packet
-// must meet. At the site "sender", a packet is lost before it enters the network, so no receiver
-// gets it; at the site "receiver", only one receiver loses it.
+// A rule consists of an action, a site, a kind of packet, and conditions. The rule applies to
+// packets that meet all its conditions. At the site "sender", a packet is lost before it enters the
+// network, so no receiver gets it; at the site "receiver", only one receiver loses it.
 #pragma once
 
 #include <cstdint>

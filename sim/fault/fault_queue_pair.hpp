@@ -51,8 +51,8 @@ class FaultQueuePair final : public MulticastQueuePair {
     ReceivedChunk chunk;
     std::vector<std::byte> bytes;
     Instant due{};
-    /// The delayed chunk is delivered once `passed_`, the count of chunks that have passed, reaches
-    /// this value, even before `due`.
+    /// The chunk is delivered at `due`, or earlier once `passed_`, the count of chunks that have
+    /// passed, reaches this value.
     std::uint64_t due_count = 0;
   };
 

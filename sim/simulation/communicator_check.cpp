@@ -27,8 +27,8 @@ Status check_hierarchy(const CommunicatorSpec& spec, std::uint32_t number) {
     if (!may_go_by_hosts(what) || what.bytes * each <= kMaxHostBytes) continue;
     return failure(
         Code::invalid_argument,
-        "communicator {} has a hierarchy and runs {} with {} bytes: use at most {} bytes", number,
-        to_string(what.kind), what.bytes, kMaxHostBytes / each);
+        "communicator {} has a hierarchy, which cannot run {} with {} bytes: use at most {} bytes",
+        number, to_string(what.kind), what.bytes, kMaxHostBytes / each);
   }
   return {};
 }
@@ -51,8 +51,8 @@ Status check_close(const CommunicatorSpec& spec, std::uint32_t number) {
 Status check(const CommunicatorSpec& spec, std::uint32_t number) {
   if (spec.nic.slot_exchange && !spec.faults.rules.empty()) {
     return failure(Code::invalid_argument,
-                   "communicator {} has both fault rules and a slot exchange: lose packets "
-                   "on links instead of by fault rules, or use no slot exchange",
+                   "communicator {} has both fault rules and a slot exchange: remove "
+                   "either the fault rules or the slot exchange",
                    number);
   }
   if (spec.nic.slot_exchange && spec.uc) {

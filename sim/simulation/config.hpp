@@ -149,9 +149,8 @@ struct Outage {
   bool one_way = false;  ///< whether the opposite direction of the cable stays up
 };
 
-/// One packet on one link; `identity` is the key of the packet in loss draws. A list of losses
-/// contains the packets that links lost; `toggled_losses` contains the packets whose loss draws are
-/// inverted.
+/// One packet on one link; `identity` is the key of the packet in loss draws. It describes a packet
+/// that the link lost or, in `toggled_losses`, a packet whose loss draw is inverted.
 struct FabricLoss {
   sim::LinkId link{};
   std::uint64_t identity = 0;

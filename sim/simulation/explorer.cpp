@@ -111,8 +111,8 @@ class Execution {
   /// The packets delivered to one rank, as hashes.
   struct History {
     std::uint64_t ordered = 0;  ///< hash over the packets whose order matters
-    /// Sum of the hashes of the latest consecutive chunks that only set their own bit in the chunk
-    /// map. The order of these chunks does not matter.
+    /// Sum of the hashes of the latest run of chunks that only set their own bit in the chunk map.
+    /// The order within this run does not matter.
     std::uint64_t marks = 0;
     /// Sum of the hashes of the chunks that had no effect. Their order does not matter.
     std::uint64_t idle = 0;
@@ -219,9 +219,9 @@ class Explorer {
       if (count == 0 && !execution.wait()) {
         return fail(
             failure(Code::internal,
-                    "a rank has not finished its collective, but no packet is in flight "
-                    "and the clock cannot advance: either no deadline is left, or the clock "
-                    "has advanced {} times",
+                    "a rank has not finished its collective, but no packet is in flight: "
+                    "either no rank waits for a deadline, or the clock has already advanced to {} "
+                    "deadlines",
                     kMaxWaits),
             path);
       }
@@ -243,7 +243,7 @@ class Explorer {
   }
 
   /// Returns the index of the first choice that delivers a repeated chunk, because this delivery
-  /// has no effect. If there is none, returns 0, the index of the first choice.
+  /// has no effect; returns 0 if no choice does.
   static std::uint16_t first_choice(const Execution& execution) {
     const auto choices = execution.choices();
     const auto found = std::find_if(choices.begin(), choices.end(), [&](const auto& choice) {

@@ -53,7 +53,8 @@ class ChoiceEndpoint final : public device::Endpoint, private device::MulticastQ
       message.length = request.local.size();
     } else {
       return failure(Code::unsupported,
-                     "the explorer's network does not support this work request: use SEND or READ");
+                     "the explorer's network does not support opcode {}: use SEND or READ",
+                     static_cast<int>(request.opcode));
     }
     network_->channel(rank_, request.peer).push_back(std::move(message));
     ++network_->sent_;

@@ -66,7 +66,8 @@ struct ScenarioCommunicator {
   std::uint32_t chains = 1;
   std::uint32_t chunk_bytes = 64;
   std::uint32_t staging_chunks = 256;
-  std::uint64_t window_bytes = 0;  ///< credit window in bytes; 0: all posted receives
+  /// Credits allow at most this many bytes in flight; 0: as many as fit into the posted receives.
+  std::uint64_t window_bytes = 0;
   std::uint32_t pulses_in_flight = 4;
   bool always_barrier = false;
   std::uint64_t retain_bytes = 0;
@@ -78,7 +79,7 @@ struct ScenarioCommunicator {
   Nanoseconds peer_timeout{200'000'000};
   std::uint32_t max_connections = 0;  ///< 0: no limit
   bool big_endian = false;            ///< NicSettings::big_endian_atomics
-  /// Number of window slots for each other rank at the aggregator, which is the last rank; 0: no
+  /// The aggregator, which is the last rank, has this many window slots for each other rank; 0: no
   /// aggregator. A communicator with an aggregator runs reductions only.
   std::uint32_t aggregator_slots = 0;
   std::uint32_t submitted_ahead = 1;

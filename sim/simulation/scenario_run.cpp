@@ -258,7 +258,7 @@ Status ScenarioWorld::check_closes() {
       if (!world_->end_of(c, rank_of(r), last).early) continue;
       return failure(Code::internal,
                      "rank {} of communicator {} closed although a peer had neither acknowledged "
-                     "this close nor announced its own",
+                     "this close nor announced its own close",
                      r, c);
     }
   }
@@ -278,8 +278,9 @@ Status ScenarioWorld::check_no_rank_was_skipped(const ScenarioResult& result) {
     for (std::uint32_t r = 0; r < one.ranks; ++r) {
       const observe::Counters& counters = world_->context(c, rank_of(r)).counters();
       if (counters.fetch_targets_skipped == 0) continue;
-      return failure(Code::internal, "rank {} treated {} neighbours as silent although they answer",
-                     r, counters.fetch_targets_skipped);
+      return failure(Code::internal,
+                     "rank {} treated {} neighbours as silent although they answered", r,
+                     counters.fetch_targets_skipped);
     }
   }
   return {};

@@ -544,13 +544,13 @@ Result<Scenario> Scenario::parse(std::string_view text) {
     if (!reader.line(text.substr(at, end - at))) {
       return failure(
           Code::invalid_argument,
-          "line {} of the scenario, \"{}\", is not one of: name=value words, communicator "
-          "name=value ..., run allgather:BYTES broadcast:BYTES:ROOT ..., fault RULES, "
-          "frame drop|duplicate FROM>TO #N, pause HOST at=1ms for=1ms, death HOST "
-          "at=1ms, outage LINK at=1ms for=1ms [one-way], path FROM>TO at=1ms [for=1ms] "
-          "[above=BYTES], replay FROM>TO #N after=1ms [every=1ms] "
-          "[forged=bit|counter|address|reflection], multicast HOST expired|blocked at=1ms "
-          "[for=1ms], lose LINK IDENTITY",
+          "line {} of the scenario is invalid: \"{}\": use one of the forms 'name=value ...', "
+          "'communicator name=value ...', 'run allgather:BYTES broadcast:BYTES:ROOT ...', "
+          "'fault RULES', 'frame drop|duplicate FROM>TO #N', 'pause HOST at=1ms for=1ms', "
+          "'death HOST at=1ms', 'outage LINK at=1ms for=1ms [one-way]', "
+          "'path FROM>TO at=1ms [for=1ms] [above=BYTES]', 'replay FROM>TO #N after=1ms "
+          "[every=1ms] [forged=bit|counter|address|reflection]', 'multicast HOST "
+          "expired|blocked at=1ms [for=1ms]' and 'lose LINK IDENTITY'",
           number + 1, text.substr(at, end - at));
     }
     at = end + 1;
@@ -568,8 +568,8 @@ Result<TopologySpec> parse_place(std::string_view text) {
   TopologySpec place;
   if (parse_topology(text, place)) return place;
   return failure(Code::invalid_argument,
-                 "topology \"{}\" is not one of single:HOSTS, tree:LEAVESxHOSTSxSPINES, "
-                 "cluster188, radix:RADIXxLEVELS[xHOSTS]",
+                 "topology \"{}\" is not valid: use single:HOSTS, tree:LEAVESxHOSTSxSPINES, "
+                 "cluster188 or radix:RADIXxLEVELS[xHOSTS]",
                  text);
 }
 

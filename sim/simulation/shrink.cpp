@@ -151,8 +151,8 @@ Scenario itemised(const Scenario& scenario) {
   items.loss_ppm = 0;
   if (scenario.loss_ppm > 0) {
     items.toggled_losses.clear();
-    // A toggled loss inverts the loss draw of one packet. The itemised scenario has no random loss
-    // on links, so the inverted draw always loses the packet.
+    // A toggled loss inverts the loss draw of one packet. Without random loss on links, the
+    // inverted draw always loses the packet.
     items.toggled_losses = happened.losses;
   }
   for (std::uint32_t c = 0; c < items.communicators.size(); ++c) {
@@ -261,8 +261,8 @@ class Shrinker {
 
   bool fewer_ranks(Scenario& best) {
     for (std::uint32_t ranks = 2; ranks < best.communicators[0].ranks; ++ranks) {
-      // Removes no ranks if there are outages or toggled losses, because these name links and
-      // packets that a smaller network may not have.
+      // Removes no ranks if there are outages or losses of listed packets, because these name links
+      // and packets that a smaller network may not have.
       if (!best.outages.empty() || !best.toggled_losses.empty()) return false;
       if (try_instead(best, of_ranks(best, ranks))) return true;
     }

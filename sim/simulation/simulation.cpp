@@ -484,7 +484,7 @@ void Simulation::on_end(std::uint32_t at, std::uint32_t number, const Status& st
          std::any_of(member.side_endpoints.begin(), member.side_endpoints.end(), sends))) {
       fail(failure(Code::internal,
                    "rank {}, communicator {}, collective {}: the collective completed while the "
-                   "NIC still sends from its buffer",
+                   "NIC still sends from the collective's buffer",
                    index(member.rank), member.communicator, number));
     }
     if (Status wrong = member.runs[number].finish(status.ok()); !wrong.ok()) {

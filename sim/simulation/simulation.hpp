@@ -53,7 +53,7 @@ struct WorldReport {
   std::uint64_t events = 0;
   std::uint64_t polls = 0;
   std::uint64_t idle_polls = 0;  ///< number of polls that found nothing to do after a wake-up
-  /// Hash of all events and ends of collectives; equal runs have equal digests.
+  /// Hash of all events and of the end of every collective; equal runs have equal digests.
   std::uint64_t digest = 0;
   std::uint64_t completed = 0;  ///< number of collectives without an error, summed over the ranks
   std::uint64_t failed = 0;

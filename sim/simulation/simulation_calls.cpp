@@ -104,8 +104,8 @@ void Simulation::submit_one(Member& member, std::uint32_t number) {
   submit_operation(run.operation(), context, ended);
 }
 
-/// Takes a step of a rank that closes its communicator; returns true if the rank must be polled
-/// again at once.
+/// Carries out the next step by which a rank closes its communicator; returns true if the rank must
+/// be polled again at once.
 bool Simulation::depart(std::uint32_t at) {
   Member& member = members_[at];
   const bool moved = member.departure->step(now());

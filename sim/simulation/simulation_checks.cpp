@@ -74,7 +74,7 @@ Status Simulation::check_end() {
 Status Simulation::check_member(const Expectation& expected, const Member& member) const {
   if (hosts_[member.host].dead) return {};
   if (const std::uint64_t taken = member.endpoint->nic().strangers_accepted; taken > 0) {
-    return failure(Code::internal, "{} datagrams of strangers were accepted", taken);
+    return failure(Code::internal, "{} forged or repeated datagrams were accepted", taken);
   }
   const CommunicatorSpec& spec = config_.communicators[member.communicator];
   for (const CollectiveRun& run : member.runs) {
@@ -152,7 +152,8 @@ Status Simulation::check_ports() const {
     if (received.packets > sent.packets || sent.packets - received.packets > lost[l]) {
       return failure(
           Code::internal,
-          "link {}: {} packets were sent, {} were received and {} were lost, which does not add up",
+          "link {}: {} packets were sent and {} were received, which its {} recorded losses do not "
+          "explain",
           l, sent.packets, received.packets, lost[l]);
     }
   }

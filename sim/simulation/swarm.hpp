@@ -15,8 +15,8 @@ namespace tutti::simulation {
 struct SwarmOptions {
   std::uint32_t ranks = 0;  ///< number of ranks; 0: drawn, mostly 2 to 16
   bool deaths = true;
-  /// Kind of all connections; unset: drawn for each scenario. With `nic`, features that need
-  /// connections run by the software of the hosts are not drawn.
+  /// Kind of all connections; unset: drawn for each scenario. With `nic`, no feature is drawn that
+  /// needs the software of the hosts to run the connections.
   std::optional<device::sim::ConnectionKind> connections{};
 };
 

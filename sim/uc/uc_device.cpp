@@ -23,11 +23,10 @@ Result<std::unique_ptr<Endpoint>> UcDevice::open(const EndpointOptions& options)
   const std::uint32_t room = (*inner)->capabilities().max_chunk_bytes;
   if (shape_.fragment_bytes == 0 || shape_.fragments == 0 ||
       shape_.fragment_bytes + wire::kFragmentHeaderBytes > room) {
-    return failure(
-        Code::invalid_argument,
-        "UC messages of {} fragments of {} bytes are not possible: use 1 or more fragments of 1 or "
-        "more bytes each; a fragment and its header of {} bytes must fit into a chunk of {} bytes",
-        shape_.fragments, shape_.fragment_bytes, wire::kFragmentHeaderBytes, room);
+    return failure(Code::invalid_argument,
+                   "a UC message cannot have {} fragments of {} bytes: use 1 or more fragments of "
+                   "1 to {} bytes",
+                   shape_.fragments, shape_.fragment_bytes, room - wire::kFragmentHeaderBytes);
   }
   return std::unique_ptr<Endpoint>(
       std::make_unique<UcEndpoint>(std::move(*inner), options, shape_));

@@ -30,8 +30,8 @@ void allgather_neighbour_exchange(Builder& b) {
   std::uint32_t held = me / 2;
   for (std::uint32_t round = 1; round < pairs; ++round) {
     // In an odd round, an even rank exchanges with its left neighbour and an odd rank with its
-    // right one; in an even round, the sides are swapped. A rank receives the two blocks of pair
-    // `next`, which is `away` pairs from its own pair on the side of this neighbour.
+    // right one; in an even round, the sides are swapped. The neighbour sends the two blocks of
+    // pair `next`, which is `away` pairs from this rank's own pair, on the neighbour's side.
     const bool left = even == (round % 2 == 1);
     const std::uint32_t away = (round + 1) / 2;
     const std::uint32_t next = (me / 2 + (left ? pairs - away : away)) % pairs;

@@ -13,9 +13,9 @@ namespace tutti::collectives {
 
 namespace {
 
-/// Calls `move` with the blocks of the `width` ranks from `first` on. If the rank `first` + n
-/// exists, also calls `move` with the blocks of at most `width` ranks from that rank on. n is the
-/// largest power of two that is at most P.
+/// Let n be the largest power of two that is at most P. Calls `move` with the blocks of the `width`
+/// ranks from `first` on and, if rank `first` + n exists, with the blocks of at most `width` ranks
+/// from that rank on.
 template <typename Move>
 void for_group(Builder& b, std::uint32_t first, std::uint32_t width, const Move& move) {
   const std::uint32_t power = std::bit_floor(b.ranks());

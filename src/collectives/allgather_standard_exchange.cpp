@@ -3,9 +3,8 @@
 // only in digit j exchange all blocks that they have. Blocks arrive at their final position, and
 // one connection serves both directions.
 //
-// The text of [Inozemtsev12] computes the number of a partner modulo P. In its tables rank 1
-// exchanges with rank 0 and then with rank 3, so there the modulus applies to the digit. Only the
-// tables are correct.
+// The text and the tables of [Inozemtsev12] differ: the text computes the number of a partner
+// modulo P, and the tables compute digit j of that number modulo k+1. Only the tables are correct.
 #include "base/error.hpp"
 #include "collectives/algorithms.hpp"
 #include "collectives/arithmetic.hpp"
@@ -19,7 +18,7 @@ Status needs_power_of_ports(const Purpose& purpose) {
   if (is_power_of(purpose.ranks, base)) return {};
   return failure(Code::invalid_argument,
                  "{} {} with {} ports needs a power of {} as the number of ranks, but there are {} "
-                 "ranks: choose bruck, which takes any number of ranks, or another number of ports",
+                 "ranks: choose bruck, or another number of ports",
                  to_string(purpose.collective), purpose.algorithm, base - 1, base, purpose.ranks);
 }
 

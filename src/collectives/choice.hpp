@@ -86,8 +86,8 @@ class ChoiceTable {
 
   /// The choice of the first rule that matches; the built-in table has a rule for every situation.
   const Choice& choose(const Situation& situation) const;
-  /// Largest block size in bytes up to which the same rules match as for `block_bytes`, with any
-  /// number of ranks and hosts and any device.
+  /// Returns a block size in bytes, at least `block_bytes`. Calls with block sizes from
+  /// `block_bytes` to the result match the same rules if their ranks, hosts and devices are equal.
   std::uint64_t constant_up_to(schedule::Collective collective, std::uint64_t block_bytes) const;
   /// True if the first rule that matches is a preference, which means that `prefer` put it before
   /// the built-in table.

@@ -34,7 +34,7 @@ class Folding {
   Rank rank(std::uint32_t number) const {
     return rank_of(number < extra_ ? 2 * number + 1 : number + extra_);
   }
-  /// The first rank whose data actor `number` handles: the even rank of the actor's pair or,
+  /// The first of the ranks for which actor `number` acts: the even rank of the actor's pair or,
   /// without a pair, the actor itself. If `number` is actors(), one past the last actor, returns
   /// the number of ranks.
   std::uint32_t first_rank(std::uint32_t number) const {

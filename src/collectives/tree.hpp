@@ -10,8 +10,8 @@
 namespace tutti::collectives {
 
 struct TreeNode {
-  /// The parent or a child of this node, and the round in which the first piece passes over this
-  /// link.
+  /// The rank of the parent or of a child, and the round in which the first piece passes over the
+  /// link to it.
   struct Link {
     Rank rank = kNoRank;
     std::uint32_t round = 0;

@@ -26,7 +26,8 @@ struct BlockPart {
   BlockPart neighbour() const { return {at ^ 1u, pieces}; }
 };
 
-/// The part of the result that an actor has after the last round, and the number of the next round.
+/// The part of the result that an actor (folding.hpp) has after the last round, and the number of
+/// the next round.
 struct Halved {
   BlockPart mine;
   std::uint32_t round = 0;

@@ -81,8 +81,8 @@ Status unseal(const Secret& key, std::span<const std::byte> sealed, std::span<st
   wipe(plain);
   return failure(
       Code::invalid_argument,
-      "the sealed message was changed, or was sealed under another key: use the same key at "
-      "both ends, and a path that changes no bytes");
+      "the sealed message was changed on the way, or was sealed under another key: use the same "
+      "key at both ends, or check the network path between them");
 }
 
 }  // namespace tutti::crypto

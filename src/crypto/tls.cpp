@@ -56,7 +56,7 @@ int find_key(SSL* session, const unsigned char* identity, std::size_t size,
   return 1;
 }
 
-/// Refuses a client that offers no pre-shared key. OpenSSL might answer such a client with a
+/// Refuses a client that offers no pre-shared key. OpenSSL might answer this client with a
 /// HelloRetryRequest, and the second ClientHello would escape the check of its size in
 /// `check_beginning`.
 int require_key(SSL* session, int* alert, void*) {

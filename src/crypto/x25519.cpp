@@ -55,7 +55,8 @@ Result<Secret> KeyPair::shared_with(const PublicKey& other) const {
                       &size) != 1 ||
       size != Secret::kBytes) {
     return failure(Code::invalid_argument,
-                   "the public key is of low order: use a key pair drawn at random");
+                   "the public key is of low order, so it was not drawn at random: use one "
+                   "version of Tutti on all ranks");
   }
   return shared;
 }

@@ -27,11 +27,11 @@ constexpr AtomicKind atomic_kind(Opcode opcode) {
 /// Fails unless the offset is a multiple of kAtomicBytes and the buffer has kAtomicBytes bytes.
 inline Status check_atomic(const WorkRequest& request) {
   if (request.local.size() == kAtomicBytes && request.remote_offset % kAtomicBytes == 0) return {};
-  return failure(Code::invalid_argument,
-                 "an atomic to rank {} has the wrong offset {} or the wrong buffer size {}: use an "
-                 "offset that is a multiple of {}, and a buffer of {} bytes",
-                 index(request.peer), request.remote_offset, request.local.size(), kAtomicBytes,
-                 kAtomicBytes);
+  return failure(
+      Code::invalid_argument,
+      "an atomic to rank {} has offset {} and a buffer of {} bytes: use an offset that is "
+      "a multiple of {}, and a buffer of {} bytes",
+      index(request.peer), request.remote_offset, request.local.size(), kAtomicBytes, kAtomicBytes);
 }
 
 /// The old value that an atomic has stored in WorkRequest::local, in the byte order of this host.

@@ -100,8 +100,8 @@ struct MessageHead {
 struct Placement {
   enum class Where : std::uint8_t {
     nowhere,  ///< no destination: the message has arrived before or is not needed
-    /// Staging memory of the device, for a message whose place in the user's buffer is unknown.
-    /// Either this rank has not begun the collective, or the header does not fit the collective.
+    /// Staging memory of the device, for a message whose place in the user's buffer is unknown:
+    /// this rank has not begun the collective, or the header does not fit the collective.
     staging,
     buffer,  ///< memory of the user, at the address `at`
   };
@@ -215,9 +215,10 @@ enum class Opcode : std::uint8_t {
   fetch_add,     ///< masked fetch-and-add to a word of the peer
   receive,       ///< completion only: a message or an immediate arrived
   /// Completion only: a message for which the matcher has chosen a destination has arrived
-  /// completely. The work_id of the completion is the token of that MessagePlace.
+  /// completely. The work_id of the completion is the token of that destination (MessagePlace).
   matched,
-  /// Completion only: a probe from `peer` arrived. Its immediate is the subgroup, or kUnicast.
+  /// Completion only: a probe from `peer` arrived. The immediate of the completion is the subgroup
+  /// through which the probe arrived, or kUnicast.
   probe,
   failure,  ///< completion only: the connection to `peer` is lost permanently
 };
@@ -360,7 +361,7 @@ class Endpoint {
   /// device has no memberships.
   virtual Status rejoin_groups(Instant /*now*/) {
     return Status(Code::unsupported,
-                  "this device joins no multicast groups, so it cannot rejoin them");
+                  "this device has no multicast groups to rejoin: use the device ip");
   }
 
   /// The slot exchange of the communicator; null at all ranks if the device has none.
@@ -407,9 +408,9 @@ class Endpoint {
   virtual void limit_datagrams(std::uint32_t /*bytes*/) {}
 
   /// Gives up all posted work after the communicator has failed, so that callers get their buffers
-  /// back at once and later work need not wait for it. The abandoned work has no further effect at
-  /// either rank and may complete with Code::aborted. Work posted later, such as the notices of the
-  /// failure, may exceed the limit of connections.
+  /// back at once and later work does not wait for the abandoned work. The abandoned work has no
+  /// further effect at either rank and may complete with Code::aborted. Work posted later, such as
+  /// the notices of the failure, may exceed the limit of connections.
   virtual void abandon() {}
   /// True if this rank's posted work waits for no peer and no peer waits for this rank, so that
   /// closing is safe.

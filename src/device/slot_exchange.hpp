@@ -156,8 +156,8 @@ class SlotExchange {
   const ExchangeHeader& header() const { return header_; }
   std::span<const std::byte> own_block() const { return own_block_; }
 
-  /// True if every rank has acknowledged the last exchange that used the same slot as the present
-  /// one.
+  /// True if every rank has acknowledged the last earlier exchange that used the slot of the
+  /// present exchange.
   virtual bool slot_is_free() = 0;
   /// Writes this rank's block to the slot of the present exchange.
   virtual void publish() = 0;

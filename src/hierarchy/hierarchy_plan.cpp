@@ -22,9 +22,9 @@ constexpr std::size_t kLongRegionBytes = 1024 * 1024;
 // If groups are enabled, an Allgather uses groups for blocks of at least this size.
 constexpr std::size_t kLongBlockBytes = 64 * 1024;
 
-// If every host has two ranks, messages of at most this many bytes use the hierarchy. It then keeps
-// only one rank of a host off the network; for longer messages this saves less time than the extra
-// copy within the host takes.
+// If every host has two ranks, messages of at most this many bytes use the hierarchy. A hierarchy
+// of pairs keeps only one rank of a host off the network; for longer messages this saves less time
+// than the extra copy within the host takes.
 constexpr std::size_t kMaxOfPairsBytes = 2 * 1024 * 1024;
 
 struct Segment {
@@ -156,8 +156,8 @@ Stages Planner::allgather() const {
   return one_after_the_other({gather_at_leader(), across, share(call_.receive)});
 }
 
-/// A stage that exchanges the same `segment` of several blocks. There are `blocks` of them: those
-/// of the ranks `first`, `first` + `step`, `first` + 2 `step` and so on.
+/// A stage that exchanges one `segment` of each of several blocks. The number of blocks is
+/// `blocks`; they belong to the ranks `first`, `first` + `step`, `first` + 2 `step` and so on.
 HierarchyStage Planner::exchange(Side side, std::uint32_t blocks, Rank first, std::uint32_t step,
                                  const Segment& segment) const {
   HierarchyStage made = stage(side, Collective::allgatherv);

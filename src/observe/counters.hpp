@@ -83,8 +83,8 @@ struct Counters {
   /// Segments that this rank contributed to an aggregator.
   std::uint64_t in_network_segments_sent = 0;
   std::uint64_t in_network_bytes_sent = 0;
-  /// Bytes of its own contribution that this rank folded itself instead of sending them to the
-  /// aggregator.
+  /// Bytes of this rank's own contribution that it added to results itself instead of sending them
+  /// to the aggregator.
   std::uint64_t in_network_bytes_joined = 0;
   /// Number of times that this rank waited for aggregator credit.
   std::uint64_t in_network_stalls = 0;

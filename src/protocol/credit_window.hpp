@@ -32,7 +32,7 @@ class CreditWindow {
   /// The PSN below which the root of block `block_index` may send with its present credit.
   std::uint32_t limit(std::uint32_t block_index) const;
   /// Counts the batches that this rank has consumed. Once all ranks below this rank in the tree of
-  /// reports have consumed a batch as well, puts a report to the parent into `outbox`.
+  /// reports have also consumed a batch, puts a report for the parent into `outbox`.
   void consume(const FetchRing& fetch, Outbox& outbox);
   /// `on_credit` handles the report of a child, `on_grant` the grant of a grantor. Both return
   /// false if the message is invalid.

@@ -94,8 +94,8 @@ class MembershipWatch {
     rejoined,  ///< groups joined again, but no multicast chunk of the suspect has arrived since
     reported,  ///< an earlier rejoin did not help, and this was reported
   };
-  /// The latest consecutive collectives in which no chunk of one sender came by multicast: their
-  /// number, and the number of chunks of this sender in them.
+  /// The present series of collectives in which no chunk of one sender came by multicast: the
+  /// number of collectives, and the number of chunks that this sender sent in them.
   struct Missed {
     std::uint32_t collectives = 0;
     std::uint32_t chunks = 0;
@@ -117,8 +117,8 @@ class MembershipWatch {
   Rank suspect_ = kNoRank;
   /// Number of sources of which no chunk came by multicast in their last collective.
   std::uint32_t suspected_ = 0;
-  /// Number of sources of which no chunk came by multicast in at least their last
-  /// kMissedCollectives collectives.
+  /// Number of sources from which no chunk came by multicast in kMissedCollectives or more
+  /// collectives in a row.
   std::uint32_t doubted_ = 0;
   std::vector<Missed> missed_;  ///< counts by rank; empty until the first call of `missed`
   Instant next_rejoin_{};

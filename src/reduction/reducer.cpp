@@ -36,13 +36,16 @@ std::vector<const KernelTable*> tables() {
 Result<Reducer> Reducer::create(Operation operation, ElementType type) {
   if (static_cast<std::size_t>(operation) >= kOperations ||
       static_cast<std::size_t>(type) >= kElementTypes) {
-    return failure(Code::invalid_argument,
-                   "reduction: the operation {} or the element type {} does not exist: use "
-                   "values of ReduceOperation and DataType",
-                   static_cast<unsigned>(operation), static_cast<unsigned>(type));
+    return failure(
+        Code::invalid_argument, "reduction: the {} {} does not exist: use a value of {}",
+        static_cast<std::size_t>(operation) >= kOperations ? "operation" : "element type",
+        static_cast<std::size_t>(operation) >= kOperations ? static_cast<unsigned>(operation)
+                                                           : static_cast<unsigned>(type),
+        static_cast<std::size_t>(operation) >= kOperations ? "ReduceOperation" : "DataType");
   }
   if (!is_supported(operation, type)) {
-    return failure(Code::unsupported, "reduction: {} does not support {}: use an integer type",
+    return failure(Code::unsupported,
+                   "reduction: {} does not support elements of type {}: use an integer type",
                    to_string(operation), to_string(type));
   }
   static const KernelTable& fastest = *tables().front();

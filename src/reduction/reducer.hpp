@@ -62,7 +62,7 @@ class Reducer {
   /// points to one element), otherwise a copy. dst may be src.
   void prepare(std::byte* dst, const std::byte* src, std::size_t count,
                const std::byte* factor) const;
-  /// Finishes a folded vector at the rank that receives it: for `average`, dst = dst /
+  /// Finishes a reduced vector at the rank that receives it: for `average`, dst = dst /
   /// contributions; other operations change nothing. Integer quotients are truncated. Up to 2^24,
   /// `contributions` is exact in float32.
   void finish(std::byte* dst, std::size_t count, std::uint32_t contributions) const;

@@ -157,9 +157,9 @@ std::span<const std::uint32_t> EventGraph::predecessors(Event event) const {
 }
 
 bool EventGraph::run(Findings& findings) {
-  // Collects the successors of each event and counts its predecessors that have not happened. For
-  // the completion of a wait, one is added to this count until the completion queue has counted as
-  // many completions as the wait needs.
+  // Collects the successors of each event, and counts in `pending` its predecessors that have not
+  // happened. The completion of a wait has one predecessor more: its completion queue must have
+  // counted as many completions as the wait needs.
   std::vector<std::uint32_t> pending(event_count());
   std::vector<std::uint32_t> offsets(event_count() + 1);
   const auto for_each_edge = [&](const auto& visit) {

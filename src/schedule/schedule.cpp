@@ -106,9 +106,9 @@ Status Schedule::check() const {
   if (purpose.ranks == 0 || tutti::index(purpose.rank) >= purpose.ranks ||
       tutti::index(purpose.root) >= purpose.ranks)
     return failure(Code::invalid_argument,
-                   "a schedule for {} ranks names rank {} and root {}: choose rank and root from 0 "
-                   "to the number of ranks - 1",
-                   purpose.ranks, tutti::index(purpose.rank), tutti::index(purpose.root));
+                   "rank {} or root {} is not one of the {} ranks of the schedule: choose both "
+                   "from 0 to the number of ranks - 1",
+                   tutti::index(purpose.rank), tutti::index(purpose.root), purpose.ranks);
   if (program_.queues.empty() || program_.queues.size() >= kNoIndex)
     return failure(Code::invalid_argument,
                    "the schedule of rank {} has {} queues: use 1 to {} queues",
@@ -131,7 +131,7 @@ Status Schedule::check_task(TaskIndex at) const {
     return wrong(fmt::format("enables queue {}, which does not exist: declare it", task.object));
   const bool may_count = task.kind == TaskKind::signal || task.kind == TaskKind::wait_keys;
   if (task.counted && (!may_count || !task.target.empty()))
-    return wrong("is counted: count only signals, and waits for keys without a target");
+    return wrong("has `counted` set: set it only in a signal, or in a wait_keys without a target");
   const auto fits = [](std::uint64_t first, std::uint64_t count, std::size_t size) {
     return first + count <= size;
   };

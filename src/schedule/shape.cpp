@@ -9,7 +9,7 @@ namespace tutti::schedule {
 
 namespace {
 
-/// Offset of a fraction of a block from the start of the block, in bytes.
+/// Converts a position within a block, as a fraction of its length, to an offset in bytes.
 std::uint64_t border_bytes(Fraction at, std::uint64_t block_bytes, std::uint64_t element_bytes) {
   if (at.index == at.parts) return block_bytes;
   return part_border(block_bytes / element_bytes, at.index, at.parts) * element_bytes;

@@ -47,7 +47,7 @@ struct Shape {
 /// the send block lies in the rank's own block of the receive buffer; in a Reduce-Scatter, the
 /// receive block lies in the rank's own block of the send buffer.
 struct Alias {
-  BufferSlice name;     ///< slice that tasks name; empty: the buffers share no memory
+  BufferSlice name;     ///< slice by which tasks name the shared memory; empty: none
   BufferSlice storage;  ///< slice of the other buffer in which the bytes of `name` lie
 };
 Alias in_place_alias(Collective collective, Rank rank, Rank root);

@@ -131,7 +131,9 @@ Status check_reduction(const Descriptor& d) {
         d.data_bytes, reduction::element_bytes(d.type), to_string(d.type));
   }
   if (d.local_position != kNoLocalOperand && d.local_position > d.named_count) {
-    return malformed("local_position exceeds the number of named packets:", d.local_position);
+    return failure(Code::invalid_argument,
+                   "descriptor: local_position is {}, but {} packets are named: use {} or less",
+                   d.local_position, d.named_count, d.named_count);
   }
   if (d.local_position == kNoLocalOperand && d.named_count == 0) {
     return failure(
@@ -163,9 +165,10 @@ void encode(const Descriptor& d, std::vector<std::uint64_t>& out) {
 Result<Descriptor> decode_descriptor(std::span<const std::uint64_t>& words) {
   if (words.size() < 5) return malformed("has too few words:", words.size());
   Descriptor d;
-  if (!read_first(words[0], d)) return malformed("reserved bits set in word 0:", words[0]);
+  if (!read_first(words[0], d)) return malformed("reserved bits are set in word 0:", words[0]);
   if (!read_second(words[1], d))
-    return malformed("unknown operation or type, or reserved bits set, in word 1:", words[1]);
+    return malformed("the operation or type is unknown, or reserved bits are set, in word 1:",
+                     words[1]);
   if (d.named_count > kMaxChildren) return malformed("names too many packets:", d.named_count);
   d.store_address = static_cast<Address>(words[2]);
   d.remote_address = static_cast<Address>(words[3]);
@@ -181,7 +184,8 @@ Result<Descriptor> decode_descriptor(std::span<const std::uint64_t>& words) {
     words = words.subspan(1);
   }
   for (std::uint32_t i = 0; i < d.named_count; ++i) {
-    if (!read_named(words[i], d.named[i])) return malformed("reserved bits set in named packet", i);
+    if (!read_named(words[i], d.named[i]))
+      return malformed("reserved bits are set in the named packet with index", i);
   }
   words = words.subspan(d.named_count);
   if (d.kind == PayloadKind::rdma) return d;
@@ -201,10 +205,12 @@ Status check_sequence(std::span<const Descriptor> sequence) {
   for (std::size_t i = 0; i < sequence.size(); ++i) {
     const Descriptor& d = sequence[i];
     if (d.head != (i == 0) || d.tail != (i + 1 == sequence.size()) || !d.collective) {
-      return malformed("flag C, CH or CT is wrong in the descriptor with index", i);
+      return malformed("the flag collective, head or tail is wrong in the descriptor with index",
+                       i);
     }
     if (d.job != sequence[0].job || d.source_port != sequence[0].source_port) {
-      return malformed("job or port differs from the first descriptor in the one with index", i);
+      return malformed(
+          "the first descriptor has another job or source port than the descriptor with index", i);
     }
     if (d.named_count > kMaxChildren) return malformed("names too many packets:", d.named_count);
     const std::uint64_t most = d.kind == PayloadKind::mini ? kMaxMiniBytes : kMaxPayloadBytes;

@@ -7,9 +7,9 @@
 //      (flag SwapRemoteAddr of a packet); if several packets set one field, the last named wins,
 //   2. with ReduceFlag, folds the data of the packets and its own data,
 //   3. stores the result in memory, if it has a store address,
-//   4. sends the result to `destination`. Instead, the collective ends here and the host is
-//      notified if a packet has CollEndFlag, or if the descriptor has the flag and its destination
-//      is its own node.
+//   4. sends the result to `destination`. In two cases it sends nothing, but ends the collective at
+//      this node and notifies the host: a packet has CollEndFlag, or the descriptor has this flag
+//      and `destination` is its own node.
 //
 // Here CPCount is the number of named packets, although [Xu25] also describes it as a step to
 // compare with SeqID. The encoding in 64-bit words follows; the fields of a word begin at its
@@ -65,7 +65,7 @@ struct Descriptor {
   Port destination_port{};
   NodeId destination = kNoNode;
 
-  bool collective = true;  ///< flag C: part of a collective
+  bool collective = true;  ///< flag C: false for a point-to-point message
   bool head = false;       ///< flag CH: first descriptor of a sequence
   bool tail = false;       ///< flag CT: last descriptor of a sequence
   bool trigger = true;     ///< flag CP: the packet sent by this descriptor fires another descriptor

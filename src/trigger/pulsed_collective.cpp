@@ -23,7 +23,7 @@ Result<PulsedCollective> PulsedCollective::create(UnitBank& bank, PulsedCredits&
       (carries_data_through_buffers(call.kind) && segment_bytes > bank.slot_bytes())) {
     return failure(Code::invalid_argument,
                    "{}: segments of {} bytes are not possible: use at least one element, and at "
-                   "most the {} bytes of a slot of the hash buffer",
+                   "most {} bytes, the size of a slot of the hash buffer",
                    to_string(call.kind), segment_bytes, bank.slot_bytes());
   }
   PulsedCollective made(bank, credits, call, segment_elements);

@@ -158,11 +158,11 @@ bool PulsedCredits::close(Request at) {
 Status PulsedCredits::status(Request at) const {
   const RequestState& request = requests_[at];
   if (request.state != State::failed) return Status();
-  return failure(
-      Code::resource_exhausted,
-      "pulsed credits: a reduction got no credit and counter in {} attempts, and {} of at most {} "
-      "pulses are in flight: start fewer reductions at once, or raise `pulses` and `counters`",
-      request.attempts, totals_.in_flight, std::min(credits_, settings_.counters));
+  return failure(Code::resource_exhausted,
+                 "pulsed credits: a reduction did not get a credit and a counter in {} attempts "
+                 "({} of at most {} pulses are in flight now): start fewer reductions at once, or "
+                 "raise `pulses` and `counters`",
+                 request.attempts, totals_.in_flight, std::min(credits_, settings_.counters));
 }
 
 std::uint64_t PulsedCredits::outstanding_elements() const {

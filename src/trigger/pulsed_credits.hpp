@@ -154,7 +154,8 @@ class PulsedCredits {
 
   explicit PulsedCredits(const Settings& settings);
   std::uint64_t pulses_of(const RequestState& request) const;
-  /// Number of pairs of a credit and a counter that neither an admitted request nor a pulse holds.
+  /// Number of credits that no request holds, each with a free counter. An admitted request holds
+  /// one for each pulse in flight, and at least one until it has sent its last pulse.
   std::uint32_t spare() const;
   /// True if a request that has pulses in flight may take a further credit.
   bool may_take_more() const;

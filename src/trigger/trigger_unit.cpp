@@ -56,9 +56,10 @@ Status TriggerUnit::start(std::vector<Descriptor> sequence, Instant now) {
   const auto free = std::find_if(sequences_.begin(), sequences_.end(),
                                  [](const Sequence& candidate) { return !candidate.active; });
   if (free == sequences_.end()) {
-    return failure(Code::resource_exhausted,
-                   "offload: all {} sequences of the unit are in use: post again later",
-                   settings_.sequences);
+    return failure(
+        Code::resource_exhausted,
+        "offload: the trigger unit already runs {} sequences, which is its limit: post again later",
+        settings_.sequences);
   }
   directory_->sequence_started(sequence[0].job, sequence[0].source_port);
   free->active = true;
@@ -143,8 +144,8 @@ bool TriggerUnit::add_local(Sequence& sequence, Batch& batch) {
   if (!data) {
     fail(sequence,
          failure(Code::invalid_argument,
-                 "offload: {} bytes at {:#x} do not belong to job {}: register them first",
-                 d.data_bytes, static_cast<std::uint64_t>(d.address), index(d.job)));
+                 "offload: job {} has not registered the {} bytes at {:#x}: register them first",
+                 index(d.job), d.data_bytes, static_cast<std::uint64_t>(d.address)));
     return false;
   }
   batch.operands[batch.operand_count++] = data->data();
@@ -162,18 +163,19 @@ bool TriggerUnit::add_packet(std::uint32_t at, const PacketKey& key,
   if (d.swap_local_port) progress.destination_port = key.port;
   if ((packet.tag & kSwapAddress) != 0) {
     if (packet.payload.size() != sizeof(Address)) {
-      fail(sequence, failure(Code::invalid_argument,
-                             "offload: the payload of the packet {} is not an address of 8 bytes: "
-                             "let descriptors with swap_remote_address send exactly one address",
-                             to_string(key)));
+      fail(sequence,
+           failure(Code::invalid_argument,
+                   "offload: the packet {} must contain an address of {} bytes, but its payload "
+                   "has {}: let descriptors with swap_remote_address send exactly one address",
+                   to_string(key), sizeof(Address), packet.payload.size()));
       return false;
     }
     std::memcpy(&progress.remote_address, packet.payload.data(), sizeof(Address));
   } else if (d.reduce) {
     if (packet.payload.size() != d.data_bytes) {
       fail(sequence, failure(Code::invalid_argument,
-                             "offload: the packet {} has {} bytes, but its reduction needs {}: "
-                             "send the same size from all nodes",
+                             "offload: the packet {} has {} bytes, but the reduction that waits "
+                             "for it needs {}: send the same size from all nodes",
                              to_string(key), packet.payload.size(), d.data_bytes));
       return false;
     }
@@ -254,8 +256,8 @@ bool TriggerUnit::fire(std::uint32_t at) {
     if (!local) {
       fail(sequence,
            failure(Code::invalid_argument,
-                   "offload: {} bytes at {:#x} do not belong to job {}: register them first",
-                   d.data_bytes, static_cast<std::uint64_t>(d.address), index(d.job)));
+                   "offload: job {} has not registered the {} bytes at {:#x}: register them first",
+                   index(d.job), d.data_bytes, static_cast<std::uint64_t>(d.address)));
       return false;
     }
     data = *local;
@@ -266,11 +268,10 @@ bool TriggerUnit::fire(std::uint32_t at) {
   }
   const bool to_buffer = sends && goes_to_buffer(d) && progress.remote_address == kNoAddress;
   if (to_buffer && data.size() > settings_.slot_bytes) {
-    fail(sequence,
-         failure(
-             Code::invalid_argument,
-             "offload: a packet of {} bytes does not fit a slot: use segments of at most {} bytes",
-             data.size(), settings_.slot_bytes));
+    fail(sequence, failure(Code::invalid_argument,
+                           "offload: a packet of {} bytes does not fit a slot of the hash buffer: "
+                           "use segments of at most {} bytes",
+                           data.size(), settings_.slot_bytes));
     return false;
   }
   if (!store(sequence, data)) return false;
@@ -285,11 +286,13 @@ bool TriggerUnit::store(Sequence& sequence, std::span<const std::byte> data) {
   const auto place = memory_->find(d.job, d.store_address, data.size());
   if (!place || data.size() != d.data_bytes) {
     fail(sequence,
-         failure(Code::invalid_argument,
-                 "offload: job {} cannot store a result of {} bytes at {:#x} by a descriptor of {} "
-                 "bytes: register the memory, and give the descriptor the size of the result",
-                 index(d.job), data.size(), static_cast<std::uint64_t>(d.store_address),
-                 d.data_bytes));
+         failure(
+             Code::invalid_argument,
+             "offload: job {} cannot store a result of {} bytes at {:#x}, because {} (descriptor: "
+             "{} bytes): register the memory, and give the descriptor the size of the result",
+             index(d.job), data.size(), static_cast<std::uint64_t>(d.store_address),
+             place ? "the descriptor has another size" : "the memory is not registered",
+             d.data_bytes));
     return false;
   }
   if (!data.empty()) std::memmove(place->data(), data.data(), data.size());

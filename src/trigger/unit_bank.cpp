@@ -72,15 +72,16 @@ Status UnitBank::send_point_to_point(const Descriptor& d) {
   if (d.kind == PayloadKind::rdma) {
     const auto found = memory_.find(d.job, d.address, d.data_bytes);
     if (!found) {
-      return failure(Code::invalid_argument,
-                     "offload: {} bytes at {:#x} do not belong to job {}: register them first",
-                     d.data_bytes, static_cast<std::uint64_t>(d.address), index(d.job));
+      return failure(
+          Code::invalid_argument,
+          "offload: job {} has not registered the {} bytes at {:#x}: register them first",
+          index(d.job), d.data_bytes, static_cast<std::uint64_t>(d.address));
     }
     data = *found;
   }
   if (point_to_point_.full()) {
     return failure(Code::resource_exhausted,
-                   "offload: the outbox is full with {} messages: send again later",
+                   "offload: {} point-to-point messages fill the outbox: send again later",
                    point_to_point_.size());
   }
   PacketHeader header;

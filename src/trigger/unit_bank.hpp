@@ -38,7 +38,7 @@ class UnitBank {
     std::uint64_t packets = 0;      ///< accepted packets
     std::uint64_t pushed_back = 0;  ///< deliveries that were not accepted for lack of room
     std::uint64_t refused = 0;
-    /// Number of posts that failed with resource_exhausted, so that the host must repeat them.
+    /// Number of posts that failed with resource_exhausted; the host must repeat them.
     std::uint64_t posts_deferred = 0;
   };
 

@@ -54,10 +54,10 @@ template <int kBits>
 struct Operands {
   typename Register<kBits>::Type low;   // message: first units of consecutive groups
   typename Register<kBits>::Type high;  // message: second units of consecutive groups
-  typename Register<kBits>::Type even;  // stream 1: key of first units
-  // Stream 1: key of second units. Stream 2: key of first units.
+  typename Register<kBits>::Type even;  // key units that stream 1 adds to `low`
+  // Key units that stream 1 adds to `high`, and stream 2 to `low`.
   typename Register<kBits>::Type odd;
-  typename Register<kBits>::Type shifted;  // stream 2: key of second units
+  typename Register<kBits>::Type shifted;  // key units that stream 2 adds to `high`
 };
 
 const __m128i* lanes128(const void* from) { return static_cast<const __m128i*>(from); }

@@ -21,8 +21,8 @@ class MessageAssembly {
  public:
   enum class Verdict : std::uint8_t {
     begins,  ///< first fragment of a message
-    /// The fragment that must come next. A first fragment that arrives again before the caller has
-    /// placed it gets this verdict, too.
+    /// The fragment that must come next. This includes a repeated first fragment, if the caller has
+    /// not placed the first one yet.
     continues,
     repeated,  ///< fragment that was placed already
     dropped,   ///< fragment of a voided or refused message

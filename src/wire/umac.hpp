@@ -44,15 +44,15 @@ struct UmacMessage {
   std::span<const std::byte> end{};  ///< at most kNhGroupBytes
 };
 
-/// The pad of a nonce is one half of an encrypted block; nonces that differ only in their last bit
-/// share the block.
+/// The pad of a nonce is one half of the encryption of `block`. Nonces that differ only in their
+/// last bit have the same block.
 struct PadChoice {
   Block block;
   bool second_half = false;
 
-  /// The block to encrypt for a nonce of 16 bytes, and the half of the result that is the pad.
+  /// The block, and the half that is the pad, for a nonce of 16 bytes.
   static PadChoice of(Block nonce);
-  /// The block to encrypt for a nonce of 1 to 16 bytes, and the half of the result that is the pad.
+  /// The block, and the half that is the pad, for a nonce of 1 to 16 bytes.
   static PadChoice of(std::span<const std::byte> nonce);
 };
 

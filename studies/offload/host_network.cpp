@@ -97,9 +97,9 @@ Status HostNetwork::build() {
       spec_.bytes < sizeof(double) * spec_.pieces) {
     return failure(
         Code::invalid_argument,
-        "host-based collective: {} nodes, {} jobs and {} bytes in {} pieces are invalid: use 2 to "
-        "32768 nodes, 1 to 256 jobs, at least 1 piece, and at least 8 bytes per piece",
-        spec_.nodes, spec_.jobs, spec_.bytes, spec_.pieces);
+        "host-based collective: a setting is out of range: use 2 to 32768 nodes (now {}), 1 to 256 "
+        "jobs (now {}), at least 1 piece (now {}), and at least 8 bytes per piece (now {} in all)",
+        spec_.nodes, spec_.jobs, spec_.pieces, spec_.bytes);
   }
   for (std::uint32_t node = 0; node < spec_.nodes; ++node) {
     names_.push_back(static_cast<trigger::NodeId>(node));
@@ -221,10 +221,10 @@ Result<HostNetworkReport> HostNetwork::run() {
     }
   }
   if (running_ != 0) {
-    return failure(
-        Code::internal,
-        "host-based collective: {} sequences of descriptors wait for messages that never arrive",
-        running_);
+    return failure(Code::internal,
+                   "host-based collective: {} sequences of descriptors wait for messages that "
+                   "never arrive: report this as a defect",
+                   running_);
   }
   report_.messages = messages_.size();
   report_.digest = queue_.digest();

@@ -139,9 +139,9 @@ Status TriggerNetwork::build() {
   if (spec_.nodes < 2 || spec_.jobs < 1 || spec_.jobs > spec_.bank.jobs || elements_ == 0 ||
       spec_.bytes % sizeof(double) != 0) {
     return failure(Code::invalid_argument,
-                   "offload: {} nodes, {} jobs and {} bytes are invalid: use at least 2 nodes, 1 "
-                   "to {} jobs and a multiple of 8 bytes above 0",
-                   spec_.nodes, spec_.jobs, spec_.bytes, spec_.bank.jobs);
+                   "offload: a setting is out of range: use at least 2 nodes (now {}), 1 to {} "
+                   "jobs (now {}), and a multiple of 8 bytes above 0 (now {})",
+                   spec_.nodes, spec_.bank.jobs, spec_.jobs, spec_.bytes);
   }
   for (std::uint32_t node = 0; node < spec_.nodes; ++node) {
     names_.push_back(static_cast<trigger::NodeId>(node));
@@ -260,7 +260,10 @@ Status TriggerNetwork::complete(std::uint32_t node) {
     const std::uint32_t job = index(completion.job);
     trigger::PulsedCollective& call = *at.calls[job];
     if (!call.on_completion(completion)) {
-      return failure(Code::internal, "offload: job {} completed a call that it has not begun", job);
+      return failure(Code::internal,
+                     "offload: job {} at node {} completed a call that it has not begun: report "
+                     "this as a defect",
+                     job, node);
     }
     if (Status status = call.status(); !status) return status;
     if (call.done() && at.finish[job].count == 0) {
@@ -320,8 +323,10 @@ Result<bool> TriggerNetwork::deliver(std::uint32_t at) {
   const std::uint32_t node = index(packet.header.destination);
   const auto delivered = nodes_[node]->bank.deliver(packet.header, packet.payload);
   if (delivered == UnitBank::Delivered::refused) {
-    return failure(Code::internal, "offload: node {} refused packet {}", node,
-                   to_string(packet.header.key));
+    return failure(Code::internal,
+                   "offload: node {} refused packet {}, because its address, port or size is "
+                   "wrong: report this as a defect",
+                   node, to_string(packet.header.key));
   }
   if (delivered == UnitBank::Delivered::pushed_back) {
     if (!std::exchange(packet.held, true)) ++held_back_;
@@ -359,7 +364,7 @@ Status TriggerNetwork::retry(std::uint32_t node) {
   return {};
 }
 
-// Adds the use of the root's hash buffers since the previous call of this function to the averages.
+// Updates the averages by the use of the root's hash buffers since the previous call.
 // A parked read counts as a slot in use, but a buffer never counts more slots than it has.
 void TriggerNetwork::note_occupancy() {
   const UnitBank& bank = nodes_[kRoot]->bank;
@@ -409,8 +414,8 @@ Status TriggerNetwork::judge(TriggerNetworkReport& report) {
       const std::uint32_t room = buffer.slots() + unit.places();
       if (most > room || buffer.counters().occupied != 0) {
         return failure(Code::internal,
-                       "offload: a hash buffer with room for {} packets held {} packets at once, "
-                       "and holds {} after the run instead of none",
+                       "offload: a hash buffer with room for {} packets held up to {}, and after "
+                       "the run it holds {} although it must be empty: report this as a defect",
                        room, most, buffer.counters().occupied);
       }
       report.most_full_percent =
@@ -427,8 +432,10 @@ Status TriggerNetwork::judge(TriggerNetworkReport& report) {
     report.posts_deferred += node->bank.counters().posts_deferred;
   }
   if (report.pulses_in_flight > report.pulses_allowed) {
-    return failure(Code::internal, "offload: {} credit batches were in flight with only {} credits",
-                   report.pulses_in_flight, report.pulses_allowed);
+    return failure(
+        Code::internal,
+        "offload: {} credit batches were in flight with only {} credits: report this as a defect",
+        report.pulses_in_flight, report.pulses_allowed);
   }
   return check_results(report);
 }
@@ -440,10 +447,10 @@ Result<TriggerNetworkReport> TriggerNetwork::run() {
     if (Status status = handle(event); !status) return status;
   }
   if (running_ != 0 || !queue_.empty()) {
-    return failure(
-        Code::internal,
-        "offload: the run made no progress: {} of {} calls have not ended, and {} events are left",
-        running_, spec_.jobs * spec_.nodes, queue_.size());
+    return failure(Code::internal,
+                   "offload: no node accepts packets any more, but {} of {} calls have not ended "
+                   "and {} events are left: report this as a defect",
+                   running_, spec_.jobs * spec_.nodes, queue_.size());
   }
   TriggerNetworkReport report;
   for (const auto& node : nodes_) {

@@ -32,10 +32,10 @@ struct TriggerNetworkSpec {
   bool shared_links = false;
   trigger::UnitBank::Settings bank{};
   trigger::PulsedCredits::Settings credits{};
-  /// Time from the first new arrival until the trigger units run. After `retry`, units that stalled
-  /// at a full outbox or completion queue run again, and packets that were pushed back are
-  /// delivered again.
+  /// Time from the first new arrival until the trigger units run.
   sim::Picoseconds tick = sim::nanoseconds(100);
+  /// Time after which units that stalled at a full outbox or completion queue run again, refused
+  /// posts are repeated, and packets that were pushed back are delivered again.
   sim::Picoseconds retry = sim::microseconds(2);
   /// Each process starts at a random instant within this time, which models clock offsets and
   /// noise.
@@ -55,8 +55,8 @@ struct TriggerNetworkReport {
   /// Peak number of packets in one hash buffer, in percent of its slots outside the reserve for
   /// collisions. This field and all fields below it cover all nodes.
   double most_full_percent = 0;
-  /// Capacity of a hash buffer in packets, in percent of its slots outside the reserve for
-  /// collisions. The capacity is the number of all slots plus one landing place for each sequence.
+  /// Limit of most_full_percent. A hash buffer has room for one packet in each slot, and for one
+  /// more for each sequence (its landing place).
   double allowed_percent = 0;
   std::uint64_t packets = 0;      ///< number of accepted packets
   std::uint64_t held_back = 0;    ///< number of packets that were pushed back at least once

@@ -96,8 +96,8 @@ Status ListRun::prepare(Participant& one, const schedule::Schedule& schedule) {
 
 Picoseconds ListRun::begin(std::uint32_t rank, Picoseconds now) {
   Participant& one = at(rank);
-  // The next call after this one reuses the arrival marks of the previous call, and messages of
-  // that next call may arrive from now on. The marks are therefore cleared here.
+  // Two sets of arrival marks serve the calls in turn. Messages of the next call may arrive from
+  // now on, so the set of the previous call is cleared for them.
   auto& last = one.arrived[one.calls % 2];
   std::fill(last.begin(), last.end(), false);
   ++one.calls;
@@ -144,8 +144,8 @@ Picoseconds ListRun::carry_out_by_host(Participant& one, Picoseconds now) {
   return now;
 }
 
-/// The time of the waits and enables that the task board carried out since the last call of this
-/// function.
+/// Returns the interface time of the waits and enables that the task board has carried out since
+/// the previous call of this function.
 Picoseconds ListRun::charge_waits(Participant& one) {
   const std::size_t before = one.managed_done;
   while (one.managed_done < one.managed.size() &&

@@ -34,11 +34,12 @@ struct ListCosts {
   Nanoseconds completion{600};
   /// Time that the host needs to post one task to an interface. Assumed: a few store instructions.
   Nanoseconds post{50};
-  /// Time that the interface, which all ranks of a host share, needs for each message sent, each
-  /// wait and each enable. [Inozemtsev12] gives no value; this one is calibrated at one cell of
-  /// table III (a), for radix 2 and 2^12 keys.
+  /// Time that an interface, shared by all ranks of its host, needs for each message that it sends,
+  /// each wait and each enable. [Inozemtsev12] gives no value; this one is calibrated at one cell
+  /// of table III (a), for radix 2 and 2^12 keys.
   Nanoseconds task{300};
-  /// Copy rate of a host. Assumed: one core's share of such a machine's memory bandwidth.
+  /// Copy rate of a host. Assumed: one core's share of the memory bandwidth of a host in
+  /// [Inozemtsev12].
   std::uint64_t copy_bits_per_second = 40'000'000'000;
 };
 
@@ -55,7 +56,7 @@ struct ListSpec {
   /// number of members.
   schedule::Purpose purpose{};
   std::uint64_t block_bytes = 0;
-  std::vector<std::uint32_t> members;  ///< rank in the network for each rank of the schedules
+  std::vector<std::uint32_t> members;  ///< ranks in the network, indexed by rank of the schedules
   ListCosts costs{};
   /// Whether an eager buffer of an interface has room for only one block. If true, n blocks are
   /// sent as n messages instead of one [Inozemtsev12] 4.1. The paper does not print the size of its
@@ -145,7 +146,7 @@ class ListRun {
   ListSpec spec_;
   sim::WireSpeed copy_;
   std::vector<Participant> participants_;
-  /// For each rank of the network, its position in participants_.
+  /// Position of each rank in participants_, indexed by rank of the network.
   std::vector<std::uint32_t> number_;
   /// Instant at which each host's interface is free, indexed by host.
   std::vector<sim::Picoseconds> nic_free_;

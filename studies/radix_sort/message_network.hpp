@@ -18,7 +18,7 @@ struct NetworkMessage {
   std::uint32_t from = 0;  ///< sending rank
   std::uint32_t to = 0;
   std::uint64_t bytes = 0;
-  /// For the sender's use: the network ignores `call`, `slot`, `task` and `keys`.
+  /// The fields `call`, `slot`, `task` and `keys` are for the sender; the network ignores them.
   std::uint32_t call = 0;
   std::uint32_t slot = 0;
   std::uint32_t task = 0;

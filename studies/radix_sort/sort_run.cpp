@@ -222,7 +222,7 @@ void SortRun::step(std::uint32_t rank) {
 void SortRun::call(std::uint32_t rank) {
   if (!spec_.hierarchical) return begin(rank);
   const Picoseconds end = now() + message_time() + copy_.time_of(block_bytes());
-  // The leader needs no wake-up for its own counts. The last other rank that stores its counts
+  // The leader needs no wake-up for its own counts. The last of the other ranks to store its counts
   // wakes the leader.
   if (leads(rank)) ++meeting_of(rank).left;
   go_on(rank, Stage::lead, end);
@@ -340,11 +340,10 @@ Status check(const SortSpec& spec) {
                    spec.hosts, spec.ranks_per_host, ranks);
   }
   if (spec.radix < 2 || spec.radix > 65536 || spec.keys < 1 || spec.slice_keys < 1) {
-    return failure(
-        Code::invalid_argument,
-        "a radix of {} with {} keys per rank and {} keys per slice is invalid: use a radix of 2 to "
-        "65536, at least one key per rank, and at least one key per slice",
-        spec.radix, spec.keys, spec.slice_keys);
+    return failure(Code::invalid_argument,
+                   "a setting is out of range: use a radix of 2 to 65536 (now {}), at least one "
+                   "key per rank (now {}), and at least one key per slice (now {})",
+                   spec.radix, spec.keys, spec.slice_keys);
   }
   if (spec.key_bits != 32 && spec.key_bits != 64) {
     return failure(Code::invalid_argument, "keys of {} bits are not supported: use 32 or 64 bits",

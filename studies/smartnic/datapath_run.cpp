@@ -30,7 +30,7 @@ constexpr EventKind kCredit = EventKind{20};  // event: a credit for a chunk rea
 constexpr std::uint32_t kDatagramHeader = 76;
 // Bytes of the headers of a UC packet: those of a datagram with RETH 16 in place of DETH 8.
 constexpr std::uint32_t kConnectedHeader = 84;
-constexpr std::uint64_t kMemory = 1;  // identifies the random numbers for memory latencies
+constexpr std::uint64_t kMemory = 1;  // random stream of the memory latencies
 constexpr std::uint32_t kEpoch = 1;
 
 /// Fills `bytes` with the data that the client sends and that the receive buffer must contain at
@@ -379,8 +379,8 @@ Result<DatapathReport> run_datapath(const DatapathSpec& spec) {
   }
   if (spec.chunk_bytes == 0 || spec.buffer_bytes / spec.chunk_bytes < spec.threads) {
     return failure(Code::invalid_argument,
-                   "{} bytes in chunks of {} bytes are too few for {} threads: use chunks of 1 "
-                   "byte or more, and at least one chunk per thread",
+                   "a buffer of {} bytes has no chunk of {} bytes for each of {} threads: use "
+                   "chunks of 1 byte or more, and a buffer of at least one chunk per thread",
                    spec.buffer_bytes, spec.chunk_bytes, spec.threads);
   }
   if (spec.staging && spec.chunk_bytes > spec.packet_bytes) {

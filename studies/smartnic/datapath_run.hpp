@@ -28,7 +28,8 @@ struct DatapathSpec {
   std::uint64_t buffer_bytes = 8u << 20;  ///< bytes received in one operation
   std::uint32_t packet_bytes = 4096;      ///< largest payload of a packet, in bytes
   std::uint64_t link_bits_per_second = 200'000'000'000;
-  /// At most this many chunks are outstanding on a connection, which has as many staging slots.
+  /// At most this many chunks may be outstanding on a connection. Each connection has the same
+  /// number of staging slots.
   std::uint32_t window_chunks = 128;
   /// Latency of the link in each direction, also for the credits that return to the client.
   sim::Picoseconds link_latency = sim::nanoseconds(600);

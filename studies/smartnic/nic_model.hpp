@@ -62,8 +62,8 @@ class DatapathModel {
   double completions_per_second(std::uint32_t threads) const;
   /// The time between two completions of the same thread, while `threads` threads are busy.
   Picoseconds time_per_completion(std::uint32_t threads) const;
-  /// The payload rate if each completion covers `bytes` bytes: those of a chunk, or of a UC message
-  /// of many packets.
+  /// The payload rate if each completion covers `bytes` bytes, the size of a chunk or of a UC
+  /// message of many packets.
   double bytes_per_second(std::uint32_t threads, std::uint64_t bytes) const {
     return completions_per_second(threads) * static_cast<double>(bytes);
   }

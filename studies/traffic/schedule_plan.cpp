@@ -62,10 +62,11 @@ class Planner {
     const std::span<const Task> tasks = in.tasks();
     for (const schedule::Queue& queue : in.queues()) {
       if (queue.held || queue.kind != schedule::QueueKind::free) {
-        return failure(Code::unsupported,
-                       "a message plan needs queues that are free and not held, but rank {} has a "
-                       "{} queue that is {}: make the plan from the schedule before it is lowered",
-                       index(in.rank()), to_string(queue.kind), queue.held ? "held" : "not held");
+        return failure(
+            Code::unsupported,
+            "rank {} has a queue of the kind {} that is {}, but a message plan needs queues of the "
+            "kind free that are not held: make the plan before the schedule is lowered",
+            index(in.rank()), to_string(queue.kind), queue.held ? "held" : "not held");
       }
     }
     first_drafts_.push_back(static_cast<Draft>(drafts_.size()));

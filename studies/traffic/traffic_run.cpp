@@ -10,9 +10,9 @@ namespace {
 
 /// Event detail for "a packet or train has left a rank's host".
 constexpr std::uint32_t kLeft = 1;
-/// Number of packets at the end of a multicast that are sent singly instead of in a train. The
-/// short activation message that follows may reach a port before them, and its time is exact only
-/// if no train is still arriving there.
+/// This number of packets at the end of a multicast is sent singly and not in a train. The short
+/// activation message that follows may overtake these packets, and its time at a port is exact only
+/// if no train is arriving at the port.
 constexpr std::uint64_t kTrainTail = 4;
 
 std::uint32_t packets_of(std::uint64_t bytes, std::uint32_t mtu_bytes) {

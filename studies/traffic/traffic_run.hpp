@@ -105,8 +105,7 @@ class TrafficRun : public Sink {
   GroupId group_{};
   std::vector<std::uint32_t> rank_of_host_;
   std::vector<Port> ports_;  ///< ports, indexed by rank
-  /// Number of messages that the sender of each message must still receive before it sends the
-  /// message; indexed by message.
+  /// Number of messages for which each message still waits at its sender, indexed by message.
   std::vector<std::uint32_t> missing_needs_;
   /// Number of packets of each message that have still to arrive, indexed by message; used only for
   /// messages to one rank.

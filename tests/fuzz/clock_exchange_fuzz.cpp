@@ -79,8 +79,8 @@ class Job {
       }
     }
     require(outcome_.bounds.exchanges() <= kExchanges);
-    // A trace (observe/trace_export.hpp) adds the clock offset to instants and shows the error of
-    // the offset. Neither computation may overflow.
+    // A trace (observe/trace_export.hpp) shows instants plus the clock offset, and the error of the
+    // offset. Neither the sum nor the error may overflow.
     (void)(ticking() + outcome_.bounds.offset() - outcome_.origin);
     (void)outcome_.bounds.error();
     require(ended_->done || context_->failures().settled());

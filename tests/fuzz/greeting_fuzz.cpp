@@ -1,6 +1,7 @@
 // Fuzzes the decoder of peer options, which arrive through a bootstrap that may contain forged
-// bytes. Any input is refused or decodes. Decoded options agree with themselves after they are
-// encoded and decoded again, and check_agreement() can compare them with other options.
+// bytes. Any input is refused or decodes. check_agreement() must find that decoded options agree
+// with a copy that was encoded and decoded again, and must be able to compare them with any other
+// options.
 #include "runtime/communicator/greeting.hpp"
 
 #include <cstdint>

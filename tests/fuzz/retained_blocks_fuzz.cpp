@@ -20,7 +20,7 @@ using fuzz::require;
 constexpr std::uint32_t kRanks = 3;
 constexpr Rank kMe{0};
 constexpr Nanoseconds kGrace{5};
-// First epoch, so close to the largest value that epochs wrap during the test.
+// First epoch. It is so close to the largest value that epochs wrap during the test.
 constexpr std::uint32_t kFirstEpoch = 0xffff'fff0u;
 
 class Job {

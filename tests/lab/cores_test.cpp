@@ -96,7 +96,7 @@ TEST(SharesOfCores, TwoCores_areDividedAmongHostsAndAggregatorsByTheirLoad) {
   }
 }
 
-TEST(SharesOfCores, Aggregators_ifOnlyHostsDivideTheCores_mayUseAllCores) {
+TEST(SharesOfCores, Aggregators_withCoreSharesForHostsOnly_mayUseAllCores) {
   const FewerCores two(2);
   if (two.count() < 2) return test::skip_without("cores", "one core");
   constexpr std::size_t kHosts = 8;

@@ -115,7 +115,7 @@ struct Seen {
   bool probed = false;
 
   std::set<std::uint32_t> unique() const { return {order.begin(), order.end()}; }
-  /// The number of datagrams that arrived after a datagram sent later.
+  /// The number of datagrams that were overtaken by a datagram sent later.
   int late() const {
     int count = 0;
     std::uint32_t highest = 0;
@@ -185,8 +185,8 @@ Lab must_create(const LabOptions& options) {
   Result<Lab> lab = Lab::create(options);
   EXPECT_TRUE(lab) << lab.status().to_string();
   if (!lab)
-    // According to lab_support() this machine can build labs. The program ends here, because every
-    // further check needs a lab.
+    // lab_support() found that this machine can build labs, so the creation must not fail. Without
+    // a lab no further check is possible, so the program ends.
     std::abort();
   return std::move(*lab);
 }
@@ -320,7 +320,7 @@ TEST(Lab, RateLimit_appliesToBothEndsOfEachLink) {
 
 // The hosts of a large lab have permanent neighbour entries, because the kernel limits the number
 // of resolved addresses.
-TEST(Lab, HostsOfALargeLab_resolveNoAddresses) {
+TEST(Lab, HostsOfALargeLab_havePermanentNeighbourEntries) {
   constexpr int kHosts = 40;
   const Lab lab = must_create(small_lab(kHosts));
   const auto shown = lab.tool_on(0, {"ip", "-j", "neigh", "show", "dev", "eth0"});
@@ -697,8 +697,8 @@ TEST(Runner, RanksThatIgnoreTheTimeLimitAreKilled) {
   options.arguments = {"sh", "-c", "trap '' TERM; echo ready; sleep 600 & wait; sleep 600"};
   bool ready = false;
   options.on_line = [&ready](int, bool, std::string_view) { ready = true; };
-  // SIGTERM ends a shell that has not executed `trap` before the time limit. The test therefore
-  // repeats the run with a longer limit until the shell was ready in time.
+  // If the time limit passes before the shell has executed `trap`, SIGTERM ends the shell. The test
+  // then repeats the run with a longer limit.
   for (options.timeout_ms = 200; !ready; options.timeout_ms *= 2) {
     Result<RunReport> report = run_ranks(lab, options);
     ASSERT_TRUE(report) << report.status().to_string();
@@ -726,8 +726,8 @@ int run_as_plain_user(int told) {
       setresuid(kNobody, kNobody, kNobody) != 0) {
     return 2;
   }
-  // The kernel denies a process that has changed its user access to its own files in /proc, unless
-  // the process is dumpable.
+  // After a process has changed its user, it cannot open its own files in /proc unless it is
+  // dumpable.
   prctl(PR_SET_DUMPABLE, 1);
   unsetenv("XDG_RUNTIME_DIR");
   const auto tell = [told](const std::string& text) {

@@ -432,8 +432,8 @@ TEST_F(Aggregator, RankThatWritesWithoutCredit_isRefused_andNamedInTheError) {
       ASSERT_TRUE(state.ok()) << state.status().to_string();
       engine::CommunicatorContext& context = (*state)->context();
       const auto progress = (*state)->progress();
-      // Rank 0 blocks its engine until the test ends. Otherwise rank 0 could tell rank 1 that the
-      // aggregator has failed before the refusal by the aggregator reaches rank 1.
+      // Rank 0 blocks its engine until the test ends. Otherwise the notice of rank 0 that the
+      // aggregator has failed could reach rank 1 before the aggregator's own refusal.
       if (rank == 0) {
         progress->with_engine([&] { over.arrive_and_wait(); });
         return;

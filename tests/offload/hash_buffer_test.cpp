@@ -260,7 +260,7 @@ class Reference {
       ASSERT_EQ(parked, HashBuffer::Parked::contested);
     } else if (parked == HashBuffer::Parked::parked) {
       reader_key_[reader] = key;
-    }  // otherwise contested, because the reader's landing place still holds a packet
+    }  // otherwise no slot is free and the reader's landing place holds a packet
   }
   void cancel(std::uint32_t reader) {
     buffer_.cancel(reader);

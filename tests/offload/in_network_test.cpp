@@ -121,7 +121,7 @@ class InNetwork : public Aggregated, public testing::WithParamInterface<std::uin
 INSTANTIATE_TEST_SUITE_P(Ranks, InNetwork, testing::Values(1u, 2u, 3u, 4u, 5u, 7u, 8u),
                          [](const auto& one) { return "P" + std::to_string(one.param); });
 
-TEST_P(InNetwork, EveryReduction_hasTheBitsOfAFoldInRankOrder) {
+TEST_P(InNetwork, EveryReduction_equalsAReductionInRankOrder_bitForBit) {
   const auto service = start_service();
   std::atomic<std::uint64_t> calls{0};
   on_joined_ranks(GetParam(), patient(), {address_of(*service)}, [&](Member& member) {
@@ -150,7 +150,7 @@ class InNetworkRing : public InNetwork {};
 INSTANTIATE_TEST_SUITE_P(Ranks, InNetworkRing, testing::Values(2u, 3u, 4u, 5u, 7u, 8u),
                          [](const auto& one) { return "P" + std::to_string(one.param); });
 
-TEST_P(InNetworkRing, ReduceScatter_foldsInRingOrder_andKeepsOwnBlocksLocal) {
+TEST_P(InNetworkRing, ReduceScatter_combinesInRingOrder_andKeepsOwnBlocksLocal) {
   const auto service = start_service();
   const std::size_t count = 9001;
   on_joined_ranks(GetParam(), patient(), {address_of(*service)}, [&](Member& member) {

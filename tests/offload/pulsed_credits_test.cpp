@@ -22,7 +22,7 @@ PulsedCredits make(std::uint64_t capacity, std::uint32_t pulses, std::uint32_t c
       .value();
 }
 
-TEST(PulsedCredits, Reduction_isCutIntoCreditBatchesOfAFractionOfTheCapacity) {
+TEST(PulsedCredits, Reduction_isCutIntoCreditBatches_ofAQuarterOfTheCapacity) {
   PulsedCredits credits = make(100, 4);
   EXPECT_EQ(credits.pulse_elements(), 25u);
   const auto request = credits.open(110);
@@ -185,8 +185,9 @@ struct Simulation {
   std::vector<PulsedCredits> credits;                         ///< credits, indexed by node
   std::vector<std::vector<PulsedCredits::Request>> requests;  ///< requests, indexed by node and job
   std::vector<std::map<std::uint32_t, PulsedCredits::Pulse>>
-      pulses;  ///< credit batches in flight, by node and by element number over all jobs
-  /// State of each contribution, indexed by element number over all jobs, source and destination.
+      pulses;  ///< credit batches in flight, indexed by node, then by element (see fates)
+  /// State of each contribution, indexed by element, source and destination. Elements are numbered
+  /// through all jobs.
   std::vector<Fate> fates;
 
   friend auto operator<=>(const Simulation&, const Simulation&) = default;

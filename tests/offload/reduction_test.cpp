@@ -151,7 +151,7 @@ TEST(Reducer, AccumulateEqualsTheReferenceForEveryCountAndAlignment) {
   }
 }
 
-TEST(Reducer, Combine_equalsFoldingTheOperandsOneByOne) {
+TEST(Reducer, Combine_equalsAccumulatingTheOperandsOneByOne) {
   for (const Reducer& reducer : reducers()) {
     for (const std::string_view implementation : Reducer::implementations()) {
       const Reducer tested = reducer.with_implementation(implementation).value();
@@ -342,7 +342,7 @@ TEST(Reducer, Float16Sum_isRoundedAfterEachAddition) {
   }
 }
 
-/// Folds operands by each implementation and expects the bits of the reference.
+/// Adds the operands by each implementation and expects the bits of the reference.
 void expect_bfloat_sum(const std::vector<Bytes>& operands, const std::string& what) {
   const Reducer sum = Reducer::create(Operation::sum, ElementType::bfloat16).value();
   std::vector<const std::byte*> pointers;
@@ -361,8 +361,8 @@ void expect_bfloat_sum(const std::vector<Bytes>& operands, const std::string& wh
   }
 }
 
-// A separate code path sums vector registers without infinities, NaNs and huge numbers.
-// Neighbouring elements have similar magnitudes, so that the test contains such registers.
+// Vector registers without infinities, NaNs and huge numbers have a code path of their own.
+// Neighbouring elements have similar magnitudes, so that the test also takes this path.
 TEST(Reducer, BfloatSumsEqualTheReferenceForEveryValue) {
   Bytes every(2 * 0x10000);
   for (std::uint32_t bits = 0; bits < 0x10000; ++bits) {
@@ -479,7 +479,7 @@ TEST(Reducer, Finish_changesOnlyAverages_andPrepareOnlyPremultipliedSums) {
 }
 
 TEST(Reducer, Reduce_equalsPrepareThenCombineThenFinish) {
-  constexpr std::size_t kCount = 5003;  // odd number of elements, more than reduce() has in a block
+  constexpr std::size_t kCount = 5003;  // odd, and more elements than a block of reduce() holds
   for (const Reducer& reducer : reducers()) {
     const std::size_t bytes = element_bytes(reducer.type());
     const Bytes factors = elements(reducer.type(), 3, 11);

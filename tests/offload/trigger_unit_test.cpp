@@ -154,7 +154,7 @@ TEST_F(TriggerUnitTest, DescriptorsOfASequence_fireInOrder) {
   EXPECT_TRUE(completed().ok());
 }
 
-TEST_F(TriggerUnitTest, DescriptorWithSwapLocalData_forwardsTheDataOfThePacketNamedLast) {
+TEST_F(TriggerUnitTest, SwapLocalDataFlag_forwardsTheLastPacketInTheList) {
   auto sequence = builder();
   Descriptor& d = sequence.signal(kRight, 2);
   d.swap_local_data = true;
@@ -351,7 +351,7 @@ TEST_F(TriggerUnitTest, DescriptorIsHeldBack_whileTheOutboxIsFull) {
   }
 }
 
-TEST_F(TriggerUnitTest, Packets_areCombinedInTheOrderNamed_andFreeTheirSlots) {
+TEST_F(TriggerUnitTest, Packets_areCombinedInListOrder_andFreeTheirSlots) {
   std::vector<std::byte> own = floats({1});
   std::vector<std::byte> result(4);
   auto sequence = builder();
@@ -411,7 +411,8 @@ TEST_F(TriggerUnitTest, ImpossibleDescriptorsFailTheSequenceWithAReason) {
   });
   EXPECT_EQ(length.code(), Code::invalid_argument);
   EXPECT_NE(
-      length.message().find("job 5 node 2 port 4 step 0 has 4 bytes, but its reduction needs 8"),
+      length.message().find(
+          "job 5 node 2 port 4 step 0 has 4 bytes, but the reduction that waits for it needs 8"),
       std::string::npos)
       << length.message();
   const Status memory = failure_of([&](SequenceBuilder& s) {

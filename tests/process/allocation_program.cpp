@@ -232,8 +232,8 @@ bool named(const std::array<tutti::Status, kRanks>& results) {
 
 // ---- processes ----------------------------------------------------------------------------------
 
-/// The exit status of a process that runs one life. kOver: the life made fewer allocations than the
-/// number of the failing one, and succeeded.
+/// The exit status of a process that runs one life. kOver: the life succeeded with fewer than
+/// `number` allocations, so none failed.
 enum Ending : int { kSuccess, kNamedError, kOver, kFault = kFaultStatus };
 
 /// Runs one life, in which the `number`-th allocation fails, and checks that another communicator

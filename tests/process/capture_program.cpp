@@ -9,8 +9,9 @@
 // files in DIRECTORY and remove none of them. unique-id: rank 0 prints the id, the others read it
 // from standard input. leak: the ranks send the job key of TUTTI_JOB_KEY as data, in this encoding.
 //
-// The program prints "running" when all calls but the last are done. Rank 0 then waits until the
-// file CAPTURE_GATE, a pipe, is opened for writing. The program prints "complete" at the end.
+// The program prints "running" when all calls but the last are done. Rank 0 then waits until
+// another process opens the pipe $CAPTURE_GATE for writing. The program prints "complete" at the
+// end.
 #include <fmt/format.h>
 #include <openssl/evp.h>
 #include <signal.h>

@@ -55,7 +55,7 @@ TEST(Pattern, TestPattern_differsByRankOffsetAndRepetition) {
   std::vector<std::byte> data(1003);
   bench::fill_pattern(data.data(), data.size(), 3, 7);
   EXPECT_EQ(bench::count_wrong(data.data(), data.size(), 3, 7), 0);
-  // Another pattern agrees in about one byte of 256 by chance. Nearly all of the 1003 bytes must
+  // A wrong pattern agrees by chance in about one byte of 256. Nearly all of the 1003 bytes must
   // therefore count as wrong.
   EXPECT_GT(bench::count_wrong(data.data(), data.size(), 2, 7), 900);
   EXPECT_GT(bench::count_wrong(data.data(), data.size(), 3, 8), 900);
@@ -191,7 +191,7 @@ TEST(Plan, MulticastSendsEachBlockOnce) {
   EXPECT_EQ(plan->barrier_messages, 24u);
 }
 
-TEST(Plan, Barrier_ofSixRanks_addsTwoMessagesForEachRankBeyondFour) {
+TEST(Plan, Barrier_ofSixRanks_takesTwelveMessages) {
   const auto plan = plan_multicast(plan_input(Operation::broadcast, 6, 1));
   EXPECT_EQ(plan->barrier_messages, 4u * 2 + 2 * 2);
 }
@@ -212,7 +212,7 @@ TEST(Plan, Ring_ofEightRanks_sendsEachBlockSevenTimes) {
   EXPECT_EQ(chain.data.total, 2 * 7 * chain.data.max_sent);
 }
 
-TEST(Plan, Chain_passesItsMessageOnInSegments_andRingPassesWholeBlocksOn) {
+TEST(Plan, Chain_forwardsSegments_andRingForwardsWholeBlocks) {
   EXPECT_EQ(plan_ring(plan_input(Operation::allgather, 8, 40'000)).chunks_per_block, 29u);
   EXPECT_EQ(plan_ring(plan_input(Operation::broadcast, 8, 40'000)).chunks_per_block, 2 * 15u);
 }
@@ -242,7 +242,7 @@ TEST(Plan, SmallReceiveWindow_shortensUcMessages) {
   PlanInput input = plan_input(Operation::broadcast, 8, 100'000);
   input.multicast = device::ip::Multicast::uc;
   input.window_bytes = 100'000;
-  // The expected size is the largest multiple of 32 bytes of which eight chunks fit into the
+  // The expected chunk size is the largest multiple of 32 bytes for which eight chunks fit into the
   // window.
   EXPECT_EQ(plan_multicast(input)->chunk_bytes, 12'480u);
   input.window_bytes = 100;

@@ -2,10 +2,11 @@
 // It intercepts calls to libcrypto. It therefore sees each X25519 key and secret, and the inputs
 // and outputs of every key derivation, including those of TLS.
 //
-// Each process appends lines "KIND LABEL HEX" to the file KEY_WITNESS/PID. KIND is "secret", or
-// "public" for a public key. Before a process removes a file in KEY_WITNESS_STORE, the library
-// links it into KEY_WITNESS as PID.NUMBER, because a store's files do not last.
-// The functions of libcrypto that this file defines are visible to the program.
+// The variables KEY_WITNESS and KEY_WITNESS_STORE name folders. Each process appends lines "KIND
+// LABEL HEX" to the file KEY_WITNESS/PID. KIND is "secret", or "public" for a public key. Before a
+// process removes a file in KEY_WITNESS_STORE, the library keeps the file as a link
+// KEY_WITNESS/PID.NUMBER. The functions of libcrypto that this file defines are visible to the
+// program.
 #pragma GCC visibility push(default)
 
 #include <dlfcn.h>

@@ -127,7 +127,7 @@ class Check(unittest.TestCase):
         self.assertEqual(self.complaint("ranks"), "2 ranks begin with a key less than one on a lower rank")
 
     def test_overwritten_key_is_found(self):
-        self.assertEqual(self.complaint("key"), "the keys after the sort are not those before it")
+        self.assertEqual(self.complaint("key"), "the sort lost, added or changed keys")
 
 
 class Arguments(unittest.TestCase):

@@ -140,7 +140,7 @@ class Tune(unittest.TestCase):
         for expected, arguments, environment in (
                 ("TUTTI_ALGORITHMS is set", (), {"TUTTI_ALGORITHMS": "barrier=dissemination"}),
                 ("--algorithm ring", ("--algorithm", "ring"), {}),
-                ("'sorting' cannot be tuned: use barrier", ("sorting",), {}),
+                ("'sorting' cannot be tuned: use one of barrier", ("sorting",), {}),
                 ("multiples of 4", ("-b", "3"), {}),
                 ("cannot write --output file", ("barrier", "-n", "1", "-o", "/nowhere/choices.txt"), {})):
             done = job("tune", *arguments, ranks=1, **environment)

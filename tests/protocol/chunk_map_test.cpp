@@ -25,7 +25,7 @@ bool mark(ChunkMap& map, std::uint32_t psn) {
   return map.mark(b, map.layout().subgroup_of(map.layout().blocks()[b], psn), psn);
 }
 
-TEST(ChunkMap, EachChunkCountsOnceInAnyOrder) {
+TEST(ChunkMap, RepeatedChunk_countsOnce_inAnyOrderOfArrival) {
   for (const std::uint32_t subgroups : {1u, 3u}) {
     const BlockLayout layout = layout_of(3, 321, subgroups);
     ChunkMap map(layout);

@@ -210,7 +210,7 @@ TEST(CreditWindow, ReceiveQueues_neverExceedTheWindow_andAllChunksArrive) {
   for (std::uint32_t size = 2; size <= 17; ++size) {
     for (std::uint32_t chains = 1; chains <= size; ++chains) {
       for (const std::uint32_t loss_ppm : {0u, 100'000u}) {
-        // This window holds at least one chunk per chain in each credit batch.
+        // In this window, each credit batch has at least one chunk per chain.
         const std::uint32_t window = kPulsesInFlight * chains + size;
         SCOPED_TRACE(testing::Message()
                      << size << " ranks, " << chains << " chains, loss " << loss_ppm);
@@ -317,8 +317,8 @@ TEST(CreditWindow, GrantFromARankThatIsNotTheGrantor_isRefused) {
   const BlockLayout layout = gather(8, 100);
   const ChunkMap map(layout);
   CreditWindow credits(rank_of(1), 8, kEpoch, map, 1, 40, 4);
-  // Once every rank has consumed credit batch 5, batch 9 may be sent. Rank 0 sends batch 9, so rank
-  // 0 is the grantor of batch 5.
+  // Batch 9 may be sent once every rank has consumed credit batch 5. The sender of batch 9, rank 0,
+  // is therefore the grantor: only its grant for batch 5 is accepted.
   EXPECT_FALSE(credits.on_grant(rank_of(3), 5));
   EXPECT_EQ(credits.limit(0), 40u);
   EXPECT_TRUE(credits.on_grant(rank_of(0), 5));

@@ -73,7 +73,7 @@ TEST(DeliveryAcks, DeliveryAck_coversEarlierBlocks_evenIfEpochsWrap) {
   EXPECT_TRUE(acks.all_but(kMe, 1));
 }
 
-TEST(DeliveryAcks, AckOlderThanHalfTheEpochs_doesNotAcknowledgeANewBlock) {
+TEST(DeliveryAcks, AckOlderThanHalfTheEpochRange_doesNotAcknowledgeANewBlock) {
   DeliveryAcks acks(2, 1, kDelay);
   acks.on_ack(rank_of(1), 100);
   std::uint32_t epoch = 100;

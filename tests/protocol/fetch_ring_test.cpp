@@ -220,7 +220,7 @@ TEST_F(FetchRingTest, RequestsToSilentRanks_becomeRare_untilARankAnswersReady) {
   EXPECT_EQ(node_.ring.next_deadline(), now_ + settings.patience);
 }
 
-TEST_F(FetchRingTest, RequestForABlockWithoutArrivals_isForwarded_andKeepsItsEnquiryFlag) {
+TEST_F(FetchRingTest, RequestForABlockWithoutArrivals_isForwardedUnchanged) {
   for (const std::uint64_t enquiry : {1u, 0u}) {
     const std::uint32_t block = enquiry == 1 ? 0 : 1;
     const Range psns{10 * block, 10 * block + 2};

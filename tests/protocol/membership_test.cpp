@@ -25,7 +25,7 @@ TEST(Membership, MembershipIsCompleteAfterProbesOfAllRanksOnAllSubgroups) {
   EXPECT_TRUE(membership.missing().empty());
 }
 
-TEST(Membership, RanksMissingOnAnySubgroupAreNamedInTheError) {
+TEST(Membership, RankWithoutAProbeOnSomeSubgroup_isMissing) {
   Membership membership(rank_of(0), 70, 3);
   for (std::uint32_t rank = 0; rank < 70; ++rank) {
     for (std::uint32_t s = 0; s < 3; ++s) {
@@ -65,7 +65,7 @@ TEST(Membership, ShortProbe_provesThePath_butNotForLongerDatagrams) {
   EXPECT_FALSE(membership.narrowest());
 }
 
-TEST(Membership, RankWithoutProbes_isMissing_butIsNotTheNarrowestPath) {
+TEST(Membership, RankWithoutProbes_isReportedAsMissing_notAsANarrowPath) {
   Membership membership(rank_of(0), 3, 1, {}, 1460);
   membership.on_probe(rank_of(1), 0, 1000);
   ASSERT_TRUE(membership.narrowest());

@@ -22,7 +22,8 @@ using Counters = std::map<std::string, std::uint64_t>;
 struct JobSpec {
   std::uint32_t size = 3;
   std::string faults{};  ///< text form of a fault plan
-  /// Frame tap for reliable frames; null: the rules of the fault plan decide about these frames.
+  /// Hook that drops or repeats frames of reliable connections; null: the fault plan decides about
+  /// these frames.
   std::shared_ptr<device::FrameTap> tap{};
   /// If set, wraps the job's device in a device of the test.
   std::function<std::shared_ptr<device::Device>(std::shared_ptr<device::Device>)> wrap{};

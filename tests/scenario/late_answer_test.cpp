@@ -163,7 +163,7 @@ class LateAnswer : public testing::Test {
   }
 };
 
-TEST_F(LateAnswer, AnswerOfASilentRank_afterTheBroadcastHasEnded_causesNoRead) {
+TEST_F(LateAnswer, LateFetchAnswer_afterTheEndOfTheBroadcast_causesNoRead) {
   run([&](Story& story) {
     if (story.rank() == kReader) connections_->mute_all_from(2);
     all_ranks_.arrive_and_wait();

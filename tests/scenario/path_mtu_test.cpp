@@ -73,15 +73,15 @@ void expect_all_name_the_rank_behind(const std::vector<Status>& ends) {
   }
 }
 
-TEST(PathMtu, MulticastAllgather_whoseChunksAllGetLost_failsAndNamesTheRank) {
+TEST(PathMtu, LossOfAllChunks_inAnAllgather_namesTheRankBehindTheLink) {
   expect_all_name_the_rank_behind(allgather_over_the_link(Algorithm::multicast, kWholeChunks));
 }
 
-TEST(PathMtu, MulticastAllgather_whoseFetchesGetLostToo_failsAndNamesTheRank) {
+TEST(PathMtu, LossOfChunksAndReads_inAnAllgather_namesTheRankBehindTheLink) {
   expect_all_name_the_rank_behind(allgather_over_the_link(Algorithm::multicast, kShortLastChunk));
 }
 
-TEST(PathMtu, RingAllgather_whoseFramesGetLost_failsAndNamesTheRank) {
+TEST(PathMtu, LossOfFrames_inARingAllgather_namesTheRankBehindTheLink) {
   expect_all_name_the_rank_behind(allgather_over_the_link(Algorithm::ring, kWholeChunks));
 }
 

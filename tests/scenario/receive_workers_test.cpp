@@ -59,8 +59,8 @@ class Workers : public testing::TestWithParam<Shape> {
     });
   }
 
-  /// Expects that a worker received each chunk or the fetch ring fetched it, and that it was
-  /// counted once.
+  /// Expects that a worker received each chunk, or the fetch ring fetched it, and that each chunk
+  /// was counted once.
   static void expect_received(const Outcome& outcome, std::uint64_t chunks) {
     EXPECT_EQ(outcome.of("chunks_received") + outcome.of("chunks_fetched"), chunks)
         << outcome.describe();

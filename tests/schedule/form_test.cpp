@@ -68,12 +68,12 @@ TEST(Parts, PartsCoverABlockAndDifferByAtMostOneElement) {
 
 // The validator compares fractions of a block instead of bytes. This is right only if equal
 // fractions, such as 1/2 and 5/10, end at the same element.
-TEST(Parts, EqualFractionsOfABlock_endAtTheSameElement) {
+TEST(Parts, EqualFractions_asOneHalfAndFiveTenths_endAtTheSameElement) {
   for (std::uint64_t elements = 0; elements < 200; ++elements) {
     for (std::uint64_t k = 1; k <= 12; ++k) {
       for (std::uint64_t i = 0; i <= k; ++i) {
         EXPECT_EQ(part_border(elements, i, k), part_border(elements, 5 * i, 5 * k));
-        // A fraction i/k of at most 2/3 must not end after the fraction 2/3.
+        // If i/k is at most 2/3, its border must not lie behind the border of 2/3.
         if (3 * i <= 2 * k) {
           EXPECT_LE(part_border(elements, i, k), part_border(elements, 2, 3));
         }

@@ -142,8 +142,8 @@ bool goes_wrong(const std::vector<Schedule>& schedules, CallOptions options) {
   return false;
 }
 
-/// Number of changed schedules that the validator refused, and number of those that failed in the
-/// interpreter.
+/// Number of changed schedules that the validator refused, and number of changed schedules that
+/// failed in the interpreter.
 struct Tally {
   std::uint32_t refused = 0;
   std::uint32_t failed = 0;

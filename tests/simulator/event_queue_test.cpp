@@ -150,7 +150,7 @@ TEST(EventQueue, Digest_isEqualForEqualEvents_andDiffersForDifferentEvents) {
   EXPECT_NE(digest(9, 2), digest(9, 3));
 }
 
-TEST(EventQueue, EventKey_carriesKindTargetAndDetail) {
+TEST(EventQueue, EventKey_encodesKindTargetAndDetail) {
   const Event event{{}, event_key(EventKind::background, 0xffff'fffeu, 0x12'3456), 0};
   EXPECT_EQ(kind_of(event), EventKind::background);
   EXPECT_EQ(target_of(event), 0xffff'fffeu);

@@ -40,9 +40,8 @@ Outcome run(const Scenario& scenario) {
   return outcome;
 }
 
-// A rank may send a tail probe only if no chunk arrives for a silence timeout (`alpha`). Some
-// tested timeouts are so short that other ranks still send when the timeout has passed since the
-// rank's own last chunk.
+// A rank may send a tail probe only if no chunk arrives for a silence timeout (`alpha`). In some
+// runs this timeout, counted from the rank's own last chunk, ends while other ranks still send.
 TEST(LossFree, Rank_sendsNoTailProbe_whileOtherRanksSendOrFinish) {
   const Nanoseconds whole = run(turns(Nanoseconds(10'000'000))).time;
   ASSERT_GT(whole, Nanoseconds(40'000));

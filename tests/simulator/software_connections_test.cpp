@@ -9,8 +9,8 @@
 namespace tutti::simulation {
 namespace {
 
-/// Runs a scenario and expects that its verdict is ok. Sums the device counters of all ranks of the
-/// first communicator.
+/// Runs a scenario, expects that its verdict is ok, and sums the device counters of all ranks of
+/// the first communicator.
 struct Outcome {
   explicit Outcome(const std::string& text) {
     auto scenario = Scenario::parse(text);

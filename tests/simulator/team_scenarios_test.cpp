@@ -87,7 +87,7 @@ TEST(AggregatedScenario, CollectiveThatIsNoReduction_isRefused) {
       << run.created.message();
 }
 
-TEST(ScenarioWithWorkers, Workers_takeAllChunks) {
+TEST(ScenarioWithWorkers, Workers_receiveAllChunks) {
   const Simulated run(
       "seed=5 topology=single:4 receive-workers=3 jitter=5us\n"
       "communicator ranks=4 subgroups=4 chains=2 chunk=64\n"

@@ -75,7 +75,7 @@ TEST_F(Sending, FullSendQueue_blocksTheSenderUntilTheNextRound) {
 
 // While the send queue has room, the socket is writable. A wait until it is writable would return
 // at once, so the sender would busy-poll.
-TEST_F(Sending, DrainingSendQueueWithRoom_isPolledAfterItsDrainTime) {
+TEST_F(Sending, SendQueueThatIsNotFull_isPolledAgainAfterItsDrainTime) {
   queue().room = kBlockChunks;
   round();
   ASSERT_TRUE(sender_->posted_all());

@@ -206,8 +206,8 @@ TEST(BootstrapRendezvous, Hello_asRank0WithTheJobsToken_isRefused) {
   const auto refused = job.hello(stranger, kHere, now);
   EXPECT_EQ(refused.admission, Rendezvous::Admission::refused);
   EXPECT_EQ(refused.why.message(),
-            "a process joined the job at here as rank 0, but rank 0 is the process that runs the "
-            "store there: give every process a rank of its own");
+            "a process joined the job at here as rank 0, but another process is rank 0 and runs "
+            "the store there: give every process a rank of its own");
   EXPECT_EQ(job.hello(hello_of(0, 2), kHere, now).admission, Rendezvous::Admission::joined);
 }
 
@@ -215,7 +215,7 @@ TEST(BootstrapRendezvous, RankClaimedTwice_beforeOrAfterTheJobBegins_endsTheJob)
   const Deadline now = SteadyClock::now();
   const std::string error =
       "rank 1 joined twice at here, from 127.0.0.1:7 and from 10.0.0.9:8: give every process a "
-      "rank of its own, or find the stranger at one of these addresses";
+      "rank of its own, or stop the process that does not belong to the job";
   for (const std::uint32_t size : {2u, 3u}) {
     Rendezvous job("here", kToken, kOwner, size);
     EXPECT_EQ(job.hello(hello_of(0, size), kHere, now).admission, Rendezvous::Admission::joined);

@@ -57,7 +57,7 @@ StoreOptions store_options(std::uint16_t port, std::uint32_t rank, std::uint32_t
 class EverySize : public testing::TestWithParam<std::uint32_t> {};
 INSTANTIATE_TEST_SUITE_P(Ranks, EverySize, testing::Range(1u, 9u));
 
-TEST_P(EverySize, RanksExchangeThroughAStore) {
+TEST_P(EverySize, Ranks_exchangeContributionsThroughAStore) {
   const std::uint32_t size = GetParam();
   const std::uint16_t port = free_port();
   EXPECT_EQ(no_problems(size), exchange_problems(size, [&](std::uint32_t rank) {
@@ -65,7 +65,7 @@ TEST_P(EverySize, RanksExchangeThroughAStore) {
             }));
 }
 
-TEST_P(EverySize, RanksExchangeByEnvironment) {
+TEST_P(EverySize, Ranks_readTheEnvironment_andExchangeContributions) {
   const std::uint32_t size = GetParam();
   const std::string port = std::to_string(free_port());
   EXPECT_EQ(no_problems(size), exchange_problems(size, [&](std::uint32_t rank) {
@@ -78,7 +78,7 @@ TEST_P(EverySize, RanksExchangeByEnvironment) {
             }));
 }
 
-TEST_P(EverySize, RanksExchangeByUniqueId) {
+TEST_P(EverySize, Ranks_joinByUniqueId_andExchangeContributions) {
   const std::uint32_t size = GetParam();
   const auto id = make_unique_id("127.0.0.1");
   ASSERT_TRUE(id.ok()) << id.status().to_string();
@@ -87,7 +87,7 @@ TEST_P(EverySize, RanksExchangeByUniqueId) {
             }));
 }
 
-TEST_P(EverySize, RanksExchangeThroughFiles_andLeaveNoFile) {
+TEST_P(EverySize, Ranks_exchangeContributionsThroughFiles_andLeaveNoFile) {
   const std::uint32_t size = GetParam();
   const Directory directory;
   EXPECT_EQ(no_problems(size), exchange_problems(size, [&](std::uint32_t rank) {
@@ -116,7 +116,7 @@ TEST_P(EverySize, BootstrapsInOneDirectory_runBackToBack) {
   EXPECT_EQ(directory.count(), 0u);
 }
 
-TEST_P(EverySize, RanksExchangeBetweenThreads) {
+TEST_P(EverySize, RanksThatAreThreads_exchangeContributions) {
   const std::uint32_t size = GetParam();
   auto bootstraps = make_local_bootstraps(size);
   const auto problems = on_ranks(
@@ -140,7 +140,7 @@ AllgatherCallback equal_parts_over(Bootstrap& below) {
   };
 }
 
-TEST_P(EverySize, RanksExchangeByCallback) {
+TEST_P(EverySize, Ranks_exchangeContributionsByCallback) {
   const std::uint32_t size = GetParam();
   auto below = make_local_bootstraps(size);
   EXPECT_EQ(no_problems(size), exchange_problems(size, [&](std::uint32_t rank) {

@@ -1,4 +1,4 @@
-// Tests that unexpected items are kept by epoch, even where the epochs wrap.
+// Tests the container that keeps items by epoch, also where the epochs wrap.
 #include "engine/core/by_epoch.hpp"
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// Tests that a thread that pthread_cancel() has cancelled completes its call before it ends. Other
-// calls and the process continue.
+// Tests that a thread completes its call of the library before pthread_cancel() ends the thread.
+// Other calls and the process continue.
 #include <gtest/gtest.h>
 #include <pthread.h>
 

@@ -59,7 +59,7 @@ class Side final : public FrameSocket {
   Side* other = nullptr;
   bool full = false;  ///< whether the send queue is full
   int receives = 0;
-  std::size_t sent_before_receive = 0;  ///< frames at the other end before the last receive
+  std::size_t sent_before_receive = 0;  ///< frames at the other end when this end last received
 
  private:
   Rank peer_;
@@ -145,8 +145,8 @@ TEST_F(ChannelSetTest, PostedWork_isSentBeforeThePollReceives) {
   EXPECT_EQ(right_.arrived.size(), 1u) << "the frame must be sent once";
 }
 
-/// A socket that records the destination of each frame. It is also the gate: it limits the frames
-/// that a connection has in flight, except frames of high priority.
+/// A socket that records the destination of each frame. As a FrameGate, it limits the frames that
+/// each connection has in flight, except frames of high priority.
 class OrderOfPeers final : public FrameSocket, public FrameGate {
  public:
   OrderOfPeers() : channels(rank_of(0), 4) {
@@ -189,7 +189,7 @@ TEST(ChannelSetPriority, FramesOfAHigherPriority_goFirst) {
   EXPECT_EQ(socket.peers, (std::vector<std::uint32_t>{3, 2, 1}));
 }
 
-TEST(ChannelSetPriority, FramesHeldBackByTheGate_areReportedAtTheirPriority) {
+TEST(ChannelSetPriority, FramesHeldBack_areReportedAsWaitingAtTheirPriority) {
   OrderOfPeers socket;
   socket.post(1, 100'000, Priority::low);
   socket.channels.poll(kBegin, socket, socket.completions);

@@ -459,8 +459,8 @@ TEST(Collectives, ChunksOfAQueuedCollective_arePlacedDirectly) {
       requests.push_back(std::move(*request));
     }
     if (!root) {
-      // During the wait this thread polls the engine, which takes over all calls. Only then may the
-      // root send.
+      // The root may send only after the engine has taken all calls of this rank. This wait polls
+      // the engine, which takes them.
       const Status pending = requests.back().wait_for(std::chrono::milliseconds(1));
       EXPECT_EQ(pending.code(), Code::timeout) << pending.to_string();
       queued.arrive_and_wait();

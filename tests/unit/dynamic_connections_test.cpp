@@ -328,7 +328,7 @@ TEST(DynamicConnections, NoticesAfterAFailure_reachLivingPeers_beyondTheConnecti
     EXPECT_EQ(network[r].arrived[Rank{0}].size(), 1u) << "rank " << r;
 }
 
-TEST(DynamicConnections, ConnectionsToPeersThatHaveLeft_leaveRoomForOthers) {
+TEST(DynamicConnections, ConnectionsToPeersThatLeft_areFreedForOtherPeers) {
   Network network(8, {.most = 2});
   Bytes message(100, std::byte{1});
   const auto post = [&](std::uint32_t to) { return network.post(0, to, message); };
@@ -371,7 +371,7 @@ TEST(DynamicConnections, LeavingPeer_whoseConnectionWasClosed_stillGetsAnAck) {
   EXPECT_TRUE(network[1].channels.quiet());
 }
 
-TEST(DynamicConnections, ReadsFromPeersThatHaveLeft_areAbortedAndLeaveRoom) {
+TEST(DynamicConnections, ReadFromAPeerThatLeft_isAborted_andFreesAConnection) {
   Network network(5, {.most = 2});
   Bytes memory(100);
   for (std::uint32_t r = 1; r <= 2; ++r) {

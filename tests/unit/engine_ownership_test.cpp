@@ -1,5 +1,5 @@
 // Tests the state machine of the engine's ownership. A state tells which thread is the owner and
-// whether the background thread watches the network; only legal transitions may be possible.
+// whether the background thread watches the network; only legal transitions may succeed.
 #include "runtime/progress/engine_ownership.hpp"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,5 @@
-// Tests functions of a communicator that return no status, while memory has run out.
+// Tests the functions of a communicator that return no status: they return empty results and throw
+// nothing while memory has run out.
 #include <gtest/gtest.h>
 
 #include <memory>

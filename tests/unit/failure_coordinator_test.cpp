@@ -31,8 +31,8 @@ protocol::Message notice(std::uint64_t argument, std::uint32_t undelivered_bytes
   return message;
 }
 
-/// A failure notice in which rank `finder` reports that rank `lost` is lost. `epoch` is kAlone if
-/// no rank answered `finder`; otherwise it is the length of packets that `lost` does not receive.
+/// A failure notice of rank `finder`, which found that rank `lost` is lost. `epoch` is kAlone if no
+/// rank answers `finder`; otherwise it is the length of the packets that do not reach `lost`.
 protocol::Message notice_of(Rank finder, Rank lost, std::uint32_t epoch) {
   return notice(std::uint64_t{index(finder)} << 32 | index(lost), epoch);
 }
@@ -117,7 +117,7 @@ TEST_F(FailureCoordinatorTest, RankThatFindsAPeerLost_notifiesAllRemainingRanks)
 
 // The lost rank gets a notice too, because it may be alive. Perhaps only its path to the reporting
 // rank is broken.
-TEST_F(FailureCoordinatorTest, NeighbourOfALostRank_onNotice_alsoNotifiesTheLostRank) {
+TEST_F(FailureCoordinatorTest, NoticeOfALostNeighbour_isSentToThatNeighbourToo) {
   failures_.on_notice(Rank{3}, notice(2));
   EXPECT_EQ(told(failures_), (Ranks{Rank{0}, Rank{2}}));
 }
@@ -168,7 +168,7 @@ TEST_F(FailureCoordinatorTest, NoticeThatNamesAnInvalidReporter_isIgnored) {
   EXPECT_FALSE(failures_.noted());
 }
 
-TEST_F(FailureCoordinatorTest, RankOutsideTheCommunicator_inANotice_isAtFault) {
+TEST_F(FailureCoordinatorTest, NonMember_namedInANotice_isAtFault) {
   failures_.on_notice(Rank{0}, notice(std::uint64_t{18} << 32));
   EXPECT_EQ(ranks(settled(failures_)), Ranks{Rank{17}});
 }
@@ -201,7 +201,7 @@ TEST_F(FailureCoordinatorTest, Status_untilTheFailureEndsTheCollectives_isOk) {
   EXPECT_FALSE(settled(failures_));
 }
 
-TEST_F(FailureCoordinatorTest, FailureOfASideCommunicator_namesRanksOfTheJob) {
+TEST_F(FailureCoordinatorTest, SideCommunicator_namesALostRankByItsJobRank) {
   const RankNames members({}, {Rank{4}, Rank{5}, Rank{6}, Rank{7}});
   FailureCoordinator side(kMe, kSize, members);
   side.on_peer_failure(lost(Rank{2}));

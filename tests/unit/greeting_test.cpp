@@ -55,8 +55,8 @@ TEST(PeerOptions, NumberOutsideTheRangeOfItsField_isRefused) {
   ASSERT_TRUE(runtime::PeerOptions::decode(valid).ok());
   const std::size_t first = after(valid, greeting.multicast);
   constexpr std::size_t kNumberBytes = 8;
-  // Each entry names a field and the offset of a byte. With a 1 in this byte, the field exceeds its
-  // range: 0 or 1 for network_wanted, 32 bits for process, and 16 bits for communicator.
+  // Each entry names a field and the offset of one of its bytes. A 1 in this byte makes the field
+  // too large: network_wanted is at most 1, process has 32 bits, and communicator has 16.
   const std::pair<const char*, std::size_t> excess[] = {
       {"network_wanted", 1}, {"process", kNumberBytes + 4}, {"communicator", 2 * kNumberBytes + 2}};
   for (const auto& [name, offset] : excess) {
@@ -164,8 +164,8 @@ TEST(PackedJson, NestedContainers_beyondDepthLimit_areRefused) {
     expect_refused_by_all_decoders(nested_objects(levels), why);
   }
   expect_refused_by_all_decoders(nested_arrays(runtime::kMaxPackedBytes - 1), why);
-  expect_refused_by_all_decoders(nested_arrays(200'000), "the packed record has 200001 bytes");
-  expect_refused_by_all_decoders(nested_objects(200'000), "the packed record has 600001 bytes");
+  expect_refused_by_all_decoders(nested_arrays(200'000), "the msgpack record has 200001 bytes");
+  expect_refused_by_all_decoders(nested_objects(200'000), "the msgpack record has 600001 bytes");
 }
 
 TEST(PackedJson, NestedContainers_atDepthLimit_decode) {
@@ -188,7 +188,7 @@ TEST(PackedJson, Size_beyondLimit_isRefused) {
 }
 
 TEST(PackedJson, DamagedBytes_areRefused) {
-  const std::string why = "the packed record is not valid msgpack";
+  const std::string why = "the record of the peer is not valid msgpack";
   Packed trailing = packed_text(5);
   trailing.push_back(std::byte{0xc0});
   expect_refused_by_all_decoders(trailing, why);
@@ -247,8 +247,8 @@ TEST(PeerOptions, HostileBytesOfAPeer_failTheCreation_andThePeerIsNamedInTheErro
   hostile.join();
   ASSERT_FALSE(created.ok());
   EXPECT_EQ(created.status().message(),
-            "rank 1: the peer options are not from this version of Tutti: use one version of Tutti "
-            "on all ranks");
+            "rank 1: the options that this rank sent are not from this version of Tutti: use the "
+            "same build of Tutti on all ranks");
 }
 
 TEST(PeerOptions, ThreadBoundToOneCore_countsThisCoreOnly) {

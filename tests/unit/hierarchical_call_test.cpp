@@ -30,7 +30,7 @@ TEST(HierarchicalCall, Stage_beginsOnlyAfterTheEndOfTheStageThatItNames) {
   EXPECT_TRUE(call.status().ok());
 }
 
-TEST(HierarchicalCall, StagesOfOneSide_beginInTheirOrder) {
+TEST(HierarchicalCall, StagesOnOneSideCommunicator_beginInTheirOrder) {
   // The second stage waits for the first. The third stage must wait too, because it comes after the
   // second on the same side communicator.
   HierarchicalCall call({stage(HierarchySide::across), stage(HierarchySide::host, 0),

@@ -229,8 +229,8 @@ INSTANTIATE_TEST_SUITE_P(Layouts, HierarchyPlan,
 
 TEST(HierarchyPlanWays, LongBlocks_areSentByOneLeaderPerHost_butByEveryRankIfGroupsAreEnabled) {
   const HostLayout layout{2, 4};
-  // Each segment is one call on the across side. A leader sends the four blocks of its host end to
-  // end, which fill ten segments; a rank that sends only its own block fills three.
+  // Each segment is one call between hosts. The four blocks of a host, which its leader sends end
+  // to end, fill ten segments; the block of a single rank fills three.
   constexpr std::size_t kBlock = 600'000;
   const Job by_leaders(layout, false, Collective::allgather, kBlock, 0);
   EXPECT_EQ(by_leaders.calls(HierarchySide::across, Collective::allgatherv), 2u * 10);

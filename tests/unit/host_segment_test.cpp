@@ -41,9 +41,11 @@ class HostSegment : public testing::Test {
   Descriptor other_in_;
 };
 
-TEST_F(HostSegment, OwnersSegment_isOpened) { EXPECT_EQ(refusal(own_.address()), "opened"); }
+TEST_F(HostSegment, SegmentAtAValidAddress_isOpened) {
+  EXPECT_EQ(refusal(own_.address()), "opened");
+}
 
-TEST_F(HostSegment, ReadOfTheOwnersMemory_isRefused_ifTheTokenThereIsNotTheOwners) {
+TEST_F(HostSegment, ReadFromAProcessWithAnotherToken_isRefused) {
   if (!test::reads_processes())
     return test::skip_without("peermemory", "process_vm_readv is refused");
   const auto opened = Segment::open(own_.address(), kShape);
@@ -95,7 +97,7 @@ TEST_F(HostSegment, FileDescriptorThatIsNoSharedMemory_isRefused) {
   }
 }
 
-TEST_F(HostSegment, WakePipeThatIsNotTheOwners_isRefused_andGetsNoByte) {
+TEST_F(HostSegment, WrongWakePipe_isRefused_andGetsNoByte) {
   SegmentAddress address = own_.address();
   address.bell = other_in_.get();
   EXPECT_NE(refusal(address).find("is not the pipe that wakes its rank"), std::string::npos)
@@ -103,7 +105,7 @@ TEST_F(HostSegment, WakePipeThatIsNotTheOwners_isRefused_andGetsNoByte) {
   pollfd readable{other_out_.get(), POLLIN, 0};
   EXPECT_EQ(::poll(&readable, 1, 0), 0);
   address.bell = address.memory;
-  EXPECT_NE(refusal(address).find("or the wake pipe of"), std::string::npos) << refusal(address);
+  EXPECT_NE(refusal(address).find("or wake pipe that"), std::string::npos) << refusal(address);
 }
 
 }  // namespace

@@ -186,23 +186,23 @@ TEST(KeyAgreement, ChangedPeerOptions_preventTheOpeningOfTheSecret) {
 TEST(KeyAgreement, DamagedOffer_isRefused_andTheRankIsNamedInTheError) {
   const std::vector<std::pair<Change, const char*>> changes = {
       {[](Contributions& all) { all[1].resize(KeyOffer::kBytes - 1); },
-       "rank 1: its first message does not begin with a key offer"},
+       "rank 1: the first message does not begin with a key offer"},
       {[](Contributions& all) { all[1].clear(); },
-       "rank 1: its first message does not begin with a key offer"},
+       "rank 1: the first message does not begin with a key offer"},
       {[](Contributions& all) { all[1][0] = std::byte{'T'}; },
-       "rank 1: its first message does not begin with a key offer"},
+       "rank 1: the first message does not begin with a key offer"},
       {[](Contributions& all) { all[1][16] = std::byte{2}; }, "rank 1: the key offer is damaged"},
       {[](Contributions& all) { all[1][60] = std::byte{1}; }, "rank 1: the key offer is damaged"},
       {[](Contributions& all) { all[1][8] = std::byte{0}; },
-       "the process that the bootstrap returns as rank 1 calls itself rank 0 of 2 ranks: give "
-       "every process a rank of its own"},
+       "the process that the bootstrap returns as rank 1 of 2 calls itself rank 0 of 2: give every "
+       "process a rank of its own"},
       {[](Contributions& all) { all[1][12] = std::byte{3}; },
-       "the process that the bootstrap returns as rank 1 calls itself rank 1 of 3 ranks: give "
-       "every process a rank of its own"},
+       "the process that the bootstrap returns as rank 1 of 2 calls itself rank 1 of 3: give every "
+       "process a rank of its own"},
       {[](Contributions& all) { all.pop_back(); },
-       "the bootstrap does not return the bytes that rank 0 gave to it"},
+       "the bootstrap does not return the bytes that rank 0 contributed"},
       {[](Contributions& all) { all[0][30] ^= std::byte{1}; },
-       "the bootstrap does not return the bytes that rank 0 gave to it"}};
+       "the bootstrap does not return the bytes that rank 0 contributed"}};
   for (const auto& [change, error] : changes) {
     const auto ends = Agreement({nullptr, nullptr}).run(0, change);
     EXPECT_EQ(ends[0].status().code(), Code::invalid_argument);
@@ -233,7 +233,8 @@ TEST(KeyAgreement, ChangedOrTruncatedSealedSecret_isRefused_withItsRankInTheErro
   const auto cut = Agreement({nullptr, nullptr, nullptr}).run(2, nothing, [&](Contributions& all) {
     all[0].resize(sealed_bytes - 1);
   });
-  EXPECT_EQ(cut[2].status().message().find("rank 0 sent 95 bytes of sealed secrets instead of 96"),
+  EXPECT_EQ(cut[2].status().message().find(
+                "rank 0 sent 95 bytes, fewer than the 96 bytes of its sealed secrets"),
             0u)
       << cut[2].status().message();
 }

@@ -1,6 +1,5 @@
 // Tests two queue pairs of one group with different integrity words: neither accepts a datagram of
-// the other, although the datagram passes the check of its sender. For UC, see
-// uc_queue_pair_test.cpp.
+// the other, although the sender itself would accept it. For UC, see uc_queue_pair_test.cpp.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <unistd.h>

@@ -8,7 +8,7 @@
 namespace tutti::observe {
 namespace {
 
-/// Logs in its destructor.
+/// Writes to the log in its destructor.
 struct LastWord {
   ~LastWord() { complain("the last word"); }
 };

@@ -86,7 +86,7 @@ TEST(MaskedAtomics, ThreadsThatTakeABitByCompareSwap_excludeEachOther) {
       .compare_add = 0, .swap = kBit, .compare_mask = kBit, .swap_mask = kBit};
   const AtomicOperands release{.compare_add = kBit, .compare_mask = kBit, .swap_mask = kBit};
   std::uint64_t word = kOthers;
-  std::uint64_t turns = 0;  // turns taken so far; the lock kBit in `word` protects it
+  std::uint64_t turns = 0;  // turns taken so far; the lock kBit in `word` protects this count
   run_threads([&](std::uint64_t) {
     const std::span<std::byte> memory = std::as_writable_bytes(std::span(&word, 1));
     for (std::uint64_t i = 0; i < kTurns; ++i) {

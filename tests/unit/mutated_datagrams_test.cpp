@@ -457,9 +457,9 @@ class FragmentLane final : public Lane, private PlacementResolver {
     Tally tally = tally_;
     EndpointCounters counters;
     receiver_->add_to(counters);
-    // Adds the received fragments that were not accepted, and the datagrams that were dropped
-    // before they counted as received. `refused_by` also counts refused messages; they are
-    // subtracted, because the first term already counts their fragments.
+    // Refused are received fragments that were not accepted, and datagrams that were dropped before
+    // they counted as received. `refused_by` also counts refused messages, which are subtracted
+    // because the first two terms already count their fragments.
     tally.refused = counters.uc_segments_received - tally_.accepted + refused_by(*receiver_) -
                     refused_messages_;
     return tally;

@@ -221,8 +221,8 @@ class PromptWaits : public OneEngine {
     return completion;
   }
 
-  /// Starts an operation after prompt waits, so that the start does not wake the progress thread. A
-  /// busy machine may need several attempts; returns null if all kAttempts fail.
+  /// Starts and waits for three operations, then starts another, which must not wake the progress
+  /// thread. A busy machine may need several attempts; returns null if all kAttempts fail.
   std::shared_ptr<engine::Completion> start_unattended(const std::function<bool()>& ends) {
     for (int attempt = 0; attempt < kAttempts; ++attempt) {
       for (int call = 0; call < 3; ++call) {

@@ -32,8 +32,7 @@ WorkRequest atomic_of(Opcode opcode, Word& old, MemoryKey key, std::uint64_t off
   return request;
 }
 
-/// Atomics that one end requests on words that no other end changes, and the old value that each
-/// must return.
+/// Atomics of one end, with the old value that each must return. Nothing else changes their words.
 class Atomics {
  public:
   static constexpr std::size_t kWords = 4;

@@ -527,7 +527,7 @@ TEST(RcChannel, ConnectionOfARefusedWrite_canClose) {
 
 // The path test is lost, so the WRITE after it arrives out of order. An ACK still tells the sender
 // that the WRITE has arrived.
-TEST(RcChannel, AckedWrite_behindALostPathTest_takesEffectAfterAbandon) {
+TEST(RcChannel, AckedWrite_behindALostFrame_isDeliveredAfterAbandon) {
   Pair pair(26);
   Bytes region(100);
   const MemoryKey key = pair[1].memory.add(region).value();
@@ -790,7 +790,7 @@ TEST(RcChannel, FramesReturnedUnsent_areSentLater_andDoNotCountAsLost) {
   for (OutgoingFrame& frame : frames) ASSERT_TRUE(pair.channel(0).next_frame(pair.now(), frame));
   EXPECT_EQ(pair[0].counters.frames_sent, 5u);
   for (const OutgoingFrame& frame : frames) pair.channel(0).take_back(frame);
-  pair.channel(0).take_back(frames[0]);  // taking the same frame back again must change nothing
+  pair.channel(0).take_back(frames[0]);  // a second take_back() of a frame must change nothing
   EXPECT_EQ(pair[0].counters.frames_sent, 0u);
   EXPECT_EQ(pair[0].counters.bytes_sent, 0u);
   EXPECT_TRUE(pair.channel(0).has_output(pair.now()));

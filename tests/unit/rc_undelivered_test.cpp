@@ -285,7 +285,8 @@ TEST(RcUndelivered, FramesStillInTheSendQueue_areNotReported) {
     channel.on_frame(now, std::span(bytes).first(size), sink);
     if (channel.next_deadline() <= now) channel.on_timer(now, sink);
     OutgoingFrame frame;
-    // take_back() acts as a full send queue of the device would, so that no frame leaves.
+    // take_back() returns the frame to the channel, as if the send queue were full, so no frame
+    // leaves.
     if (channel.next_frame(now, frame)) channel.take_back(frame);
   }
   EXPECT_GT(counters.frames_received, 5000u);

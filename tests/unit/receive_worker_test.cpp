@@ -225,7 +225,7 @@ TEST_F(Receiving, ChunkLockedByARead_isNotPlaced) {
   EXPECT_EQ(at(8), std::byte{8});
 }
 
-TEST_F(Receiving, GracePeriodBeforeARead_outlastsABatchThatMayPlaceTheChunk) {
+TEST_F(Receiving, GracePeriodBeforeARead_endsOnlyAfterTheRunningBatch) {
   team_.publish(view());
   ReceiveTeam::GracePeriod grace;
   first_.in_place = [&] {
@@ -336,7 +336,7 @@ TEST_F(Receiving, FailedCollectiveReleasesItsBufferAfterTheBatch) {
   EXPECT_FALSE(worker_.holds_unexpected());
 }
 
-TEST_F(Receiving, RetiredOperation_isDestroyedOnlyAfterTheBatch) {
+TEST_F(Receiving, EndedOperation_isDestroyedOnlyAfterTheRunningBatch) {
   team_.publish(view());
   auto operation = std::make_shared<int>(1);
   const std::weak_ptr<int> alive = operation;

@@ -1,7 +1,7 @@
-// Tests which rank is blamed when a peer is silent. A rank blames its silent peer; but if it has
-// several peers and none of them answers, it reports that either rank may be at fault. A rank that
-// its peer has declared lost blames itself; but if that peer heard no other rank, it reports that
-// either rank may be at fault.
+// Tests which rank is blamed when a peer is silent. A rank blames its silent peer. If the rank has
+// several peers and none of them answers, the rank reports that the fault may lie with itself or
+// with the peer. A rank blames itself if a peer has declared it lost. If that peer heard no rank at
+// all, the fault may again lie with either rank.
 #include <gtest/gtest.h>
 
 #include <deque>
@@ -171,7 +171,7 @@ TEST(SilentPeer, RankThatAPeerHasDeclaredLost_blamesItself) {
   }
 }
 
-TEST(SilentPeer, RankThatACutOffPeerHasDeclaredLost_blamesEitherRank) {
+TEST(SilentPeer, RankDeclaredLostByACutOffPeer_blamesItselfOrThatPeer) {
   Ranks ranks(3);
   for (const Rank other : {Rank{1}, Rank{2}}) ranks.cut(other, Rank{0});
   ranks.watch(Rank{0}, Rank{1});

@@ -154,8 +154,8 @@ TEST_P(SlotExchange, LongBlocks_useMessagesInsteadOfSlots) {
   });
 }
 
-/// Expects that a sender can complete kSlots exchanges before its readers take part, and no more.
-/// The sender is the root; in a Gather, every rank except the root is a sender.
+/// Expects that a sender can complete exactly kSlots exchanges before its readers take part. The
+/// sender is the root; in a Gather, every rank except the root is a sender.
 void run_ahead(Collective collective, const CommunicatorOptions& options) {
   constexpr std::uint32_t kMeetings = 3 * kSlots;
   constexpr std::size_t kBytes = 700;

@@ -65,8 +65,8 @@ class Door {
   }
 
   std::uint16_t port() const { return port_; }
-  /// The number of connections that the store has refused. Call it only while the store exists;
-  /// rank 0 owns the store once rank 0 has joined.
+  /// The number of connections that the store has refused. Valid only while the store exists; rank
+  /// 0 owns the store once rank 0 has joined.
   std::uint64_t refused() const { return watched_->refused(); }
   /// Waits until the store has refused `count` connections.
   void await_refused(std::uint64_t count) const {
@@ -363,7 +363,7 @@ TEST(StoreDoor, Flood_ofSilentAndSlowStrangers_doesNotKeepTheRanksOut) {
   flood.join();
 }
 
-TEST(StoreDoor, Door_isClosedOnceAllRanksHaveJoined) {
+TEST(StoreDoor, ListeningSocket_isClosedOnceAllRanksHaveJoined) {
   for (const bool keyed : {true, false}) {
     const Key key = keyed ? key_of(1) : Key();
     Door door(key);

@@ -1,5 +1,5 @@
-// Tests which connections that have not shown that they belong to a job ("strangers") a listening
-// port ("door") drops, and how the port logs its refusals.
+// Tests a listening port ("door"): how it logs its refusals, and which of its strangers it drops. A
+// stranger is a connection that has not shown that it belongs to a job.
 #include "runtime/bootstrap/store/strangers.hpp"
 
 #include <gtest/gtest.h>

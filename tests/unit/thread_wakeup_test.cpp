@@ -75,7 +75,7 @@ class ThreadWakeup : public testing::Test {
   void TearDown() override { ::unsetenv(kVariable); }
 };
 
-TEST_F(ThreadWakeup, InvalidNiceValueIsNamedInTheError) {
+TEST_F(ThreadWakeup, InvalidNiceValue_isRefused_andTheErrorNamesItsVariable) {
   for (const char* value : {"", "x", "-21", "20", "-10 ", "+3", "99999999999"}) {
     ::setenv(kVariable, value, 1);
     const auto precedence = progress_priority();
@@ -86,7 +86,7 @@ TEST_F(ThreadWakeup, InvalidNiceValueIsNamedInTheError) {
   }
 }
 
-TEST_F(ThreadWakeup, ProcessThatMayLowerItsNiceValue_raisesThePriority) {
+TEST_F(ThreadWakeup, ThreadThatMayLowerItsNiceValue_raisesItsPriority) {
   if (!may_go_first()) return test::skip_without("priority", "no negative nice values here");
   apart([] {
     const auto precedence = progress_priority();
@@ -132,7 +132,7 @@ TEST_F(ThreadWakeup, GrantedRealtimePriorityIsAnnouncedOnce) {
   EXPECT_EXIT(child(), testing::ExitedWithCode(0), "");
 }
 
-TEST_F(ThreadWakeup, RequestForANiceValueAlone_writesNoNoticeOfThePriority) {
+TEST_F(ThreadWakeup, RequestForANiceValueWithoutRealtime_writesNoNotice) {
   EXPECT_EQ(notices_of_two_threads({.nice = 5}), "");
 }
 
@@ -195,8 +195,8 @@ TEST_F(ThreadWakeup, BackgroundThread_raisesItsPriority_whenAThreadComputes) {
     // thread computes.
     Bytes all(2 * own.size());
     finish(communicator.allgather(own, all));
-    // The background thread raises its priority when it becomes the owner of the engine the next
-    // time.
+    // The background thread raises its priority the next time that it becomes the owner of the
+    // engine.
     while (priority_of(communicator) == 0) std::this_thread::yield();
     EXPECT_EQ(priority_of(communicator), 10u);
   });

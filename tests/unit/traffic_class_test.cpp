@@ -124,9 +124,9 @@ TEST(TrafficClass, MalformedText_isRefused_andTheErrorNamesItsSource) {
     options.traffic_class = text;
     EXPECT_EQ(runtime::traffic_classes(options).status().message(),
               std::string("the option traffic_class is \"") + text +
-                  "\": use a DSCP from 0 to 63, such as 46, optionally with a socket priority "
-                  "from 0 to 15 after a slash, such as 46/5, or three such values for calls of "
-                  "low, normal and high priority, such as 8,0,46");
+                  "\": use one traffic class for all calls, such as 46 or 46/5, or three for calls "
+                  "of low, normal and high priority, such as 8,0,46 (each is a DSCP from 0 to 63, "
+                  "optionally with a slash and a socket priority from 0 to 15)");
   }
 }
 

@@ -344,7 +344,7 @@ TEST_P(UcBothWays, ForgedMessage_doesNotPreventAcceptanceOfTheGenuineMessage) {
   EXPECT_EQ(receive(), 1u);
 }
 
-TEST_P(UcBothWays, ChunkThatWasHandedOut_isNotOverwritten) {
+TEST_P(UcBothWays, DuplicateAlreadyInTheSocket_doesNotOverwriteTheChunk) {
   // All three messages have the same PSN. The second and the third one already wait in the socket
   // when the queue pair hands out the first one.
   send(fragments(1, 3), together());

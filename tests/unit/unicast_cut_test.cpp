@@ -163,7 +163,7 @@ TEST_P(UnicastCut, NewFramesThatTheKernelHoldsBack_goByMulticastAtOnce) {
   EXPECT_EQ(counters(1).rejected_foreign, 0u) << "rank 1 refused a frame to rank 2";
 }
 
-// Rank 1 did not answer, so rank 0 doubts that its unicast reaches any rank. It therefore
+// Rank 1 did not answer, so rank 0 doubts that its unicast reaches any rank. Rank 0 therefore
 // acknowledges frames of rank 2 by multicast.
 TEST_P(UnicastCut, AcksToOtherRanks_whileUnicastIsInDoubt_goByMulticastAtOnce) {
   send(0, 1);

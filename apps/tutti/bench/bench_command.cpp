@@ -64,7 +64,10 @@ Status check(const BenchOptions& options) {
       (options.range.min_bytes % element | options.range.step_bytes % element)) {
     return failure(
         Code::invalid_argument,
-        "a size is not a whole number of elements: use multiples of {} bytes, the size of one {}",
+        "{} {} is not a whole number of elements: use a multiple of {} bytes, the size "
+        "of one {}",
+        options.range.min_bytes % element != 0 ? "--minbytes" : "--stepbytes",
+        options.range.min_bytes % element != 0 ? options.range.min_bytes : options.range.step_bytes,
         element, to_string(options.reduction.type));
   }
   return options.range.check();

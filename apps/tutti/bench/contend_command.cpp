@@ -154,8 +154,8 @@ Status set_place(const ContendOptions& options) {
   }
   if (options.master.empty()) {
     return failure(Code::invalid_argument,
-                   "--rank needs an address or a folder where the ranks meet: add --master or "
-                   "--rendezvous");
+                   "--rank needs a place where the ranks meet: add --master with an address, or "
+                   "--rendezvous with a folder");
   }
   const std::string first = options.master.substr(0, options.master.find(','));
   setenv("MASTER_ADDR", first.c_str(), 1);

@@ -138,7 +138,8 @@ Result<Measured> Repetitions::result() const {
   if (own_ns_.empty()) {
     return failure(
         Code::timeout,
-        "a rank started late in each of {} repetitions: stop other programs on this host",
+        "a rank started late in each of {} repetitions: stop other programs on the hosts of the "
+        "ranks",
         attempts_);
   }
   Measured measured;

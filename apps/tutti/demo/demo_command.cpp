@@ -61,7 +61,7 @@ std::string read_all(int fd) {
 Result<nlohmann::json> parse_results(const std::string& text) {
   auto json = nlohmann::json::parse(text, nullptr, false);
   if (json.is_array() && !json.empty()) return json;
-  return failure(Code::internal, "rank 0 printed no results");
+  return failure(Code::internal, "rank 0 of the demo printed no results: report this as a defect");
 }
 
 Result<nlohmann::json> run_on_loopback() {

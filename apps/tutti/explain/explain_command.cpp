@@ -125,9 +125,9 @@ void print_plan(const PlanInput& input, const Plan& plan, bool chosen) {
              plan.user_bytes, plan.state_bytes, multicast ? ", besides the receivers' window" : "");
 }
 
-/// Prints the time that the links alone need: the longest time that any link needs to carry its
-/// bytes in one direction. If the ranks of an Allgather send in turns, a rank receives nothing
-/// during its own turn, so one turn is added.
+/// Prints the time that the links alone need, which is the time of the link that carries the most
+/// bytes in one direction. If the ranks of an Allgather send in turns, no rank receives during its
+/// own turn, so the time of one turn is added.
 void print_times(const PlanInput& input, const Plan& multicast, const Plan& ring,
                  std::uint64_t bits_per_second) {
   const auto milliseconds = [&](std::uint64_t bytes) {

@@ -57,8 +57,9 @@ std::uint64_t barrier_messages(std::uint32_t ranks) {
   return power * static_cast<std::uint64_t>(std::countr_zero(power)) + 2 * (ranks - power);
 }
 
-/// The number of messages that carry credits. Every rank except the grantor sends the grantor one
-/// message per credit batch, but none for the last batches, because no later batch waits for those.
+/// The number of messages by which ranks report that they have consumed a credit batch. Every rank
+/// except the grantor sends one per batch, up a tree to the grantor; the last batches need no
+/// report, because no sender waits for their credit.
 std::uint64_t credit_messages(const PlanInput& input, std::uint64_t chunks,
                               std::uint32_t bytes_per_chunk) {
   const engine::Settings settings;
@@ -93,7 +94,7 @@ Result<Plan> plan_multicast(const PlanInput& input) {
   plan.chunks = plan.chunks_per_block * blocks;
   if (plan.chunks > protocol::BlockLayout::kMaxChunks) {
     return failure(Code::invalid_argument,
-                   "the collective has {} chunks, but there are only {} PSNs: "
+                   "the collective has {} chunks, but a collective may have at most {}: "
                    "use larger --chunk-bytes or smaller --bytes",
                    plan.chunks, protocol::BlockLayout::kMaxChunks);
   }

@@ -142,7 +142,10 @@ Status draw(const ScheduleQuestion& question, const std::vector<Schedule>& sched
                              question.ranks, schedules.front().purpose().algorithm,
                              model.bits_per_second / 1e9, timeline->end_s * 1e3));
   file.close();
-  if (!file) return failure(Code::system, "cannot write --draw file {}", question.draw);
+  if (!file)
+    return failure(Code::system,
+                   "cannot write --draw file {}: name a file in a writable folder with free space",
+                   question.draw);
   fmt::print("\ndrawn: {} ({:.3f} ms on links of {:g} Gbit/s with {:g} us a message)\n",
              question.draw, timeline->end_s * 1e3, model.bits_per_second / 1e9,
              model.latency_s * 1e6);

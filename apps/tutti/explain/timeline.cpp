@@ -154,7 +154,8 @@ class Forecast {
       finish_collects(r);
     }
   }
-  // The collect tasks of a rank all end when the last multicast byte for this rank has arrived.
+  // A collect task waits for multicast data. All collect tasks of a rank end when the last
+  // multicast byte for this rank has arrived.
   void collect(std::uint32_t rank, TaskIndex at) {
     collects_[rank].push_back({at, now_s_});
     awaited_bytes_[rank] += filled_[rank][at].target.size_bytes;

@@ -128,7 +128,8 @@ Status Aggregators::start_one(const Lab& lab, const std::string& program, int ag
   write_end = {};
   readers_.push_back(std::make_unique<Reader>(std::move(output)));
   if (readers_.back()->wait_for("listening on")) return {};
-  return failure(Code::system, "the aggregator at {} did not begin to listen; its output: {}",
+  return failure(Code::system,
+                 "the aggregator at {} did not begin to listen: find the cause in its output: {}",
                  address, readers_.back()->text());
 }
 

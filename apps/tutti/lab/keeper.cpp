@@ -126,8 +126,10 @@ Status failed_set_up(const Report& report, bool user_namespace) {
     case SetUp::ready:
       break;
   }
-  return failure(Code::internal,
-                 "the process that holds the lab's namespaces failed at an unknown step");
+  return failure(
+      Code::internal,
+      "the process that holds the lab's namespaces failed at an unknown step: report this "
+      "as a defect");
 }
 
 Result<device::Descriptor> open_namespace(pid_t pid, const char* kind) {
@@ -179,7 +181,9 @@ Result<Keeper> Keeper::start() {
   } while (count < 0 && errno == EINTR);
   if (count != static_cast<ssize_t>(sizeof report)) {
     return failure(Code::system,
-                   "process {}, which holds the lab's namespaces, ended before it was ready", pid);
+                   "process {}, which holds the lab's namespaces, ended before the lab was ready: "
+                   "make the lab again",
+                   pid);
   }
   if (report.state != SetUp::ready) return failed_set_up(report, plan.user_namespace);
 

@@ -66,10 +66,13 @@ Status apply_settings(const launch::NetNamespace& place, const std::vector<Setti
   const std::size_t index = static_cast<std::size_t>(*failed) - 1;
   if (index >= settings.size()) {
     return failure(Code::system,
-                   "cannot enter a namespace of the lab to write settings under /proc/sys");
+                   "the child process that enters the lab's namespaces to write to /proc/sys ended "
+                   "with status {}: make the lab again",
+                   *failed);
   }
-  return failure(Code::system, "cannot set {} to '{}' inside the lab", settings[index].path,
-                 settings[index].value);
+  return failure(Code::system,
+                 "cannot set {} to '{}' inside the lab: check that the kernel supports this value",
+                 settings[index].path, settings[index].value);
 }
 
 std::vector<Setting> without_ipv6() {
@@ -414,8 +417,7 @@ Result<Lab> Lab::create(const LabOptions& options) {
   if (Status status = check_options(options); !status) return status;
   if (options.persistent && geteuid() != 0) {
     return failure(Code::unsupported,
-                   "a persistent lab needs root: use sudo, or `tutti lab run`, whose lab lasts "
-                   "as long as its programs");
+                   "a persistent lab needs root: use sudo, or a temporary lab (`tutti lab run`)");
   }
   remove_abandoned_labs();
   auto parts = std::make_unique<Parts>();

@@ -73,7 +73,8 @@ class Lab {
   /// The namespaces in which a host's programs run. Valid until the lab object is destroyed.
   Result<launch::NetNamespace> host_place(int host) const;
 
-  /// Returns `request` with the namespaces and the host name of a host.
+  /// Returns a copy of `request` that starts the program in the namespaces of a host, under the
+  /// name of this host.
   Result<launch::SpawnRequest> request_on(int host, launch::SpawnRequest request) const;
 
   /// Starts a program on a host and returns its process id. The caller must reap the process

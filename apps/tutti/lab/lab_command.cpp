@@ -330,11 +330,10 @@ int print_cores(const std::string& name, const PlacesInUse& in_use) {
   const int hosts = in_use.hosts.value_or(lab->hosts());
   const int aggregators = in_use.aggregators.value_or(lab->aggregators());
   if (hosts > lab->hosts() || aggregators > lab->aggregators()) {
-    return complain(
-        failure(Code::invalid_argument,
-                "--hosts {} --aggregators {}: lab '{}' has only {} hosts and {} aggregators: use "
-                "no more than the lab has",
-                hosts, aggregators, name, lab->hosts(), lab->aggregators()));
+    return complain(failure(
+        Code::invalid_argument, "--{0} {1} is more than the {2} {0} of lab '{3}': use at most {2}",
+        hosts > lab->hosts() ? "hosts" : "aggregators", hosts > lab->hosts() ? hosts : aggregators,
+        hosts > lab->hosts() ? lab->hosts() : lab->aggregators(), name));
   }
   int number = 0;
   for (const cpu_set_t& share : shares_of_cores(hosts, aggregators, lab->options().core_shares)) {

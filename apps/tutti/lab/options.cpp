@@ -124,8 +124,9 @@ Status check_name(std::string_view name) {
   }
   return failure(
       Code::invalid_argument,
-      "lab name '{}' is not valid: use 1 to {} characters of a-z, 0-9 and '-', not '-' first", name,
-      kMaximumNameLength);
+      "lab name '{}' is not valid: use 1 to {} characters of a-z, 0-9 and '-', and begin with a "
+      "letter or digit",
+      name, kMaximumNameLength);
 }
 
 Status check_impairments(const Impairments& impairments, int hosts) {
@@ -142,7 +143,7 @@ Status check_impairments(const Impairments& impairments, int hosts) {
   }
   if (impairments.burst_loss.enter_percent > 0 && impairments.burst_loss.leave_percent == 0) {
     return failure(Code::invalid_argument,
-                   "burst loss {}%,{}% never ends: use a LEAVE percentage above 0",
+                   "burst loss {}%,{}% never ends a burst: use a second percentage above 0",
                    impairments.burst_loss.enter_percent, impairments.burst_loss.leave_percent);
   }
   for (const int host : impairments.only_hosts) {

@@ -20,9 +20,9 @@ std::string_view to_string(LossProtocol protocol);
 /// The value of LossProtocol with this name; `all` for any other text.
 LossProtocol loss_protocol_named(std::string_view name);
 
-/// Loss of consecutive datagrams. With the probability enter_percent, a datagram is lost and puts
-/// the port into a bad state. In the bad state, a datagram is delivered and ends the state with the
-/// probability leave_percent; otherwise the datagram is lost. An enter_percent of 0 turns burst
+/// Loss of consecutive datagrams. A datagram is lost with the probability enter_percent, and its
+/// port is then in a bad state. In this state a datagram is delivered with the probability
+/// leave_percent, which ends the state; otherwise it is lost. An enter_percent of 0 turns burst
 /// loss off.
 struct BurstLoss {
   double enter_percent = 0;

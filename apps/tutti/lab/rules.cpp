@@ -18,8 +18,8 @@ constexpr int kTreated = 0x77;
 /// Firewall mark of a datagram that goes through the detour, the interface pair that delays
 /// datagrams. A datagram with this mark is delivered at the end of the detour.
 constexpr int kLate = 0x76;
-/// Mark of a filler: a copy that precedes a delayed datagram on the detour, only to delay it. The
-/// filler is dropped at the end of the detour.
+/// Mark of a filler: a copy of a datagram whose only purpose is to delay the datagram behind it on
+/// the detour. The filler is dropped at the end of the detour.
 constexpr int kFiller = 0x75;
 
 /// The nftables expression that matches this percentage of the datagrams; empty for 100 percent,
@@ -177,8 +177,8 @@ DetourShape detour_shape(const LabOptions& options) {
   if (options.rate_bits_per_second > 0) {
     frames = static_cast<double>(options.rate_bits_per_second) / (8.0 * frame_bytes);
   }
-  // A filler precedes each delayed datagram on the detour, so a delayed datagram takes the time of
-  // two frames. The rate of the detour is four times what these frames need.
+  // Each delayed datagram follows a filler on the detour, so it needs the time of two frames there.
+  // The factor 8 makes the detour four times as fast as these two frames require.
   const double share = options.impairments.reorder_percent / 100;
   const double slots = std::max(500.0, 8 * frames * share);
   return {static_cast<std::uint64_t>(slots * 8.0 * frame_bytes), frame_bytes};

@@ -101,12 +101,12 @@ Status check_folder() {
     return system_failure(errno, "cannot examine folder {}", folder);
   }
   if (!S_ISDIR(info.st_mode) || info.st_uid != geteuid()) {
-    return failure(Code::system, "{} is not a folder of this user: remove it", folder);
+    return failure(Code::system, "{} is not a folder that this user owns: remove it", folder);
   }
   if ((info.st_mode & 0022) != 0) {
     return failure(Code::system,
-                   "{} has mode {:04o}, so other users may have written there: remove it", folder,
-                   info.st_mode & 07777);
+                   "folder {} has mode {:04o}, so other users may have changed it: remove it",
+                   folder, info.st_mode & 07777);
   }
   return {};
 }
@@ -127,7 +127,9 @@ Result<LabState> read_state(const std::string& path) {
     if (Status status = check_options(state.options); !status) return status;
     return state;
   } catch (const Json::exception& error) {
-    return failure(Code::invalid_argument, "{} does not describe a lab: {}", path, error.what());
+    return failure(Code::invalid_argument,
+                   "{} does not describe a lab ({}): remove it, and make the lab again", path,
+                   error.what());
   }
 }
 
@@ -214,8 +216,8 @@ Result<LabState> recorded(const std::string& name) {
   if (access(path_of(name).c_str(), F_OK) == 0) return read_state(path_of(name));
   std::string others;
   for (const LabState& state : all_recorded()) others += " " + state.options.name;
-  return failure(Code::invalid_argument, "there is no lab named '{}' ({}{})", name,
-                 others.empty() ? "no lab exists" : "existing labs:", others);
+  return failure(Code::invalid_argument, "there is no lab named '{}': {}{}", name,
+                 others.empty() ? "make it with `tutti lab up`" : "use one of", others);
 }
 
 std::vector<LabState> all_recorded() {

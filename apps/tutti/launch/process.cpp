@@ -152,7 +152,7 @@ std::string package_hint(std::string_view program) {
   for (const auto& [name, package] : kPackages) {
     if (name == program) return fmt::format(": install the Debian package {}", package);
   }
-  return {};
+  return ": install it, or give its full path";
 }
 
 /// The error output of a program, shortened and on one line.

@@ -44,8 +44,8 @@ Result<pid_t> spawn(const SpawnRequest& request);
 std::vector<std::string> environment_with(std::vector<std::string> variables);
 
 /// Forks a child that enters the namespaces, runs `body` and exits with the result of `body`, or
-/// with 125 if a namespace cannot be entered. `body` must not use locks of other threads, because
-/// only the calling thread exists in the child.
+/// with 125 if a namespace cannot be entered. `body` must not take a lock that another thread may
+/// hold, because only the calling thread exists in the child.
 Result<pid_t> fork_into(const NetNamespace& place, const std::function<int()>& body);
 
 /// Waits for the end of a child and returns its exit status, or 128 + the signal number if a signal

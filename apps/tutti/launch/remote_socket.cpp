@@ -67,7 +67,9 @@ Result<device::Descriptor> socket_in(const NetNamespace& place, int domain, int 
   const ssize_t count = recvmsg(here.get(), &carrier.message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
   const cmsghdr* header = count == 1 ? CMSG_FIRSTHDR(&carrier.message) : nullptr;
   if (header == nullptr || header->cmsg_type != SCM_RIGHTS) {
-    return failure(Code::system, "the child process in the other network namespace sent no socket");
+    return failure(Code::system,
+                   "no socket arrived from the child process in the other network namespace: raise "
+                   "the limit on open files (ulimit -n)");
   }
   int received = -1;
   std::memcpy(&received, CMSG_DATA(header), sizeof received);

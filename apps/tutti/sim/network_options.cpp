@@ -69,7 +69,9 @@ Result<std::string> NetworkOptions::read_topology_file() const {
   std::ifstream in(topology_file);
   std::stringstream text;
   text << in.rdbuf();
-  if (!in) return Status(Code::invalid_argument, "cannot read " + topology_file);
+  if (!in)
+    return Status(Code::invalid_argument, "cannot read topology file " + topology_file +
+                                              ": check its path and permissions");
   return text.str();
 }
 
@@ -110,7 +112,9 @@ Status TraceFile::write() const {
   std::ofstream out(path_);
   trace_->write(out);
   out.close();
-  if (!out) return Status(Code::invalid_argument, "cannot write --trace file " + path_);
+  if (!out)
+    return Status(Code::invalid_argument, "cannot write --trace file " + path_ +
+                                              ": name a file in a writable folder with free space");
   if (trace_->left_out() > 0) {
     fmt::print(stderr, "the trace is incomplete: {} spans are missing at its end\n",
                trace_->left_out());

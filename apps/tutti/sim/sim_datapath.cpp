@@ -80,8 +80,9 @@ Status run(SimDatapathOptions& options) {
     if (!report) return report.status();
     if (report->wrong_bytes + report->chunks_missing > 0) {
       return Status(Code::internal,
-                    fmt::format("{} threads: {} bytes are wrong, {} chunks are missing", threads,
-                                report->wrong_bytes, report->chunks_missing));
+                    fmt::format("the run with {} threads has {} wrong bytes and {} missing chunks: "
+                                "report this as a defect",
+                                threads, report->wrong_bytes, report->chunks_missing));
     }
     rows.push_back(to_json(spec, *report));
     if (options.json) continue;

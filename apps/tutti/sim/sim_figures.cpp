@@ -72,7 +72,9 @@ Status run(const SimFiguresOptions& options) {
   std::ofstream out(options.output);
   out << write_page(about, sections);
   out.close();
-  if (!out) return Status(Code::invalid_argument, "cannot write " + options.output);
+  if (!out)
+    return Status(Code::invalid_argument, "cannot write --output file " + options.output +
+                                              ": name a file in a writable folder with free space");
   fmt::print("written: {}\n", options.output);
   return {};
 }

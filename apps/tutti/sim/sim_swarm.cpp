@@ -64,8 +64,8 @@ class SwarmProgress {
   std::chrono::steady_clock::time_point last_{};
 };
 
-/// The kind of a failure: the text before its first number. The shrinker accepts a smaller scenario
-/// only if its failure is of the same kind.
+/// Returns the kind of a failure, which is its text up to the first number. The shrinker accepts a
+/// smaller scenario only if its failure is of the same kind.
 std::string kind_of(const Status& status) {
   return status.message().substr(0, status.message().find_first_of("0123456789"));
 }
@@ -76,7 +76,8 @@ Status swarm(const SimSwarmOptions& options) {
   if (!parse_range(options.seeds, first, last)) {
     return Status(
         Code::invalid_argument,
-        "--seeds " + options.seeds + ": use a range such as 1..1000, or one seed such as 7");
+        "--seeds " + options.seeds +
+            " is not a range of seeds: use a range such as 1..1000, or one seed such as 7");
   }
   SwarmProgress progress(last - first + 1);
   const auto begin = std::chrono::steady_clock::now();
@@ -118,14 +119,17 @@ Status swarm(const SimSwarmOptions& options) {
     std::ofstream(options.output) << scenario.to_string();
     fmt::print("or: tutti sim replay {}\n", options.output);
   }
-  return Status(Code::internal, fmt::format("seed {} fails", summary.failing_seed));
+  return Status(Code::internal,
+                fmt::format("seed {} fails: see its error above", summary.failing_seed));
 }
 
 Status replay(const std::string& file) {
   std::ifstream in(file);
   std::stringstream text;
   text << in.rdbuf();
-  if (!in) return Status(Code::invalid_argument, "cannot read " + file);
+  if (!in)
+    return Status(Code::invalid_argument,
+                  "cannot read scenario file " + file + ": check its path and permissions");
   const auto scenario = simulation::Scenario::parse(text.str());
   if (!scenario) return scenario.status();
   const simulation::ScenarioResult result = simulation::run_scenario(*scenario);

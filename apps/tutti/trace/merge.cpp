@@ -59,7 +59,10 @@ Result<std::vector<std::string>> files_of(const std::string& directory, const st
     const std::string its = job_of(entry.path().filename().string());
     if (!its.empty()) jobs[its].push_back(entry.path().string());
   }
-  if (error) return failure(Code::invalid_argument, "{}: {}", directory, error.message());
+  if (error)
+    return failure(Code::invalid_argument,
+                   "cannot read the folder of traces {} ({}): check its path and permissions",
+                   directory, error.message());
   if (jobs.empty())
     return failure(Code::invalid_argument, "{} has no traces: run a job with TUTTI_TRACE={}",
                    directory, directory);
@@ -68,9 +71,8 @@ Result<std::vector<std::string>> files_of(const std::string& directory, const st
   const auto found = job.empty() && jobs.size() == 1 ? jobs.begin() : jobs.find(job);
   if (found != jobs.end()) return found->second;
   return failure(Code::invalid_argument,
-                 "cannot choose a job in {}, which has traces of the jobs {}: name one of them "
-                 "with --job",
-                 directory, fmt::join(names, ", "));
+                 "cannot choose a job in {}: name one of its jobs with --job: {}", directory,
+                 fmt::join(names, ", "));
 }
 
 class Merge {
@@ -83,7 +85,8 @@ class Merge {
     try {
       add(content);
     } catch (const json::exception& error) {
-      return failure(Code::invalid_argument, "{} is not a trace of Tutti: {}", path, error.what());
+      return failure(Code::invalid_argument, "{} is not a trace of Tutti ({}): remove it", path,
+                     error.what());
     }
     return {};
   }
@@ -181,8 +184,8 @@ class Merge {
   }
 
   void describe() {
-    // Each rank's error is that of its clock relative to rank 0's clock. The error between the
-    // clocks of two ranks is therefore at most the sum of the two ranks' errors.
+    // The error of a rank's clock is relative to the clock of rank 0. The error between the clocks
+    // of two ranks is therefore at most the sum of the two errors.
     std::sort(errors_ns_.rbegin(), errors_ns_.rend());
     std::int64_t worst = 0;
     for (std::size_t i = 0; i < std::min<std::size_t>(errors_ns_.size(), 2); ++i)

@@ -24,9 +24,8 @@ struct MergedTrace {
   /// Upper bound of the error between the clocks of any two ranks, at the time when the clocks were
   /// compared.
   Nanoseconds clock_error{};
-  /// Largest time by which the trace shows the arrival of a message before its send; 0 if it shows
-  /// no arrival before the send. If this time exceeds `clock_error`, the clocks have drifted since
-  /// they were compared.
+  /// The longest time by which a message seems to arrive before its send; 0 if no message does. If
+  /// this time exceeds `clock_error`, the clocks have drifted since they were compared.
   Nanoseconds earliest{};
 };
 

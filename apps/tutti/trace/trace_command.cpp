@@ -42,7 +42,11 @@ Status merge(const MergeOptions& options) {
   std::ofstream file(options.output);
   merged->trace.write(file);
   file.close();
-  if (!file) return failure(Code::system, "cannot write --output file {}", options.output);
+  if (!file)
+    return failure(
+        Code::system,
+        "cannot write --output file {}: name a file in a writable folder with free space",
+        options.output);
   print_summary(*merged, options.output);
   return {};
 }

@@ -25,7 +25,7 @@ struct TunedRow {
 };
 
 /// The text of the algorithm table. It begins with the ranks, hosts and device to which the table
-/// applies; the rows follow by collective and ascending size. Between two adjacent measured sizes,
+/// applies; the rows follow, sorted by collective and size. Between two adjacent measured sizes,
 /// the choice changes at their geometric mean. Above the largest measured size the default applies.
 std::string choice_file(const collectives::ChoicePlace& place, const std::vector<TunedRow>& rows,
                         const std::string& title);

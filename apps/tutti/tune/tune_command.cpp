@@ -89,7 +89,9 @@ class Tuner {
     if (!measured) return measured.status();
     if (measured->wrong_bytes > 0)
       return failure(
-          Code::internal, "{} of {} bytes by {}: {} bytes are wrong", to_string(operation), bytes,
+          Code::internal,
+          "{} of {} bytes by the algorithm {} gave {} wrong bytes: report this as a defect",
+          to_string(operation), bytes,
           choice == nullptr ? "automatic" : collectives::to_string(*choice), measured->wrong_bytes);
     return Timed{static_cast<double>(measured->percentile_ns(50)) / 1e3, measured->algorithm};
   }
@@ -163,7 +165,7 @@ Result<std::vector<Operation>> operations_of(const TuneOptions& options) {
   }
   for (const std::string& one : options.operations) {
     if (std::find(known.begin(), known.end(), one) == known.end())
-      return failure(Code::invalid_argument, "collective '{}' cannot be tuned: use {}", one,
+      return failure(Code::invalid_argument, "collective '{}' cannot be tuned: use one of {}", one,
                      fmt::join(known, ", "));
   }
   return list;
@@ -182,8 +184,9 @@ Status check(const TuneOptions& options) {
         options.session.algorithm);
   constexpr std::size_t kElement = element_bytes(DataType::float32);
   if (options.range.min_bytes % kElement != 0 || options.range.step_bytes % kElement != 0)
-    return failure(Code::invalid_argument,
-                   "a size is not a whole number of elements: use multiples of {} bytes", kElement);
+    return failure(
+        Code::invalid_argument, "{} is not a whole number of elements: use a multiple of {} bytes",
+        options.range.min_bytes % kElement != 0 ? "--minbytes" : "--stepbytes", kElement);
   return options.range.check();
 }
 
@@ -195,7 +198,11 @@ Status write(const TuneOptions& options, const Tuner& tuner, const std::vector<T
   std::ofstream file(options.output, options.append ? std::ios::app : std::ios::trunc);
   file << text;
   file.close();
-  if (!file) return failure(Code::system, "cannot write --output file {}", options.output);
+  if (!file)
+    return failure(
+        Code::system,
+        "cannot write --output file {}: name a file in a writable folder with free space",
+        options.output);
   fmt::print("\n{}: {}, for these ranks only\n", options.output, to_string(tuner.place()));
   return {};
 }

@@ -52,7 +52,7 @@ class LinkCredits {
   bool waits(LinkId link) const {
     return !credits_.empty() && credits_[index(link)].first_waiter != 0;
   }
-  /// Adds the credits that are known to return by `when` to the link. Returns whether the far end
+  /// Adds to the link the credits that are known to return by `when`. Returns whether the far end
   /// of the link then has room for a packet of `bytes`.
   bool reclaim(LinkId link, Picoseconds when, std::uint64_t bytes);
   void take(LinkId link, std::uint64_t bytes) { credits_[index(link)].taken_bytes += bytes; }

@@ -49,8 +49,8 @@ Status MulticastTrees::add_members(std::span<const HostId> members, MulticastTre
   for (const HostId member : members) {
     if (index(member) >= topology_.hosts()) {
       return failure(Code::invalid_argument,
-                     "host {} of a multicast group does not exist: use hosts below {}",
-                     index(member), topology_.hosts());
+                     "host {} of a multicast group does not exist: use hosts 0 to {}",
+                     index(member), topology_.hosts() - 1);
     }
     const std::uint32_t slice = ports_.slice_of(member);
     const std::uint64_t bit = ports_.slice(slice).bit_of(member);

@@ -21,8 +21,8 @@ struct MulticastTree {
   std::vector<std::uint32_t> first_links;
   std::vector<LinkId> links;
   std::vector<std::uint64_t> hosts;
-  /// For each leaf with the destination of a reduction: the link of each switch of the tree towards
-  /// this leaf. Computed on demand.
+  /// For each leaf switch, the links of the tree that lead towards it, one per switch. An entry is
+  /// computed when the first reduction has its destination on this leaf switch.
   std::vector<std::vector<LinkId>> towards;
 
   /// The links of a switch to other switches of the tree. The span stays valid when further groups

@@ -15,15 +15,15 @@ namespace tutti::sim {
 /// The port of a directed link: the instant until which it is busy, and its counters.
 struct alignas(64) FabricPort {
   Picoseconds busy_until{};
-  /// Instant from which the last packet of the latest train may start on this port.
+  /// Instant from which the last packet of the latest train on this port may be sent.
   Picoseconds train_until{-1};
   TrafficCount tx;
   TrafficCount rx;
 };
 static_assert(sizeof(FabricPort) == 64);
 
-/// Up to 64 hosts of a leaf. The ports of the hosts in `followers` share the times in `common`, and
-/// the counts in `common` are added to each port's own counts.
+/// Up to 64 hosts of a leaf. The ports of the hosts in `followers` share the times in `common`. The
+/// count of such a port is its own count plus the count in `common`.
 struct LeafSlice {
   std::uint32_t first_host = 0;
   std::uint64_t followers = 0;
@@ -66,10 +66,10 @@ class PortTable {
     const SwitchId leaf = topology_.leaf_of(host);
     return first_slices_[index(leaf)] + (index(host) - index(topology_.first_host(leaf))) / 64;
   }
-  /// Selects the followers of a slice for a packet to `hosts` that may start at `ready`. Followers
-  /// outside `hosts` leave; if none remains, the first of `hosts` becomes a follower. Each other
-  /// host of `hosts` joins if the packet would start on its port at the same instant as on the
-  /// followers' ports.
+  /// Decides which ports of a slice share their state for a packet to `hosts` that may start at
+  /// `ready`. Followers outside `hosts` leave; if none remains, the first of `hosts` becomes a
+  /// follower. Every other host of `hosts` joins if the packet would start on its port at the same
+  /// instant as on the ports of the followers.
   void share(LeafSlice& slice, std::uint64_t hosts, Picoseconds ready);
 
   std::size_t bytes() const;

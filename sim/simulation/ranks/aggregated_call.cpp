@@ -47,7 +47,7 @@ Status check_aggregated(const CommunicatorSpec& spec) {
   const std::uint32_t ranks = calling_ranks(spec);
   if (ranks == 0) {
     return failure(Code::invalid_argument,
-                   "a communicator of 1 rank has an aggregator: use 2 or more ranks");
+                   "the aggregator is the only rank of a communicator: use 2 or more ranks");
   }
   for (const CollectiveSpec& what : spec.collectives) {
     if (!reduces(what.kind)) {

@@ -33,8 +33,9 @@ inline std::uint32_t calling_ranks(const CommunicatorSpec& spec) {
 Status check_aggregated(const CommunicatorSpec& spec);
 
 /// Makes the engine's operations for one reduction at one rank, as tutti::Communicator does in a
-/// job. The first one is a contribute operation. In an Allreduce, Broadcasts of the result follow,
-/// each of at most WindowConfig::group_bytes. A reduction without elements has no operations.
+/// job. The first one sends this rank's contribution to the aggregator. In an Allreduce, Broadcasts
+/// of the result follow, each of at most WindowConfig::group_bytes. A reduction without elements
+/// has no operations.
 std::vector<std::unique_ptr<engine::Operation>> aggregated_operations(
     const CollectiveSpec& what, const CommunicatorSpec& spec, std::span<const std::byte> own,
     std::span<std::byte> result);

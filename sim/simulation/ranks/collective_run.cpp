@@ -135,8 +135,8 @@ schedule::TemplateKey template_of(const CollectiveSpec& spec, std::uint32_t rank
   return key;
 }
 
-/// Finds or builds a template. All simulations of a process share the templates, because a swarm of
-/// small runs would otherwise spend its time on building them.
+/// Finds a schedule template, or builds it. All simulations of a process share the templates,
+/// because a swarm of small runs would otherwise spend its time on building them.
 std::shared_ptr<const schedule::Schedule> find_template(const schedule::TemplateKey& key) {
   constexpr std::size_t kTemplates = 4096;
   static std::mutex mutex;
@@ -297,7 +297,7 @@ Status CollectiveRun::finish(bool succeeded) {
   Status status;
   if (succeeded && !std::equal(all.begin(), all.end(), wanted().begin())) {
     const auto [wrong, right] = std::mismatch(all.begin(), all.end(), wanted().begin());
-    const char* kind = *wrong == kAfterwards ? ", read from a buffer after its completion"
+    const char* kind = *wrong == kAfterwards ? ", read from a buffer after its collective had ended"
                        : *wrong == kBefore   ? ", never written"
                                              : "";
     status =

@@ -63,7 +63,7 @@ void HierarchyRank::start(const CollectiveCall& call, Ended ended) {
   if (jobs_.size() == 1) advance();
 }
 
-/// Begins every stage of the oldest call that waits for no other stage. Once all stages of a call
+/// Begins those stages of the oldest call that wait for no other stage. Once all stages of the call
 /// have ended, ends the call and continues with the next call.
 void HierarchyRank::advance() {
   while (!jobs_.empty()) {

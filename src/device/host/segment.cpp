@@ -60,8 +60,8 @@ Result<Descriptor> open_of(std::int32_t process, std::int32_t descriptor, mode_t
   if ((info.st_mode & S_IFMT) != type || info.st_uid != ::geteuid()) {
     return failure(
         Code::invalid_argument,
-        "{} is not the shared memory or the wake pipe of a rank of this user: start all ranks "
-        "again",
+        "{} is not a shared memory file or wake pipe that this user owns: start all ranks again as "
+        "the same user",
         path);
   }
   Descriptor opened(::open(fmt::format("/proc/self/fd/{}", seen.get()).c_str(), flags | O_CLOEXEC));

@@ -64,22 +64,25 @@ Result<AddressRecord> decode_address_record(std::span<const std::byte> bytes) {
   record.slot_port = load<std::uint16_t>(bytes, kSlotPortAt);
   record.socket = *socket;
   if (!is_payload(record.chunk_bytes)) {
-    return failure(Code::invalid_argument,
-                   "an endpoint's address announces chunks of {} bytes, outside {} to {}: use one "
-                   "version of Tutti on all ranks",
-                   record.chunk_bytes, kChunkGranule, kMaxUdpPayload);
+    return failure(
+        Code::invalid_argument,
+        "an endpoint's address announces chunks of {} bytes instead of {} to {} bytes: use "
+        "one version of Tutti on all ranks",
+        record.chunk_bytes, kChunkGranule, kMaxUdpPayload);
   }
   if (!is_payload(record.datagram_bytes)) {
-    return failure(Code::invalid_argument,
-                   "an endpoint's address announces datagrams of {} bytes, outside {} to {}: use "
-                   "one version of Tutti on all ranks",
-                   record.datagram_bytes, kChunkGranule, kMaxUdpPayload);
+    return failure(
+        Code::invalid_argument,
+        "an endpoint's address announces datagrams of {} bytes instead of {} to {} bytes: "
+        "use one version of Tutti on all ranks",
+        record.datagram_bytes, kChunkGranule, kMaxUdpPayload);
   }
   if (multicast > static_cast<std::uint32_t>(Multicast::uc)) {
-    return failure(Code::invalid_argument,
-                   "an endpoint's address names an unknown kind of multicast, {}: use one version "
-                   "of Tutti on all ranks",
-                   multicast);
+    return failure(
+        Code::invalid_argument,
+        "an endpoint's address announces the unknown kind {} of multicast: use one version "
+        "of Tutti on all ranks",
+        multicast);
   }
   record.multicast = static_cast<Multicast>(multicast);
   return record;

@@ -25,9 +25,9 @@ constexpr std::array<std::uint32_t, 18> kCommonMtuBytes{9000, 8000, 4470, 4352, 
                                                         2000, 1500, 1492, 1480, 1472, 1450,
                                                         1420, 1400, 1380, 1280, 1000, 600};
 
-// The receive window must have room for this number of UC messages, because credits need several
-// messages in flight. It holds fewer messages only if a message of a single fragment is already
-// longer than the window divided by this number.
+// The receive window must have room for this number of UC messages, so that credits allow several
+// messages in flight. It has room for fewer messages only if a single fragment is already longer
+// than the window divided by this number.
 constexpr std::uint64_t kMinMessages = 8;
 
 constexpr std::uint32_t whole_granules(std::size_t bytes) {

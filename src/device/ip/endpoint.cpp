@@ -102,8 +102,8 @@ Result<std::unique_ptr<IpMulticastQueuePair>> open_slot_pair(const GroupSettings
                                                              const SocketAddress& group,
                                                              std::uint32_t subgroup,
                                                              const Interface& interface) {
-  // A communicator of more ranks than this has no slot exchange, because each rank may receive an
-  // entry from every other rank in one exchange.
+  // A communicator has a slot exchange only if it has at most this many ranks. The limit bounds the
+  // entries that a rank receives in one exchange, up to one from every other rank.
   constexpr std::uint32_t kMaxRanks = 16;
   if (settings.size < 2 || settings.size > kMaxRanks || subgroup == wire::kMaxSubgroups)
     return std::unique_ptr<IpMulticastQueuePair>();

@@ -89,8 +89,8 @@ class IpEndpoint final : public Endpoint, private rc::FrameSocket {
   EndpointOptions options_;
   Interface interface_;
   Capabilities capabilities_;
-  /// The smallest payload of a datagram, in bytes, that a rank announced. A datagram carries a
-  /// chunk by UD and a fragment by UC.
+  /// Payload bytes of the largest datagram: the smallest value that a rank announced. A datagram
+  /// carries a chunk by UD and a fragment by UC.
   std::uint32_t datagram_payload_ = 0;
   std::uint32_t incarnation_;
   Descriptor unicast_;

@@ -80,7 +80,8 @@ Result<SocketAddress> SocketAddress::decode(std::span<const std::byte> bytes) {
   if (!four && !six) {
     return failure(
         Code::invalid_argument,
-        "a socket address has the wrong size of {} bytes: use one version of Tutti on all ranks",
+        "a socket address of {} bytes is neither IPv4 nor IPv6: use one version of Tutti on all "
+        "ranks",
         bytes.size());
   }
   std::uint16_t port = 0;

@@ -208,8 +208,8 @@ bool ChannelSet::transmit(Instant now, FrameSocket& socket, Turn turn, Priority 
 }
 
 void ChannelSet::on_timers(Instant now, CompletionSink& sink) {
-  // An endpoint that waits for a peer polls at least at each ping, so a longer pause shows that
-  // this process was stopped.
+  // An endpoint that waits for a peer polls at least once in each ping interval, so a longer pause
+  // shows that this process was stopped.
   const bool stopped = now - last_poll_ > config_.peer_timeout / kStoppedParts;
   last_poll_ = now;
   bool doubts = false;

@@ -113,8 +113,8 @@ class ChannelSet {
   /// packets.
   void question_witnesses(Instant now);
   void question_silent(Instant now);
-  /// When a poll transmits. An allowance of the gate is valid once per poll, so connections with an
-  /// allowance transmit after the receives only.
+  /// The point in a poll at which frames are sent. An allowance of the gate may be used once per
+  /// poll, so connections with an allowance send only after the receives.
   enum class Turn { before_receives, after_receives };
   void transmit(Instant now, FrameSocket& socket, Turn turn);
   bool transmit(Instant now, FrameSocket& socket, Turn turn, Priority priority);

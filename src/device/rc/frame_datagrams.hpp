@@ -43,7 +43,7 @@ class FrameDatagrams {
   FrameDatagrams(Rank me, std::uint32_t ranks, std::uint16_t communicator)
       : me_(me), communicator_(communicator), sent_(ranks), arrivals_(ranks) {}
 
-  /// Sets the tag keys of all datagrams; without this call the integrity words are CRCs.
+  /// Sets the tag keys of all datagrams; without this call, datagrams carry a CRC instead of a tag.
   void set_tag_keys(const wire::TagKeys& keys) {
     keys_ = keys;
     arrivals_.use(keys);

@@ -26,8 +26,8 @@ class MemoryTable {
   /// Code::resource_exhausted if 2^24 regions are registered, and with Code::system if the
   /// operating system gives no random bytes.
   Result<MemoryKey> add(std::span<std::byte> memory);
-  /// Ends the registration of a region without allocating memory; returns false if the key was not
-  /// valid.
+  /// Ends the registration of a region; returns false if the key was not valid. Allocates no
+  /// memory.
   bool remove(MemoryKey key);
   /// The `length` bytes of the region that begin at `offset`; nothing if the key is not valid or
   /// the range exceeds the region.

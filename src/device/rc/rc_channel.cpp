@@ -298,8 +298,8 @@ void RcChannel::fill(std::uint32_t sequence, OutgoingFrame& frame) {
       break;
   }
   // A frame of given-up work is sent empty. It states how many later frames are given up, too: the
-  // peer may have received those already and must ignore them, because after a missing message it
-  // must not get the next one.
+  // peer may have received those already and must ignore them, because no message may be delivered
+  // after a missing one.
   const bool given_up = out.kind == RcKind::empty && record.kind != RcKind::empty;
   if (given_up && given_up_end_ && circular_before(sequence, *given_up_end_))
     out.count = static_cast<std::uint16_t>(*given_up_end_ - sequence - 1);
@@ -373,7 +373,7 @@ void RcChannel::watch(bool on, Instant now) {
 
 bool RcChannel::on_timer(Instant now, CompletionSink& sink, bool alone) {
   if (failed_) return false;
-  // A released peer that answers no retransmission counts as gone.
+  // A peer that needs nothing more (`release`) and answers no retransmission counts as gone.
   const bool gone = released_ && send_.timeouts_in_a_row() >= kAskAfterTimeouts;
   if (gone || (attentive() && peer_timeout_.expired(now))) {
     fail(Code::peer_failed, sink, alone ? Blame::either : Blame::peer);

@@ -41,8 +41,8 @@
 
 namespace tutti::device::rc {
 
-/// Limit of a connection's frames in flight: the frames now in flight plus `more_bytes`, but at
-/// least `least_frames`.
+/// Limits the new frames that a connection may send: `more_bytes` bytes in all, or more until
+/// `least_frames` frames are in flight.
 struct Allowance {
   std::uint32_t least_frames = 4;
   std::uint64_t more_bytes = 0;
@@ -73,7 +73,7 @@ class RcChannel {
 
   /// Queues work. Fails if the request is invalid, such as a message that is too long
   /// (invalid_argument), if the queue is full (resource_exhausted), or if the channel has failed
-  /// (aborted if the peer is released, otherwise peer_failed).
+  /// (aborted after `release`, otherwise peer_failed).
   Status post(Instant now, const WorkRequest& request);
 
   /// Handles a datagram from this peer; `bytes` begin after the wire header.
@@ -113,8 +113,8 @@ class RcChannel {
     released_ = true;
     send_.forget_timeouts();
   }
-  /// True if work of this side is not completed, a frame is not acknowledged, or a ping is due. If
-  /// the peer is released, only awaited work counts.
+  /// True if work of this side is not completed, a frame is not acknowledged, or a ping is due.
+  /// After `release`, only a WRITE, READ or atomic whose completion the poster may await counts.
   bool asks(Instant now) const;
   /// Restarts the peer timeout: earlier silence of the peer does not count, because this rank did
   /// not poll.
@@ -125,9 +125,9 @@ class RcChannel {
   /// this frame reveals it, even while no work needs long frames.
   void test_path() { path_test_wanted_ = true; }
   /// Declares the peer lost: pending requests complete with `code`, then one `failure` completion
-  /// follows. From then on, frames of the peer are answered by frames with the flag `gave_up`. If
-  /// the peer is released, requests complete with Code::aborted, no `failure` follows, and frames
-  /// of the peer are answered by ACKs.
+  /// follows. From then on, frames of the peer are answered by frames with the flag `gave_up`.
+  /// After `release`, requests complete with Code::aborted, no `failure` follows, and frames of the
+  /// peer are answered by ACKs.
   void fail(Code code, CompletionSink& sink, Blame blame = Blame::peer);
   /// Releases the callers' memory: the posted work has no further effect (Endpoint::abandon).
   void abandon();
@@ -147,8 +147,8 @@ class RcChannel {
   }
   bool watched() const { return watched_; }
   /// True if the channel may be closed: it has failed, or no ACK is owed and nothing is queued,
-  /// unacknowledged or being answered. If the peer is released, only an owed ACK and awaited work
-  /// keep the channel open.
+  /// unacknowledged or being answered. After `release`, only an owed ACK and a WRITE, READ or
+  /// atomic whose completion the poster may await keep the channel open.
   bool quiet() const;
   /// The position from which another channel can continue later, if this channel is quiet and all
   /// operations of the peer are complete; otherwise nothing.

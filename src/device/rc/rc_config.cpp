@@ -12,13 +12,13 @@ Status check(const RcConfig& config) {
   }
   if (config.rto_min.count() <= 0 || config.rto_max < config.rto_min) {
     return failure(Code::invalid_argument,
-                   "retransmission timeouts of {} to {} ns are invalid: use 0 < minimum <= maximum",
+                   "rto_min {} ns and rto_max {} ns are invalid: use 0 < rto_min <= rto_max",
                    config.rto_min.count(), config.rto_max.count());
   }
   if (config.ack_delay.count() < 0 || config.ack_delay >= config.rto_min) {
     return failure(Code::invalid_argument,
-                   "an ACK delay of {} ns is not below the retransmission timeout: use less than "
-                   "{} ns",
+                   "an ACK delay of {} ns is invalid: use 0 or more, and less than the shortest "
+                   "retransmission timeout of {} ns",
                    config.ack_delay.count(), config.rto_min.count());
   }
   if (config.peer_timeout <= config.rto_min) {

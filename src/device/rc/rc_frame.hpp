@@ -102,8 +102,8 @@ struct RcReadRange {
 struct RcFrame {
   RcKind kind = RcKind::empty;
   bool acknowledge_now = false;
-  /// True if the ACK in this frame reports a new arrival without delay. Only such an ACK measures a
-  /// round trip; any other ACK is only an upper bound of the round trip.
+  /// True if the ACK in this frame reports a new arrival without delay. An ACK with this flag
+  /// measures a round trip; any other ACK gives only an upper bound of the round trip.
   bool fresh = false;
   bool resent = false;  ///< retransmission
   /// True if `resent` was set in the newest frame that the sender of this frame had received.
@@ -137,8 +137,8 @@ struct RcFrame {
 struct FrameRecord {
   RcKind kind = RcKind::empty;
   std::uint8_t ranges = 0;  ///< number of ranges (read_request)
-  /// Number of the request to which the frame belongs. The peer has posted this request if the kind
-  /// is read_response, atomic_answer or refused; otherwise this rank has posted it.
+  /// Number of the request to which the frame belongs. A read_response, atomic_answer or refused
+  /// frame belongs to a request of the peer, and any other frame to a request of this rank.
   std::uint32_t operation = 0;
   std::uint32_t bytes = 0;      ///< size of the data in bytes
   std::uint64_t position = 0;   ///< offset of the data in the operation

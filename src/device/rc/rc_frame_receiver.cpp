@@ -171,8 +171,8 @@ void FrameReceiver::run(const Early& next, CompletionSink& sink) {
   if (next.kind == RcKind::atomic_request) responses_.execute_atomic(*frame);
 }
 
-/// True if the peer has given up the requests in the expected frame; given_up_frames_ then no
-/// longer counts this frame.
+/// Returns true if the peer has given up the requests in the expected frame, and then removes this
+/// frame from the count given_up_frames_.
 bool FrameReceiver::count_given_up() {
   if (given_up_frames_ == 0) return false;
   --given_up_frames_;

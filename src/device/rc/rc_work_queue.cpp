@@ -24,9 +24,10 @@ Status WorkQueue::push(const WorkRequest& request) {
   }
   const bool is_send = request.opcode == Opcode::send;
   if (is_send && request.local.size() > config_.max_message_bytes) {
-    return failure(Code::invalid_argument,
-                   "a message of {} bytes to rank {} is longer than {} bytes: use a WRITE",
-                   request.local.size(), index(peer_), config_.max_message_bytes);
+    return failure(
+        Code::invalid_argument,
+        "a message of {} bytes to rank {} exceeds the limit of {} bytes for a SEND: use a WRITE",
+        request.local.size(), index(peer_), config_.max_message_bytes);
   }
   if (end_ - first_ >= config_.max_queued_requests) {
     return failure(

@@ -72,7 +72,7 @@ class WorkQueue {
   /// Places the data of a read_response or atomic_answer. Makes an ACK due if the answer is
   /// complete.
   void accept_answer(const RcFrame& frame, DelayedAck& ack);
-  /// Marks the work that the peer refused as failed. Makes an ACK due if this work is a READ or
+  /// Marks as failed the work that this frame refuses. Makes an ACK due if the work is a READ or
   /// atomic.
   void accept_refusal(const RcFrame& frame, DelayedAck& ack);
   /// Completes the finished work at the head of the queue.

@@ -206,8 +206,8 @@ bool DatagramSlotExchange::restore(Rank from, std::span<const std::byte> bytes) 
 }
 
 void DatagramSlotExchange::on_acked(Rank rank, std::uint32_t last) {
-  // `last` may be later than the present exchange: a rank that needs no entry of this rank may be
-  // ahead of this rank.
+  // A rank that needs no entry of this rank may be ahead of this rank, so `last` may be later than
+  // the present exchange.
   std::uint64_t& known = acked_by_[index(rank)];
   const std::uint32_t advance = last - static_cast<std::uint32_t>(known);
   if (advance <= INT32_MAX) known += advance;

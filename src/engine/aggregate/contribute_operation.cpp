@@ -184,8 +184,8 @@ void ContributeOperation::on_immediate(Instant, Rank from, std::uint32_t count) 
   completion()->chunks_present.store(results_, std::memory_order_relaxed);
 }
 
-// Adds this rank's contribution to the result of the aggregator, which has folded the contributions
-// of all other ranks.
+// Adds this rank's own contribution to a result from the aggregator, which has already combined the
+// contributions of all other ranks.
 void ContributeOperation::join(std::uint32_t in_block) {
   const std::uint32_t segment = in_block * (context().size() - 1) + index(context().rank());
   const std::uint64_t offset = plan_.offset_bytes(segment);

@@ -29,8 +29,8 @@ struct InNetworkBuffers {
   std::uint64_t part_offset_bytes = 0;
   /// Memory for this rank's results; empty if the rank gets none. In a Reduce-Scatter it receives
   /// the reduced part of this rank's block; at the root of a Reduce, it receives the reduced part
-  /// of the vector. It may be the memory of the same part in `input`, but must not overlap any
-  /// other part of `input`.
+  /// of the vector. It may be the same memory as that part of `input`, but must not overlap any
+  /// other part.
   std::span<std::byte> result{};
   std::array<std::byte, 8> factor{};  ///< one element: this rank's factor for premultiplied_sum
 };
@@ -49,8 +49,8 @@ class ContributeOperation final : public Operation {
   void on_immediate(Instant now, Rank from, std::uint32_t count) override;
   void on_completion(Instant now, const device::Completion& completion) override;
   bool poll(Instant now) override;
-  /// True if the ranks should start together. A Reduce-Scatter should not: a common start makes it
-  /// slower beside an Allgather, whose multicast has precedence on the uplink.
+  /// True if all ranks should start this call together. False for a Reduce-Scatter: a common start
+  /// makes it slower beside an Allgather, whose multicast has precedence on the uplink.
   bool begins_together() const override { return call_.kind != InNetworkKind::reduce_scatter; }
   bool locally_complete() const override;
   bool done() const override;
@@ -96,9 +96,9 @@ class ContributeOperation final : public Operation {
   Instant stalled_since_{};
 };
 
-/// Tells the aggregator that this rank makes no further calls. The operation is done when the
-/// aggregator reports that no rank makes further calls. Another rank may leave much later, so the
-/// operation is done at `deadline` in any case.
+/// Tells the aggregator that this rank makes no further calls. The operation ends when every rank
+/// has told the aggregator the same. A rank may leave much later than the others, so the operation
+/// ends at `deadline` at the latest.
 class InNetworkLeave final : public Operation {
  public:
   explicit InNetworkLeave(Instant deadline)

@@ -125,10 +125,11 @@ class ReduceOperation final : public Operation {
   InNetworkPlan plan_;
   std::vector<std::uint32_t> arrived_;  ///< by rank: number of segments that the rank has written
   std::vector<std::uint64_t> result_keys_;
-  /// Factors by rank, stored twice in a row because a fold may start at any rank.
+  /// The factors of all ranks for premultiplied_sum, by rank. The list is stored twice in a row,
+  /// because a reduction may begin at any rank and continue with rank 0 after the last rank.
   std::vector<std::byte> factors_;
   std::vector<const std::byte*> operands_;
-  std::size_t first_operand_ = 0;  ///< rank whose contribution is the first operand of a fold
+  std::size_t first_operand_ = 0;  ///< rank whose contribution is the first operand of a reduction
   /// Total number of segments that the credits sent so far allow each rank to write.
   std::uint32_t granted_ = 0;
   std::uint32_t reduced_ = 0;

@@ -156,7 +156,7 @@ std::optional<CallRecord> decode_call_record(std::span<const std::byte> bytes,
   std::memcpy(&record.call.elements, bytes.data() + 8, 8);
   std::memcpy(&record.result_key, bytes.data() + 16, 8);
   std::memcpy(record.factor.data(), bytes.data() + 24, record.factor.size());
-  // A record of a call without elements is invalid, because the ranks send no record for such a
+  // A record of a call without elements is invalid, because no rank sends a record for an empty
   // call. Ring order is valid only for a Reduce-Scatter of several ranks.
   const bool ring = record.call.order == FoldOrder::ring;
   if (record.call.elements == 0) return std::nullopt;

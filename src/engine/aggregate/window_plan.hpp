@@ -30,9 +30,9 @@ enum class InNetworkKind : std::uint8_t { allreduce, reduce_scatter, reduce };
 /// bits.
 enum class FoldOrder : std::uint8_t {
   rank,  ///< rank order, from rank 0 to the last rank
-  /// Ring order, valid only for a Reduce-Scatter: cyclic, from the rank after the owner to the
-  /// owner, so that the bits are those of a ring algorithm. The owner of a block receives its
-  /// result, and adds its own contribution itself instead of sending it.
+  /// Ring order, valid only for a Reduce-Scatter: from the rank after the block's owner cyclically
+  /// to the owner, which gives the same bits as a ring algorithm. The owner of a block is the rank
+  /// that receives its result. The owner adds its own contribution itself instead of sending it.
   ring,
 };
 
@@ -115,8 +115,8 @@ class InNetworkPlan {
     return call_.order == FoldOrder::ring && owner(segment) == rank;
   }
 
-  /// Number of segments in a group: the consecutive segments of an Allreduce whose results one
-  /// Broadcast multicasts. The last group may have fewer segments.
+  /// Number of segments in a group: consecutive segments of an Allreduce. One Broadcast multicasts
+  /// the results of a group. The last group may have fewer segments.
   std::uint32_t group_segments() const { return group_segments_; }
   std::uint32_t groups() const { return (segments_ + group_segments_ - 1) / group_segments_; }
   std::uint64_t group_offset_bytes(std::uint32_t group) const {

@@ -33,8 +33,10 @@ class BarrierPolicy {
   bool always_;
   bool lossless_;
   std::uint64_t window_bytes_;
-  std::uint64_t unconfirmed_bytes_ = 0;             ///< multicast bytes that may still be queued
-  std::uint64_t unconfirmed_unexpected_bytes_ = 0;  ///< message bytes that may still be queued
+  /// Multicast bytes that some rank may not have consumed yet.
+  std::uint64_t unconfirmed_bytes_ = 0;
+  /// Message bytes that some rank may not have consumed yet.
+  std::uint64_t unconfirmed_unexpected_bytes_ = 0;
 };
 
 }  // namespace tutti::engine

@@ -111,7 +111,7 @@ bool CommunicatorContext::poll(Instant now) {
     peers_.test_paths(now, operations_.progress() + tagged_.progress());
   const bool awaited_messages = tagged_.busy();
   bool worked = tagged_.busy() && tagged_.poll(now);
-  (void)messages_.take_posted();  // cleared: the poll below sends these messages
+  (void)messages_.take_posted();  // cleared, because the poll below sends the posted messages
   worked |= router_.take(now, std::span(completions_).first(endpoint_->poll(now, completions_)));
   tagged_.retry_reads(now);
   messages_.post_deferred(now);

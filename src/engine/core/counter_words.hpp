@@ -59,9 +59,9 @@ class CounterWords {
   void learn(Rank rank, device::MemoryKey key) { keys_[rank] = key; }
 
  private:
-  /// Number of words; collectives with equal epoch % kWords share a word. Two of them never
-  /// overlap: a rank that waits for additions subtracts them from its word before it lets the other
-  /// ranks continue.
+  /// Number of words. Collectives with equal epoch % kWords share a word, but never use it at the
+  /// same time: a rank that waits for additions subtracts them from its word before it lets the
+  /// other ranks continue.
   static constexpr std::uint32_t kWords = 64;
 
   std::atomic_ref<std::uint64_t> word(std::uint32_t epoch) {

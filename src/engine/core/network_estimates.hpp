@@ -41,7 +41,7 @@ class NetworkEstimates {
  private:
   protocol::Jitter jitter_;
   std::uint64_t bytes_per_second_;
-  /// `lossy` becomes false after this many further collectives without a loss.
+  /// `lossy` becomes false after this many more collectives without a loss.
   std::uint32_t loss_memory_ = 0;
   protocol::SendSchedule send_schedule_;
   protocol::RateVote vote_;

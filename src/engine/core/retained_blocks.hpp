@@ -35,9 +35,10 @@ class RetainedBlocks {
     return blocks_.empty() || acks.has(rank, blocks_.back().epoch);
   }
 
-  /// Handles a request of rank `from`, which misses chunks; false if too many requests are pending.
-  /// If this rank retains the block, it answers at once. Otherwise this rank may not have sent the
-  /// block yet, and `serve` answers later, unless `from` has acknowledged the block by then.
+  /// Handles a request of rank `from` for chunks that it misses; false if too many requests are
+  /// pending. If this rank retains the block, the answer is sent at once. Otherwise this rank may
+  /// not have sent the block yet, so `serve` answers later, unless `from` acknowledges the block
+  /// before then.
   bool ask(Rank from, const protocol::Message& request, protocol::Outbox& outbox);
   /// Answers requests that are due; returns the number of ranges served.
   std::uint64_t serve(Instant now, const protocol::DeliveryAcks& acks, protocol::Outbox& outbox);

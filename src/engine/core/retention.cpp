@@ -28,8 +28,8 @@ void Retention::send_acks(Instant now) {
 void Retention::keep(Instant now, std::uint32_t epoch, std::span<const std::byte> block) {
   blocks_.keep(now, epoch, block);
   ++counters_.blocks_retained;
-  // All ACKs may have arrived before the last chunk left this host; the copy is then released at
-  // once.
+  // All ACKs may have arrived before the last chunk left this host. The copy is then not needed and
+  // is released here.
   blocks_.release(acks_);
 }
 

@@ -28,8 +28,8 @@ class SubmissionQueue {
   // Only the consumer calls the functions below. None of them allocates, so that no call is
   // lost for lack of memory.
 
-  /// Sequentially consistent, like `push`: if the consumer sets `OperationQueue::dormant` and then
-  /// does not see a new call here, the producer of this call sees the flag after `push`.
+  /// Sequentially consistent, like `push`. So if the consumer sets `OperationQueue::dormant` and
+  /// then finds this queue empty, a producer that pushes a call afterwards sees the flag.
   bool empty() const {
     return oldest_ == nullptr && head_.load(std::memory_order_seq_cst) == nullptr;
   }

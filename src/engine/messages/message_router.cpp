@@ -150,8 +150,8 @@ void MessageRouter::reject_data(const Operation& operation, Rank from, std::uint
   const Description& what = operation.description();
   failures_.fail(failures_.misfit(
       from, Code::invalid_argument,
-      "{} sent data in match slot {}, which does not exist in {} by the algorithm {}: call the "
-      "same collective with the same algorithm on all ranks",
+      "message {1} from {0} does not exist in this rank's schedule for {2} by the algorithm {3}: "
+      "call the same collective with the same algorithm on all ranks",
       names_.of(from), slot, what.operation, what.algorithm));
 }
 

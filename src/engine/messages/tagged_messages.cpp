@@ -12,8 +12,8 @@ using protocol::TaggedKind;
 
 namespace {
 
-/// Room in bytes that each rank grants each other rank for eager messages. A message occupies its
-/// payload bytes plus kEntryBytes.
+/// The eager messages of one rank may occupy at most this many bytes at each other rank. A message
+/// occupies its payload bytes plus kEntryBytes.
 constexpr std::uint64_t kRoomBytes = 256 * 1024;
 constexpr std::uint64_t kEntryBytes = 64;
 /// At most this many unexpected messages are kept. A rank that soon posts a receive for each
@@ -182,8 +182,8 @@ void TaggedMessages::store(Message& message) {
   if (stored + room > kRoomBytes || matcher_.kept_messages() > kMaxUnexpected) {
     failures_.fail(failures_.misfit(
         from, Code::peer_failed,
-        "{} sent tagged messages that this rank does not receive, and the limit of {} bytes or {} "
-        "messages is exceeded: post a receive for each message",
+        "{} sent tagged messages for which this rank has posted no receive, and they exceed {} "
+        "bytes or {} messages: post a receive for each message",
         names_.of(from), kRoomBytes, kMaxUnexpected));
     return;
   }
@@ -249,8 +249,8 @@ void TaggedMessages::deliver(Instant now, Number receive, const Message& message
     finish_message(now, message);
     return end(receive,
                failure_of(names_.in_job({message.envelope.source, me_}), Code::invalid_argument,
-                          "{} got a message of {} bytes from {}: give the receive a buffer for "
-                          "the longest message that it can get",
+                          "{} got a longer message of {} bytes from {}: post the receive with a "
+                          "buffer for the longest message",
                           describe(call), message.bytes, names_.of(message.envelope.source)));
   }
   const bool own = message.envelope.source == me_;
@@ -295,7 +295,7 @@ void TaggedMessages::on_read(Instant now, const device::Completion& completion) 
   if (completion.code != Code::ok) {
     return failures_.fail(failures_.misfit(
         source, Code::peer_failed,
-        "{} refused the READ of a message that it had announced: see the error of that rank",
+        "{0} announced a message, but then refused this rank's READ of it: see the error of {0}",
         names_.of(source)));
   }
   send_header(now, source, {.kind = TaggedKind::pulled, .number = found->second.message});

@@ -133,7 +133,7 @@ class TaggedMessages {
   /// Bytes of eager messages between this rank and one peer.
   struct Room {
     std::uint64_t used = 0;       ///< bytes that this rank's eager messages occupy at the peer
-    std::uint64_t to_return = 0;  ///< bytes freed at this rank; the next credit tells the peer
+    std::uint64_t to_return = 0;  ///< freed bytes that the next credit returns to the peer
     std::uint64_t stored = 0;     ///< bytes of the peer's unexpected messages at this rank
   };
 

@@ -355,8 +355,8 @@ void MulticastOperation::finish() {
   try {
     recovery_.judge_sources(polled_at_);
   } catch (const std::bad_alloc&) {
-    // The exception is ignored, because this collective has ended and must not lose its completion.
-    // A later collective judges the sources.
+    // The exception is ignored, because this collective has ended and must still report its
+    // completion. A later collective checks again which ranks' multicast arrives here.
   }
 }
 

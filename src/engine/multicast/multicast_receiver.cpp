@@ -52,7 +52,7 @@ std::byte* MulticastReceiver::writable(const ChunkRef& chunk, std::uint32_t psn,
   // overwrite.
   if (call_.map->has(chunk.block, psn) || call_.fetch->reading(psn)) {
     if (counted) ++context().counters().chunks_duplicate;
-    // A multicast chunk that arrives after a READ of the same chunk was late and not lost, which
+    // A multicast chunk that arrives after a READ of the same chunk was only late. Its arrival
     // shows that multicast of its root reaches this rank.
     context().receiver().membership().heard(call_.layout.blocks()[chunk.block].root);
     return nullptr;

@@ -87,7 +87,8 @@ class MulticastRecovery {
   std::uint32_t silences_ = 0;  ///< number of times that the silence timeout has expired
   std::vector<protocol::LostRun> lost_;
   std::vector<FetchAnswer> answers_;
-  /// The READs of the stored answers must not begin before this time; kNever: no limit.
+  /// Time before which the READs of the stored answers must not begin; kNever: they may begin at
+  /// once.
   Instant read_at_ = kNever;
   std::vector<protocol::ReadOrder> orders_;
   std::vector<Read> reads_;

@@ -62,7 +62,8 @@ void WorkerGate::unlock(Range psns) {
   for (std::uint32_t psn = psns.first; psn < end; ++psn) {
     if (!call_.fetch->reading(psn)) read_locked_.clear_atomic(psn);
   }
-  // The next call of `lock` locks the chunks of all answers, in a new grace period.
+  // The next call of `lock` starts again: it locks the chunks of all answers and begins a new grace
+  // period.
   locked_answers_ = 0;
 }
 

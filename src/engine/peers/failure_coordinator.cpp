@@ -86,18 +86,17 @@ void FailureCoordinator::on_peer_failure(const device::Completion& completion) {
 
 Status FailureCoordinator::given_up_status(Rank by) const {
   return failure_of(names_.in_job({me_}), Code::peer_failed,
-                    "the other ranks have given up on {}, as reported by {}: it did not answer, "
-                    "because it was stopped or one of its network paths is cut: check its process "
-                    "and its network",
+                    "the other ranks have given up on {0}, as {1} reports, because {0} did not "
+                    "answer: check whether {0} was stopped, and check its network paths",
                     names_.of(me_), names_.of(by));
 }
 
 Status FailureCoordinator::alone_status(Rank from, Rank silent) const {
   return failure_of(
       names_.in_job({silent, from}), Code::peer_failed,
-      "{} does not answer {}, and no other rank answers {} either: one of the two has "
+      "{0} does not answer {1}, and no other rank answers {1}: check whether {0} or {1} has "
       "died, is stopped, or is cut off from the network",
-      names_.of(silent), names_.of(from), names_.of(from));
+      names_.of(silent), names_.of(from));
 }
 
 Status FailureCoordinator::undelivered_status(Rank from, Rank to, std::uint32_t bytes) const {
@@ -109,8 +108,8 @@ Status FailureCoordinator::undelivered_status(Rank from, Rank to, std::uint32_t 
       bytes, names_.of(from), names_.of(to));
 }
 
-// MessageKind::failed describes the content of a notice. An epoch other than kEither is the value
-// of undelivered_bytes_.
+// MessageKind::failed defines the content of a notice. The epoch of a notice is kEither or the kind
+// of failure, which undelivered_bytes_ stores.
 void FailureCoordinator::on_notice(Rank from, const protocol::Message& notice) {
   const auto lost_index = static_cast<std::uint32_t>(notice.argument);
   const auto upper = static_cast<std::uint32_t>(notice.argument >> 32);
@@ -142,7 +141,8 @@ Status FailureCoordinator::told_status(Rank from, Rank lost) const {
   }
   if (undelivered_bytes_ == protocol::kGaveUp) {
     return failure_of(names_.in_job({lost}), Code::peer_failed,
-                      "{} gave up: see the error of that rank for the cause", names_.of(lost));
+                      "{0} gave up the communicator after an error: see the error of {0}",
+                      names_.of(lost));
   }
   if (undelivered_bytes_ == protocol::kAlone) return alone_status(finder_, lost);
   if (undelivered_bytes_ > 0) return undelivered_status(finder_, lost, undelivered_bytes_);
@@ -162,7 +162,7 @@ bool FailureCoordinator::settle(protocol::Outbox& notices) {
   for (std::uint32_t r = 0; r < size_; ++r) {
     if (tells(rank_of(r))) add_notice(rank_of(r), notices);
   }
-  // No step from here on throws. If an earlier step throws, the failure is not settled yet, and the
+  // The failure takes effect here, and no step from here on throws. If an earlier step throws, the
   // caller may call this function again.
   settled_ = std::move(copy);
   over_.store(true, std::memory_order_release);
@@ -170,8 +170,8 @@ bool FailureCoordinator::settle(protocol::Outbox& notices) {
 }
 
 void FailureCoordinator::add_notice(Rank rank, protocol::Outbox& notices) const {
-  // If lost_ gets this notice, lost_ is alive, and finder_ is the rank that is cut off. So the
-  // notice to lost_ names finder_ as the lost rank.
+  // If the rank that seems to be lost receives this notice, that rank is alive, and the rank that
+  // found the failure is cut off. So the notice names finder_ as the lost rank.
   if (undelivered_bytes_ == protocol::kAlone && rank == lost_) {
     return notices.send(rank, protocol::MessageKind::failed, 0, index(finder_));
   }

@@ -32,9 +32,9 @@ class FailureCoordinator {
   FailureCoordinator(Rank me, std::uint32_t size, const RankNames& names)
       : me_(me), size_(size), names_(names) {}
 
-  /// Stores a failure of this rank as the cause, unless another failure came first. When the
-  /// failure is settled, every collective ends, and the other ranks learn that this rank has given
-  /// up.
+  /// Stores a failure of this rank as the cause, unless another failure came first. The failure
+  /// then ends every collective (see the top of this file), and the other ranks learn that this
+  /// rank has given up.
   void fail(const Status& status);
   /// Like `fail` above, but also sends the messages `reasons`, each before the failure notice to
   /// the same rank.
@@ -69,18 +69,20 @@ class FailureCoordinator {
   /// Handles the failure notice (MessageKind::failed) of rank `from`.
   void on_notice(Rank from, const protocol::Message& notice);
 
-  /// True once a failure is noted, settled or not.
+  /// True as soon as a failure is noted, and still true after it is settled.
   bool noted() const { return !noted_.ok(); }
-  /// The failure if it is settled, otherwise ok. Any thread may call this function and `settled`.
+  /// The failure once it is settled; until then ok. Any thread may call this function and
+  /// `settled`.
   const Status& status() const;
   bool settled() const { return over_.load(std::memory_order_acquire); }
   /// The rank of this communicator that is lost or has given up; kNoRank: no failure.
   Rank lost() const { return lost_; }
 
-  /// Settles the noted failure. Writes the messages for the peers to `notices`: first the `reasons`
-  /// of `fail`, then the failure notices. Returns false if there are no messages.
+  /// Settles the noted failure: from now on `status` returns it. Writes the messages for the peers
+  /// to `notices`: first the `reasons` of `fail`, then the failure notices. Returns false if there
+  /// are no messages.
   bool settle(protocol::Outbox& notices);
-  /// The error with which `operation` ends because of the settled failure.
+  /// The error with which `operation` ends because of the failure.
   Status status_of(Instant now, const Operation& operation) const;
   /// Sets a function that is called with the error when a failure ends every collective, before any
   /// collective completes.
@@ -106,10 +108,11 @@ class FailureCoordinator {
   Status settled_;                 ///< the settled failure; constant once over_ is true
   std::atomic<bool> over_{false};  ///< true: the failure is settled
   bool notify_peers_ = false;
-  /// The kind of failure. protocol::kGaveUp: lost_ has given up. protocol::kAlone: no rank, lost_
-  /// included, answers the rank that found the failure. 0: lost_ is silent, or culprits_ names the
-  /// ranks at fault. Any other value: packets of this many bytes do not reach lost_, although
-  /// shorter ones do.
+  /// The kind of failure:
+  /// - protocol::kGaveUp: lost_ has given up.
+  /// - protocol::kAlone: no rank, lost_ included, answers the rank that found the failure.
+  /// - 0: lost_ is silent, or culprits_ names the ranks at fault.
+  /// - Any other value: packets of this many bytes do not reach lost_, although shorter ones do.
   std::uint32_t undelivered_bytes_ = 0;
   /// Job ranks that errors name instead of lost_: none, the rank at fault, or two ranks of which
   /// one is at fault. They need not be in this communicator.

@@ -33,7 +33,11 @@ Status ChunkReceiver::use_workers(std::uint32_t workers) {
     return failure(Code::internal,
                    "{} receive workers cannot be started for {} subgroups{}: start 1 to {} workers "
                    "once, while no collective runs",
-                   workers, most, operations_.busy() ? " while collectives run" : "", most);
+                   workers, most,
+                   operations_.busy() ? " while a collective runs"
+                   : team_            ? " a second time"
+                                      : "",
+                   most);
   }
   if (Status status = endpoint_.use_receive_workers(true); !status) return status;
   team_ = std::make_unique<ReceiveTeam>(endpoint_, workers, operations_.next_epoch() - 1,

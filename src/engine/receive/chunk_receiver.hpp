@@ -56,11 +56,12 @@ class ChunkReceiver : private device::PlacementResolver {
   /// wait descriptor readable, so that the owner could not sleep.
   void discard();
   /// True if the last poll of the multicast queue pairs found nothing, so that no missing chunk
-  /// waits there unread. With receive workers, `request_drain` asks the workers to poll and returns
-  /// the number of the request; `looked` is true once every worker has answered this request by a
-  /// poll that found nothing.
+  /// waits there unread.
   bool drained() const { return drained_; }
+  /// Asks the receive workers to poll, and returns the number of the request; 0 without workers.
   std::uint64_t request_drain() { return team_ ? team_->request_drain() : 0; }
+  /// True once every worker has answered the request `drain` by a poll that found nothing. Without
+  /// workers, the same as `drained`.
   bool looked(std::uint64_t drain) const { return team_ ? team_->looked(drain) : drained_; }
 
   /// Called when a collective has begun: delivers its chunks that arrived earlier.

@@ -22,7 +22,7 @@ ReceiveTeam::ReceiveTeam(device::Endpoint& endpoint, std::uint32_t workers,
 void ReceiveTeam::publish(const ReceiveView& view) {
   auto next = std::make_shared<const ReceiveView>(view);
   Retired& old = keep(view_);
-  view_ = std::move(next);  // nothing below throws: no view is published in part
+  view_ = std::move(next);  // nothing below throws, so no view is published in part
   board_.view.store(view_.get(), std::memory_order_seq_cst);
   board_.publications.fetch_add(1, std::memory_order_seq_cst);
   note(old.grace);

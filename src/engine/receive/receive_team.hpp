@@ -78,7 +78,7 @@ class ReceiveTeam {
   Retired& keep(std::shared_ptr<const void> object);
   void note(GracePeriod& grace) const;
 
-  /// The part of one worker's counts that `fold` has already added.
+  /// The counts of one worker at the last call of `fold`, which adds only what has come since.
   struct Folded {
     std::uint64_t batches = 0;
     std::uint64_t received = 0;

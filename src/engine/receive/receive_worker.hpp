@@ -81,11 +81,11 @@ class ReceiveWorker : private device::PlacementResolver {
     std::uint32_t subgroup;
     device::MulticastQueuePair* pair;
     UnexpectedChunks unexpected;
-    /// Number of views published when the stored chunks were last examined.
+    /// Number of views that had been published when the stored chunks were last examined.
     std::uint64_t publications_checked = 0;
     std::uint32_t last_block = 0;
   };
-  /// The changes that one batch of chunks made under one view.
+  /// The results of one batch of chunks, all of which the worker handled with the same view.
   struct Batch {
     const ReceiveView* view;
     Instant now;

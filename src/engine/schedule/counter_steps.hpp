@@ -33,8 +33,8 @@ class CounterSteps {
   bool accept_old_value(Rank peer, const OldValue& old_value);
   /// Begins to wait until each rank that the task names has added to this rank's counter.
   void begin_wait(Instant now, schedule::TaskIndex task);
-  /// Returns the waiting task and ends the wait once this rank's counter has all additions; returns
-  /// nothing before.
+  /// Ends the wait and returns the waiting task once this rank's counter has all additions. Until
+  /// then returns nothing.
   std::optional<schedule::TaskIndex> take_complete();
 
  private:

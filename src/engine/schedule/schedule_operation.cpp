@@ -49,7 +49,8 @@ bool scales(const std::optional<reduction::Reducer>& reducer) {
   return reducer && reducer->operation() == ReduceOperation::premultiplied_sum;
 }
 
-/// Scales blocks of different sizes; their offsets need not be multiples of the element size.
+/// Multiplies each block by the rank's factor. The blocks have different sizes, and their offsets
+/// need not be multiples of the element size.
 void scale_blocks(const ScheduleCall& call, const reduction::Reducer& reducer,
                   std::vector<std::byte>& contribution) {
   const schedule::BlockSizes& blocks = call.shape.of(Buffer::send);
@@ -107,7 +108,8 @@ Status ScheduleOperation::prepare_call() {
   const schedule::Purpose& purpose = schedule.purpose();
   const bool scatters = purpose.collective == schedule::Collective::reduce_scatter ||
                         purpose.collective == schedule::Collective::reduce_scatterv;
-  // Scaling in place would change blocks that the call does not overwrite, so a copy is scaled.
+  // A multiplication in place would change blocks that the result does not overwrite, so the
+  // products go to a copy.
   if (scales(reducer_) && scatters) call_.shape.in_place = false;
   space.filled.resize(schedule.tasks().size());
   if (Status status = fill(schedule, call_.shape, space.filled); !status) return status;
@@ -125,7 +127,7 @@ Status ScheduleOperation::prepare_call() {
     memory_.use_contribution();
   }
   for (schedule::BlockSizes& blocks : call_.shape.buffers)
-    blocks = {};  // cleared: the caller may free its arrays of sizes once `create` returns
+    blocks = {};  // the caller may free its arrays of sizes once `create` returns
   space.departures.assign(schedule.tasks().size(), {});
   space.folded.assign(schedule.tasks().size(), 0);
   space.unsent.clear();
@@ -376,8 +378,8 @@ void ScheduleOperation::wait_keys(Instant now, TaskIndex at) {
   fold_arrived_keys(at);
 }
 
-/// Folds the arrived contributions in the order of the task's keys, not in the order of their
-/// arrival.
+/// Reduces the contributions that have arrived, in the order of the task's keys and not in the
+/// order of arrival.
 void ScheduleOperation::fold_arrived_keys(TaskIndex at) {
   const Task& task = call_.schedule->tasks()[at];
   const schedule::FilledTask& filled = space_->filled[at];
@@ -503,8 +505,8 @@ void ScheduleOperation::reject(Rank from, std::uint32_t slot, const std::string&
   ++context().counters().messages_rejected;
   context().failures().fail(context().failures().misfit(
       from, Code::invalid_argument,
-      "{} sent a wrong message in match slot {} ({}): call the same collective with the same "
-      "sizes, types and algorithm on all ranks",
+      "message {1} from {0} does not fit this rank's schedule ({2}): call the same collective with "
+      "the same sizes, types and algorithm on all ranks",
       context().names().of(from), slot, what));
 }
 

@@ -43,9 +43,10 @@ struct ScheduleCall {
 
 class ScheduleOperation final : public Operation {
  public:
-  /// Fills the template and checks the buffers. Fails with invalid_argument if the schedule does
-  /// not serve the sizes or if a buffer is too short. Fails with unsupported if the schedule has a
-  /// task that a ScheduleOperation cannot carry out, such as multicast.
+  /// Computes the offsets and sizes of the tasks for this call, and checks the buffers. Fails with
+  /// invalid_argument if the schedule does not support the sizes or if a buffer is too short. Fails
+  /// with unsupported if the schedule has a task that a ScheduleOperation cannot carry out, such as
+  /// multicast.
   static Result<std::unique_ptr<ScheduleOperation>> create(ScheduleCall call,
                                                            std::shared_ptr<WorkspacePool> pool);
   ~ScheduleOperation() override;

@@ -20,8 +20,8 @@ std::uint64_t most_received_blocks(const schedule::Purpose& purpose) {
       if (purpose.algorithm == "linear_keyed") return purpose.ranks;
       [[fallthrough]];
     case schedule::Collective::allreduce:
-      // This is the bound for trees and exchanges; with any other algorithm a rank receives at most
-      // two blocks.
+      // The bound for tree and exchange algorithms. It covers all other algorithms, too, with which
+      // a rank receives at most two blocks.
       return std::bit_width(purpose.ranks);
     default:
       return purpose.ranks;

@@ -62,7 +62,7 @@ enum class MessageKind : std::uint8_t {
   slot_ack_request,  ///< asks which slot exchange the receiver has finished last
   slot_ack,          ///< slot ACK: the epoch is the last slot exchange that the sender has finished
   /// The sender closes its communicator and needs nothing more. The epoch is the last slot exchange
-  /// that the sender has finished, the argument is the epoch of the first collective that the
+  /// that the sender has finished. The argument is the epoch of the first collective that the
   /// sender has not begun.
   closing,
   last_kind = closing,

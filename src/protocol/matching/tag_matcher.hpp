@@ -48,7 +48,7 @@ class TagMatcher {
  private:
   /// A waiting receive or an unexpected message. `mask` has a meaning only for a receive.
   struct Entry {
-    /// Kept receives and messages are counted together, so the oldest entry has the lowest count.
+    /// Receives and messages share one running count, so an older entry has a lower `age`.
     std::uint64_t age = 0;
     Number number = 0;
     std::uint64_t tag = 0;

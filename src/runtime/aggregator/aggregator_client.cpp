@@ -252,8 +252,8 @@ bool Aggregation::serves(const CollectiveCall& call) const {
   if (!active() || !reduces(call.collective)) return false;
   const Algorithm algorithm = call.options.algorithm;
   const bool named = algorithm == kInNetwork || algorithm == kInNetworkRing;
-  // If a call names an aggregator algorithm, this route takes the call even if its blocks may
-  // differ in size, so that `start` returns the error.
+  // A call that names an aggregator algorithm takes this route even if its blocks may differ in
+  // size. Aggregators do not support that, so `start` returns the error.
   return named || (algorithm == Algorithm::automatic && !varies(call.collective));
 }
 

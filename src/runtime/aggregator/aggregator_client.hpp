@@ -141,8 +141,9 @@ class Aggregation final : public CallRoute {
   /// Held while a call is submitted, so that every side communicator gets the calls of several
   /// threads in the same order.
   std::mutex mutex_;
-  /// Number of calls so far that were too short for all aggregators. The next call of this kind
-  /// uses other aggregators, because this number selects its first aggregator.
+  /// Number of calls so far that were too short to be divided among all aggregators. This number
+  /// selects the first aggregator of the next short call, so that short calls use the aggregators
+  /// in turn.
   std::uint32_t calls_ = 0;
 };
 

@@ -34,7 +34,9 @@ Bytes pack(const Json& json) {
 
 Status damaged(const char* what) {
   return failure(Code::invalid_argument,
-                 "the message is not a valid aggregator {}: use one version of Tutti", what);
+                 "the join {} is damaged or has another format: use the same build of Tutti at the "
+                 "aggregator and on all ranks",
+                 what);
 }
 
 /// Reads a number from the JSON object and checks its range. Throws if the number is missing or out
@@ -192,8 +194,8 @@ Result<ServiceKey> find_service_key(const std::string& file) {
     return checked(key, "TUTTI_AGGREGATOR_KEY");
   }
   return failure(Code::invalid_argument,
-                 "no key for the aggregator: make a file with `tutti key new FILE` and name it in "
-                 "TUTTI_AGGREGATOR_KEY_FILE, at the aggregator and at every rank");
+                 "the aggregator's key is not given: make a file with `tutti key new FILE`, and "
+                 "name it in TUTTI_AGGREGATOR_KEY_FILE at the aggregator and at every rank");
 }
 
 }  // namespace tutti::runtime

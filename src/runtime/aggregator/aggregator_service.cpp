@@ -35,8 +35,8 @@ namespace tutti::runtime {
 namespace {
 
 constexpr auto kVisitTimeout = std::chrono::seconds(5);
-// Longest time that the aggregator waits between its reply and the begin of the job. In this time
-// the job asks its other aggregators.
+// Longest time that the aggregator waits between its reply and the start of the job. During this
+// time the job asks its other aggregators.
 constexpr auto kGoTimeout = std::chrono::seconds(30);
 constexpr std::uint32_t kMinSlots = 4;
 constexpr Nanoseconds kSpin{20'000};
@@ -149,7 +149,8 @@ Status AggregatorService::Parts::open() {
   if (Status status = engine::check(options_.terms); !status) return status;
   if (options_.key.size() < kMinServiceKeyBytes) {
     return failure(Code::invalid_argument,
-                   "the aggregator's key is too short: give {} bytes or more", kMinServiceKeyBytes);
+                   "the aggregator's key has {} bytes: give {} bytes or more", options_.key.size(),
+                   kMinServiceKeyBytes);
   }
   auto door_key = door_key_of(options_.key);
   if (!door_key) return door_key.status();
@@ -332,8 +333,8 @@ Result<AggregatorService::Parts::Share> AggregatorService::Parts::admit(
   }
   if (share.bytes > left) {
     return failure(Code::resource_exhausted,
-                   "no memory for a window of {} bytes ({} of {} bytes are in use): start another "
-                   "aggregator, or raise --memory-mib",
+                   "the aggregator has no memory for another window of {} bytes, because {} of its "
+                   "{} bytes are in use: start another aggregator, or raise --memory-mib",
                    share.bytes, used_bytes_, options_.memory_bytes);
   }
   ++jobs_;
@@ -376,8 +377,8 @@ Status AggregatorService::Parts::serve(Visit& visit, const JoinRequest& request,
   progress_->submit(state.context(), std::make_unique<engine::ReduceOperation>(window), false);
   const Status end = visit.end.wait();
   progress_->with_engine([&] {
-    // Code::aborted may mean that the aggregator itself ended the job, so the aggregator notifies
-    // the job's ranks at once.
+    // Code::aborted may mean that the service ends this job. The ranks do not know that yet, so the
+    // communicator is aborted here; after a failure the abort has no effect.
     if (end.code() == Code::aborted) {
       state.context().failures().abort(end.message());
       state.context().poll(now());

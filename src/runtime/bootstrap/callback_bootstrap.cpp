@@ -58,7 +58,7 @@ class CallbackBootstrap : public Bootstrap {
     try {
       return callback_(mine, all, std::max(left, Nanoseconds(0)));
     } catch (const std::bad_alloc&) {
-      throw;  // the creation of the communicator reports it as lack of memory
+      throw;  // the creation of the communicator reports this as lack of memory
     } catch (const std::exception& exception) {
       return failure(Code::invalid_argument,
                      "the allgather callback of rank {} threw an exception: {}", index(rank_),
@@ -76,17 +76,17 @@ class CallbackBootstrap : public Bootstrap {
     for (std::size_t i = 0; i < lengths.size(); ++i) {
       longest = std::max(longest, lengths[i]);
       if (lengths[i] <= kMaxContributionBytes) continue;
-      return failure(Code::invalid_argument,
-                     "the allgather callback says that rank {} contributes {} bytes, above the "
-                     "limit of {}: make the callback gather blocks of equal size in rank order",
-                     i, lengths[i], kMaxContributionBytes);
+      return failure(
+          Code::invalid_argument,
+          "the allgather callback returned for rank {} a size of {} bytes, above the limit of {}: "
+          "make the callback return the bytes of all ranks, unchanged and in rank order",
+          i, lengths[i], kMaxContributionBytes);
     }
     if (longest * size_ <= kMaxExchangeBytes) return {};
-    return failure(
-        Code::resource_exhausted,
-        "a bootstrap exchange of {} ranks with up to {} bytes each exceeds the limit of {} "
-        "bytes: contribute at most {} bytes per rank",
-        size_, longest, kMaxExchangeBytes, kMaxExchangeBytes / size_);
+    return failure(Code::resource_exhausted,
+                   "a bootstrap exchange of {} bytes ({} ranks with up to {} bytes each) exceeds "
+                   "the limit of {} bytes: contribute at most {} bytes per rank",
+                   longest * size_, size_, longest, kMaxExchangeBytes, kMaxExchangeBytes / size_);
   }
 
   Rank rank_;

@@ -21,8 +21,8 @@ Result<Endpoint> read_master(const Environment& environment) {
     const std::uint64_t chosen = **port + (taken ? 1 : 0);
     if (**port == 0 || chosen > 65535) {
       return failure(Code::invalid_argument,
-                     "{}={} gives no valid port for the store: set TUTTI_MASTER_PORT to a port "
-                     "from 1 to 65535",
+                     "{}={} gives no valid port for the bootstrap store: set TUTTI_MASTER_PORT to "
+                     "a port from 1 to 65535",
                      name, **port);
     }
     return Endpoint{*host, static_cast<std::uint16_t>(chosen)};

@@ -141,8 +141,8 @@ Status FileBootstrap::arrive() {
   for (std::uint32_t rank = 0; rank < size; ++rank) {
     if ((*sizes)[rank] == expected) continue;
     return failure(Code::invalid_argument,
-                   "rank {} does not expect the same number of ranks as rank {}, which expects {}: "
-                   "give all ranks the same number",
+                   "rank {} expects another number of ranks than rank {}, which expects {}: give "
+                   "all ranks the same number of ranks",
                    rank, me, size);
   }
   return {};
@@ -211,7 +211,7 @@ Result<std::vector<Bytes>> FileBootstrap::exchange(std::span<const std::byte> mi
 
 Status FileBootstrap::timed_out(std::span<const std::uint32_t> missing, Nanoseconds timeout) const {
   const std::string what = stage_ == Stage::member
-                               ? fmt::format("did not join exchange {} in", exchange_)
+                               ? fmt::format("did not join bootstrap exchange {} in", exchange_)
                                : "did not join at";
   return failure_of(to_ranks(missing), Code::timeout,
                     "{} {} {} (run {}) within {}: check that all ranks run, or give them a longer "
@@ -221,7 +221,7 @@ Status FileBootstrap::timed_out(std::span<const std::uint32_t> missing, Nanoseco
 }
 
 /// Counts how often this process has joined a job with the same directory, run id and rank. The
-/// count becomes part of the file names, because files of its previous job may still exist.
+/// count becomes part of the file names, because files of the previous job may still exist.
 class Meetings {
  public:
   std::uint32_t before(const FileOptions& options) {
@@ -260,14 +260,15 @@ Result<std::unique_ptr<Bootstrap>> meet_in_directory(const FileOptions& options)
       });
   if (!plain || options.directory.empty()) {
     return failure(Code::invalid_argument,
-                   "file:// needs a directory and a run id of 1 to 128 letters, digits, '.', '_' "
-                   "or '-' (directory '{}', run id '{}'): write file://DIRECTORY, and set "
-                   "TUTTI_RUN_ID to the same value on all ranks",
+                   "{} (file://{}, run id '{}'): write file://DIRECTORY, and set TUTTI_RUN_ID on "
+                   "all ranks to the same 1 to 128 letters, digits, '.', '_' or '-'",
+                   options.directory.empty() ? "the directory of file:// is missing"
+                                             : "the run id for file:// is not valid",
                    options.directory, options.run_id);
   }
   FileOptions meeting = options;
   if (const std::uint32_t before = meetings().before(options); before > 0)
-    meeting.run_id += fmt::format("+{}", before + 1);  // a run id that a user chooses has no '+'
+    meeting.run_id += fmt::format("+{}", before + 1);  // a run id from a user contains no '+'
   auto bootstrap = std::make_unique<FileBootstrap>(std::move(meeting));
   status = bootstrap->arrive();
   if (!status.ok()) return status;

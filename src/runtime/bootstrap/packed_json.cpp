@@ -47,20 +47,23 @@ class DepthLimit final : public nlohmann::json_sax<Json> {
 
 Result<Json> unpack(std::span<const std::byte> bytes) {
   if (bytes.size() > kMaxPackedBytes) {
-    return failure(Code::invalid_argument, "the packed record has {} bytes: at most {} are allowed",
-                   bytes.size(), kMaxPackedBytes);
+    return failure(Code::invalid_argument,
+                   "the msgpack record has {} bytes: at most {} are allowed", bytes.size(),
+                   kMaxPackedBytes);
   }
   const auto* first = reinterpret_cast<const std::uint8_t*>(bytes.data());
   const auto* last = first + bytes.size();
   DepthLimit limit;
   if (!Json::sax_parse(first, last, &limit, Json::input_format_t::msgpack)) {
     if (limit.exceeded()) {
-      return failure(Code::invalid_argument,
-                     "the packed record nests deeper than {} levels: use one version of Tutti",
-                     kMaxPackedDepth);
+      return failure(
+          Code::invalid_argument,
+          "the msgpack record nests deeper than {} levels: use the same build of Tutti everywhere",
+          kMaxPackedDepth);
     }
-    return failure(Code::invalid_argument,
-                   "the packed record is not valid msgpack: use one version of Tutti");
+    return failure(
+        Code::invalid_argument,
+        "the record of the peer is not valid msgpack: use the same build of Tutti everywhere");
   }
   return Json::from_msgpack(first, last, /*strict=*/true, /*allow_exceptions=*/false);
 }

@@ -72,8 +72,8 @@ Result<std::vector<Rank>> agree_on_split(Bootstrap& whole, const SplitChoice& mi
     const bool joins = choice && choice->color == mine.color;
     if (!choice || (expected && !joins) || (joins && choice->named != mine.named)) {
       return failure_of({rank_of(r), whole.rank()}, Code::invalid_argument,
-                        "rank {} has not named the same ranks as rank {}: pass the same list at "
-                        "every rank in the list",
+                        "rank {} did not pass the same list of ranks as rank {}: pass the same "
+                        "list at every rank in the list",
                         r, index(whole.rank()));
     }
     if (joins) members.emplace_back(choice->key, rank_of(r));

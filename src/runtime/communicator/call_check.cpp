@@ -18,8 +18,9 @@ Status wrong(const CollectiveCall& call, const std::string& what) {
 Status holds_blocks(const CollectiveCall& call, const char* name, std::uint64_t large,
                     std::uint64_t small, std::uint32_t size) {
   if (large / size == small && large % size == 0) return {};
-  return wrong(call, fmt::format("the {} buffer has {} bytes: {} ranks x {} bytes need {}", name,
-                                 large, size, small, small * size));
+  return wrong(call, fmt::format("the {} buffer has {} bytes, but {} ranks x {} bytes need {}: "
+                                 "give it that size",
+                                 name, large, size, small, small * size));
 }
 
 Status same_size(const CollectiveCall& call) {
@@ -47,17 +48,19 @@ Blocks received_blocks(const CollectiveCall& call) {
 
 Status check_varying(const CollectiveCall& call, const Blocks& blocks, std::uint32_t size) {
   if (blocks.sizes_bytes.size() != size || blocks.offsets_bytes.size() != size)
-    return wrong(call, fmt::format("{} sizes and {} offsets of {} blocks for {} ranks: give one of "
-                                   "each per rank",
+    return wrong(call, fmt::format("the call gives {} sizes and {} offsets for the {} blocks of {} "
+                                   "ranks: give one size and one offset per rank",
                                    blocks.sizes_bytes.size(), blocks.offsets_bytes.size(),
                                    blocks.buffer, size));
   for (std::uint32_t r = 0; r < size; ++r) {
     const std::uint64_t offset = blocks.offsets_bytes[r];
     const std::uint64_t bytes = blocks.sizes_bytes[r];
     if (offset > blocks.bytes || bytes > blocks.bytes - offset)
-      return wrong(call, fmt::format("rank {}'s block, {} bytes at {}, does not fit the {} buffer "
-                                     "of {} bytes",
-                                     r, bytes, offset, blocks.buffer, blocks.bytes));
+      return wrong(
+          call,
+          fmt::format(
+              "rank {}'s block of {} bytes at offset {} does not fit the {} buffer of {} bytes", r,
+              bytes, offset, blocks.buffer, blocks.bytes));
   }
   return {};
 }
@@ -124,8 +127,10 @@ Status check_elements(const CollectiveCall& call) {
   const auto broken = std::find_if(sizes.begin(), sizes.end(),
                                    [&](std::uint64_t size) { return size % element != 0; });
   if (broken == sizes.end()) return {};
-  return wrong(call, fmt::format("{} bytes are not a whole number of {} elements", *broken,
-                                 to_string(call.reduction.type)));
+  return wrong(call,
+               fmt::format("{} bytes are not a whole number of {} elements: use a multiple of "
+                           "{} bytes",
+                           *broken, to_string(call.reduction.type), element));
 }
 
 /// True for an Alltoall that receives into the buffer from which it sends. The engine then sends
@@ -157,7 +162,8 @@ Status check_call(const CollectiveCall& call, Rank rank, std::uint32_t size) {
                                    "(1)",
                                    static_cast<int>(call.options.priority)));
   if (has_root(call.collective) && index(call.root) >= size)
-    return wrong(call, fmt::format("root {} is not one of the {} ranks", index(call.root), size));
+    return wrong(call, fmt::format("root {} is not one of the {} ranks: use a rank below {}",
+                                   index(call.root), size, size));
   if (Status status = check_sizes(call, rank, size); !status) return status;
   if (Status status = check_elements(call); !status) return status;
   const std::uint64_t block = block_bytes_of(call, size);

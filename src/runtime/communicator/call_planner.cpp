@@ -149,19 +149,20 @@ Result<CallPlanner::Chosen> CallPlanner::choose(const CollectiveCall& call,
     name = choice.algorithm;
     p = choice.parameters;
   } else if (options.algorithm == kInNetwork || options.algorithm == kInNetworkRing) {
-    return failure(
-        Code::invalid_argument,
-        "{} cannot use the algorithm {}, which reduces in an aggregator: call a reduction and name "
-        "aggregators in the communicator's options or in TUTTI_AGGREGATORS (docs/aggregator.md)",
-        to_string(call.collective), name);
+    return failure(Code::invalid_argument,
+                   "{} cannot use the algorithm {}, which reduces in an aggregator: use it for "
+                   "reductions only, and name aggregators in the communicator's options or in "
+                   "TUTTI_AGGREGATORS (docs/aggregator.md)",
+                   to_string(call.collective), name);
   }
   if (options.algorithm == kHierarchical) {
-    return failure(Code::unsupported,
-                   "{} cannot use the algorithm hierarchical, which needs (1) a barrier, broadcast "
-                   "or allgather, (2) several hosts that have the same number of consecutive "
-                   "ranks, two or more, (3) the device auto and (4) a hierarchy other than flat "
-                   "(TUTTI_HIERARCHY): name another algorithm",
-                   to_string(call.collective));
+    return failure(
+        Code::unsupported,
+        "{} cannot use the algorithm hierarchical on this communicator: name another algorithm, or "
+        "meet all conditions: (1) the call is a barrier, broadcast or allgather, (2) there are two "
+        "or more hosts, (3) every host has the same number of consecutive ranks, two or more, (4) "
+        "the device is auto, (5) the hierarchy is not flat (TUTTI_HIERARCHY)",
+        to_string(call.collective));
   }
   auto entry = collectives::find_algorithm(call.collective, name);
   if (!entry) return entry.status();

@@ -68,7 +68,7 @@ class CallPlanner {
   Result<std::unique_ptr<engine::Operation>> make(const CollectiveCall& call);
 
   const collectives::ChoiceTable& choices() const { return choices_; }
-  /// True if a rule of the environment, not a built-in one, chooses the algorithm of the call.
+  /// True if a rule from an environment variable chooses the algorithm of the call.
   bool prefers(const CollectiveCall& call) const {
     return choices_.prefers(situation_of(call.collective, block_bytes_of(call, facts_.size)));
   }

@@ -68,7 +68,7 @@ std::set<Rank> in_job(const engine::RankNames& names, const std::set<Rank>& rank
   return {job_ranks.begin(), job_ranks.end()};
 }
 
-/// The data for which a call waits. The ranks in it have their numbers in the job.
+/// The missing data of a call, and the ranks that must send them, by their numbers in the job.
 engine::Missing missing_of(const runtime::RequestState& request) {
   engine::CommunicatorContext& context = request.communicator->context();
   engine::Missing missing = request.communicator->progress()->with_engine(
@@ -388,9 +388,8 @@ std::uint32_t Communicator::size() const { return state_->size(); }
 Status Communicator::on_completion(Request& request, std::function<void(const Status&)> callback) {
   if (!request.state_) return no_request();
   engine::Completion& completion = *request.state_->completion;
-  // The request may belong to a communicator other than the one on which the caller sets the
-  // callback. The completion of the request is therefore accessed while this thread owns the engine
-  // of the request's own communicator.
+  // The caller may pass a request of another communicator. This thread therefore owns the engine of
+  // the request's communicator while it accesses the completion.
   runtime::Progress* const progress = request.state_->communicator->progress().get();
   return at_home(*request.state_->communicator, [&]() -> Status {
     // While this thread owns the engine no other thread polls, so the collective cannot complete

@@ -151,8 +151,8 @@ Status CommunicatorImpl::status() const {
     return failure(Code::invalid_argument,
                    "rank {}: the communicator was finalized: create a new one", index(rank()));
   }
-  // The loop begins with the last route, that of the engine, because it knows the first failure:
-  // check_usable() passes the failures of the other routes to the engine.
+  // check_usable() passes the failures of all routes to the engine, so the engine knows which one
+  // was first. The loop therefore begins with the route of the engine, which is the last one.
   for (auto route = routes_.rbegin(); route != routes_.rend(); ++route) {
     if (Status failed = (*route)->status(); !failed) return failed;
   }

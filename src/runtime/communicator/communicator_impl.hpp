@@ -109,8 +109,8 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   /// The first failure of the communicator or of one of its side communicators; ok if there is
   /// none. After finalize(), an error that says that the communicator was finalized.
   Status status() const;
-  /// Fails if the communicator cannot start calls: after a failure of it or of a side communicator,
-  /// and after finalize().
+  /// Fails if the communicator can start no more calls: it or a side communicator has failed, or
+  /// finalize() was called.
   Status check_usable();
   /// Calls `start` to begin a collective, and returns a request for it; fails if `start` fails.
   template <typename Start>

@@ -40,7 +40,7 @@ constexpr CoreTimes kSharedCore{.spin = Nanoseconds(20'000),
                                 .yield_after = Nanoseconds(500'000),
                                 .first_yield_after = Nanoseconds(100'000)};
 
-/// Longer timeouts are cut to this value, because a deadline computed from them could overflow.
+/// Longer timeouts are reduced to this value, because their deadlines could overflow.
 constexpr Nanoseconds kLongestTimeout = std::chrono::hours(24 * 365);
 
 CommunicatorOptions with_limited_timeouts(CommunicatorOptions options) {
@@ -435,9 +435,9 @@ Status CommunicatorImpl::Creation::exchange_clocks(engine::ClockComparison& comp
   }
   if (end->done.load(std::memory_order_acquire)) return end->status;
   return failure(Code::timeout,
-                 "TUTTI_TRACE: the ranks' clocks were not compared within {} s at rank {}: find "
-                 "the rank that did not answer, or unset TUTTI_TRACE",
-                 timeout.count() / 1'000'000'000, index(made_.rank()));
+                 "rank {} did not finish the clock exchange for TUTTI_TRACE within {} s: find the "
+                 "rank that does not answer, or unset TUTTI_TRACE",
+                 index(made_.rank()), timeout.count() / 1'000'000'000);
 }
 
 Status CommunicatorImpl::Creation::create_progress(std::unique_ptr<RankTrace> trace) {

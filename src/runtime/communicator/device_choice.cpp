@@ -106,8 +106,8 @@ Result<std::uint32_t> max_connections(const CommunicatorOptions& options) {
   if (text.empty()) return 0u;
   const auto most = whole_number<std::uint32_t>(text);
   if (most && *most != 1) return *most;
-  return failure(Code::invalid_argument, "{} is \"{}\": use a number from 2 on, or 0 for no limit",
-                 source, text);
+  return failure(Code::invalid_argument, "{} is \"{}\": use 2 or more, or 0 for no limit", source,
+                 text);
 }
 
 Result<device::ip::TrafficClasses> traffic_classes(const CommunicatorOptions& options) {
@@ -125,12 +125,11 @@ Result<device::ip::TrafficClasses> traffic_classes(const CommunicatorOptions& op
   if (right && classes.size() == 1) return device::ip::TrafficClasses::equal(*classes[0]);
   if (right && classes.size() == 3)
     return device::ip::TrafficClasses{{*classes[0], *classes[1], *classes[2]}};
-  return failure(
-      Code::invalid_argument,
-      "{} is \"{}\": use a DSCP from 0 to {}, such as 46, optionally with a socket priority "
-      "from 0 to {} after a slash, such as 46/5, or three such values for calls of low, normal "
-      "and high priority, such as 8,0,46",
-      source, text, kMostDscp, kMostPriority);
+  return failure(Code::invalid_argument,
+                 "{} is \"{}\": use one traffic class for all calls, such as 46 or 46/5, or three "
+                 "for calls of low, normal and high priority, such as 8,0,46 (each is a DSCP from "
+                 "0 to {}, optionally with a slash and a socket priority from 0 to {})",
+                 source, text, kMostDscp, kMostPriority);
 }
 
 Result<bool> requires_multicast(const CommunicatorOptions& options) {

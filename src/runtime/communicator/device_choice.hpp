@@ -43,8 +43,8 @@ Result<bool> requires_multicast(const CommunicatorOptions& options);
 bool wants_network(const CommunicatorOptions& options, std::uint32_t receive_workers,
                    const std::string& multicast);
 
-/// The ranks that share the resource `identity` with rank `me`: this field of their peer options
-/// has the same value. In rank order, with `me`.
+/// The ranks, in rank order and with `me`, whose peer options have the same value in the field
+/// `identity` as those of rank `me`. They share the resource that the field identifies.
 std::vector<Rank> ranks_sharing(const std::vector<PeerOptions>& greetings, Rank me,
                                 std::string PeerOptions::*identity);
 

@@ -127,7 +127,7 @@ class FieldReader {
   /// last one.
   const char* damaged() const {
     if (damaged_ != nullptr) return damaged_;
-    return rest_.empty() ? nullptr : "their end";
+    return rest_.empty() ? nullptr : "after the last one";
   }
 
  private:
@@ -160,16 +160,16 @@ Result<PeerOptions> PeerOptions::decode(std::span<const std::byte> bytes) {
   const auto magic = std::as_bytes(std::span(kFormat));
   if (bytes.size() < magic.size() || !std::equal(magic.begin(), magic.end(), bytes.begin())) {
     return failure(Code::invalid_argument,
-                   "the peer options are not from this version of Tutti: use one version of Tutti "
-                   "on all ranks");
+                   "the options that this rank sent are not from this version of Tutti: use the "
+                   "same build of Tutti on all ranks");
   }
   PeerOptions greeting;
   FieldReader reader(bytes.subspan(magic.size()));
   for_each_field(greeting, [&reader](const char* name, auto& field) { reader.read(name, field); });
   if (reader.damaged() == nullptr) return greeting;
   return failure(Code::invalid_argument,
-                 "the peer options are damaged at the field {}: use one version of Tutti on all "
-                 "ranks",
+                 "the options that this rank sent are damaged at the field {}: use the same build "
+                 "of Tutti on all ranks",
                  reader.damaged());
 }
 

@@ -99,7 +99,7 @@ class MembershipCheck {
   std::vector<std::uint32_t> sizes_;  ///< sizes of probes, descending
   std::vector<Rank> partners_;
   protocol::Membership membership_;
-  Instant heard_all_at_ = kNever;  ///< time at which a probe had arrived over every path
+  Instant heard_all_at_ = kNever;  ///< time by which a probe had arrived over every path
   Report own_;
   std::vector<Report> reports_;
   /// Allgather of the reports; null once it has been submitted.
@@ -124,9 +124,9 @@ Status MembershipCheck::prepare_exchange() {
   return {};
 }
 
-/// Sends short probes in every round, but long probes only in a few rounds, because many long
-/// probes could be more bytes than a short job itself sends. Few suffice, because all sockets are
-/// open and even the first long probe usually arrives.
+/// Sends short probes in every round, but long probes only in some rounds, because long probes in
+/// every round could exceed the traffic of a short job. Few suffice: all sockets are open by now,
+/// so even the first long probe usually arrives.
 Status MembershipCheck::send_probes() {
   const std::uint32_t spacing = sizes_.size() > 1 ? kSizeSpacing : kLongSpacing;
   const bool sends_long = sizes_.front() > 0 && attempt_ % spacing == 0;
@@ -180,13 +180,12 @@ Status MembershipCheck::late(Nanoseconds timeout) {
   const std::string names =
       unheard.empty() ? "hears the multicast of every rank"
                       : fmt::format("hears no multicast from rank(s) {}", fmt::join(unheard, ", "));
-  return failure(
-      Code::timeout,
-      "rank {} ({}) {}, and at least one rank has not sent the result of its membership check "
-      "within {} s: see the errors of the other ranks, and check that firewalls let UDP pass "
-      "between the hosts",
-      index(context_.rank()), names_[index(context_.rank())], names,
-      timeout.count() / 1'000'000'000);
+  return failure(Code::timeout,
+                 "rank {} ({}) {}, but within {} s at least one rank has not reported which "
+                 "multicast it hears: see the errors of the other ranks, and check that firewalls "
+                 "let UDP pass between the hosts",
+                 index(context_.rank()), names_[index(context_.rank())], names,
+                 timeout.count() / 1'000'000'000);
 }
 
 std::string MembershipCheck::name(std::uint32_t rank) const {
@@ -199,8 +198,8 @@ std::optional<NarrowPath> MembershipCheck::narrow_path() const {
   std::optional<NarrowPath> narrowest;
   for (std::uint32_t r = 0; r < reports_.size(); ++r) {
     const Report& one = reports_[r];
-    // If no probe of a size in `sizes_` has arrived over a path, the path gets the shortest size.
-    // The job then fails at its first long frame, with an error that names the ranks.
+    // If not even a probe of the shortest size in `sizes_` has arrived over a path, this size is
+    // used nevertheless. The job then fails at its first long frame and names the ranks.
     const std::uint32_t bytes = std::max(one.narrow_bytes, sizes_.back());
     if (one.narrow == 0 || (narrowest && narrowest->bytes <= bytes)) continue;
     const auto passes =
@@ -270,8 +269,8 @@ Result<MembershipFindings> check_membership(engine::CommunicatorContext& context
   const std::vector<std::uint32_t> sizes = context.endpoint().probe_sizes();
   auto findings = run_check(context, {&names, multicast, {sizes.front()}}, timeout);
   if (!findings || !findings->narrow) return findings;
-  // The second check finds the longest size that passes every path. Either all ranks run it or
-  // none, because the findings of the first check are equal on all ranks.
+  // The second check finds the longest size that passes every path. All ranks run it or none
+  // does, because the findings of the first check are equal on all ranks.
   auto sized = run_check(context, {&names, multicast, sizes}, timeout);
   if (!sized) return sized.status();
   findings->narrow = std::move(sized->narrow);

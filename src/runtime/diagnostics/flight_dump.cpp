@@ -130,7 +130,10 @@ Status write_flight_dump(const std::string& directory, const engine::Communicato
                          std::uint16_t communicator, std::string_view reason) {
   auto record = nlohmann::json::parse(
       context.recorder().to_json(context.rank(), context.size(), now()), nullptr, false);
-  if (!record.is_object()) return failure(Code::internal, "the flight record is not a JSON object");
+  if (!record.is_object())
+    return failure(Code::internal,
+                   "the flight record of rank {} is not a JSON object: report this as a defect",
+                   index(context.rank()));
   record["reason"] = reason;
   record["communicator"] = communicator;
   for (const auto& [name, value] : observe::list(context.counters())) {

@@ -29,7 +29,7 @@ Result<std::string> trace_directory();
 /// if unknown.
 std::uint64_t clock_identity();
 
-/// The rank that a trace belongs to, and the directory of its file.
+/// The rank to which a trace belongs, and the directory of the trace file.
 struct TraceOwner {
   std::string directory;
   std::string job;  ///< name of the job: the same on all ranks, and different for every job

@@ -79,9 +79,8 @@ Status Hierarchy::open(Bootstrap& bootstrap, const CommunicatorOptions& options,
     return status.ok() ? rest : status;
   };
   const std::uint32_t place = layout_.place_of(rank_);
-  // All ranks take part in the exchanges of two creations: first each host creates its host side,
-  // then the members of each across side create it. A rank that is in no across side only calls
-  // finish().
+  // Every rank takes part in all exchanges by which the host sides, and then the across sides, are
+  // created. A rank without an across side only calls finish() in the second part.
   const Status within =
       join(layout_.ranks_of_host(layout_.host_of(rank_)), kSharedMemory, number, host_);
   const Status between =

@@ -35,14 +35,15 @@ class Progress;
 
 class Hierarchy final : public CallRoute, public std::enable_shared_from_this<Hierarchy> {
  public:
-  /// True if a rule of the user chooses the algorithm of the call. Any thread may call it.
+  /// True if a rule from an environment variable chooses the algorithm of the call. Any thread may
+  /// call it.
   using Overruled = std::function<bool(const CollectiveCall&)>;
 
   /// Creates the side communicators. They use the communicator numbers from `number` to `number` +
-  /// numbers() - 1. Every rank must call this function, and it fails on all ranks or on none. If a
-  /// call names no algorithm, the route serves it only if `overruled` returns false. `groups` adds
-  /// an across side for each local rank. `key` is known only to the ranks of the job, and `names`
-  /// has their numbers in the job.
+  /// numbers() - 1. Every rank must call this function, and it fails on all ranks or on none. A
+  /// call that names no algorithm takes this route only if `overruled` returns false. With `groups`
+  /// there is an across side for each local rank. Only the ranks of the job know `key`; `names`
+  /// contains the ranks' numbers in the job.
   static Result<std::shared_ptr<Hierarchy>> create(
       Bootstrap& bootstrap, const CommunicatorOptions& options, const hierarchy::HostLayout& layout,
       bool groups, Overruled overruled, std::shared_ptr<Progress> progress, std::uint16_t number,

@@ -47,11 +47,11 @@ Bytes KeyAgreement::first(std::span<const std::byte> peer_options) const {
 
 Status KeyAgreement::check(const KeyOffer& offer, std::uint32_t rank) const {
   if (offer.rank != rank || offer.size != own_.size) {
-    return failure(Code::invalid_argument,
-                   "the process that the bootstrap returns as rank {} calls itself rank {} of {} "
-                   "ranks: give every process a rank of its own, and all processes the same "
-                   "number of ranks",
-                   rank, offer.rank, offer.size);
+    return failure(
+        Code::invalid_argument,
+        "the process that the bootstrap returns as rank {} of {} calls itself rank {} of {}: give "
+        "every process a rank of its own, and all processes the same number of ranks",
+        rank, own_.size, offer.rank, offer.size);
   }
   if (offer.keyed != own_.keyed) {
     return failure(Code::invalid_argument, "rank {} has a job key but rank {} has none: {}",
@@ -84,8 +84,8 @@ Result<std::vector<std::span<const std::byte>>> KeyAgreement::take_first(
   }
   if (public_keys_.size() != own_.size || public_keys_[own_.rank] != own_.public_key) {
     return failure(Code::invalid_argument,
-                   "the bootstrap does not return the bytes that rank {} gave to it: make it "
-                   "gather the bytes of all ranks, unchanged and in rank order",
+                   "the bootstrap does not return the bytes that rank {} contributed: make the "
+                   "bootstrap gather the bytes of all ranks, unchanged and in rank order",
                    own_.rank);
   }
   const auto transcript = crypto::sha256(digests);
@@ -98,8 +98,8 @@ Status KeyAgreement::public_bytes(std::string_view label, std::span<std::byte> o
   return crypto::derive(transcript_, label, 0, out);
 }
 
-/// The key with which rank 0 seals the secret for one other rank. Rank 0 passes this other rank as
-/// `other`; any other rank passes 0 and gets the key with which the secret for itself is sealed.
+/// The key that seals the secret on its way from rank 0 to one other rank. Rank 0 passes the other
+/// rank as `other`; each other rank passes 0.
 Result<crypto::Secret> KeyAgreement::sealing_key(std::uint32_t other) const {
   const auto shared = pair_.shared_with(public_keys_[other]);
   if (!shared) {
@@ -149,10 +149,11 @@ Result<Bytes> KeyAgreement::second(std::span<const std::byte> address) {
 
 Result<crypto::Secret> KeyAgreement::take_second(Bytes& contribution) {
   if (contribution.size() < sealed_bytes()) {
-    return failure(Code::invalid_argument,
-                   "rank 0 sent {} bytes of sealed secrets instead of {}: use one version of "
-                   "Tutti on all ranks, and a bootstrap that delivers all bytes unchanged",
-                   contribution.size(), sealed_bytes());
+    return failure(
+        Code::invalid_argument,
+        "rank 0 sent {} bytes, fewer than the {} bytes of its sealed secrets: use the same build "
+        "of Tutti on all ranks, and a bootstrap that delivers all bytes unchanged",
+        contribution.size(), sealed_bytes());
   }
   crypto::Secret secret = std::move(secret_);
   if (own_.rank != 0) {

@@ -47,8 +47,8 @@ Result<std::vector<std::byte>> read_private_file(const std::string& path, std::s
 }
 
 Result<crypto::Secret> read_key_file(const std::string& path) {
-  // Reads up to two bytes more than the digits: a newline, and one byte by which parse_key()
-  // recognises and rejects a file that is too long.
+  // Reads up to two bytes more than the digits: a newline, and one more byte, so that parse_key()
+  // rejects a file that is too long.
   auto text = read_private_file(path, kDigits + 2, kJobKeyFile);
   if (!text) return text.status();
   std::string_view digits(reinterpret_cast<const char*>(text->data()), text->size());

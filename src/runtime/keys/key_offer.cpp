@@ -37,7 +37,7 @@ Result<KeyOffer> decode_key_offer(std::span<const std::byte> bytes) {
   const auto magic = std::as_bytes(std::span(kMagic));
   if (bytes.size() < KeyOffer::kBytes || !std::equal(magic.begin(), magic.end(), bytes.begin())) {
     return failure(Code::invalid_argument,
-                   "its first message does not begin with a key offer: use one version of Tutti "
+                   "the first message does not begin with a key offer: use the same build of Tutti "
                    "on all ranks");
   }
   const std::uint32_t keyed = get_u32(bytes, 16);
@@ -47,7 +47,7 @@ Result<KeyOffer> decode_key_offer(std::span<const std::byte> bytes) {
               offer.proof.begin());
   if (keyed > 1 || (keyed == 0 && offer.proof != KeyOffer::Proof{})) {
     return failure(Code::invalid_argument,
-                   "the key offer is damaged: use one version of Tutti on all ranks");
+                   "the key offer is damaged: use the same build of Tutti on all ranks");
   }
   return offer;
 }

@@ -21,9 +21,9 @@ class BackgroundPriority {
   /// user demanded, because library threads above normal priority slow blocking collectives down
   /// (docs/decisions/017).
   Result<GrantedPriority> start();
-  /// Raises the priority; the thread calls this when the application computes during a collective.
-  /// The first call asks the kernel for the nice value and the real-time priority of the request,
-  /// and returns true if the priority may have changed; later calls do nothing.
+  /// Asks the kernel for the requested nice value and real-time priority. The thread calls this
+  /// function when the application computes during a collective; only the first call has an effect.
+  /// Returns true if the priority may have changed.
   bool raise() { return !raised_ && raise_once(); }
   bool may_be_realtime() const { return may_be_realtime_; }
   /// Turns real-time priority on or off according to the budget. Returns true if the budget has

@@ -107,8 +107,8 @@ void BackgroundThread::on_application_leaves(Instant due) {
   if (std::exchange(left_asleep_, false)) rounds_left_asleep_ = application_rounds_;
 }
 
-/// Makes this thread wake on events of the engine's descriptor (`on`), or no longer wake on them. A
-/// system call is made only for a change, because one before each sleep would cost too much time.
+/// Sets whether events of the engine's descriptor wake this thread. Makes a system call only if the
+/// setting changes, because a system call before each sleep would cost too much time.
 void BackgroundThread::watch_engine(bool on) {
   if (std::exchange(watches_engine_, on) == on) return;
   epoll_event event{.events = on ? std::uint32_t{EPOLLIN} : 0,
@@ -118,10 +118,9 @@ void BackgroundThread::watch_engine(bool on) {
 
 // ---- parking ------------------------------------------------------------------------------------
 
-/// Sleeps until this thread may take the engine (true) or must end (false). The thread may take a
-/// free engine at once after wake(), and within kParkPollInterval if work is due or an expected
-/// wait has not come. Otherwise it may do so when no application thread has polled the engine for
-/// kParkMin to kParkMax.
+/// Sleeps until this thread may take the engine (true) or must end (false). It may take a free
+/// engine at once after wake(), within kParkPollInterval if work is due or an expected wait has not
+/// come, and otherwise when no application thread has used the engine for kParkMin to kParkMax.
 bool BackgroundThread::park(EngineOwnership::Lock& lock) {
   auto pause = kParkMin;
   std::uint64_t seen = application_rounds_;

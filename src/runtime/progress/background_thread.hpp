@@ -42,9 +42,9 @@ class BackgroundThread {
   std::uint64_t wakes() const { return wakes_.load(std::memory_order_relaxed); }
   /// Declares that the application is expected to wait before `latest`. If the application does not
   /// wait by then, the parked progress thread takes the engine at its next check, after some
-  /// milliseconds. Only a parked progress thread makes this check, and a poll makes a progress
-  /// thread that sleeps on the network park again. The caller must therefore have polled the engine
-  /// after it submitted its call. Any thread.
+  /// milliseconds. A progress thread that sleeps on the network makes no such check. The caller
+  /// must therefore have polled the engine after it submitted its call, because a poll makes the
+  /// progress thread park. Any thread.
   void expect_wait(Instant latest) { expected_wait_.store(latest, std::memory_order_relaxed); }
   /// Records that the application waits; returns true if the wait was expected. Any thread.
   bool on_wait() {
@@ -114,9 +114,9 @@ class BackgroundThread {
   Instant due_ = kNever;  ///< time by which the engine must be polled again
   std::uint64_t application_rounds_ = 0;
   static constexpr std::uint64_t kNone = UINT64_MAX;
-  /// An application thread may take the engine while the progress thread sleeps on the network. At
-  /// the release of this engine, this member gets the value of application_rounds_; park() resets
-  /// it to kNone.
+  /// An application thread may take the engine while the progress thread sleeps on the network.
+  /// When the application thread releases the engine, it stores application_rounds_ here; park()
+  /// stores kNone.
   std::uint64_t rounds_left_asleep_ = kNone;
 
   /// True: the application has computed while a call was in flight.

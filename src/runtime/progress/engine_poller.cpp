@@ -246,7 +246,7 @@ void EnginePoller::after_wait() {
 
 void EnginePoller::block(Instant deadline, observe::BusyTrace& busy) {
   const Instant since = busy.falls_asleep();
-  rounds_ = 0;  // the next round then also polls awake communicators that are idle
+  rounds_ = 0;  // round 0 polls all awake communicators, even idle ones
   if (prepare_wait(deadline)) {
     const timespec timeout = time_left(deadline);
     Events events;

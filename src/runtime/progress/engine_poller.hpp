@@ -42,8 +42,8 @@ class EnginePoller {
   /// communicator fails.
   bool poll_all();
   /// Polls the communicators that have calls in flight, and every few rounds calls `poll_all`. An
-  /// idle communicator needs fewer polls: it only answers its peers, whose messages also wake a
-  /// sleeping owner.
+  /// idle communicator needs fewer polls, because it only answers messages of its peers. These
+  /// messages also wake the owner if it sleeps.
   bool poll_busy();
   /// Ends the dormancy of a communicator.
   void awaken(engine::CommunicatorContext& context);

@@ -30,8 +30,8 @@ class OverlapPredictor {
     if (first_start_.compare_exchange_strong(first, now, std::memory_order_relaxed)) return;
     if (now - first > kSoon) waits_in_a_row_.store(0, std::memory_order_relaxed);
   }
-  /// Records that the calling thread has yielded its core after it began a collective. The time
-  /// until `now` then does not count as computation.
+  /// Records that the calling thread began a collective and then yielded its core until `now`. The
+  /// time of the yield does not count as computation.
   void yielded(Instant now) { first_start_.store(now, std::memory_order_relaxed); }
   /// Records that the application waits for a collective or message.
   void waits(Instant now) {
@@ -60,7 +60,7 @@ class OverlapPredictor {
 
   std::atomic<unsigned> begun_{0};    ///< collectives begun since the last wait
   std::atomic<bool> several_{false};  ///< true: several collectives began with no wait between
-  std::atomic<Instant> first_start_{kNever};  ///< the first start since the last wait
+  std::atomic<Instant> first_start_{kNever};  ///< time of the first start since the last wait
   /// Number of consecutive waits within kSoon of the start; counts up to kEnoughWaits.
   std::atomic<unsigned> waits_in_a_row_{0};
 };

@@ -215,9 +215,9 @@ void Progress::submit(engine::CommunicatorContext& context,
   leave_to_background(polled, bytes);
 }
 
-/// Wakes the progress thread, unless the call is short, this thread has polled it, and the
-/// application is expected to wait for it at once. In this case the progress thread would compete
-/// with the waiting thread for the engine.
+/// Wakes the progress thread, with one exception: if the call is short, this thread has polled the
+/// engine, and the application is expected to wait at once, the progress thread would compete with
+/// the waiting thread for the engine.
 void Progress::leave_to_background(bool polled, std::uint64_t bytes) {
   if (!polled || bytes > kShortCallBytes || !overlap_.waits_soon()) return wake();
   background_.expect_wait(now() + OverlapPredictor::kSoon);
@@ -298,8 +298,8 @@ Progress::Turn Progress::take_turn(const engine::Completion& completion, Instant
     ownership_.await_release(lock, [this] { engine_.notify_owner(); });
   } else if (ownership_.owner() == Owner::application) {
     // The owner may sleep without knowing of this thread's call, so this thread notifies the owner.
-    // While the watch is armed, the owner needs no notification: it runs an inline step, in which
-    // no thread sleeps.
+    // With Watch::armed the owner runs an inline step and does not sleep, so it needs no
+    // notification.
     if (first && ownership_.state().watch != Watch::armed) engine_.notify_owner();
     const auto left = std::max(deadline - now(), Nanoseconds(0));
     ownership_.await_change(lock, std::min(left, EngineOwnership::kMaxWait), [&] {

@@ -97,8 +97,8 @@ class Progress {
       return work();
     }
     const EngineOwner owner(*this);
-    // Called only after this thread owns the engine: otherwise another owner could clear the
-    // changed flag before `work` runs.
+    // on_change() sets a flag that an owner clears. This thread must own the engine first, so that
+    // no other owner clears the flag before `work` runs.
     engine_.on_change();
     return work();
   }

@@ -18,11 +18,11 @@ struct CoreTimes {
   /// wait.
   Nanoseconds yield_after = Nanoseconds::max();
   /// Time of work before the first yield. If an operation asks that all ranks of a core begin
-  /// together, the thread yields as soon as it has done some work: at the start of a collective
-  /// every rank of a core has data to send, and the rank that starts last delays all ranks.
+  /// together, the thread instead yields as soon as it has done some work, because the rank that
+  /// sends its first data last delays all ranks.
   Nanoseconds first_yield_after = Nanoseconds::max();
-  /// Time of polling without work between two yields. A yield is a system call, which lasts as long
-  /// as several polls and delays what arrives meanwhile.
+  /// Time of polling without work between two yields. A yield is a system call: it lasts as long
+  /// as several polls, and data that arrive meanwhile must wait.
   Nanoseconds yield_interval{};
   /// Share of the time, 0 to 1, that the thread may spend at real-time priority.
   double realtime_share = 0;
@@ -53,8 +53,8 @@ class YieldPolicy {
   static constexpr Nanoseconds kInlineSpin{200'000};
 
  private:
-  /// Limit on polling without work in a wait during which the thread has already slept. Such a
-  /// thread waits for a slow rank, which may need the core on which the thread polls.
+  /// Longest time of polling without work if the thread has already slept during this wait. The
+  /// thread then waits for a slow rank, which may need the core on which the thread polls.
   static constexpr Nanoseconds kSpinAfterSleep{5'000};
 
   CoreTimes times_;

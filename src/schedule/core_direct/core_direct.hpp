@@ -1,11 +1,12 @@
 // Lowers a schedule to queues for a network interface that carries out waits and enables
 // ([Inozemtsev12] 3, 4.1). The host posts all sends and receives at once. One management queue
-// releases them round by round, and the host sees only the completion of the last wait. In each
-// queue, the receives before the first receive with dependencies do not wait for their round.
+// releases them round by round, and the host sees only the completion of the last wait. The
+// receives of a queue that precede its first receive with dependencies do not wait for their round.
 //
-// Each other queue has a completion queue of its own, because a wait counts completions and cannot
-// identify messages. Copies and reductions that precede every message are in a host queue that runs
-// at once; the others are in a host queue that the management queue releases.
+// Every queue except the management queue has a completion queue of its own, because a wait counts
+// completions and cannot identify messages. Copies and reductions that precede every message are in
+// a host queue that runs at once; the others are in a host queue that the management queue
+// releases.
 //
 // For rendezvous, each receiver sends a CTS message through separate queues; the sender's
 // management queue waits for this CTS before it releases the send.
@@ -27,8 +28,8 @@ struct CoreDirectOptions {
 };
 
 /// Returns the management-queue form of a schedule. Fails with unsupported if a task is not a send,
-/// recv, signal, copy or reduce. The match slots of the messages to one rank must be 0, 1, 2, ...
-/// in the order of the task list, and so must those of the messages from one rank.
+/// recv, signal, copy or reduce. The messages to one rank must have the match slots 0, 1, 2, ...
+/// in the order of the task list; the same holds for the messages from one rank.
 Result<Schedule> lower_to_core_direct(const Schedule& schedule,
                                       const CoreDirectOptions& options = {});
 

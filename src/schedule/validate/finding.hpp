@@ -19,8 +19,8 @@ enum class Fault : std::uint8_t {
   queue,    ///< waits or enables whose counts do not fit their queue
   deadlock,
   race,  ///< conflicting accesses to the same bytes without an order between them
-  /// A one-sided access that may happen before the peer begins its call or after it ends it, or a
-  /// multicast that may be sent before all receivers have posted.
+  /// A one-sided access that may happen before the peer's call begins or after this call has ended,
+  /// or a multicast that may be sent before all receivers have posted.
   early,
   unwritten,    ///< a read of bytes that no task has written
   combination,  ///< a reduction that combines different blocks or counts a contribution twice
@@ -31,11 +31,11 @@ const char* to_string(Fault fault);
 
 inline constexpr TaskIndex kNoTask = 0xffff'ffffu;
 
-/// A violation of a rule by one task.
+/// A violation of a rule by one task, or by the whole schedule of a rank.
 struct Finding {
   Fault fault = Fault::program;
   Rank rank = kNoRank;
-  TaskIndex task = kNoTask;  ///< task that breaks the rule; kNoTask if a task is missing
+  TaskIndex task = kNoTask;  ///< task that breaks the rule; kNoTask if no single task does
   std::string text;          ///< text of the error: names the rank, the task and the remedy
 };
 

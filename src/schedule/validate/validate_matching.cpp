@@ -66,10 +66,11 @@ class MessageMatch {
       if (ends[e - 1].name() != ends[e].name()) continue;
       findings_.add(
           Fault::message, ends[e].task,
-          fmt::format("task {} {} the same message, from rank {} to {} slot {}: give each "
-                      "its own slot",
-                      all_.local(ends[e - 1].task), verb, ends[e].source, ends[e].destination,
-                      ends[e].slot));
+          fmt::format(
+              "task {} {} the same message, from rank {} to rank {} with slot {}: give each "
+              "message its own slot",
+              all_.local(ends[e - 1].task), verb, ends[e].source, ends[e].destination,
+              ends[e].slot));
     }
   }
 
@@ -82,10 +83,11 @@ class MessageMatch {
       for (; receiver != receivers_.end() && receiver->name() < sender.name(); ++receiver)
         unmatched.push_back(&*receiver);
       if (receiver == receivers_.end() || receiver->name() != sender.name()) {
-        findings_.add(Fault::message, sender.task,
-                      fmt::format("no task receives it: let rank {} receive from {} slot {}, or "
-                                  "correct the peer",
-                                  sender.destination, sender.source, sender.slot));
+        findings_.add(
+            Fault::message, sender.task,
+            fmt::format("no task receives it: let rank {} receive slot {} from rank {}, or "
+                        "correct the peer",
+                        sender.destination, sender.slot, sender.source));
         continue;
       }
       check_ends(sender, *receiver);
@@ -148,10 +150,12 @@ class MessageMatch {
       if (peer.queues()[received.queue].kind != QueueKind::receive) continue;
       const auto expected = peer.entries(received.queue);
       if (e < expected.size() && expected[e] == all_.local(receiver_of[sender])) continue;
-      findings_.add(Fault::queue, sender,
-                    fmt::format("is entry {} of its send queue, but {} is another entry of its "
-                                "receive queue: put both queues in one order",
-                                e, all_.describe(receiver_of[sender])));
+      findings_.add(
+          Fault::queue, sender,
+          fmt::format("is entry {} of its send queue, but {}, which receives its message, "
+                      "is not the same entry of its receive queue: list the messages in "
+                      "the same order in both queues",
+                      e, all_.describe(receiver_of[sender])));
       return;
     }
   }

@@ -91,8 +91,8 @@ class ProgramCheck {
     if (!has_both) return;
     if (!same_extent(task.source, task.target))
       wrong(Fault::place, t,
-            "{} and {} differ in extent: name as many blocks, and the same parts "
-            "of a block, on both sides",
+            "{} and {} differ in extent: name the same number of blocks, and the same "
+            "parts of a block, on both sides",
             to_string(task.source), to_string(task.target));
     const bool local = task.kind == TaskKind::copy || task.kind == TaskKind::reduce;
     if (local && overlap(task.source, task.target))
@@ -156,8 +156,10 @@ class ProgramCheck {
     const Task& task = schedule_.tasks()[t];
     if (task.count == 0) wrong(Fault::queue, t, "has count 0: drop the task or use 1 or more");
     if (owners[task.object] != kNoIndex && owners[task.object] != task.queue)
-      wrong(Fault::queue, t, "is not in queue {}, which already counts {} {}: use only one queue",
-            owners[task.object], what, task.object);
+      wrong(Fault::queue, t,
+            "counts {} {} from queue {}, but an earlier task counts them from queue {}: put both "
+            "tasks into one queue",
+            what, task.object, task.queue, owners[task.object]);
     owners[task.object] = task.queue;
     totals[task.object] += task.count;
     if (totals[task.object] > available)
@@ -211,17 +213,18 @@ void check_programs(const AllRanks& all, const ValidateOptions& options, Finding
         !belong_together(first, purpose)) {
       findings.add_at(
           Fault::program, r,
-          fmt::format("its schedule is for rank {} of {} in {} {}, the first one for {} "
-                      "ranks in {} {}: build all from one purpose",
-                      index(purpose.rank), purpose.ranks, to_string(purpose.collective),
-                      purpose.algorithm, all.ranks(), to_string(first.collective),
-                      first.algorithm));
+          fmt::format(
+              "its schedule is for rank {} of {} in {} {}, but must be for rank {} of {} in "
+              "{} {}: build all schedules with the same collective, algorithm, root and "
+              "parameters",
+              index(purpose.rank), purpose.ranks, to_string(purpose.collective), purpose.algorithm,
+              r, all.ranks(), to_string(first.collective), first.algorithm));
       return;
     }
     if (options.varying && !all.at(r).single_blocks())
       findings.add_at(Fault::place, r,
-                      "moves several blocks at once, or through scratch, which blocks of different "
-                      "sizes do not allow: move single blocks");
+                      "moves several blocks at once, or uses scratch, but the blocks may differ in "
+                      "size: move single blocks between the caller's buffers");
   }
   check_size(all, findings);
   if (options.in_place && !has_in_place(first.collective))

@@ -30,7 +30,7 @@ Result<ValueId> Values::combine(ValueId left, ValueId right) {
   const Fold l = folds_[left];
   const Fold r = folds_[right];
   if (l.block != r.block)
-    return failure(Code::invalid_argument, "folds values of two different blocks, {} and {}",
+    return failure(Code::invalid_argument, "folds a value of block {} with a value of block {}",
                    l.block, r.block);
   for (std::uint32_t w = 0; w < words_; ++w) {
     const std::uint64_t twice = contributors(left)[w] & contributors(right)[w];

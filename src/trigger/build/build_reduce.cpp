@@ -61,7 +61,8 @@ class Halving {
 
  private:
   bool is_reduce() const { return call_.kind == CollectiveKind::reduce; }
-  /// True if this rank is an actor with a folded partner, whose data it folds into its own.
+  /// True if this rank also takes part for a folded rank. It then first combines that rank's data
+  /// with its own.
   bool has_giver() const { return folding_.paired() && !folding_.folded(); }
   bool root_is_folded() const { return collectives::Folding(call_.root, ranks_).folded(); }
   NodeId node(std::uint32_t rank) const { return call_.nodes[rank]; }
@@ -82,7 +83,7 @@ class Halving {
   }
   Elements whole() const { return {0, call_.elements}; }
 
-  /// The elements that this rank has not yet given to a partner before step t.
+  /// The elements that this rank still holds when step t of the halving begins.
   Elements held_before(std::uint32_t t) const {
     Elements held = whole();
     for (std::uint32_t step = 0; step < t; ++step) held = half(held, bit(step));
@@ -141,9 +142,9 @@ class Halving {
     builder_.send(node(rank), return_step(), call_.output, bytes(whole()));
   }
 
-  /// In the gather, this rank receives blocks in the steps t from doublings_ - 1 down to the
-  /// returned number. It then sends all its blocks in one step, unless the number is 0: this rank
-  /// then gathers the blocks for the root.
+  /// In the gather, this rank receives blocks in the steps from doublings_ - 1 down to the returned
+  /// number n. If n is above 0, it then sends all its blocks in step n - 1; if n is 0, it is the
+  /// rank that gathers all blocks for the root.
   std::uint32_t lowest_gather() const {
     const std::uint32_t gatherer = collectives::Folding(call_.root, ranks_).actor();
     return static_cast<std::uint32_t>(std::bit_width(folding_.actor() ^ gatherer));
@@ -164,9 +165,9 @@ class Halving {
     }
   }
 
-  /// Appends the triggers that end a Reduce. The root sends triggers down the tree of the gather;
-  /// each actor then sends a trigger to its folded partner, unless it has none or the partner is
-  /// the root.
+  /// Appends the triggers that end a Reduce. They go from the root down the tree of the gather; a
+  /// rank that takes part for a folded rank then passes a trigger to the folded rank, unless the
+  /// folded rank is the root.
   void release() {
     const bool is_root = call_.rank == call_.root;
     if (folding_.folded()) {

@@ -53,8 +53,8 @@ class Lowering {
       if (!has_descriptor(task.kind) ||
           schedule_.queues()[task.queue].kind != schedule::QueueKind::free) {
         return failure(Code::unsupported,
-                       "offload: {} cannot be lowered to a descriptor: use only tasks that "
-                       "trigger units carry out, on queues of the kind free",
+                       "offload: {} cannot be lowered to a descriptor: use only send, signal, "
+                       "recv, wait_keys, reduce and copy, on queues of the kind free",
                        describe(schedule_, t));
       }
       if (task.slot >= kSequenceIds && task.kind != TaskKind::wait_keys) return too_many(task.peer);
@@ -240,8 +240,8 @@ Result<DescriptorList> lower_schedule(const schedule::Schedule& schedule,
   if (call.nodes.size() != schedule.ranks()) {
     return failure(
         Code::invalid_argument,
-        "offload: a schedule of {} ranks is lowered with {} nodes: give one node for each rank",
-        schedule.ranks(), call.nodes.size());
+        "offload: {} nodes are given for a schedule of {} ranks: give one node for each rank",
+        call.nodes.size(), schedule.ranks());
   }
   return Lowering(schedule, call).lower(shape);
 }

@@ -19,8 +19,7 @@ using simulation::ExperimentReport;
 using simulation::ExperimentSpec;
 
 // Time that a simulated rank of another library needs from the last byte of a received message
-// until it posts its next message. The value is chosen equal to the time that a simulated rank of
-// Tutti needs.
+// until it posts its next message. A simulated rank of Tutti needs the same time.
 constexpr sim::Picoseconds kPeerOverhead = sim::nanoseconds(1250);
 
 Result<ExperimentReport> protocol(CollectiveKind kind, std::uint32_t ranks, std::uint64_t bytes,
@@ -155,8 +154,8 @@ struct Contest {
   std::vector<std::vector<std::string>> table;
   double best_k_nomial = 0;
   double best_binary = 0;
-  /// Smallest ratio of the throughput of the multicast Allgather to that of the ring Allgather,
-  /// over blocks of at least 128 KiB.
+  /// Throughput of the multicast Allgather divided by that of the ring Allgather: the smallest
+  /// ratio over all blocks of at least 128 KiB.
   double worst_parity = HUGE_VAL;
 };
 

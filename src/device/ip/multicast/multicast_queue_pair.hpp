@@ -54,8 +54,8 @@ class IpMulticastQueuePair : public MulticastQueuePair {
                                                             const Interface& interface,
                                                             const SocketAddress& group,
                                                             std::uint32_t subgroup);
-  /// Sets the tag keys of all datagrams; must precede the first datagram. Without this call the
-  /// integrity words are CRCs.
+  /// Sets the tag keys of all datagrams; must precede the first datagram. Without this call,
+  /// datagrams carry a CRC instead of a tag.
   void set_tag_keys(const wire::TagKeys& keys) {
     keys_ = keys;
     arrivals_.use(keys);
@@ -180,7 +180,7 @@ class IpMulticastQueuePair : public MulticastQueuePair {
   GroupSettings settings_;
   std::uint32_t subgroup_;
   GroupOnInterface membership_;
-  wire::TagKeys keys_;      ///< keys of the integrity words of sent datagrams
+  wire::TagKeys keys_;      ///< tag keys for sent datagrams
   std::uint64_t sent_ = 0;  ///< counter of the last datagram or message sent
   wire::ArrivalCheck arrivals_;
   Descriptor receive_;

@@ -11,9 +11,9 @@ namespace tutti::device::ip {
 
 namespace {
 
-// Size in bytes of `aside_`, the buffer for bytes that do not go to their destination directly. The
-// expected bytes of one receive take less than half of it; the rest has room for the longest
-// message of a socket.
+// Size in bytes of `aside_`, the buffer for bytes that are not received directly to their
+// destination. One half has room for the expected fragments of a receive, and the other half for
+// the longest message of a socket.
 constexpr std::size_t kAsideBytes = 2 * 65536;
 constexpr std::size_t kFlatSlots = 4;
 // Size in bytes at which a batch ends, so that tags are computed while the bytes are in the
@@ -113,8 +113,8 @@ std::size_t UcQueuePair::poll(std::span<ReceivedChunk> chunks) {
   return batch.filled;
 }
 
-/// Receives the first waiting message. Returns false if no message waits or if the message does not
-/// belong to this batch, so that the next poll must receive it.
+/// Receives the first waiting message. Returns false if no message waits, or if the message is left
+/// for the next poll because it does not belong to this batch.
 bool UcQueuePair::receive(Batch& batch) {
   ++received().calls;
   const auto waiting = look(receive_descriptor());
@@ -144,9 +144,9 @@ bool UcQueuePair::receive_in_place(const WaitingMessage& waiting, Batch& batch) 
 }
 
 /// Prepares `vectors_` so that one receive writes the payloads of the waiting datagrams directly to
-/// `at`. Returns how many of the datagrams are fragments of the message of `first`, assuming that
-/// none is missing. Returns 0 if a direct receive saves nothing: most of the datagrams belong to
-/// another message, or only one of many fragments is waiting.
+/// `at`. Returns how many of the datagrams are fragments of the message of `first` if no fragment
+/// is missing. Returns 0 if a direct receive saves nothing: most of the datagrams belong to another
+/// message, or only one of many fragments is waiting.
 std::size_t UcQueuePair::foresee(const WaitingMessage& waiting, const wire::UcFragment& first,
                                  std::byte* at) {
   const std::size_t left = first.message_bytes - first.offset;
@@ -159,7 +159,7 @@ std::size_t UcQueuePair::foresee(const WaitingMessage& waiting, const wire::UcFr
     vectors_[2 * i] = {headers_[i].data(), wire::kFragmentHeaderBytes};
     vectors_[2 * i + 1] = {at + i * step, std::min(step, left - i * step)};
   }
-  // Bytes after the expected fragments go to `aside_`. They lie there at the same offset as if the
+  // Bytes after the expected fragments go to `aside_`, to the offset that they would have if the
   // whole receive went to `aside_`.
   const std::size_t before =
       (count - 1) * stride + wire::kFragmentHeaderBytes + vectors_[2 * count - 1].iov_len;
@@ -189,8 +189,8 @@ void UcQueuePair::check_foreseen(const WaitingMessage& waiting, const wire::UcFr
 }
 
 /// Copies the first unexpected datagram, at index `from`, and all later ones to `aside_`, where
-/// `take_aside` handles them. They lie there at the same offsets as if the whole receive had gone
-/// to `aside_`.
+/// `take_aside` handles them. Each lies at the offset that it would have if the whole receive had
+/// gone to `aside_`.
 void UcQueuePair::put_aside(std::size_t from, std::size_t foreseen, std::size_t stride,
                             std::size_t received_bytes) {
   for (std::size_t i = from; i < foreseen; ++i) {

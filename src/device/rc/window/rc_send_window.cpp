@@ -125,8 +125,8 @@ void SendWindow::finish_acknowledge(Instant now, const RcFrame& frame, const Evi
     latest_arrived_ = std::max(latest_arrived_, once->transmission);
   }
   // Without `answers_resent`, the ACK may answer an earlier transmission of the retransmitted
-  // frame, while the last transmission is still under way. Frames that were sent before the last
-  // transmission then do not count as overtaken.
+  // frame, while the last transmission is still under way. The ACK then does not show that frames
+  // sent before the last transmission are lost.
   if (resent != nullptr && frame.answers_resent) {
     latest_arrived_ = std::max(latest_arrived_, resent->transmission);
   }

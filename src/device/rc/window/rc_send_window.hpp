@@ -1,10 +1,10 @@
 // The unacknowledged frames of one direction, in flight or lost, and the limit of those in flight.
 //
 // Loss is detected by the order of transmission, as in RACK and QUIC (RFC 8985, RFC 9002): a frame
-// is lost if a frame that was sent three transmissions later has arrived, or if any frame that was
-// sent later has arrived and 1.25 round trips have passed. If no later frame arrives, the first
-// missing frame is retransmitted after the retransmission timeout, which doubles until an ACK
-// arrives (RFC 6298).
+// is lost if a frame that was sent three transmissions later has arrived. It is also lost if any
+// frame that was sent later has arrived and about 1.25 round trips have passed since the frame
+// itself was sent. If no later frame arrives, the first missing frame is retransmitted after the
+// retransmission timeout, which doubles until an ACK arrives (RFC 6298).
 #pragma once
 
 #include <algorithm>
@@ -43,12 +43,13 @@ class SendWindow {
   /// Records that the oldest lost frame is retransmitted and returns its sequence number. Requires
   /// may_resend().
   std::uint32_t resend(Instant now);
-  /// The record of a frame that send_new or resend just returned; valid until acknowledged.
+  /// The record of the frame whose number send_new or resend has just returned; valid until the
+  /// frame is acknowledged.
   FrameRecord& record(std::uint32_t sequence) { return slot_of(sequence).record; }
   /// True if `sequence` was transmitted more than once.
   bool resent(std::uint32_t sequence) { return slot_of(sequence).resent; }
-  /// Records that the frame was not sent after all, so that it is sent again; returns false if it
-  /// is not in flight.
+  /// Records that the frame with the number `sequence` has not left this host, so that it will be
+  /// sent again. Returns false if that frame is not in flight.
   bool take_back(std::uint32_t sequence);
 
   /// Applies the ACK in a frame. The ACK covers every sequence number before `acknowledged` and, in
@@ -70,8 +71,9 @@ class SendWindow {
   std::uint32_t oldest() const { return oldest_; }
   /// Sequence number of the next new frame.
   std::uint32_t next() const { return next_; }
-  /// Time at which the oldest frame counts as impossible to deliver: it has been the oldest for
-  /// `patience`, and the answers to kMaxDeliveries of its transmissions did not acknowledge it.
+  /// Time at which the oldest frame counts as impossible to deliver: `patience` after it became the
+  /// oldest. kNever as long as the peer has answered fewer than kMaxDeliveries of its transmissions
+  /// without acknowledging it.
   Instant undelivered_at(Nanoseconds patience) const {
     return deliveries_missed_ >= kMaxDeliveries ? oldest_since_ + patience : kNever;
   }
@@ -144,13 +146,13 @@ class SendWindow {
   CongestionWindow congestion_;
   RetransmissionTimeout timeout_;
   std::uint32_t mask_ = 0;
-  /// Unacknowledged frames, by sequence number modulo the size, which is a power of two. Allocated
-  /// with the first frame.
+  /// Unacknowledged frames, by sequence number modulo the size, which is a power of two. Empty
+  /// until the first frame is sent.
   std::vector<Slot> slots_;
   std::uint32_t oldest_;
   std::uint32_t next_;
   Instant oldest_since_{0};
-  /// Number of transmissions of the oldest frame that the peer answered without acknowledging the
+  /// The peer has answered this many transmissions of the oldest frame without acknowledging the
   /// frame.
   std::uint32_t deliveries_missed_ = 0;
   /// True: a frame of the peer arrived after the last transmission of the oldest frame.

@@ -70,8 +70,8 @@ Result<Socket> take_descriptor(const Environment& environment) {
                           number);
   }
   // The client uses a copy of the launcher's descriptor and leaves the original open. If it closed
-  // the original, the kernel could give this number to an unrelated file, and a second call would
-  // take that file for the launcher's connection.
+  // the original, the kernel could give the same number to an unrelated file, and a second call
+  // would take that file for the launcher's connection.
   Socket copy(fcntl(number, F_DUPFD_CLOEXEC, 0));
   if (!copy.open()) return system_failure(errno, "cannot copy PMI_FD={}", number);
   return copy;
@@ -105,13 +105,15 @@ Result<std::string> PmiClient::read_line() {
       return line;
     }
     if (buffer_.size() > kMaxLineBytes)
-      return failure(Code::internal, "the launcher's PMI answer is too long");
+      return failure(Code::internal, "the launcher's PMI answer is longer than {} bytes",
+                     kMaxLineBytes);
     std::array<std::byte, 4096> bytes;
     auto got = stream_.receive_some(bytes, deadline_);
     if (!got.ok()) return got.status();
     if (*got == 0)
       return failure(Code::peer_failed,
-                     "the launcher closed the PMI connection (a process can use PMI only once)");
+                     "the launcher closed the PMI connection, probably because this process has "
+                     "used PMI before: create one communicator by pmi://, and duplicate it");
     buffer_.append(reinterpret_cast<const char*>(bytes.data()), *got);
   }
 }
@@ -150,10 +152,9 @@ Status PmiClient::start() {
 Status PmiClient::put(std::string_view key, std::string_view value) {
   if (value.size() >= max_value_bytes_) {
     return failure(Code::unsupported,
-                   "the PMI of this launcher stores only values shorter than {} bytes, but the "
-                   "value has {}: set TUTTI_BOOTSTRAP to tcp://HOST:PORT with the address of "
-                   "rank 0",
-                   max_value_bytes_, value.size());
+                   "the launcher's PMI stores only values shorter than {} bytes, but the value of "
+                   "'{}' has {}: set TUTTI_BOOTSTRAP to tcp://HOST:PORT with the address of rank 0",
+                   max_value_bytes_, key, value.size());
   }
   return ask(fmt::format("cmd=put kvsname={} key={} value={}", space_, key, value), "put_result")
       .status();
@@ -181,7 +182,7 @@ Result<std::unique_ptr<Bootstrap>> bootstrap_from_pmi(const Environment& environ
   if (mpi_presence() != MpiPresence::absent) {
     return failure(
         Code::unsupported,
-        "rank {} uses MPI, so that only MPI may use the launcher's PMI connection: give "
+        "rank {} uses MPI, and then only MPI may use the launcher's PMI connection: give "
         "MPI_Allgather as the bootstrap callback, or set TUTTI_BOOTSTRAP to tcp:// or env://",
         index((*place)->rank));
   }
@@ -194,7 +195,8 @@ Result<std::unique_ptr<Bootstrap>> bootstrap_from_pmi(const Environment& environ
   if (!id.ok() && id.status().code() == Code::timeout) {
     return failure(
         Code::timeout,
-        "rank {} waited {} in the PMI barrier: at least one of the {} ranks did not enter it",
+        "rank {} waited {} in the PMI barrier, but at least one of the {} ranks did not enter it: "
+        "check that all ranks create the communicator, or give them a longer timeout",
         index(rank), describe_duration(timeout), (*place)->size);
   }
   if (!id.ok()) return id.status();

@@ -57,7 +57,10 @@ Result<Library> load() {
       look_up(handle, "PMIx_Fence", library.fence) && look_up(handle, "PMIx_Get", library.get) &&
       look_up(handle, "PMIx_Error_string", library.error_string);
   if (complete) return library;
-  return failure(Code::unsupported, "{} lacks a function of PMIx: {}", kLibrary, dlerror());
+  return failure(Code::unsupported,
+                 "{} lacks a function of PMIx ({}): install a newer version, or set RANK, "
+                 "WORLD_SIZE, MASTER_ADDR and MASTER_PORT",
+                 kLibrary, dlerror());
 }
 
 void copy_name(char* to, std::size_t room, const char* from) {
@@ -93,7 +96,9 @@ class Session {
     if (!value.ok()) return value.status();
     const std::uint32_t size = (*value)->type == PMIX_UINT32 ? (*value)->data.uint32 : 0;
     if (size > 0) return size;
-    return failure(Code::internal, "PMIx does not give the number of ranks of the job");
+    return failure(Code::internal,
+                   "PMIx does not give the number of ranks of the job: set RANK, WORLD_SIZE, "
+                   "MASTER_ADDR and MASTER_PORT");
   }
 
   Status publish(const std::string& text) {
@@ -122,7 +127,9 @@ class Session {
     if ((*value)->type == PMIX_STRING && (*value)->data.string != nullptr) {
       return std::string((*value)->data.string);
     }
-    return failure(Code::internal, "PMIx returned no text for {}", kKey);
+    return failure(
+        Code::internal,
+        "PMIx returned no text for the key '{}': use the same build of Tutti on all ranks", kKey);
   }
 
  private:
@@ -151,7 +158,8 @@ class Session {
     pmix_value_t* value = nullptr;
     Status status = check(library_.get(&process, key, &info, 1, &value), "PMIx_Get");
     if (!status.ok()) return status;
-    if (value == nullptr) return failure(Code::internal, "PMIx_Get returned nothing for {}", key);
+    if (value == nullptr)
+      return failure(Code::internal, "PMIx_Get returned no value for the key '{}'", key);
     return Value(value);
   }
 
@@ -227,8 +235,9 @@ Result<std::unique_ptr<Bootstrap>> bootstrap_from_pmix(const Environment& enviro
   if (!id.ok() && id.status().code() == Code::timeout) {
     return failure(
         Code::timeout,
-        "rank {} waited {} in the PMIx fence: at least one of the {} ranks did not enter it", rank,
-        describe_duration(timeout), size);
+        "rank {} waited {} in the PMIx fence, but at least one of the {} ranks did not enter it: "
+        "check that all ranks create the communicator, or give them a longer timeout",
+        rank, describe_duration(timeout), size);
   }
   if (!id.ok()) return id.status();
   return join_unique_id(*id, rank_of(rank), size, deadline - SteadyClock::now(), "pmix://, store");

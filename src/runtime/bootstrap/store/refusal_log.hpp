@@ -17,7 +17,7 @@ class RefusalLog {
  public:
   static constexpr std::uint32_t kMaxLinesPerSecond = 10;
 
-  /// Each line begins with the name `door` and is passed to `write`.
+  /// Passes each line to `write`. Every line begins with `door`, the name of the port.
   RefusalLog(std::string door, std::function<void(const std::string&)> write)
       : door_(std::move(door)), write_(std::move(write)) {}
 

@@ -14,8 +14,8 @@
 namespace tutti::runtime {
 namespace {
 
-/// Time for which a rank still waits for the store after the rank's deadline has passed. Only the
-/// store can name the missing ranks.
+/// Time for which a rank still waits for the store after the rank's deadline has passed, because
+/// only the store can name the missing ranks.
 constexpr auto kAnswerTime = std::chrono::seconds(2);
 constexpr auto kLongestTry = std::chrono::seconds(5);
 constexpr auto kFirstPause = std::chrono::milliseconds(5);
@@ -46,7 +46,7 @@ class StoreConnection {
       if (*frame) return std::move(**frame);
       auto got = stream_.receive_some(buffer, deadline);
       if (!got.ok()) return got.status();
-      if (*got == 0) return failure(Code::peer_failed, "the store closed the connection");
+      if (*got == 0) return failure(Code::peer_failed, "the bootstrap store closed the connection");
       decoder_.append(std::span(buffer).first(*got));
     }
   }
@@ -93,7 +93,8 @@ class StoreBootstrap : public Bootstrap {
     if (frame->kind == FrameKind::failed) return decode_failed(frame->payload, options_.size);
     if (frame->kind != FrameKind::result) {
       return failure(Code::internal,
-                     "the bootstrap store answered with an unexpected message of kind {}",
+                     "the bootstrap store answered an exchange with a message of the unexpected "
+                     "kind {}: use the same build of Tutti on all ranks",
                      static_cast<int>(frame->kind));
     }
     return decode_result(frame->payload, exchange_++, options_.size);
@@ -207,7 +208,9 @@ std::optional<StoreConnection> try_to_join(const StoreOptions& options,
   } else if (frame->kind == FrameKind::failed) {
     setback = {true, decode_failed(frame->payload, options.size)};
   } else {
-    setback = {true, failure(Code::internal, "the store sent an unexpected answer of kind {}",
+    setback = {true, failure(Code::internal,
+                             "the bootstrap store answered a join with a message of the unexpected "
+                             "kind {}: use the same build of Tutti on all ranks",
                              static_cast<int>(frame->kind))};
   }
   return std::nullopt;
@@ -227,7 +230,7 @@ Status unreachable(const StoreOptions& options, const Status& why) {
 Status check_place(Rank rank, std::uint32_t size) {
   if (size >= 1 && size <= kMaxBootstrapRanks && index(rank) < size) return {};
   return failure(Code::invalid_argument,
-                 "rank {} of {} is out of range: a job has 1 to {} ranks, counted from 0",
+                 "rank {} of {} ranks is not possible: use 1 to {} ranks, and number them from 0",
                  index(rank), size, kMaxBootstrapRanks);
 }
 

@@ -91,7 +91,9 @@ Bytes encode_failed(const Status& status) {
 
 Result<Hello> decode_hello(std::span<const std::byte> payload) {
   if (payload.size() != Hello::kBytes) {
-    return failure(Code::invalid_argument, "a bootstrap hello has {} bytes instead of {}",
+    return failure(Code::invalid_argument,
+                   "a rank's first message to the bootstrap store has {} bytes instead of {}: use "
+                   "the same build of Tutti on all ranks",
                    payload.size(), Hello::kBytes);
   }
   Hello hello;
@@ -106,8 +108,8 @@ Result<Hello> decode_hello(std::span<const std::byte> payload) {
 Result<Gather> decode_gather(std::span<const std::byte> payload) {
   if (payload.size() < Gather::kPrefixBytes) {
     return failure(Code::invalid_argument,
-                   "a bootstrap message of {} bytes is too short for its header: use one version "
-                   "of Tutti",
+                   "a bootstrap message of {} bytes is shorter than its header: use the same build "
+                   "of Tutti on all ranks",
                    payload.size());
   }
   const auto bytes = payload.subspan(Gather::kPrefixBytes);
@@ -119,8 +121,8 @@ Result<std::vector<Bytes>> decode_result(std::span<const std::byte> payload, std
   const std::size_t prefix_bytes = 4 + std::size_t{4} * size;
   if (payload.size() < prefix_bytes || get_u32(payload, 0) != exchange) {
     return failure(Code::internal,
-                   "the bootstrap store answered an exchange other than {}: use the same version "
-                   "of Tutti on all ranks",
+                   "the bootstrap store's message is not the result of exchange {}: use the same "
+                   "build of Tutti on all ranks",
                    exchange);
   }
   std::vector<Bytes> contributions(size);
@@ -129,15 +131,17 @@ Result<std::vector<Bytes>> decode_result(std::span<const std::byte> payload, std
     const std::size_t length = get_u32(payload, 4 + 4 * rank);
     if (length > rest.size()) {
       return failure(Code::internal,
-                     "the bootstrap store sent too few of the bytes that rank {} gave to the "
-                     "exchange: use the same version of Tutti on all ranks",
+                     "the bootstrap store's message ends before the last byte of rank {}'s "
+                     "contribution: use the same build of Tutti on all ranks",
                      rank);
     }
     contributions[rank].assign(rest.begin(), rest.begin() + static_cast<std::ptrdiff_t>(length));
     rest = rest.subspan(length);
   }
   if (!rest.empty()) {
-    return failure(Code::internal, "the bootstrap store sent {} bytes after the end of its message",
+    return failure(Code::internal,
+                   "the bootstrap store's message has {} bytes too many: use the same build of "
+                   "Tutti on all ranks",
                    rest.size());
   }
   return contributions;
@@ -146,7 +150,9 @@ Result<std::vector<Bytes>> decode_result(std::span<const std::byte> payload, std
 Status decode_failed(std::span<const std::byte> payload, std::uint32_t size) {
   const std::size_t ranks = payload.size() < 2 ? 0 : std::to_integer<std::size_t>(payload[1]);
   if (payload.size() < 2 + 4 * ranks)
-    return failure(Code::internal, "the bootstrap store failed without giving a reason");
+    return failure(Code::internal,
+                   "the bootstrap store reported a failure without a reason: use the same build of "
+                   "Tutti on all ranks");
   auto code = static_cast<Code>(std::to_integer<int>(payload[0]));
   if (code <= Code::ok || code > Code::internal) code = Code::internal;
   std::vector<Rank> at_fault;
@@ -181,7 +187,8 @@ Result<std::optional<Frame>> FrameDecoder::take() {
   const std::size_t length = get_u32(pending_, 8);
   if (length > max_payload_bytes_) {
     return failure(Code::invalid_argument,
-                   "the header of a bootstrap message announces {} bytes: at most {} are allowed",
+                   "the header of the peer's bootstrap message announces {} bytes, above the limit "
+                   "of {}: use the same build of Tutti on all ranks",
                    length, max_payload_bytes_);
   }
   if (pending_.size() < kFrameHeaderBytes + length) return std::optional<Frame>();

@@ -206,13 +206,13 @@ Deadline BootstrapServer::Loop::next_deadline(Deadline now) const {
 }
 
 void BootstrapServer::Loop::poll_once(Deadline latest, bool wakes) {
-  sweep();  // if the last round ended by an exception, ended connections are still listed
+  sweep();  // an exception in the last round may have left ended connections in the list
   const Deadline now = SteadyClock::now();
   std::vector<pollfd> entries;
   entries.reserve(connections_.size() + 2);
   // While the server stops, `wakes` is false: the wake-up descriptor is then always readable and
-  // would end every poll at once. `wakes` is a parameter, because a second read of `stopping_`
-  // might differ from the caller's.
+  // would end every poll at once. `wakes` is a parameter, because `stopping_` may have changed
+  // since the caller read it.
   entries.push_back({wakes ? wake_.fd() : -1, POLLIN, 0});
   entries.push_back({listener_.poll_fd(now), POLLIN, 0});
   for (const auto& connection : connections_) {
@@ -354,7 +354,9 @@ void BootstrapServer::Loop::handle(Connection& connection, Frame frame) {
   Result<Gather> gather =
       frame.kind == FrameKind::gather
           ? decode_gather(frame.payload)
-          : failure(Code::internal, "rank {} sent an unexpected message of kind {}",
+          : failure(Code::internal,
+                    "rank {} sent the bootstrap store a message of the unexpected kind {}: use the "
+                    "same build of Tutti on all ranks",
                     *connection.rank, static_cast<int>(frame.kind));
   const Status status =
       gather.ok() ? rendezvous_.contribute(*connection.rank, std::move(*gather), SteadyClock::now())

@@ -34,12 +34,12 @@ Status Rendezvous::check(const Hello& hello) const {
   }
   if (hello.size == 0 || hello.size > kMaxBootstrapRanks || hello.rank >= hello.size) {
     return failure(Code::invalid_argument,
-                   "rank {} of {} is out of range: a job has 1 to {} ranks, counted from 0",
+                   "rank {} of {} ranks is not possible: use 1 to {} ranks, and number them from 0",
                    hello.rank, hello.size, kMaxBootstrapRanks);
   }
   if (hello.rank == 0 && !owner) {
     return failure(Code::invalid_argument,
-                   "a process joined the job at {} as rank 0, but rank 0 is the process that "
+                   "a process joined the job at {} as rank 0, but another process is rank 0 and "
                    "runs the store there: give every process a rank of its own",
                    where_);
   }
@@ -64,7 +64,7 @@ Rendezvous::Verdict Rendezvous::hello(const Hello& hello, const std::string& fro
   if (member.presence == Presence::present) {
     fail(failure_of({rank_of(hello.rank)}, Code::invalid_argument,
                     "rank {} joined twice at {}, from {} and from {}: give every process a rank of "
-                    "its own, or find the stranger at one of these addresses",
+                    "its own, or stop the process that does not belong to the job",
                     hello.rank, where_, member.address, from));
     return {Admission::refused, *failure_};
   }
@@ -88,11 +88,10 @@ Status Rendezvous::contribute(std::uint32_t rank, Gather gather, Deadline now) {
   }
   contributed_bytes_ += gather.bytes.size();
   if (contributed_bytes_ > max_exchange_bytes_) {
-    fail(
-        failure(Code::resource_exhausted,
-                "the ranks contributed {} bytes or more to one bootstrap exchange, above the limit "
-                "of {}: contribute fewer bytes per rank",
-                contributed_bytes_, max_exchange_bytes_));
+    fail(failure(Code::resource_exhausted,
+                 "the ranks contributed at least {} bytes to one bootstrap exchange, above the "
+                 "limit of {}: contribute at most {} bytes per rank",
+                 contributed_bytes_, max_exchange_bytes_, max_exchange_bytes_ / members_.size()));
     return *failure_;
   }
   member.contribution = std::move(gather.bytes);

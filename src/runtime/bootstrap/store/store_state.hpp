@@ -47,9 +47,9 @@ class Rendezvous {
   bool failed() const { return failure_.has_value(); }
   /// True once all ranks have joined; no rank can join after that.
   bool joined() const { return joined_; }
-  /// Handles deadlines that have passed. Before all ranks have joined, each waiting rank whose
-  /// deadline has passed gets an error; if rank 0 is among them, or after all have joined, the job
-  /// ends.
+  /// Handles deadlines that have passed. Before all ranks have joined, the deadline of rank 0 ends
+  /// the job, and the deadline of another rank ends only this rank's attempt to join. After all
+  /// ranks have joined, every deadline ends the job.
   void expire(Deadline now);
   /// The earliest deadline that expire() must handle; Deadline::max() if there is none.
   Deadline next_deadline() const;
@@ -63,8 +63,8 @@ class Rendezvous {
   enum class Presence : std::uint8_t { absent, present, gave_up, left };
   struct Member {
     Presence presence = Presence::absent;
-    /// True: the rank waits for the other ranks, which have not all joined or not all contributed
-    /// to the present exchange.
+    /// True: the rank has joined, or has contributed to the present exchange, and waits until all
+    /// ranks have done the same.
     bool waiting = false;
     Deadline deadline = Deadline::max();
     Nanoseconds timeout{0};

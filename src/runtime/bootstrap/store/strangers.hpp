@@ -22,9 +22,9 @@ class Strangers {
     std::size_t total = 0;
     std::size_t per_neighbourhood = 0;  ///< limit of strangers from one IPv4 address or IPv6 /64
   };
-  /// The total limit is `most` or, if that is less, half of the descriptors that this process may
-  /// open, so that the application keeps the other half; it is at least 4. A neighbourhood (an IPv4
-  /// address or an IPv6 /64) may have three quarters of the total limit.
+  /// The total limit is the smaller of `most` and half of the descriptors that this process may
+  /// open (the application keeps the other half), but at least 4. A neighbourhood (an IPv4 address
+  /// or an IPv6 /64) may have three quarters of the total limit.
   static Limits limits(std::size_t most);
 
   explicit Strangers(Limits limits) : limits_(limits) {}

@@ -63,7 +63,7 @@ class Stream {
   std::optional<crypto::TlsSession> tls_;
   Bytes encrypted_;             ///< TLS records that wait for the socket
   std::size_t sent_bytes_ = 0;  ///< bytes of `encrypted_` that were sent
-  /// If an exception interrupts send_some, the number of bytes that TLS has already encrypted. The
+  /// Number of bytes that TLS had encrypted when an exception ended send_some; otherwise 0. The
   /// next call gets the same bytes again and must not encrypt them twice.
   std::size_t written_bytes_ = 0;
   std::optional<std::byte> first_byte_;
