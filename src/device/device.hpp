@@ -361,7 +361,7 @@ class Endpoint {
   /// device has no memberships.
   virtual Status rejoin_groups(Instant /*now*/) {
     return Status(Code::unsupported,
-                  "this device has no multicast groups to rejoin: use the device ip");
+                  "this device has no multicast groups to rejoin: use the device 'ip'");
   }
 
   /// The slot exchange of the communicator; null at all ranks if the device has none.

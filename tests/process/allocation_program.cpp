@@ -260,8 +260,8 @@ Ending live_without(long number, const std::string& device) {
   return all_ok(results) ? kSuccess : kNamedError;
 }
 
-/// Runs live_without in a process of its own, so that the first use of each object of static
-/// duration is part of the life.
+/// Runs live_without in a new process. Objects of static duration are then used for the first time,
+/// so the allocations of this first use can fail, too.
 int end_of_process(long number, const std::string& device) {
   const pid_t child = ::fork();
   if (child == 0) std::exit(live_without(number, device));

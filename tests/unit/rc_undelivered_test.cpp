@@ -139,7 +139,7 @@ TEST(RcUndelivered, PathTest_amongShortMessages_isReportedOnlyIfItDoesNotArrive)
 
 // The path loses the path test of this connection. A notice about another failure, which is posted
 // after the path test, must still arrive.
-TEST(RcUndelivered, ShortMessages_afterALostPathTestWasAbandoned_arriveAtOnce) {
+TEST(RcUndelivered, ShortMessage_postedAfterAbandon_arrivesDespiteALostPathTest) {
   Pair pair(12, {}, config_of());
   pair.filter = drop_long_frames();
   pair.channel(0).watch(true, pair.now());

@@ -42,8 +42,7 @@ struct Setting {
   bool optional = true;
 };
 
-/// Writes settings to files under /proc/sys, by a child process that enters the namespaces of
-/// `place`.
+/// Writes settings to files under /proc/sys, by a child process in the namespaces of `place`.
 Status apply_settings(const launch::NetNamespace& place, const std::vector<Setting>& settings) {
   Result<pid_t> pid = launch::fork_into(place, [&settings] {
     int number = 1;
@@ -66,9 +65,7 @@ Status apply_settings(const launch::NetNamespace& place, const std::vector<Setti
   const std::size_t index = static_cast<std::size_t>(*failed) - 1;
   if (index >= settings.size()) {
     return failure(Code::system,
-                   "the child process that enters the lab's namespaces to write to /proc/sys ended "
-                   "with status {}: make the lab again",
-                   *failed);
+                   "a process inside the lab ended with status {}: make the lab again", *failed);
   }
   return failure(Code::system,
                  "cannot set {} to '{}' inside the lab: check that the kernel supports this value",

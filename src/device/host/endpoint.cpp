@@ -39,15 +39,16 @@ Result<std::unique_ptr<Endpoint>> HostEndpoint::open(const EndpointOptions& opti
                    options.subgroups, kMaxSubgroups);
   }
   if (options.max_connections > 0) {
-    return failure(Code::unsupported,
-                   "the device host does not support max_connections ({}): set it to 0, or use the "
-                   "device ip",
-                   options.max_connections);
+    return failure(
+        Code::unsupported,
+        "the device 'host' does not support max_connections ({}): set it to 0, or use the "
+        "device 'ip'",
+        options.max_connections);
   }
   if (options.local_ranks.size() != options.size) {
     return failure(Code::unsupported,
                    "only {} of the {} ranks are on this host, and shared memory reaches no others: "
-                   "use the device ip",
+                   "use the device 'ip'",
                    options.local_ranks.size(), options.size);
   }
   const SegmentShape shape{.ranks = options.size, .subgroups = options.subgroups};
